@@ -11,40 +11,41 @@ import (
 )
 
 const (
-	// burst is for how long a share can save up, in seconds of its rate.
+	// burst is for how many seconds a share can save up its rate.
 	burst = 10
-	// maxAhead is how long a subscribe may be put off: who waits for it has to hear of
-	// its outcome within Patience. One that would have to wait longer is refused.
+	// maxAhead is how long a subscribe may be postponed: its subscriber must get an answer
+	// within Patience. One that would have to wait longer is refused.
 	maxAhead = Patience / 2
-	// maxAtOnce bounds the requests of one share that are on their way, over all
-	// profiles.
+	// maxAtOnce limits the requests of one share that are in flight, over all profiles.
 	maxAtOnce = 256
-	// churnLinger is how long what is not wanted any more is kept at least for a share
-	// that has used up half of what it can save: it may come back for it.
+	// churnLinger is the minimum time for which unneeded topics stay subscribed if a share
+	// has used half of what it can save: it may need them again.
 	churnLinger = 30 * time.Second
-	// maxShares is how many shares are remembered. What comes then has one in common.
+	// maxShares is how many shares have Allowances of their own. Further shares have one in
+	// common.
 	maxShares = 4096
-	// sweepEvery is how often it is looked for shares to forget, at most.
+	// sweepEvery is the minimum time between two searches for shares to forget.
 	sweepEvery = time.Second
-	// logEvery is how often it is logged that a share is at its limit.
+	// logEvery is the minimum time between two log messages about a share at its limit.
 	logEvery = 10 * time.Second
 )
 
-// ErrTooMany is why a subscribe is refused whose share has caused too many.
+// ErrTooMany says that a subscribe was refused because its share has caused too many.
 var ErrTooMany = errors.New("too many subscriptions at a time")
 
-// Allowances hold the Allowance of each share at one upstream. Safe for concurrent use.
+// Allowances has the Allowance of each share at one server. It is safe for concurrent use.
 type Allowances struct {
 	opts *upstream.Options // read-only
 
-	// mu guards the fields below. It is taken under no other, and before an Allowance's.
+	// mu guards the fields below. No other lock may be held when it is taken; an
+	// Allowance's may be taken under it.
 	mu     sync.Mutex
 	shares map[mcp.Share]*Allowance
-	swept  time.Time // when the idle ones were forgotten
+	swept  time.Time // when idle shares were last forgotten
 }
 
-// NewAllowances returns Allowances of which nothing is used: each share may have
-// o.Subscribes a second. o is filled in.
+// NewAllowances returns unused Allowances: each share may have o.Subscribes per second. o
+// must be complete.
 func NewAllowances(o *upstream.Options) *Allowances {
 	return &Allowances{opts: o, shares: make(map[mcp.Share]*Allowance)}
 }
@@ -61,7 +62,7 @@ func (as *Allowances) Of(share mcp.Share) *Allowance {
 		as.forgetIdleLocked()
 	}
 	if len(as.shares) >= maxShares {
-		share = mcp.Share{} // no principal is called that
+		share = mcp.Share{} // no principal has this name
 		if a := as.shares[share]; a != nil {
 			return a
 		}
@@ -71,7 +72,7 @@ func (as *Allowances) Of(share mcp.Share) *Allowance {
 	return a
 }
 
-// forgetIdleLocked forgets the shares that have all that they can save.
+// forgetIdleLocked forgets the shares that have saved up all they can.
 func (as *Allowances) forgetIdleLocked() {
 	for share, a := range as.shares {
 		if a.idle() {
@@ -80,26 +81,25 @@ func (as *Allowances) forgetIdleLocked() {
 	}
 }
 
-// An Allowance bounds what one share, clients that count as one, causes at an upstream
-// by what it wants and gives up: in rate, and at once. Safe for concurrent use.
+// An Allowance limits the requests that one share causes at a server by its subscriptions:
+// their rate, and their number in flight. It is safe for concurrent use.
 type Allowance struct {
 	opts *upstream.Options
 
-	// mu guards the fields below. It is a leaf, held for arithmetic.
+	// mu guards the fields below. It is a leaf, held for arithmetic only.
 	mu     sync.Mutex
 	starts bucket
 	ends   bucket
 	out    int
 	told   time.Time
-	untold int // hits since told
+	untold int // refusals since the last log message
 }
 
-// A bucket says from when on the next request may be sent: before now if some are saved.
+// A bucket says when the next request may be sent: in the past if some are saved up.
 type bucket struct{ next time.Time }
 
-// Subscribe counts one subscribe, or another request that begins something, and returns
-// how long it has to wait. It reports false, and has counted nothing, if that is too
-// long.
+// Subscribe counts one subscribe, or another request that starts something, and returns how
+// long it has to wait. If that is too long, it returns false and counts nothing.
 func (a *Allowance) Subscribe() (wait time.Duration, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,8 +124,8 @@ func (a *Allowance) Unsubscribe() (wait time.Duration) {
 	return wait
 }
 
-// Enter counts a request in that is about to be sent, or reports that too many are on
-// their way.
+// Enter counts a request that is about to be sent. It returns false if too many are in
+// flight.
 func (a *Allowance) Enter() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -137,15 +137,15 @@ func (a *Allowance) Enter() bool {
 	return true
 }
 
-// Leave counts a request out.
+// Leave stops counting a request that has ended.
 func (a *Allowance) Leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.out--
 }
 
-// Linger returns how long something is kept that is not wanted any more: usual, or
-// longer for a share that has used up much of what it has saved.
+// Linger returns how long an unneeded topic stays subscribed: usual, or longer for a share
+// that has used much of what it has saved.
 func (a *Allowance) Linger(usual time.Duration) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -162,10 +162,10 @@ func (a *Allowance) idle() bool {
 	return a.out == 0 && a.starts.next.Before(saved) && a.ends.next.Before(saved)
 }
 
-// gap is what one request takes of the rate.
+// gap returns the time between two requests at the rate.
 func (a *Allowance) gap() time.Duration { return time.Second / time.Duration(a.opts.Subscribes) }
 
-// full is all that a share can save.
+// full returns how far a share can save up.
 func (a *Allowance) full() time.Duration { return burst * time.Second }
 
 // waitLocked returns how long the next request of b has to wait.
@@ -176,7 +176,7 @@ func (a *Allowance) waitLocked(b *bucket, now time.Time) time.Duration {
 	return max(b.next.Sub(now), 0)
 }
 
-// hitLocked tells that the limit was hit.
+// hitLocked counts and logs that the limit was reached.
 func (a *Allowance) hitLocked(now time.Time, how string) {
 	a.opts.Metrics.Limit(a.opts.Name, limits.SubscribesEach.Key)
 	a.untold++

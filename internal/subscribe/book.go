@@ -14,70 +14,68 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// A Driver gets a server to tell of what a [Book] needs. Its methods are called by the
-// book's loop alone, must not wait for anything, and use the book's methods to say what
-// they found out. S is what it keeps of each topic.
+// A Driver makes subscriptions at a server for a [Book]. Only the book's loop calls its
+// methods. They must not wait for anything, and report results by the book's methods. S is
+// the driver's state of a topic.
 type Driver[S any] interface {
-	// Serve looks after topics for which somebody has come to wait: it grants or denies
-	// those of which it is known already, and has Pump ask for the others.
+	// Serve handles topics that have new waiting subscribers: it grants or denies those
+	// whose answer is known, and leaves the others to Pump.
 	Serve(ts []*Topic[S])
-	// Look is called when t may need something else than before: somebody gave it up,
-	// nobody is left who wants it, or the time has come that [Book.At] has set. It
-	// may be called at any time.
+	// Look is called when the needs of t may have changed: a subscriber has left, or the
+	// last one has, or the time set by [Book.At] has come. It may be called at any time.
 	Look(t *Topic[S])
-	// Pump starts what there is reason and room for. It is called after everything that
-	// has happened, and at the time that Wake returns. ctx ends with the loop.
+	// Pump starts all requests that are needed and allowed. It is called after every event,
+	// and at the time that Wake returns. ctx ends with the loop.
 	Pump(ctx context.Context)
-	// Wake returns when there is something to do for Pump, 0 if that is not known.
+	// Wake returns when Pump has something to do; 0 if that is not known.
 	Wake() time.Duration
-	// Busy reports whether the loop has to go on though nothing is needed.
+	// Busy reports whether the loop must go on though no topics are needed.
 	Busy() bool
-	// Away returns why the server can't be asked at the moment, nil if it can.
+	// Away returns why the server can't be reached at the moment; nil if it can.
 	Away() error
-	// Close ends what is open at the server. The loop has ended, and so has its context.
+	// Close ends what is open at the server. The loop and its context have ended.
 	Close()
 }
 
-// A Book keeps who waits for changes of which topics in one profile, and what was promised.
-// One loop owns it and never waits for anything but news; what takes time runs beside it.
-// Nobody tells the loop what to do, only that it is time to look again: so it does not
-// matter in which order news come. All methods are for the [Driver], on the loop, but those
-// that say otherwise.
+// A Book has the topics of one profile: who waits for them, and which were accepted. One
+// loop owns it. The loop waits for events only; everything that takes time runs on other
+// goroutines. They only tell it to check again, so the order of events does not matter. All
+// methods are for the [Driver], on the loop, unless they say otherwise.
 type Book[S any] struct {
 	// Set by newBook, read-only after.
 	up      *source
 	profile mcp.Profile
 	driver  Driver[S]
-	born    time.Time // what the clock counts from
+	born    time.Time // the start of the clock
 
-	// How others reach the loop.
+	// For other goroutines to reach the loop.
 	poked   chan struct{} // capacity 1
 	reports chan func()   // received from while the loop runs
 	workers sync.WaitGroup
 
-	// mu guards dropped, topics, and the fields of topics that say so. Topics are written
-	// by the loop alone, which reads them without. It is a leaf: nothing is called while
-	// it is held, but what Hear and Update are given.
+	// mu guards dropped, topics, and the fields of topics that say so. Only the loop writes
+	// topics; it reads them without the lock. It is a leaf: under it only the functions
+	// given to Hear and Update are called.
 	mu      sync.Mutex
-	dropped []*Query // their callers have left
+	dropped []*Query // the subscribers have left
 	topics  map[key]*Topic[S]
 
-	// The loop's own.
+	// Used by the loop only.
 	clock    time.Duration
-	waiting  []*Query // oldest first; answered ones among them
+	waiting  []*Query // oldest first; includes answered ones
 	agenda   agenda[S]
-	promises int             // topics that are promised
-	awaited  <-chan struct{} // then is called once it is closed; nil: there is none
+	promises int             // number of accepted topics
+	awaited  <-chan struct{} // when it is closed, then is called; may be nil
 	then     func()
 }
 
-// A source is what the books of one upstream have in common.
+// A source is what all books of one server share.
 type source struct {
 	*upstream.Options // read-only
 	retry             backoff.Backoff
 	allowances        *Allowances
-	// reached is set once the server has answered: it exists, so when it is away it is
-	// worth waiting for.
+	// reached is set when the server has responded: so it exists, and requests wait for it
+	// when it is down.
 	reached atomic.Bool
 }
 
@@ -92,17 +90,18 @@ func newBook[S any](up *source, p mcp.Profile) *Book[S] {
 	}
 }
 
-// Now is the time on the book's clock. It stands still between two waits, so that what is
-// due is the same to all who look. It is never 0, which means "not set".
+// Now returns the time on the book's clock. It changes only when the loop waits, so that
+// the same topics are due for all functions. It is never 0, which means "not set".
 func (b *Book[S]) Now() time.Duration { return b.clock }
 
-// Pause is how long to wait after so many failures in a row, with a random part, so that
-// not all profiles come at once.
+// Pause returns the pause after so many failures in a row, with a random part, so that the
+// profiles do not all send at once.
 func (b *Book[S]) Pause(failures int) time.Duration {
 	return backoff.Jitter(b.up.retry.After(failures))
 }
 
-// All iterates over the topics, lists before resources. They may be forgotten meanwhile.
+// All iterates over the topics, lists before resources. Topics may be forgotten during the
+// iteration.
 func (b *Book[S]) All() iter.Seq[*Topic[S]] {
 	return func(yield func(*Topic[S]) bool) {
 		for kind := fanout.ToolsListChanged; kind < fanout.ResourceUpdated; kind++ {
@@ -118,27 +117,29 @@ func (b *Book[S]) All() iter.Seq[*Topic[S]] {
 	}
 }
 
-// Len returns how many topics there are.
+// Len returns the number of topics.
 func (b *Book[S]) Len() int { return len(b.topics) }
 
-// Tracks reports whether t is still looked after: lists may hold it longer.
+// Tracks reports whether t still belongs to the book: queues may contain it longer.
 func (b *Book[S]) Tracks(t *Topic[S]) bool { return b.topics[keyOf(t.Topic)] == t }
 
-// Wanted reports whether t is needed and the index, which alone knows, says that somebody
-// still wants it.
+// Wanted reports whether t is needed, and has subscribers in the index, which alone knows
+// that.
 func (b *Book[S]) Wanted(t *Topic[S]) bool { return t.Needed() && b.up.Changes.Wanted(t.Topic) }
 
-// At has the driver look at t at a time, which replaces any that was set; at 0 not at all.
+// At makes the driver look at t at a time, instead of the time set before; 0 means never.
 func (b *Book[S]) At(t *Topic[S], at time.Duration) {
 	t.dueAt = at
 	b.agenda.add(t)
 }
 
-// Ask notes that the server is asked for t: changes that come before its answer are kept.
+// Ask says that a request for t is being sent: changes that arrive before its response are
+// kept.
 func (b *Book[S]) Ask(t *Topic[S]) { b.Update(func() { t.asked = true }) }
 
-// Grant promises t to those who wait for it. From here on no change is lost: not even one
-// that came before the answer. With tell, what may have been missed is told first.
+// Grant accepts t for those who wait for it. From then on no change is lost, not even one
+// that arrived before the response. With tell, changes that may have been missed are
+// reported first.
 func (b *Book[S]) Grant(t *Topic[S], tell bool) {
 	if !t.promised {
 		b.promises++
@@ -155,7 +156,7 @@ func (b *Book[S]) Grant(t *Topic[S], tell bool) {
 	t.Settle(true)
 }
 
-// Withdraw ends the promise of t, which nobody wants.
+// Withdraw ends the subscription to t, which has no subscribers.
 func (b *Book[S]) Withdraw(t *Topic[S]) {
 	if t.promised {
 		b.promises--
@@ -164,21 +165,20 @@ func (b *Book[S]) Withdraw(t *Topic[S]) {
 	t.Missed, t.fadeAt = false, 0
 }
 
-// Deny answers no to those who wait for t, ends the streams that were promised it, and
-// forgets it.
+// Deny refuses t to those who wait, ends the streams to which it was accepted, and forgets
+// it.
 func (b *Book[S]) Deny(t *Topic[S], reason error) {
 	if t.promised {
-		b.up.Changes.End(t.Topic, fmt.Errorf("%s no longer tells of it: %v", b.up.Name, reason))
+		b.up.Changes.End(t.Topic, fmt.Errorf("%s no longer reports its changes: %v", b.up.Name, reason))
 	}
 	b.Forget(t)
 }
 
-// Forget ends the tracking of t: the server does not tell of it. Who waits for it is told
-// so.
+// Forget removes t: the server has no subscription to it. It refuses t to those who wait.
 func (b *Book[S]) Forget(t *Topic[S]) {
 	b.Withdraw(t)
 	b.Update(func() {
-		if b.Tracks(t) { // unless another was begun since
+		if b.Tracks(t) { // unless a new one was added
 			delete(b.topics, keyOf(t.Topic))
 		}
 	})
@@ -186,35 +186,35 @@ func (b *Book[S]) Forget(t *Topic[S]) {
 	t.Settle(false)
 }
 
-// Tell tells that t may have changed.
+// Tell publishes that t may have changed.
 func (b *Book[S]) Tell(t *Topic[S]) {
 	t.Missed = false
 	b.up.Changes.Publish(fanout.Event{Topic: t.Topic, URI: t.URI})
 }
 
-// TellMissed tells of t if it was promised and changes may have been missed.
+// TellMissed publishes a change of t if it is accepted and changes may have been missed.
 func (b *Book[S]) TellMissed(t *Topic[S]) {
 	if t.Missed && t.promised {
 		b.Tell(t)
 	}
 }
 
-// Miss notes that changes of t may have been missed by those to whom it was promised, or
-// soon will be.
+// Miss records that changes of t may have been missed, if it is accepted or will be soon.
 func (b *Book[S]) Miss(t *Topic[S]) { t.Missed = t.Missed || t.promised || t.asked }
 
-// Update runs f while Hear does not look at topics: for what the carries of Hear reads.
+// Update runs f while Hear does not read topics: for the state that the carries function of
+// Hear reads.
 func (b *Book[S]) Update(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f()
 }
 
-// Reached notes that the server has answered.
+// Reached records that the server has responded.
 func (b *Book[S]) Reached() { b.up.reached.Store(true) }
 
-// Unreached notes that the server can't be reached. One that never was may not exist: who
-// waits is told at once.
+// Unreached records that the server can't be reached. If it never could, it may not exist,
+// and those who wait are refused at once.
 func (b *Book[S]) Unreached(err error) {
 	if !b.up.reached.Load() {
 		b.FailWaiting(err)

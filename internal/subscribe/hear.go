@@ -6,16 +6,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
 
-// Hear publishes a change of which the server tells, with ev.Topic as it was sent. It never
+// Hear publishes a change that the server reports, with ev.Topic as it was sent. It never
 // blocks, and may be called by any goroutine.
 //
-// What was promised is published. What is being asked for at the moment is kept until the
-// server has agreed, since its answer and its notification may come in any order. An update
-// of another resource goes to the nearest ancestor that was promised, or is dropped
-// (M2L-33). Hear reports whether somebody was or will be told.
+// A change of an accepted topic is published. While a topic is being requested, its change
+// is kept until the server has accepted it, because response and notification may arrive in
+// any order. An update of another resource goes to the nearest accepted ancestor, or is
+// dropped (M2L-33). Hear reports whether a subscriber gets the change, now or later.
 //
-// Where several streams tell of changes, carries says whether the one that ev came on is to
-// tell of t; nil means that it is. If not, another tells of the change, too.
+// If there are several streams, carries reports whether the stream of ev has to report t;
+// nil means that it has. If not, the change arrives on another stream, too.
 func (b *Book[S]) Hear(ev fanout.Event, carries func(t *Topic[S]) bool) bool {
 	at := ev.Topic
 	if b.hear(at, ev, carries) {
@@ -35,7 +35,7 @@ func (b *Book[S]) Hear(ev fanout.Event, carries func(t *Topic[S]) bool) bool {
 	return false
 }
 
-// hear publishes a change under the topic at, and reports whether that was promised.
+// hear publishes a change under the topic at, and reports whether that was accepted.
 func (b *Book[S]) hear(at fanout.Topic, ev fanout.Event, carries func(*Topic[S]) bool) bool {
 	b.mu.Lock()
 	t := b.topics[keyOf(at)]
@@ -49,7 +49,7 @@ func (b *Book[S]) hear(at fanout.Topic, ev fanout.Event, carries func(*Topic[S])
 	topic, fading, carried := t.Topic, t.fading, carries == nil || carries(t)
 	b.mu.Unlock()
 	if fading && topic.Kind == fanout.ResourceUpdated && !b.up.Changes.Wanted(topic) {
-		return false // to an ancestor it is as if it were gone
+		return false // its ancestors may have subscribers
 	}
 	if carried {
 		b.up.Changes.Publish(b.under(topic, ev))
@@ -57,8 +57,8 @@ func (b *Book[S]) hear(at fanout.Topic, ev fanout.Event, carries func(*Topic[S])
 	return true
 }
 
-// under returns the event that tells of a change under a topic. It does not hold on to the
-// URI that was sent if that is the topic's.
+// under returns the event for a change under a topic. It does not keep the URI that was
+// sent if it is the topic's own.
 func (b *Book[S]) under(t fanout.Topic, ev fanout.Event) fanout.Event {
 	out := fanout.Event{Topic: t, URI: t.URI, Meta: ev.Meta}
 	if b.up.Subresources == fanout.SubresourcesAsSent && ev.Topic.URI != t.URI {
@@ -67,8 +67,8 @@ func (b *Book[S]) under(t fanout.Topic, ev fanout.Event) fanout.Event {
 	return out
 }
 
-// Unwanted reports whether nobody wants any more what the book has topics for: it is kept
-// for the case that somebody soon does. It may be called by any goroutine.
+// Unwanted reports whether all topics of the book have lost their subscribers: they stay
+// only in case subscribers come back soon. It may be called by any goroutine.
 func (b *Book[S]) Unwanted() bool {
 	var topics []fanout.Topic
 	b.Update(func() {

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// run admits first, and then what comes on more. It returns when nothing is needed any
-// more, or when ctx ends; then it has answered all queries, and all that it started has
-// ended.
+// run admits first, and then the queries from more. It returns when no topics are needed,
+// or ctx has ended; then it has answered all queries, and all its goroutines have ended.
 func (b *Book[S]) run(ctx context.Context, first *Query, more <-chan *Query) {
 	ctx, stop := context.WithCancel(ctx)
 	defer b.end(ctx, stop)
@@ -26,7 +25,7 @@ func (b *Book[S]) run(ctx context.Context, first *Query, more <-chan *Query) {
 
 func (b *Book[S]) readClock() { b.clock = time.Since(b.born) + 1 }
 
-// wait waits for news and looks after them. It reports false if ctx has ended.
+// wait waits for events and handles them. It returns false if ctx has ended.
 func (b *Book[S]) wait(ctx context.Context, more <-chan *Query, timeout <-chan time.Time) bool {
 	select {
 	case <-ctx.Done():
@@ -50,7 +49,7 @@ func (b *Book[S]) wait(ctx context.Context, more <-chan *Query, timeout <-chan t
 	return true
 }
 
-// end joins what was started. Who waits is told why.
+// end waits for all goroutines, and answers those who wait with the reason.
 func (b *Book[S]) end(ctx context.Context, stop context.CancelFunc) {
 	stop()
 	b.driver.Close()
@@ -76,8 +75,8 @@ func (b *Book[S]) tick() {
 	}
 }
 
-// look looks at a topic that is on the agenda: whether anybody still wants what somebody
-// has given up, and what the driver has to do.
+// look handles a topic that is due on the agenda: it checks whether a topic that has lost a
+// subscriber has others, and calls the driver's Look.
 func (b *Book[S]) look(t *Topic[S]) {
 	if t.dueAt <= b.clock {
 		t.dueAt = 0
@@ -93,7 +92,7 @@ func (b *Book[S]) look(t *Topic[S]) {
 	b.driver.Look(t)
 }
 
-// sleep is how long the loop may wait.
+// sleep returns how long the loop may wait.
 func (b *Book[S]) sleep() time.Duration {
 	if b.idle() || len(b.waiting) > 0 && b.waiting[0].closed {
 		return 0
@@ -108,12 +107,12 @@ func (b *Book[S]) sleep() time.Duration {
 	return max(at-b.clock, 0)
 }
 
-// Go runs work beside the loop, which waits for it at its end. work ends with the loop's
-// context; it may call [Book.Do].
+// Go runs work on another goroutine, for which the loop waits at its end. work ends with
+// the loop's context; it may call [Book.Do].
 func (b *Book[S]) Go(work func()) { b.workers.Go(work) }
 
-// Do has the loop run report, and returns once it does. It reports false if the loop has
-// ended, or does. ctx is the loop's. It is called by what [Book.Go] runs.
+// Do makes the loop run report, and returns when it runs. It returns false if the loop ends
+// first. ctx is the loop's. It must be called by a function of [Book.Go].
 func (b *Book[S]) Do(ctx context.Context, report func()) bool {
 	select {
 	case b.reports <- report:
@@ -123,17 +122,17 @@ func (b *Book[S]) Do(ctx context.Context, report func()) bool {
 	}
 }
 
-// Await has the loop run then once c is closed, instead of what it awaited before.
+// Await makes the loop call then when c is closed. It replaces the last Await.
 func (b *Book[S]) Await(c <-chan struct{}, then func()) { b.awaited, b.then = c, then }
 
-// Join waits for what was started by Go.
+// Join waits for the goroutines of Go.
 func (b *Book[S]) Join() { b.workers.Wait() }
 
-// Poke has the driver's Pump called. It never blocks, and may be called by any goroutine,
-// also when the loop has ended.
+// Poke makes the loop call the driver's Pump. It never blocks, and may be called by any
+// goroutine, even after the loop has ended.
 func (b *Book[S]) Poke() {
 	select {
 	case b.poked <- struct{}{}:
-	default: // it will look anyway
+	default: // the loop calls it anyway
 	}
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// A Query is one call of Watch. It belongs to the [Book] that it was given to.
+// A Query is one call of Watch. It belongs to the [Book] that got it.
 type Query struct {
 	want  []fanout.Topic // read-only
-	share mcp.Share      // whose allowance it draws on; read-only
-	until time.Duration  // when the wait is over, on the book's clock
+	share mcp.Share      // whose allowance it uses; read-only
+	until time.Duration  // the end of the wait, on the book's clock
 
 	answers chan answer // capacity 1, sent to once
-	honor   []bool      // for each of want
-	left    int         // of want, not yet settled
-	closed  bool        // answered, or not waited for
+	honor   []bool      // for each topic of want
+	left    int         // topics of want that are not settled
+	closed  bool        // answered, or not waited for any more
 
-	dropped sync.Once // the caller's
+	dropped sync.Once // used by the caller
 }
 
 type answer struct {
@@ -27,7 +27,7 @@ type answer struct {
 	err     error
 }
 
-// newQuery returns a Query of which nothing is settled. It keeps want.
+// newQuery returns an unsettled Query. It keeps want.
 func newQuery(want []fanout.Topic, share mcp.Share) *Query {
 	return &Query{
 		want:    want,
@@ -38,7 +38,7 @@ func newQuery(want []fanout.Topic, share mcp.Share) *Query {
 	}
 }
 
-// settle answers for one of the topics, and the Query if it was the last.
+// settle answers one of the topics. After the last topic it answers the Query.
 func (q *Query) settle(at int, ok bool) {
 	if q.closed {
 		return
@@ -49,7 +49,7 @@ func (q *Query) settle(at int, ok bool) {
 	}
 }
 
-// finish answers q with what is honored so far, or with err.
+// finish answers q with the topics accepted so far, or with err.
 func (q *Query) finish(err error) {
 	if q.closed {
 		return
@@ -62,7 +62,7 @@ func (q *Query) finish(err error) {
 	q.answers <- a
 }
 
-// honored lists the topics that were settled well.
+// honored returns the accepted topics.
 func (q *Query) honored() []fanout.Topic {
 	out := make([]fanout.Topic, 0, len(q.want)-q.left)
 	for i, ok := range q.honor {

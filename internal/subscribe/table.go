@@ -11,22 +11,22 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// A Table holds the books of one upstream, at most one per profile. Each lives while
-// something of its profile is needed. Methods are safe for concurrent use.
+// A Table contains the books of one server, at most one per profile. A book runs while
+// topics of its profile are needed. Methods are safe for concurrent use.
 //
-// A Watch for which the server can't be reached fails: at once if it never was, else after
+// A Watch fails if the server can't be reached: at once if it never could, otherwise after
 // [Patience].
 type Table[S any, D Driver[S]] struct {
 	// Set by NewTable, read-only after.
 	up   *source
 	make func(*Book[S], mcp.Profile) D
 
-	// mu guards open. It is held for map work, and for making a Driver; taken under no
-	// other.
+	// mu guards open. It is held for map work, and to create a Driver; no other lock may be
+	// held when it is taken.
 	mu   sync.Mutex
 	open map[string]*run[S, D] // by scope; nil after Close
 
-	running sync.WaitGroup // counts the loops
+	running sync.WaitGroup // the loops
 }
 
 // A run is a Book while its loop runs. It is read-only.
@@ -35,17 +35,17 @@ type run[S any, D Driver[S]] struct {
 	driver D
 	stop   context.CancelCauseFunc
 	more   chan *Query   // received from while the loop runs
-	done   chan struct{} // closed when it has ended
+	done   chan struct{} // closed when the loop has ended
 }
 
-// NewTable returns a Table without books. o is filled in; retry are the pauses before
-// another try. newDriver makes the Driver of a profile's Book; it does not block.
+// NewTable returns a Table without books. o must be complete; retry has the pauses between
+// attempts. newDriver returns the Driver of a profile's Book, and must not block.
 func NewTable[S any, D Driver[S]](o *upstream.Options, retry backoff.Backoff, newDriver func(*Book[S], mcp.Profile) D) *Table[S, D] {
 	up := &source{Options: o, retry: retry, allowances: NewAllowances(o)}
 	return &Table[S, D]{up: up, make: newDriver, open: make(map[string]*run[S, D])}
 }
 
-// Watch implements [mcp.Source]. Its errors name the upstream.
+// Watch implements [mcp.Source]. Its errors name the server.
 func (t *Table[S, D]) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	if len(want) == 0 {
 		return nil, func() {}, nil
@@ -56,11 +56,11 @@ func (t *Table[S, D]) Watch(ctx context.Context, p mcp.Profile, want []fanout.To
 		return nil, nil, err
 	}
 	select {
-	case a := <-q.answers: // loops always answer
+	case a := <-q.answers: // the loop always answers
 		if a.err != nil {
 			return nil, nil, fmt.Errorf("watching %s: %w", t.up.Name, a.err)
 		}
-		q.answers = nil // nothing comes any more, and q stays as long as the interest
+		q.answers = nil // there are no more answers, and q lives as long as the subscription
 		return a.honored, func() { q.dropped.Do(func() { book.drop(q) }) }, nil
 	case <-ctx.Done():
 		book.drop(q)
@@ -68,7 +68,7 @@ func (t *Table[S, D]) Watch(ctx context.Context, p mcp.Profile, want []fanout.To
 	}
 }
 
-// hand gives q to the book of the profile.
+// hand passes q to the book of the profile.
 func (t *Table[S, D]) hand(ctx context.Context, p mcp.Profile, q *Query) (*Book[S], error) {
 	for {
 		r, admitted, err := t.join(p, q)
@@ -81,15 +81,15 @@ func (t *Table[S, D]) hand(ctx context.Context, p mcp.Profile, q *Query) (*Book[
 		select {
 		case r.more <- q:
 			return r.book, nil
-		case <-r.done: // it ended for want of topics; another takes over
+		case <-r.done: // it has ended because it had no topics; another takes over
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// join returns the book of the profile. If there is none it begins one, with q for its
-// first query.
+// join returns the book of the profile. If there is none, it starts one with q as its first
+// query.
 func (t *Table[S, D]) join(p mcp.Profile, q *Query) (r *run[S, D], admitted bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +99,7 @@ func (t *Table[S, D]) join(p mcp.Profile, q *Query) (r *run[S, D], admitted bool
 	if r := t.open[p.Scope]; r != nil {
 		return r, false, nil
 	}
-	// Ends when nothing is needed any more, or by Close.
+	// Ends when no topics are needed, or by Close.
 	ctx, stop := context.WithCancelCause(context.Background())
 	r = &run[S, D]{book: newBook[S](t.up, p), stop: stop, more: make(chan *Query), done: make(chan struct{})}
 	r.driver = t.make(r.book, p)
@@ -114,8 +114,8 @@ func (t *Table[S, D]) join(p mcp.Profile, q *Query) (r *run[S, D], admitted bool
 	return r, true, nil
 }
 
-// remove takes a book off the table, before its done is closed: who finds done closed will
-// not find the book again.
+// remove removes a book from the table. It is called before done is closed: after that the
+// book must not be found.
 func (t *Table[S, D]) remove(scope string, r *run[S, D]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,7 +124,7 @@ func (t *Table[S, D]) remove(scope string, r *run[S, D]) {
 	}
 }
 
-// Of returns the driver of a scope's book, or the zero D if nothing of it is needed.
+// Of returns the driver of a scope's book, or the zero D if there is none.
 func (t *Table[S, D]) Of(scope string) D {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,28 +8,28 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
 
-// A Topic is one topic that a [Book] looks after. S is what the [Driver] knows of it.
-// It belongs to the book's loop.
+// A Topic is a topic of a [Book]. S is the [Driver]'s state of it. It is used by the book's
+// loop only.
 type Topic[S any] struct {
 	fanout.Topic
-	State S // the driver's
-	// Missed says that there may have been changes of which nobody was told.
+	State S // the driver's state
+	// Missed says that subscribers may have missed changes.
 	Missed bool
 
-	// Written with Book.mu held, which Hear reads them under.
-	promised bool          // to somebody: changes are published
-	fading   bool          // somebody has left: look before you publish
-	asked    bool          // a request for it is on its way: changes are kept in early
-	early    *fanout.Event // came before the answer to the request
+	// Written with Book.mu held, under which Hear reads them.
+	promised bool          // changes are published
+	fading   bool          // a subscriber has left: check for others before publishing
+	asked    bool          // a request for it is in flight: changes are kept in early
+	early    *fanout.Event // arrived before the response to the request
 
 	waiters []waiter
-	payer   *Allowance // of whoever asked for it
+	payer   *Allowance // of the share that requested it
 	dueAt   time.Duration
-	fadeAt  time.Duration // when it has been kept long enough
-	booked  time.Duration // the first appointment of it in the agenda; 0: none
+	fadeAt  time.Duration // until when it stays without subscribers
+	booked  time.Duration // its first appointment in the agenda; 0: none
 }
 
-// A key names a topic within a profile.
+// A key identifies a topic within a profile.
 type key struct {
 	kind fanout.Kind
 	uri  string
@@ -40,29 +40,29 @@ func keyOf(t fanout.Topic) key { return key{t.Kind, t.URI} }
 // A waiter is one topic of a [Query] that is not settled.
 type waiter struct {
 	query *Query
-	at    int // in query.Want
+	at    int // index in query.want
 }
 
-// Promised reports whether changes of t are published.
+// Promised reports whether t is accepted: its changes are published.
 func (t *Topic[S]) Promised() bool { return t.promised }
 
-// Awaited reports whether somebody waits for t.
+// Awaited reports whether a query waits for t.
 func (t *Topic[S]) Awaited() bool { return len(t.waiters) > 0 }
 
-// Needed reports whether t was promised or somebody waits for it.
+// Needed reports whether t is accepted or a query waits for it.
 func (t *Topic[S]) Needed() bool { return t.promised || t.Awaited() }
 
-// Fading reports whether somebody who was promised t has left, and it has not been looked
-// yet whether anybody is left.
+// Fading reports whether a subscriber of t has left, and it is not yet known whether there
+// are others.
 func (t *Topic[S]) Fading() bool { return t.fading }
 
-// Payer returns the allowance of whoever asked for t.
+// Payer returns the allowance of the share that requested t.
 func (t *Topic[S]) Payer() *Allowance { return t.payer }
 
-// Due returns the time that [Book.At] has set for t, 0 if none is to come.
+// Due returns the time that [Book.At] has set for t; 0 if there is none.
 func (t *Topic[S]) Due() time.Duration { return t.dueAt }
 
-// Settle answers for t to all who wait for it.
+// Settle answers t for all queries that wait for it.
 func (t *Topic[S]) Settle(ok bool) {
 	waiters := t.waiters
 	t.waiters = nil
@@ -71,7 +71,7 @@ func (t *Topic[S]) Settle(ok bool) {
 	}
 }
 
-// without takes the waiters of q off.
+// without removes the waiters of q.
 func (t *Topic[S]) without(q *Query) {
 	kept := t.waiters[:0]
 	for _, w := range t.waiters {
@@ -83,8 +83,8 @@ func (t *Topic[S]) without(q *Query) {
 	t.waiters = kept
 }
 
-// keepEarly keeps a change until the server has agreed to tell of it. The latest stands
-// for all; where they are about different URIs, the topic's own does.
+// keepEarly keeps a change until the server has accepted t. It keeps one: the last, or the
+// one for the topic's own URI.
 func (t *Topic[S]) keepEarly(ev fanout.Event) {
 	if t.early != nil && t.early.URI != ev.URI {
 		ev.URI = t.URI
@@ -92,8 +92,8 @@ func (t *Topic[S]) keepEarly(ev fanout.Event) {
 	t.early = &ev
 }
 
-// An agenda says which topics to look at when, the first first. The first appointment of a
-// topic counts: where it is looked at too early, it gets another.
+// An agenda says when to handle which topic, the earliest first. Only the first appointment
+// of a topic counts: if that is too early, the topic gets another.
 type agenda[S any] []appointment[S]
 
 type appointment[S any] struct {
@@ -101,7 +101,7 @@ type appointment[S any] struct {
 	t  *Topic[S]
 }
 
-// add puts t on the agenda for the first of its times, most often at the end.
+// add adds t at the earliest of its times, usually at the end.
 func (a *agenda[S]) add(t *Topic[S]) {
 	at := Earliest(t.dueAt, t.fadeAt)
 	if at == 0 || t.booked != 0 && t.booked <= at {
@@ -112,7 +112,7 @@ func (a *agenda[S]) add(t *Topic[S]) {
 	*a = slices.Insert(*a, i, appointment[S]{at, t})
 }
 
-// next returns when the first appointment is, 0 if there is none.
+// next returns the time of the first appointment; 0 if there is none.
 func (a agenda[S]) next() time.Duration {
 	if len(a) == 0 {
 		return 0
@@ -120,7 +120,7 @@ func (a agenda[S]) next() time.Duration {
 	return a[0].at
 }
 
-// pop takes off the first topic that is to be looked at, nil if none is.
+// pop removes and returns the first topic that is due, or nil.
 func (a *agenda[S]) pop(now time.Duration) *Topic[S] {
 	for len(*a) > 0 && (*a)[0].at <= now {
 		first := (*a)[0]
@@ -134,7 +134,7 @@ func (a *agenda[S]) pop(now time.Duration) *Topic[S] {
 	return nil
 }
 
-// Earliest returns the least of the times that are set, 0 if none is.
+// Earliest returns the earliest of the times that are set; 0 if none is.
 func Earliest(times ...time.Duration) time.Duration {
 	var out time.Duration
 	for _, t := range times {

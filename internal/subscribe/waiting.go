@@ -6,11 +6,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
 
-// Patience is how long a Watch waits: what is not answered by then is left out of
-// the acknowledgment.
+// Patience is how long a Watch waits: a topic without an answer by then is not in the
+// acknowledgment.
 const Patience = 10 * time.Second
 
-// admit takes q in.
+// admit adds q.
 func (b *Book[S]) admit(q *Query) {
 	q.until = b.clock + Patience
 	var ts []*Topic[S]
@@ -33,7 +33,7 @@ func (b *Book[S]) admit(q *Query) {
 	}
 }
 
-// track returns the topic, which it begins if need be.
+// track returns the topic, and adds it if necessary.
 func (b *Book[S]) track(topic fanout.Topic) *Topic[S] {
 	t := b.topics[keyOf(topic)]
 	if t == nil {
@@ -43,7 +43,7 @@ func (b *Book[S]) track(topic fanout.Topic) *Topic[S] {
 	return t
 }
 
-// expire ends the wait of the queries whose time is up.
+// expire ends the wait of queries after Patience.
 func (b *Book[S]) expire() {
 	for len(b.waiting) > 0 && (b.waiting[0].closed || b.waiting[0].until <= b.clock) {
 		q := b.waiting[0]
@@ -60,15 +60,15 @@ func (b *Book[S]) expire() {
 	}
 }
 
-// fail answers q with err. Its caller has lost interest.
+// fail answers q with err, and ends its subscription.
 func (b *Book[S]) fail(q *Query, err error) {
 	q.finish(err)
 	b.strip(q)
 	b.fade(q)
 }
 
-// drop tells the loop that the caller of q has lost interest. It never blocks, may be
-// called by any goroutine, and does nothing once the loop has ended.
+// drop tells the loop that the subscriber of q has left. It never blocks, may be called by
+// any goroutine, and does nothing after the loop has ended.
 func (b *Book[S]) drop(q *Query) {
 	b.mu.Lock()
 	b.dropped = append(b.dropped, q)
@@ -76,7 +76,7 @@ func (b *Book[S]) drop(q *Query) {
 	b.Poke()
 }
 
-// takeDropped looks after the topics of those who have lost interest.
+// takeDropped handles the topics of subscribers that have left.
 func (b *Book[S]) takeDropped() {
 	b.mu.Lock()
 	dropped := b.dropped
@@ -88,8 +88,8 @@ func (b *Book[S]) takeDropped() {
 	}
 }
 
-// strip takes q off the topics that it waits for. Those that nobody else waits for, and
-// that were promised to nobody, are undone.
+// strip removes q from the topics for which it waits. Those that are not needed any more
+// are undone.
 func (b *Book[S]) strip(q *Query) {
 	q.closed = true
 	for _, topic := range q.want {
@@ -100,9 +100,9 @@ func (b *Book[S]) strip(q *Query) {
 	}
 }
 
-// fade has the topics of q kept for a while. Whether they are wanted is looked at only
-// when that is over, so that it does not matter whether the caller left the index before
-// it gave them up or right after.
+// fade keeps the topics of q for a while. Whether they have other subscribers is checked
+// only at the end, so that the subscriber may leave the index before or after it ends its
+// subscription.
 func (b *Book[S]) fade(q *Query) {
 	for _, topic := range q.want {
 		switch t := b.topics[keyOf(topic)]; {

@@ -17,7 +17,7 @@ import (
 // reachPauses are the pauses between attempts to reach a server.
 var reachPauses = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
 
-// A State says whether a server is there.
+// A State says whether a server can be reached.
 type State uint8
 
 // The states of a server.
@@ -27,12 +27,12 @@ const (
 	Down                  // it failed
 )
 
-// An Availability knows whether a server is there, logs each change, and has a server
-// tried again that is not. It is safe for concurrent use.
+// An Availability tracks whether a server can be reached, logs each change, and starts
+// further attempts while it can't. It is safe for concurrent use.
 type Availability struct {
 	log    *slog.Logger
 	fell   wake.Signal // the server went down
-	wanted wake.Signal // somebody asks for a server that is down
+	wanted wake.Signal // a request needs a server that is down
 
 	running sync.WaitGroup // what Start has started
 
@@ -44,13 +44,13 @@ type Availability struct {
 	closed bool
 }
 
-// NewAvailability returns the Availability of a server of which nothing is known.
+// NewAvailability returns an Availability in state Starting.
 func NewAvailability(log *slog.Logger) *Availability {
 	return &Availability{log: log, fell: wake.NewSignal(), wanted: wake.NewSignal()}
 }
 
-// Report takes the outcome of an attempt to reach the server. One that refuses a caller is
-// there.
+// Report records the outcome of an attempt to reach the server. A server that refuses one
+// caller is up.
 func (a *Availability) Report(err error) {
 	if aboutCaller(err) {
 		err = nil
@@ -63,11 +63,11 @@ func (a *Availability) Report(err error) {
 		return
 	}
 	a.log.Warn("server "+trouble(err)+", trying again", "error", transport.Cause(err))
-	a.fell.Send() // unless nobody has heard of the last time yet
+	a.fell.Send() // unless the last one has not been received yet
 }
 
-// Note takes the outcome of a request, under ctx. Only that it could not be sent says
-// that the server is down, or nothing at all if the session has ended.
+// Note records the outcome of a request, under ctx. The server is down only if the request
+// could not be sent; if the session has ended, nothing changes.
 func (a *Availability) Note(ctx context.Context, err error) {
 	f := AsFailure(err)
 	switch {
@@ -78,7 +78,7 @@ func (a *Availability) Note(ctx context.Context, err error) {
 	}
 }
 
-// become reports whether the state is another than before.
+// become reports whether the state has changed.
 func (a *Availability) become(err error) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +90,7 @@ func (a *Availability) become(err error) bool {
 	return a.state != before
 }
 
-// trouble says in a few words why a server can't be used. It follows the word server.
+// trouble says in a few words why a server can't be used. They follow the word server.
 func trouble(err error) string {
 	var status *StatusError
 	var page *transport.KindError
@@ -109,15 +109,15 @@ func trouble(err error) string {
 	return "is down"
 }
 
-// State returns whether the server is there, and why it is not.
+// State returns whether the server can be reached, and if not, why.
 func (a *Availability) State() (State, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.state, a.err
 }
 
-// Err returns nil if the last attempt to reach the server succeeded, else why it failed:
-// [mcp.ErrStarting] before the first has ended.
+// Err returns nil if the last attempt to reach the server succeeded, or else its error:
+// [mcp.ErrStarting] before the first attempt has ended.
 func (a *Availability) Err() error {
 	switch state, err := a.State(); state {
 	case Starting:
@@ -141,8 +141,8 @@ func (a *Availability) Start(f func(ctx context.Context)) {
 	a.running.Go(func() { f(ctx) })
 }
 
-// Want has a server that is down tried soon. It reports false if nobody does so, since
-// Start was not called.
+// Want requests an attempt soon if the server is down. It returns false if there will be
+// none, because Start was not called.
 func (a *Availability) Want() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -152,8 +152,8 @@ func (a *Availability) Want() bool {
 	return a.stop != nil
 }
 
-// Supervise tries to reach the server, now and whenever it is down, until ctx ends. A
-// server that is away is so reported before anybody asks for it.
+// Supervise tries to reach the server, at once and whenever it is down, until ctx ends. So
+// its state is known before a request needs it.
 func (a *Availability) Supervise(ctx context.Context, try func(context.Context) error) {
 	for {
 		a.reach(ctx, try)
@@ -169,8 +169,7 @@ func (a *Availability) Supervise(ctx context.Context, try func(context.Context) 
 	}
 }
 
-// reach tries again and again until it succeeds: ever more seldom, unless the server is
-// wanted.
+// reach tries until it succeeds, with growing pauses unless a request needs the server.
 func (a *Availability) reach(ctx context.Context, try func(context.Context) error) {
 	for pause := reachPauses.Min; ctx.Err() == nil; pause = reachPauses.Next(pause) {
 		if err := try(ctx); err == nil || aboutCaller(err) || backoff.Wait(ctx, reachPauses.Min) != nil {
@@ -186,7 +185,7 @@ func (a *Availability) reach(ctx context.Context, try func(context.Context) erro
 	}
 }
 
-// Close ends what Start has started, and waits for it.
+// Close stops what Start has started, and waits for its end.
 func (a *Availability) Close() {
 	a.mu.Lock()
 	a.closed = true

@@ -14,39 +14,39 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// parsing is how a server's messages are parsed: as strictly as those of clients, who
-// would have to refuse what is passed on.
+// parsing are the options for parsing a server's messages: as strict as for those of
+// clients, which would have to refuse a forwarded message.
 var parsing = wire.Options{}
 
-// errAnswered ends the context of a call whose response came where its goroutine does not
-// read.
+// errAnswered ends the context of a call whose response arrived on a stream that its
+// goroutine does not read.
 var errAnswered = errors.New("answered on another stream")
 
-// A Call is one request as it is sent to a server. What a client asks may take several.
+// A Call is one request to a server. A client's request may take several.
 type Call struct {
 	// Set before the call is sent, read-only after.
 	ID     int64
 	Method string
-	Owner  Owner // nil for a request that the gateway makes for itself
-	// Behalf is on whose behalf it is; zero for that of the [HTTP] that sends it.
+	Owner  Owner // nil for a request of the gateway itself
+	// Behalf is on whose behalf the request is sent; zero means that of the [HTTP] that
+	// sends it.
 	Behalf Behalf
-	In     *mcp.Intake // takes memory for its response; nil for no bound
-	// Exchange is told of the call; nil while nobody observes.
+	In     *mcp.Intake // the memory of the response; nil means no limit
+	// Exchange observes the call; nil if there is no observer.
 	Exchange *trace.Exchange
-	// Cancel ends the context under which the call is sent: when its reply has been read
-	// to the end, or there is nothing to wait for any more. It is nil where Wake tells the
-	// latter.
+	// Cancel ends the context of the request, when its reply has been read to the end or is
+	// not needed any more. It is nil if Wake is set.
 	Cancel context.CancelCauseFunc
-	// Wake has the goroutine in [Mux.Do] make the Owner deliver, and look whether the call
-	// has ended. Nil where no such goroutine waits.
+	// Wake makes the goroutine in [Mux.Do] call the Owner's Deliver, and check whether the
+	// call has ended. It is nil if no such goroutine waits.
 	Wake wake.Signal
-	// Patience is how long the end of a stream may take to come after the response. Zero
-	// means 100 ms, but no time at all for a server that keeps streams open.
+	// Patience is how long to wait for the end of a stream after the response. Zero means
+	// 100 ms, or no time for a server that keeps streams open.
 	Patience time.Duration
 
 	state    atomic.Uint32
-	response Response // meaningful once it is settled
-	err      error    // meaningful once it has failed
+	response Response // valid if it is settled
+	err      error    // valid if it has failed
 }
 
 // The states of a Call.
@@ -57,11 +57,11 @@ const (
 	failed
 )
 
-// An Owner is whom a call is made for.
+// An Owner is the client's side of a call.
 type Owner interface {
-	// Answered takes the response, on the goroutine that has read it.
+	// Answered gets the response, on the goroutine that has read it.
 	Answered(c *Call, r Response)
-	// Deliver gives the client the notifications that are queued for it.
+	// Deliver sends the client the notifications that are queued for it.
 	Deliver()
 }
 
@@ -71,8 +71,8 @@ func (c *Call) Is(id wire.ID) bool {
 	return ok && n == c.ID
 }
 
-// Settle takes the response. It reports false, and leaves r to its caller, if the call has
-// ended before.
+// Settle sets the response. If the call has ended before, it returns false, and the caller
+// keeps r.
 func (c *Call) Settle(r Response) bool {
 	if !c.state.CompareAndSwap(open, ending) {
 		return false
@@ -85,7 +85,7 @@ func (c *Call) Settle(r Response) bool {
 	return true
 }
 
-// SettleElsewhere is Settle on a goroutine that is not the one which waits.
+// SettleElsewhere is Settle on a goroutine other than the call's.
 func (c *Call) SettleElsewhere(r Response) bool {
 	if !c.Settle(r) {
 		return false
@@ -94,8 +94,8 @@ func (c *Call) SettleElsewhere(r Response) bool {
 	return true
 }
 
-// Fail says that there will be no response, and why. It reports false if the call has
-// ended before.
+// Fail says that there will be no response, and why. It returns false if the call has ended
+// before.
 func (c *Call) Fail(err error) bool {
 	if !c.state.CompareAndSwap(open, ending) {
 		return false
@@ -106,7 +106,7 @@ func (c *Call) Fail(err error) bool {
 	return true
 }
 
-// wake has whoever waits look at how the call has ended.
+// wake makes the call's goroutine check how the call has ended.
 func (c *Call) wake(why error) {
 	if c.Cancel != nil {
 		c.Cancel(why)
@@ -115,7 +115,7 @@ func (c *Call) wake(why error) {
 	}
 }
 
-// Notice has the goroutine in [Mux.Do] deliver.
+// Notice makes the goroutine in [Mux.Do] deliver notifications.
 func (c *Call) Notice() { c.Wake.Send() }
 
 // IsSettled reports whether there is a response.
@@ -129,7 +129,7 @@ func (c *Call) Settled() (Response, bool) {
 	return c.response, true
 }
 
-// Outcome returns how the call has ended, if it has: with a response, or an error.
+// Outcome returns whether and how the call has ended: with a response, or an error.
 func (c *Call) Outcome() (r Response, err error, ended bool) {
 	switch c.state.Load() {
 	case settled:
@@ -140,7 +140,7 @@ func (c *Call) Outcome() (r Response, err error, ended bool) {
 	return Response{}, nil, false
 }
 
-// from returns a reader of the response that takes memory for it.
+// from returns a reader of the response that reserves memory for what it reads.
 func (c *Call) from(src io.Reader) io.Reader {
 	if c == nil || c.In == nil {
 		return src
@@ -148,7 +148,7 @@ func (c *Call) from(src io.Reader) io.Reader {
 	return c.In.From(src)
 }
 
-// take takes memory for a response of n bytes that was read already.
+// take reserves memory for a response of n bytes that has been read already.
 func (c *Call) take(n int) error {
 	if c.In == nil {
 		return nil
@@ -156,7 +156,7 @@ func (c *Call) take(n int) error {
 	return c.In.Take(n)
 }
 
-// Cancellation returns the notification that nobody waits for the call any more, and why.
+// Cancellation returns the notification that cancels the call, with the reason.
 func (c *Call) Cancellation(why error) []byte {
 	reason := "the client cancelled the request"
 	if errors.Is(why, ErrTooLong) || errors.Is(why, context.DeadlineExceeded) {

@@ -6,8 +6,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Calls are the calls in flight on a connection or in a session, by id. The zero value is
-// ready to use, and safe for concurrent use.
+// Calls contains the calls in flight on a connection or in a session, by id. The zero value
+// is ready to use, and safe for concurrent use.
 type Calls struct {
 	// mu guards the fields below. It is held for map work only. An Owner's lock may be
 	// taken under it.
@@ -16,7 +16,7 @@ type Calls struct {
 	err  error // why no more may be added
 }
 
-// Add takes c in. The error is a [*Failure] if the connection or the session has ended.
+// Add adds c. The error is a [*Failure] if the connection or the session has ended.
 func (t *Calls) Add(c *Call) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -30,7 +30,7 @@ func (t *Calls) Add(c *Call) error {
 	return nil
 }
 
-// Remove makes later responses to c late ones.
+// Remove removes c. A response that arrives afterwards is counted as late.
 func (t *Calls) Remove(c *Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,7 @@ func (t *Calls) Each(f func(*Call)) {
 	}
 }
 
-// Len returns how many calls are in flight.
+// Len returns the number of calls in flight.
 func (t *Calls) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +67,7 @@ func (t *Calls) Len() int {
 // Busy reports whether a call waits for its response.
 func (t *Calls) Busy() bool { return t.Len() > 0 }
 
-// End has no more calls added. It reports false if it was called before.
+// End prevents further calls. It returns false if it was called before.
 func (t *Calls) End(err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,14 +78,14 @@ func (t *Calls) End(err error) bool {
 	return true
 }
 
-// Err returns why no more calls may be added, nil if they may.
+// Err returns why no more calls may be added; nil if they may.
 func (t *Calls) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.err
 }
 
-// Fail fails the calls in flight: no response will come.
+// Fail fails the calls in flight: there will be no responses.
 func (t *Calls) Fail(err error) {
 	f := &Failure{Cause: err, Fate: MayHaveRun, Lost: true}
 	t.Each(func(c *Call) { c.Fail(f) })

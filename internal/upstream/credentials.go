@@ -9,65 +9,64 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// Credentials have the Authorization header of each request to a server. They are safe for
-// concurrent use.
+// Credentials provide the Authorization header of each request to a server. They are safe
+// for concurrent use.
 //
 // Spec: 2026-07-28, basic/authorization, Access Token Usage.
 type Credentials interface {
 	// Authorization returns the header's value for a request. Empty means no header. The
-	// error is a [*CredentialError], or why ctx ended.
+	// error is a [*CredentialError], or the cause of ctx's end.
 	Authorization(ctx context.Context, b Behalf) (string, error)
-	// Renew returns another value after the server has refused a request, or an error as
-	// Authorization does. If it returns neither, the server's response stands.
+	// Renew returns a new value after the server has refused a request, or an error as
+	// Authorization does. If it returns neither, the server's response goes to the client.
 	Renew(ctx context.Context, r CredentialRefusal) (string, error)
 }
 
-// A Behalf is on whose behalf a request is sent. It is zero for what the gateway asks for
+// A Behalf is on whose behalf a request is sent. It is zero for requests of the gateway
 // itself.
 type Behalf struct {
 	Principal mcp.Principal
-	Identity  *mcp.Identity // with which the client's request came; nil outside of one
+	Identity  *mcp.Identity // of the client's request; nil outside of one
 }
 
 // A CredentialRefusal is a server's 401 or 403.
 type CredentialRefusal struct {
 	Behalf  Behalf
-	Value   string // of Authorization, that was sent
+	Value   string // the Authorization header that was sent
 	Status  int
-	Header  http.Header // of the response
-	Attempt int         // of the request: 1 for the first
+	Header  http.Header // the response's
+	Attempt int         // the request's number: 1 for the first
 }
 
-// A CredentialError says that there is no credential for a server, or none that it
-// accepts.
+// A CredentialError says that there is no credential for a server, or none that it accepts.
 type CredentialError struct {
-	Err  error  // why; it follows the server's name
+	Err  error  // the cause; it follows the server's name
 	Step string // what to do about it
-	// Caller says that it is about one caller: the server may serve others.
+	// Caller says that the error is about one caller: the server may serve others.
 	Caller bool
-	// Refusal is what the caller is told instead, where the credential is its own.
+	// Refusal is the response for the caller, if the credential is its own.
 	Refusal *mcp.Refusal
 }
 
 func (e *CredentialError) Error() string { return e.Err.Error() }
 
-// Unwrap returns why.
+// Unwrap returns the cause.
 func (e *CredentialError) Unwrap() error { return e.Err }
 
-// CallerCredentials are Credentials that send what they get from callers.
+// CallerCredentials are Credentials that pass callers' credentials on.
 type CallerCredentials interface {
 	Credentials
-	// Saw notes that a request to the server came with a credential. It may be nil.
+	// Saw records that a request to the server came with a credential. id may be nil.
 	Saw(id *mcp.Identity)
 }
 
-// aboutCaller reports whether a server has refused what one caller may do: it is there.
+// aboutCaller reports whether a server has refused one caller only: it can be reached.
 func aboutCaller(err error) bool {
 	var credential *CredentialError
 	return errors.As(err, &credential) && credential.Caller
 }
 
-// BehalfOf returns on whose behalf a client's request is sent, or one of the gateway's own
+// BehalfOf returns on whose behalf a client's request is sent, or one of the gateway itself
 // with the client's profile.
 func BehalfOf(req *mcp.Request) Behalf {
 	if req.Principal == "" {
@@ -76,14 +75,14 @@ func BehalfOf(req *mcp.Request) Behalf {
 	return Behalf{Principal: req.Principal, Identity: req.Identity}
 }
 
-// maxAttempts bounds how often a request is sent with ever new credentials: the first may
-// have expired, the second lack a scope.
+// maxAttempts bounds how often a request is sent with new credentials: the first may have
+// expired, and the second may lack a scope.
 //
 // Spec: 2026-07-28, basic/authorization, Step-Up Authorization Flow.
 const maxAttempts = 3
 
-// authorized sends the request with credentials, again where the server refuses these and
-// there are others. The server has not looked at a request that it refuses so.
+// authorized sends the request with credentials. If the server refuses them, it sends the
+// request again with new ones: a server does not run a request that it refuses in this way.
 func (x *exchange) authorized() (*Reply, error) {
 	ctx, creds, b := x.reply.ctx, x.reply.h.opts.Credentials, x.behalf()
 	value, err := creds.Authorization(ctx, b)
@@ -112,9 +111,9 @@ func (x *exchange) behalf() Behalf {
 	return x.reply.h.behalf
 }
 
-// with returns another exchange, with a value of Authorization. Header and body are its
-// own: the header of x is shared, and the body of an attempt that was refused may still be
-// on its way.
+// with returns another exchange, with a value of Authorization. It has its own header and
+// body: the header of x is shared, and the body of a refused attempt may still be being
+// sent.
 func (x *exchange) with(value string) *exchange {
 	out := x.reply.h.begin(x.reply.ctx, x.reply.call, x.req.Method, x.req.Header)
 	if value != "" {
@@ -128,7 +127,7 @@ func (x *exchange) with(value string) *exchange {
 }
 
 // Authorized dials a connection that all callers share, with the configured headers and the
-// gateway's own credentials. dial returns the HTTP status with which it was refused.
+// gateway's own credentials. dial returns the HTTP status of a refusal.
 func (o *Options) Authorized(ctx context.Context, dial func(http.Header) (status int, err error)) error {
 	if o.Credentials == nil {
 		_, err := dial(o.Headers)

@@ -13,9 +13,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// ClientError turns what prevented a response to a request of method into what its client
-// is told: the server's name, the cause, the next step. Errors of the client's own context
-// and wire errors pass.
+// ClientError converts the error of a request of method to the one for the client: with the
+// server's name, the cause and the next step. Errors of the client's own context and wire
+// errors are returned unchanged.
 func (o *Options) ClientError(method string, err error) error {
 	var we *wire.Error
 	var short *mcp.ShortageError
@@ -39,12 +39,12 @@ func (o *Options) ClientError(method string, err error) error {
 	case errors.As(err, &large):
 		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; %s if that is normal for it", o.Name, method, large.Limit, limits.UpstreamMessage.Raise())
 	case errors.As(err, &unreadable):
-		return wire.Errorf(spec.CodeInternal, "server %q sent an answer that can't be read: %v", o.Name, unreadable.Err)
+		return wire.Errorf(spec.CodeInternal, "server %q sent a response that can't be read: %v", o.Name, unreadable.Err)
 	}
 	return o.failureError(method, err)
 }
 
-// failureError is ClientError of a request that got no response at all.
+// failureError is ClientError for a request that got no response.
 func (o *Options) failureError(method string, err error) error {
 	f, reason := AsFailure(err), transport.Reason{Err: err}
 	var status *StatusError

@@ -23,24 +23,24 @@ type HTTP struct {
 	reading Reading
 	url     *url.URL
 	rt      http.RoundTripper
-	own     *http1.Transport // rt, if it was made here
-	behalf  Behalf           // of requests that are no calls; see As
+	own     *http1.Transport // rt, if NewHTTP created it
+	behalf  Behalf           // of requests that are not calls; see As
 
-	size      atomic.Int64          // of the last response: what the next is expected to take
-	slowTails atomic.Int32          // responses in a row whose stream stayed open after them
-	odd       transport.WarnLimiter // tells of what can't be read
+	size      atomic.Int64          // of the last response: the expected size of the next
+	slowTails atomic.Int32          // responses in a row whose stream stayed open
+	odd       transport.WarnLimiter // logs what can't be read
 }
 
 // Reading says how a server's messages are read.
 type Reading struct {
-	// Batches says that an array holds messages, as in revision 2025-03-26.
+	// Batches says that an array contains messages, as in revision 2025-03-26.
 	Batches bool
-	// Keep says that messages which are no response to the call are for whoever gets them
-	// to keep. Otherwise they are valid until the next is read.
+	// Keep says that messages other than the response belong to who gets them. Otherwise
+	// they are valid until the next one is read.
 	Keep bool
 }
 
-// NewHTTP returns the way to the server at o.URL, which was checked.
+// NewHTTP returns an HTTP for the server at o.URL, which must be valid.
 func NewHTTP(o *Options, r Reading) *HTTP {
 	u, _ := url.Parse(o.URL)
 	h := &HTTP{opts: o, reading: r, url: u, rt: o.RoundTripper}
@@ -51,41 +51,41 @@ func NewHTTP(o *Options, r Reading) *HTTP {
 	return h
 }
 
-// At returns the way to another URL of the same origin.
+// At returns an HTTP for another URL of the same origin.
 func (h *HTTP) At(u *url.URL) *HTTP {
 	return &HTTP{opts: h.opts, reading: h.reading, url: u, rt: h.rt, behalf: h.behalf}
 }
 
-// As returns the way on which requests are on behalf of a principal.
+// As returns an HTTP whose requests are on behalf of a principal.
 func (h *HTTP) As(p mcp.Principal) *HTTP {
 	if h.opts.Credentials == nil || p == h.behalf.Principal {
-		return h // nobody asks
+		return h // without Credentials it does not matter
 	}
 	return &HTTP{opts: h.opts, reading: h.reading, url: h.url, rt: h.rt, behalf: Behalf{Principal: p}}
 }
 
-// URL returns where requests go. It is not to be changed.
+// URL returns the URL of requests. It must not be changed.
 func (h *HTTP) URL() *url.URL { return h.url }
 
-// Post sends frame and returns the reply once its header has come. c is the call that
-// frame is of, nil if it is none. header is not changed, and may be shared. The error is a
-// [*Failure], or the cause with which ctx ended.
+// Post sends frame and returns the reply when its header has arrived. c is the call of
+// frame; nil if there is none. header is not changed, and may be shared. The error is a
+// [*Failure], or the cause of ctx's end.
 //
-// The body is of a type that net/http knows to be in memory. It then writes header and
-// body at once, and by itself repeats a request of which nothing left on a connection that
-// the server had closed.
+// The type of the body is one that net/http knows to be in memory. So it sends header and
+// body in one write, and it repeats the request itself if a connection turns out to be
+// closed before anything was sent.
 func (h *HTTP) Post(ctx context.Context, c *Call, header http.Header, frame []byte) (*Reply, error) {
 	x := h.begin(ctx, c, http.MethodPost, c.traced(header))
 	x.carry(frame)
 	return x.send()
 }
 
-// Get is Post without a body, for a stream of messages.
+// Get is Post without a body, for an event stream.
 func (h *HTTP) Get(ctx context.Context, c *Call, header http.Header) (*Reply, error) {
 	return h.begin(ctx, c, http.MethodGet, header).send()
 }
 
-// Delete asks for the end of the session that header names.
+// Delete ends the session that header names.
 func (h *HTTP) Delete(ctx context.Context, header http.Header) error {
 	r, err := h.begin(ctx, nil, http.MethodDelete, header).send()
 	if err == nil {
@@ -107,7 +107,7 @@ func (h *HTTP) Send(ctx context.Context, header http.Header, frame []byte) error
 	return nil
 }
 
-// An exchange is a Reply and the request that it replies to, which are allocated at once.
+// An exchange is a request and its Reply, in one allocation.
 type exchange struct {
 	reply Reply
 	req   http.Request
@@ -156,7 +156,7 @@ func (x *exchange) roundTrip() (r *Reply, err error) {
 	return r, nil
 }
 
-// sendFailure tells what became of a request to which no header came.
+// sendFailure returns the error of a request that got no response header.
 func sendFailure(ctx context.Context, err error) error {
 	closed := errors.Is(err, http1.ErrNotSent)
 	unsent := closed || transport.Unsent(err)
@@ -171,7 +171,7 @@ func sendFailure(ctx context.Context, err error) error {
 	return &Failure{Cause: transport.Cause(err), Fate: MayHaveRun, Again: true}
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (h *HTTP) Close() {
 	if h.own != nil {
 		h.own.CloseIdleConnections()
@@ -181,7 +181,7 @@ func (h *HTTP) Close() {
 // mediaType returns the media type of a response without its parameters.
 func mediaType(h http.Header) string {
 	v := h.Get("Content-Type")
-	switch v { // the usual, without an allocation
+	switch v { // the usual case, without an allocation
 	case spec.TypeJSON, spec.TypeStream:
 		return v
 	}

@@ -9,32 +9,31 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A Sink takes what a server sends that answers no call.
+// A Sink receives a server's messages that are not responses to calls.
 type Sink interface {
-	// Receive takes a request or a notification. from is the call on whose own stream it
-	// came, nil if it came where messages arrive unasked: then it must not wait for the
-	// server, whose answer comes by the same reader. See [Reading.Keep] for how long m is
-	// valid.
+	// Receive gets a request or a notification. from is the call on whose stream it
+	// arrived, or nil if it arrived on a shared stream. Then Receive must not wait for the
+	// server, because the same goroutine reads its response. See [Reading.Keep] for how
+	// long m is valid.
 	Receive(ctx context.Context, m *wire.Message, from *Call)
-	// Unclaimed takes a response to no call in flight: its id, and its error if it is one.
-	// It reports whether it was needed.
+	// Unclaimed gets a response to no call in flight: its id, and its error if there is
+	// one. It reports whether the response was needed.
 	Unclaimed(id wire.ID, e *wire.Error) bool
-	// TooLong takes the id of a request that was too long to be read.
+	// TooLong gets the id of a request that was too long to be read.
 	TooLong(ctx context.Context, id wire.ID, limit int)
 }
 
-// An Inbox gives each call the response that comes for it among others, and everything else
-// to a Sink.
+// An Inbox passes responses to their calls, and other messages to a Sink.
 type Inbox struct {
-	// Calls are those in flight.
+	// Calls contains the calls in flight.
 	Calls Calls
 
 	opts    *Options
 	reading Reading
 	sink    Sink
 
-	useless atomic.Int64          // messages that nobody needed
-	odd     transport.WarnLimiter // tells of what can't be read
+	useless atomic.Int64          // number of messages that were not needed
+	odd     transport.WarnLimiter // logs what can't be read
 }
 
 // NewInbox returns an Inbox for the messages of a server.
@@ -42,17 +41,17 @@ func NewInbox(o *Options, r Reading, sink Sink) *Inbox {
 	return &Inbox{opts: o, reading: r, sink: sink}
 }
 
-// ReceiveText takes what the server sent in one piece where messages arrive unasked: a
-// message, or a batch. pooled says that text may be given to [transport.PutBuffer] when it
-// is not needed any more; otherwise it is the Inbox's to keep. What can't be read is logged
-// and skipped, unless it is the response to a call. It reports whether the text was needed.
+// ReceiveText handles a text that arrived on a shared stream: a message, or a batch. pooled
+// says that text may be passed to [transport.PutBuffer]; otherwise the Inbox owns it. A
+// text that can't be read is logged and skipped, unless it is the response to a call.
+// ReceiveText reports whether the text was needed.
 func (b *Inbox) ReceiveText(ctx context.Context, text []byte, pooled bool) (needed bool) {
 	m, err := wire.Parse(text, parsing)
 	switch {
 	case err == nil && m.Kind() == wire.Response && pooled:
 		return b.respond(&m, func() { transport.PutBuffer(text) })
 	case err == nil:
-		other := m // so that responses, of which there are more, stay off the heap
+		other := m // so that responses, which are more frequent, stay off the heap
 		needed = b.Receive(ctx, &other, nil)
 	case isBatch(b.reading, text, err):
 		needed = b.receiveBatch(ctx, text)
@@ -75,14 +74,14 @@ func (b *Inbox) receiveBatch(ctx context.Context, text []byte) (needed bool) {
 	return needed
 }
 
-// isBatch reports whether a text that is no message, as err says, may hold several.
+// isBatch reports whether a text that is not a message because of err may be a batch.
 func isBatch(r Reading, text []byte, err error) bool {
 	var e *wire.EnvelopeError
 	return r.Batches && errors.As(err, &e) && wire.IsArray(text)
 }
 
-// Receive takes a message that was read. from is the call on whose own stream it came. It
-// reports whether the message was needed.
+// Receive handles a message. from is the call on whose stream it arrived. It reports
+// whether the message was needed.
 func (b *Inbox) Receive(ctx context.Context, m *wire.Message, from *Call) (needed bool) {
 	if m.Kind() == wire.Response {
 		return b.respond(m, nil)
@@ -92,10 +91,9 @@ func (b *Inbox) Receive(ctx context.Context, m *wire.Message, from *Call) (neede
 	return b.useless.Load() == before
 }
 
-// respond hands a response to the call that waits for it. release gives back the text that
-// m aliases; it may be nil. One to no call in flight is dropped and counted: ids alone tell
-// whose it is, it may be to a call that was cancelled, and the end of the connection would
-// be that of everybody's calls.
+// respond passes a response to its call. release, which may be nil, frees the text that m
+// aliases. A response to no call in flight is dropped and counted: it may be that of a
+// cancelled call, and closing the connection would end all other calls.
 func (b *Inbox) respond(m *wire.Message, release func()) (needed bool) {
 	c := b.Calls.Find(m.ID)
 	if c == nil && b.sink.Unclaimed(m.ID, m.Error) {
@@ -123,8 +121,8 @@ func free(release func()) {
 	}
 }
 
-// unreadable fails the call that an unreadable message answers. If it answers none it is
-// logged and skipped, which is reported by false.
+// unreadable fails the call whose response can't be read. Another message is logged and
+// skipped; then it returns false.
 func (b *Inbox) unreadable(text []byte, err error) bool {
 	if id, method := wire.Salvage(text); method == "" {
 		if c := b.Calls.Find(id); c != nil && c.Fail(unreadable(err)) {
@@ -136,8 +134,8 @@ func (b *Inbox) unreadable(text []byte, err error) bool {
 	return false
 }
 
-// TooLong takes a message beyond the limit. It fails the call that the message answers, or
-// tells the Sink of the request that it is, as far as its beginning tells.
+// TooLong handles a message beyond the limit: it fails the call of a response, or passes a
+// request to the Sink, if the beginning of the message has the id.
 func (b *Inbox) TooLong(ctx context.Context, e *transport.TooLongError) {
 	b.useless.Add(1)
 	b.opts.BeyondLimit(e.Limit)
@@ -149,12 +147,12 @@ func (b *Inbox) TooLong(ctx context.Context, e *transport.TooLongError) {
 	}
 }
 
-// Drop counts a message that reached nobody. what names its kind for the metrics.
+// Drop counts a message that was not delivered. what is its kind in the metrics.
 func (b *Inbox) Drop(what string) {
 	b.useless.Add(1)
 	b.opts.Drop(what)
 }
 
-// Ignore counts a message that was not needed, though nothing was lost with it: a reader
-// takes only so many of them a second.
+// Ignore counts a message that had no effect, though nothing was lost with it. A reader
+// accepts only a limited number of them per second.
 func (b *Inbox) Ignore() { b.useless.Add(1) }

@@ -33,7 +33,7 @@ func TestInbox(t *testing.T) {
 		{"late response", strings.Replace(okText, "7", "6", 1), "", false, "late answer"},
 		{"notification", noteText, "notifications/x", true, ""},
 		{"L2M-05 batch", `[` + noteText + `,` + okText + `]`, "notifications/x answered", true, ""},
-		{"F-07 unreadable response", `{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":"x"}}`, "failed: its answer can't be read", true, ""},
+		{"F-07 unreadable response", `{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":"x"}}`, "failed: its response can't be read", true, ""},
 		{"F-07 unreadable", `{"neither":"a request"}`, "", false, "unreadable"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

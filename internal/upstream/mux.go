@@ -8,17 +8,17 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
-// A Mux carries many calls on one connection of messages: the standard streams of a child
-// process, a WebSocket, a pipe. Its methods but Run are safe for concurrent use.
+// A Mux carries many calls on one message connection: the standard streams of a child
+// process, a WebSocket, or a pipe. Its methods except Run are safe for concurrent use.
 type Mux struct {
 	*Inbox
 	Conn transport.Conn
-	// Lost is called when the connection has ended: by itself, or since it takes no more
-	// messages. It may be called again.
+	// Lost is called when the connection has ended, or a write has failed. It may be called
+	// more than once.
 	Lost func(err error)
 }
 
-// Run takes every message until the connection ends. done ends its pauses.
+// Run handles messages until the connection ends. done ends its pauses.
 func (m *Mux) Run(ctx context.Context, done <-chan struct{}) {
 	throttle := transport.Throttle{Busy: m.Calls.Busy, Done: done}
 	for {
@@ -42,10 +42,9 @@ func (m *Mux) Run(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// Do sends frame, the call c, which is among the Calls, and returns when c has ended, or
-// ctx has. The error, which says that c has not ended, is a [*Failure], or ctx's cause. The
-// goroutine gives the notifications of c to its client, so that a slow client holds up
-// nobody else.
+// Do sends frame, the call c, which must be in Calls, and returns when c or ctx has ended.
+// An error means that c has not ended; it is a [*Failure], or ctx's cause. The goroutine
+// sends the notifications of c to its client, so that a slow client does not delay others.
 func (m *Mux) Do(ctx context.Context, c *Call, frame []byte) error {
 	if err := context.Cause(ctx); err != nil {
 		return &Failure{Cause: err, Fate: NotSent}
@@ -69,8 +68,9 @@ func (m *Mux) Do(ctx context.Context, c *Call, frame []byte) error {
 	}
 }
 
-// Send sends frame, the call c. If that fails half a line reached nobody. The other calls
-// in flight may have run; a connection that takes no more is of no use to them either.
+// Send sends frame, the call c. If that fails, the server has got a part of a line at most,
+// so it has not run c. Other calls in flight may have run; the connection is not usable any
+// more.
 func (m *Mux) Send(c *Call, frame []byte) error {
 	err := m.Conn.Write(frame)
 	if err == nil {

@@ -26,65 +26,64 @@ const (
 	DefaultLinger         = 2 * time.Second
 )
 
-// Options describe one server and how to treat it, as far as the backs of both eras do it
-// alike. For durations and numbers zero means the default; negative is an error.
+// Options configure one server, as far as the backs of both eras have the same options. For
+// durations and numbers zero means the default; negative is an error.
 type Options struct {
-	// Name is the server's name in the configuration: it stands in every message
-	// to people and in every error. Required.
+	// Name is the server's name in the configuration, which log messages and errors
+	// contain. Required.
 	Name string
 
-	// URL is the server's MCP endpoint over Streamable HTTP; empty if the server is not
-	// reached over HTTP.
+	// URL is the server's MCP endpoint over Streamable HTTP; empty for other transports.
 	URL string
-	// Headers go with every HTTP request, credentials among them. They can't
-	// replace the headers the protocol defines.
+	// Headers are added to every HTTP request; they may be credentials. They can't replace
+	// headers of the protocol.
 	Headers http.Header
-	// Credentials have the Authorization of each HTTP request; nil means that of Headers.
+	// Credentials provide the Authorization header of each HTTP request; nil means that of
+	// Headers.
 	Credentials Credentials
-	// RoundTripper sends HTTP requests; nil means a transport of the back's own.
-	// It must not follow redirects: credentials go to URL's origin alone.
+	// RoundTripper sends HTTP requests; nil means a transport of the back's own. It must
+	// not follow redirects, because credentials may be sent to URL's origin only.
 	RoundTripper http.RoundTripper
-	// TLS is for a URL of https or wss, unless there is a RoundTripper. Nil means the
+	// TLS is for an https or wss URL, unless there is a RoundTripper. Nil means the
 	// authorities that the system trusts.
 	TLS *tls.Config
 
-	// ClientInfo is the gateway's own name and version, an Implementation object.
-	// Required.
+	// ClientInfo is the gateway's name and version, an Implementation object. Required.
 	ClientInfo json.RawMessage
-	// HideExtensions are names of extensions and experimental capabilities that
-	// cross in neither direction.
+	// HideExtensions are names of extensions and experimental capabilities that are removed
+	// in both directions.
 	HideExtensions []string
 
 	Timeouts Timeouts
-	// Linger is how long an upstream subscription outlives its last subscriber.
+	// Linger is how long an upstream subscription stays after its last subscriber.
 	Linger time.Duration
-	// Subscribes is how many subscribes a second, and as many unsubscribes, each
-	// share may cause in the long run. Those of 10 s may come at once. Zero means the
-	// default of limits.SubscribesEach.
+	// Subscribes is how many subscribes a second, and as many unsubscribes, each share may
+	// cause on average. Those of 10 s may come at once. Zero means the default of
+	// limits.SubscribesEach.
 	Subscribes int
-	// MaxMessage bounds one message of the server, in bytes.
+	// MaxMessage limits a message of the server, in bytes.
 	MaxMessage int
-	// Subresources says what becomes of an update for a URI below one that is
-	// wanted. Empty means [fanout.SubresourcesParent].
+	// Subresources says how updates for a URI below a subscribed one are handled. Empty
+	// means [fanout.SubresourcesParent].
 	Subresources fanout.Subresources
 
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
-	Changes mcp.Changes  // is told of changes; nil tells nobody
-	// Doubt is called when the server may have become one of the other era, with what it
-	// did that says so. It must not block; nil means nobody wants to know.
+	Changes mcp.Changes  // gets changes; nil ignores them
+	// Doubt is called with the reason if the server seems to be of the other era. It must
+	// not block; it may be nil.
 	Doubt func(why string)
 }
 
-// Timeouts bound the waiting for a server. Zero means the default.
+// Timeouts limit waits for a server. Zero means the default.
 type Timeouts struct {
-	Connect time.Duration // reaching the server, and its answer to the first request
-	Request time.Duration // one request; progress starts it anew
-	Max     time.Duration // one request, whatever progress it makes
+	Connect time.Duration // reaching the server, and its response to the first request
+	Request time.Duration // one request; progress restarts it
+	Max     time.Duration // one request, with any progress
 }
 
-// Check reports the first fault of o. own is what the back's own options lack, "" for
-// nothing.
+// Check returns an error for the first invalid option. own says what the back's own options
+// lack; "" if nothing.
 func (o *Options) Check(own string) error {
 	switch {
 	case o.Name == "":
@@ -97,8 +96,8 @@ func (o *Options) Check(own string) error {
 		return fmt.Errorf("server %q: negative limit", o.Name)
 	case o.Subresources != "" && !o.Subresources.Valid():
 		return fmt.Errorf("server %q: unknown Subresources %q", o.Name, o.Subresources)
-	case o.URL != "" && !absolute(o.URL): // not repeated: it may hold a secret
-		return fmt.Errorf("server %q: URL is no absolute http or https URL", o.Name)
+	case o.URL != "" && !absolute(o.URL): // not quoted: it may contain a secret
+		return fmt.Errorf("server %q: URL is not an absolute http or https URL", o.Name)
 	case own != "":
 		return fmt.Errorf("server %q: %s", o.Name, own)
 	}
@@ -111,7 +110,7 @@ func absolute(text string) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// Fill replaces zero values by their defaults.
+// Fill sets the defaults.
 func (o *Options) Fill(era spec.Era) {
 	o.Timeouts.Connect = cmp.Or(o.Timeouts.Connect, DefaultConnectTimeout)
 	o.Timeouts.Request = cmp.Or(o.Timeouts.Request, DefaultRequestTimeout)
@@ -135,15 +134,15 @@ func (o *Options) Fill(era spec.Era) {
 	}
 }
 
-// noChanges is told of changes where nobody is: nothing is wanted.
+// noChanges is the default of Changes, without subscribers.
 type noChanges struct{}
 
 func (noChanges) Publish(fanout.Event)     {}
 func (noChanges) Wanted(fanout.Topic) bool { return false }
 func (noChanges) End(fanout.Topic, error)  {}
 
-// BaseHeader returns what goes with every request: the configured headers without those
-// that the protocol defines, and over them what kinds of body are sent and taken.
+// BaseHeader returns the headers of every request: the configured ones, and those of the
+// protocol, which replace configured ones.
 //
 // Spec: 2025-11-25, basic/transports, Sending Messages to the Server; 2026-07-28,
 // basic/transports/streamable-http, Sending Messages.
@@ -165,10 +164,10 @@ func (o *Options) BaseHeader() http.Header {
 	return h
 }
 
-// Drop counts a message that reached nobody.
+// Drop counts a message that was not delivered.
 func (o *Options) Drop(what string) { o.Metrics.Dropped(o.Name, what) }
 
-// BeyondLimit counts and logs a message that is not read.
+// BeyondLimit counts and logs a message that is too long to be read.
 func (o *Options) BeyondLimit(limit int) {
 	o.Drop("too long")
 	o.Metrics.Limit(o.Name, limits.UpstreamMessage.Key)

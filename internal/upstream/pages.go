@@ -9,13 +9,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxPages bounds the pages of a list that the gateway reads for itself.
+// maxPages limits the pages of a list that the gateway reads for itself.
 const maxPages = 1000
 
 var errEndless = errors.New("the list has no end")
 
-// Pages iterates over the pages of a list, which it asks for by request. An error is the
-// last.
+// Pages iterates over the pages of a list, which request fetches. If there is an error, it
+// is the last value.
 //
 // Spec: 2025-11-25, server/utilities/pagination.
 func Pages(ctx context.Context, method string, request func(ctx context.Context, method string, params []byte) (json.RawMessage, error)) iter.Seq2[json.RawMessage, error] {

@@ -7,20 +7,19 @@ import (
 )
 
 const (
-	// MaxWait is how much of a Pause a request waits for; it fails over more. It is also
-	// how long a request waits for a server that keeps failing.
+	// MaxWait is the longest Pause for which a request waits; with a longer one it fails at
+	// once. It is also how long a request waits for a server that keeps failing.
 	MaxWait = time.Second
-	// Stable is how long a session or a connection lives before its loss is no sign of a
-	// server that keeps failing.
+	// Stable is how long a session or a connection must last so that its loss does not
+	// count as another failure.
 	Stable = 10 * time.Second
 )
 
-// pauses are those of a server that failed a second time.
+// pauses are the pauses after the second and later failures of a server.
 var pauses = backoff.Backoff{Min: 200 * time.Millisecond, Max: 5 * time.Second}
 
-// A Pause keeps a server that fails from being started again and again, and those who ask
-// for it from waiting again and again. The zero value is that of a server which has not
-// failed. Its owner guards it.
+// A Pause limits how often a failing server is started again, and how long requests wait
+// for it. The zero value is for a server that has not failed. Its owner must guard it.
 type Pause struct {
 	noted  time.Time // when it last failed; zero if it has not
 	until  time.Time
@@ -28,9 +27,9 @@ type Pause struct {
 	err    error
 }
 
-// Note notes that an attempt failed, or what it opened was lost, that began at a time.
-// There is no pause after the first failure in a while; attempts that began before the
-// server was known to fail tell nothing more.
+// Note records that an attempt, which began at a time, has failed, or that what it opened
+// was lost. There is no pause after the first failure in a while. Attempts that began
+// before the last recorded failure change nothing.
 func (p *Pause) Note(begun time.Time, err error) {
 	p.err = err
 	switch {
@@ -45,8 +44,8 @@ func (p *Pause) Note(begun time.Time, err error) {
 	p.until = p.noted.Add(p.length)
 }
 
-// Left returns how long to wait before the server is tried again, nothing if that is not
-// positive. The error is how it failed, if a request does not wait for so long.
+// Left returns how long to wait before the next attempt; zero or less means not at all. If
+// a request should not wait for so long, it returns the server's last error.
 func (p *Pause) Left() (time.Duration, error) {
 	left := time.Until(p.until)
 	if left > MaxWait {
@@ -55,7 +54,8 @@ func (p *Pause) Left() (time.Duration, error) {
 	return left, nil
 }
 
-// Failing returns how the server last failed if it did more than once in a while, else nil.
+// Failing returns the server's last error if it has failed more than once in a while, or
+// nil.
 func (p *Pause) Failing() error {
 	if p.length == 0 {
 		return nil

@@ -15,33 +15,34 @@ import (
 )
 
 const (
-	// maxRejection bounds how much of an HTTP error's body is read.
+	// maxRejection limits how much of an HTTP error's body is read, in bytes.
 	maxRejection = 64 << 10
-	// maxExpected is the most room that a response gets before any of it is there.
+	// maxExpected is the largest buffer that is allocated before any of a response has
+	// arrived, in bytes.
 	maxExpected = 2 << 20
 )
 
-// A Reply is what a server sends in reply to one HTTP request: messages up to the
-// response, as JSON or as an event stream. It is read by one goroutine, until Next returns
-// an error, or Response was called, or Discard or Close was.
+// A Reply is the reply to one HTTP request: messages up to the response, as JSON or as an
+// event stream. One goroutine reads it, until Next returns an error, or Response, Discard
+// or Close is called.
 type Reply struct {
 	h    *HTTP
-	ctx  context.Context // the request's: a reply is made and ends with it
+	ctx  context.Context // the request's, which lasts as long as the Reply
 	call *Call           // nil if no response is expected
 	resp *http.Response
-	msg  wire.Message // that Next returned last
+	msg  wire.Message // the last result of Next
 
-	// Busy reports whether anybody waits for the server, which may say less that nobody
-	// needs while nobody does. Nil means always.
+	// Busy reports whether a request waits for the server. If none does, messages that are
+	// not needed are read more slowly. Nil means always.
 	Busy func() bool
-	// After, which may be nil, takes what follows the response on a stream. It is called
-	// when the response is freed.
+	// After, which may be nil, gets the messages that follow the response on a stream. It
+	// is called when the response is freed.
 	After func(m *wire.Message)
 
-	stream stream   // its reader is nil unless there is one
-	text   []byte   // of a JSON body; nil before it was read
-	read   bool     // the JSON body was
-	batch  [][]byte // messages that came with the last and have not been returned
+	stream stream   // its reader is nil if the body is not a stream
+	text   []byte   // the JSON body; nil before it was read
+	read   bool     // the JSON body was read
+	batch  [][]byte // messages of the last batch that Next has not returned yet
 }
 
 // Status returns the HTTP status.
@@ -50,21 +51,21 @@ func (r *Reply) Status() int { return r.resp.StatusCode }
 // Header returns the HTTP header.
 func (r *Reply) Header() http.Header { return r.resp.Header }
 
-// Body returns the body, for a stream that is read by somebody else.
+// Body returns the body, for a stream that is read elsewhere.
 func (r *Reply) Body() io.ReadCloser { return r.resp.Body }
 
-// IsError reports whether the status is that of an error; see Rejection.
+// IsError reports whether the status is an error; see Rejection.
 func (r *Reply) IsError() bool { return r.resp.StatusCode < 200 || r.resp.StatusCode > 299 }
 
 // IsStream reports whether the body is an event stream.
 func (r *Reply) IsStream() bool { return mediaType(r.resp.Header) == spec.TypeStream }
 
-// Next returns the next message. One of kind Response is the response to the call, unless
-// there is none; its bytes are the reply's until Free of what Response returns.
+// Next returns the next message. If there is a call, a message of kind Response is its
+// response; the reply owns its bytes until Free of what Response returns.
 //
-// The error is a [*Failure], a [*mcp.ShortageError], or the cause with which the request's
-// context ended. The reply is closed then. What can't be read is logged and skipped,
-// unless it is the response.
+// The error is a [*Failure], a [*mcp.ShortageError], or the cause of the end of the
+// request's context. Then the reply is closed. Messages that can't be read are logged and
+// skipped, except the response.
 func (r *Reply) Next() (*wire.Message, error) {
 	m, err := r.next()
 	if err != nil {
@@ -105,12 +106,12 @@ func (r *Reply) first() (*wire.Message, error) {
 	}
 }
 
-// whole reads a JSON body to its end: the connection is free before the caller is
-// done with the response.
+// whole reads a JSON body to its end, so that the connection is free while the response is
+// in use.
 func (r *Reply) whole() (*wire.Message, error) {
 	r.read = true
 	text, err := transport.ReadAll(r.call.from(r.resp.Body), r.expected(), r.h.opts.MaxMessage)
-	_ = r.resp.Body.Close() // it was read
+	_ = r.resp.Body.Close() // it has been read
 	r.text = text
 	if err != nil {
 		return nil, r.broken(err)
@@ -121,7 +122,7 @@ func (r *Reply) whole() (*wire.Message, error) {
 	case err == nil && m.Kind() != wire.Response && !r.h.reading.Keep:
 		return nil, errOther
 	case err == nil && m.Kind() != wire.Response:
-		r.text = nil // kept with the message
+		r.text = nil // m refers to it
 		return r.got(m)
 	case err == nil:
 		return r.got(m)
@@ -134,7 +135,7 @@ func (r *Reply) whole() (*wire.Message, error) {
 
 func unreadable(err error) error { return &Failure{Cause: &UnreadableError{err}, Fate: MayHaveRun} }
 
-// unpack takes a batch apart. Its text is kept.
+// unpack splits a batch. The batch keeps its text.
 func (r *Reply) unpack(text []byte) (*wire.Message, error) {
 	for e := range wire.Elements(text) {
 		r.batch = append(r.batch, e)
@@ -164,8 +165,8 @@ func (r *Reply) got(m wire.Message) (*wire.Message, error) {
 	return &r.msg, nil
 }
 
-// skip counts and logs a message that can't be read, as err says. It reports false of the
-// response, which can't be skipped.
+// skip counts and logs a message that can't be read because of err. It returns false for
+// the response, which can't be skipped.
 func (r *Reply) skip(text []byte, err error) bool {
 	if id, method := wire.Salvage(text); method == "" && r.call != nil && r.call.Is(id) {
 		return false
@@ -175,13 +176,13 @@ func (r *Reply) skip(text []byte, err error) bool {
 	return true
 }
 
-// Response returns the response that Next returned last. Whoever calls it does not call
-// Next again.
+// Response returns the response, which was the last result of Next. Next must not be called
+// afterwards.
 func (r *Reply) Response() Response {
 	return ResponseOf(&r.msg, r.release)
 }
 
-// release gives back the bytes of the response, which nobody uses any more.
+// release frees the bytes of the response.
 func (r *Reply) release() {
 	if r.stream.rd != nil || len(r.batch) > 0 {
 		r.finish()
@@ -197,20 +198,20 @@ func (r *Reply) cancel() {
 	}
 }
 
-// foreign ends the connection on which the response to another request came: that of this
-// one may come next.
+// foreign closes the connection on which the response to another request arrived: the next
+// response on it may be that of this one.
 func (r *Reply) foreign(id wire.ID) error {
 	if !http1.EndConnection(r.resp) {
-		_ = r.resp.Body.Close() // it is read no further
+		_ = r.resp.Body.Close() // it is not read any further
 		if t, ok := r.h.rt.(interface{ CloseIdleConnections() }); ok {
-			t.CloseIdleConnections() // it may be among them
+			t.CloseIdleConnections() // it may be one of them
 		}
 	}
 	r.h.opts.Drop("foreign answer")
 	return &Failure{Cause: fmt.Errorf("it answered another request, of id %s, so that the connection was closed", mcp.Shorten(id.String())), Fate: MayHaveRun}
 }
 
-// expected guesses how long the response is, in bytes.
+// expected estimates the length of the response, in bytes.
 func (r *Reply) expected() int {
 	if r.resp.ContentLength >= 0 {
 		return int(min(r.resp.ContentLength, int64(r.h.opts.MaxMessage), maxExpected))
@@ -218,7 +219,8 @@ func (r *Reply) expected() int {
 	return int(min(r.h.size.Load(), maxExpected))
 }
 
-// broken tells a reply that broke off from one that nobody waits for any more.
+// broken returns the error of a reply that broke off, or the cause if the request's context
+// has ended.
 func (r *Reply) broken(err error) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
@@ -227,22 +229,22 @@ func (r *Reply) broken(err error) error {
 	var short *mcp.ShortageError
 	switch {
 	case errors.As(err, &short):
-		return short // no fault of the server's
+		return short // not an error of the server
 	case errors.As(err, &large):
 		r.h.opts.BeyondLimit(large.Limit)
 	}
 	return &Failure{
-		Cause: fmt.Errorf("reading its answer: %w", transport.Cause(err)),
+		Cause: fmt.Errorf("reading its response: %w", transport.Cause(err)),
 		Fate:  MayHaveRun,
 		Again: large == nil,
 	}
 }
 
 // Rejection reads the body of an HTTP error, and closes the reply. m is the JSON-RPC error
-// in it, nil if it holds none.
+// in it; nil if there is none.
 func (r *Reply) Rejection() (status *StatusError, m *wire.Message) {
 	text, err := transport.ReadAll(r.resp.Body, r.expected(), maxRejection)
-	r.Close() // whatever came is all there is
+	r.Close() // errors are ignored: any part of the body helps
 	if err == nil {
 		r.msg, err = wire.Parse(text, parsing)
 	}
@@ -254,18 +256,18 @@ func (r *Reply) Rejection() (status *StatusError, m *wire.Message) {
 	return status, &r.msg
 }
 
-// Discard reads the little that is left of a reply that nobody wants, so that the
-// connection can be used again, and closes it. A stream may never end.
+// Discard closes a reply that is not needed. It first reads a short rest, so that the
+// connection can be used again. A stream may never end.
 func (r *Reply) Discard() {
 	if !r.IsStream() {
-		_, _ = io.CopyN(io.Discard, r.resp.Body, 4<<10) // a longer rest costs the connection
+		_, _ = io.CopyN(io.Discard, r.resp.Body, 4<<10) // if the rest is longer, the connection is closed
 	}
-	_ = r.resp.Body.Close() // nothing can be done about it
+	_ = r.resp.Body.Close() // an error has no consequences
 }
 
-// Close ends the reply, read or not. It may be called again.
+// Close ends the reply. It may be called more than once.
 func (r *Reply) Close() {
-	_ = r.resp.Body.Close() // read as far as anybody wants
+	_ = r.resp.Body.Close() // the rest is not needed
 	if r.text != nil {
 		transport.PutBuffer(r.text)
 	}

@@ -6,26 +6,26 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A Response is a server's response to a call, but for its id. Whoever gets one calls
-// Free after the last use of its bytes.
+// A Response is a server's response to a call, without its id. The caller must call Free
+// after the last use of its bytes.
 type Response struct {
-	Text    []byte // all of it, as it came
+	Text    []byte // the whole message, as it was received
 	Result  json.RawMessage
 	Outline *wire.Outline // of Result; may be nil
 	Err     *wire.Error
 	Extra   []byte
-	Status  int // of an HTTP error; else zero
+	Status  int // of an HTTP error, or zero
 
-	Release func() // gives the bytes back; may be nil
+	Release func() // frees the bytes; may be nil
 }
 
-// ResponseOf returns the response in m. release, which may be nil, gives back the text
-// that m aliases.
+// ResponseOf returns the response in m. release, which may be nil, frees the text that m
+// aliases.
 func ResponseOf(m *wire.Message, release func()) Response {
 	return Response{Text: m.Text, Result: m.Result, Outline: m.Outline, Err: m.Error, Extra: m.Extra, Release: release}
 }
 
-// Free gives the bytes back. It may be called again.
+// Free frees the bytes. It may be called more than once.
 func (r *Response) Free() {
 	if r.Release != nil {
 		r.Release()
@@ -33,19 +33,19 @@ func (r *Response) Free() {
 	}
 }
 
-// TakeError frees the response and returns its error, which outlives it.
+// TakeError frees the response and returns its error, which stays valid.
 func (r *Response) TakeError() *wire.Error {
 	e := KeepError(r.Err)
 	r.Free()
 	return e
 }
 
-// KeepError returns a copy of an error, which outlives the message it is of.
+// KeepError returns a copy of an error that stays valid when its message is freed.
 func KeepError(e *wire.Error) *wire.Error {
 	return &wire.Error{Code: e.Code, Message: e.Message, Data: Keep(e.Data)}
 }
 
-// Keep returns a copy of a text, which outlives the response it is of. Nil stays nil.
+// Keep returns a copy of a text that stays valid when its response is freed. Nil stays nil.
 func Keep(text []byte) []byte {
 	if text == nil {
 		return nil

@@ -6,10 +6,10 @@ import (
 	"net/http"
 )
 
-// A StatusError is an HTTP error that answers a message without a JSON-RPC message.
+// A StatusError is an HTTP error without a JSON-RPC message as its body.
 type StatusError struct {
 	Code int
-	Note string // what the server's own error said, shortened; empty if it sent none
+	Note string // the text of the server's own error, shortened; empty if there is none
 
 	Slash bool // it redirects to the same URL with a slash at its end
 }
@@ -22,16 +22,17 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// Public returns what clients are told: all of it, since the server meant it for them.
+// Public returns the text for clients: all of it, because the server sent it to them.
 func (e *StatusError) Public() string { return e.Error() }
 
-// AboutCredentials reports whether the status is about the gateway's own credentials, of
-// which a client knows nothing.
+// AboutCredentials reports whether the status is about the gateway's own credentials, which
+// clients do not know.
 func (e *StatusError) AboutCredentials() bool {
 	return e.Code == http.StatusUnauthorized || e.Code == http.StatusForbidden
 }
 
-// Advice is what to do about a status that configuration causes, after a semicolon.
+// Advice returns what to do about a status that the configuration causes, after a
+// semicolon.
 func (e *StatusError) Advice() string {
 	switch {
 	case e.AboutCredentials():
@@ -44,8 +45,8 @@ func (e *StatusError) Advice() string {
 	return ""
 }
 
-// Step is what to do about a status, after a semicolon. A status for which the server
-// gave no reason may come of a wrong path.
+// Step returns what to do about a status, after a semicolon. A status without a reason may
+// be caused by a wrong path.
 func (e *StatusError) Step() string {
 	if e.Note == "" && (e.Code == http.StatusNotFound || e.Code == http.StatusMethodNotAllowed) {
 		return "; check the path of its URL"
@@ -53,8 +54,8 @@ func (e *StatusError) Step() string {
 	return e.Advice()
 }
 
-// Fate says what the server did with the request: a client error is a refusal, anything
-// else may have come after the work.
+// Fate returns whether the server may have run the request: a client error means that it
+// refused it; with another error it may have run it.
 func (e *StatusError) Fate() Fate {
 	if e.Code >= 300 && e.Code <= 499 {
 		return Refused
@@ -62,14 +63,14 @@ func (e *StatusError) Fate() Fate {
 	return MayHaveRun
 }
 
-// Failure returns what became of the request.
+// Failure returns the Failure of the request.
 func (e *StatusError) Failure() *Failure { return &Failure{Cause: e, Fate: e.Fate()} }
 
-// LooksForeign reports whether a server that does not know what was posted answers so:
-// one of another era, or of another transport.
+// LooksForeign reports whether the status is one that a server of another era or transport
+// responds with.
 //
-// Spec: 2026-07-28, basic/versioning, Backward Compatibility; 2025-11-25,
-// basic/transports, Backwards Compatibility.
+// Spec: 2026-07-28, basic/versioning, Backward Compatibility; 2025-11-25, basic/transports,
+// Backwards Compatibility.
 func (e *StatusError) LooksForeign() bool {
 	switch e.Code {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:

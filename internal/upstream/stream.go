@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// tailTimeout bounds the wait for the end of a stream after its response: the
-	// connection can be used again then.
+	// tailTimeout limits the wait for the end of a stream after its response, which allows
+	// to use the connection again.
 	tailTimeout = 100 * time.Millisecond
-	// maxSlowTails is how many waits in vain it takes to stop waiting.
+	// maxSlowTails is after how many such waits without success there are no more of them.
 	maxSlowTails = 3
 )
 
 // A stream is the event stream of a Reply.
 type stream struct {
 	rd       *sse.Reader
-	buf      []byte // the reader's first; nil once it may have gone with a message
+	buf      []byte // the reader's first buffer; nil when a message may refer to it
 	throttle transport.Throttle
-	last     int  // bytes of the event that was read last; zero before the first
-	useless  bool // nobody needed it
-	tail     bool // what stood behind the last event was looked at
+	last     int  // bytes of the last event; zero before the first
+	useless  bool // it was not needed
+	tail     bool // the text after the last event has been read
 }
 
 func (r *Reply) openStream() {
@@ -39,12 +39,12 @@ func (r *Reply) openStream() {
 	st.rd = sse.NewReader(r.call.from(r.resp.Body), sse.ReaderOptions{MaxEventSize: r.h.opts.MaxMessage, Buffer: st.buf, Idle: &st.throttle})
 }
 
-// Useless says that nobody needed the message that Next returned last. What is useless is
-// read no faster than a [transport.Throttle] allows.
+// Useless says that the last message of Next was not needed. Such messages are read no
+// faster than a [transport.Throttle] allows.
 func (r *Reply) Useless() { r.stream.useless = true }
 
-// EventID returns the id of the last event, by which a stream is resumed; empty if there
-// is none.
+// EventID returns the id of the last event, with which a stream can be resumed; empty if
+// there is none.
 func (r *Reply) EventID() string {
 	if r.stream.rd == nil {
 		return ""
@@ -52,7 +52,7 @@ func (r *Reply) EventID() string {
 	return r.stream.rd.LastEventID()
 }
 
-// Retry returns after which time the server wants its stream to be resumed, if it said so.
+// Retry returns the server's retry time for the stream, if it sent one.
 func (r *Reply) Retry() (after time.Duration, ok bool) {
 	if r.stream.rd == nil {
 		return 0, false
@@ -88,8 +88,8 @@ func (r *Reply) nextOfStream() (*wire.Message, error) {
 	}
 }
 
-// kept returns m, for whoever gets it to keep if that is wanted. The response aliases the
-// reader's buffer, which stands still until the response is freed.
+// kept returns m; if Keep is set, the caller owns it. The response aliases the reader's
+// buffer, which does not change until the response is freed.
 func (r *Reply) kept(m wire.Message) wire.Message {
 	isResponse := m.Kind() == wire.Response && r.call != nil
 	if isResponse {
@@ -100,25 +100,25 @@ func (r *Reply) kept(m wire.Message) wire.Message {
 	}
 	text := r.take()
 	if &text[0] == &m.Text[0] {
-		return m // the buffer went with it
+		return m // the buffer is the caller's
 	}
-	m, _ = wire.Parse(text, parsing) // it could be parsed before
+	m, _ = wire.Parse(text, parsing) // it has been parsed before
 	return m
 }
 
-// take returns the data of the last event for keeps.
+// take returns the last event's data, which the caller owns.
 func (r *Reply) take() []byte {
 	r.stream.buf = nil
 	return r.stream.rd.Take()
 }
 
-// ended takes in the end of the stream before the response.
+// ended handles the end of the stream before the response.
 func (r *Reply) ended(err error) (*wire.Message, error) {
 	if r.ctx.Err() != nil {
 		return nil, context.Cause(r.ctx)
 	}
 	if rest := bytes.Clone(r.stream.rd.Rest()); r.call != nil && len(rest) > 0 && !r.stream.tail {
-		// Some servers append an error that came late as it is, without framing.
+		// Some servers append a late error as plain JSON, without an event.
 		r.stream.tail = true
 		if m, err := wire.Parse(rest, parsing); err == nil && m.Kind() == wire.Response && r.call.Is(m.ID) {
 			return r.got(m)
@@ -161,7 +161,7 @@ func (r *Reply) finish() {
 	}
 }
 
-// patience is how long the end of the stream is waited for.
+// patience returns how long to wait for the end of the stream.
 func (r *Reply) patience() time.Duration {
 	switch {
 	case r.call == nil:

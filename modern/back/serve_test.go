@@ -89,15 +89,15 @@ func TestNewBackRefuses(t *testing.T) {
 		t.Fatalf("New = %v", err)
 	}
 	for name, spoil := range map[string]func(o *Options){
-		"no Name":      func(o *Options) { o.Name = "" },
-		"URL and Dial": func(o *Options) { o.URL = "" },
-		"exactly one":  func(o *Options) { o.Dial = func(context.Context) (transport.Conn, error) { return nil, nil } },
-		"ClientInfo":   func(o *Options) { o.ClientInfo = nil },
-		"LogLevel":     func(o *Options) { o.LogLevel = "loud" },
-		"time-out":     func(o *Options) { o.Timeouts.Request = -1 },
-		"limit":        func(o *Options) { o.MaxMessage = -1 },
-		"Subresources": func(o *Options) { o.Subresources = "some" },
-		"no absolute":  func(o *Options) { o.URL = "ftp://secret@files.example" },
+		"no Name":         func(o *Options) { o.Name = "" },
+		"URL and Dial":    func(o *Options) { o.URL = "" },
+		"exactly one":     func(o *Options) { o.Dial = func(context.Context) (transport.Conn, error) { return nil, nil } },
+		"ClientInfo":      func(o *Options) { o.ClientInfo = nil },
+		"LogLevel":        func(o *Options) { o.LogLevel = "loud" },
+		"time-out":        func(o *Options) { o.Timeouts.Request = -1 },
+		"limit":           func(o *Options) { o.MaxMessage = -1 },
+		"Subresources":    func(o *Options) { o.Subresources = "some" },
+		"not an absolute": func(o *Options) { o.URL = "ftp://secret@files.example" },
 	} {
 		o := good
 		spoil(&o)

@@ -1,7 +1,8 @@
-// Package audit writes who did what on which server, one JSON object per line.
+// Package audit writes the audit log: who did what on which server, one JSON object per
+// line.
 //
-// A line never has arguments of a request, or anything of its result. Lines are gathered
-// in memory and written by one goroutine of the [Log], so that a request does not wait for
-// a disk. Lines that can't be written are counted, and the log of the process says so as
-// an error: they are not lost in silence.
+// A line never has arguments of a request, or any part of its result. Lines are collected
+// in memory and written by one goroutine of the [Log], so that requests do not wait for a
+// disk. Lines that can't be written are counted, and logged as an error: they are not lost
+// silently.
 package audit

@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// mode is that of the file: it says who does what.
+// mode is the mode of the file, which is confidential: it says who does what.
 const mode = 0o600
 
-// A file is one that lines are appended to.
+// A file is a file to which lines are appended.
 type file struct {
 	path string
 	*os.File
@@ -43,7 +43,7 @@ func (f *file) refresh() error {
 	return old.Close()
 }
 
-// stdout is standard output, which others write to and close.
+// stdout is standard output, which others also use, so it is not closed.
 type stdout struct{ *os.File }
 
 func (stdout) refresh() error { return nil }

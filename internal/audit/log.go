@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// DefaultMaxPending bounds the lines that wait to be written, in bytes.
+	// DefaultMaxPending limits the lines that wait to be written, in bytes.
 	DefaultMaxPending = 8 << 20
-	// flushTime is how long a line waits for others.
+	// flushTime is how long a line waits, so that several are written together.
 	flushTime = 200 * time.Millisecond
-	// complainTime is how often the log of the process says that lines are lost.
+	// complainTime is the minimum time between two log messages about lost lines.
 	complainTime = 10 * time.Second
 )
 
@@ -28,9 +28,10 @@ const Stdout = "stdout"
 
 // Options configure a Log.
 type Options struct {
-	// Path is a file, which is made with mode 0600 and appended to, or [Stdout]. Required.
+	// Path is a file, which is created with mode 0600 and appended to, or [Stdout].
+	// Required.
 	Path string
-	// MaxPending bounds the lines that wait to be written, in bytes. Zero means
+	// MaxPending limits the lines that wait to be written, in bytes. Zero means
 	// DefaultMaxPending.
 	MaxPending int
 	Logger     *slog.Logger // nil discards
@@ -45,11 +46,11 @@ type Log struct {
 	done chan struct{} // closed when the writer has returned
 	last error         // the writer's last error; read only after done is closed
 
-	// mu guards the fields below. It is held while a line is made, and never while one is
+	// mu guards the fields below. It is held while a line is encoded, but not while it is
 	// written.
 	mu      sync.Mutex
 	pending []byte
-	lost    int // lines since the log of the process was told
+	lost    int // lines lost since the last log message
 	closed  bool
 }
 
@@ -76,10 +77,10 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
-// IsStdout reports whether the Log is standard output.
+// IsStdout reports whether the Log writes to standard output.
 func (l *Log) IsStdout() bool { return l != nil && l.opts.Path == Stdout }
 
-// Write adds a line. It never waits for the file: if too much is pending the line is lost,
+// Write adds a line. It never waits for the file: if too much is pending, the line is lost,
 // which is counted and logged.
 func (l *Log) Write(r *Record) {
 	if l == nil {
@@ -99,20 +100,21 @@ func (l *Log) Write(r *Record) {
 	l.due.Send()
 }
 
-// Close writes what is pending, and closes the file. It returns the last error of writing.
+// Close writes the pending lines, and closes the file. It returns the last error of
+// writing.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
-	l.closed = true // it may be already
+	l.closed = true // it may be closed already
 	l.mu.Unlock()
 	l.due.Send()
 	<-l.done
 	return l.last
 }
 
-// take returns what is to be written, in exchange for a buffer that was.
+// take returns the pending lines, in exchange for a written buffer.
 func (l *Log) take(written []byte) (lines []byte, lost int, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,21 +123,21 @@ func (l *Log) take(written []byte) (lines []byte, lost int, closed bool) {
 	return lines, lost, l.closed
 }
 
-// A target is what lines are written to.
+// A target is where lines are written.
 type target interface {
 	io.Writer
-	// refresh opens a file anew that was renamed or removed, as log rotation does.
+	// refresh reopens a file that was renamed or removed, as log rotation does.
 	refresh() error
 	Close() error
 }
 
-// A writer writes the lines of a Log. It belongs to one goroutine.
+// A writer writes the lines of a Log. It is used by one goroutine only.
 type writer struct {
 	log      *Log
 	out      target
-	lost     int       // lines that the log of the process has not told of
-	told     time.Time // when it last did
-	failures error     // the last
+	lost     int       // lost lines that have not been logged
+	told     time.Time // when lost lines were last logged
+	failures error     // the last error
 }
 
 // run writes until the Log is closed.
@@ -148,7 +150,7 @@ func (w *writer) run() {
 		lines, lost, closed = w.log.take(lines)
 		w.write(lines, lost, closed)
 		if !closed {
-			time.Sleep(flushTime) // what comes meanwhile goes out together
+			time.Sleep(flushTime) // so that several lines are written together
 		}
 	}
 	w.log.last = errors.Join(w.failures, w.out.Close())
@@ -170,7 +172,7 @@ func (w *writer) write(lines []byte, lost int, now bool) {
 	w.lost, w.told = 0, time.Now()
 }
 
-// try writes lines once. A file that was moved away is replaced before.
+// try writes lines once. It first reopens a file that was moved away.
 func (w *writer) try(lines []byte) error {
 	if err := w.out.refresh(); err != nil {
 		return err

@@ -9,28 +9,28 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxText bounds each text of a line that a client chose, in bytes.
+// maxText limits each text that a client chose, in bytes.
 const maxText = 512
 
-// A Record is one line. Empty texts and zeros are left out.
+// A Record is one line. Empty strings and zeros are omitted.
 type Record struct {
 	Time      time.Time
 	Principal string
-	Client    string // its own name and version
-	Session   string // a name that does not grant access
+	Client    string // the client's name and version
+	Session   string // a hash, which does not grant access
 	Server    string
-	Era       string // the client's
+	Era       string // of the client
 	Method    string
 	Kind      string // tool, prompt or resource
 	Name      string // of the tool or prompt, or the URI of the resource
 	Decision  string // allow, deny or limit
 	Rule      int    // the number of the rule that decided, from 1
 	Reason    string // why the request was refused
-	Outcome   string // as in the log
+	Outcome   string // as in log messages
 	Took      time.Duration
 }
 
-// append appends the line.
+// append appends the line to dst.
 func (r *Record) append(dst []byte) []byte {
 	dst = append(dst, `{"time":"`...)
 	dst = append(r.Time.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z07:00"), '"')
@@ -51,8 +51,8 @@ func (r *Record) append(dst []byte) []byte {
 	return append(dst, "}\n"...)
 }
 
-// withoutQuery returns the URI of a resource without what may be arguments or a
-// credential.
+// withoutQuery returns the URI of a resource without its query, which may have arguments or
+// a credential.
 func withoutQuery(kind, name string) string {
 	if kind != "resource" {
 		return name
@@ -68,7 +68,7 @@ func withoutQuery(kind, name string) string {
 	return name
 }
 
-// cut returns text as far as a line has it.
+// cut returns the part of a text that is within maxText.
 func cut(text string) string {
 	if len(text) <= maxText {
 		return text

@@ -8,29 +8,29 @@ import (
 
 // An Authenticator verifies credentials. It is safe for concurrent use.
 type Authenticator interface {
-	// Authenticate returns the sender of r, which was sent to e; nil without an error is
-	// an anonymous sender. It reads nothing of the body. The error is a [*Refusal], or
-	// why the credential can't be verified at the moment.
+	// Authenticate returns the identity of the sender of r, a request to e. Nil without an
+	// error is an anonymous sender. It does not read the body. The error is a [*Refusal],
+	// or says why the credential can't be verified at the moment.
 	Authenticate(r *http.Request, e *Endpoint) (*mcp.Identity, error)
 }
 
-// A Resource is an [Authenticator] with metadata of its endpoints.
+// A Resource is an [Authenticator] whose endpoints have metadata.
 type Resource interface {
 	Authenticator
 	// Metadata returns the metadata document of e.
 	Metadata(e *Endpoint) []byte
-	// Scopes are those that every request needs.
+	// Scopes returns the scopes that every request needs.
 	Scopes() []string
 }
 
-// None lets everybody in, as an anonymous client.
+// None accepts every request, as one of an anonymous client.
 var None Authenticator = none{}
 
 type none struct{}
 
 func (none) Authenticate(*http.Request, *Endpoint) (*mcp.Identity, error) { return nil, nil }
 
-// Nobody tells nobody whether there is anything.
+// Nobody refuses every request, without a hint at what exists.
 var Nobody Authenticator = nobody{}
 
 type nobody struct{}
@@ -39,8 +39,8 @@ func (nobody) Authenticate(*http.Request, *Endpoint) (*mcp.Identity, error) {
 	return nil, &Refusal{Status: http.StatusNotFound, Verbatim: true, Reason: "no server's path"}
 }
 
-// A Func is a function that is an [Authenticator]: it returns the name of the sender,
-// which is empty for an anonymous one.
+// A Func is a function as an [Authenticator]: it returns the name of the sender, which is
+// empty for an anonymous one.
 type Func func(r *http.Request) (mcp.Principal, error)
 
 // Authenticate calls f.

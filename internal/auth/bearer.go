@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// MaxCredential bounds an Authorization header, in bytes.
+// MaxCredential limits an Authorization header, in bytes.
 const MaxCredential = 16 << 10
 
 // bearer returns the token of a request; empty if it has none. The error is a [*Refusal].
-// There is one Authorization header at most: of two, a proxy and the gateway may read
-// different ones (CWE-436). No token is taken from a query, which logs and Referer headers
-// repeat (CWE-598).
+// It refuses a second Authorization header, because a proxy and the gateway could use
+// different ones (CWE-436), and a token in the query, which logs and Referer headers repeat
+// (CWE-598).
 //
 // Spec: RFC 6750, 2; 2026-07-28, basic/authorization, Token Requirements.
 func bearer(r *http.Request) (string, error) {
@@ -38,8 +38,8 @@ func bearer(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// hasToken reports whether a query has an access token, as RFC 6750 allowed in 2.3. A name
-// may be escaped in part.
+// hasToken reports whether a query has an access token, as RFC 6750 allowed in 2.3. Parts
+// of the name may be escaped.
 func hasToken(query string) bool {
 	for query != "" {
 		var pair string
@@ -52,7 +52,7 @@ func hasToken(query string) bool {
 	return false
 }
 
-// isToken68 reports whether a token has the form of one.
+// isToken68 reports whether a token is a token68.
 //
 // Spec: RFC 9110, 11.2.
 func isToken68(token string) bool {
@@ -65,7 +65,8 @@ func isToken68(token string) bool {
 	return token != ""
 }
 
-// inToken has the bytes of tokens: it is looked at for each byte of each request's token.
+// inToken has the bytes that tokens consist of. A table is fast: it is used for each byte
+// of each request's token.
 var inToken = func() (in [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") {
 		in[c] = true

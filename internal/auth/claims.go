@@ -11,25 +11,25 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxPrincipal bounds a principal, in bytes: it is part of many keys.
+// maxPrincipal limits a principal, in bytes, because it is part of many keys.
 const maxPrincipal = 1 << 10
 
-// claims are what a token says, or what its issuer says of it.
+// claims are the claims of a token, or of its introspection.
 type claims struct {
 	jwt.Claims
 	Scope string `json:"scope"`
 
-	payload []byte // all of them, a JSON object
+	payload []byte // all claims, a JSON object
 }
 
-// notForAccess are claims that access tokens do not have, and that other tokens of the
-// same issuer do: ID tokens and logout tokens. The last says that a token is of use only
-// together with a key, which nobody has checked.
+// notForAccess are claims that access tokens do not have, but other tokens of the same
+// issuer: ID tokens and logout tokens. The last one means that a token is valid only with a
+// key, which is not checked here.
 //
 // Spec: OpenID Connect Core, 2; Back-Channel Logout, 2.4; RFC 7800, 3.1.
 var notForAccess = []string{"nonce", "at_hash", "c_hash", "events", "cnf"}
 
-// identify returns whose a token with the claims c is, or refuses it at e.
+// identify returns the identity of a token with the claims c, or refuses it at e.
 //
 // Spec: 2026-07-28, basic/authorization, Token Audience Binding and Validation.
 func (j *JWT) identify(c *claims, e *Endpoint) (*mcp.Identity, error) {
@@ -58,8 +58,8 @@ func (j *JWT) identify(c *claims, e *Endpoint) (*mcp.Identity, error) {
 	return id, nil
 }
 
-// principal is issuer, subject, and the further claims, so that no two tokens of different
-// ones have the same.
+// principal returns issuer, subject, and the further claims as one name, which is different
+// for different values.
 func (j *JWT) principal(c *claims) (mcp.Principal, error) {
 	text := append(append([]byte(c.Issuer), ' '), escape(c.Subject)...)
 	for _, name := range j.opts.PrincipalClaims {
@@ -75,7 +75,7 @@ func (j *JWT) principal(c *claims) (mcp.Principal, error) {
 	return mcp.Principal(text), nil
 }
 
-// escape replaces what would run into what follows, or be lost in a log.
+// escape escapes separators, and characters that would be lost in a log.
 func escape(text string) string {
 	const hex = "0123456789ABCDEF"
 	var out strings.Builder
@@ -89,7 +89,7 @@ func escape(text string) string {
 	return out.String()
 }
 
-// scopes are those of scope, or of scp, which some issuers have instead, as a list.
+// scopes returns the scopes in scope, or in scp, which some issuers use instead, as a list.
 //
 // Spec: RFC 9068, 2.2.3; RFC 8693, 4.2.
 func (c *claims) scopes() []string {
@@ -107,7 +107,7 @@ func (c *claims) scopes() []string {
 	return list
 }
 
-// claimsOf returns the claims that somebody asked for.
+// claimsOf returns the claims that the options name.
 func (j *JWT) claimsOf(c *claims) map[string]json.RawMessage {
 	out := make(map[string]json.RawMessage)
 	for _, name := range append(j.opts.Claims, j.opts.PrincipalClaims...) {

@@ -1,12 +1,12 @@
-// Package auth says who sent a request: it verifies the credential of each HTTP request
-// and returns the sender's identity, or refuses the request.
+// Package auth authenticates requests: it verifies the credential of each HTTP request and
+// returns the sender's identity, or refuses the request.
 //
-// An [Authenticator] is one way to do that: static tokens, the access tokens of an
-// issuer, client certificates. The gateway is a resource server of OAuth then: an
-// [Endpoint] has its own metadata, and a [Refusal] becomes a challenge that names it.
+// An [Authenticator] is one way to do that: static tokens, access tokens of an issuer,
+// client certificates. The gateway is a resource server of OAuth: an [Endpoint] has its own
+// metadata, and a [Refusal] becomes a challenge that names it.
 //
-// Credentials are in the Authorization header, or are those of the TLS connection, and
-// nowhere else. What can't be verified is refused.
+// Credentials are only accepted in the Authorization header, or from the TLS connection.
+// What can't be verified is refused.
 //
 // Spec: 2026-07-28 and 2025-11-25, basic/authorization; RFC 6750, RFC 9728.
 package auth

@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// WellKnown is where the metadata of the resource at a path is, before that path.
+// WellKnown is the prefix of the path of a resource's metadata.
 //
 // Spec: RFC 9728, 3.1.
 const WellKnown = "/.well-known/oauth-protected-resource"
 
-// An Endpoint is where one server is served. It does not change.
+// An Endpoint is the endpoint of one server. It is immutable.
 type Endpoint struct {
-	// Resource is the URL by which clients know the endpoint, byte for byte; empty if it
-	// is not known.
+	// Resource is the URL by which clients know the endpoint, byte for byte; empty if it is
+	// unknown.
 	Resource string
-	// MetadataURL and MetadataPath are where its metadata is; empty if there is none.
+	// MetadataURL and MetadataPath are the URL and the path of its metadata; empty if there
+	// is none.
 	MetadataURL, MetadataPath string
 }
 

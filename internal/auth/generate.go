@@ -8,7 +8,7 @@ import (
 )
 
 // GenerateToken returns a new token of 256 random bits, and its SHA-256 in hexadecimal. The
-// token begins with what makes it known to whoever looks for leaked ones.
+// token has a prefix by which scanners for leaked credentials find it.
 func GenerateToken() (token, digest string) {
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // never fails

@@ -13,25 +13,26 @@ import (
 )
 
 const (
-	// maxInspections bounds the tokens that the issuer is asked about at the same time:
-	// everybody can send tokens that do not exist.
+	// maxInspections limits concurrent requests to the issuer, because anybody can send
+	// invalid tokens.
 	maxInspections = 32
 	// metadataAge is how long the issuer's metadata is used.
 	metadataAge = time.Hour
 )
 
-// Introspection is how the gateway asks an issuer about tokens that only that can read.
+// Introspection configures requests to an issuer about tokens that only the issuer can
+// read.
 //
 // Spec: RFC 7662.
 type Introspection struct {
 	ClientID, ClientSecret string
 }
 
-// An inspector asks an issuer. Safe for concurrent use.
+// An inspector sends introspection requests. It is safe for concurrent use.
 type inspector struct {
 	issuer *issuer
 	client Introspection
-	places chan struct{} // of those that ask
+	places chan struct{} // holds a token for each request in flight
 
 	// mu guards the fields below.
 	mu      sync.Mutex
@@ -43,8 +44,8 @@ func newInspector(from *issuer, client Introspection) *inspector {
 	return &inspector{issuer: from, client: client, places: make(chan struct{}, maxInspections)}
 }
 
-// inspect returns what the issuer says of a token. The error is a [*Refusal] if it does
-// not know the token, or not any more.
+// inspect returns the claims of a token. The error is a [*Refusal] if the issuer does not
+// know the token, or not any more.
 //
 // Spec: RFC 7662, 2.
 func (i *inspector) inspect(ctx context.Context, token string) (*claims, error) {
@@ -67,7 +68,7 @@ func (i *inspector) inspect(ctx context.Context, token string) (*claims, error) 
 	return readInspection(answer, i.issuer.url)
 }
 
-// request asks about a token.
+// request returns the introspection request for a token.
 //
 // Spec: RFC 7662, 2.1; RFC 6749, 2.3.1.
 func (i *inspector) request(ctx context.Context, where, token string) *http.Request {
@@ -81,7 +82,7 @@ func (i *inspector) request(ctx context.Context, where, token string) *http.Requ
 	return req
 }
 
-// endpoint returns where the issuer answers.
+// endpoint returns the URL for introspection requests.
 func (i *inspector) endpoint(ctx context.Context) (string, error) {
 	i.mu.Lock()
 	where, learned := i.where, i.learned
@@ -107,7 +108,7 @@ func (i *inspector) endpoint(ctx context.Context) (string, error) {
 	return i.where, nil
 }
 
-// readInspection reads the issuer's answer. An issuer may leave its own name out of that.
+// readInspection reads the issuer's response, which may lack the issuer's name.
 //
 // Spec: RFC 7662, 2.2.
 func readInspection(answer []byte, issuer string) (*claims, error) {

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// maxDocument bounds what an issuer says, in bytes.
+	// maxDocument limits a response of an issuer, in bytes.
 	maxDocument = 1 << 20
-	// fetchTimeout bounds how long it may take.
+	// fetchTimeout limits the time to fetch it.
 	fetchTimeout = 10 * time.Second
 )
 
-// An issuer is where tokens come from. What it publishes comes over https, or from
-// loopback if it is there itself.
+// An issuer fetches documents of the issuer of tokens: over https, or from loopback if the
+// issuer is on loopback.
 type issuer struct {
 	url    string
 	client *http.Client
-	local  bool // it is on loopback, and http is allowed there
+	local  bool // the issuer is on loopback, so http is allowed there
 }
 
-// issuerMetadata is what an issuer says of itself.
+// issuerMetadata is an issuer's metadata.
 //
 // Spec: RFC 8414, 2; OpenID Connect Discovery, 3.
 type issuerMetadata struct {
@@ -48,7 +48,7 @@ func newIssuer(text string, client *http.Client) (*issuer, error) {
 	return i, i.check(text)
 }
 
-// check refuses a URL by which somebody on the way could change what the issuer says.
+// check refuses a URL whose response an attacker on the network could change.
 func (i *issuer) check(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -65,8 +65,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// metadata fetches what the issuer says of itself. Where it says so depends on the kind of
-// the issuer.
+// metadata fetches the issuer's metadata. Its URL depends on the kind of issuer.
 //
 // Spec: 2026-07-28, basic/authorization, Authorization Server Metadata Discovery.
 func (i *issuer) metadata(ctx context.Context) (*issuerMetadata, error) {
@@ -86,7 +85,7 @@ func (i *issuer) metadata(ctx context.Context) (*issuerMetadata, error) {
 }
 
 func (i *issuer) wellKnown() []string {
-	u, _ := url.Parse(i.url) // newIssuer has
+	u, _ := url.Parse(i.url) // newIssuer has checked it
 	origin, path := u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
 	all := []string{origin + "/.well-known/oauth-authorization-server" + path, origin + "/.well-known/openid-configuration" + path}
 	if path != "" {
@@ -104,7 +103,7 @@ func (i *issuer) get(ctx context.Context, from string, into any) error {
 	return i.do(req, into)
 }
 
-// do sends a request, and reads its answer, a JSON document.
+// do sends a request, and reads the response, a JSON document.
 func (i *issuer) do(req *http.Request, into any) error {
 	if err := i.check(req.URL.String()); err != nil {
 		return err
@@ -114,7 +113,7 @@ func (i *issuer) do(req *http.Request, into any) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read as far as it is wanted
+	defer func() { _ = resp.Body.Close() }() // nothing more is read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
 	switch {
 	case err != nil:
@@ -124,7 +123,7 @@ func (i *issuer) do(req *http.Request, into any) error {
 	case len(text) > maxDocument:
 		return fmt.Errorf("%s: larger than %d bytes", req.URL.Redacted(), maxDocument)
 	case json.Unmarshal(text, into) != nil:
-		return fmt.Errorf("%s: not the JSON that belongs there", req.URL.Redacted())
+		return fmt.Errorf("%s: not the expected JSON", req.URL.Redacted())
 	}
 	return nil
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// MaxSkew is how far the clocks of an issuer and of the gateway may differ.
+// MaxSkew is the allowed difference between the clocks of an issuer and of the gateway.
 const MaxSkew = time.Minute
 
-// Asymmetric are the algorithms that are accepted if none are named: those whose keys an
-// issuer can publish. With a symmetric one, or with none, everybody could sign.
+// Asymmetric are the default algorithms: those with public keys, which an issuer can
+// publish. With a symmetric algorithm, or none, anybody could sign.
 var Asymmetric = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 // AccessToken is the type of access tokens that are JWTs.
@@ -33,30 +33,29 @@ const AccessToken = "at+jwt"
 type JWTOptions struct {
 	// Issuer is the issuer whose tokens are accepted, byte for byte. Required.
 	Issuer string
-	// Algorithms are those of signatures that are accepted. Empty means Asymmetric.
+	// Algorithms are the accepted signature algorithms. Empty means Asymmetric.
 	Algorithms []string
-	// Types are the types of tokens that are accepted. Empty means AccessToken. JWT is
-	// for issuers that know no other; a token without a type is of that type.
+	// Types are the accepted types of tokens. Empty means AccessToken. JWT is for issuers
+	// that use no other type; it includes tokens without a type.
 	Types []string
-	// Scopes are those that every request needs.
+	// Scopes are the scopes that every request needs.
 	Scopes []string
-	// PrincipalClaims are claims that are part of the principal, beside issuer and
+	// PrincipalClaims are claims that are part of the principal, in addition to issuer and
 	// subject. A token without one of them is refused.
 	PrincipalClaims []string
 	// Claims are further claims for [mcp.Identity].
 	Claims []string
-	// Introspection asks the issuer about tokens that are not JWTs. Nil means that these
-	// are refused.
+	// Introspection is for tokens that are not JWTs. Nil means that these are refused.
 	Introspection *Introspection
 
-	// Client fetches what the issuer publishes. Required.
+	// Client fetches documents of the issuer. Required.
 	Client *http.Client
 	Logger *slog.Logger // nil discards
 }
 
-// A JWT accepts the access tokens of an issuer at the endpoint for which they were issued.
-// It needs the issuer for keys that it does not know yet, and for tokens that are not
-// JWTs. Its owner closes it.
+// A JWT accepts access tokens of an issuer at the endpoint for which they were issued. It
+// sends requests to the issuer for unknown keys, and for tokens that are not JWTs. Its
+// owner must close it.
 //
 // Spec: 2026-07-28, basic/authorization, Token Handling; RFC 9068, 4; RFC 8725, 3.
 type JWT struct {
@@ -99,10 +98,11 @@ func NewJWT(o JWTOptions) (*JWT, error) {
 	return j, err
 }
 
-// Start fetches the keys in the background, so that the first request need not wait.
+// Start fetches the keys in the background, so that the first request does not have to
+// wait.
 func (j *JWT) Start() { j.keys.refresh() }
 
-// Close ends what is being fetched.
+// Close stops fetches, and waits for their end.
 func (j *JWT) Close() { j.keys.close() }
 
 // Authenticate implements [Authenticator].
@@ -117,7 +117,8 @@ func (j *JWT) Authenticate(r *http.Request, e *Endpoint) (*mcp.Identity, error) 
 	return j.verify(r.Context(), token, e)
 }
 
-// verify returns whose a token is. One that was verified lately is not verified again.
+// verify returns the identity of a token. It does not verify a token again that was
+// verified recently.
 func (j *JWT) verify(ctx context.Context, token string, e *Endpoint) (*mcp.Identity, error) {
 	if e == nil || e.Resource == "" {
 		return nil, errors.New("tokens are for one URL, and that of the endpoint is not known")
@@ -155,7 +156,7 @@ func (j *JWT) check(ctx context.Context, token string, e *Endpoint) (verifiedTok
 	return verifiedToken{identity: id, most: maxInspected}, err
 }
 
-// checkJWT verifies a token that its signature protects.
+// checkJWT verifies a signed token.
 func (j *JWT) checkJWT(ctx context.Context, token string, e *Endpoint) (verifiedToken, error) {
 	t, err := jwt.ParseSigned(token, j.algorithms)
 	if err != nil {
@@ -178,9 +179,8 @@ func (j *JWT) checkJWT(ctx context.Context, token string, e *Endpoint) (verified
 	return verifiedToken{identity: id, key: key, most: maxKept}, err
 }
 
-// checkHeader checks the header of a JWT beside its algorithm. A header that names keys
-// would let whoever signed choose the key, and one with extensions says more than is
-// understood here.
+// checkHeader checks the header of a JWT, except the algorithm. It refuses keys in the
+// header, because whoever signed would choose the key, and critical extensions.
 //
 // Spec: RFC 8725, 3.10 and 3.11; RFC 7515, 4.1.11.
 func (j *JWT) checkHeader(headers []jose.Header) error {
@@ -203,8 +203,8 @@ func (j *JWT) checkHeader(headers []jose.Header) error {
 	return nil
 }
 
-// accepts reports whether tokens of a type are accepted. Types are those of media, of which
-// the prefix may be left out.
+// accepts reports whether tokens of a type are accepted. Types are media types; the prefix
+// application/ may be missing.
 //
 // Spec: RFC 7515, 4.1.9.
 func (j *JWT) accepts(typ string) bool {
@@ -218,13 +218,13 @@ func (j *JWT) accepts(typ string) bool {
 	return slices.ContainsFunc(j.opts.Types, func(t string) bool { return strings.EqualFold(t, typ) })
 }
 
-// invalid refuses a token, for a reason that only the log has.
+// invalid refuses a token. Only the log gets the reason.
 func (j *JWT) invalid(format string, args ...any) error {
 	return invalid(j.opts.Scopes, fmt.Sprintf(format, args...))
 }
 
-// refused refuses a token whose refusal has no scopes yet. Other errors say that it can't
-// be verified at the moment.
+// refused adds the scopes to a refusal. Other errors mean that the token can't be verified
+// at the moment.
 func (j *JWT) refused(err error) error {
 	if r := (*Refusal)(nil); errors.As(err, &r) {
 		return invalid(j.opts.Scopes, r.Reason)
@@ -236,7 +236,7 @@ func (j *JWT) refused(err error) error {
 //
 // Spec: RFC 9728, 2.
 func (j *JWT) Metadata(e *Endpoint) []byte {
-	doc, _ := json.Marshal(struct { // of strings
+	doc, _ := json.Marshal(struct { // marshaling strings does not fail
 		Resource string   `json:"resource"`
 		Servers  []string `json:"authorization_servers"`
 		Scopes   []string `json:"scopes_supported,omitempty"`

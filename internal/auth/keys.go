@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// maxKeys bounds the keys of an issuer that are read.
+	// maxKeys limits the keys of an issuer that are read.
 	maxKeys = 100
-	// minRSA is the shortest modulus that is accepted, in bits. Spec: RFC 7518, 3.3.
+	// minRSA is the minimum length of an RSA modulus, in bits. Spec: RFC 7518, 3.3.
 	minRSA = 2048
-	// refreshAfter is how old keys are when they are fetched again, though all tokens are
-	// of known ones: only so is it noticed that one was withdrawn.
+	// refreshAfter is the age at which keys are fetched again even if all tokens have known
+	// keys: otherwise a withdrawn key would stay valid.
 	refreshAfter = 5 * time.Minute
-	// refetchAfter is the least time between two attempts, since everybody can send tokens
-	// of keys that do not exist; retryAfter is that as long as there are no keys at all.
+	// refetchAfter is the minimum time between two fetches, because anybody can send tokens
+	// with unknown keys; retryAfter is the same while there are no keys at all.
 	refetchAfter = time.Minute
 	retryAfter   = 5 * time.Second
-	// maxWaiting bounds the requests that wait for keys.
+	// maxWaiting limits the requests that wait for keys.
 	maxWaiting = 100
 )
 
-// errNoKeys says that no key of the issuer is known yet.
+// errNoKeys says that no keys of the issuer have been fetched yet.
 var errNoKeys = errors.New("the keys of the issuer could not be fetched yet")
 
 // A publicKey is a key of an issuer.
@@ -44,12 +44,12 @@ type publicKey struct {
 	gone  atomic.Bool // the issuer does not publish it any more
 }
 
-// A keySet has the keys of an issuer. Those that were fetched last stay if fetching fails.
-// Safe for concurrent use.
+// A keySet has the keys of an issuer. If a fetch fails, it keeps the last ones. It is safe
+// for concurrent use.
 type keySet struct {
 	issuer *issuer
 	log    *slog.Logger
-	life   context.Context // of what is fetched
+	life   context.Context // of fetches; ends with close
 	end    context.CancelFunc
 
 	running sync.WaitGroup
@@ -58,8 +58,8 @@ type keySet struct {
 	mu       sync.Mutex
 	keys     []*publicKey
 	loaded   time.Time     // when the keys were fetched; zero for never
-	tried    time.Time     // when that was tried last
-	fetching chan struct{} // closed at the end of an attempt; nil if none is under way
+	tried    time.Time     // when the last attempt began
+	fetching chan struct{} // closed at the end of the current attempt; nil if there is none
 	waiting  int
 	closed   bool
 }
@@ -70,7 +70,7 @@ func newKeySet(from *issuer, log *slog.Logger) *keySet {
 	return s
 }
 
-// close ends what is being fetched, and waits for that.
+// close stops fetches, and waits for their end.
 func (s *keySet) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -79,8 +79,8 @@ func (s *keySet) close() {
 	s.running.Wait()
 }
 
-// find returns the key that a token names, and fetches it if need be and if that was not
-// done lately. The error is a [*Refusal] if there is no such key.
+// find returns the key that a token names. If necessary, and not done recently, it fetches
+// the keys. The error is a [*Refusal] if there is no such key.
 func (s *keySet) find(ctx context.Context, id, algorithm string) (*publicKey, error) {
 	key, fetched, err := s.known(id, algorithm)
 	if key != nil || err != nil {
@@ -102,8 +102,8 @@ func (s *keySet) find(ctx context.Context, id, algorithm string) (*publicKey, er
 	return nil, s.missingLocked(id)
 }
 
-// known returns a key that is known. If it is not, its caller has to wait until the keys
-// were fetched, and is counted among those who do.
+// known returns a known key. If the key is unknown, it returns a channel to wait for the
+// keys, and counts the caller as waiting.
 func (s *keySet) known(id, algorithm string) (key *publicKey, fetched <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *keySet) known(id, algorithm string) (key *publicKey, fetched <-chan str
 		fetched = s.fetchLocked(now)
 	}
 	switch {
-	case key != nil: // which is as good as its issuer has said until it says otherwise
+	case key != nil: // it is valid until the issuer withdraws it
 		return key, nil, nil
 	case fetched == nil:
 		return nil, nil, s.missingLocked(id)
@@ -124,7 +124,7 @@ func (s *keySet) known(id, algorithm string) (key *publicKey, fetched <-chan str
 	return nil, fetched, nil
 }
 
-// missingLocked says why there is no key.
+// missingLocked returns the error for an unknown key.
 func (s *keySet) missingLocked(id string) error {
 	if s.loaded.IsZero() {
 		return errNoKeys
@@ -132,8 +132,8 @@ func (s *keySet) missingLocked(id string) error {
 	return invalid(nil, fmt.Sprintf("the issuer has no key %q for its algorithm", mcp.Shorten(id)))
 }
 
-// lookupLocked returns the key with an id that is for an algorithm, nil for none. A token
-// may leave out the id if there is one key for its algorithm.
+// lookupLocked returns the key with an id for an algorithm; nil if there is none. The id
+// may be empty if there is only one key for the algorithm.
 func (s *keySet) lookupLocked(id, algorithm string) (found *publicKey) {
 	for _, k := range s.keys {
 		switch {
@@ -147,8 +147,8 @@ func (s *keySet) lookupLocked(id, algorithm string) (found *publicKey) {
 	return found
 }
 
-// isFor reports whether a key is for an algorithm: a key that says for which is for no
-// other (CWE-347).
+// isFor reports whether a key may be used with an algorithm: if the key names one, only
+// with that (CWE-347).
 func (k *publicKey) isFor(algorithm string) bool {
 	if k.Algorithm != "" {
 		return k.Algorithm == algorithm
@@ -156,15 +156,15 @@ func (k *publicKey) isFor(algorithm string) bool {
 	return slices.Contains(algorithmsOf(k.Key), algorithm)
 }
 
-// refresh fetches the keys, unless that was done lately.
+// refresh fetches the keys, unless that was done recently.
 func (s *keySet) refresh() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fetchLocked(time.Now())
 }
 
-// fetchLocked begins an attempt to fetch the keys, unless one is under way, or was too
-// lately. It returns what is closed at its end; nil if there is none.
+// fetchLocked starts a fetch of the keys, unless one is running or the last was too
+// recently. It returns a channel that is closed at its end; nil if there is none.
 func (s *keySet) fetchLocked(now time.Time) <-chan struct{} {
 	pause := refetchAfter
 	if s.loaded.IsZero() {
@@ -174,7 +174,7 @@ func (s *keySet) fetchLocked(now time.Time) <-chan struct{} {
 		return s.fetching
 	}
 	s.tried, s.fetching = now, make(chan struct{})
-	s.running.Go(s.fetch) // ends with the attempt, which is bounded, and close cuts short
+	s.running.Go(s.fetch) // ends with the attempt, which has a time limit; close stops it
 	return s.fetching
 }
 
@@ -194,7 +194,7 @@ func (s *keySet) fetch() {
 	s.loaded = time.Now()
 }
 
-// replaceLocked replaces the keys. Tokens of those that are the same stay verified.
+// replaceLocked replaces the keys. Keys that stay the same keep their verified tokens.
 func (s *keySet) replaceLocked(keys []*publicKey) {
 	for i, k := range keys {
 		for _, had := range s.keys {
@@ -236,8 +236,7 @@ func (i *issuer) keys(ctx context.Context) ([]*publicKey, error) {
 	return out, nil
 }
 
-// readKey returns nil for a key that is not one for signatures, or of a kind that is not
-// known.
+// readKey returns nil for a key that is not for signatures, or of an unknown kind.
 func readKey(text []byte) *publicKey {
 	k := &publicKey{}
 	if k.UnmarshalJSON(text) != nil || !k.Valid() || !k.IsPublic() || k.Use != "" && k.Use != "sig" || len(algorithmsOf(k.Key)) == 0 {

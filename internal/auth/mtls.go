@@ -8,10 +8,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// MTLS takes the principal from the certificate of the client, which the listener has
-// verified.
+// MTLS returns the principal of a client certificate, which the listener has verified.
 type MTLS struct {
-	SPIFFE bool // by its SPIFFE ID; else by its first subject alternative name
+	SPIFFE bool // use the SPIFFE ID; otherwise the first subject alternative name
 }
 
 // Authenticate implements [Authenticator].
@@ -39,9 +38,9 @@ func (m MTLS) Authenticate(r *http.Request, _ *Endpoint) (*mcp.Identity, error) 
 	return id, nil
 }
 
-// alternativeName returns a certificate's subject alternative name, with its kind, so that
-// no name of one kind is that of another: the first DNS name, else the first address of
-// mail, else the first URI.
+// alternativeName returns a certificate's subject alternative name with its kind, so that
+// names of different kinds are different: the first DNS name, or the first email address,
+// or the first URI.
 func alternativeName(c *x509.Certificate) string {
 	switch {
 	case len(c.DNSNames) > 0:
@@ -54,8 +53,7 @@ func alternativeName(c *x509.Certificate) string {
 	return ""
 }
 
-// spiffeID returns a certificate's SPIFFE ID; empty if it has none, or more names than
-// that.
+// spiffeID returns a certificate's SPIFFE ID; empty if it has none, or also other names.
 //
 // Spec: SPIFFE X.509-SVID, 2 and 5.2; SPIFFE ID, 2.
 func spiffeID(c *x509.Certificate) string {

@@ -16,30 +16,29 @@ const (
 	CodeInsufficientScope = "insufficient_scope"
 )
 
-// A Refusal says how a request is refused.
+// A Refusal is the response to a request that is refused.
 type Refusal struct {
-	Status int    // of HTTP; zero means 401
-	Code   string // of the challenge; empty if there was no credential
+	Status int    // HTTP status; zero means 401
+	Code   string // error code of the challenge; empty if there was no credential
 	// Scopes are all scopes that the request needs.
 	Scopes []string
-	// Verbatim says that Challenge is the whole WWW-Authenticate header, which may be
-	// empty for none. Without it the header is made of the rest.
+	// Verbatim says that Challenge is the complete WWW-Authenticate header; empty means
+	// none. Otherwise the header is built from the other fields.
 	Verbatim  bool
 	Challenge string
-	// Reason is for the log. Clients do not see it, since it may tell how close a forged
-	// token came.
+	// Reason is for the log. Clients do not get it, because it could help to forge a token.
 	Reason string
 }
 
 func (e *Refusal) Error() string { return e.Reason }
 
-// StatusCode is the HTTP status.
+// StatusCode returns the HTTP status.
 func (e *Refusal) StatusCode() int { return cmp.Or(e.Status, http.StatusUnauthorized) }
 
 // A BusyError says that a credential can't be verified because too many others are being
-// verified. It is no refusal: the same request may be accepted in a moment.
+// verified. The same request may be accepted later.
 type BusyError struct {
-	Limit string // what is bounded, for metrics
+	Limit string // the name of the limit, for metrics
 	Most  int
 }
 
@@ -55,7 +54,7 @@ func (e *Refusal) Header(at *Endpoint) string {
 	return Challenge(e.Code, at, e.Scopes)
 }
 
-// Challenge returns a WWW-Authenticate header of the scheme Bearer. at may be nil.
+// Challenge returns a WWW-Authenticate header with the scheme Bearer. at may be nil.
 func Challenge(code string, at *Endpoint, scopes []string) string {
 	var params []string
 	add := func(name, value string) {
@@ -76,7 +75,7 @@ func missing(scopes []string) *Refusal {
 	return &Refusal{Scopes: scopes, Reason: "no credential"}
 }
 
-// malformed refuses a request that carries a credential in a way that no client may.
+// malformed refuses a request with a credential in a form that the protocol does not allow.
 func malformed(reason string) *Refusal {
 	return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidRequest, Reason: reason}
 }

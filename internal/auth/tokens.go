@@ -12,21 +12,21 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// MaxTokens bounds the static tokens of one [Tokens].
+// MaxTokens limits the static tokens of one [Tokens].
 const MaxTokens = 10_000
 
-// A StaticToken is a token that the configuration has.
+// A StaticToken is a configured token.
 type StaticToken struct {
 	Name   string   // the principal
-	Token  string   // the token, or
-	SHA256 string   // the SHA-256 of it, in hexadecimal
-	Scopes []string // what the principal may do
+	Token  string   // the token, or its digest
+	SHA256 string   // SHA-256 in hexadecimal
+	Scopes []string // the scopes of the principal
 }
 
 // Tokens are static tokens. Each names a principal.
 type Tokens struct {
 	seed  maphash.Seed
-	known map[uint64][]knownToken // by place
+	known map[uint64][]knownToken // by place; see find
 }
 
 type knownToken struct {
@@ -85,15 +85,15 @@ func (t *Tokens) Authenticate(r *http.Request, _ *Endpoint) (*mcp.Identity, erro
 	return nil, invalid(nil, "unknown token")
 }
 
-// digest is the SHA-256 of a token. A short one takes no memory.
+// digest returns the SHA-256 of a token. For a short one it does not allocate.
 func digest(token string) [sha256.Size]byte {
 	var short [128]byte
 	return sha256.Sum256(append(short[:0], token...))
 }
 
-// find returns whose a token is; nil if it is nobody's. The time that takes tells nothing of
-// a token: which digests share a place depends on a random seed, and those are compared in
-// constant time (CWE-208).
+// find returns the identity of a token; nil if the token is unknown. Its duration does not
+// depend on the known tokens: the place of a digest depends on a random seed, and the
+// digests of one place are compared in constant time (CWE-208).
 func (t *Tokens) find(digest [sha256.Size]byte) (found *mcp.Identity) {
 	for _, k := range t.known[t.place(&digest)] {
 		if subtle.ConstantTimeCompare(k.digest[:], digest[:]) == 1 {

@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	// maxKept is how long a verified token is kept, and maxInspected one that its issuer
-	// was asked about, who may revoke it.
+	// maxKept is how long a verified token is cached; maxInspected is the same for
+	// introspection, because the issuer may revoke the token.
 	maxKept      = 5 * time.Minute
 	maxInspected = 30 * time.Second
-	// maxVerified bounds the tokens that are kept, and maxToken the bytes of one: 32 MiB in
-	// all. Others are verified anew each time.
+	// maxVerified limits the cached tokens, and maxToken the bytes of one: 32 MiB in all.
+	// Others are verified for every request.
 	maxVerified = 4096
 	maxToken    = 8 << 10
 )
 
 // A verifiedToken is a token that was accepted.
 type verifiedToken struct {
-	identity *mcp.Identity // which has the token itself
-	resource string        // where it was accepted
-	key      *publicKey    // that verified it; nil if none did
-	most     time.Duration // for how long it may be kept
-	until    time.Time     // for how long it is
+	identity *mcp.Identity // it includes the token
+	resource string        // the resource at which it was accepted
+	key      *publicKey    // the key of its signature; nil if there is none
+	most     time.Duration // how long it may be cached
+	until    time.Time     // when it has to be verified again
 }
 
-// verifiedTokens are the tokens that were verified lately. Safe for concurrent use.
+// verifiedTokens is a cache of verified tokens. It is safe for concurrent use.
 type verifiedTokens struct {
 	seed  maphash.Seed
-	known *lru.Cache[uint64, verifiedToken] // by place
+	known *lru.Cache[uint64, verifiedToken] // by place; see place
 }
 
 func newVerifiedTokens() (*verifiedTokens, error) {
@@ -41,14 +41,14 @@ func newVerifiedTokens() (*verifiedTokens, error) {
 	return &verifiedTokens{maphash.MakeSeed(), known}, err
 }
 
-// place is where a token is kept that was accepted at a resource. Of two with one place,
-// which nobody can find who does not know the seed, the last is kept.
+// place returns the key for a token that was accepted at a resource. If two tokens have the
+// same place, the cache has the last one; finding such tokens requires the seed.
 func (v *verifiedTokens) place(token, resource string) uint64 {
 	return maphash.String(v.seed, token) ^ maphash.String(v.seed, resource)
 }
 
-// find returns the identity of a token; nil if it has to be verified. What was accepted at
-// one resource says nothing of another.
+// find returns the identity of a token; nil if it has to be verified. A token is cached for
+// one resource only.
 func (v *verifiedTokens) find(token, resource string, now time.Time) *mcp.Identity {
 	at := v.place(token, resource)
 	t, ok := v.known.Get(at)
@@ -62,7 +62,7 @@ func (v *verifiedTokens) find(token, resource string, now time.Time) *mcp.Identi
 	return nil
 }
 
-// keep keeps a token, not beyond its end.
+// keep caches a token, at most until it expires.
 func (v *verifiedTokens) keep(t verifiedToken, now time.Time) {
 	if t.until = now.Add(t.most); t.identity.Expires.Before(t.until) {
 		t.until = t.identity.Expires

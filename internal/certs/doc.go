@@ -1,8 +1,7 @@
 // Package certs reads certificates, private keys and authorities from PEM files, for
-// connections to clients and to servers, and rereads them when they were replaced.
+// connections to clients and to servers, and rereads replaced files.
 //
 // Files are reread during a TLS handshake, at most once a second: there is no goroutine,
-// and a file that nobody needs is not read. What can't be used, such as a certificate
-// whose key has not been replaced yet, is reported once, and what was read before stays
-// in use.
+// and unused files are not read. Files that can't be used, such as a certificate whose key
+// has not been replaced yet, are reported once, and the last usable ones stay in use.
 package certs

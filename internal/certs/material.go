@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// maxFile bounds a file, in bytes.
+// maxFile limits a file, in bytes.
 const maxFile = 1 << 20
 
 // Files are paths of PEM files. Cert and Key are both given, or none.
 type Files struct {
-	Cert string // certificate chain, the own one first
+	Cert string // certificate chain, beginning with the own certificate
 	Key  string // private key of the own certificate
 	CA   string // certificates of authorities
 }
 
-// Check reports why the files can't be used. The error names a file.
+// Check returns an error that names a file, if the files can't be used.
 func (f Files) Check() error {
 	_, err := f.load()
 	return err
 }
 
-// A material is what the files held at one time.
+// A material is the content of the files at one time.
 type material struct {
 	texts texts
 	pair  *tls.Certificate    // nil without Cert
@@ -36,7 +36,7 @@ type material struct {
 	roots map[string]struct{} // DER of the certificates in pool
 }
 
-// texts are the contents of Files.
+// texts are the texts of Files.
 type texts struct{ cert, key, ca []byte }
 
 func (t *texts) equal(o *texts) bool {
@@ -66,7 +66,7 @@ func (f Files) read() (t texts, err error) {
 	return t, nil
 }
 
-// readFile reads a regular file: another, such as a named pipe, might block a handshake.
+// readFile reads a regular file. Others, such as a named pipe, could block a handshake.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -79,7 +79,7 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // nothing was written
 	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(text) > maxFile {
 		err = fmt.Errorf("%s is larger than %d bytes", path, maxFile)
@@ -112,8 +112,8 @@ func (f Files) parse(t texts) (*material, error) {
 }
 
 // parseAuthorities reads all certificates of a PEM file. x509's AppendCertsFromPEM skips
-// those that it can't read, and a client of a skipped authority would be refused without
-// a reason.
+// those that it can't parse, and clients of a skipped authority would be refused without a
+// reason.
 func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
 	for {
@@ -135,7 +135,7 @@ func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
 	}
 }
 
-// notAfter returns when the own certificate expires; zero without one.
+// notAfter returns when the own certificate expires; zero if there is none.
 func (m *material) notAfter() time.Time {
 	if m.pair == nil || m.pair.Leaf == nil {
 		return time.Time{}
@@ -143,7 +143,7 @@ func (m *material) notAfter() time.Time {
 	return m.pair.Leaf.NotAfter
 }
 
-// trusts reports whether a chain is valid at a time, and its authority among those of m.
+// trusts reports whether a chain is valid at a time, and issued by one of m's authorities.
 func (m *material) trusts(chain []*x509.Certificate, now time.Time) bool {
 	for _, c := range chain {
 		if now.Before(c.NotBefore) || now.After(c.NotAfter) {

@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// look is how often the files are looked at, at most.
+	// look is the minimum time between two checks of the files.
 	look = time.Second
-	// soon is how long before a certificate expires that is warned of.
+	// soon is how long before it expires there is a warning about a certificate.
 	soon = 7 * 24 * time.Hour
 )
 
-// A Store has what Files hold. It is safe for concurrent use.
+// A Store has the content of Files. It is safe for concurrent use.
 type Store struct {
 	files Files
 	log   *slog.Logger
 
 	used    atomic.Pointer[material]
 	refused atomic.Pointer[string] // why the files can't be used; nil if they can
-	looked  atomic.Int64           // when, in Unix nanoseconds
+	looked  atomic.Int64           // when the files were last checked, in Unix nanoseconds
 }
 
-// Open reads the files. log is told of what is reread, and may be nil.
+// Open reads the files. log, which may be nil, gets messages about later changes.
 func Open(f Files, log *slog.Logger) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -47,7 +47,7 @@ func (s *Store) use(m *material) {
 	}
 }
 
-// current returns what the files hold, as far as that was looked at.
+// current returns the content of the files, and rereads them if it is time.
 func (s *Store) current() *material {
 	last, now := s.looked.Load(), time.Now().UnixNano()
 	if now-last >= int64(look) && s.looked.CompareAndSwap(last, now) {
@@ -56,8 +56,8 @@ func (s *Store) current() *material {
 	return s.used.Load()
 }
 
-// reread is called by one goroutine at a time, unless it takes longer than look: then
-// both read the same.
+// reread runs on one goroutine at a time. If it takes longer than look, another may run it,
+// too; both read the same.
 func (s *Store) reread() {
 	t, err := s.files.read()
 	if err != nil {
@@ -78,20 +78,20 @@ func (s *Store) reread() {
 	s.log.Info("certificates were replaced and are in use", "cert", s.files.Cert, "ca", s.files.CA, "not_after", m.notAfter())
 }
 
-// refuse reports what can't be used, once for each reason.
+// refuse logs why the files can't be used, once for each reason.
 func (s *Store) refuse(err error) {
 	why := err.Error()
 	if before := s.refused.Swap(&why); before == nil || *before != why {
-		s.log.Warn("certificates can't be reread; those from before stay in use", "err", err)
+		s.log.Warn("certificates can't be reread; the last ones stay in use", "err", err)
 	}
 }
 
 // Server returns the configuration of a listener, for HTTP/1.1 and HTTP/2. With a CA,
-// clients are asked for a certificate, which one of the authorities has issued; required
-// says that those without one are refused.
+// clients are asked for a certificate of one of the authorities; required says that clients
+// without one are refused.
 //
-// With a CA there are no session tickets: a connection that is resumed would have the
-// certificate of an earlier one, whose authority may have been removed since.
+// With a CA there are no session tickets: a resumed connection would have the certificate
+// of an earlier one, whose authority may have been removed since.
 func (s *Store) Server(required bool) *tls.Config {
 	c := &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -118,10 +118,10 @@ func (s *Store) Server(required bool) *tls.Config {
 	return c
 }
 
-// Client returns the configuration of connections to a server: its certificate has to be
-// issued by one of the authorities, or without a CA by one that the system trusts, for
-// serverName, or if that is empty for the host that is dialled. The own certificate is
-// shown to a server that asks for one. The CA is not reread.
+// Client returns the configuration of connections to a server. The server's certificate
+// must be issued by one of the authorities, or without a CA by one that the system trusts,
+// for serverName, or if that is empty for the host of the URL. The own certificate is sent
+// if the server asks for one. The CA is not reread.
 func (s *Store) Client(serverName string) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName, RootCAs: s.used.Load().pool}
 	if s.files.Cert != "" {
@@ -132,9 +132,9 @@ func (s *Store) Client(serverName string) *tls.Config {
 	return c
 }
 
-// Trusts reports whether the client certificate of a connection would still be accepted:
-// it has not expired, and its authority was not removed. It is true of a connection
-// without one.
+// Trusts reports whether the client certificate of a connection would still be accepted: it
+// has not expired, and its authority has not been removed. Without a certificate it returns
+// true.
 func (s *Store) Trusts(state *tls.ConnectionState) bool {
 	if s.files.CA == "" || state == nil || len(state.PeerCertificates) == 0 {
 		return true
@@ -149,7 +149,7 @@ func (s *Store) Trusts(state *tls.ConnectionState) bool {
 }
 
 // Guard refuses requests on connections whose client certificate is not accepted any more,
-// which may be open for long, and closes these.
+// and closes the connections.
 //
 // Spec: RFC 9110, 15.5.20: the client may repeat the request on another connection.
 func (s *Store) Guard(next http.Handler) http.Handler {

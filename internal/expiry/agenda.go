@@ -6,22 +6,22 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// An entry is something that is open.
+// An entry is an open stream or connection.
 type entry struct {
 	id  *mcp.Identity
 	end func(reason error)
 
 	// Guarded by Watch.mu.
-	at    time.Time // when to look at it
+	at    time.Time // of the next check, or the end
 	index int       // in the agenda; -1 while it is checked
-	done  bool      // it was ended, or forgotten
+	done  bool      // it was ended or forgotten
 }
 
 func (e *entry) expired(now time.Time) bool {
 	return !e.id.Expires.IsZero() && !e.id.Expires.After(now)
 }
 
-// An agenda is a heap of entries, the one to look at first in front.
+// An agenda is a heap of entries, with the earliest at the front.
 type agenda []*entry
 
 func (a agenda) Len() int           { return len(a) }

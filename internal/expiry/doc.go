@@ -1,9 +1,10 @@
-// Package expiry answers one question: until when may a stream, or a connection, go on that
-// was opened with a credential?
+// Package expiry ends streams and connections whose credentials have expired or are not
+// accepted any more.
 //
-// A request is checked once, and is over soon. What stays open is ended when its credential
-// expires, and when a later check refuses the credential: its token was revoked, or the key
-// that signed it. There is one timer for all, and no goroutine waits.
+// The credential of a request is checked once, and the request ends soon. A stream or
+// connection that stays open is ended when its credential expires, or when a later check
+// refuses it: its token was revoked, or the key that signed it was withdrawn. One timer
+// serves all, and no goroutine waits.
 //
-// The package refuses to know what a credential is, and how a stream ends.
+// The package does not know what a credential is, or how a stream ends.
 package expiry

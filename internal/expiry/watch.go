@@ -11,21 +11,22 @@ import (
 )
 
 const (
-	// every is the time between two checks of a credential that can be revoked. Most are
-	// answered by what is remembered of the last request.
+	// every is the time between two checks of a credential that can be revoked. Usually the
+	// cache of recently verified tokens has the answer.
 	every = time.Minute
-	// checkTimeout bounds one check, maxChecks how many run at a time.
+	// checkTimeout limits one check, and maxChecks the number of concurrent ones.
 	checkTimeout = 10 * time.Second
 	maxChecks    = 8
 )
 
-// Why something is ended.
+// Reasons for ending a stream or connection.
 var (
 	ErrExpired = errors.New("its credential has expired")
 	ErrRefused = errors.New("its credential is not accepted any more")
 )
 
-// A Watch watches the credentials of what is open. Its methods are safe for concurrent use.
+// A Watch watches the credentials of streams and connections. Its methods are safe for
+// concurrent use.
 type Watch struct {
 	stop context.CancelFunc
 	live context.Context // of checks; ends with Close
@@ -34,23 +35,23 @@ type Watch struct {
 
 	// mu guards the fields below. It is held for work on the heap only.
 	mu     sync.Mutex
-	timer  *time.Timer // for the first of due; nil before there was one
+	timer  *time.Timer // for the first entry of due; nil until there is one
 	due    agenda
-	checks []*entry // due to be checked
+	checks []*entry // entries that have to be checked
 	busy   int      // goroutines that check
 	closed bool
 }
 
-// New returns a Watch of nothing. Whoever gets it calls Close.
+// New returns an empty Watch. The caller must call Close.
 func New() *Watch {
 	w := &Watch{}
 	w.live, w.stop = context.WithCancel(context.Background())
 	return w
 }
 
-// Until has end called once when a credential expires or is refused, unless the returned
-// function is called before: end may be running then. end gets ErrExpired or ErrRefused, and
-// does not block.
+// Until calls end once when a credential expires or is refused, unless the returned
+// function is called before; then end may still be running. end gets ErrExpired or
+// ErrRefused, and must not block.
 func (w *Watch) Until(id *mcp.Identity, end func(reason error)) (forget func()) {
 	if !id.MayEnd() {
 		return func() {}
@@ -65,14 +66,14 @@ func (w *Watch) Until(id *mcp.Identity, end func(reason error)) (forget func()) 
 	return func() { w.forget(e) }
 }
 
-// Len returns how much is watched.
+// Len returns the number of entries.
 func (w *Watch) Len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.due) + len(w.checks)
 }
 
-// Close ends nothing any more, and waits for what runs.
+// Close stops the Watch without ending anything, and waits for its goroutines.
 func (w *Watch) Close() {
 	w.mu.Lock()
 	w.closed = true
@@ -85,7 +86,7 @@ func (w *Watch) Close() {
 	w.running.Wait()
 }
 
-// addLocked puts e on the agenda, for its end or its next check.
+// addLocked adds e to the agenda, for its end or its next check.
 func (w *Watch) addLocked(e *entry) {
 	e.at = time.Now().Add(every)
 	if at := e.id.Expires; !at.IsZero() && (at.Before(e.at) || !e.id.MayBeRefused()) {
@@ -97,12 +98,12 @@ func (w *Watch) addLocked(e *entry) {
 	}
 }
 
-// armLocked sets the timer for the first on the agenda.
+// armLocked sets the timer for the first entry of the agenda.
 func (w *Watch) armLocked() {
 	if len(w.due) == 0 {
 		return
 	}
-	// Time that the machine sleeps counts, which timers leave out.
+	// Timers do not count the time while the machine sleeps, so check at least this often.
 	left := min(max(time.Until(w.due[0].at), 0), every)
 	if w.timer == nil {
 		w.timer = time.AfterFunc(left, w.fire)
@@ -111,8 +112,8 @@ func (w *Watch) armLocked() {
 	w.timer.Reset(left)
 }
 
-// fire runs on the timer's goroutine. It ends what has expired, and begins what is to be
-// checked.
+// fire runs on the timer's goroutine. It ends what has expired, and starts checks that are
+// due.
 func (w *Watch) fire() {
 	var over []*entry
 	w.mu.Lock()
@@ -139,15 +140,15 @@ func (w *Watch) fire() {
 	}
 }
 
-// checkLocked starts as many goroutines as the checks that are due need.
+// checkLocked starts goroutines for the checks that are due.
 func (w *Watch) checkLocked() {
 	for n := min(len(w.checks), maxChecks); w.busy < n; {
 		w.busy++
-		w.running.Go(w.check) // ends with the last check, which Close cuts short
+		w.running.Go(w.check) // ends with the last check; Close stops it
 	}
 }
 
-// check checks credentials until none is due.
+// check runs checks until none is due.
 func (w *Watch) check() {
 	for {
 		w.mu.Lock()
@@ -171,7 +172,7 @@ func (w *Watch) verify(id *mcp.Identity) error {
 	return id.Verify(ctx)
 }
 
-// settle notes the outcome of a check, and reports whether to end what it is of.
+// settle records the outcome of a check, and reports whether to end the entry.
 func (w *Watch) settle(e *entry, refused error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,6 +193,6 @@ func (w *Watch) forget(e *entry) {
 	}
 	e.done = true
 	if e.index >= 0 && !w.closed {
-		heap.Remove(&w.due, e.index) // the timer may fire for nothing
+		heap.Remove(&w.due, e.index) // the timer may then fire for nothing
 	}
 }

@@ -1,10 +1,10 @@
-// Package owner answers one question: is a task, or a requestState, that a client names its
-// principal's own?
+// Package owner checks whether a task or a requestState that a client names belongs to its
+// principal.
 //
-// A server can tell its clients apart by their credentials; behind a gateway all of them are
-// one to it, and whoever knows the name of what it has handed out may use it. So the gateway
-// remembers for whom tasks were made, and puts a tag on requestStates. What is another
-// principal's is answered as what does not exist.
+// A server can tell its clients apart by their credentials, but behind a gateway all are
+// one client to it, and whoever knows the name of a task or requestState could use it. So
+// the gateway stores the principals of tasks, and adds a tag to requestStates. Those of
+// other principals are treated as if they did not exist.
 //
-// The package refuses to know who a principal is, and what a server keeps under the names.
+// The package does not know who a principal is, or what a server stores under the names.
 package owner

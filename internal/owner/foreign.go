@@ -13,14 +13,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// noSuchTask is the error where a server has none for a task that does not exist.
+// noSuchTask is the error for a task that does not exist, if the server sends none.
 func noSuchTask() *wire.Error { return wire.Errorf(spec.CodeInvalidParams, "Task not found") }
 
-// serveForeign answers a request about another principal's task as the server answers one
-// about a task that does not exist: it is asked about one that nobody has. So what it says
-// of these, first of all to clients without the extension, need not be known, and nothing
-// tells the two apart. A result is none of the caller's, whatever the server makes of
-// ids that it does not know.
+// serveForeign handles a request about another principal's task: it sends the request with
+// an id that no task has, and returns the server's error. So the client can't distinguish
+// the task from one that does not exist. A result is replaced by an error, in case the
+// server has results for unknown ids.
 func (h *handler) serveForeign(ctx context.Context, req *mcp.Request, x mcp.Caller, id string) (*mcp.Result, error) {
 	nobodys := &renamedCaller{x, rename{from: nobodysTask(), to: id}}
 	asked := *req
@@ -33,7 +32,7 @@ func (h *handler) serveForeign(ctx context.Context, req *mcp.Request, x mcp.Call
 	return nil, nobodys.error(err)
 }
 
-// nobodysTask returns an id that no task has, in the form that most servers' ids have.
+// nobodysTask returns an id that no task has, in the most common form.
 func nobodysTask() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -41,22 +40,21 @@ func nobodysTask() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// A rename puts the id that a client has sent into what comes back for the one that went
-// up in its place.
+// A rename replaces the id that was sent to the server by the client's own.
 type rename struct{ from, to string }
 
-// hide returns params with the id that goes up.
+// hide returns params with the id for the server.
 func (r rename) hide(params []byte) []byte {
 	return wire.AppendEdited(nil, params, wire.Edit{Name: memberTaskID, Value: wire.Quote(r.from)})
 }
 
-// text renames in JSON.
+// text replaces the id in JSON.
 func (r rename) text(text []byte) []byte {
 	quoted := wire.Quote(r.to)
 	return bytes.ReplaceAll(text, []byte(r.from), quoted[1:len(quoted)-1])
 }
 
-// error renames in what a client is told of err, which stays what it is otherwise.
+// error replaces the id in the error for the client.
 func (r rename) error(err error) error {
 	var we *wire.Error
 	var refusal *mcp.Refusal
@@ -70,7 +68,7 @@ func (r rename) error(err error) error {
 	return renamed
 }
 
-// A renamedCaller is the Caller of a request that went up with another task's id.
+// A renamedCaller is the Caller of a request that was sent with another task id.
 type renamedCaller struct {
 	mcp.Caller
 	rename

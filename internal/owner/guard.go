@@ -14,31 +14,31 @@ import (
 
 // Options configure a Guard.
 type Options struct {
-	// Server is the server's name. Required, as the two that follow.
+	// Server is the server's name. Required, as are the next two.
 	Server string
-	// Account returns what remembering a task of a share is paid from.
+	// Account returns the account for the memory of a share's tasks.
 	Account func(mcp.Share) *budget.Account
 	// Sealer binds requestStates to principals.
 	Sealer *requeststate.Sealer
-	// Era tells the server's era, spec.Unknown as long as that is not known: those of the
-	// past have no requestStates. Nil means a modern one.
+	// Era returns the server's era, or spec.Unknown while that is not known: legacy servers
+	// have no requestStates. Nil means modern.
 	Era func() spec.Era
-	// Full is told of each task that is forgotten at a bound, or not remembered. It does
-	// not block.
+	// Full is called for each task that is forgotten at a limit, or not stored. It must not
+	// block.
 	Full func()
-	// NoTasks says that no tasks pass.
+	// NoTasks says that clients can't use tasks.
 	NoTasks bool
 }
 
-// A Guard keeps what one server hands out to principals from other principals.
+// A Guard protects the tasks and requestStates of one server's principals from each other.
 type Guard struct {
 	server string
 	sealer *requeststate.Sealer
 	era    func() spec.Era
-	tasks  *tasks // nil if none pass
+	tasks  *tasks // nil with NoTasks
 }
 
-// New returns a Guard. Whoever gets it calls Close.
+// New returns a Guard. The caller must call Close.
 func New(o Options) (*Guard, error) {
 	g := &Guard{server: o.Server, sealer: o.Sealer, era: o.Era}
 	if g.era == nil {
@@ -52,14 +52,14 @@ func New(o Options) (*Guard, error) {
 	return g, err
 }
 
-// Close forgets everything.
+// Close forgets all tasks.
 func (g *Guard) Close() {
 	if g != nil && g.tasks != nil {
 		g.tasks.close()
 	}
 }
 
-// Handler returns a Handler that stands before next, or next itself if g is nil.
+// Handler returns a Handler that checks requests for next, or next itself if g is nil.
 func (g *Guard) Handler(next mcp.Handler) mcp.Handler {
 	if g == nil {
 		return next
@@ -67,14 +67,15 @@ func (g *Guard) Handler(next mcp.Handler) mcp.Handler {
 	return &handler{g, next}
 }
 
-// A handler guards requests.
+// A handler checks requests.
 type handler struct {
 	*Guard
 	next mcp.Handler
 }
 
-// Serve implements [mcp.Handler]. Legacy clients have neither: to a modern server they ask
-// for none, and their sessions with a legacy one are guarded by [Guard.Relay].
+// Serve implements [mcp.Handler]. It does not check legacy clients: they get neither tasks
+// nor requestStates from a modern server, and [Guard.Relay] checks their sessions with a
+// legacy one.
 func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	if req.Era != spec.Modern {
 		return h.next.Serve(ctx, req, x)
@@ -104,11 +105,11 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*m
 	return res, err
 }
 
-// handOut takes note of what a result hands out.
+// handOut stores the task and tags the requestState of a result.
 func (h *handler) handOut(req *mcp.Request, res *mcp.Result) {
 	kind := res.Outline.Get(res.Body, "resultType")
 	if string(kind) == `"`+spec.ResultComplete+`"` {
-		return // as most are
+		return // the usual case
 	}
 	switch wire.Unquote(kind) {
 	case spec.ResultTask:
@@ -127,13 +128,13 @@ const (
 	memberState  = "requestState"
 )
 
-// member returns the first member of an object that is called name, nil if there is none. It
-// refuses an object with one that some servers take for it and others do not: what a server
-// reads has to be what is looked at here (CWE-178).
+// member returns the first member of an object with a name; nil if there is none. It
+// returns an error if another member's name differs in case only: some servers would read
+// that one instead of the one that was checked (CWE-178).
 func member(object []byte, name string) (value []byte, err error) {
 	for k, v := range wire.Members(object) {
 		switch {
-		case len(k) < len(name)+2: // escapes only make a name longer
+		case len(k) < len(name)+2: // escapes can only make it longer
 		case k.Is(name):
 			if value == nil {
 				value = v
@@ -145,7 +146,7 @@ func member(object []byte, name string) (value []byte, err error) {
 	return value, nil
 }
 
-// withoutForeign returns a listen request whose filter names no other principal's tasks.
+// withoutForeign returns a listen request without other principals' tasks in its filter.
 func (h *handler) withoutForeign(req *mcp.Request) (*mcp.Request, error) {
 	filter := wire.Get(req.Params, "notifications")
 	if _, err := member(filter, spec.FilterTaskIDs); err != nil {
@@ -154,7 +155,7 @@ func (h *handler) withoutForeign(req *mcp.Request) (*mcp.Request, error) {
 	own, foreign := []byte{'['}, false
 	for k, ids := range wire.Members(filter) {
 		if !k.Is(spec.FilterTaskIDs) {
-			continue // it may be there twice
+			continue // the member may occur twice
 		}
 		for id := range wire.Elements(ids) {
 			if id[0] == '"' && h.tasks.isForeign(req.Principal, wire.Unquote(id)) {

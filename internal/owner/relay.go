@@ -9,8 +9,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Relay returns a Relay before l, a session of one client of a legacy server, or l itself if
-// there is nothing to guard.
+// Relay returns a Relay that checks the requests to l, a session of one client of a legacy
+// server, or l itself if there is nothing to check.
 //
 // Spec: 2025-11-25, basic/utilities/tasks, Task Isolation and Access Control.
 func (g *Guard) Relay(l mcp.Relay, of mcp.Share) mcp.Relay {
@@ -41,8 +41,9 @@ func (l *guardedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
 	l.Relay.Call(m, o)
 }
 
-// guarded returns a request about a task and what takes its answer, or no request if it was
-// refused. For another principal's task it asks about one that nobody has.
+// guarded returns a request about a task and the RelayedCall for its response, or no
+// request if it was refused. For another principal's task the request has an id that no
+// task has.
 func (l *guardedRelay) guarded(m *wire.Message, o mcp.RelayedCall) (*wire.Message, mcp.RelayedCall) {
 	text, err := member(m.Params, memberTaskID)
 	if err != nil {
@@ -61,14 +62,14 @@ func (l *guardedRelay) guarded(m *wire.Message, o mcp.RelayedCall) (*wire.Messag
 	return &asked, &renaming{o, nobodys, m.ID}
 }
 
-// A renaming takes the answer to a request about another principal's task.
+// A renaming receives the response to a request about another principal's task.
 type renaming struct {
 	mcp.RelayedCall
 	rename
 	id wire.ID
 }
 
-// Answer implements [mcp.RelayedCall]. A result is none of the client's.
+// Answer implements [mcp.RelayedCall]. It replaces a result by an error.
 func (r *renaming) Answer(text []byte, failed error) {
 	if failed == nil || wire.Get(text, "error") == nil {
 		failed = noSuchTask()
@@ -77,13 +78,13 @@ func (r *renaming) Answer(text []byte, failed error) {
 	r.RelayedCall.Answer(r.text(text), r.error(failed))
 }
 
-// A making takes the answer to a request that wants to be run as a task.
+// A making receives the response to a request that creates a task.
 type making struct {
 	mcp.RelayedCall
 	l *guardedRelay
 }
 
-// Answer implements [mcp.RelayedCall]. The task is known before its client can name it.
+// Answer implements [mcp.RelayedCall]. It stores the task before the client can name it.
 func (c *making) Answer(text []byte, failed error) {
 	if id, ok := wire.GetString(wire.Get(wire.Get(text, "result"), "task"), memberTaskID); ok {
 		c.l.guard.tasks.note(c.l.of, id)
@@ -91,13 +92,13 @@ func (c *making) Answer(text []byte, failed error) {
 	c.RelayedCall.Answer(text, failed)
 }
 
-// A listing takes the answer to tasks/list.
+// A listing receives the response to tasks/list.
 type listing struct {
 	mcp.RelayedCall
 	l *guardedRelay
 }
 
-// Answer implements [mcp.RelayedCall]. It leaves out other principals' tasks.
+// Answer implements [mcp.RelayedCall]. It removes other principals' tasks.
 func (c *listing) Answer(text []byte, failed error) {
 	result := wire.Get(text, "result")
 	own, foreign := []byte{'['}, false

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// bind puts a tag on the requestState of a result, which says for whom it is.
+// bind adds a tag with the principal to the requestState of a result.
 func (h *handler) bind(req *mcp.Request, res *mcp.Result) {
 	state, ok := wire.GetString(res.Body, memberState)
 	if !ok {
@@ -17,8 +17,8 @@ func (h *handler) bind(req *mcp.Request, res *mcp.Result) {
 	res.Body, res.Outline = wire.AppendEdited(nil, res.Body, wire.Edit{Name: memberState, Value: wire.Quote(bound)}), nil
 }
 
-// unbound returns a request with the requestState as the server has made it, or refuses
-// one that is another principal's, another server's, or nobody's.
+// unbound returns a request with the requestState that the server has sent, or refuses one
+// of another principal or server, or an invalid one.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Server Requirements.
 func (h *handler) unbound(req *mcp.Request) (*mcp.Request, error) {
@@ -35,7 +35,7 @@ func (h *handler) unbound(req *mcp.Request) (*mcp.Request, error) {
 	return &asked, nil
 }
 
-// binding names a principal of the server. Quotes keep the two apart.
+// binding identifies a principal of the server. The quotes separate the two.
 func (h *handler) binding(p mcp.Principal) string {
 	return string(wire.AppendString(wire.Quote(h.server), string(p)))
 }

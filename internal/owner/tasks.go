@@ -11,33 +11,31 @@ import (
 )
 
 const (
-	// maxOwned bounds the tasks of one server whose owners are remembered, maxOwnedEach
-	// those of one principal.
+	// maxOwned limits the stored tasks of one server, and maxOwnedEach those of one
+	// principal.
 	maxOwned     = 100_000
 	maxOwnedEach = 50_000
-	// ownedSize is what remembering one takes, in bytes, roughly.
+	// ownedSize is the approximate memory for one task, in bytes.
 	ownedSize = 512
 )
 
-// A taskKey is the digest of a task's id, which is a server's and of any length, and lets
-// in whoever knows it (CWE-770, CWE-312).
+// A taskKey is the digest of a task's id, which may be of any length, and grants access to
+// the task (CWE-770, CWE-312).
 type taskKey [sha256.Size]byte
 
 func keyOfTask(id string) taskKey { return sha256.Sum256([]byte(id)) }
 
-// tasks remembers for which principals the tasks of one server were made, as far as
-// its bounds allow: one that was not used for longest is forgotten first, and at the bound
-// of a principal one of its own. Safe for concurrent use.
+// tasks stores the principals of the tasks of one server, within limits: at the server's
+// limit it forgets the least recently used task, and at a principal's limit the principal's
+// own. It is safe for concurrent use.
 type tasks struct {
-	max, each int // read-only, as the next two
-	// account returns what remembering a task of a share is paid from.
+	max, each int // read-only, like the next two
+	// account returns the account for the memory of a share's tasks.
 	account func(mcp.Share) *budget.Account
-	// full is told of each task that is forgotten at a bound, or not remembered. It is
-	// called with mu held.
+	// full is called for each task that is forgotten at a limit, or not stored. mu is held.
 	full func()
 
-	// mu guards the fields below. It is held for map work only, and while an account is
-	// drawn on.
+	// mu guards the fields below. It is held for map work, and while an account is used.
 	mu    sync.Mutex
 	known *simplelru.LRU[taskKey, *task]
 	by    map[mcp.Principal]*simplelru.LRU[taskKey, struct{}] // their tasks; none is empty
@@ -58,12 +56,12 @@ func newTasks(max, each int, account func(mcp.Share) *budget.Account, full func(
 		by: make(map[mcp.Principal]*simplelru.LRU[taskKey, struct{}])}, nil
 }
 
-// note remembers that a task was made for a share's principal.
+// note stores that a task belongs to a share's principal.
 func (o *tasks) note(share mcp.Share, id string) {
 	key, paid := keyOfTask(id), o.account(share)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.removeLocked(key) // the server may give an id again
+	o.removeLocked(key) // the server may use an id again
 	if mine := o.by[share.Principal]; mine != nil && mine.Len() >= o.each {
 		o.forgetOldestLocked(mine)
 	}
@@ -77,8 +75,8 @@ func (o *tasks) note(share mcp.Share, id string) {
 	}
 }
 
-// payLocked takes the memory for one task, which the owner's oldest gives up if there is no
-// more.
+// payLocked reserves the memory for one task. If there is not enough, it forgets the
+// owner's oldest task.
 func (o *tasks) payLocked(from *budget.Account, owner mcp.Principal) bool {
 	if from.Take(ownedSize) {
 		return true
@@ -92,8 +90,8 @@ func (o *tasks) payLocked(from *budget.Account, owner mcp.Principal) bool {
 	return from.Take(ownedSize)
 }
 
-// isForeign reports whether a task is known to be another principal's. One's own is used
-// by that.
+// isForeign reports whether a task is known to belong to another principal. A task of p's
+// own counts as used.
 func (o *tasks) isForeign(p mcp.Principal, id string) bool {
 	key := keyOfTask(id)
 	o.mu.Lock()
@@ -139,7 +137,7 @@ func (o *tasks) removeLocked(key taskKey) {
 	t.paid.Give(ownedSize)
 }
 
-// close forgets everything.
+// close forgets all tasks.
 func (o *tasks) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,16 +8,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A Change is how a tool differs from what was accepted.
+// A Change is the difference between a tool and its accepted definition.
 type Change struct {
 	Tool string
-	// Was is the definition that was accepted, nil for a new tool; Is that of the server,
-	// nil for one that is gone.
+	// Was is the accepted definition, nil for a new tool; Is is that of the server, nil for
+	// a removed tool.
 	Was, Is []byte
 }
 
-// Compare returns how the definitions of a server's tools differ from what is kept, in the
-// order of their names.
+// Compare returns the differences between a server's tools and the accepted ones, ordered
+// by name.
 func (f *File) Compare(definitions [][]byte) []Change {
 	var changes []Change
 	there := make(map[string]bool)
@@ -37,7 +37,7 @@ func (f *File) Compare(definitions [][]byte) []Change {
 	return changes
 }
 
-// Accept makes a change the accepted state. A tool that is gone is forgotten.
+// Accept accepts a change. It removes a tool that the server has removed.
 func (f *File) Accept(c Change) {
 	if c.Is == nil {
 		delete(f.Tools, c.Tool)

@@ -1,9 +1,9 @@
-// Package pin notices that a server changes the definitions of its tools.
+// Package pin detects when a server changes the definitions of its tools.
 //
-// A model acts on what the definition of a tool says. A server that was looked at once can
-// say something else the next day. So [Pins] keeps the digests of definitions in a file of
-// the user: those of the first list that was seen whole, and those that a person has
-// accepted since. What differs is told, or hidden and refused.
+// A model acts on the definition of a tool. A server that a person has reviewed once can
+// change it the next day. So [Pins] stores the digests of accepted definitions in a file of
+// the user: those of the first complete list, and those that a person has accepted since.
+// Changed tools are logged, or hidden and refused.
 //
-// The package reads definitions as bytes and does not know what is in them.
+// The package reads definitions as bytes and does not interpret them.
 package pin

@@ -15,33 +15,33 @@ import (
 
 // Options configure Pins.
 type Options struct {
-	// Dir is the folder of the user for what outlives the process. Required.
+	// Dir is the user's folder for persistent state. Required.
 	Dir string
 	// Server is the server's name. Required.
 	Server string
-	// Refuse says that a tool that has changed is hidden, and calls of it refused. Else it
-	// is only told.
+	// Refuse says that a changed tool is hidden, and calls of it are refused. Otherwise it
+	// is only logged.
 	Refuse bool
 
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
 }
 
-// Pins are the accepted definitions of one server's tools. Safe for concurrent use, by
-// several processes, too.
+// Pins are the accepted definitions of one server's tools. They are safe for concurrent
+// use, also by several processes.
 type Pins struct {
 	opts Options
 
 	// mu guards the fields below. It is held while the file is read or written, which
-	// happens when something is new.
+	// happens only if something has changed.
 	mu      sync.Mutex
 	file    *File
-	read    time.Time         // the stamp of file
-	changed map[string]string // the digests of definitions that were not accepted, by name
-	told    map[string]string // those that the log has
+	read    time.Time         // the stamp of the file when it was read
+	changed map[string]string // digests of definitions that are not accepted, by name
+	told    map[string]string // those that have been logged
 }
 
-// Open reads what is kept of a server.
+// Open reads the stored file of a server.
 func Open(o Options) (*Pins, error) {
 	if o.Dir == "" {
 		return nil, errors.New("pin: there is no state folder; set state_dir, or pin: off")
@@ -58,8 +58,8 @@ func Open(o Options) (*Pins, error) {
 	return p, err
 }
 
-// Digest returns the digest of a definition, which does not depend on the order of members,
-// on white space, or on members that are null: a gateway leaves those out, too.
+// Digest returns the digest of a definition. It does not depend on the order of members,
+// white space, or members that are null, which gateways may remove.
 func Digest(definition []byte) string {
 	var nulls []string
 	for k, v := range wire.Members(definition) {
@@ -71,7 +71,7 @@ func Digest(definition []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Refuses reports whether a tool must not be shown or called.
+// Refuses reports whether a tool must not be listed or called.
 func (p *Pins) Refuses(tool string) bool {
 	if !p.opts.Refuse {
 		return false
@@ -85,7 +85,7 @@ func (p *Pins) Refuses(tool string) bool {
 	return p.isOddLocked(tool)
 }
 
-// isOddLocked reports whether a tool has changed, or is new.
+// isOddLocked reports whether a tool is new or has changed.
 func (p *Pins) isOddLocked(tool string) bool {
 	if d, changed := p.changed[tool]; changed && !p.acceptedLocked(tool, d) {
 		return true
@@ -98,10 +98,10 @@ func (p *Pins) acceptedLocked(tool, digest string) bool {
 	return slices.Contains(p.file.Tools[tool].Digests, digest)
 }
 
-// A Page is a page of the list of tools while it is checked.
+// A Page checks one page of the list of tools.
 type Page struct {
 	p     *Pins
-	first []found // what is new, as long as no list was seen whole
+	first []found // new tools, until there has been a complete list
 }
 
 type found struct {
@@ -112,7 +112,7 @@ type found struct {
 // Page returns a new page.
 func (p *Pins) Page() *Page { return &Page{p: p} }
 
-// Check reports whether a tool of the page, a definition, may be shown.
+// Check reports whether a tool with this definition may be listed.
 func (g *Page) Check(definition []byte) bool {
 	tool, _ := wire.GetString(definition, "name")
 	digest := Digest(definition)
@@ -136,8 +136,8 @@ func (g *Page) Check(definition []byte) bool {
 	return !p.opts.Refuse
 }
 
-// End ends the page. last says that no page follows it. What was found before any list was
-// seen whole is accepted.
+// End ends the page. last says that it is the last one. Tools found before the first
+// complete list are accepted.
 func (g *Page) End(last bool) {
 	p := g.p
 	p.mu.Lock()
@@ -152,7 +152,7 @@ func (g *Page) End(last bool) {
 	}
 	p.file.Complete = last
 	if err := p.file.Write(p.opts.Dir); err != nil {
-		p.opts.Logger.Error("pinned tools are not kept: changes will go unnoticed after the next start", "upstream", p.opts.Server, "err", err)
+		p.opts.Logger.Error("pinned tools can't be stored: changes will go unnoticed after the next start", "upstream", p.opts.Server, "err", err)
 		return
 	}
 	p.read = stampOf(p.opts.Dir, p.opts.Server)
@@ -161,7 +161,7 @@ func (g *Page) End(last bool) {
 	}
 }
 
-// noteLocked notes that a definition was not accepted, and tells of it once.
+// noteLocked records a definition that is not accepted, and logs it once.
 func (p *Pins) noteLocked(tool, digest string) {
 	if len(p.changed) < maxTools {
 		p.changed[tool] = digest
@@ -175,10 +175,10 @@ func (p *Pins) noteLocked(tool, digest string) {
 		what = "tool is new"
 	}
 	p.opts.Metrics.Limit(p.opts.Server, "pin")
-	p.opts.Logger.Warn(what+"; look at it with mcpbridge pin "+p.opts.Server, "upstream", p.opts.Server, "tool", tool, "refused", p.opts.Refuse)
+	p.opts.Logger.Warn(what+"; review it with mcpbridge pin "+p.opts.Server, "upstream", p.opts.Server, "tool", tool, "refused", p.opts.Refuse)
 }
 
-// reloadLocked reads the file again if another process has written it.
+// reloadLocked rereads the file if another process has written it.
 func (p *Pins) reloadLocked() {
 	stamp := stampOf(p.opts.Dir, p.opts.Server)
 	if stamp.Equal(p.read) {

@@ -15,27 +15,27 @@ import (
 const (
 	folder = "pins"
 
-	// maxFile bounds the file of one server, in bytes, maxTools its tools, and maxForms the
-	// accepted definitions of one tool: servers may show a tool in another form to clients
-	// of another revision.
+	// maxFile limits the file of one server, in bytes, maxTools its tools, and maxForms the
+	// accepted definitions of one tool: servers may send clients of another revision a
+	// different definition.
 	maxFile  = 64 << 20
 	maxTools = 10_000
 	maxForms = 8
 )
 
-// A File is what is kept of one server.
+// A File is what is stored for one server.
 type File struct {
 	Server string `json:"server"`
-	// Complete says that a list was seen to its end: a tool that is missing here is new.
+	// Complete says that there was a complete list: a tool that is not in the file is new.
 	Complete bool            `json:"complete"`
 	Tools    map[string]Tool `json:"tools"`
 }
 
-// A Tool is what is kept of one tool.
+// A Tool is what is stored for one tool.
 type Tool struct {
-	// Digests are those of the accepted definitions, the last one accepted last.
+	// Digests are those of the accepted definitions, the latest last.
 	Digests []string `json:"digests"`
-	// Definition is the last one accepted.
+	// Definition is the latest accepted one.
 	Definition json.RawMessage `json:"definition"`
 	Accepted   time.Time       `json:"accepted"`
 }
@@ -54,7 +54,8 @@ func (f *File) accept(name, digest string, definition []byte) {
 	f.Tools[name] = t
 }
 
-// Read returns what is kept of a server below a state folder; an empty File if nothing is.
+// Read reads the file of a server in a state folder. It returns an empty File if there is
+// none.
 func Read(dir, server string) (*File, error) {
 	f := &File{Server: server}
 	path := fileOf(dir, server)
@@ -84,7 +85,7 @@ func Read(dir, server string) (*File, error) {
 // Write replaces what is kept of the server.
 func (f *File) Write(dir string) error {
 	if err := f.write(dir); err != nil {
-		return fmt.Errorf("keeping the pinned tools of server %q: %w", f.Server, err)
+		return fmt.Errorf("storing the pinned tools of server %q: %w", f.Server, err)
 	}
 	return nil
 }
@@ -103,16 +104,18 @@ func (f *File) write(dir string) error {
 		return err
 	}
 	if err := os.Rename(temporary, path); err != nil {
-		_ = os.Remove(temporary) // the first error says more
+		_ = os.Remove(temporary) // err says more
 		return err
 	}
 	return nil
 }
 
-// fileOf is the file of a server, whose name is letters, digits, '.', '_' and '-'.
+// fileOf returns the path of a server's file. The server's name consists of letters,
+// digits, '.', '_' and '-'.
 func fileOf(dir, server string) string { return filepath.Join(dir, folder, server+".json") }
 
-// stampOf tells one version of a server's file from another; zero if there is none.
+// stampOf returns a stamp that differs between versions of a server's file; zero if there
+// is none.
 func stampOf(dir, server string) (stamp time.Time) {
 	if info, err := os.Stat(fileOf(dir, server)); err == nil {
 		stamp = info.ModTime()

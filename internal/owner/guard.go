@@ -87,26 +87,26 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*m
 		if err != nil {
 			return nil, err
 		}
-		if id := wire.Unquote(id); h.tasks.isForeign(req.Principal, id) {
-			return h.serveForeign(ctx, req, x, id)
+		if id := wire.Unquote(id); h.tasks.ownedByOther(req.Principal, id) {
+			return h.serveAsUnknown(ctx, req, x, id)
 		}
 	case h.tasks != nil && req.Method == spec.MethodListen:
-		req, err = h.withoutForeign(req)
+		req, err = h.withoutOthers(req)
 	case spec.MayAsk(req.Method) && h.era() != spec.Legacy:
-		req, err = h.unbound(req)
+		req, err = h.unbind(req)
 	}
 	if err != nil {
 		return nil, err
 	}
 	res, err := h.next.Serve(ctx, req, x)
 	if err == nil {
-		h.handOut(req, res)
+		h.record(req, res)
 	}
 	return res, err
 }
 
-// handOut stores the task and tags the requestState of a result.
-func (h *handler) handOut(req *mcp.Request, res *mcp.Result) {
+// record stores the task and tags the requestState of a result.
+func (h *handler) record(req *mcp.Request, res *mcp.Result) {
 	kind := res.Outline.Get(res.Body, "resultType")
 	if string(kind) == `"`+spec.ResultComplete+`"` {
 		return // the usual case
@@ -146,8 +146,8 @@ func member(object []byte, name string) (value []byte, err error) {
 	return value, nil
 }
 
-// withoutForeign returns a listen request without other principals' tasks in its filter.
-func (h *handler) withoutForeign(req *mcp.Request) (*mcp.Request, error) {
+// withoutOthers returns a listen request without other principals' tasks in its filter.
+func (h *handler) withoutOthers(req *mcp.Request) (*mcp.Request, error) {
 	filter := wire.Get(req.Params, "notifications")
 	if _, err := member(filter, spec.FilterTaskIDs); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (h *handler) withoutForeign(req *mcp.Request) (*mcp.Request, error) {
 			continue // the member may occur twice
 		}
 		for id := range wire.Elements(ids) {
-			if id[0] == '"' && h.tasks.isForeign(req.Principal, wire.Unquote(id)) {
+			if id[0] == '"' && h.tasks.ownedByOther(req.Principal, wire.Unquote(id)) {
 				foreign = true
 				continue
 			}
@@ -170,7 +170,7 @@ func (h *handler) withoutForeign(req *mcp.Request) (*mcp.Request, error) {
 	}
 	own = append(bytes.TrimSuffix(own, []byte{','}), ']')
 	filter = wire.AppendEdited(nil, filter, wire.Edit{Name: spec.FilterTaskIDs, Value: own})
-	asked := *req
-	asked.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: "notifications", Value: filter})
-	return &asked, nil
+	sent := *req
+	sent.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: "notifications", Value: filter})
+	return &sent, nil
 }

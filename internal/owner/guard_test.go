@@ -144,7 +144,7 @@ func BenchmarkGuard(b *testing.B) {
 	req := &mcp.Request{Method: spec.MethodToolsCall, Era: spec.Modern, Principal: alice, Params: []byte(`{"name":"add","arguments":{"a":1,"b":2},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"0"}}}`)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := h.unbound(req); err != nil {
+		if _, err := h.unbind(req); err != nil {
 			b.Fatal(err)
 		}
 	}

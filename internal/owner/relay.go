@@ -30,13 +30,13 @@ type guardedRelay struct {
 func (l *guardedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
 	switch {
 	case m.Method == spec.MethodTaskList:
-		o = &listing{RelayedCall: o, l: l}
+		o = &listingCall{RelayedCall: o, l: l}
 	case strings.HasPrefix(m.Method, spec.MethodTasksPrefix):
 		if m, o = l.guarded(m, o); m == nil {
 			return
 		}
 	case wire.Get(m.Params, "task") != nil:
-		o = &making{RelayedCall: o, l: l}
+		o = &creatingCall{RelayedCall: o, l: l}
 	}
 	l.Relay.Call(m, o)
 }
@@ -52,25 +52,25 @@ func (l *guardedRelay) guarded(m *wire.Message, o mcp.RelayedCall) (*wire.Messag
 		return nil, nil
 	}
 	id := wire.Unquote(text)
-	if !l.guard.tasks.isForeign(l.of.Principal, id) {
+	if !l.guard.tasks.ownedByOther(l.of.Principal, id) {
 		return m, o
 	}
-	nobodys := rename{from: nobodysTask(), to: id}
-	asked := *m
-	asked.Params = nobodys.hide(m.Params)
-	asked.Text = wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params", Value: asked.Params})
-	return &asked, &renaming{o, nobodys, m.ID}
+	substitute := substitution{from: unknownTaskID(), to: id}
+	sent := *m
+	sent.Params = substitute.hide(m.Params)
+	sent.Text = wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params", Value: sent.Params})
+	return &sent, &substitutedCall{o, substitute, m.ID}
 }
 
-// A renaming receives the response to a request about another principal's task.
-type renaming struct {
+// A substitutedCall receives the response to a request about another principal's task.
+type substitutedCall struct {
 	mcp.RelayedCall
-	rename
+	substitution
 	id wire.ID
 }
 
 // Answer implements [mcp.RelayedCall]. It replaces a result by an error.
-func (r *renaming) Answer(text []byte, failed error) {
+func (r *substitutedCall) Answer(text []byte, failed error) {
 	if failed == nil || wire.Get(text, "error") == nil {
 		failed = noSuchTask()
 		text = wire.AppendError(nil, r.id, noSuchTask())
@@ -78,33 +78,33 @@ func (r *renaming) Answer(text []byte, failed error) {
 	r.RelayedCall.Answer(r.text(text), r.error(failed))
 }
 
-// A making receives the response to a request that creates a task.
-type making struct {
+// A creatingCall receives the response to a request that creates a task.
+type creatingCall struct {
 	mcp.RelayedCall
 	l *guardedRelay
 }
 
 // Answer implements [mcp.RelayedCall]. It stores the task before the client can name it.
-func (c *making) Answer(text []byte, failed error) {
+func (c *creatingCall) Answer(text []byte, failed error) {
 	if id, ok := wire.GetString(wire.Get(wire.Get(text, "result"), "task"), memberTaskID); ok {
 		c.l.guard.tasks.note(c.l.of, id)
 	}
 	c.RelayedCall.Answer(text, failed)
 }
 
-// A listing receives the response to tasks/list.
-type listing struct {
+// A listingCall receives the response to tasks/list.
+type listingCall struct {
 	mcp.RelayedCall
 	l *guardedRelay
 }
 
 // Answer implements [mcp.RelayedCall]. It removes other principals' tasks.
-func (c *listing) Answer(text []byte, failed error) {
+func (c *listingCall) Answer(text []byte, failed error) {
 	result := wire.Get(text, "result")
 	own, foreign := []byte{'['}, false
 	for task := range wire.Elements(wire.Get(result, "tasks")) {
 		id, _ := wire.GetString(task, memberTaskID)
-		if c.l.guard.tasks.isForeign(c.l.of.Principal, id) {
+		if c.l.guard.tasks.ownedByOther(c.l.of.Principal, id) {
 			foreign = true
 			continue
 		}

@@ -17,11 +17,11 @@ func (h *handler) bind(req *mcp.Request, res *mcp.Result) {
 	res.Body, res.Outline = wire.AppendEdited(nil, res.Body, wire.Edit{Name: memberState, Value: wire.Quote(bound)}), nil
 }
 
-// unbound returns a request with the requestState that the server has sent, or refuses one
+// unbind returns a request with the requestState that the server has sent, or refuses one
 // of another principal or server, or an invalid one.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Server Requirements.
-func (h *handler) unbound(req *mcp.Request) (*mcp.Request, error) {
+func (h *handler) unbind(req *mcp.Request) (*mcp.Request, error) {
 	text, err := member(req.Params, memberState)
 	if text == nil || err != nil {
 		return req, err
@@ -30,9 +30,9 @@ func (h *handler) unbound(req *mcp.Request) (*mcp.Request, error) {
 	if err != nil || text[0] != '"' {
 		return nil, mcp.Refuse(spec.CodeInvalidParams, "%v; send the request again, without requestState and inputResponses", requeststate.ErrInvalid)
 	}
-	asked := *req
-	asked.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: memberState, Value: wire.Quote(state)})
-	return &asked, nil
+	sent := *req
+	sent.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: memberState, Value: wire.Quote(state)})
+	return &sent, nil
 }
 
 // binding identifies a principal of the server. The quotes separate the two.

@@ -90,9 +90,9 @@ func (o *tasks) payLocked(from *budget.Account, owner mcp.Principal) bool {
 	return from.Take(ownedSize)
 }
 
-// isForeign reports whether a task is known to belong to another principal. A task of p's
+// ownedByOther reports whether a task is known to belong to another principal. A task of p's
 // own counts as used.
-func (o *tasks) isForeign(p mcp.Principal, id string) bool {
+func (o *tasks) ownedByOther(p mcp.Principal, id string) bool {
 	key := keyOfTask(id)
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -28,7 +28,7 @@ func TestT03OwnersAreBounded(t *testing.T) {
 		t.Helper()
 		got := ""
 		for _, id := range strings.Split("a1 a2 a3 b1 b2 c1", " ") {
-			if o.isForeign("nobody", id) {
+			if o.ownedByOther("nobody", id) {
 				got += id + " "
 			}
 		}
@@ -38,7 +38,7 @@ func TestT03OwnersAreBounded(t *testing.T) {
 	}
 	note(alice, "a1")
 	note(alice, "a2")
-	if o.isForeign(alice, "a1") || !o.isForeign(bob, "a1") || o.isForeign(bob, "b9") {
+	if o.ownedByOther(alice, "a1") || !o.ownedByOther(bob, "a1") || o.ownedByOther(bob, "b9") {
 		t.Error("a task is foreign to its own principal, or not to another")
 	}
 	note(alice, "a3") // a1 was used after a2
@@ -48,7 +48,7 @@ func TestT03OwnersAreBounded(t *testing.T) {
 	note("carol", "c1")
 	known("a3 b1 b2 c1")
 	note(bob, "a3") // the server gave the id again, and bob has two
-	if o.isForeign(bob, "a3") || !o.isForeign(alice, "a3") || forgot != 3 || len(o.by) != 2 {
+	if o.ownedByOther(bob, "a3") || !o.ownedByOther(alice, "a3") || forgot != 3 || len(o.by) != 2 {
 		t.Errorf("forgot %d, %d principals, want 3 and 2, and a3 bob's", forgot, len(o.by))
 	}
 	o.close()
@@ -70,11 +70,11 @@ func TestT03OwnersWithoutMemory(t *testing.T) {
 	for i := range 500 {
 		o.note(mcp.Share{Principal: alice}, fmt.Sprint(i))
 	}
-	if n := o.known.Len(); n != 128 || !o.isForeign(bob, "499") || o.isForeign(bob, "0") {
+	if n := o.known.Len(); n != 128 || !o.ownedByOther(bob, "499") || o.ownedByOther(bob, "0") {
 		t.Errorf("%d tasks are known, want the latest 128", n)
 	}
 	o.note(mcp.Share{Principal: bob}, "x") // all is lent: it goes without
-	if o.isForeign(alice, "x") {
+	if o.ownedByOther(alice, "x") {
 		t.Error("a task is remembered without memory")
 	}
 }

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 
@@ -10,14 +9,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/pin"
 	"github.com/mcpbridge/mcpbridge/internal/policy"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A fixed Handler returns always the same result.
-type fixed struct{ body []byte }
-
-func (f fixed) Serve(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
-	return mcp.NewResult(f.body, nil), nil
-}
+const smallCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"/a/b/c","lines":12},` +
+	`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"ide","version":"1.2"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 
 // BenchmarkHandler is what control costs a small call, the next Handler aside.
 func BenchmarkHandler(b *testing.B) {
@@ -45,9 +41,12 @@ func BenchmarkHandler(b *testing.B) {
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			h := New(tt.o).Handler(fixed{[]byte(`{"content":[{"type":"text","text":"buy milk"}]}`)})
+			m, err := wire.Parse([]byte(smallCall), wire.Options{UniqueParams: true})
+			if err != nil {
+				b.Fatal(err)
+			}
 			req := &mcp.Request{
-				Method: spec.MethodToolsCall, Era: spec.Modern, Principal: "https://id.example.com ada",
-				Params:     []byte(`{"name":"read_file","arguments":{"path":"/a/b/c","lines":12},"_meta":{"progressToken":7}}`),
+				Method: m.Method, Params: m.Params, Plain: m.Plain, Era: spec.Modern, Principal: "https://id.example.com ada",
 				Identity:   &mcp.Identity{Scopes: []string{"mcp:use", "files"}},
 				ClientInfo: []byte(`{"name":"ide","version":"1.2"}`),
 			}

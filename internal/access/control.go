@@ -72,15 +72,20 @@ func (c *Control) Description(d *mcp.Description) *mcp.Description {
 	return &private
 }
 
-// Admit decides on requests that open a subscription, before their fronts begin to answer:
-// subscriptions/listen and resources/subscribe. All others are decided on where they are
-// served.
+// Admits reports whether Admit decides on a request: on those that open a subscription,
+// subscriptions/listen and resources/subscribe, before their fronts begin to answer. All
+// others are decided on where they are served.
+func (c *Control) Admits(req *mcp.Request) bool {
+	return c != nil && (req.Method == spec.MethodListen || req.Method == spec.MethodSubscribe) && req.Params != nil
+}
+
+// Admit decides on a request that Admits says it does.
 func (c *Control) Admit(req *mcp.Request) error {
-	if c == nil || req.Method != spec.MethodListen && req.Method != spec.MethodSubscribe || req.Params == nil {
+	if !c.Admits(req) {
 		return nil
 	}
 	v := visit{c: c, sender: senderOf(req), method: req.Method}
-	err := v.admit(req.Params, req.Extra)
+	err := v.admit(req.Params, req.Extra, req.Plain)
 	v.ticket.Give()
 	if err != nil {
 		v.record(err)

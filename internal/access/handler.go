@@ -27,7 +27,7 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*m
 		return h.listen(ctx, req, x)
 	}
 	v := visit{c: h.c, sender: senderOf(req), method: req.Method}
-	err := v.admit(req.Params, req.Extra)
+	err := v.admit(req.Params, req.Extra, req.Plain)
 	if err != nil {
 		v.record(err)
 		return nil, err
@@ -56,6 +56,9 @@ func failure(method string, res *mcp.Result) error {
 // filter takes out of a list what its reader may not use, and says that no result is for
 // others than its reader.
 func (v *visit) filter(res *mcp.Result) {
+	if v.method == spec.MethodToolsCall {
+		return // it is neither a list nor kept
+	}
 	if body, changed := v.list(res.Body, res.Outline); changed {
 		res.Body, res.Outline = body, nil
 	}

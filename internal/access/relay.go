@@ -92,7 +92,7 @@ func (r *relay) Call(m *wire.Message, o mcp.RelayedCall) {
 	id := o.Identity()
 	r.s.last.Store(id)
 	c := &call{RelayedCall: o, visit: r.s.visit(m.Method, id), s: r.s}
-	if err := c.admit(m.Params, m.Extra); err != nil {
+	if err := c.admit(m.Params, m.Extra, m.Plain); err != nil {
 		c.record(err)
 		o.Lost(err)
 		return
@@ -123,7 +123,7 @@ func (v *visit) notify(m *wire.Message) error {
 		v.start()
 		return v.odd(errNoID)
 	}
-	err := v.admit(m.Params, m.Extra)
+	err := v.admit(m.Params, m.Extra, m.Plain)
 	v.ticket.Give()
 	return err
 }

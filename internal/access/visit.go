@@ -77,10 +77,10 @@ func (v *visit) start() {
 }
 
 // admit decides on a request, and counts it in. The ticket is to be given back.
-func (v *visit) admit(params, extra []byte) (err error) {
+func (v *visit) admit(params, extra []byte, plain wire.Plain) (err error) {
 	v.start()
 	o := &v.c.opts
-	if v.op, err = policy.Read(v.method, params, extra); err != nil {
+	if v.op, err = policy.ReadParsed(v.method, params, extra, plain); err != nil {
 		if o.Policy != nil || o.Limiter != nil || o.Pins != nil {
 			return v.odd(err)
 		}

@@ -16,6 +16,27 @@ const MaxCredential = 16 << 10
 //
 // Spec: RFC 6750, 2; 2026-07-28, basic/authorization, Token Requirements.
 func bearer(r *http.Request) (string, error) {
+	token, err := credential(r)
+	if err == nil && token != "" {
+		err = wellFormed(token)
+	}
+	if err != nil {
+		return "", err
+	}
+	return token, nil
+}
+
+// wellFormed refuses what is no token.
+func wellFormed(token string) error {
+	if !isToken68(token) {
+		return malformed("the Authorization header has no token")
+	}
+	return nil
+}
+
+// credential is bearer before it is known that the token is one. That takes a while, and
+// need not be done for a token that is known.
+func credential(r *http.Request) (string, error) {
 	if hasToken(r.URL.RawQuery) {
 		return "", malformed("the query has an access token")
 	}
@@ -32,8 +53,8 @@ func bearer(r *http.Request) (string, error) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return "", invalid(nil, "the scheme of the Authorization header is not Bearer")
 	}
-	if token = strings.TrimLeft(token, " "); !isToken68(token) {
-		return "", malformed("the Authorization header has no token")
+	if token = strings.TrimLeft(token, " "); token == "" {
+		return "", wellFormed(token)
 	}
 	return token, nil
 }

@@ -107,7 +107,7 @@ func (j *JWT) Close() { j.keys.close() }
 
 // Authenticate implements [Authenticator].
 func (j *JWT) Authenticate(r *http.Request, e *Endpoint) (*mcp.Identity, error) {
-	token, err := bearer(r)
+	token, err := credential(r)
 	switch {
 	case err != nil:
 		return nil, err
@@ -125,6 +125,9 @@ func (j *JWT) verify(ctx context.Context, token string, e *Endpoint) (*mcp.Ident
 	}
 	if id := j.verified.find(token, e.Resource, time.Now()); id != nil {
 		return id, nil
+	}
+	if err := wellFormed(token); err != nil {
+		return nil, err
 	}
 	v, err := j.check(ctx, token, e)
 	if err != nil {

@@ -46,3 +46,15 @@ func TestVerifiedTokens(t *testing.T) {
 		t.Errorf("%d tokens are kept, want %d", n, maxVerified)
 	}
 }
+
+// Tokens are the same if each of their bytes is.
+func TestSame(t *testing.T) {
+	const a = "abcdefghijklmnopqrstu"
+	for i := range len(a) {
+		b := []byte(a)
+		b[i] ^= 0x80
+		if same(a, string(b)) || same(string(b), a) || !same(string(b), string(b)) || same(a, a[:i]) {
+			t.Errorf("same is wrong at %d of %d", i, len(a))
+		}
+	}
+}

@@ -104,7 +104,7 @@ func (s *server) control(so ServerOptions) *access.Control {
 // not for, and a subscription that its sender may not have.
 func (s *server) admit(req *mcp.Request) error {
 	s.observe(req)
-	if err := s.profiles.admit(req); err != nil || s.access == nil && s.onlyFor == "" {
+	if err := s.profiles.admit(req); err != nil || !s.access.Admits(req) && s.onlyFor == "" {
 		return err
 	}
 	begin := time.Now()

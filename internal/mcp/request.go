@@ -17,6 +17,7 @@ type Request struct {
 	Method string
 	Params json.RawMessage // an object as received, or nil
 	Extra  []byte          // unknown members of the envelope, as in wire.Message
+	Plain  wire.Plain      // of Params as they were received, as in wire.Message
 	// ParamHeaders are headers that may repeat parameters of a tool whose schema is
 	// unknown here, or of an unknown method. Only the server can check them. Read-only.
 	ParamHeaders map[string][]string

@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"fmt"
-	"maps"
-	"slices"
-)
+import "fmt"
 
 // Check returns an error for a rule that can't do what it says.
 func (r *Rule) Check() error {
@@ -12,7 +8,7 @@ func (r *Rule) Check() error {
 		return fmt.Errorf("it matches everything; say whom or what it is about, or change the default")
 	}
 	for _, method := range r.Methods {
-		if subjects[method].class == free {
+		if subjectOf(method).class == free {
 			return fmt.Errorf("%s is always allowed; remove it, or name who may not use the server at all", method)
 		}
 	}
@@ -36,7 +32,7 @@ func (r *Rule) names() bool { return len(r.Tools)+len(r.Prompts)+len(r.Resources
 // concerns reports whether a method that matches p can be about what the rule names.
 func (r *Rule) concerns(p pattern) bool {
 	has := [kinds]bool{Tool: len(r.Tools) > 0, Prompt: len(r.Prompts) > 0, Resource: len(r.Resources) > 0}
-	for _, method := range slices.Sorted(maps.Keys(subjects)) {
+	for _, method := range known[1:] {
 		about := subjects[method]
 		switch {
 		case !p.match(method):

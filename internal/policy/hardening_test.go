@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // Servers in some languages take members whatever their case, of two with one name the
@@ -138,5 +140,24 @@ func TestPatternsDoNotBacktrack(t *testing.T) {
 	p := compile(strings.Repeat("*a", 50) + "b")
 	if p.match(strings.Repeat("a", 8<<10)) {
 		t.Error("it matches")
+	}
+}
+
+// What is known of a message since it was parsed makes reading it faster, and nothing else:
+// what was not known to be plain is read as before.
+func TestReadParsedIsRead(t *testing.T) {
+	for _, params := range []string{
+		`{"name":"a"}`, `{"arguments":{"Name":"x"},"name":"a b","_meta":{}}`, `{"name":"A_\u0062"}`, `{"name":"ok","Name":"secret"}`, `{"name":"ok","\u004eame":"secret"}`,
+		`{"NAME":"secret"}`, `{"name":["a"]}`, `{"name":1}`, `{}`, `{"name":""}`, `{"name":"a\u0000"}`, `{"name":"Straße"}`, `{"naMe":1,"b":2,"name":"a"}`,
+	} {
+		m, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+params+`}`), wire.Options{UniqueParams: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, wantErr := Read(m.Method, []byte(params), nil)
+		got, err := ReadParsed(m.Method, m.Params, m.Extra, m.Plain)
+		if got != want || (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+			t.Errorf("ReadParsed(%s) = %+v, %v, want %+v, %v", params, got, err, want, wantErr)
+		}
 	}
 }

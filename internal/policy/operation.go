@@ -2,6 +2,8 @@ package policy
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -23,13 +25,14 @@ const (
 
 // A subject is what requests of a method are about.
 type subject struct {
+	at     int // in known; zero for none
 	class  class
 	kind   Kind
 	member string // of params, for use; of the result, for list
 	name   string // of an element of the list: the member that has its name
 }
 
-var subjects = map[string]subject{
+var subjects = map[string]*subject{
 	spec.MethodInitialize:  {class: free},
 	spec.MethodDiscover:    {class: free},
 	spec.MethodPing:        {class: free},
@@ -61,24 +64,62 @@ var subjects = map[string]subject{
 	"tasks/list":          {class: followUp},
 }
 
+// toolsCall is looked up faster than others.
+var toolsCall = subjects[spec.MethodToolsCall]
+
+// usage is the subject of any other method that uses something.
+var usage = subject{class: use}
+
+// unknown is the subject of methods that are not in subjects.
+var unknown = new(subject)
+
+// known are the methods that are in subjects, from 1.
+var known = number()
+
+func number() []string {
+	all := append([]string{""}, slices.Sorted(maps.Keys(subjects))...)
+	for i, method := range all[1:] {
+		subjects[method].at = i + 1
+	}
+	return all
+}
+
+func subjectOf(method string) *subject {
+	if method == spec.MethodToolsCall {
+		return toolsCall
+	}
+	if s := subjects[method]; s != nil {
+		return s
+	}
+	return unknown
+}
+
 // An Operation is what a request wants, as far as rules can name it.
 type Operation struct {
 	Method string
-	about  subject
-	name   name  // of use and reference
-	second *name // a reference that could be read in two ways
-	other  Kind  // of second
+	about  *subject // nil for the zero Operation
+	kind   Kind     // of name
+	name   name     // of use and reference
+	second *name    // a reference that could be read in two ways
+	other  Kind     // of second
 }
 
 // Free reports whether the operation is allowed whatever the rules: a handshake, or what
 // ends something.
-func (op *Operation) Free() bool { return op.about.class == free }
+func (op *Operation) Free() bool { return op.class() == free }
+
+func (op *Operation) class() class {
+	if op.about == nil {
+		return plain
+	}
+	return op.about.class
+}
 
 // About returns what the operation is about, and its name as it is written. The kind is
 // None if it has no name.
 func (op *Operation) About() (Kind, string) {
-	if op.about.class == use || op.about.class == reference {
-		return op.about.kind, op.name.text
+	if c := op.class(); c == use || c == reference {
+		return op.kind, op.name.text
 	}
 	return None, ""
 }
@@ -86,7 +127,10 @@ func (op *Operation) About() (Kind, string) {
 // Listed returns the member of the result that is the list, and that of its elements which
 // has their name. It reports false if the operation is no list.
 func (op *Operation) Listed() (array, name string, ok bool) {
-	return op.about.member, op.about.name, op.about.class == list
+	if op.class() != list {
+		return "", "", false
+	}
+	return op.about.member, op.about.name, true
 }
 
 // An OddError says that a request can't be decided on, since programs could read it in
@@ -101,29 +145,39 @@ func odd(reason string) error { return &OddError{reason} }
 // of its envelope that JSON-RPC does not define. Read returns an [*OddError] for a request
 // that may not mean to its server what it means here: servers differ in how they treat the
 // case of names, names that occur twice, and values of another type.
-func Read(method string, params, extra []byte) (op Operation, err error) {
+func Read(method string, params, extra []byte) (Operation, error) {
+	return ReadParsed(method, params, extra, wire.Plain{})
+}
+
+// ReadParsed is Read of a message that was parsed, which may know that its params have plain
+// names.
+func ReadParsed(method string, params, extra []byte, p wire.Plain) (op Operation, err error) {
 	if err := CheckEnvelope(extra); err != nil {
 		return op, err
 	}
-	about, known := subjects[method]
-	op = Operation{Method: method, about: about}
-	if !known && mistakable(method) {
+	op.Method, op.about = method, subjectOf(method)
+	if op.about == unknown && mistakable(method) {
 		return op, odd("the method differs only in case from one of the protocol, or is not printable")
 	}
-	switch about.class {
+	switch op.about.class {
 	case use:
-		op.name, err = readName(about.kind, params, about.member)
+		op.kind = op.about.kind
+		err = op.readName(params, p)
 	case reference:
 		err = op.readReference(params)
 	case listen:
-		err = checkFilter(params, about.member)
+		err = checkFilter(params, op.about.member)
 	}
 	return op, err
 }
 
 // Use returns the operation of a method that is about one resource, tool or prompt.
 func Use(method string, k Kind, text string) Operation {
-	return Operation{Method: method, about: subject{class: use, kind: k}, name: newName(k, text)}
+	about := subjectOf(method)
+	if about.class != use {
+		about = &usage
+	}
+	return Operation{Method: method, about: about, kind: k, name: newName(k, text)}
 }
 
 // CheckEnvelope returns an [*OddError] if a message, of which extra has the unknown members,
@@ -156,23 +210,45 @@ func mistakable(method string) bool {
 	return false
 }
 
-func readName(k Kind, params []byte, member string) (name, error) {
-	v, err := only(params, member)
-	if err != nil {
-		return name{}, err
+func (op *Operation) readName(params []byte, p wire.Plain) (err error) {
+	member := op.about.member
+	var v []byte
+	if p.Of(params) {
+		v = wire.Get(params, member)
+	}
+	if v == nil { // or in another case
+		if v, err = only(params, member); err != nil {
+			return err
+		}
 	}
 	if len(v) < 2 || v[0] != '"' {
-		return name{}, odd("params." + member + " is missing or not a string")
+		return odd("params." + member + " is missing or not a string")
 	}
-	return readText(k, v)
+	op.name, err = readText(op.kind, v)
+	return err
 }
 
 func readText(k Kind, v []byte) (name, error) {
+	if k != Resource && isPlain(v[1:len(v)-1]) {
+		text := string(v[1 : len(v)-1])
+		return name{text: text, clean: text, folded: text}, nil
+	}
 	text := wire.Unquote(v)
 	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return name{}, odd("a name has a control character")
 	}
 	return newName(k, text), nil
+}
+
+// isPlain reports whether a JSON string means what is written in it, and has neither white
+// space nor capitals, so that nothing else is meant by it.
+func isPlain(text []byte) bool {
+	for _, b := range text {
+		if b <= ' ' || b > '~' || b == '\\' || 'A' <= b && b <= 'Z' {
+			return false
+		}
+	}
+	return true
 }
 
 // only returns the value of a member, nil if it is missing. It returns an error if
@@ -235,7 +311,7 @@ func (op *Operation) readReference(params []byte) error {
 		}
 	}
 	if found[1] != nil {
-		op.about.kind = Prompt
+		op.kind = Prompt
 		if op.name, err = readText(Prompt, found[1]); err != nil || found[2] == nil {
 			return err
 		}
@@ -244,7 +320,7 @@ func (op *Operation) readReference(params []byte) error {
 		return err
 	}
 	if found[2] != nil {
-		op.about.kind = Resource
+		op.kind = Resource
 		op.name, err = readText(Resource, found[2])
 	}
 	return err

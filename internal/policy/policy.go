@@ -27,8 +27,17 @@ type Rule struct {
 
 // A Policy is the rules of one server, in order. It does not change.
 type Policy struct {
-	rules []compiledRule
-	allow bool // what no rule matches
+	rules []candidate   // all
+	of    [][]candidate // by subject.at: those that may cover a method; nil for unknown ones
+	allow bool          // what no rule matches
+}
+
+// A candidate is a rule that may cover an operation.
+type candidate struct {
+	*compiledRule
+	number int // from 1
+	// sure says that the rule covers the method, whatever the operation is about.
+	sure bool
 }
 
 // A Caller is whose operation is decided on.
@@ -50,11 +59,31 @@ type Decision struct {
 
 // New returns a Policy that allows what no rule matches, or denies it.
 func New(allow bool, rules []Rule) *Policy {
-	p := &Policy{allow: allow}
-	for _, r := range rules {
-		p.rules = append(p.rules, newRule(r))
+	p := &Policy{allow: allow, of: make([][]candidate, len(known))}
+	for i, r := range rules {
+		p.rules = append(p.rules, candidate{compiledRule: newRule(r), number: i + 1})
+	}
+	for i, method := range known[1:] {
+		p.of[i+1] = p.candidates(&Operation{Method: method, about: subjectOf(method)})
 	}
 	return p
+}
+
+// candidates are the rules that may cover operations of a method, in order.
+func (p *Policy) candidates(op *Operation) (all []candidate) {
+	class, kind := op.about.class, op.about.kind
+	for _, r := range p.rules {
+		byName := r.named && (class == use || class == reference)
+		switch {
+		case !r.coversMethod(op.Method), class == use && r.named && r.names[kind].empty():
+		case byName:
+			all = append(all, r)
+		case r.covers(op, kind, nil):
+			r.sure = true
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // ClaimNames returns the names of the claims that rules have.
@@ -73,7 +102,7 @@ func (p *Policy) Decide(c *Caller, op *Operation) Decision {
 	if op.Free() {
 		return Decision{Allowed: true}
 	}
-	d := p.decide(c, op, op.about.kind, &op.name)
+	d := p.decide(c, op, op.kind, &op.name)
 	if d.Allowed && op.second != nil {
 		return p.decide(c, op, op.other, op.second)
 	}
@@ -83,7 +112,7 @@ func (p *Policy) Decide(c *Caller, op *Operation) Decision {
 // Open decides whether a caller may use the server at all: a caller to whom no rule could
 // allow anything may not even ask what it is.
 func (p *Policy) Open(c *Caller) Decision {
-	return p.first(c, p.allow, func(r *compiledRule) bool { return !r.deny || !r.limited() })
+	return p.first(c, p.rules, p.allow, func(r *candidate) bool { return !r.deny || !r.limited() })
 }
 
 // Subscribable decides whether changes of a resource may be told.
@@ -102,12 +131,14 @@ func (p *Policy) Visible(c *Caller, list *Operation, element []byte) bool {
 	if err != nil {
 		return false
 	}
-	op := Operation{Method: usedBy[list.about.kind], about: subject{class: use, kind: list.about.kind}}
-	return p.decide(c, &op, list.about.kind, &n).Allowed
+	kind := list.about.kind
+	return p.decide(c, &used[kind], kind, &n).Allowed
 }
 
-// usedBy has the method by which what is in a list is used.
-var usedBy = [kinds]string{Tool: spec.MethodToolsCall, Prompt: spec.MethodPromptsGet, Resource: spec.MethodResourcesRead}
+// used has the operations by which what is in a list is used, without names.
+var used = [kinds]Operation{Tool: using(spec.MethodToolsCall), Prompt: using(spec.MethodPromptsGet), Resource: using(spec.MethodResourcesRead)}
+
+func using(method string) Operation { return Operation{Method: method, about: subjectOf(method)} }
 
 // AllowsByDefault reports whether what no rule matches is allowed.
 func (p *Policy) AllowsByDefault() bool { return p.allow }
@@ -117,29 +148,34 @@ func (p *Policy) HidesResources() bool {
 	if !p.allow {
 		return true
 	}
-	return slices.ContainsFunc(p.rules, func(r compiledRule) bool { return r.deny })
+	return slices.ContainsFunc(p.rules, func(r candidate) bool { return r.deny })
 }
 
 func (p *Policy) decide(c *Caller, op *Operation, k Kind, n *name) Decision {
-	fallback := p.allow || op.about.class == list || op.about.class == listen // what they tell is filtered
-	return p.first(c, fallback, func(r *compiledRule) bool { return r.covers(op, k, n) })
+	class := op.class()
+	fallback := p.allow || class == list || class == listen // what they tell is filtered
+	rules := p.rules
+	if op.about != nil && op.about.at > 0 {
+		rules = p.of[op.about.at]
+	}
+	return p.first(c, rules, fallback, func(r *candidate) bool { return r.sure || r.covers(op, k, n) })
 }
 
 // first returns the decision of the first rule that covers an operation and matches the
 // caller. A rule that would allow it, were it not for scopes that the caller lacks, says
 // which are missing if the operation is denied after all.
-func (p *Policy) first(c *Caller, fallback bool, covers func(*compiledRule) bool) Decision {
+func (p *Policy) first(c *Caller, rules []candidate, fallback bool, covers func(*candidate) bool) Decision {
 	var lacked []string
-	for i := range p.rules {
-		r := &p.rules[i]
-		if !r.isOf(c) || !covers(r) {
+	for i := range rules {
+		r := &rules[i]
+		if !covers(r) || !r.isOf(c) {
 			continue
 		}
 		switch {
 		case r.hasScopes(c) && r.deny:
-			return Decision{Rule: i + 1, Scopes: lacked}
+			return Decision{Rule: r.number, Scopes: lacked}
 		case r.hasScopes(c):
-			return Decision{Allowed: true, Rule: i + 1}
+			return Decision{Allowed: true, Rule: r.number}
 		case !r.deny && lacked == nil:
 			lacked = r.scopes
 		}

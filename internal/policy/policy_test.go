@@ -138,7 +138,8 @@ func TestPattern(t *testing.T) {
 		{"a*b*c", "axxbyyc", true}, {"a*b*c", "axxcyyb", false}, {"ab*ba", "aba", false}, {"a**b", "ab", true},
 		{"a?c", "abc", false}, {"[a]", "a", false}, {"*aa*aa*", "aaa", false}, {"*aa*aa*", "aaaa", true},
 	} {
-		if got := compile(tt.pattern).match(tt.text); got != tt.want {
+		p := compile(tt.pattern)
+		if got := p.match(tt.text); got != tt.want {
 			t.Errorf("%q matches %q = %v, want %v", tt.pattern, tt.text, got, tt.want)
 		}
 	}

@@ -25,8 +25,8 @@ type claim struct {
 	values []pattern
 }
 
-func newRule(r Rule) compiledRule {
-	out := compiledRule{deny: r.Deny, principals: compileAll(r.Principals), scopes: r.Scopes}
+func newRule(r Rule) *compiledRule {
+	out := &compiledRule{deny: r.Deny, principals: compileAll(r.Principals), scopes: r.Scopes}
 	for _, method := range r.Methods {
 		if r.Deny {
 			method = fold(method)
@@ -103,13 +103,13 @@ func (c *claim) matchScalar(value []byte) bool {
 // covers reports whether an operation about n, of kind k, is one of those that the rule is
 // about.
 func (r *compiledRule) covers(op *Operation, k Kind, n *name) bool {
-	if len(r.methods) > 0 && !r.coversMethod(op.Method) {
-		return false
+	if (op.about == nil || op.about.at == 0) && !r.coversMethod(op.Method) {
+		return false // other methods are those of candidates
 	}
 	if !r.named {
 		return true
 	}
-	switch op.about.class {
+	switch op.class() {
 	case use, reference:
 		return r.names[k].match(n)
 	case list:
@@ -125,6 +125,9 @@ func (r *compiledRule) covers(op *Operation, k Kind, n *name) bool {
 // coversMethod reports whether a method is one of the rule's. Following a resource is one
 // operation, which has two names.
 func (r *compiledRule) coversMethod(method string) bool {
+	if len(r.methods) == 0 {
+		return true
+	}
 	if r.deny {
 		method = fold(method)
 	}

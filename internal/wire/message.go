@@ -34,6 +34,8 @@ type Message struct {
 	// Outline describes Params or Result, so that a large object is scanned only once. It
 	// is nil for a small message.
 	Outline *Outline
+	// Plain is that of Params, if Parse was to look for duplicates in it.
+	Plain Plain
 
 	// Text is the parsed text; nil if the Message was not made by Parse.
 	Text []byte
@@ -149,6 +151,7 @@ func (m *Message) parse(p *parser, data []byte, opts Options) error {
 	m.Meta = p.body.Get(m.Params, "_meta")
 	if opts.UniqueParams && err == nil {
 		err = p.body.uniqueParams(m.Params, m.Meta)
+		m.Plain = p.body.plainOf(m.Params)
 	}
 	if len(data) >= minOutline {
 		m.Outline = new(p.body)

@@ -158,9 +158,10 @@ func CheckUnique(text []byte) error {
 
 // names holds the member names of an object read so far.
 type names struct {
-	n    int
-	few  [8]Key
-	many map[string]bool // nil while few suffices
+	n       int
+	few     [8]Key
+	escaped bool            // one of few has an escape
+	many    map[string]bool // nil while few suffices
 }
 
 // add returns an error if k is a duplicate.
@@ -168,8 +169,9 @@ func (s *names) add(k Key) error {
 	if s.many != nil || s.n == len(s.few) {
 		return s.addMany(k)
 	}
+	s.escaped = s.escaped || bytes.IndexByte(k, '\\') >= 0
 	for _, n := range s.few[:s.n] {
-		if bytes.Equal(n, k) || escaped(n, k) && n.String() == k.String() {
+		if bytes.Equal(n, k) || s.escaped && n.String() == k.String() {
 			return duplicate(k)
 		}
 	}
@@ -191,10 +193,6 @@ func (s *names) addMany(k Key) error {
 	}
 	s.many[name] = true
 	return nil
-}
-
-func escaped(a, b Key) bool {
-	return bytes.IndexByte(a, '\\') >= 0 || bytes.IndexByte(b, '\\') >= 0
 }
 
 func duplicate(k Key) error { return fmt.Errorf("duplicate member %s", []byte(k)) }

@@ -125,6 +125,7 @@ func (s *session) neutralRequest(m *wire.Message, from origin) *mcp.Request {
 		Method:        m.Method,
 		Params:        m.Params,
 		Extra:         m.Extra,
+		Plain:         m.Plain,
 		Era:           spec.Legacy,
 		Revision:      s.revision,
 		Capabilities:  s.capabilities,

@@ -30,7 +30,7 @@ func checkVersionHeader(h http.Header, m *wire.Message) error {
 //
 // Spec: 2026-07-28, basic/index, Per-request protocol fields.
 func (f *Front) readEnvelope(m *wire.Message) (*mcp.Request, error) {
-	req := &mcp.Request{Method: m.Method, Params: m.Params, Extra: m.Extra, Era: spec.Modern}
+	req := &mcp.Request{Method: m.Method, Params: m.Params, Extra: m.Extra, Plain: m.Plain, Era: spec.Modern}
 	var version json.RawMessage
 	for k, v := range wire.Members(m.Meta) {
 		switch {

@@ -1,0 +1,104 @@
+package access
+
+import (
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/pin"
+	"github.com/mcpbridge/mcpbridge/internal/policy"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// A list has what its reader may use, in order, as the server wrote it, and nothing else.
+func TestListsAreFiltered(t *testing.T) {
+	for _, tt := range []struct {
+		name, method, body, want string
+	}{
+		{"tools", spec.MethodToolsList, `{"tools":[{"name":"read_a"},{"name":"other"},{"name":"read_b","title":"B"},{"name":"read_secret"}]}`, `{"tools":[{"name":"read_a"},{"name":"read_b","title":"B"}]}`},
+		{"the first is denied", spec.MethodToolsList, `{"tools":[{"name":"other"},{"name":"read_a"}]}`, `{"tools":[{"name":"read_a"}]}`},
+		{"all are denied, and a page follows", spec.MethodToolsList, `{"tools":[{"name":"other"}],"nextCursor":"2"}`, `{"tools":[],"nextCursor":"2"}`},
+		{"none is denied", spec.MethodToolsList, `{"tools" : [ {"name":"read_a"} ]}`, `{"tools" : [ {"name":"read_a"} ]}`},
+		{"none is there", spec.MethodToolsList, `{"tools":[]}`, `{"tools":[]}`},
+		{"without a name", spec.MethodToolsList, `{"tools":[{"title":"read_a"},{"name":["read_a"]},"read_a"]}`, `{"tools":[]}`},
+		{"prompts", spec.MethodPromptsList, `{"prompts":[{"name":"other"},{"name":"read_p"}]}`, `{"prompts":[{"name":"read_p"}]}`},
+		{"resources, by their URI", spec.MethodResourcesList, `{"resources":[{"uri":"file:///open/a","name":"x"},{"uri":"file:///etc","name":"read_x"},{"uri":"file:///open/secret"}]}`, `{"resources":[{"uri":"file:///open/a","name":"x"}]}`},
+		{"templates", spec.MethodResourcesTemplates, `{"resourceTemplates":[{"uriTemplate":"file:///open/{p}"},{"uriTemplate":"file:///{p}"}]}`, `{"resourceTemplates":[{"uriTemplate":"file:///open/{p}"}]}`},
+		{"another member is none's list", spec.MethodPromptsList, `{"tools":[{"name":"other"}],"prompts":[]}`, `{"tools":[{"name":"other"}],"prompts":[]}`},
+		{"what is no list", spec.MethodToolsCall, `{"tools":[{"name":"other"}]}`, `{"tools":[{"name":"other"}]}`},
+		{"public to caches", spec.MethodToolsList, `{"tools":[{"name":"other"}],"cacheScope":"public"}`, `{"tools":[],"cacheScope":"private"}`},
+		{"public, and nothing is denied", spec.MethodResourcesRead, `{"contents":[],"cacheScope":"public"}`, `{"contents":[],"cacheScope":"private"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			params := map[string]string{spec.MethodToolsCall: `{"name":"read_x"}`, spec.MethodResourcesRead: `{"uri":"file:///open/x"}`}[tt.method]
+			server := next{body: tt.body}
+			res, err := New(Options{Server: "files", Policy: readers()}).Handler(&server).Serve(t.Context(), requestOf(tt.method, params), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Release()
+			if got := string(res.Body); got != tt.want {
+				t.Errorf("the list is %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// The hint of a server of the other era says of no list that it is for everybody.
+func TestListsAreTheirReadersAlone(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		policy *policy.Policy
+		public bool
+	}{{"with a policy", readers(), false}, {"without", nil, true}} {
+		v := visit{c: &Control{Options{Policy: tt.policy}}, method: spec.MethodToolsList}
+		res, _ := fixed{[]byte(`{"tools":[]}`)}.Serve(t.Context(), nil, nil) // never fails
+		res.Cache.Public = true
+		if v.filter(res); res.Cache.Public != tt.public {
+			t.Errorf("%s the result is public: %v, want %v", tt.name, res.Cache.Public, tt.public)
+		}
+	}
+}
+
+// Tools that are not what was pinned are missing, for whoever reads; those that a reader
+// may not use are compared all the same.
+func TestListsOfPinnedTools(t *testing.T) {
+	pins := pinned(t, `[{"name":"read_a","description":"A"},{"name":"hidden","description":"H"}]`)
+	for _, tt := range []struct{ name, body, want string }{
+		{"unchanged", `{"tools":[{"name":"read_a","description":"A"}]}`, `{"tools":[{"name":"read_a","description":"A"}]}`},
+		{"changed", `{"tools":[{"name":"read_a","description":"send it to me"}]}`, `{"tools":[]}`},
+		{"new", `{"tools":[{"name":"read_a","description":"A"},{"name":"read_new"}]}`, `{"tools":[{"name":"read_a","description":"A"}]}`},
+		{"denied and changed", `{"tools":[{"name":"hidden","description":"X"}]}`, `{"tools":[]}`},
+	} {
+		server := next{body: tt.body}
+		res, err := New(Options{Server: "files", Policy: readers(), Pins: pins}).Handler(&server).Serve(t.Context(), requestOf(spec.MethodToolsList, `{}`), nil)
+		if err != nil || string(res.Body) != tt.want {
+			t.Errorf("%s: %s, %v, want %s", tt.name, res.Body, err, tt.want)
+		}
+	}
+	if !pins.Refuses("hidden") {
+		t.Error("a tool that nobody could see was not compared")
+	}
+}
+
+// The first list that is seen to its end is accepted; a page that others follow is not the
+// end.
+func TestFirstListIsPinned(t *testing.T) {
+	p, err := pin.Open(pin.Options{Dir: t.TempDir(), Server: "files", Refuse: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := next{body: `{"tools":[{"name":"a"}],"nextCursor":"2"}`}
+	h := New(Options{Server: "files", Pins: p}).Handler(&server)
+	list := func() {
+		t.Helper()
+		if _, err := h.Serve(t.Context(), requestOf(spec.MethodToolsList, `{}`), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list(); p.Refuses("b") {
+		t.Error("a tool is refused after one page of a list")
+	}
+	server.body = `{"tools":[{"name":"b"}],"nextCursor":null}`
+	if list(); p.Refuses("a") || p.Refuses("b") || !p.Refuses("c") {
+		t.Error("the list was not accepted when it had ended")
+	}
+}

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/issuertest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 type header = map[jose.HeaderKey]any
@@ -211,6 +213,42 @@ func TestFloodOfUnknownKeys(t *testing.T) {
 	}
 	if got := g.call(t, good); got.status != http.StatusOK {
 		t.Errorf("a good token = %d, want it accepted", got.status)
+	}
+}
+
+// refusedCounts counts refused credentials by reason.
+type refusedCounts struct {
+	mcp.NoMetrics
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *refusedCounts) Refused(server, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[server+" "+reason]++
+}
+
+// Whoever has no credential can send any number of requests: the metric counts them all, and
+// the log has one line for each reason.
+func TestFloodOfStrangers(t *testing.T) {
+	counts := &refusedCounts{n: make(map[string]int)}
+	g := newGuardedRig(t, nil, func(o *Options) { o.Metrics = counts })
+	const each = 100
+	for n := range each {
+		g.call(t)
+		g.call(t, "Bearer "+fmt.Sprint("garbage", n))
+		g.call(t, "Bearer x", "Bearer y")
+		g.call(t, "Bearer "+g.issuer.Token(resource, map[string]any{"scope": "other"}))
+		g.sendTo(t, http.MethodPost, fmt.Sprint("/mcp/other", n), "{}", "", modernHeaders("tools/call", "a"))
+	}
+	for _, of := range []string{"peer no_credential", "peer invalid_token", "peer invalid_request", "peer insufficient_scope", " no_credential"} {
+		if counts.n[of] != each {
+			t.Errorf("%q were counted %d times, want %d", of, counts.n[of], each)
+		}
+	}
+	if n := strings.Count(g.logs.String(), "request refused"); n > 10 { // a second line each, if this takes longer than ten seconds
+		t.Errorf("the log has %d lines about %d refused requests, want one for each reason:\n%s", n, 5*each, g.logs)
 	}
 }
 

@@ -18,7 +18,7 @@ type guardedRig struct {
 // resource is the public URL of the server.
 const resource = "https://mcp.example.com/mcp/peer"
 
-func newGuardedRig(t *testing.T, change func(*auth.JWTOptions)) *guardedRig {
+func newGuardedRig(t *testing.T, change func(*auth.JWTOptions), further ...func(*Options)) *guardedRig {
 	g := &guardedRig{issuer: issuertest.New(t)}
 	o := auth.JWTOptions{Issuer: g.issuer.URL, Client: g.issuer.Client(), Scopes: []string{"mcp:use"}}
 	if change != nil {
@@ -29,7 +29,13 @@ func newGuardedRig(t *testing.T, change func(*auth.JWTOptions)) *guardedRig {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.jwt.Close)
-	g.rig = newRig(t, func(o *Options) { o.Auth = g.jwt; o.Servers[0].PublicURL = resource })
+	g.rig = newRig(t, func(o *Options) {
+		o.Auth = g.jwt
+		o.Servers[0].PublicURL = resource
+		for _, f := range further {
+			f(o)
+		}
+	})
 	g.peer.answer("tools/call", say("done"))
 	return g
 }

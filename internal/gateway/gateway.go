@@ -225,7 +225,7 @@ func New(opts Options) (*Gateway, error) {
 		inflight: inflight{max: int64(opts.MaxRequests), each: int64(opts.MaxRequestsEach)},
 		instance: rand.Text()[:8], servers: make(map[string]*server), expiry: expiry.New(),
 	}
-	if g.guard, err = newGuard(opts.authElsewhere(), ""); err != nil {
+	if g.guard, err = newGuard(opts.authElsewhere(), "", newRefusedLog("", &opts)); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	for _, so := range opts.Servers {

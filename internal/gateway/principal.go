@@ -16,10 +16,12 @@ import (
 type guard struct {
 	auth     auth.Authenticator
 	endpoint *auth.Endpoint // nil if its public URL is not known
+	refused  *refusedLog
 }
 
 // newGuard returns the guard of a server, or that of all paths that are no server's.
-func newGuard(a auth.Authenticator, publicURL string) (g guard, err error) {
+func newGuard(a auth.Authenticator, publicURL string, refused *refusedLog) (g guard, err error) {
+	g.refused = refused
 	if g.auth = a; a == nil {
 		g.auth = auth.None
 	}
@@ -105,12 +107,12 @@ func (g *guard) scopes(further []string) []string {
 // refuseSender answers a request whose sender is unknown, or may not send it. It does not
 // read the rest of the body.
 func (g *Gateway) refuseSender(w http.ResponseWriter, r *http.Request, at *guard, err error) {
+	at.refused.report(r, err)
 	refusal := (*auth.Refusal)(nil)
 	if !errors.As(err, &refusal) {
 		if busy := (*auth.BusyError)(nil); errors.As(err, &busy) {
 			g.opts.Metrics.Limit("", busy.Limit)
 		}
-		g.opts.Logger.Warn("request refused: its credential can't be verified", "downstream", r.RemoteAddr, "err", err)
 		refuseBusy(w, wire.Errorf(spec.CodeInternal, "the credential can't be verified at the moment; try again"))
 		return
 	}
@@ -118,7 +120,6 @@ func (g *Gateway) refuseSender(w http.ResponseWriter, r *http.Request, at *guard
 	if challenge := refusal.Header(at.endpoint); challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
 	}
-	g.opts.Logger.Info("request refused: not authenticated", "downstream", r.RemoteAddr, "status", status, "err", err)
 	w.Header().Set("Connection", "close")
 	downstream.WriteError(w, status, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", http.StatusText(status)))
 }

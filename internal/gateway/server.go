@@ -51,7 +51,7 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 		return nil, err
 	}
 	profiles.account = g.budget.Account(profileOwner{})
-	guard, err := newGuard(authOf(so, g.opts), so.PublicURL)
+	guard, err := newGuard(authOf(so, g.opts), so.PublicURL, newRefusedLog(so.Name, &g.opts))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,9 @@ type Metrics interface {
 	// Limit counts requests and other things that were refused or delayed because a limit
 	// was reached.
 	Limit(server, name string)
+	// Refused counts a request that was refused because of its credential. The reason is
+	// one of a fixed few.
+	Refused(server, reason string)
 
 	// Streams adds delta to the open listen streams.
 	Streams(delta int)
@@ -52,6 +55,7 @@ var _ Metrics = NoMetrics{}
 func (NoMetrics) Request(string, string, string, string, time.Duration) {}
 func (NoMetrics) Dropped(string, string)                                {}
 func (NoMetrics) Limit(string, string)                                  {}
+func (NoMetrics) Refused(string, string)                                {}
 func (NoMetrics) Streams(int)                                           {}
 func (NoMetrics) Parked(string, int)                                    {}
 func (NoMetrics) Sessions(string, int)                                  {}

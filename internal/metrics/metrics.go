@@ -24,6 +24,7 @@ type Metrics struct {
 	clients   *prometheus.GaugeVec   // server
 	sockets   *prometheus.GaugeVec   // server
 	limits    *prometheus.CounterVec // server, limit
+	refused   *prometheus.CounterVec // server, reason
 
 	// What servers do.
 	dropped        *prometheus.CounterVec // server, reason
@@ -52,6 +53,7 @@ func New() *Metrics {
 		registry: prometheus.NewRegistry(),
 		requests: counter("requests_total", "Requests of clients, by how they ended.", "server", "method", "era", "outcome"),
 		limits:   counter("limits_hit_total", "Requests and messages refused, and streams ended, at a configured limit.", "server", "limit"),
+		refused:  counter("credentials_refused_total", "Requests refused because of their credential, by why: no_credential, not_verified, or the error code that the client got.", "server", "reason"),
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "mcpbridge", Name: "listen_streams", Help: "Open subscriptions/listen streams, and requests of extensions that have become streams.",
 		}),
@@ -78,7 +80,7 @@ func New() *Metrics {
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, m.durations, m.streams, m.parked, m.clients, m.sockets, m.limits,
+		m.requests, m.durations, m.streams, m.parked, m.clients, m.sockets, m.limits, m.refused,
 		m.dropped, m.sessions, m.sessionsOpened, m.sessionsEnded, m.commandStarts,
 		m.offered, m.delivered,
 		m.cacheRequests, m.cacheEvicted, m.cacheBytes,
@@ -114,6 +116,9 @@ func (m *Metrics) Dropped(server, reason string) { m.dropped.WithLabelValues(ser
 
 // Limit counts a refusal at a limit, by the limit's name.
 func (m *Metrics) Limit(server, name string) { m.limits.WithLabelValues(server, name).Inc() }
+
+// Refused counts a request that was refused because of its credential.
+func (m *Metrics) Refused(server, reason string) { m.refused.WithLabelValues(server, reason).Inc() }
 
 // Streams adds delta, which may be negative, to the open listen streams.
 func (m *Metrics) Streams(delta int) { m.streams.Add(float64(delta)) }

@@ -22,6 +22,11 @@ type WarnLimiter struct {
 
 // Warn logs a warning, unless one was logged recently.
 func (s *WarnLimiter) Warn(log *slog.Logger, msg string, args ...any) {
+	s.Log(log, slog.LevelWarn, msg, args...)
+}
+
+// Log is Warn for lines of another level.
+func (s *WarnLimiter) Log(log *slog.Logger, level slog.Level, msg string, args ...any) {
 	s.mu.Lock()
 	s.untold++
 	now, n := time.Now(), s.untold
@@ -34,5 +39,5 @@ func (s *WarnLimiter) Warn(log *slog.Logger, msg string, args ...any) {
 	if n > 1 {
 		args = append(args, "times", n)
 	}
-	log.Log(context.Background(), slog.LevelWarn, msg, args...)
+	log.Log(context.Background(), level, msg, args...)
 }

@@ -93,7 +93,7 @@ func newWrapCommand(p process) *cobra.Command {
 
 // wrapConfig is the configuration of the one server that the arguments name.
 func (p process) wrapConfig(cmd *cobra.Command, args []string, verbose bool) (*config.Config, error) {
-	o, err := p.oneServer(config.Options{Environ: p.environ, Flags: cmd.Flags(), FlagKeys: flagKeys}, cmd, args)
+	o, err := p.oneServer(config.Options{Environ: p.environ, Flags: cmd.Flags(), FlagKeys: flagKeys, OneUser: true}, cmd, args)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ type Options struct {
 	// MayMakeToken says that a token may be made where one is needed, and nothing says
 	// who clients are: see Config.MakeToken.
 	MayMakeToken bool
+	// OneUser says that whoever starts the program is its only client: a stored login need
+	// not say whose it is.
+	OneUser bool
 }
 
 // Load reads all layers and checks the result. Besides the Config, or the error, it returns
@@ -53,7 +56,7 @@ func Load(o Options) (*Config, []Problem, error) {
 	sc.envFiles(c, rep, o.name())
 	sc.tlsPaths(c)
 	sc.keyFiles(c, rep, o.name())
-	c.check(rep, o.name(), o.MayMakeToken)
+	c.check(rep, &o)
 	if len(rep.errors) == 0 {
 		exposure{&checker{rep: rep, fallback: o.name()}}.check(c, o.Path)
 	}

@@ -228,8 +228,9 @@ func (c *checker) storedLogin(s *Server, path string) {
 	if o.Issuer != "" {
 		c.issuer(join(path, "issuer"), o.Issuer)
 	}
+	of := o.Principal != "" || o.SharedIdentity || c.oneUser
 	switch {
-	case (o.Principal == "") == !o.SharedIdentity:
+	case !of, o.Principal != "" && o.SharedIdentity:
 		c.fail(path, "whose login is it? Write principal: NAME for the only one who may use it, which is anonymous where clients are not authenticated, or shared_identity: true for everybody")
 	case o.Principal != "" && (s.Isolation == "shared" || s.OverWebSocket()):
 		c.fail(path, "the login is one principal's, and all callers have one session; remove isolation: shared, or write shared_identity: true")
@@ -237,6 +238,8 @@ func (c *checker) storedLogin(s *Server, path string) {
 		c.fail(path, "has a client_secret without a client_id; write both")
 	case o.SharedIdentity:
 		c.rep.warn(c.rep.find(join(path, "shared_identity"), c.fallback), join(path, "shared_identity"), "every client acts at the server as the person who has logged in")
+	case o.Principal == "":
+		o.SharedIdentity = true // with the only user there is
 	}
 }
 

@@ -62,6 +62,39 @@ func TestUpstreamAuthWarnings(t *testing.T) {
 	}
 }
 
+// Where there is one user only, a login is that user's, and nobody is warned of it.
+func TestLoginOfTheOnlyUser(t *testing.T) {
+	for _, tt := range []struct {
+		name, oauth string
+		shared      bool
+		principal   string
+		fault       string
+	}{
+		{"client", "{client_id: x, scopes: [read]}", true, "", ""},
+		{"nothing", "{}", true, "", ""},
+		{"named", "{principal: anonymous}", false, "anonymous", ""},
+		{"both", "{principal: x, shared_identity: true}", false, "", "whose login is it?"},
+		{"secret alone", "{client_secret: x}", false, "", "without a client_id"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := write(t, "servers: {a: {url: https://a.example/mcp, upstream_auth: {oauth: "+tt.oauth+"}}}")
+			c, warnings, err := Load(Options{Path: path, OneUser: true})
+			if tt.fault != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.fault) {
+					t.Errorf("Load = %v, want %q", err, tt.fault)
+				}
+				return
+			}
+			if err != nil || len(warnings) > 0 {
+				t.Fatalf("Load = %v, %v", warnings, err)
+			}
+			if o := c.Servers[0].UpstreamAuth.OAuth; o.SharedIdentity != tt.shared || o.Principal != tt.principal {
+				t.Errorf("the login is %+v", o)
+			}
+		})
+	}
+}
+
 // Secrets are known to what hides them, the private key among them.
 func TestUpstreamAuthSecrets(t *testing.T) {
 	path := write(t, "servers: {a: {url: https://a.example/mcp, upstream_auth: {client_credentials: {issuer: https://id.example, client_id: x, private_key: key.pem}}}}")

@@ -21,6 +21,7 @@ type checker struct {
 	rep          *report
 	fallback     string
 	mayMakeToken bool
+	oneUser      bool
 }
 
 func (c *checker) fail(path, format string, args ...any) {
@@ -34,10 +35,10 @@ func (c *checker) warn(path, format string, args ...any) {
 // MinMemory is the least that limits.memory may be, in bytes.
 const MinMemory = 64 << 20
 
-// check reports the mistakes of the whole configuration. name is the place of mistakes that
-// have no better one.
-func (cfg *Config) check(rep *report, name string, mayMakeToken bool) {
-	c := &checker{rep: rep, fallback: name, mayMakeToken: mayMakeToken}
+// check reports the mistakes of the whole configuration. Those without a better place have
+// its name.
+func (cfg *Config) check(rep *report, o *Options) {
+	c := &checker{rep: rep, fallback: o.name(), mayMakeToken: o.MayMakeToken, oneUser: o.OneUser}
 	c.listen(cfg)
 	c.origins(cfg)
 	c.proxies(cfg)

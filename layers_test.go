@@ -76,8 +76,9 @@ var layers = map[string][]string{
 
 	// What others name is fetched with care, whoever fetches: logins, and the keys of tokens.
 	"internal/fetch": {"internal/transport"},
-	// How the gateway gets the credentials that the backs send: it knows no messages.
-	"internal/login": {"internal/fetch", "internal/mcp", "internal/spec", "internal/upstream", "internal/wire"},
+	// How the gateway gets the credentials that the backs send, and has them hidden: it
+	// knows no messages.
+	"internal/login": {"internal/fetch", "internal/mcp", "internal/redact", "internal/spec", "internal/upstream", "internal/wire"},
 
 	// What clients bring back: small, since fuzzing builds them apart.
 	"internal/requeststate": nil,

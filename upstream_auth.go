@@ -147,7 +147,7 @@ func (b *build) issuerOptions(s *ServerOptions, c *IssuerClient) login.IssuerOpt
 	b.secrets.Learn(c.ClientSecret, c.PrivateKey)
 	o := login.IssuerOptions{
 		HTTP: b.fetching(c.Issuer), Issuer: c.Issuer, Resource: c.Resource, ClientID: c.ClientID, ClientSecret: c.ClientSecret,
-		PrivateKey: c.PrivateKey, KeyID: c.KeyID, Scopes: c.Scopes, Audience: c.Audience,
+		PrivateKey: c.PrivateKey, KeyID: c.KeyID, Scopes: c.Scopes, Audience: c.Audience, Secrets: b.secrets,
 	}
 	if u, err := url.Parse(s.URL); o.Resource == "" && err == nil {
 		o.Resource = login.Canonical(u)
@@ -169,7 +169,7 @@ func (b *build) fetchingFor(s *ServerOptions, issuer string) *fetch.Client {
 func (b *build) storedLogin(s *ServerOptions, l *StoredLogin) upstream.Credentials {
 	b.secrets.Learn(l.ClientSecret)
 	f := b.loginFlow(s)
-	o := login.StoredOptions{Name: s.Name, URL: s.URL, HTTP: f.HTTP, Store: f.Store, Principal: mcp.Principal(l.Principal)}
+	o := login.StoredOptions{Name: s.Name, URL: s.URL, HTTP: f.HTTP, Store: f.Store, Principal: mcp.Principal(l.Principal), Secrets: b.secrets}
 	if f.Browse = b.opts.hooks.Browse; f.Browse != nil {
 		o.Flow, o.Name = f, withoutQuery(s.URL) // it may not be in any file
 	}

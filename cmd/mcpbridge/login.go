@@ -70,8 +70,8 @@ func newLogoutCommand(p process) *cobra.Command {
 		Use:   "logout URL | NAME -c FILE",
 		Short: "Revoke and delete a stored login",
 		Long: `Has the authorization server revoke the tokens of a login, if it can do that, and
-deletes them. Processes that use the login have to log in again once their token
-has expired.`,
+deletes them. Processes that use the login notice within two seconds, and send no
+request with it any more.`,
 		Example: `  mcpbridge logout https://docs.example.com/mcp`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := l.readLogin(cmd, args); err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -124,11 +125,15 @@ func TestLogin(t *testing.T) {
 	if got := runCommand(t.Context(), environ, "call", running.Endpoints[0].URL, "x"); got.code != 0 || !strings.Contains(got.out, "done") {
 		t.Errorf("call through serve = %+v, want a result; log: %s", got, running.log)
 	}
-	if running.stop(); strings.Contains(running.log.String(), "access-") {
-		t.Errorf("the log has a token: %s", running.log)
-	}
 	if got := runCommand(t.Context(), environ, "logout", at); got.code != 0 || !s.revoked.Load() {
 		t.Errorf("logout = %+v, revoked %v", got, s.revoked.Load())
+	}
+	time.Sleep(2 * time.Second) // after which serve looks
+	if got := runCommand(t.Context(), environ, "call", running.Endpoints[0].URL, "x"); got.code != 1 || !strings.Contains(got.err, "run mcpbridge login locked") {
+		t.Errorf("call through serve after logout = %+v, want to be told how to log in", got)
+	}
+	if running.stop(); strings.Contains(running.log.String(), "access-") {
+		t.Errorf("the log has a token: %s", running.log)
 	}
 	if files, _ := filepath.Glob(filepath.Join(dir, "logins", "*.json")); len(files) != 0 {
 		t.Errorf("files after logout: %v", files)

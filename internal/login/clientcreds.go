@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/fetch"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
@@ -27,6 +28,8 @@ type IssuerOptions struct {
 	ClientSecret, PrivateKey, KeyID string
 	Scopes                          []string
 	Audience                        string // of token exchange, besides Resource
+	// Secrets learns the tokens; nil for nobody.
+	Secrets *redact.Redactor
 }
 
 // An issuing asks an authorization server for tokens, as a client that is configured.
@@ -110,7 +113,7 @@ func ClientCredentials(o IssuerOptions) (upstream.Credentials, error) {
 		}
 		return hold(t, scopes), nil
 	}
-	return &clientCredentials{newHolder(get)}, nil
+	return &clientCredentials{newHolder(o.Secrets, get)}, nil
 }
 
 type clientCredentials struct{ *holder }

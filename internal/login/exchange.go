@@ -35,7 +35,7 @@ func TokenExchange(o IssuerOptions) (*Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
-	holders, err := lru.NewLRU[[sha256.Size]byte, *holder](maxExchanged, nil)
+	holders, err := lru.NewLRU(maxExchanged, func(_ [sha256.Size]byte, h *holder) { h.put(nil) })
 	return &Exchange{callers: newCallers(), issuing: i, holders: holders}, err
 }
 
@@ -78,7 +78,7 @@ func (e *Exchange) holder(b upstream.Behalf) (*holder, error) {
 	defer e.mu.Unlock()
 	h, ok := e.holders.Get(key)
 	if !ok {
-		h = newHolder(func(ctx context.Context, _ string, scopes []string) (*held, error) {
+		h = newHolder(e.issuing.Secrets, func(ctx context.Context, _ string, scopes []string) (*held, error) {
 			return e.exchange(ctx, id, scopes)
 		})
 		e.holders.Add(key, h)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
@@ -38,6 +39,9 @@ type holder struct {
 	// that needs it: a refresh token that was used is lost with the answer.
 	get func(ctx context.Context, refused string, scopes []string) (*held, error)
 
+	// secrets learns the tokens as long as they are in use; nil for nobody.
+	secrets *redact.Redactor
+
 	turn   chan struct{} // capacity 1: who has put something in may call get
 	now    atomic.Pointer[held]
 	failed atomic.Pointer[failure]
@@ -52,14 +56,27 @@ type held struct {
 
 func hold(t Token, scopes []string) *held { return &held{t, bearer(t.AccessToken), scopes} }
 
+// texts are what must not be shown of a token; nil has none.
+func (h *held) texts() []string {
+	if h == nil {
+		return nil
+	}
+	return []string{h.AccessToken, h.RefreshToken}
+}
+
 // A failure is that of a get.
 type failure struct {
 	err error
 	at  time.Time
 }
 
-func newHolder(get func(ctx context.Context, refused string, scopes []string) (*held, error)) *holder {
-	return &holder{get: get, turn: make(chan struct{}, 1)}
+func newHolder(secrets *redact.Redactor, get func(ctx context.Context, refused string, scopes []string) (*held, error)) *holder {
+	return &holder{get: get, secrets: secrets, turn: make(chan struct{}, 1)}
+}
+
+// put has the holder use a token in place of the last one; nil for none.
+func (h *holder) put(t *held) {
+	h.secrets.Replace(h.now.Swap(t).texts(), t.texts()...)
 }
 
 // value returns the value of Authorization for a request.
@@ -97,7 +114,7 @@ func (h *holder) renew(ctx context.Context, refused string, more []string) (stri
 		return "", err
 	}
 	h.failed.Store(nil)
-	h.now.Store(t)
+	h.put(t)
 	return t.value, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
@@ -84,6 +86,87 @@ func TestStoredRefreshesEarly(t *testing.T) {
 	if l, err := f.Store.Load(r.url()); err != nil || l.Token.AccessToken != "access-2" || l.Token.RefreshToken != "refresh-2" {
 		t.Errorf("stored: %+v, %v, want the refreshed token", l, err)
 	}
+}
+
+// A login that another process removes or replaces is not used any more when the store was
+// looked at again, though its token is valid.
+func TestStoredFollowsTheStore(t *testing.T) {
+	r := newRig(t)
+	f := r.flow()
+	s := storedOf(t, r, f)
+	value := func() (string, error) { return s.Authorization(testContext(t), upstream.Behalf{}) }
+	later := func() { s.began = s.began.Add(-lookEvery) } // as if time had passed
+	if got, err := value(); got != "Bearer access-1" || err != nil {
+		t.Fatalf("Authorization = %q, %v", got, err)
+	}
+	if _, err := f.Run(testContext(t), r.challenge()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := value(); got != "Bearer access-1" || err != nil {
+		t.Errorf("Authorization = %q, %v, want the token that is known: the store is looked at seldom", got, err)
+	}
+	if later(); s.holder.now.Load() == nil {
+		t.Fatal("there is no token")
+	}
+	if got, err := value(); got != "Bearer access-2" || err != nil {
+		t.Errorf("after another login Authorization = %q, %v, want its token", got, err)
+	}
+	if revoked, err := Logout(testContext(t), r.http(), OpenStore(StoreOptions{Dir: f.Store.dir, NoKeyring: true}), r.url()); err != nil || revoked != nil {
+		t.Fatal(revoked, err)
+	}
+	later()
+	_, err := value()
+	wantError(t, err, "wants a login, and there is none")
+	if _, err := f.Run(testContext(t), r.challenge()); err != nil {
+		t.Fatal(err)
+	}
+	s.holder.failed.Store(nil) // as if time had passed
+	if got, err := value(); got != "Bearer access-3" || err != nil {
+		t.Errorf("after the next login Authorization = %q, %v, want its token", got, err)
+	}
+}
+
+// Tokens that a login, a client or an exchange brings are hidden like those of the
+// configuration.
+func TestTokensAreHidden(t *testing.T) {
+	r, secrets := newRig(t), redact.New()
+	f := r.flow()
+	storedOf(t, r, f)
+	s := NewStored(StoredOptions{Name: "docs", URL: r.url(), HTTP: r.http(), Store: f.Store, Secrets: secrets})
+	hidden := func(texts ...string) {
+		t.Helper()
+		for _, text := range texts {
+			if got := secrets.String("the server said " + text); strings.Contains(got, text) {
+				t.Errorf("%s is not hidden", text)
+			}
+		}
+	}
+	value, err := s.Authorization(testContext(t), upstream.Behalf{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden("access-1", "refresh-1")
+	if _, err = s.Renew(testContext(t), refusal(http.StatusUnauthorized, value, "", 1)); err != nil {
+		t.Fatal(err)
+	}
+	hidden("access-2", "refresh-2", "access-1")
+	o := IssuerOptions{HTTP: r.http(), Issuer: r.as.URL, Resource: r.url(), ClientID: "service", ClientSecret: "s3cret", Secrets: secrets}
+	own, err := ClientCredentials(o)
+	if err == nil {
+		_, err = own.Authorization(testContext(t), upstream.Behalf{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden("access-3")
+	e, err := TokenExchange(o)
+	if err == nil {
+		_, err = e.Authorization(testContext(t), upstream.Behalf{Principal: "ada", Identity: identity("ada", "caller")})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden("access-4")
 }
 
 // Five processes need another token at once: one refreshes, the others have what it got.

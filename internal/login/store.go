@@ -223,6 +223,26 @@ func (s *Store) used(e *entry) bool {
 	return false
 }
 
+// A version identifies what is stored for a server. It changes whenever something is
+// stored. Nil is that of nothing.
+type version struct{ file fs.FileInfo }
+
+// version returns the version of the login to a server.
+func (s *Store) version(server string) *version {
+	info, err := os.Stat(s.entryFile(server))
+	if err != nil {
+		return nil
+	}
+	return &version{info}
+}
+
+func (v *version) equal(w *version) bool {
+	if v == nil || w == nil {
+		return v == w
+	}
+	return os.SameFile(v.file, w.file) && v.file.ModTime().Equal(w.file.ModTime())
+}
+
 const (
 	entrySuffix  = ".server.json"
 	secretSuffix = ".login.json"

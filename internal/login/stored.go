@@ -8,9 +8,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fetch"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
@@ -26,6 +29,8 @@ type StoredOptions struct {
 	// Flow logs in where there is no login that the server accepts. Nil means that it is
 	// said how to.
 	Flow *Flow
+	// Secrets learns the tokens; nil for nobody.
+	Secrets *redact.Redactor
 }
 
 // A Stored has the tokens of a stored login. It implements [upstream.Credentials].
@@ -33,12 +38,20 @@ type Stored struct {
 	StoredOptions
 	holder *holder
 	demand *demand // nil without a Flow
+
+	began  time.Time
+	looked atomic.Int64            // when the store was looked at, in nanoseconds since began
+	seen   atomic.Pointer[version] // of the login in holder; nil for none
 }
+
+// lookEvery is how often the store is looked at, while requests are sent: a login that
+// another process has removed or replaced is used that much longer at most.
+const lookEvery = 2 * time.Second
 
 // NewStored returns the credentials. Whoever gets them calls Close.
 func NewStored(o StoredOptions) *Stored {
-	s := &Stored{StoredOptions: o}
-	s.holder = newHolder(s.get)
+	s := &Stored{StoredOptions: o, began: time.Now()}
+	s.holder = newHolder(o.Secrets, s.get)
 	if o.Flow != nil {
 		s.demand = newDemand(o.Flow)
 	}
@@ -58,11 +71,23 @@ func (s *Stored) Authorization(ctx context.Context, b upstream.Behalf) (string, 
 	if err := s.allow(b); err != nil {
 		return "", err
 	}
+	s.look()
 	value, err := s.holder.value(ctx)
 	if err != nil && s.demand != nil && isCredential(err) {
 		return "", nil
 	}
 	return value, err
+}
+
+// look has the store read again if another process has removed or replaced the login.
+func (s *Stored) look() {
+	last, now := s.looked.Load(), int64(time.Since(s.began))
+	if now-last < int64(lookEvery) || !s.looked.CompareAndSwap(last, now) {
+		return
+	}
+	if s.holder.now.Load() != nil && !s.seen.Load().equal(s.Store.version(s.URL)) {
+		s.holder.put(nil)
+	}
 }
 
 // Ready has a person log in before the first request, if there is no login and the server
@@ -134,7 +159,8 @@ func (s *Stored) loginAgain(ctx context.Context, challenge Challenge, refused st
 		return "", unusable(fmt.Errorf("wants a login, which has failed: %w", err), s.step())
 	}
 	t := hold(l.Token, l.Scopes)
-	s.holder.now.Store(t)
+	s.seen.Store(s.Store.version(s.URL))
+	s.holder.put(t)
 	s.holder.failed.Store(nil)
 	return t.value, nil
 }
@@ -147,6 +173,7 @@ func isCredential(err error) bool {
 // get returns the stored token, or one that replaces it. Of all processes one refreshes,
 // and the others find what it got.
 func (s *Stored) get(ctx context.Context, refused string, more []string) (*held, error) {
+	s.seen.Store(s.Store.version(s.URL)) // before it is read, so that no change is missed
 	l, err := s.load()
 	if err != nil {
 		return nil, err
@@ -168,6 +195,7 @@ func (s *Stored) get(ctx context.Context, refused string, more []string) (*held,
 	if err := s.refresh(ctx, l); err != nil {
 		return nil, err
 	}
+	s.seen.Store(s.Store.version(s.URL)) // nobody else has it changed: it is locked
 	return hold(l.Token, l.Scopes), nil
 }
 

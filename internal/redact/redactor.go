@@ -21,7 +21,8 @@ const (
 // A Redactor hides secrets in text. The zero value and nil have no secrets. It is safe
 // for concurrent use.
 type Redactor struct {
-	known atomic.Pointer[table]
+	known  atomic.Pointer[table] // what Learn has learned
+	tokens tokens                // what Replace has
 }
 
 // New returns a Redactor for the secrets; see [Redactor.Learn].
@@ -55,10 +56,7 @@ func (r *Redactor) String(text string) string {
 	if r == nil || len(text) < MinSecret {
 		return text
 	}
-	t := r.known.Load()
-	if t == nil {
-		return text
-	}
+	t := tables{r.known.Load(), r.tokens.known.Load()}
 	from, end := t.find(text, 0)
 	if end == 0 {
 		return text
@@ -77,7 +75,7 @@ func (r *Redactor) String(text string) string {
 
 // Bytes is [Redactor.String] for bytes. It returns text itself if it has no secret.
 func (r *Redactor) Bytes(text []byte) []byte {
-	if r == nil || r.known.Load() == nil {
+	if r == nil || r.known.Load() == nil && r.tokens.known.Load() == nil {
 		return text
 	}
 	before := string(text)
@@ -106,26 +104,38 @@ func newTable(values []string) *table {
 	slices.Sort(values)
 	t := &table{values: slices.Compact(values), starts: make(map[[MinSecret]byte][]string)}
 	for _, v := range t.values {
-		pair := binary.LittleEndian.Uint16([]byte(v[:2]))
-		t.pairs[pair/64] |= 1 << (pair % 64)
-		start := [MinSecret]byte([]byte(v[:MinSecret]))
-		t.starts[start] = append(t.starts[start], v)
+		t.add(v)
 	}
 	return t
 }
 
+// add has a value found. It belongs to making a table.
+func (t *table) add(v string) {
+	pair := binary.LittleEndian.Uint16([]byte(v[:2]))
+	t.pairs[pair/64] |= 1 << (pair % 64)
+	start := [MinSecret]byte([]byte(v[:MinSecret]))
+	t.starts[start] = append(t.starts[start], v)
+}
+
+// tables are those in which a text is looked for; nil ones are empty.
+type tables [2]*table
+
 // find returns the first range of text from from on that consists of secrets, which may
 // overlap. end is zero if there is none.
-func (t *table) find(text string, from int) (at, end int) {
+func (t *tables) find(text string, from int) (at, end int) {
+	if t[0] == nil && t[1] == nil {
+		return 0, 0
+	}
+	first, second := t[0].begins(), t[1].begins()
 	for i := from; i+MinSecret <= len(text); i++ {
 		if end > 0 && i >= end {
 			break
 		}
 		pair := uint16(text[i]) | uint16(text[i+1])<<8
-		if t.pairs[pair/64]&(1<<(pair%64)) == 0 {
+		if (first[pair/64]|second[pair/64])&(1<<(pair%64)) == 0 {
 			continue
 		}
-		if n := t.match(text[i:]); n > 0 {
+		if n := max(t[0].match(text[i:]), t[1].match(text[i:])); n > 0 {
 			if end == 0 {
 				at = i
 			}
@@ -135,9 +145,22 @@ func (t *table) find(text string, from int) (at, end int) {
 	return at, end
 }
 
+// begins returns the first two bytes of all values.
+func (t *table) begins() *[1 << 16 / 64]uint64 {
+	if t == nil {
+		return &none
+	}
+	return &t.pairs
+}
+
+var none [1 << 16 / 64]uint64 // read-only
+
 // match returns the length of the secret, or of the beginning of a cut secret, with which
-// text begins.
+// text begins; zero for none.
 func (t *table) match(text string) int {
+	if t == nil {
+		return 0
+	}
 	longest := 0
 	for _, v := range t.starts[[MinSecret]byte([]byte(text[:MinSecret]))] {
 		n := MinSecret

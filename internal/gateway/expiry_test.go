@@ -188,9 +188,7 @@ func TestA03NothingIsWatchedForever(t *testing.T) {
 	c := r.openEvents(t, "/sse/peer", of(alice, "1h", http.Header{}))
 	session := r.send(t, http.MethodPost, hello, of(alice, "1h", legacyHeaders(""))).header.Get("Mcp-Session-Id")
 	get := r.open(t, http.MethodGet, "", of(alice, "1h", legacyHeaders(session)))
-	if n := r.g.expiry.Len(); n != 4 {
-		t.Errorf("%d are watched, want 4", n)
-	}
+	r.eventually(t, "four are watched", func() bool { return r.g.expiry.Len() == 4 })
 	cancel()
 	_ = ws.Close()
 	_ = c.res.Body.Close()

@@ -102,6 +102,12 @@ soak: ## the same in numbers that CI has no time for
 	STREAMS=10000 KILLS=1000 FIRSTSTART=all ENDINGS=all HOSTILE=60 $(GO) -C interop/go test -count=1 -timeout 120m -p 1 -v ./trunk ./chaos ./sessions ./firststart ./endings ./hostile
 	AUTHSOAK=10m $(GO) -C interop/go test -count=1 -timeout 15m -v -run TestSoak ./auth
 
+.PHONY: package
+package: ## all that a release has, built as a snapshot in dist/ and tried (needs root, node, npm and python3)
+	packaging/require
+	packaging/build
+	DIST=$(CURDIR)/dist $(GO) -C interop/go test -count=1 -timeout 20m -v ./install
+
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME, as in 5s or 10000000x; those that FUZZ matches, as in FUZZ=sse or FUZZ=FuzzString
 	@GO="$(GO)" internal/fuzz '$(FUZZ)' $(FUZZTIME) $(FUZZFLAGS)
@@ -112,7 +118,7 @@ govulncheck: ## known vulnerabilities in what the binary calls
 
 .PHONY: clean
 clean: ## remove what was built and fetched
-	rm -rf bin interop/bin interop/node/node_modules
+	rm -rf bin dist interop/bin interop/node/node_modules
 
 bin/rules: $(wildcard internal/rules/*.go internal/rules/cmd/*.go)
 	@mkdir -p bin

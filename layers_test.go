@@ -175,7 +175,8 @@ var layers = map[string][]string{
 	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/upstream", "internal/linebuffer", "internal/auth", "internal/policy", "internal/access"}),
 	"internal/bench/budget": nil,
 	// Makes packages of binaries: files alone.
-	"internal/packaging": nil,
+	"internal/packaging":      nil,
+	"internal/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
 	".": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/cmdhook", "internal/fetch", "internal/login"}),

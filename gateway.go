@@ -37,7 +37,7 @@ type Gateway struct {
 // New returns a Gateway. It connects to no server before [Gateway.Start], or the first
 // request.
 func New(o Options) (*Gateway, error) {
-	counts := metrics.New()
+	counts := metrics.New(version())
 	b := newBuild(&o, counts)
 	if err := b.addAll(); err != nil {
 		return nil, errors.Join(err, b.close())

@@ -33,7 +33,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/auth", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -124,6 +124,8 @@ var layers = map[string][]string{
 	// The configuration files of other programs, read and written as bytes.
 	"internal/hosts": nil,
 
+	// Traces of what is observed: only who puts the program together knows of it.
+	"internal/telemetry": {"internal/trace", "internal/mcp", "internal/spec", "internal/wire", "internal/redact"},
 	// What is observed of requests: below all that tell of it.
 	"internal/trace": {"internal/wire"},
 
@@ -230,6 +232,7 @@ var libraries = map[string][]string{
 	"github.com/go-jose/go-jose":    {"internal/auth", "internal/bridgetest/issuertest", "internal/gateway", "internal/login"},
 	"github.com/gofrs/flock":        {"internal/login"},
 	"github.com/zalando/go-keyring": {"internal/login"},
+	"go.opentelemetry.io":           {"internal/telemetry"},
 	"golang.org/x/oauth2":           {"internal/login"},
 	"golang.org/x/time":             {"internal/policy"},
 }

@@ -32,6 +32,7 @@ type daemon struct {
 	screen *output.Screen // nil if standard error is no terminal
 
 	guard   *guard.Guard
+	observe *observing
 	gateway *mcpbridge.Gateway
 	mcp     *httpserver.Server
 	admin   *httpserver.Server // nil if off
@@ -74,12 +75,18 @@ func (d *daemon) run(ctx context.Context) error {
 // open builds everything and takes the addresses. It leaves nothing behind if
 // it fails.
 func (d *daemon) open(ctx context.Context) (err error) {
+	if d.observe, err = d.openObserving(ctx, d.log); err != nil {
+		return err
+	}
+	d.observers = d.observe.all
 	if d.gateway, err = mcpbridge.New(*newOptions(d.config, false, d.process, d.log, d.guard)); err != nil {
 		return err
 	}
+	d.observe.count(d.gateway)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.gateway.Shutdown(ctx))
+			d.observe.close(ctx)
 		}
 	}()
 	if err = d.openMCP(ctx); err != nil || d.config.Admin == "" {
@@ -177,6 +184,7 @@ func (d *daemon) drain(ctx context.Context) error {
 		// Scrapes are short; one that is not is cut off.
 		_ = d.admin.Shutdown(servers)
 	}
+	d.observe.close(servers)
 	d.log.Info("stopped")
 	return err
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
 
 // Exit codes, as the help texts have them.
@@ -62,6 +63,8 @@ type process struct {
 	secrets *redact.Redactor
 	// upstream is how a gateway reaches servers.
 	upstream upstream
+	// observers are told of requests; nil tells nobody.
+	observers *trace.Observers
 }
 
 // run runs the command that the arguments name until it is done or ctx is. No secret of

@@ -175,10 +175,17 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	}
 	keep := guard.New(w.log)
 	defer keep.Close() // after all that it minds
-	g, err := mcpbridge.New(*newOptions(w.config, true, w.process, w.log, keep))
+	observe, err := w.openObserving(ctx, w.log)
 	if err != nil {
 		return err
 	}
+	w.observers = observe.all
+	g, err := mcpbridge.New(*newOptions(w.config, true, w.process, w.log, keep))
+	if err != nil {
+		observe.close(ctx)
+		return err
+	}
+	observe.count(g)
 	g.Start()
 	if err := cmdhook.Ready(ctx, g); err != nil && ctx.Err() == nil {
 		w.log.Warn("logging in before the first request", "error", err)
@@ -191,6 +198,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	if cerr := g.Shutdown(ctx); cerr != nil {
 		err = errors.Join(err, fmt.Errorf("ending the server: %w", cerr))
 	}
+	observe.close(ctx)
 	w.log.Info("stopped")
 	return err
 }

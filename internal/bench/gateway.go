@@ -24,7 +24,7 @@ const ballast = 64 << 20
 // answering with streams, and one over stdio.
 func runGateway(c *control, o roleOptions) error {
 	defer runtime.KeepAlive(make([]byte, ballast))
-	r := &rig{metrics: metrics.New()}
+	r := &rig{metrics: metrics.New("bench")}
 	var err error
 	if r.log, err = newLog(o.log); err != nil {
 		return err

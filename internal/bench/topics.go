@@ -138,7 +138,7 @@ func runTopics(c *control, o roleOptions) error {
 	if err != nil {
 		return err
 	}
-	s, m := &source{}, &counts{Metrics: metrics.New(), there: make(chan struct{}, 1)}
+	s, m := &source{}, &counts{Metrics: metrics.New("bench"), there: make(chan struct{}, 1)}
 	g, err := gateway.New(gateway.Options{Logger: log, Metrics: m, MaxStreams: 100_000, MaxRequests: 100_000, MaxRequestsEach: 100_000, MaxSessions: 100_000, MaxSessionsEach: 100_000, MaxTopics: million, MaxBody: 64 << 20, Lengths: mcp.Lengths{Filter: 64 << 20}, Memory: 4 << 30, Servers: []gateway.ServerOptions{{
 		Name: "topics",
 		Open: func(ch mcp.Changes) (mcp.Back, error) { s.changes = ch; return s, nil },

@@ -95,8 +95,7 @@ func (c *loggedCall) Lost(err error) {
 
 func (c *loggedCall) report(err error) {
 	s := c.relay.s
-	took, result := s.log.count(context.Background(), c.method, spec.Legacy, c.begin, err)
-	c.trace.Note(result, err)
+	took, result := s.log.count(context.Background(), c.method, spec.Legacy, c.begin, err, c.trace)
 	c.trace.End(err)
 	s.log.writeLine(context.Background(), requestLine{lineKind{c.method, spec.Legacy}, c.subject, c.relay.by.requester}, took, result, err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -51,14 +52,15 @@ type requestLog struct {
 
 // report counts a request that has ended, and writes its line.
 func (l *requestLog) report(ctx context.Context, req *mcp.Request, begin time.Time, err error) {
-	took, result := l.count(ctx, req.Method, req.Era, begin, err)
-	req.Trace.Note(result, err)
+	took, result := l.count(ctx, req.Method, req.Era, begin, err, req.Trace)
 	l.write(ctx, req, took, result, err)
 }
 
-func (l *requestLog) count(ctx context.Context, method string, era spec.Era, begin time.Time, err error) (took time.Duration, result string) {
+// count counts a request that has ended, and tells its observers, if there are any.
+func (l *requestLog) count(ctx context.Context, method string, era spec.Era, begin time.Time, err error, observed *trace.Request) (took time.Duration, result string) {
 	took, result = time.Since(begin), mcp.OutcomeName(ctx, err)
-	l.metrics.Request(l.server, method, era.String(), result, took)
+	l.metrics.Request(mcp.Served{Server: l.server, Method: method, Era: era.String(), Outcome: result, Error: err, Took: took, TraceID: observed.TraceID()})
+	observed.Note(result, err)
 	return took, result
 }
 

@@ -23,10 +23,10 @@ type endings struct {
 	ended []string
 }
 
-func (t *endings) Request(_, method, era, outcome string, _ time.Duration) {
+func (t *endings) Request(s mcp.Served) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ended = append(t.ended, era+" "+method+" "+outcome)
+	t.ended = append(t.ended, s.Era+" "+s.Method+" "+s.Outcome)
 }
 
 // requestLines are the lines about requests of a log, by what matters of them.

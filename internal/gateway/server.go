@@ -214,8 +214,7 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 	if mcp.ToolFailed(req.Method, res.Body, res.Outline) {
 		failed = mcp.ErrToolFailed
 	}
-	took, result := s.log.count(ctx, req.Method, req.Era, begin, failed)
-	req.Trace.Note(result, failed)
+	took, result := s.log.count(ctx, req.Method, req.Era, begin, failed, req.Trace)
 	res.OnRelease(func() { s.log.write(ctx, req, took, result, failed) })
 	return res, nil
 }

@@ -5,8 +5,14 @@ import "time"
 // Metrics receives counts. server is a server's name, or empty if no server is concerned.
 // All methods are quick and safe for concurrent use. A delta may be negative.
 type Metrics interface {
-	// Request counts a request whose response took d.
-	Request(server, method, era, outcome string, d time.Duration)
+	// Request counts a request of a client that was served.
+	Request(s Served)
+	// Upstream counts a request to a server, which has answered, or has not, after d.
+	// errorType is that of [ErrorType], and traceID that of the trace that records the
+	// request, if there is one.
+	Upstream(server, method, errorType string, d time.Duration, traceID string)
+	// SpansLost counts spans of traces that could not be exported.
+	SpansLost(n int)
 	// Dropped counts a message that was not delivered.
 	Dropped(server, reason string)
 	// Limit counts requests and other things that were refused or delayed because a limit
@@ -47,24 +53,36 @@ type Metrics interface {
 	CommandStarted(server string)
 }
 
+// A Served is a request of a client that was served.
+type Served struct {
+	Server, Method, Era string
+	Outcome             string // see [OutcomeName]
+	Error               error  // nil for a success
+	Took                time.Duration
+	Tool                string // of tools/call; empty if nobody counts tools
+	TraceID             string // of the trace that records the request; empty if there is none
+}
+
 // NoMetrics counts nothing. Embed it to implement a part of Metrics.
 type NoMetrics struct{}
 
 var _ Metrics = NoMetrics{}
 
-func (NoMetrics) Request(string, string, string, string, time.Duration) {}
-func (NoMetrics) Dropped(string, string)                                {}
-func (NoMetrics) Limit(string, string)                                  {}
-func (NoMetrics) Refused(string, string)                                {}
-func (NoMetrics) Streams(int)                                           {}
-func (NoMetrics) Parked(string, int)                                    {}
-func (NoMetrics) Sessions(string, int)                                  {}
-func (NoMetrics) Sockets(string, int)                                   {}
-func (NoMetrics) Offered(string, int)                                   {}
-func (NoMetrics) Delivered(string, int)                                 {}
-func (NoMetrics) CacheLooked(string, string, bool)                      {}
-func (NoMetrics) CacheEvicted(string, string)                           {}
-func (NoMetrics) CacheBytes(string, int)                                {}
-func (NoMetrics) SessionOpened(string)                                  {}
-func (NoMetrics) SessionEnded(string, string)                           {}
-func (NoMetrics) CommandStarted(string)                                 {}
+func (NoMetrics) Request(Served)                                         {}
+func (NoMetrics) Upstream(string, string, string, time.Duration, string) {}
+func (NoMetrics) SpansLost(int)                                          {}
+func (NoMetrics) Dropped(string, string)                                 {}
+func (NoMetrics) Limit(string, string)                                   {}
+func (NoMetrics) Refused(string, string)                                 {}
+func (NoMetrics) Streams(int)                                            {}
+func (NoMetrics) Parked(string, int)                                     {}
+func (NoMetrics) Sessions(string, int)                                   {}
+func (NoMetrics) Sockets(string, int)                                    {}
+func (NoMetrics) Offered(string, int)                                    {}
+func (NoMetrics) Delivered(string, int)                                  {}
+func (NoMetrics) CacheLooked(string, string, bool)                       {}
+func (NoMetrics) CacheEvicted(string, string)                            {}
+func (NoMetrics) CacheBytes(string, int)                                 {}
+func (NoMetrics) SessionOpened(string)                                   {}
+func (NoMetrics) SessionEnded(string, string)                            {}
+func (NoMetrics) CommandStarted(string)                                  {}

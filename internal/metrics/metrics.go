@@ -2,13 +2,11 @@ package metrics
 
 import (
 	"net/http"
-	"time"
+	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // Metrics holds the counters of one gateway. All methods are safe for
@@ -17,14 +15,13 @@ type Metrics struct {
 	registry *prometheus.Registry
 
 	// What clients do.
-	requests  *prometheus.CounterVec   // server, method, era, outcome
-	durations *prometheus.HistogramVec // server, method
-	streams   prometheus.Gauge
-	parked    *prometheus.GaugeVec   // server
-	clients   *prometheus.GaugeVec   // server
-	sockets   *prometheus.GaugeVec   // server
-	limits    *prometheus.CounterVec // server, limit
-	refused   *prometheus.CounterVec // server, reason
+	requests requests
+	streams  prometheus.Gauge
+	parked   *prometheus.GaugeVec   // server
+	clients  *prometheus.GaugeVec   // server
+	sockets  *prometheus.GaugeVec   // server
+	limits   *prometheus.CounterVec // server, limit
+	refused  *prometheus.CounterVec // server, reason
 
 	// What servers do.
 	dropped        *prometheus.CounterVec // server, reason
@@ -41,30 +38,28 @@ type Metrics struct {
 	cacheRequests *prometheus.CounterVec // server, method, outcome
 	cacheEvicted  *prometheus.CounterVec // server, why
 	cacheBytes    *prometheus.GaugeVec   // server
+
+	spansLost prometheus.Counter
 }
 
 // seconds are the bounds of the duration histogram: from what the gateway adds
 // to a call up to what a model's tool may take.
 var seconds = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 15, 60, 300, 1800}
 
-// New returns counters at zero, beside those of the Go runtime and the process.
-func New() *Metrics {
+// New returns counters at zero, beside those of the Go runtime and the process. version is
+// that of the program.
+func New(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		requests: counter("requests_total", "Requests of clients, by how they ended.", "server", "method", "era", "outcome"),
+		requests: newRequests(),
 		limits:   counter("limits_hit_total", "Requests and messages refused, and streams ended, at a configured limit.", "server", "limit"),
 		refused:  counter("credentials_refused_total", "Requests refused because of their credential, by why: no_credential, not_verified, or the error code that the client got.", "server", "reason"),
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "mcpbridge", Name: "listen_streams", Help: "Open subscriptions/listen streams, and requests of extensions that have become streams.",
 		}),
-		parked:  gauge("parked_calls", "Calls that wait for their clients' answers.", "server"),
-		clients: gauge("client_sessions", "Open sessions of legacy clients.", "server"),
-		sockets: gauge("client_websockets", "Open WebSockets of clients.", "server"),
-		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "mcpbridge", Name: "request_duration_seconds",
-			Help: "Time from a client's request to the end of its answer; listen streams excluded.", Buckets: seconds,
-		}, []string{"server", "method"}),
-
+		parked:         gauge("parked_calls", "Calls that wait for their clients' answers.", "server"),
+		clients:        gauge("client_sessions", "Open sessions of legacy clients.", "server"),
+		sockets:        gauge("client_websockets", "Open WebSockets of clients.", "server"),
 		dropped:        counter("messages_dropped_total", "Messages that reached nobody, by reason.", "server", "reason"),
 		sessions:       gauge("upstream_sessions", "Open sessions with servers.", "server"),
 		sessionsOpened: counter("upstream_sessions_opened_total", "Sessions opened with servers.", "server"),
@@ -76,15 +71,18 @@ func New() *Metrics {
 
 		cacheRequests: counter("cache_requests_total", "Requests for results that may be kept, by whether one was (hit or miss).", "server", "method", "outcome"),
 		cacheEvicted:  counter("cache_evicted_total", "Results that left the cache, by why.", "server", "why"),
-		cacheBytes:    gauge("cache_bytes", "Bytes of results that are kept.", "server"),
+		spansLost:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "mcpbridge", Name: "spans_lost_total", Help: "Spans of traces that could not be exported."}),
+
+		cacheBytes: gauge("cache_bytes", "Bytes of results that are kept.", "server"),
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, m.durations, m.streams, m.parked, m.clients, m.sockets, m.limits, m.refused,
+		m.streams, m.parked, m.clients, m.sockets, m.limits, m.refused,
 		m.dropped, m.sessions, m.sessionsOpened, m.sessionsEnded, m.commandStarts,
 		m.offered, m.delivered,
-		m.cacheRequests, m.cacheEvicted, m.cacheBytes,
+		m.cacheRequests, m.cacheEvicted, m.cacheBytes, m.spansLost, buildInfo(version),
 	)
+	m.registry.MustRegister(m.requests.collectors()...)
 	return m
 }
 
@@ -96,20 +94,21 @@ func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "mcpbridge", Name: name, Help: help}, labels)
 }
 
-// Handler serves the counters in the formats that Prometheus reads.
+// Handler serves the counters in the formats that Prometheus reads: that of OpenMetrics has
+// exemplars.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Request counts a request that has been answered after took. The outcome is a
-// word of the caller's, from a fixed few.
-func (m *Metrics) Request(server, method, era, outcome string, took time.Duration) {
-	method = bounded(method)
-	m.requests.WithLabelValues(server, method, era, outcome).Inc()
-	if method != spec.MethodListen {
-		m.durations.WithLabelValues(server, method).Observe(took.Seconds())
-	}
+// buildInfo returns a gauge that is 1, whose labels say what runs.
+func buildInfo(version string) prometheus.Collector {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "mcpbridge", Name: "build_info", Help: "1; the labels say which mcpbridge runs."}, []string{"version", "goversion"})
+	g.WithLabelValues(version, runtime.Version()).Set(1)
+	return g
 }
+
+// SpansLost counts n spans that could not be exported.
+func (m *Metrics) SpansLost(n int) { m.spansLost.Add(float64(n)) }
 
 // Dropped counts a message that reached nobody.
 func (m *Metrics) Dropped(server, reason string) { m.dropped.WithLabelValues(server, reason).Inc() }

@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 func scrape(t *testing.T, m *Metrics) string {
@@ -20,9 +24,13 @@ func scrape(t *testing.T, m *Metrics) string {
 }
 
 func TestCounters(t *testing.T) {
-	m := New()
-	m.Request("docs", "tools/call", "modern", "ok", 20*time.Millisecond)
-	m.Request("docs", "subscriptions/listen", "modern", "ok", time.Hour)
+	m := New("v1.2.3")
+	m.Request(mcp.Served{Server: "docs", Method: "tools/call", Era: "modern", Outcome: "ok", Took: 20 * time.Millisecond})
+	m.Request(mcp.Served{Server: "docs", Method: "subscriptions/listen", Era: "modern", Outcome: "ok", Took: time.Hour})
+	m.Request(mcp.Served{Server: "docs", Method: "tools/call", Era: "modern", Outcome: "error", Took: time.Second, Error: wire.Errorf(-32602, "no"), TraceID: "4bf92f3577b34da6a3ce929d0e0e4736"})
+	m.Upstream("docs", "tools/call", "", 10*time.Millisecond, "")
+	m.Upstream("docs", "tools/call", "-1", 10*time.Millisecond, "")
+	m.SpansLost(5)
 	m.Dropped("docs", "unattributed")
 	m.Dropped("docs", "unattributed")
 	m.Limit("docs", "listen_streams")
@@ -53,6 +61,13 @@ func TestCounters(t *testing.T) {
 		`mcpbridge_requests_total{era="modern",method="tools/call",outcome="ok",server="docs"} 1`,
 		`mcpbridge_request_duration_seconds_bucket{method="tools/call",server="docs",le="0.01"} 0`,
 		`mcpbridge_request_duration_seconds_bucket{method="tools/call",server="docs",le="0.05"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="",mcp_method_name="tools/call",server="docs"} 1`,
+		`mcp_server_operation_duration_seconds_bucket{error_type="-32602",mcp_method_name="tools/call",server="docs",le="1"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="",mcp_method_name="subscriptions/listen",server="docs"} 1`,
+		`mcp_client_operation_duration_seconds_bucket{error_type="",mcp_method_name="tools/call",server="docs",le="0.01"} 1`,
+		`mcp_client_operation_duration_seconds_count{error_type="_OTHER",mcp_method_name="tools/call",server="docs"} 1`,
+		"mcpbridge_spans_lost_total 5",
+		`mcpbridge_build_info{goversion="` + runtime.Version() + `",version="v1.2.3"} 1`,
 		`mcpbridge_messages_dropped_total{reason="unattributed",server="docs"} 2`,
 		`mcpbridge_limits_hit_total{limit="listen_streams",server="docs"} 1`,
 		"mcpbridge_listen_streams 1",
@@ -83,9 +98,9 @@ func TestCounters(t *testing.T) {
 
 // A client that invents methods must not make the process grow.
 func TestInventedMethodsShareOneSeries(t *testing.T) {
-	m := New()
+	m := New("v1.2.3")
 	for i := range 1000 {
-		m.Request("docs", fmt.Sprintf("x/%d", i), "modern", "refused", 0)
+		m.Request(mcp.Served{Server: "docs", Method: fmt.Sprintf("x/%d", i), Era: "modern", Outcome: "refused", Took: 0})
 	}
 	series := regexp.MustCompile(`(?m)^mcpbridge_requests_total\{.*`).FindAllString(scrape(t, m), -1)
 	want := `mcpbridge_requests_total{era="modern",method="other",outcome="refused",server="docs"} 1000`
@@ -96,9 +111,37 @@ func TestInventedMethodsShareOneSeries(t *testing.T) {
 
 // Two gateways in one process count apart.
 func TestNoPackageState(t *testing.T) {
-	a, b := New(), New()
+	a, b := New("v1.2.3"), New("v1.2.3")
 	a.Limit("docs", "body")
 	if got := scrape(t, b); strings.Contains(got, "limits_hit_total{") {
 		t.Errorf("the second counts what the first was told:\n%s", got)
+	}
+}
+
+// The histograms have the traces of examples in the format that has a place for them.
+func TestExemplars(t *testing.T) {
+	m := New("v1.2.3")
+	m.Request(mcp.Served{Server: "docs", Method: "tools/call", Era: "modern", Outcome: "ok", Took: time.Millisecond, TraceID: "4bf92f3577b34da6a3ce929d0e0e4736"})
+	m.Upstream("docs", "tools/call", "", time.Millisecond, "5bf92f3577b34da6a3ce929d0e0e4736")
+	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil)
+	r.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
+	m.Handler().ServeHTTP(w, r)
+	for _, want := range []string{
+		`mcp_server_operation_duration_seconds_bucket{error_type="",mcp_method_name="tools/call",server="docs",le="0.01"} 1 # {trace_id="4bf92f3577b34da6a3ce929d0e0e4736"} 0.001`,
+		`mcp_client_operation_duration_seconds_bucket{error_type="",mcp_method_name="tools/call",server="docs",le="0.01"} 1 # {trace_id="5bf92f3577b34da6a3ce929d0e0e4736"} 0.001`,
+	} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("no %q in\n%s", want, w.Body)
+		}
+	}
+}
+
+// Requests that were counted before take no memory.
+func BenchmarkRequest(b *testing.B) {
+	m := New("v1.2.3")
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Request(mcp.Served{Server: "docs", Method: "tools/call", Era: "modern", Outcome: "ok", Took: time.Millisecond})
+		m.Upstream("docs", "tools/call", "", time.Millisecond, "")
 	}
 }

@@ -36,3 +36,13 @@ func ModernError(code int64) bool {
 	}
 	return false
 }
+
+// DefinedCode reports whether a specification, or JSON-RPC, says what code means.
+func DefinedCode(code int64) bool {
+	switch code {
+	case CodeParse, CodeInvalidRequest, CodeMethodNotFound, CodeInvalidParams, CodeInternal,
+		CodeSessionNotFound, CodeResourceNotFound, CodeURLElicitation:
+		return true
+	}
+	return ModernError(code)
+}

@@ -54,6 +54,14 @@ func (r *Request) follow(x *Exchange) (former *Exchange) {
 	return former
 }
 
+// TraceID returns that of the request; empty if it is recorded in no trace.
+func (x *Exchange) TraceID() string {
+	if x == nil {
+		return ""
+	}
+	return x.request.TraceID()
+}
+
 // Request returns the request that x is for.
 func (x *Exchange) Request() *Request { return x.request }
 

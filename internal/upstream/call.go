@@ -44,6 +44,7 @@ type Call struct {
 	// 100 ms, or no time for a server that keeps streams open.
 	Patience time.Duration
 
+	began    time.Time // set by Observe
 	state    atomic.Uint32
 	response Response // valid if it is settled
 	err      error    // valid if it has failed

@@ -4,15 +4,17 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
 
-// Observe tells the observers of req that c is about to be sent, to a server of an era. It
-// does nothing while nobody observes.
+// Observe tells the observers of req, which may be nil, that c is about to be sent, to a
+// server of an era. The caller calls Ended.
 func (o *Options) Observe(c *Call, req *trace.Request, era spec.Era, revision spec.Revision) {
+	c.began = time.Now()
 	if req == nil {
 		return
 	}
@@ -35,16 +37,18 @@ func (o *Options) where() (protocol, address string) {
 	return "http", u.Host
 }
 
-// Ended tells the observers how c has ended.
-func (c *Call) Ended(r *Response, err error) {
-	x := c.Exchange
-	switch {
-	case x == nil:
-		return
-	case err == nil && r.Err != nil:
+// Ended counts c, and tells the observers how it has ended: with a response, or an error.
+func (o *Options) Ended(c *Call, r *Response, err error) {
+	if err == nil && r.Err != nil {
 		err = r.Err
-	case err == nil && mcp.ToolFailed(c.Method, r.Result, r.Outline):
+	}
+	x := c.Exchange
+	if x != nil && err == nil && mcp.ToolFailed(c.Method, r.Result, r.Outline) {
 		err = mcp.ErrToolFailed
+	}
+	o.Metrics.Upstream(o.Name, c.Method, mcp.ErrorType(err), time.Since(c.began), x.TraceID())
+	if x == nil {
+		return
 	}
 	if r != nil {
 		x.Received(r.Text)

@@ -54,7 +54,7 @@ func (s *session) attempt(ctx context.Context, req *mcp.Request, c *call) (upstr
 	}
 	s.opts.Observe(&c.Call.Call, req.Trace, spec.Legacy, s.revision)
 	a, err := s.exchange(ctx, c, c.frame(req))
-	c.Ended(&a, err)
+	s.opts.Ended(&c.Call.Call, &a, err)
 	return a, err
 }
 

@@ -190,7 +190,7 @@ func (c *call) forget(err error) {
 // Answered implements [upstream.Owner]: it forwards the response.
 func (c *call) Answered(_ *upstream.Call, r upstream.Response) {
 	if c.s.calls.remove(c) {
-		c.Ended(&r, nil)
+		c.s.opts.Ended(&c.Call.Call, &r, nil)
 		failed := c.failed(r) // before Answered passes the text on
 		c.out.Answer(forClient(r, c.id), failed)
 	}
@@ -215,8 +215,8 @@ func (c *call) lost(err error) {
 	if !c.s.calls.remove(c) {
 		return
 	}
-	c.Ended(nil, err)
 	o, f := c.s.opts, upstream.AsFailure(err)
+	o.Ended(&c.Call.Call, nil, err)
 	switch {
 	case err == mcp.ErrCancelled:
 	case f != nil && f.Lost || errors.Is(err, mcp.ErrShutdown) || err == errClientEnded:

@@ -206,14 +206,16 @@ func (s *servedRequest) send(ctx context.Context, more []wire.Edit) (upstream.Re
 // attempt sends the request once.
 func (s *servedRequest) attempt(ctx context.Context, more []wire.Edit) (upstream.Response, error) {
 	id := s.b.lastID.Add(1)
-	x := s.observe(id)
+	var of upstream.Call
+	of.ID, of.Method = id, s.req.Method
+	s.b.opts.Observe(&of, s.req.Trace, spec.Modern, s.b.revision())
 	e := s.b.envelopeOf(s.req, s.level, id)
-	e.trace = x
+	e.trace = of.Exchange
 	c := s.b.call(id, s.req, upstreamParams(s.req, e, more))
-	c.parent, c.In, c.Exchange = s, &s.in, x
+	c.parent, c.In, c.Exchange = s, &s.in, of.Exchange
 	c.Exchange.Sent(c.frame)
 	a, err := s.b.link.exchange(ctx, c)
-	c.Ended(&a, err)
+	s.b.opts.Ended(&of, &a, err)
 	s.b.availability.Note(ctx, err)
 	return a, err
 }
@@ -241,15 +243,4 @@ func (s *servedRequest) remedy(ctx context.Context, tried *remedies, e *wire.Err
 	tried.renamed = true
 	s.b.rawNames.Store(!s.b.rawNames.Load())
 	return true
-}
-
-// observe tells the observers of the request that is about to be sent with an id; it
-// returns nil if there are none.
-func (s *servedRequest) observe(id int64) *trace.Exchange {
-	if s.req.Trace == nil {
-		return nil
-	}
-	c := upstream.Call{ID: id, Method: s.req.Method}
-	s.b.opts.Observe(&c, s.req.Trace, spec.Modern, s.b.revision())
-	return c.Exchange
 }

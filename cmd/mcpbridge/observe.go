@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/telemetry"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
+)
+
+// An observing is who observes the requests of one run.
+type observing struct {
+	all     *trace.Observers
+	log     *slog.Logger
+	tracer  *telemetry.Tracer // nil if the environment asks for no traces
+	metrics atomic.Pointer[mcp.Metrics]
+}
+
+// openObserving opens what the environment asks for. The caller calls close.
+func (p process) openObserving(ctx context.Context, log *slog.Logger) (*observing, error) {
+	o := &observing{all: trace.New(), log: log}
+	var err error
+	o.tracer, err = telemetry.Open(ctx, telemetry.Options{Version: version(), Secrets: p.secrets, Logger: log, Lost: o.lost})
+	if err != nil {
+		return nil, err
+	}
+	if o.tracer != nil {
+		o.all.Add(o.tracer)
+	}
+	return o, nil
+}
+
+// count has g count what is lost.
+func (o *observing) count(g *mcpbridge.Gateway) {
+	m := cmdhook.Metrics(g)
+	o.metrics.Store(&m)
+}
+
+func (o *observing) lost(spans int) {
+	if m := o.metrics.Load(); m != nil {
+		(*m).SpansLost(spans)
+	}
+}
+
+// flushTime is how long the last spans may take to be exported, within the drain.
+const flushTime = 5 * time.Second
+
+// close exports what waits. ctx bounds it, too. It may be called again, and of nil.
+func (o *observing) close(ctx context.Context) {
+	if o == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	defer cancel()
+	if err := o.tracer.Shutdown(ctx); err != nil {
+		o.log.Warn("the last traces were not exported", "err", err)
+	}
+}

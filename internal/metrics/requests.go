@@ -1,0 +1,159 @@
+package metrics
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// operations are the bounds of the histograms of the semantic conventions, in seconds.
+//
+// Spec: OpenTelemetry semantic conventions for MCP, Metrics.
+var operations = []float64{.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 120, 300}
+
+// requests are the metrics of requests, of clients and to servers.
+type requests struct {
+	total     *prometheus.CounterVec   // server, method, era, outcome
+	durations *prometheus.HistogramVec // server, method
+	served    *prometheus.HistogramVec // server, mcp_method_name, error_type
+	sent      *prometheus.HistogramVec // server, mcp_method_name, error_type
+
+	ofClients table[servedKey, servedSeries]
+	toServers table[sentKey, prometheus.Observer]
+}
+
+// A servedKey has the labels of a client's request.
+type servedKey struct{ server, method, era, outcome, errorType string }
+
+type servedSeries struct {
+	total     prometheus.Counter
+	durations prometheus.Observer // nil for a stream
+	served    prometheus.Observer
+}
+
+// A sentKey has the labels of a request to a server.
+type sentKey struct{ server, method, errorType string }
+
+func newRequests() requests {
+	operation := []string{"server", "mcp_method_name", "error_type"}
+	return requests{
+		total: counter("requests_total", "Requests of clients, by how they ended.", "server", "method", "era", "outcome"),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "mcpbridge", Name: "request_duration_seconds",
+			Help: "Time from a client's request to the end of its answer; listen streams excluded.", Buckets: seconds,
+		}, []string{"server", "method"}),
+		served: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mcp_server_operation_duration_seconds", Help: "Time from a client's request to the end of its answer, by how it failed; listen streams until they are open.", Buckets: operations,
+		}, operation),
+		sent: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mcp_client_operation_duration_seconds", Help: "Time from a request to a server to the end of its answer, by how it failed.", Buckets: operations,
+		}, operation),
+	}
+}
+
+func (r *requests) collectors() []prometheus.Collector {
+	return []prometheus.Collector{r.total, r.durations, r.served, r.sent}
+}
+
+// Request counts a request of a client that has been answered. The outcome is a word of the
+// caller's, from a fixed few.
+func (m *Metrics) Request(s mcp.Served) {
+	k := servedKey{s.Server, bounded(s.Method), s.Era, s.Outcome, boundedError(s.Error)}
+	series := m.requests.ofClients.get(k, m.requests.newServed)
+	took := s.Took.Seconds()
+	series.total.Inc()
+	if series.durations != nil {
+		observe(series.durations, took, s.TraceID)
+	}
+	observe(series.served, took, s.TraceID)
+}
+
+func (r *requests) newServed(k servedKey) servedSeries {
+	s := servedSeries{total: r.total.WithLabelValues(k.server, k.method, k.era, k.outcome), served: r.served.WithLabelValues(k.server, k.method, k.errorType)}
+	if k.method != spec.MethodListen {
+		s.durations = r.durations.WithLabelValues(k.server, k.method)
+	}
+	return s
+}
+
+// Upstream counts a request to a server that has ended.
+func (m *Metrics) Upstream(server, method, errorType string, took time.Duration, traceID string) {
+	k := sentKey{server, bounded(method), boundedType(errorType)}
+	observe(m.requests.toServers.get(k, m.requests.newSent), took.Seconds(), traceID)
+}
+
+func (r *requests) newSent(k sentKey) prometheus.Observer {
+	return r.sent.WithLabelValues(k.server, k.method, k.errorType)
+}
+
+// observe adds a value, with the trace of which it is an example, if there is one.
+func observe(to prometheus.Observer, value float64, traceID string) {
+	if with, ok := to.(prometheus.ExemplarObserver); ok && traceID != "" {
+		with.ObserveWithExemplar(value, prometheus.Labels{"trace_id": traceID})
+		return
+	}
+	to.Observe(value)
+}
+
+// boundedError returns the type of an error; see boundedType.
+func boundedError(err error) string {
+	if err == nil {
+		return "" // without what most requests don't need
+	}
+	return boundedType(mcp.ErrorType(err))
+}
+
+// errorTypes are the words that stand for themselves, beside codes of the specification.
+var errorTypes = []string{"", "tool_error", "cancelled", "timeout"}
+
+// boundedType returns an error's type, or "_OTHER" for a code of a server's own: each would
+// be a time series for the life of the process (CWE-770).
+func boundedType(t string) string {
+	if slices.Contains(errorTypes, t) {
+		return t
+	}
+	if code, err := strconv.ParseInt(t, 10, 64); err == nil && spec.DefinedCode(code) {
+		return t
+	}
+	return "_OTHER"
+}
+
+// A table has the series of keys, of which there are few. A lookup takes no lock.
+type table[K comparable, V any] struct {
+	all atomic.Pointer[map[K]V]
+	mu  sync.Mutex // is held while all is replaced
+}
+
+// get returns the value of k, which make makes for the first request.
+func (t *table[K, V]) get(k K, make func(K) V) V {
+	if all := t.all.Load(); all != nil {
+		if v, ok := (*all)[k]; ok {
+			return v
+		}
+	}
+	return t.add(k, make)
+}
+
+func (t *table[K, V]) add(k K, make func(K) V) V {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next := map[K]V{}
+	if all := t.all.Load(); all != nil {
+		maps.Copy(next, *all)
+	}
+	v, ok := next[k]
+	if !ok {
+		v = make(k)
+		next[k] = v
+		t.all.Store(&next)
+	}
+	return v
+}

@@ -72,7 +72,7 @@ interop: bin/rules ## real clients and servers, the conformance suite and the pu
 	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
 	@rm -f interop/bin/*.txt; rc=0; \
 	  $(GO) test -count=1 -timeout 2m -tags schemas -json ./legacy/projection | $(WATCH) -o bin/schemas.json || rc=$$?; \
-	  $(GO) -C interop/go test -count=1 -timeout 10m -p 1 -json . ./internal/... ./matrix ./firststart ./extensions ./auth | $(WATCH) -v -o bin/interop.json || rc=$$?; \
+	  $(GO) -C interop/go test -count=1 -timeout 10m -p 1 -json . ./internal/... ./matrix ./firststart ./extensions ./auth ./traces | $(WATCH) -v -o bin/interop.json || rc=$$?; \
 	  cat interop/bin/pairings.txt interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/legacy.txt interop/bin/conformance.txt interop/bin/login.txt || rc=1; exit $$rc
 
 .PHONY: matrix

@@ -17,7 +17,7 @@ var (
 	// described are the name and the labels in the text of a description.
 	described = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
 	// queried is a metric in a query, with its selector, if it has one.
-	queried = regexp.MustCompile(`\b(mcpbridge_[a-z_]+|go_[a-z_]+|process_[a-z_]+|up)\b(\{[^}]*\})?`)
+	queried = regexp.MustCompile(`\b(mcpbridge_[a-z_]+|mcp_[a-z_]+|go_[a-z_]+|process_[a-z_]+|up)\b(\{[^}]*\})?`)
 	// selected is a label in a selector.
 	selected = regexp.MustCompile(`([a-z_]+)(?:=~?|!=|!~)"`)
 	// grouped are the labels of an aggregation.
@@ -30,7 +30,7 @@ var scraped = []string{"job", "instance", "le"}
 // metricNames returns what a gateway counts, each with its labels.
 func metricNames(t *testing.T) map[string][]string {
 	t.Helper()
-	m := New()
+	m := New("v1")
 	m.WatchIndex(func() (topics, pairs int) { return 0, 0 })
 	found := map[string][]string{"up": nil}
 	ch := make(chan *prometheus.Desc, 1000)

@@ -67,14 +67,20 @@ func (b *build) authenticator(a *Auth) (auth.Authenticator, error) {
 	case a.JWT != nil:
 		return b.jwt(a.JWT)
 	case len(a.Tokens) > 0:
-		tokens := make([]auth.StaticToken, len(a.Tokens))
-		for i, t := range a.Tokens {
-			tokens[i] = auth.StaticToken(t)
+		for _, t := range a.Tokens {
 			b.secrets.Learn(t.Token)
 		}
-		return auth.NewTokens(tokens)
+		return auth.NewTokens(a.tokens())
 	}
 	return auth.None, nil
+}
+
+func (a *Auth) tokens() []auth.StaticToken {
+	tokens := make([]auth.StaticToken, len(a.Tokens))
+	for i, t := range a.Tokens {
+		tokens[i] = auth.StaticToken(t)
+	}
+	return tokens
 }
 
 func (a *Auth) several() bool {
@@ -90,7 +96,7 @@ func (a *Auth) several() bool {
 // jwt returns an authenticator that the Gateway starts and closes.
 func (b *build) jwt(o *JWT) (auth.Authenticator, error) {
 	options := auth.JWTOptions{
-		Issuer: o.Issuer, Algorithms: o.Algorithms, Types: o.Types, Scopes: o.Scopes, PrincipalClaims: o.PrincipalClaims, Claims: b.claims,
+		Issuer: o.Issuer, Algorithms: o.Algorithms, Types: o.Types, Scopes: o.Scopes, PrincipalClaims: o.PrincipalClaims, Claims: b.policyClaims(),
 		Client: b.fetching(o.Issuer).HTTP(), Logger: b.opts.Logger,
 	}
 	if o.Introspection != nil {
@@ -101,7 +107,6 @@ func (b *build) jwt(o *JWT) (auth.Authenticator, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.issuers = append(b.issuers, j)
 	return j, nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/access"
 	"github.com/mcpbridge/mcpbridge/internal/audit"
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
@@ -47,12 +46,14 @@ func init() {
 			return nil, errors.Join(err, b.close())
 		}
 		b.opts.made = b
-		return b.servers, nil
+		return b.servers(), nil
 	}
 	cmdhook.Ready = func(ctx context.Context, g any) error {
 		var errs []error
-		for _, l := range g.(*Gateway).logins {
-			errs = append(errs, l.Ready(ctx))
+		for _, p := range g.(*Gateway).standing.parts {
+			if p.login != nil {
+				errs = append(errs, p.login.Ready(ctx))
+			}
 		}
 		return errors.Join(errs...)
 	}
@@ -73,40 +74,38 @@ type build struct {
 	secrets *redact.Redactor
 	metrics mcp.Metrics
 
-	auth    auth.Authenticator            // nil if there is none
-	each    map[string]auth.Authenticator // of servers with an Auth of their own, by name
-	issuers []*auth.JWT                   // those among them
-	claims  []string                      // of tokens, which are needed later
-	access  map[string]access.Options     // by name of the server
-	audit   *audit.Log                    // nil if there is none
-	servers []*server.Server
-	// credentials are those of servers with an UpstreamAuth, by name.
-	credentials map[string]upstream.Credentials
-	logins      []*login.Stored // those among them
-	ends        []func()        // end what was begun for servers
+	common      *common
+	keepsCommon bool           // it is that of a Gateway
+	parts       []*part        // in the order of the servers
+	kept        map[*part]bool // those of a Gateway
 }
 
+// discard is the Logger of Options that have none: always the same.
+var discard = slog.New(slog.DiscardHandler)
+
 func newBuild(o *Options, m mcp.Metrics) *build {
-	b := &build{opts: o, secrets: o.hooks.Secrets, metrics: m, credentials: make(map[string]upstream.Credentials)}
+	b := &build{opts: o, secrets: o.hooks.Secrets, metrics: m, common: &common{}, kept: make(map[*part]bool)}
 	if b.secrets == nil {
 		b.secrets = redact.New()
 	}
 	b.secrets.Learn(o.Secrets...)
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = discard
 	}
 	return b
 }
 
-// close ends what was begun for servers.
+// close ends what was begun, but for what is kept of an earlier build.
 func (b *build) close() error {
-	for _, end := range b.ends {
-		end()
+	for _, p := range b.parts {
+		if !b.kept[p] {
+			p.close()
+		}
 	}
-	for _, j := range b.issuers {
-		j.Close()
+	if b.keepsCommon {
+		return nil
 	}
-	return b.audit.Close()
+	return b.common.close()
 }
 
 // openAudit opens the audit log, if there is to be one.
@@ -114,8 +113,20 @@ func (b *build) openAudit() (err error) {
 	if b.opts.Audit == "" {
 		return nil
 	}
-	b.audit, err = audit.Open(audit.Options{Path: b.opts.Audit, Logger: b.opts.Logger, Metrics: b.metrics})
-	return err
+	b.common.audit, err = audit.Open(audit.Options{Path: b.opts.Audit, Logger: b.opts.Logger, Metrics: b.metrics})
+	if err != nil {
+		return fmt.Errorf("mcpbridge: %w", err)
+	}
+	return nil
+}
+
+// servers returns the servers that were built.
+func (b *build) servers() []*server.Server {
+	var out []*server.Server
+	for _, p := range b.parts {
+		out = append(out, p.server)
+	}
+	return out
 }
 
 // limit returns what a limit is set to, or its default.
@@ -139,6 +150,15 @@ func (b *build) checkLimits() error {
 		}
 	}
 	return nil
+}
+
+// options are those of the gateway, with its servers.
+func (b *build) options() gateway.Options {
+	o := b.gatewayOptions()
+	for i, p := range b.parts {
+		o.Servers = append(o.Servers, b.entry(&b.opts.Servers[i], p, p.server.Open))
+	}
+	return o
 }
 
 // gatewayOptions are what the servers have in common.
@@ -176,7 +196,7 @@ func (b *build) gatewayOptions() gateway.Options {
 		AllowedHosts:    b.allowedHosts(),
 		AllowedOrigins:  o.AllowedOrigins,
 		TrustedProxies:  o.TrustedProxies,
-		Auth:            b.auth,
+		Auth:            b.common.auth,
 		Secrets:         b.secrets,
 		DebugErrors:     o.DebugErrors,
 		Logger:          o.Logger,
@@ -185,23 +205,19 @@ func (b *build) gatewayOptions() gateway.Options {
 	}
 }
 
-// addAuth makes the authenticators of all servers.
+// addCommon makes what the servers are made with.
+func (b *build) addCommon() error { return errors.Join(b.addAuth(), b.openAudit()) }
+
+// addAuth makes the authenticator of the servers that have none of their own.
 func (b *build) addAuth() (err error) {
-	b.each, b.claims = make(map[string]auth.Authenticator), b.policyClaims()
-	for i := range b.opts.Servers {
-		s := &b.opts.Servers[i]
-		if b.each[s.Name], err = b.authenticator(s.Auth); err != nil {
-			return fmt.Errorf("mcpbridge: server %q: Auth: %w", s.Name, err)
-		}
-	}
 	if b.opts.Authenticator != nil && b.opts.Auth != nil {
 		return errTwoAuthenticators
 	}
 	if b.opts.Authenticator != nil {
-		b.auth = ownAuthenticator(b.opts.Authenticator)
+		b.common.auth = ownAuthenticator(b.opts.Authenticator)
 		return nil
 	}
-	if b.auth, err = b.authenticator(b.opts.Auth); err != nil {
+	if b.common.auth, err = b.authenticator(b.opts.Auth); err != nil {
 		return fmt.Errorf("mcpbridge: Auth: %w", err)
 	}
 	return nil
@@ -225,30 +241,20 @@ func ownAuthenticator(own Authenticator) auth.Authenticator {
 // addAll makes all servers, unless that was done.
 func (b *build) addAll() error {
 	if made := b.opts.made; made != nil {
-		b.servers, b.credentials, b.logins, b.ends = made.servers, made.credentials, made.logins, made.ends
+		b.parts, b.common = made.parts, made.common
 		return nil
 	}
 	if err := b.checkLimits(); err != nil {
 		return err
 	}
 	for i := range b.opts.Servers {
-		if err := b.add(&b.opts.Servers[i]); err != nil {
-			return err
+		s := &b.opts.Servers[i]
+		p, err := b.newPart(s)
+		if err != nil {
+			return fmt.Errorf("mcpbridge: server %q: %w", s.Name, err)
 		}
+		b.parts = append(b.parts, p)
 	}
-	return nil
-}
-
-// add makes a server.
-func (b *build) add(s *ServerOptions) error {
-	err := b.check(s)
-	if err == nil {
-		err = b.addCredentials(s)
-	}
-	if err != nil {
-		return fmt.Errorf("mcpbridge: server %q: %w", s.Name, err)
-	}
-	b.servers = append(b.servers, server.New(b.serverOptions(s)))
 	return nil
 }
 
@@ -274,7 +280,7 @@ func (b *build) check(s *ServerOptions) error {
 }
 
 // entry is what the gateway is told of a server.
-func (b *build) entry(s *ServerOptions, open func(mcp.Changes) (mcp.Back, error)) gateway.ServerOptions {
+func (b *build) entry(s *ServerOptions, p *part, open func(mcp.Changes) (mcp.Back, error)) gateway.ServerOptions {
 	return gateway.ServerOptions{
 		Name:              s.Name,
 		Open:              open,
@@ -288,11 +294,13 @@ func (b *build) entry(s *ServerOptions, open func(mcp.Changes) (mcp.Back, error)
 		Experimental:      s.Experimental,
 		HideExtensions:    s.HideExtensions,
 		ForwardClientInfo: s.ForwardClientInfo,
-		Access:            b.access[s.Name],
-		Auth:              b.each[s.Name],
-		Saw:               sawCaller(b.credentials[s.Name]),
+		Access:            p.access,
+		Auth:              p.auth,
+		Saw:               sawCaller(p.credentials),
 		PublicURL:         b.publicURL(s),
 		OnlyFor:           loginOf(s),
+		Kept:              b.kept[p],
+		Ended:             p.end,
 	}
 }
 
@@ -345,13 +353,14 @@ func kept(hints map[string]CacheHint) []string {
 }
 
 // serverOptions are those of the package that reaches the server.
-func (b *build) serverOptions(s *ServerOptions) server.Options {
+func (b *build) serverOptions(s *ServerOptions, p *part) server.Options {
 	o := server.Options{
 		Options: upstream.Options{
 			Name:           s.Name,
 			URL:            s.URL,
 			Headers:        s.Header,
-			Credentials:    b.credentials[s.Name],
+			Renewed:        &p.renewed,
+			Credentials:    p.credentials,
 			RoundTripper:   s.RoundTripper,
 			TLS:            s.TLS,
 			ClientInfo:     implementation(),
@@ -380,7 +389,7 @@ func (b *build) serverOptions(s *ServerOptions) server.Options {
 	o.Timeouts.Connect = connectTimeout(s)
 	switch {
 	case s.Handler != nil:
-		o.URL, o.RoundTripper = "http://"+s.Name+".invalid/", b.serveHandler(s.Handler)
+		o.URL, o.RoundTripper = "http://"+s.Name+".invalid/", p.serveHandler(s.Handler)
 	case len(s.Command) > 0:
 		b.command(&o, s)
 	}
@@ -388,9 +397,9 @@ func (b *build) serverOptions(s *ServerOptions) server.Options {
 }
 
 // serveHandler returns what reaches a handler.
-func (b *build) serveHandler(h http.Handler) http.RoundTripper {
+func (p *part) serveHandler(h http.Handler) http.RoundTripper {
 	m := memhttp.Serve(h)
-	b.ends = append(b.ends, func() { m.Close() })
+	p.ends = append(p.ends, func() { m.Close() })
 	return m
 }
 

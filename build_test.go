@@ -59,24 +59,26 @@ func TestOptionsArrive(t *testing.T) {
 	fill(reflect.ValueOf(&s).Elem(), 2000)
 	o.Servers = []ServerOptions{s}
 	b := newBuild(&o, mcp.NoMetrics{})
-	if err := errors.Join(b.addAuth(), b.addAccess(), b.addCredentials(&s)); err != nil {
+	p := &part{common: b.common}
+	b.parts = []*part{p}
+	if err := errors.Join(b.addCommon(), b.addAccess(), b.addCredentials(&s, p)); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.close() }() // whatever is in it
 	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers", "Observers"}) {
 		t.Errorf("options of the gateway that are not set: %v", got)
 	}
-	if got := unset(b.serverOptions(&s)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "MaxSessionsEach"}) {
+	if got := unset(b.serverOptions(&s, p)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "MaxSessionsEach"}) {
 		t.Errorf("options of a URL that are not set: %v", got)
 	}
-	if got := unset(b.access["s"]); !slices.Equal(got, []string{"Server", "Metrics"}) {
+	if got := unset(p.access); !slices.Equal(got, []string{"Server", "Metrics"}) {
 		t.Errorf("options of the access to a server that are not set: %v", got)
 	}
-	if got := unset(b.entry(&s, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "Saw", "OnlyFor"}) {
+	if got := unset(b.entry(&s, p, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "Saw", "OnlyFor", "Kept"}) {
 		t.Errorf("what the gateway is not told of a server: %v", got)
 	}
 	s.UpstreamAuth = &UpstreamAuth{Login: &StoredLogin{Principal: "ada"}}
-	if got := b.entry(&s, nil).OnlyFor; got != "ada" {
+	if got := b.entry(&s, p, nil).OnlyFor; got != "ada" {
 		t.Errorf("a server with the login of ada is for %q", got)
 	}
 	if err := s.UpstreamAuth.fault(&s); err == nil || s.Isolation != IsolateNothing {
@@ -84,7 +86,7 @@ func TestOptionsArrive(t *testing.T) {
 	}
 	s.UpstreamAuth = nil
 	s.URL, s.Command, s.Dir, s.Env = "", []string{"x"}, "/", map[string]string{"A": "b"}
-	command := b.serverOptions(&s)
+	command := b.serverOptions(&s, p)
 	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Guard"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {
 		t.Errorf("options of a command that are not set: %v", got)
 	}

@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/audit"
-	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
-	"github.com/mcpbridge/mcpbridge/internal/login"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -26,12 +24,12 @@ import (
 type Gateway struct {
 	inner   *gateway.Gateway
 	metrics *metrics.Metrics
-	logins  []*login.Stored
-	ends    []func() // end what was begun for servers
-	issuers []*auth.JWT
-	audit   *audit.Log // nil if there is none
+	stdio   transport.StdioOptions // without files
 
-	stdio transport.StdioOptions // without files
+	turn     chan struct{} // capacity 1, full while one of Start, Reload and Shutdown uses the next
+	standing *standing
+	begun    bool // by Start
+	ended    bool // by Shutdown
 }
 
 // New returns a Gateway. It connects to no server before [Gateway.Start], or the first
@@ -42,18 +40,16 @@ func New(o Options) (*Gateway, error) {
 	if err := b.addAll(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	if err := errors.Join(b.addAuth(), b.addAccess()); err != nil {
+	b.common.shape = b.commonShape()
+	if err := errors.Join(b.addCommon(), b.addAccess()); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	options := b.gatewayOptions()
-	for i, s := range b.servers {
-		options.Servers = append(options.Servers, b.entry(&o.Servers[i], s.Open))
-	}
-	inner, err := gateway.New(options)
+	inner, err := gateway.New(b.options())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}
-	g := &Gateway{inner: inner, metrics: counts, logins: b.logins, ends: b.ends, issuers: b.issuers, audit: b.audit}
+	g := &Gateway{inner: inner, metrics: counts, turn: make(chan struct{}, 1)}
+	g.stand(b)
 	g.stdio = transport.StdioOptions{MaxMessage: b.number(limits.Body), WriteTimeout: o.WriteTimeout}
 	counts.WatchIndex(func() (topics, pairs int) {
 		s := inner.Snapshot()
@@ -65,9 +61,13 @@ func New(o Options) (*Gateway, error) {
 // Start connects to all servers in the background, so that their state is known before the
 // first request.
 func (g *Gateway) Start() {
+	g.turn <- struct{}{}
+	defer func() { <-g.turn }()
+	g.begun = true
 	g.inner.Start()
-	for _, j := range g.issuers {
-		j.Start()
+	g.standing.common.start()
+	for _, p := range g.standing.parts {
+		p.start()
 	}
 }
 
@@ -82,7 +82,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.inner.Se
 // the calls in flight were given [Options.Drain]. Listen streams end then, those of
 // other clients too.
 func (g *Gateway) ServeStdio(ctx context.Context, in, out *os.File, server string) error {
-	if g.audit.IsStdout() && out == os.Stdout {
+	if g.audit().IsStdout() && out == os.Stdout {
 		return errors.New("mcpbridge: the audit log can't be on standard output, which the client reads; give it a file")
 	}
 	o := g.stdio
@@ -123,14 +123,21 @@ func (g *Gateway) EndConnections(ctx context.Context) error { return g.inner.End
 // commands. ctx bounds how long they have to end in order. Requests over HTTP must have
 // ended.
 func (g *Gateway) Shutdown(ctx context.Context) error {
+	g.turn <- struct{}{}
+	defer func() { <-g.turn }()
 	err := g.inner.Close(ctx)
-	for _, end := range g.ends {
-		end()
+	if !g.ended {
+		g.ended = true
+		g.standing.common.leave()
 	}
-	for _, j := range g.issuers {
-		j.Close()
-	}
-	return errors.Join(err, g.audit.Close())
+	return errors.Join(err, g.standing.common.err)
+}
+
+// audit returns the audit log; nil if there is none.
+func (g *Gateway) audit() *audit.Log {
+	g.turn <- struct{}{}
+	defer func() { <-g.turn }()
+	return g.standing.common.audit
 }
 
 // MetricsHandler serves counters of the gateway, and of the Go runtime, in the format of

@@ -73,23 +73,24 @@ const (
 
 // addAccess makes what controls the access to the servers.
 func (b *build) addAccess() error {
-	if err := b.openAudit(); err != nil {
-		return fmt.Errorf("mcpbridge: %w", err)
-	}
-	b.access = make(map[string]access.Options)
-	for i := range b.opts.Servers {
+	for i, p := range b.parts {
+		if b.kept[p] {
+			continue
+		}
 		s := &b.opts.Servers[i]
-		o, err := b.accessOf(s)
-		if err != nil {
+		var err error
+		if p.access, err = b.accessOf(s); err != nil {
 			return fmt.Errorf("mcpbridge: server %q: %w", s.Name, err)
 		}
-		b.access[s.Name] = o
+		if p.auth, err = b.authenticator(s.Auth); err != nil {
+			return fmt.Errorf("mcpbridge: server %q: Auth: %w", s.Name, err)
+		}
 	}
 	return nil
 }
 
 func (b *build) accessOf(s *ServerOptions) (o access.Options, err error) {
-	o.Audit = b.audit
+	o.Audit = b.common.audit
 	if s.Policy != nil {
 		if o.Policy, err = s.Policy.compile(); err != nil {
 			return o, fmt.Errorf("policy: %w", err)

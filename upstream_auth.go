@@ -112,35 +112,52 @@ func (a *UpstreamAuth) ways() (n int) {
 func (a *UpstreamAuth) ofCallers() bool { return a.TokenExchange != nil || a.Passthrough }
 
 // addCredentials makes those of a server; nil if it has none.
-func (b *build) addCredentials(s *ServerOptions) error {
+func (b *build) addCredentials(s *ServerOptions, p *part) error {
 	a := s.UpstreamAuth
 	if a == nil {
 		return nil
 	}
-	if err := a.fault(s); err != nil {
+	own, err := b.ownCredentials(s)
+	switch {
+	case err != nil:
 		return err
+	case own != nil:
+		p.current = login.NewCurrent(own)
+		p.credentials = p.current
+	case a.TokenExchange != nil:
+		exchange, err := login.TokenExchange(b.issuerOptions(s, a.TokenExchange))
+		if err != nil {
+			return err
+		}
+		p.credentials = exchange
+	case a.Login != nil:
+		p.login = b.storedLogin(s, a.Login)
+		p.credentials = p.login
+		p.ends = append(p.ends, p.login.Close)
+	default:
+		p.credentials = login.Passthrough()
 	}
-	c, err := b.newCredentials(s, a)
-	if err != nil {
-		return err
-	}
-	b.credentials[s.Name] = c
 	return nil
 }
 
-func (b *build) newCredentials(s *ServerOptions, a *UpstreamAuth) (upstream.Credentials, error) {
+// ownCredentials returns those that are the gateway's own, and so may be replaced while they
+// are in use; nil if the server has none, or others.
+func (b *build) ownCredentials(s *ServerOptions) (upstream.Credentials, error) {
+	a := s.UpstreamAuth
+	if a == nil {
+		return nil, nil
+	}
+	if err := a.fault(s); err != nil {
+		return nil, err
+	}
 	switch {
 	case a.Token != "":
 		b.secrets.Learn(a.Token)
 		return login.Static(a.Token), nil
 	case a.ClientCredentials != nil:
 		return login.ClientCredentials(b.issuerOptions(s, a.ClientCredentials))
-	case a.TokenExchange != nil:
-		return login.TokenExchange(b.issuerOptions(s, a.TokenExchange))
-	case a.Login != nil:
-		return b.storedLogin(s, a.Login), nil
 	}
-	return login.Passthrough(), nil
+	return nil, nil
 }
 
 func (b *build) issuerOptions(s *ServerOptions, c *IssuerClient) login.IssuerOptions {
@@ -166,17 +183,14 @@ func (b *build) fetchingFor(s *ServerOptions, issuer string) *fetch.Client {
 	return fetch.New(fetch.Options{Near: []string{s.URL, issuer}, AllowHosts: b.opts.Logins.AllowHosts, Server: s.URL, TLS: s.TLS})
 }
 
-func (b *build) storedLogin(s *ServerOptions, l *StoredLogin) upstream.Credentials {
+func (b *build) storedLogin(s *ServerOptions, l *StoredLogin) *login.Stored {
 	b.secrets.Learn(l.ClientSecret)
 	f := b.loginFlow(s)
 	o := login.StoredOptions{Name: s.Name, URL: s.URL, HTTP: f.HTTP, Store: f.Store, Principal: mcp.Principal(l.Principal), Secrets: b.secrets}
 	if f.Browse = b.opts.hooks.Browse; f.Browse != nil {
 		o.Flow, o.Name = f, withoutQuery(s.URL) // it may not be in any file
 	}
-	c := login.NewStored(o)
-	b.logins = append(b.logins, c)
-	b.ends = append(b.ends, c.Close)
-	return c
+	return login.NewStored(o)
 }
 
 // loginFlow returns what logs in to a server, without a browser.

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -8,6 +9,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"net/http"
+	"slices"
+	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
@@ -23,8 +26,11 @@ type StaticToken struct {
 	Scopes []string // the scopes of the principal
 }
 
-// Tokens are static tokens. Each names a principal.
-type Tokens struct {
+// Tokens are static tokens. Each names a principal. Safe for concurrent use.
+type Tokens struct{ set atomic.Pointer[tokenSet] }
+
+// A tokenSet has the tokens of one moment. It is read-only once it is in use.
+type tokenSet struct {
 	seed  maphash.Seed
 	known map[uint64][]knownToken // by place; see find
 }
@@ -36,10 +42,49 @@ type knownToken struct {
 
 // NewTokens returns Tokens. Errors contain no token.
 func NewTokens(tokens []StaticToken) (*Tokens, error) {
+	set, err := newTokenSet(tokens)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tokens{}
+	t.use(set)
+	return t, nil
+}
+
+// Replace puts other tokens in the place of these. Streams of tokens that are no more end
+// soon. If it fails, nothing has changed.
+func (t *Tokens) Replace(tokens []StaticToken) error {
+	set, err := newTokenSet(tokens)
+	if err == nil {
+		t.use(set)
+	}
+	return err
+}
+
+// use makes set the tokens that count. What outlives its request is asked about later.
+func (t *Tokens) use(set *tokenSet) {
+	for _, tokens := range set.known {
+		for _, k := range tokens {
+			k.identity.SetVerify(func(context.Context) error { return t.verify(&k) })
+		}
+	}
+	t.set.Store(set)
+}
+
+// verify returns an error for a token that is no more, or stands for something else.
+func (t *Tokens) verify(k *knownToken) error {
+	id := t.set.Load().find(k.digest)
+	if id == nil || id.Principal != k.identity.Principal || !slices.Equal(id.Scopes, k.identity.Scopes) {
+		return errors.New("its token is not in the configuration any more")
+	}
+	return nil
+}
+
+func newTokenSet(tokens []StaticToken) (*tokenSet, error) {
 	if n := len(tokens); n == 0 || n > MaxTokens {
 		return nil, fmt.Errorf("%d tokens, want 1 to %d", n, MaxTokens)
 	}
-	t := &Tokens{seed: maphash.MakeSeed(), known: make(map[uint64][]knownToken)}
+	t := &tokenSet{seed: maphash.MakeSeed(), known: make(map[uint64][]knownToken)}
 	for _, from := range tokens {
 		if err := t.add(from); err != nil {
 			return nil, fmt.Errorf("token of %s: %w", from.Name, err)
@@ -48,7 +93,7 @@ func NewTokens(tokens []StaticToken) (*Tokens, error) {
 	return t, nil
 }
 
-func (t *Tokens) add(from StaticToken) error {
+func (t *tokenSet) add(from StaticToken) error {
 	of := digest(from.Token)
 	if from.SHA256 != "" {
 		given, err := hex.DecodeString(from.SHA256)
@@ -79,7 +124,7 @@ func (t *Tokens) Authenticate(r *http.Request, _ *Endpoint) (*mcp.Identity, erro
 	case token == "":
 		return nil, missing(nil)
 	}
-	if id := t.find(digest(token)); id != nil {
+	if id := t.set.Load().find(digest(token)); id != nil {
 		return id, nil
 	}
 	return nil, invalid(nil, "unknown token")
@@ -94,7 +139,7 @@ func digest(token string) [sha256.Size]byte {
 // find returns the identity of a token; nil if the token is unknown. Its duration does not
 // depend on the known tokens: the place of a digest depends on a random seed, and the
 // digests of one place are compared in constant time (CWE-208).
-func (t *Tokens) find(digest [sha256.Size]byte) (found *mcp.Identity) {
+func (t *tokenSet) find(digest [sha256.Size]byte) (found *mcp.Identity) {
 	for _, k := range t.known[t.place(&digest)] {
 		if subtle.ConstantTimeCompare(k.digest[:], digest[:]) == 1 {
 			found = k.identity
@@ -103,4 +148,4 @@ func (t *Tokens) find(digest [sha256.Size]byte) (found *mcp.Identity) {
 	return found
 }
 
-func (t *Tokens) place(digest *[sha256.Size]byte) uint64 { return maphash.Bytes(t.seed, digest[:]) }
+func (t *tokenSet) place(digest *[sha256.Size]byte) uint64 { return maphash.Bytes(t.seed, digest[:]) }

@@ -22,7 +22,6 @@ const (
 // concurrent use.
 type Budget struct {
 	// Set by New, read-only after.
-	max   int64
 	spare int64 // how much unused memory an account may keep
 
 	by   sync.Map    // owner -> *Account
@@ -31,6 +30,7 @@ type Budget struct {
 
 	// mu guards the fields below, and Account.lent.
 	mu        sync.Mutex
+	max       int64
 	lent      int64
 	borrowers int // accounts with borrowed memory
 }
@@ -38,6 +38,14 @@ type Budget struct {
 // New returns a Budget of the given size.
 func New(bytes int64) *Budget {
 	return &Budget{max: bytes, spare: min(max(bytes/spareParts, minSpare), maxSpare)}
+}
+
+// Bound sets the size. Of a smaller one accounts keep what they have, and get no more until
+// there is some left.
+func (b *Budget) Bound(bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.max = bytes
 }
 
 // OnShort sets a function that is called before a Take fails. free gives back n bytes of

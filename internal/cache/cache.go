@@ -37,18 +37,21 @@ type Options struct {
 // It has no timers: an expired result is removed when it is looked up, or when it is the
 // least recently used.
 type Cache struct {
-	opts    Options // read-only, as the next two
-	metrics mcp.Metrics
+	metrics mcp.Metrics // read-only, as the next one
 	account *budget.Account
 
 	// mu guards the fields below and the scopes. It is held for map work only.
 	mu       sync.Mutex
+	most     bounds
 	entries  *simplelru.LRU[key, *entry]
 	joinable map[key]*fetch           // fetches that others may wait for
 	scopes   map[string]*scopeEntries // by scope; none is empty
 	bytes    int
 	closed   bool
 }
+
+// bounds are the most that a Cache keeps.
+type bounds struct{ entries, bytes int }
 
 // scopeEntries are the results and the fetches of one scope.
 type scopeEntries struct {
@@ -92,7 +95,7 @@ func New(o Options) (*Cache, error) {
 		return nil, fmt.Errorf("making the cache: %w", err)
 	}
 	c := &Cache{
-		opts: o, metrics: o.Metrics, account: o.Memory.Account(owner{}),
+		most: bounds{o.Entries, o.Bytes}, metrics: o.Metrics, account: o.Memory.Account(owner{}),
 		entries: entries, joinable: make(map[key]*fetch), scopes: make(map[string]*scopeEntries),
 	}
 	if c.metrics == nil {
@@ -100,6 +103,18 @@ func New(o Options) (*Cache, error) {
 	}
 	o.Memory.OnShort(c.makeRoom)
 	return c, nil
+}
+
+// Bound sets the most results, and the most bytes of results. What is too much is removed.
+func (c *Cache) Bound(entries, bytes int) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.most = bounds{entries, bytes}
+	c.makeFitLocked()
+	c.entries.Resize(entries + 1)
 }
 
 // Keeps reports whether results of a method can be cached.
@@ -146,7 +161,7 @@ func (c *Cache) store(f *fetch, res *mcp.Result) {
 		return
 	case res.Era == spec.Modern:
 		return // its hints are in the body, where the remaining time can't be updated
-	case size > c.opts.Bytes/maxFraction:
+	case size > c.bounds().bytes/maxFraction:
 		return
 	}
 	if !c.account.Take(int64(size)) { // before the lock, which makeRoom takes
@@ -163,6 +178,12 @@ func (c *Cache) store(f *fetch, res *mcp.Result) {
 		return
 	}
 	c.addLocked(e)
+}
+
+func (c *Cache) bounds() bounds {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.most
 }
 
 // makeRoom gives n bytes back to the budget by evicting the least recently used results,
@@ -187,7 +208,12 @@ func (c *Cache) addLocked(e *entry) {
 	c.entries.Add(e.key, e)
 	c.scopeLocked(e.key.scope, e.server).entries[e] = struct{}{}
 	c.countLocked(e.server, e.size)
-	for c.entries.Len() > c.opts.Entries || c.bytes > c.opts.Bytes {
+	c.makeFitLocked()
+}
+
+// makeFitLocked removes the least recently used results as long as there are too many.
+func (c *Cache) makeFitLocked() {
+	for c.entries.Len() > c.most.entries || c.bytes > c.most.bytes {
 		_, oldest, _ := c.entries.GetOldest()
 		c.removeLocked(oldest, "full")
 	}

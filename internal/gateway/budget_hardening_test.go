@@ -235,7 +235,7 @@ func newScriptedServer(t *testing.T, answer func(w http.ResponseWriter, r *http.
 
 // What is remembered of profiles is memory, until it is forgotten.
 func TestProfilesDrawOnTheMemory(t *testing.T) {
-	p, err := newProfiler(ServerOptions{Name: "peer"})
+	p, err := newProfiler(ServerOptions{Name: "peer"}, "peer")
 	if err != nil {
 		t.Fatal(err)
 	}

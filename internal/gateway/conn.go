@@ -47,13 +47,16 @@ type connection struct {
 // Spec: 2026-07-28, basic/transports/stdio; basic/versioning, Backward Compatibility
 // with Initialization-Based Versions.
 func (g *Gateway) ServeConn(ctx context.Context, conn transport.Conn, server string) error {
-	if server == "" && len(g.order) == 1 {
-		server = g.order[0]
+	t := g.now()
+	if server == "" && len(t.order) == 1 {
+		server = t.order[0]
 	}
-	s := g.servers[server]
+	s := t.servers[server]
 	if s == nil {
-		return errors.Join(g.unknownServer(server), conn.Close())
+		return errors.Join(t.unknownServer(server), conn.Close())
 	}
+	s.life.hold()
+	defer s.life.leave()
 	return s.serveConn(ctx, conn, mcp.Sender{Share: mcp.Share{Principal: mcp.Anonymous}, Arrival: &trace.Arrival{}})
 }
 
@@ -73,6 +76,8 @@ func (s *server) serveConn(ctx context.Context, conn transport.Conn, sender mcp.
 		over := &sessionOver{s.name}
 		c.setCloseReason(over)
 		lose(over)
+	case <-s.life.over:
+		c.setCloseReason(s.life.reason())
 	case <-reachable.Done():
 	}
 	c.drain(reachable)
@@ -101,7 +106,7 @@ func (c *connection) setCloseReason(why error) {
 // drain ends the requests in flight, in order. It reserves the end of its time for sending
 // the errors of requests that were cut off.
 func (c *connection) drain(reachable context.Context) {
-	patience := c.s.g.opts.Drain
+	patience := c.s.opts.Drain
 	ctx, cancel := context.WithTimeout(reachable, patience-min(closeTime, patience/4))
 	defer cancel()
 	rest := time.Duration(0)
@@ -157,7 +162,7 @@ func (c *connection) read(done chan<- struct{}) {
 
 func (c *connection) reportSlow() {
 	c.s.g.opts.Metrics.Limit(c.s.name, "body_timeout")
-	c.s.g.opts.Logger.Warn("connection closed: a message arrived too slowly", "upstream", c.s.name, "limit", c.s.g.opts.BodyTimeout)
+	c.s.g.opts.Logger.Warn("connection closed: a message arrived too slowly", "upstream", c.s.name, "limit", c.s.g.now().opts.BodyTimeout)
 }
 
 // receive handles one message, or a batch.

@@ -21,29 +21,29 @@ import (
 type serveFunc func(s *server, w http.ResponseWriter, r *http.Request, sender mcp.Sender)
 
 // route serves path/NAME for each server, and path if there is only one server.
-func (g *Gateway) route(path string, serve serveFunc) {
-	for name, s := range g.servers {
-		g.mux.HandleFunc(path+"/"+name, func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, s, serve) })
+func (g *Gateway) route(t *table, path string, serve serveFunc) {
+	for name, s := range t.servers {
+		t.mux.HandleFunc(path+"/"+name, func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, s, serve) })
 	}
-	g.elsewhere(path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
-		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, g.unknownServer(r.PathValue("name")))
+	g.elsewhere(t, path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
+		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, t.unknownServer(r.PathValue("name")))
 	})
-	if len(g.order) == 1 {
-		only := g.servers[g.order[0]]
-		g.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, only, serve) })
+	if len(t.order) == 1 {
+		only := t.servers[t.order[0]]
+		t.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, only, serve) })
 		return
 	}
-	g.elsewhere(path, func(w http.ResponseWriter, r *http.Request) {
+	g.elsewhere(t, path, func(w http.ResponseWriter, r *http.Request) {
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"this gateway has several servers: use %s/NAME; the servers are %v", path, g.order))
+			"this gateway has several servers: use %s/NAME; the servers are %v", path, t.order))
 	})
 }
 
 // elsewhere serves a path that is no server's. Which servers there are is for those alone
 // who may send requests.
-func (g *Gateway) elsewhere(path string, serve http.HandlerFunc) {
-	g.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := g.admit(w, r, &g.guard); ok {
+func (g *Gateway) elsewhere(t *table, path string, serve http.HandlerFunc) {
+	t.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := g.admit(w, r, &t.guard); ok {
 			serve(w, r)
 		}
 	})
@@ -51,17 +51,17 @@ func (g *Gateway) elsewhere(path string, serve http.HandlerFunc) {
 
 // serverAt returns the server of the URL of an endpoint in its usual form, /mcp/NAME. It
 // returns nil for all others, which are left to the mux.
-func (g *Gateway) serverAt(u *url.URL) *server {
+func (t *table) serverAt(u *url.URL) *server {
 	name, ok := strings.CutPrefix(u.Path, "/mcp/")
 	if !ok || u.RawPath != "" {
 		return nil
 	}
-	return g.servers[name]
+	return t.servers[name]
 }
 
-func (g *Gateway) serveNowhere(w http.ResponseWriter, r *http.Request) {
+func serveNowhere(w http.ResponseWriter, r *http.Request, servers []string) {
 	downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-		"nothing is served at %s; use /mcp/NAME; the servers are %v", r.URL.Path, g.order))
+		"nothing is served at %s; use /mcp/NAME; the servers are %v", r.URL.Path, servers))
 }
 
 // serve checks what both eras require of an HTTP request, except its origin, and reads its
@@ -80,7 +80,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, sender mcp.Sender
 	}
 	in := mcp.NewReservation(s.memory, sender.Share)
 	defer in.Release()
-	body, ok := s.g.bodies.read(w, r, s.name, &in)
+	body, ok := s.g.now().bodies.read(w, r, s.name, &in)
 	if !ok {
 		return
 	}
@@ -133,8 +133,9 @@ func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, send
 // parse parses a client's message, and checks the lengths of its parts. If err is not nil,
 // the Message is that of [wire.Parse], without an id that is too long to be repeated.
 func (s *server) parse(text []byte) (wire.Message, error) {
-	m, err := wire.Parse(text, wire.Options{MaxDepth: s.g.opts.MaxDepth, UniqueParams: true})
-	if m.ID.Len() > s.g.opts.Lengths.ID && err != nil {
+	opts := &s.g.now().opts
+	m, err := wire.Parse(text, wire.Options{MaxDepth: opts.MaxDepth, UniqueParams: true})
+	if m.ID.Len() > opts.Lengths.ID && err != nil {
 		m.ID = wire.ID{}
 	}
 	if err == nil {
@@ -149,13 +150,13 @@ func (s *server) parse(text []byte) (wire.Message, error) {
 func (s *server) reportDepth(err error) {
 	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) && syntax.TooDeep() {
 		s.g.opts.Metrics.Limit(s.name, limits.Depth.Key)
-		s.g.opts.Logger.Warn("message refused: it nests too deeply", "upstream", s.name, "limit", cmp.Or(s.g.opts.MaxDepth, wire.DefaultMaxDepth))
+		s.g.opts.Logger.Warn("message refused: it nests too deeply", "upstream", s.name, "limit", cmp.Or(s.g.now().opts.MaxDepth, wire.DefaultMaxDepth))
 	}
 }
 
 // check returns an error if a part of a message is too long, after counting and logging it.
 func (s *server) check(m *wire.Message) error {
-	tooLong := s.g.opts.Lengths.Check(m)
+	tooLong := s.g.now().opts.Lengths.Check(m)
 	if tooLong == nil {
 		return nil // and no typed nil in the interface
 	}
@@ -258,6 +259,6 @@ func (s *server) serveOther(w http.ResponseWriter, r *http.Request, sender mcp.S
 }
 
 // unknownServer returns an error that lists the servers, so that people see a misspelling.
-func (g *Gateway) unknownServer(name string) *wire.Error {
-	return wire.Errorf(spec.CodeInvalidRequest, "there is no server named %q; the servers are %s", name, cmp.Or(fmt.Sprint(g.order), "none"))
+func (t *table) unknownServer(name string) *wire.Error {
+	return wire.Errorf(spec.CodeInvalidRequest, "there is no server named %q; the servers are %s", name, cmp.Or(fmt.Sprint(t.order), "none"))
 }

@@ -23,12 +23,12 @@ func TestPlainEndpoints(t *testing.T) {
 			g.ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader("{}")))
 		})
 		want := ask(func(w *httptest.ResponseRecorder) {
-			g.mux.ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader("{}")))
+			g.now().mux.ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader("{}")))
 		})
 		if got != want {
 			t.Errorf("%s: ServeHTTP answers %s, the mux %s", path, got, want)
 		}
-		if s := g.serverAt(httptest.NewRequest("POST", path, nil).URL); (s != nil) != direct {
+		if s := g.now().serverAt(httptest.NewRequest("POST", path, nil).URL); (s != nil) != direct {
 			t.Errorf("%s: plainly = %v, want direct = %v", path, s, direct)
 		}
 	}

@@ -71,7 +71,7 @@ func TestA03ListenStreamEndsWithItsResult(t *testing.T) {
 func TestA03PassedStreamEndsWithItsResult(t *testing.T) {
 	p := newTaskPeer(t)
 	w := newTaskRig(t, p)
-	w.g.servers["peer"].guard.auth = shortLived{}
+	w.g.now().servers["peer"].guard.auth = shortLived{}
 	body := askableBody("5", "subscriptions/listen", withTasks, `"notifications":{"taskIds":["x"]}`)
 	l := newLines(t, w.open(t, http.MethodPost, body, of(alice, lasts, modernHeaders("subscriptions/listen", ""))))
 	l.want("acknowledged")

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/access"
@@ -18,7 +19,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
-	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/expiry"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -33,6 +33,10 @@ const (
 	DefaultMemory      = 1 << 30
 	DefaultBodyTimeout = 30 * time.Second
 )
+
+// retireTime bounds how long a server that is not served any more takes to end, once nothing
+// uses it.
+const retireTime = 10 * time.Second
 
 // ServerOptions describe one server.
 type ServerOptions struct {
@@ -80,6 +84,11 @@ type ServerOptions struct {
 	// PublicURL is the URL by which clients know the endpoint. Empty if it is not known:
 	// the endpoint has no metadata then.
 	PublicURL string
+	// Kept says to [Gateway.Reload] that the server of this name goes on as it is. No other
+	// field but Name counts then.
+	Kept bool
+	// Ended, if it is not nil, is called once a server is closed that was served.
+	Ended func()
 }
 
 // Isolation decides which requests may share an upstream session.
@@ -178,25 +187,27 @@ type Options struct {
 
 // A Gateway serves the MCP endpoints of all servers.
 type Gateway struct {
-	opts     Options
+	opts     Options // of New: only its Logger, Metrics, Secrets and Observers outlast a Reload, see table
+	table    atomic.Pointer[table]
 	budget   *budget.Budget
 	hub      *hub
-	mux      *http.ServeMux
 	sealer   *requeststate.Sealer
 	sockets  *sockets
 	inflight inflight
-	origins  origins
-	proxies  proxies
-	bodies   bodyReader
-	errors   errorFilter
-	streams  downstream.Streams // listen streams over HTTP
-	guard    guard              // of paths that are no server's
-	expiry   *expiry.Watch      // of the credentials of what is open
+	expiry   *expiry.Watch // of the credentials of what is open
 
 	// Set by New, read-only after.
-	instance string // prefix of the ids of sessions and events
-	servers  map[string]*server
-	order    []string
+	instance string          // prefix of the ids of sessions and events
+	live     context.Context // ends when Close waits no longer
+	cut      context.CancelFunc
+	made     atomic.Int64 // servers that were built, also by Reload
+
+	retiring sync.WaitGroup // servers that are in no table any more
+
+	// mu guards the next two, and that no table follows the last one.
+	mu     sync.Mutex
+	begun  bool // Start was called
+	ending bool // EndStreams was called
 
 	closing struct { // by the first Close
 		once sync.Once
@@ -217,35 +228,16 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{
-		opts: opts, budget: memory, hub: newHub(opts, results), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts),
-		origins:  origins{Hosts{opts.MachineName, opts.AllowedHosts}, opts.AllowedOrigins},
-		proxies:  opts.TrustedProxies,
-		bodies:   bodyReader{opts.MaxBody, opts.BodyTimeout, opts.Logger, opts.Metrics},
-		errors:   errorFilter{opts.Secrets, opts.DebugErrors},
-		inflight: inflight{max: int64(opts.MaxRequests), each: int64(opts.MaxRequestsEach)},
-		instance: rand.Text()[:8], servers: make(map[string]*server), expiry: expiry.New(),
+		opts: opts, budget: memory, hub: newHub(opts, results), sealer: sealer, sockets: newSockets(opts),
+		instance: rand.Text()[:8], expiry: expiry.New(),
 	}
-	if g.guard, err = newGuard(opts.authElsewhere(), "", newRefusedLog("", &opts)); err != nil {
+	g.live, g.cut = context.WithCancel(context.Background())
+	g.bound(&opts)
+	first, _, err := g.newTable(opts)
+	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	for _, so := range opts.Servers {
-		if g.servers[so.Name] != nil {
-			return nil, fmt.Errorf("gateway: two servers are called %q", so.Name)
-		}
-		s, err := newServer(g, so)
-		if err != nil {
-			return nil, fmt.Errorf("gateway: server %s: %w", so.Name, err)
-		}
-		g.servers[so.Name] = s
-		g.order = append(g.order, so.Name)
-	}
-	g.route("/mcp", (*server).serve)
-	g.route(eventsPath, (*server).serveEvents)
-	g.route(messagesPath, (*server).serveMessages)
-	g.elsewhere("/", g.serveNowhere)
-	if err := g.publishMetadata(); err != nil {
-		return nil, fmt.Errorf("gateway: %w", err)
-	}
+	g.table.Store(first)
 	return g, nil
 }
 
@@ -272,51 +264,52 @@ func (opts *Options) fill() {
 	}
 }
 
-// newCache returns a cache, or nil if no server has results to cache.
+// newCache returns a cache, for servers that have results to cache.
 func newCache(o Options, memory *budget.Budget) (*cache.Cache, error) {
-	wanted := false
-	for _, so := range o.Servers {
-		for _, method := range so.Keep {
-			if !cache.Keeps(method) {
-				return nil, fmt.Errorf("server %s: results of %s can't be cached", so.Name, method)
-			}
-			wanted = true
-		}
-	}
-	if !wanted {
-		return nil, nil
-	}
 	return cache.New(cache.Options{Entries: o.CacheEntries, Bytes: o.CacheBytes, Memory: memory, Metrics: o.Metrics})
 }
 
 // Start connects to all servers in the background.
 func (g *Gateway) Start() {
-	for _, name := range g.order {
-		g.servers[name].back.Start()
-	}
+	g.mu.Lock()
+	g.begun = true
+	t := g.now()
+	g.mu.Unlock()
+	start(t.inOrder())
 }
 
 // ServeHTTP serves the endpoints /mcp/NAME, and /sse/NAME for HTTP+SSE; if there is only one
 // server, also without NAME. WebSockets and listen streams outlive their requests: see
 // [Gateway.EndConnections].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	g.bodies.bound(w, r)
+	t := g.now()
+	t.bodies.bound(w, r)
 	endChunked(w, r)
-	if refused := g.origins.check(w, r); refused {
+	if refused := t.origins.check(w, r); refused {
 		return
 	}
 	if answered := shareOrigin(w, r); answered {
 		return
 	}
-	if s := g.serverAt(r.URL); s != nil {
+	g.dispatch(w, r, t)
+}
+
+// dispatch passes a request to the server that a table has for it.
+func (g *Gateway) dispatch(w http.ResponseWriter, r *http.Request, t *table) {
+	if s := t.serverAt(r.URL); s != nil {
 		g.serveAdmitted(w, r, s, (*server).serve)
 		return
 	}
-	g.mux.ServeHTTP(w, r)
+	t.mux.ServeHTTP(w, r)
 }
 
 // serveAdmitted has a request to a server served whose sender may send it.
 func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *server, serve serveFunc) {
+	if !s.life.enter() {
+		g.dispatch(w, r, g.now()) // which has not this server
+		return
+	}
+	defer s.life.leave()
 	sender, ok := g.admit(w, r, &s.guard)
 	if !ok {
 		return
@@ -337,8 +330,12 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 // WebSockets, and starts no more processes. It is the first step of a shutdown, because the
 // HTTP server's Shutdown waits for open responses.
 func (g *Gateway) EndStreams() {
+	g.mu.Lock()
+	g.ending = true
+	t := g.now()
+	g.mu.Unlock()
 	g.sockets.stop()
-	for _, s := range g.servers {
+	for _, s := range t.servers {
 		if d, ok := s.back.(*detect.Detector); ok {
 			d.Drain()
 		}
@@ -353,12 +350,15 @@ func (g *Gateway) EndStreams() {
 // WebSockets.
 func (g *Gateway) EndConnections(ctx context.Context) error {
 	g.EndStreams()
+	servers := g.now().inOrder()
+	errs := make([]error, len(servers), len(servers)+1)
 	var wg sync.WaitGroup
-	var streams error
-	wg.Go(func() { streams = g.streams.Wait(ctx) })
+	for i, s := range servers {
+		wg.Go(func() { errs[i] = s.life.streams.Wait(ctx) })
+	}
 	sockets := g.sockets.wait(ctx)
 	wg.Wait()
-	return cmp.Or(sockets, streams)
+	return cmp.Or(append(errs, sockets)...)
 }
 
 // Close ends all connections that outlive their requests, and then the servers. ctx bounds
@@ -366,12 +366,16 @@ func (g *Gateway) EndConnections(ctx context.Context) error {
 func (g *Gateway) Close(ctx context.Context) error {
 	g.closing.once.Do(func() {
 		cutErr := g.EndConnections(ctx)
-		errs := make([]error, len(g.order))
+		defer context.AfterFunc(ctx, g.cut)()
+		servers := g.now().inOrder()
+		errs := make([]error, len(servers))
 		var wg sync.WaitGroup
-		for i, name := range g.order {
-			wg.Go(func() { errs[i] = g.servers[name].close(ctx) })
+		for i, s := range servers {
+			wg.Go(func() { errs[i] = s.close(ctx) })
 		}
 		wg.Wait()
+		g.retiring.Wait()
+		g.cut()
 		g.expiry.Close()
 		g.closing.err = errors.Join(append(errs, cutErr)...)
 	})
@@ -402,10 +406,10 @@ type ServerSnapshot struct {
 func (g *Gateway) Snapshot() Snapshot {
 	snap := g.hub.snapshot()
 	snap.Sockets = g.sockets.len()
-	for _, name := range g.order {
-		snap.Sessions += g.servers[name].legacy.Sessions()
-		ss := ServerSnapshot{Name: name, State: "ready"}
-		switch err := g.servers[name].back.Err(); {
+	for _, s := range g.now().inOrder() {
+		snap.Sessions += s.legacy.Sessions()
+		ss := ServerSnapshot{Name: s.name, State: "ready"}
+		switch err := s.back.Err(); {
 		case errors.Is(err, mcp.ErrStarting):
 			ss.State = "starting"
 		case err != nil:
@@ -417,4 +421,4 @@ func (g *Gateway) Snapshot() Snapshot {
 }
 
 // Names returns the names of the servers in the order they were given.
-func (g *Gateway) Names() []string { return slices.Clone(g.order) }
+func (g *Gateway) Names() []string { return slices.Clone(g.now().order) }

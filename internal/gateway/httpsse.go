@@ -50,7 +50,7 @@ func (s *server) serveMessages(w http.ResponseWriter, r *http.Request, sender mc
 	}
 	in := mcp.NewReservation(s.memory, sender.Share)
 	defer in.Release()
-	body, ok := s.g.bodies.read(w, r, s.name, &in)
+	body, ok := s.g.now().bodies.read(w, r, s.name, &in)
 	if !ok || !s.receive(w, r, session, body, sender.Identity) {
 		return
 	}

@@ -54,7 +54,10 @@ func (h *hub) add(s *subscription) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return refuseDraining(s.stream)
+		return refuseEnding(mcp.ErrShutdown, s.stream)
+	}
+	if why := s.server.life.reason(); why != nil {
+		return refuseEnding(why, s.stream)
 	}
 	if s.stream {
 		if limit, most := h.streams.Full(s.profile.Share); limit != nil {
@@ -86,15 +89,39 @@ func (h *hub) remove(s *subscription) {
 }
 
 // endServer ends all subscriptions that have a topic of a server.
-func (h *hub) endServer(name string, reason error) {
-	h.cache.Forget(name) // before subscribers receive the end and read again
+func (h *hub) endServer(s *server, reason error) {
+	h.cache.Forget(s.name) // before subscribers receive the end and read again
 	for topic, mails := range h.index.Snapshot() {
-		if serverOf(topic.Scope) == name {
+		if prefixOfScope(topic.Scope) == s.life.scope {
 			for _, mail := range mails {
 				mail.End(reason)
 			}
 		}
 	}
+}
+
+// endSubscriptions ends all subscriptions of a server whose lifetime has ended. No further
+// ones are added.
+func (h *hub) endSubscriptions(s *server, reason error) {
+	h.cache.Forget(s.name)
+	var open []*fanout.Mailbox
+	h.mu.Lock()
+	for mail, sub := range h.subscriptions {
+		if sub.server == s {
+			open = append(open, mail)
+		}
+	}
+	h.mu.Unlock()
+	for _, mail := range open {
+		mail.End(reason)
+	}
+}
+
+// bound sets the limits on listen streams.
+func (h *hub) bound(all, each int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.streams.Max, h.streams.MaxEach = all, each
 }
 
 // close ends all subscriptions and refuses new ones.

@@ -19,7 +19,7 @@ const maxIdle = 1024
 // inflight counts the HTTP requests that are being served, without a global lock. Safe for
 // concurrent use.
 type inflight struct {
-	max, each int64 // read-only
+	max, each atomic.Int64 // the limits
 
 	all    atomic.Int64
 	by     sync.Map     // mcp.Share -> *atomic.Int64, below zero once it is removed
@@ -45,15 +45,15 @@ func (p requestSlot) leave() {
 // enter takes a slot for a request of a share. If a limit is reached, it returns the limit
 // and its value.
 func (f *inflight) enter(share mcp.Share) (p requestSlot, limit *limits.Limit, most int64) {
-	if f.all.Add(1) > f.max {
+	if most := f.max.Load(); f.all.Add(1) > most {
 		f.all.Add(-1)
-		return requestSlot{}, limits.Requests, f.max
+		return requestSlot{}, limits.Requests, most
 	}
 	mine, n := f.count(share)
 	p = requestSlot{f, share, mine}
-	if n > f.each {
+	if most := f.each.Load(); n > most {
 		p.leave()
-		return requestSlot{}, limits.RequestsEach, f.each
+		return requestSlot{}, limits.RequestsEach, most
 	}
 	return p, nil, 0
 }

@@ -19,9 +19,17 @@ func (f *inflight) counters() (n int) {
 	return n
 }
 
+// newInflight returns an inflight with limits.
+func newInflight(all, each int64) *inflight {
+	f := &inflight{}
+	f.max.Store(all)
+	f.each.Store(each)
+	return f
+}
+
 // Shares come and go at will; what is kept of those without requests is bounded.
 func TestInflightForgetsShares(t *testing.T) {
-	f := &inflight{max: 1 << 20, each: 1}
+	f := newInflight(1<<20, 1)
 	var places []requestSlot
 	for n := range 3 * maxIdle {
 		p, limit, _ := f.enter(shareAt(n))
@@ -46,7 +54,7 @@ func TestInflightForgetsShares(t *testing.T) {
 
 // However many enter and leave at once, all are counted out in the end.
 func TestInflightCountsOut(t *testing.T) {
-	f := &inflight{max: 1 << 20, each: 1 << 20}
+	f := newInflight(1<<20, 1<<20)
 	f.shares.Store(maxIdle) // counters are taken out at once
 	var wg sync.WaitGroup
 	for range 4 {
@@ -64,7 +72,7 @@ func TestInflightCountsOut(t *testing.T) {
 }
 
 func BenchmarkInflight(b *testing.B) {
-	f := &inflight{max: 100, each: 100}
+	f := newInflight(100, 100)
 	b.ReportAllocs()
 	for b.Loop() {
 		p, _, _ := f.enter(shareAt(1))

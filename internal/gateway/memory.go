@@ -31,6 +31,6 @@ func (m *clientMemory) Account(share mcp.Share) *budget.Account {
 // Refuse implements [mcp.Memory].
 func (m *clientMemory) Refuse() error {
 	m.g.opts.Metrics.Limit(m.server, limits.Memory.Key)
-	m.g.opts.Logger.Warn("request refused: "+memoryUsedUp, "upstream", m.server, "limit", m.g.opts.Memory)
+	m.g.opts.Logger.Warn("request refused: "+memoryUsedUp, "upstream", m.server, "limit", m.g.now().opts.Memory)
 	return &mcp.Refusal{Later: true, Err: wire.Errorf(spec.CodeInternal, memoryUsedUp+"; try again in a moment, or %s", limits.Memory.Raise())}
 }

@@ -19,29 +19,27 @@ const metadataAge = 300
 // that of the endpoint here. Who asks has no credential yet.
 //
 // Spec: RFC 9728, 3.1; 2026-07-28, basic/authorization, Protected Resource Metadata.
-func (g *Gateway) publishMetadata() error {
+func (t *table) publishMetadata() error {
 	documents := make(map[string][]byte)
-	for _, name := range g.order {
-		s := g.servers[name]
+	for _, s := range t.inOrder() {
 		resource, ok := s.guard.auth.(auth.Resource)
 		if !ok || s.guard.endpoint == nil {
 			continue
 		}
 		path := s.guard.endpoint.MetadataPath
 		if documents[path] != nil {
-			return fmt.Errorf("server %s: another server has the public URL %s, too", name, s.guard.endpoint.Resource)
+			return fmt.Errorf("server %s: another server has the public URL %s, too", s.name, s.guard.endpoint.Resource)
 		}
 		documents[path] = resource.Metadata(s.guard.endpoint)
 	}
-	for _, name := range g.order {
-		s := g.servers[name]
-		if here := auth.WellKnown + "/mcp/" + name; s.guard.endpoint != nil && documents[here] == nil {
+	for _, s := range t.inOrder() {
+		if here := auth.WellKnown + "/mcp/" + s.name; s.guard.endpoint != nil && documents[here] == nil {
 			documents[here] = documents[s.guard.endpoint.MetadataPath]
 		}
 	}
 	serve := func(w http.ResponseWriter, r *http.Request) { serveMetadata(w, r, documents[r.URL.EscapedPath()]) }
-	g.mux.HandleFunc(auth.WellKnown, serve)
-	g.mux.HandleFunc(auth.WellKnown+"/", serve)
+	t.mux.HandleFunc(auth.WellKnown, serve)
+	t.mux.HandleFunc(auth.WellKnown+"/", serve)
 	return nil
 }
 

@@ -38,7 +38,7 @@ func newGuard(a auth.Authenticator, publicURL string, refused *refusedLog) (g gu
 }
 
 // authOf says who may send requests to a server.
-func authOf(so ServerOptions, opts Options) auth.Authenticator {
+func authOf(so ServerOptions, opts *Options) auth.Authenticator {
 	if so.Auth != nil {
 		return so.Auth
 	}
@@ -68,12 +68,12 @@ func (g *Gateway) admit(w http.ResponseWriter, r *http.Request, at *guard) (mcp.
 	if id != nil {
 		principal = id.Principal
 	}
-	return mcp.Sender{Share: g.proxies.shareOf(r, principal), Identity: id}, true
+	return mcp.Sender{Share: g.now().proxies.shareOf(r, principal), Identity: id}, true
 }
 
 // forClient returns what clients of the server are told of err; see [errorFilter.forClient].
 func (s *server) forClient(err error) error {
-	err = s.g.errors.forClient(err)
+	err = s.g.now().errors.forClient(s.replaced(err))
 	r := (*mcp.Refusal)(nil)
 	code := auth.CodeInsufficientScope
 	switch {
@@ -86,6 +86,15 @@ func (s *server) forClient(err error) error {
 	refusal.Err = mcp.WireError(err)
 	refusal.Challenge = auth.Challenge(code, s.guard.endpoint, s.guard.scopes(r.Scopes))
 	return &refusal
+}
+
+// replaced returns the error for a request that was cut off since the server is not served any
+// more; err itself if that is not why.
+func (s *server) replaced(err error) error {
+	if why := s.life.reason(); why != nil && errors.Is(err, mcp.ErrShutdown) {
+		return wire.Errorf(spec.CodeInternal, "%v; the request may have taken effect: check before sending it again", why)
+	}
+	return err
 }
 
 // scopes returns all scopes that a request needs: those of every request, and further ones.

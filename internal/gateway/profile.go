@@ -29,7 +29,7 @@ const (
 
 // A profiler finds the profiles of the requests to one server. Safe for concurrent use.
 type profiler struct {
-	server       string
+	scope        string // what all scopes begin with
 	isolation    Isolation
 	clientInfo   bool
 	experimental bool            // clients' experimental capabilities are forwarded
@@ -80,13 +80,13 @@ func (p *profileParts) key() profileKey {
 	return k
 }
 
-func newProfiler(so ServerOptions) (*profiler, error) {
+func newProfiler(so ServerOptions, scope string) (*profiler, error) {
 	isolation := so.Isolation
 	if isolation == "" {
 		isolation = IsolatePrincipal
 	}
 	p := &profiler{
-		server: so.Name, isolation: isolation, clientInfo: so.ForwardClientInfo, experimental: so.Experimental,
+		scope: scope, isolation: isolation, clientInfo: so.ForwardClientInfo, experimental: so.Experimental,
 		hide: so.HideExtensions, hideTasks: append(slices.Clone(so.HideExtensions), spec.ExtensionTasks),
 		single: so.oneSession(), era: func() spec.Era { return spec.Unknown }, saw: so.Saw,
 	}
@@ -168,7 +168,7 @@ func (p *profiler) profile(parts *profileParts) mcp.Profile {
 		prof.ClientInfo = wire.AppendCanonical(nil, parts.info)
 	}
 	if p.single {
-		prof.Scope = p.server + "/shared"
+		prof.Scope = p.scope + "/shared"
 		return prof
 	}
 	h := sha256.New()
@@ -176,7 +176,7 @@ func (p *profiler) profile(parts *profileParts) mcp.Profile {
 		// Quotes keep the parts from running into each other.
 		h.Write(wire.AppendString(nil, part))
 	}
-	prof.Scope = p.server + "/" + hex.EncodeToString(h.Sum(nil)[:12])
+	prof.Scope = p.scope + "/" + hex.EncodeToString(h.Sum(nil)[:12])
 	return prof
 }
 
@@ -186,8 +186,21 @@ func (so *ServerOptions) oneSession() bool {
 	return so.Command && so.Isolation == IsolateNothing
 }
 
+// scopeMark stands in scopes between a server's name and what tells it from earlier ones of
+// that name. No name has it, and nothing else gives scopes a meaning by it.
+const scopeMark = "@"
+
+// prefixOfScope returns the part of a scope that is of one server.
+func prefixOfScope(scope string) string {
+	prefix, _, _ := strings.Cut(scope, "/") // no server's name has one
+	return prefix
+}
+
 // serverOf returns the name of the server that a scope belongs to.
 func serverOf(scope string) string {
-	name, _, _ := strings.Cut(scope, "/") // no server's name has one
+	name, _, _ := strings.Cut(prefixOfScope(scope), scopeMark)
 	return name
 }
+
+// close gives back the memory of the cached profiles.
+func (p *profiler) close() { p.cache.Purge() }

@@ -40,7 +40,7 @@ func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Messag
 // cleanRefusal removes secrets from an error response to initialize.
 func (s *server) cleanRefusal(answer []byte) []byte {
 	if m, err := wire.Parse(answer, wire.Options{}); err == nil && m.Error != nil {
-		return s.g.errors.cleanAnswer(answer, m.Error)
+		return s.g.now().errors.cleanAnswer(answer, m.Error)
 	}
 	return answer
 }
@@ -80,7 +80,7 @@ type loggedCall struct {
 func (c *loggedCall) Answer(text []byte, failed error) {
 	var we *wire.Error
 	if failed != nil && errors.As(failed, &we) {
-		text = c.relay.s.g.errors.cleanAnswer(text, we)
+		text = c.relay.s.g.now().errors.cleanAnswer(text, we)
 	}
 	c.trace.Sent(text)
 	c.RelayedCall.Answer(text, failed)

@@ -3,14 +3,17 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/access"
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -25,7 +28,9 @@ import (
 // them.
 type server struct {
 	g        *Gateway
+	opts     *Options // those that it was built with
 	name     string
+	life     *lifetime
 	back     mcp.Back
 	handler  mcp.Handler  // the back, behind what keeps its results, and what is a principal's own
 	owners   *owner.Guard // nil where there are no principals
@@ -42,45 +47,74 @@ type server struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-func newServer(g *Gateway, so ServerOptions) (*server, error) {
+func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if !validName.MatchString(so.Name) {
 		return nil, errors.New("a name is letters, digits, '.', '_' and '-', and begins with a letter or digit")
 	}
-	profiles, err := newProfiler(so)
+	if err := checkKept(so.Keep); err != nil {
+		return nil, err
+	}
+	life := newLifetime(g.newScope(so.Name), so.Ended)
+	profiles, err := newProfiler(so, life.scope)
 	if err != nil {
 		return nil, err
 	}
 	profiles.account = g.budget.Account(profileOwner{})
-	guard, err := newGuard(authOf(so, g.opts), so.PublicURL, newRefusedLog(so.Name, &g.opts))
+	guard, err := newGuard(authOf(so, opts), so.PublicURL, newRefusedLog(so.Name, &g.opts))
 	if err != nil {
 		return nil, err
 	}
-	s := &server{g: g, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), memory: &clientMemory{g, so.Name},
+	s := &server{g: g, opts: opts, life: life, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), memory: &clientMemory{g, so.Name},
 		log: &requestLog{server: so.Name, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if s.back, err = so.Open(g.hub); err != nil {
 		return nil, err
 	}
 	s.profiles.era = s.back.Era
 	if d, ok := s.back.(*detect.Detector); ok {
-		d.WhenReplaced(func(reason error) { g.hub.endServer(s.name, reason) })
+		d.WhenReplaced(func(reason error) { g.hub.endServer(s, reason) })
 	}
-	s.access = s.control(so)
-	s.handler = g.hub.cache.Handler(so.Name, so.Keep, s.back)
-	if s.owners, err = s.newOwners(so); err != nil {
-		return nil, err
-	}
-	s.handler = s.access.Handler(s.owners.Handler(s.handler))
-	if err := s.openFronts(so); err != nil {
-		return nil, err
+	if err := s.assemble(so); err != nil {
+		return nil, errors.Join(err, s.back.Close(context.Background()))
 	}
 	return s, nil
+}
+
+// assemble puts what controls and keeps results before the back, and the fronts before that.
+func (s *server) assemble(so ServerOptions) (err error) {
+	s.access = s.control(so)
+	s.handler = s.g.hub.cache.Handler(so.Name, so.Keep, s.back)
+	if s.owners, err = s.newOwners(so); err != nil {
+		return err
+	}
+	s.handler = s.access.Handler(s.owners.Handler(s.handler))
+	return s.openFronts(so)
+}
+
+// newScope returns what the scopes of a server begin with that is about to be built. That of
+// another one of the same name is another one: what the former still has under way must not
+// reach clients of the next.
+func (g *Gateway) newScope(name string) string {
+	if n := g.made.Add(1); g.now() != nil {
+		return name + scopeMark + strconv.FormatInt(n, 36)
+	}
+	return name
+}
+
+// checkKept refuses to keep results that can't be.
+func checkKept(methods []string) error {
+	for _, method := range methods {
+		if !cache.Keeps(method) {
+			return fmt.Errorf("results of %s can't be cached", method)
+		}
+	}
+	return nil
 }
 
 // newOwners returns what keeps tasks and requestStates from other principals; nil if there
 // are none.
 func (s *server) newOwners(so ServerOptions) (*owner.Guard, error) {
 	g := s.g
-	if a := authOf(so, g.opts); a == nil || a == auth.None {
+	if a := authOf(so, s.opts); a == nil || a == auth.None {
 		return nil, nil
 	}
 	return owner.New(owner.Options{
@@ -139,7 +173,7 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 }
 
 func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
-	g := s.g
+	g, opts := s.g, s.opts
 	return legacyfront.New(legacyfront.Options{
 		Name:            so.Name,
 		Handler:         s,
@@ -150,17 +184,17 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
 		Admit:           s.admit,
 		Memory:          s.memory,
 		Instance:        g.instance,
-		Streams:         &g.streams,
+		Streams:         &s.life.streams,
 		Until:           g.expiry.Until,
-		MaxSessions:     g.opts.MaxSessions,
-		MaxSessionsEach: g.opts.MaxSessionsEach,
-		Idle:            g.opts.SessionIdle,
-		MaxStored:       g.opts.MaxStored,
-		MaxTopics:       g.opts.MaxTopics,
+		MaxSessions:     opts.MaxSessions,
+		MaxSessionsEach: opts.MaxSessionsEach,
+		Idle:            opts.SessionIdle,
+		MaxStored:       opts.MaxStored,
+		MaxTopics:       opts.MaxTopics,
 		Check:           s.check,
-		WriteTimeout:    g.opts.WriteTimeout,
-		KeepAlive:       g.opts.KeepAlive,
-		Drain:           g.opts.Drain,
+		WriteTimeout:    opts.WriteTimeout,
+		KeepAlive:       opts.KeepAlive,
+		Drain:           opts.Drain,
 		StartTimeout:    so.StartTimeout,
 		LogLevel:        so.LogLevel,
 		Logger:          g.opts.Logger,
@@ -169,7 +203,7 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
 }
 
 func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
-	g := s.g
+	g, opts := s.g, s.opts
 	return modernfront.New(modernfront.Options{
 		Name:          so.Name,
 		Revisions:     spec.AllRevisions(),
@@ -180,12 +214,12 @@ func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 		Memory:        s.memory,
 		NoTasks:       slices.Contains(so.HideExtensions, spec.ExtensionTasks),
 		Upstream:      s.back.Era,
-		WriteTimeout:  g.opts.WriteTimeout,
-		KeepAlive:     g.opts.KeepAlive,
-		Streams:       &g.streams,
-		MaxParked:     g.opts.MaxParked,
-		MaxParkedEach: g.opts.MaxParkedEach,
-		MaxTopics:     g.opts.MaxTopics,
+		WriteTimeout:  opts.WriteTimeout,
+		KeepAlive:     opts.KeepAlive,
+		Streams:       &s.life.streams,
+		MaxParked:     opts.MaxParked,
+		MaxParkedEach: opts.MaxParkedEach,
+		MaxTopics:     opts.MaxTopics,
 		Gather:        so.Gather,
 		ParkedTTL:     so.ParkedTTL,
 		Sealer:        g.sealer,
@@ -198,7 +232,12 @@ func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 func (s *server) close(ctx context.Context) error {
 	s.modern.Close()
 	defer s.owners.Close()
-	return errors.Join(s.legacy.Close(ctx), s.back.Close(ctx))
+	err := errors.Join(s.legacy.Close(ctx), s.back.Close(ctx))
+	s.profiles.close()
+	if s.life.ended != nil {
+		s.life.ended()
+	}
+	return err
 }
 
 // Serve passes a request to the back, and writes one line to the log. For a result it writes

@@ -256,10 +256,11 @@ func (s *subscription) Close() {
 	}
 }
 
-// refuseDraining returns the error for subscribers that come after the hub was closed.
-func refuseDraining(stream bool) error {
+// refuseEnding returns the error for subscribers that come after the gateway, or the server,
+// has begun to end.
+func refuseEnding(why error, stream bool) error {
 	if stream {
-		return mcp.RefuseForNow("%v; listen again in a moment", mcp.ErrShutdown)
+		return mcp.RefuseForNow("%v; listen again in a moment", why)
 	}
-	return mcp.Refuse(spec.CodeInternal, "%v; try again in a moment", mcp.ErrShutdown)
+	return mcp.Refuse(spec.CodeInternal, "%v; try again in a moment", why)
 }

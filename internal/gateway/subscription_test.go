@@ -21,7 +21,7 @@ type guest struct {
 
 func (r *rig) join(t *testing.T) guest {
 	t.Helper()
-	s := r.g.servers["peer"]
+	s := r.g.now().servers["peer"]
 	req := &mcp.Request{Era: spec.Legacy, Principal: mcp.Anonymous, Capabilities: []byte("{}")}
 	if err := s.profiles.admit(req); err != nil {
 		t.Fatal(err)

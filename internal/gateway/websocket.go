@@ -117,6 +117,13 @@ func (s *sockets) cut() int {
 	return len(open)
 }
 
+// bound sets the limits.
+func (s *sockets) bound(all, each int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.places.Max, s.places.MaxEach = all, each
+}
+
 func (s *sockets) len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,11 +143,12 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server,
 		s.refuseSocket(w, r, err)
 		return
 	}
+	t := g.now()
 	c, err := transport.AcceptWebSocket(w, r, transport.AcceptOptions{
-		CheckOrigin: g.origins.allow,
+		CheckOrigin: t.origins.allow,
 		WebSocketOptions: transport.WebSocketOptions{
-			MaxMessage: int(g.opts.MaxBody), WriteTimeout: g.opts.WriteTimeout, KeepAlive: g.opts.KeepAlive,
-			MessageTimeout: g.opts.BodyTimeout,
+			MaxMessage: int(t.opts.MaxBody), WriteTimeout: t.opts.WriteTimeout, KeepAlive: t.opts.KeepAlive,
+			MessageTimeout: t.opts.BodyTimeout,
 		},
 	})
 	if err != nil {
@@ -151,6 +159,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server,
 	}
 	g.sockets.add(c)
 	sender.Arrival = &trace.Arrival{Protocol: "websocket", Peer: r.RemoteAddr}
+	s.life.hold()
 	go s.runSocket(c, sender, room) // ends with the connection, or with sockets.wait
 }
 
@@ -176,6 +185,7 @@ func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 
 // runSocket serves a WebSocket until it ends.
 func (s *server) runSocket(c *transport.WebSocket, sender mcp.Sender, room mcp.Reservation) {
+	defer s.life.leave()
 	defer room.Release()
 	defer s.g.sockets.release(sender.Share, c)
 	s.g.opts.Metrics.Sockets(s.name, 1)
@@ -187,7 +197,7 @@ func (s *server) runSocket(c *transport.WebSocket, sender mcp.Sender, room mcp.R
 	defer s.g.expiry.Until(sender.Identity, end)()
 	err := s.serveConn(ctx, &socket{WebSocket: c}, sender)
 	if err == nil {
-		err = cmp.Or(credentialEnd(ctx), mcp.ErrShutdown)
+		err = cmp.Or(credentialEnd(ctx), s.life.reason(), mcp.ErrShutdown)
 	}
 	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", peer, "open", time.Since(begin).Round(time.Millisecond), "reason", err, sender.Principal.Attr())
 }
@@ -212,9 +222,10 @@ func (c *socket) setCloseReason(why error) { c.why.Store(&why) }
 
 func (c *socket) Close() error {
 	why := c.why.Load()
-	switch over := (*sessionOver)(nil); {
-	case why != nil && errors.As(*why, &over):
-		return c.End(transport.CloseRestart, over.Error())
+	over, replaced := (*sessionOver)(nil), (*replacedError)(nil)
+	switch {
+	case why != nil && (errors.As(*why, &over) || errors.As(*why, &replaced)):
+		return c.End(transport.CloseRestart, (*why).Error())
 	case why != nil && (*why == expiry.ErrExpired || *why == expiry.ErrRefused):
 		return c.End(transport.CloseUnauthorized, (*why).Error()+"; connect again with another")
 	}

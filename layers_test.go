@@ -47,7 +47,7 @@ var layers = map[string][]string{
 	// A listener of the program: how clients reach it, and what bounds them before.
 	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/detect", "internal/downstream", "internal/expiry", "internal/owner", "internal/requeststate"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/detect", "internal/downstream", "internal/expiry", "internal/inflight", "internal/lifetime", "internal/owner", "internal/requeststate"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
 	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/policy", "internal/hosts"}),
 	"internal/metrics": slices.Concat(eras, waist, bottom),
@@ -108,6 +108,10 @@ var layers = map[string][]string{
 
 	// Until when what is open may go on: the gateway ends it.
 	"internal/expiry": {"internal/mcp"},
+
+	// How many requests are served, and until when a server is: the gateway counts both.
+	"internal/inflight": {"internal/limits", "internal/mcp"},
+	"internal/lifetime": nil,
 
 	// Whose is what servers hand out: the gateway puts a guard before a back.
 	"internal/owner": {"internal/mcp", "internal/wire", "internal/spec", "internal/budget", "internal/requeststate"},

@@ -221,6 +221,8 @@ func TestReloadRefused(t *testing.T) {
 	a := &shelf{text: "of a"}
 	r := run(t, Options{Servers: []ServerOptions{{Name: "a", Handler: a, Era: Legacy}}})
 	r.wantCall("a", "of a")
+	http.DefaultClient.CloseIdleConnections()
+	time.Sleep(50 * time.Millisecond)
 	before := runtime.NumGoroutine()
 	opened, ended, _ := a.counts()
 	for name, o := range map[string]Options{
@@ -239,7 +241,10 @@ func TestReloadRefused(t *testing.T) {
 	if o, e, _ := a.counts(); o != opened || e != ended {
 		t.Errorf("%d sessions opened and %d ended, want %d and %d", o, e, opened, ended)
 	}
-	until(t, "nothing was left", func() bool { return runtime.NumGoroutine() <= before })
+	until(t, "nothing was left", func() bool {
+		http.DefaultClient.CloseIdleConnections()
+		return runtime.NumGoroutine() <= before
+	})
 }
 
 // Other credentials count from the next request, and nobody is disturbed.

@@ -55,8 +55,8 @@ func (g *Gateway) ServeConn(ctx context.Context, conn transport.Conn, server str
 	if s == nil {
 		return errors.Join(t.unknownServer(server), conn.Close())
 	}
-	s.life.hold()
-	defer s.life.leave()
+	s.life.Hold()
+	defer s.life.Leave()
 	return s.serveConn(ctx, conn, mcp.Sender{Share: mcp.Share{Principal: mcp.Anonymous}, Arrival: &trace.Arrival{}})
 }
 
@@ -76,8 +76,8 @@ func (s *server) serveConn(ctx context.Context, conn transport.Conn, sender mcp.
 		over := &sessionOver{s.name}
 		c.setCloseReason(over)
 		lose(over)
-	case <-s.life.over:
-		c.setCloseReason(s.life.reason())
+	case <-s.life.Over():
+		c.setCloseReason(s.life.Reason())
 	case <-reachable.Done():
 	}
 	c.drain(reachable)

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/expiry"
+	"github.com/mcpbridge/mcpbridge/internal/inflight"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
@@ -193,7 +194,7 @@ type Gateway struct {
 	hub      *hub
 	sealer   *requeststate.Sealer
 	sockets  *sockets
-	inflight inflight
+	inflight inflight.Counter
 	expiry   *expiry.Watch // of the credentials of what is open
 
 	// Set by New, read-only after.
@@ -305,21 +306,21 @@ func (g *Gateway) dispatch(w http.ResponseWriter, r *http.Request, t *table) {
 
 // serveAdmitted has a request to a server served whose sender may send it.
 func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *server, serve serveFunc) {
-	if !s.life.enter() {
+	if !s.life.Enter() {
 		g.dispatch(w, r, g.now()) // which has not this server
 		return
 	}
-	defer s.life.leave()
+	defer s.life.Leave()
 	sender, ok := g.admit(w, r, &s.guard)
 	if !ok {
 		return
 	}
-	place, limit, most := g.inflight.enter(sender.Share)
+	place, limit, most := g.inflight.Enter(sender.Share)
 	if limit != nil {
 		g.refuseInFlight(w, r, limit, most)
 		return
 	}
-	defer place.leave()
+	defer place.Leave()
 	if g.opts.Observers.Any() {
 		sender.Arrival = arrival(r)
 	}
@@ -354,7 +355,7 @@ func (g *Gateway) EndConnections(ctx context.Context) error {
 	errs := make([]error, len(servers), len(servers)+1)
 	var wg sync.WaitGroup
 	for i, s := range servers {
-		wg.Go(func() { errs[i] = s.life.streams.Wait(ctx) })
+		wg.Go(func() { errs[i] = s.streams.Wait(ctx) })
 	}
 	sockets := g.sockets.wait(ctx)
 	wg.Wait()

@@ -56,7 +56,7 @@ func (h *hub) add(s *subscription) error {
 	if h.closed {
 		return refuseEnding(mcp.ErrShutdown, s.stream)
 	}
-	if why := s.server.life.reason(); why != nil {
+	if why := s.server.life.Reason(); why != nil {
 		return refuseEnding(why, s.stream)
 	}
 	if s.stream {
@@ -92,7 +92,7 @@ func (h *hub) remove(s *subscription) {
 func (h *hub) endServer(s *server, reason error) {
 	h.cache.Forget(s.name) // before subscribers receive the end and read again
 	for topic, mails := range h.index.Snapshot() {
-		if prefixOfScope(topic.Scope) == s.life.scope {
+		if prefixOfScope(topic.Scope) == s.profiles.scope {
 			for _, mail := range mails {
 				mail.End(reason)
 			}

@@ -91,7 +91,7 @@ func (s *server) forClient(err error) error {
 // replaced returns the error for a request that was cut off since the server is not served any
 // more; err itself if that is not why.
 func (s *server) replaced(err error) error {
-	if why := s.life.reason(); why != nil && errors.Is(err, mcp.ErrShutdown) {
+	if why := s.life.Reason(); why != nil && errors.Is(err, mcp.ErrShutdown) {
 		return wire.Errorf(spec.CodeInternal, "%v; the request may have taken effect: check before sending it again", why)
 	}
 	return err

@@ -29,7 +29,7 @@ const (
 
 // A profiler finds the profiles of the requests to one server. Safe for concurrent use.
 type profiler struct {
-	scope        string // what all scopes begin with
+	scope        string // what all scopes begin with, and no other server's
 	isolation    Isolation
 	clientInfo   bool
 	experimental bool            // clients' experimental capabilities are forwarded

@@ -65,8 +65,7 @@ func (t *table) leftBy(next *table) (left []*server) {
 
 // bound applies the limits on what all servers share.
 func (g *Gateway) bound(opts *Options) {
-	g.inflight.max.Store(int64(opts.MaxRequests))
-	g.inflight.each.Store(int64(opts.MaxRequestsEach))
+	g.inflight.Bound(opts.MaxRequests, opts.MaxRequestsEach)
 	g.sockets.bound(opts.MaxSockets, opts.MaxSocketsEach)
 	g.hub.bound(opts.MaxStreams, opts.MaxStreamsEach)
 	g.hub.cache.Bound(opts.CacheEntries, opts.CacheBytes)
@@ -78,14 +77,14 @@ func (g *Gateway) bound(opts *Options) {
 func (g *Gateway) retire(s *server, removed bool) {
 	defer g.retiring.Done()
 	why := &replacedError{s.name, removed}
-	s.life.end(why)
+	s.life.End(why)
 	g.hub.endSubscriptions(s, why)
 	s.legacy.EndStreams()
 	ctx, cancel := context.WithTimeout(g.live, s.opts.Drain)
 	defer cancel()
 	var wg sync.WaitGroup
-	wg.Go(func() { s.life.wait(ctx) })
-	wg.Go(func() { _ = s.life.streams.Wait(ctx) }) // they were told why
+	wg.Go(func() { s.life.Wait(ctx) })
+	wg.Go(func() { _ = s.streams.Wait(ctx) }) // they were told why
 	wg.Wait()
 	ctx, cancel = context.WithTimeout(g.live, retireTime)
 	defer cancel()
@@ -98,7 +97,7 @@ func (g *Gateway) retire(s *server, removed bool) {
 // abandon closes servers that were not started. What they were given stays the caller's.
 func abandon(servers []*server) {
 	for _, s := range servers {
-		s.life.ended = nil
+		s.ended = nil
 		_ = s.close(context.Background()) // there is nothing to wait for
 	}
 }

@@ -139,8 +139,8 @@ func TestReloadScopesApart(t *testing.T) {
 	keep.Open = r.openAnew(r.peer)
 	r.reload(t, Options{Servers: []ServerOptions{keep}})
 	next := r.g.now().servers["peer"]
-	if former.life.scope == next.life.scope || serverOf(former.life.scope+"/x") != serverOf(next.life.scope+"/x") {
-		t.Errorf("scopes begin with %q and %q, want different ones of one server", former.life.scope, next.life.scope)
+	if former.profiles.scope == next.profiles.scope || serverOf(former.profiles.scope+"/x") != serverOf(next.profiles.scope+"/x") {
+		t.Errorf("scopes begin with %q and %q, want different ones of one server", former.profiles.scope, next.profiles.scope)
 	}
 	r.peer.answer("tools/list", `{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}`)
 	if got := r.list(t, ""); !strings.Contains(got, "{a}") {

@@ -15,7 +15,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/lifetime"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/owner"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -30,7 +32,9 @@ type server struct {
 	g        *Gateway
 	opts     *Options // those that it was built with
 	name     string
-	life     *lifetime
+	life     *lifetime.Lifetime
+	streams  downstream.Streams // listen streams over HTTP
+	ended    func()             // called once it is closed; may be nil
 	back     mcp.Back
 	handler  mcp.Handler  // the back, behind what keeps its results, and what is a principal's own
 	owners   *owner.Guard // nil where there are no principals
@@ -54,8 +58,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if err := checkKept(so.Keep); err != nil {
 		return nil, err
 	}
-	life := newLifetime(g.newScope(so.Name), so.Ended)
-	profiles, err := newProfiler(so, life.scope)
+	profiles, err := newProfiler(so, g.newScope(so.Name))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +67,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{g: g, opts: opts, life: life, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), memory: &clientMemory{g, so.Name},
+	s := &server{g: g, opts: opts, life: lifetime.New(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), memory: &clientMemory{g, so.Name},
 		log: &requestLog{server: so.Name, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if s.back, err = so.Open(g.hub); err != nil {
 		return nil, err
@@ -184,7 +187,7 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
 		Admit:           s.admit,
 		Memory:          s.memory,
 		Instance:        g.instance,
-		Streams:         &s.life.streams,
+		Streams:         &s.streams,
 		Until:           g.expiry.Until,
 		MaxSessions:     opts.MaxSessions,
 		MaxSessionsEach: opts.MaxSessionsEach,
@@ -216,7 +219,7 @@ func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 		Upstream:      s.back.Era,
 		WriteTimeout:  opts.WriteTimeout,
 		KeepAlive:     opts.KeepAlive,
-		Streams:       &s.life.streams,
+		Streams:       &s.streams,
 		MaxParked:     opts.MaxParked,
 		MaxParkedEach: opts.MaxParkedEach,
 		MaxTopics:     opts.MaxTopics,
@@ -234,8 +237,8 @@ func (s *server) close(ctx context.Context) error {
 	defer s.owners.Close()
 	err := errors.Join(s.legacy.Close(ctx), s.back.Close(ctx))
 	s.profiles.close()
-	if s.life.ended != nil {
-		s.life.ended()
+	if s.ended != nil {
+		s.ended()
 	}
 	return err
 }

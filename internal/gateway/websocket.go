@@ -159,7 +159,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server,
 	}
 	g.sockets.add(c)
 	sender.Arrival = &trace.Arrival{Protocol: "websocket", Peer: r.RemoteAddr}
-	s.life.hold()
+	s.life.Hold()
 	go s.runSocket(c, sender, room) // ends with the connection, or with sockets.wait
 }
 
@@ -185,7 +185,7 @@ func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 
 // runSocket serves a WebSocket until it ends.
 func (s *server) runSocket(c *transport.WebSocket, sender mcp.Sender, room mcp.Reservation) {
-	defer s.life.leave()
+	defer s.life.Leave()
 	defer room.Release()
 	defer s.g.sockets.release(sender.Share, c)
 	s.g.opts.Metrics.Sockets(s.name, 1)
@@ -197,7 +197,7 @@ func (s *server) runSocket(c *transport.WebSocket, sender mcp.Sender, room mcp.R
 	defer s.g.expiry.Until(sender.Identity, end)()
 	err := s.serveConn(ctx, &socket{WebSocket: c}, sender)
 	if err == nil {
-		err = cmp.Or(credentialEnd(ctx), s.life.reason(), mcp.ErrShutdown)
+		err = cmp.Or(credentialEnd(ctx), s.life.Reason(), mcp.ErrShutdown)
 	}
 	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", peer, "open", time.Since(begin).Round(time.Millisecond), "reason", err, sender.Principal.Attr())
 }

@@ -1,4 +1,4 @@
-package gateway
+package inflight
 
 import (
 	"net/netip"
@@ -14,54 +14,53 @@ func shareAt(n int) mcp.Share {
 }
 
 // counters returns how many shares have a counter.
-func (f *inflight) counters() (n int) {
+func (f *Counter) counters() (n int) {
 	f.by.Range(func(any, any) bool { n++; return true })
 	return n
 }
 
-// newInflight returns an inflight with limits.
-func newInflight(all, each int64) *inflight {
-	f := &inflight{}
-	f.max.Store(all)
-	f.each.Store(each)
+// newCounter returns a Counter with limits.
+func newCounter(all, each int) *Counter {
+	f := &Counter{}
+	f.Bound(all, each)
 	return f
 }
 
 // Shares come and go at will; what is kept of those without requests is bounded.
 func TestInflightForgetsShares(t *testing.T) {
-	f := newInflight(1<<20, 1)
-	var places []requestSlot
+	f := newCounter(1<<20, 1)
+	var places []Slot
 	for n := range 3 * maxIdle {
-		p, limit, _ := f.enter(shareAt(n))
+		p, limit, _ := f.Enter(shareAt(n))
 		if limit != nil {
 			t.Fatalf("share %d is refused: %s", n, limit.Key)
 		}
 		places = append(places, p)
 	}
-	if _, limit, _ := f.enter(shareAt(1)); limit != limits.RequestsEach {
+	if _, limit, _ := f.Enter(shareAt(1)); limit != limits.RequestsEach {
 		t.Errorf("limit = %+v for the second request of a share, want requests_each", limit)
 	}
 	for _, p := range places {
-		p.leave()
+		p.Leave()
 	}
 	if n := f.counters(); n > maxIdle || int64(n) != f.shares.Load() || f.all.Load() != 0 {
 		t.Errorf("%d counters, %d by count, for %d requests, want at most %d, as many, and none", n, f.shares.Load(), f.all.Load(), maxIdle)
 	}
-	if _, limit, _ := f.enter(shareAt(1)); limit != nil {
+	if _, limit, _ := f.Enter(shareAt(1)); limit != nil {
 		t.Errorf("limit = %+v for a share that is idle", limit)
 	}
 }
 
 // However many enter and leave at once, all are counted out in the end.
 func TestInflightCountsOut(t *testing.T) {
-	f := newInflight(1<<20, 1<<20)
+	f := newCounter(1<<20, 1<<20)
 	f.shares.Store(maxIdle) // counters are taken out at once
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for n := range 20_000 {
-				p, _, _ := f.enter(shareAt(n % 3))
-				p.leave()
+				p, _, _ := f.Enter(shareAt(n % 3))
+				p.Leave()
 			}
 		})
 	}
@@ -72,10 +71,10 @@ func TestInflightCountsOut(t *testing.T) {
 }
 
 func BenchmarkInflight(b *testing.B) {
-	f := newInflight(100, 100)
+	f := newCounter(100, 100)
 	b.ReportAllocs()
 	for b.Loop() {
-		p, _, _ := f.enter(shareAt(1))
-		p.leave()
+		p, _, _ := f.Enter(shareAt(1))
+		p.Leave()
 	}
 }

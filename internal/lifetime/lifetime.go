@@ -1,0 +1,72 @@
+// Package lifetime answers one question: is a server still served, and if not, does anything
+// still use it?
+package lifetime
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// A Lifetime is the time in which a server is served. Safe for concurrent use.
+type Lifetime struct {
+	users atomic.Int64          // requests and connections that are being served
+	why   atomic.Pointer[error] // why it is served no more; nil as long as it is
+	over  chan struct{}         // closed once why is set
+	idle  chan struct{}         // capacity 1: nothing uses it any more
+}
+
+// New returns a Lifetime that has begun.
+func New() *Lifetime {
+	return &Lifetime{over: make(chan struct{}), idle: make(chan struct{}, 1)}
+}
+
+// Enter counts a user, until Leave. It reports false if the server is served no more.
+func (l *Lifetime) Enter() bool {
+	l.Hold()
+	if l.Reason() != nil {
+		l.Leave()
+		return false
+	}
+	return true
+}
+
+// Hold counts a user, until Leave, of a server that may be served no more.
+func (l *Lifetime) Hold() { l.users.Add(1) }
+
+// Leave counts a user out.
+func (l *Lifetime) Leave() {
+	if l.users.Add(-1) == 0 && l.Reason() != nil {
+		select {
+		case l.idle <- struct{}{}:
+		default: // it is known
+		}
+	}
+}
+
+// Reason returns why the server is served no more; nil as long as it is.
+func (l *Lifetime) Reason() error {
+	if why := l.why.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// Over returns a channel that is closed once the server is served no more.
+func (l *Lifetime) Over() <-chan struct{} { return l.over }
+
+// End says that the server is served no more. It is called once.
+func (l *Lifetime) End(why error) {
+	l.why.Store(&why)
+	close(l.over)
+}
+
+// Wait waits after End until nothing uses the server, at most until ctx ends.
+func (l *Lifetime) Wait(ctx context.Context) {
+	for l.users.Load() != 0 {
+		select {
+		case <-l.idle:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

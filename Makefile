@@ -37,8 +37,8 @@ check: lint cross api test ## everything that needs only Go: format, vet, static
 lint: ## gofmt, go vet and staticcheck, on the peers' harness too
 	@bad=$$(gofmt -l $$(find . -name '*.go' -not -path '*/node_modules/*')); \
 	  if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
-	$(GO) vet -tags schemas ./...
-	$(GO) run $(STATICCHECK) -tags schemas ./...
+	$(GO) vet -tags schemas,man ./...
+	$(GO) run $(STATICCHECK) -tags schemas,man ./...
 	@set -x; for m in interop/go interop/legacy-go interop/modern-go interop/odd interop/events interop/remote interop/client-go161 interop/client-mcpgo; do \
 	  $(GO) -C $$m vet ./...; (cd $$m && $(GO) run $(STATICCHECK) ./...); done
 
@@ -70,9 +70,10 @@ interop: bin/rules ## real clients and servers, the conformance suite and the pu
 	interop/require documents
 	interop/build
 	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
+	deploy/check
 	@rm -f interop/bin/*.txt; rc=0; \
 	  $(GO) test -count=1 -timeout 2m -tags schemas -json ./legacy/projection | $(WATCH) -o bin/schemas.json || rc=$$?; \
-	  $(GO) -C interop/go test -count=1 -timeout 10m -p 1 -json . ./internal/... ./matrix ./firststart ./extensions ./auth ./traces | $(WATCH) -v -o bin/interop.json || rc=$$?; \
+	  $(GO) -C interop/go test -count=1 -timeout 10m -p 1 -json . ./internal/... ./matrix ./firststart ./extensions ./auth ./install ./traces | $(WATCH) -v -o bin/interop.json || rc=$$?; \
 	  cat interop/bin/pairings.txt interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/legacy.txt interop/bin/conformance.txt interop/bin/login.txt || rc=1; exit $$rc
 
 .PHONY: matrix

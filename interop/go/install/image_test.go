@@ -1,0 +1,219 @@
+//go:build linux
+
+package install
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/process"
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
+)
+
+// An image is what a Containerfile makes: a root, and how it is run.
+type image struct {
+	root                     string
+	user                     string // as in 65532:65532
+	dir                      string
+	env, entrypoint, command []string
+	health                   []string
+}
+
+// context is where COPY finds what is not in the repository.
+var context = map[string]string{
+	"$TARGETPLATFORM/mcpbridge":          "", // set by assemble
+	"/etc/ssl/certs/ca-certificates.crt": "/etc/ssl/certs/ca-certificates.crt",
+}
+
+// assemble does what a container engine would with the last stage of a Containerfile, as
+// far as ours goes: FROM scratch, COPY, and how it is run.
+func assemble(t *testing.T, file string) *image {
+	t.Helper()
+	binaries, err := filepath.Glob(filepath.Join(dist, "mcpbridge_linux_"+runtime.GOARCH+"_*", "mcpbridge"))
+	if err != nil || len(binaries) != 1 {
+		t.Fatalf("binaries %q, %v", binaries, err)
+	}
+	context["$TARGETPLATFORM/mcpbridge"] = binaries[0]
+	im := &image{root: t.TempDir()}
+	text := read(t, file)
+	_, last, ok := strings.Cut(text, "\nFROM scratch\n")
+	if !ok {
+		t.Fatalf("%s is not from scratch", file)
+	}
+	for line := range strings.Lines(last) {
+		im.instruct(t, strings.TrimSpace(line))
+	}
+	return im
+}
+
+// instruct carries out one instruction.
+func (im *image) instruct(t *testing.T, line string) {
+	t.Helper()
+	verb, rest, _ := strings.Cut(line, " ")
+	switch verb {
+	case "", "ARG", "EXPOSE":
+	case "COPY":
+		im.copy(t, strings.Fields(rest))
+	case "ENV":
+		im.env = append(im.env, rest)
+	case "USER":
+		im.user = rest
+	case "WORKDIR":
+		im.dir = rest
+	case "ENTRYPOINT":
+		im.entrypoint = list(t, rest)
+	case "CMD":
+		im.command = list(t, rest)
+	case "HEALTHCHECK":
+		im.health = list(t, strings.TrimPrefix(rest, "CMD "))
+	default:
+		t.Fatalf("an instruction that this test does not know: %s", line)
+	}
+}
+
+func list(t *testing.T, text string) (words []string) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &words); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return words
+}
+
+// copy copies a file or a folder, with its owner.
+func (im *image) copy(t *testing.T, words []string) {
+	t.Helper()
+	owner := 0
+	words = slices.DeleteFunc(words, func(w string) bool {
+		if of, ok := strings.CutPrefix(w, "--chown="); ok {
+			id, _, _ := strings.Cut(of, ":")
+			owner, _ = strconv.Atoi(id) // a name would be 0, and the test fails at it
+		}
+		return strings.HasPrefix(w, "--")
+	})
+	from, to := words[0], filepath.Join(im.root, words[1])
+	if context[from] != "" {
+		from = context[from]
+	} else {
+		from = filepath.Join("../../..", from)
+	}
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		at := filepath.Join(to, rel)
+		if d.IsDir() {
+			return errors.Join(os.MkdirAll(at, 0o755), os.Chown(at, owner, owner))
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		return errors.Join(err, os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, content, info.Mode()), os.Chown(at, owner, owner))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// argv is how to run a program of the image as an engine would: as its user, as the first
+// process, with nothing but its root, which is read-only.
+func (im *image) argv(words ...string) []string {
+	const script = `mount --make-rprivate / && mount --bind "$0" "$0" && mkdir -p "$0/proc" && mount -t proc proc "$0/proc" && mount -o remount,bind,ro "$0" &&
+		root=$0 && user=$1 && dir=$2 && shift 2 && exec chroot --userspec="$user" "$root" "$@"`
+	return append([]string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, im.root, im.user, im.dir}, words...)
+}
+
+// run runs a program of the image to its end, with only its environment and more.
+func (im *image) run(env []string, words ...string) (string, error) {
+	argv := im.argv(words...)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = slices.Concat([]string{"PATH=" + os.Getenv("PATH")}, im.env, env)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// The image has what it needs and no more, runs as nobody with a root that can't be
+// written, and its health check tells whether it is well.
+func TestImage(t *testing.T) {
+	version := release(t)
+	im := assemble(t, "../../../packaging/image/Containerfile")
+	if uid, _, _ := strings.Cut(im.user, ":"); uid == "0" || uid == "" {
+		t.Errorf("the user is %q, want one without rights", im.user)
+	}
+	if out, err := im.run(nil, "/usr/bin/mcpbridge", "version"); err != nil || !strings.HasPrefix(out, "mcpbridge v"+version+" ") {
+		t.Errorf("version = %v, %s", err, out)
+	}
+	// As it comes, its clients have to prove who they are, and nothing says how.
+	out, err := im.run(nil, append(im.entrypoint, im.command...)...)
+	if exitCode(err) != 2 || !strings.Contains(out, "allow_anonymous") {
+		t.Errorf("serve without auth = %v, %s; want exit code 2 and what to do", err, out)
+	}
+
+	listen, err := process.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := process.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"MCPBRIDGE_LISTEN=" + listen, "MCPBRIDGE_ADMIN=" + admin}
+	if out, err := im.run(env, im.health...); exitCode(err) != 1 {
+		t.Errorf("the health check of what does not run = %v, %s", err, out)
+	}
+	p, err := process.Start("the image", slices.Concat(im.env, env), im.argv(append(im.entrypoint, im.command...)...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	rig.Until(t, 20*time.Second, "healthy", func() string {
+		if out, err := im.run(env, im.health...); err != nil {
+			return out + p.Log()
+		}
+		return ""
+	})
+	res, err := http.Get("http://" + listen + "/mcp/notebook")
+	if err != nil || res.StatusCode == http.StatusForbidden {
+		t.Errorf("GET of the endpoint = %v, %v", res, err)
+	}
+	if err == nil {
+		_ = res.Body.Close()
+	}
+	stopInner(t, p)
+}
+
+// stopInner tells the first process of a namespace to end, which unshare does not pass on.
+func stopInner(t *testing.T, p *process.Process) {
+	t.Helper()
+	children := read(t, "/proc/"+strconv.Itoa(p.Pid())+"/task/"+strconv.Itoa(p.Pid())+"/children")
+	inner, err := strconv.Atoi(strings.TrimSpace(children))
+	if err == nil {
+		err = syscall.Kill(inner, syscall.SIGTERM)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	rig.Until(t, 20*time.Second, "drained", func() string {
+		if log := p.Log(); !strings.Contains(log, "stopped") {
+			return "it says: " + log
+		}
+		return ""
+	})
+}

@@ -1,0 +1,15 @@
+dpkg -i /mnt/*_linux_"$(dpkg --print-architecture)".deb
+mcpbridge version
+mcpbridge check /etc/mcpbridge/config.yaml
+systemd-analyze verify mcpbridge.service
+systemd-analyze security --offline=true --threshold=25 mcpbridge.service >/dev/null
+man -w mcpbridge mcpbridge-serve mcpbridge-healthcheck
+bash -c 'source /usr/share/bash-completion/completions/mcpbridge && complete -p mcpbridge'
+# What was changed survives an upgrade.
+echo '# mine' >>/etc/mcpbridge/config.yaml
+dpkg -i --force-confold /mnt/*_linux_"$(dpkg --print-architecture)".deb
+tail -1 /etc/mcpbridge/config.yaml | grep -q mine
+dpkg -P mcpbridge
+for left in /usr/bin/mcpbridge /etc/mcpbridge /usr/lib/systemd/system/mcpbridge.service /usr/share/man/man1/mcpbridge.1.gz; do
+  test ! -e "$left"
+done

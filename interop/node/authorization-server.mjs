@@ -4,7 +4,8 @@
 //
 // It issues JWTs for every resource, but opaque tokens where the control says so, and rotates
 // refresh tokens. Clients register, or have a metadata document. The header X-User of the
-// browser says who logs in (alice if it has none), X-Consent: deny refuses.
+// browser says who logs in (alice if it has none), X-Consent: deny refuses. The client exchanger
+// exchanges tokens (RFC 8693), but those of mallory.
 //
 // A test steers it by POST /control with any of
 //   {"ttl": seconds}        of access tokens from here on
@@ -14,9 +15,10 @@
 //   {"delay": milliseconds} before each answer of the token endpoint
 //   {"down": true}          answers 503 to everything but this
 // and GET /control returns what happened, as a list of events.
+import { createLocalJWKSet, decodeJwt, jwtVerify } from "jose";
 import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { createServer } from "node:http";
-import Provider from "oidc-provider";
+import Provider, { errors } from "oidc-provider";
 
 const port = Number(process.argv[2]);
 const issuer = `http://127.0.0.1:${port}`;
@@ -60,15 +62,50 @@ class Adapter {
 const signingKey = () => ({ ...generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" }), kid: randomUUID(), alg: "RS256", use: "sig" });
 const scopes = ["openid", "offline_access", "mcp:use", "read", "write", "admin"];
 
+const exchangeType = "urn:ietf:params:oauth:grant-type:token-exchange";
+const accessTokenType = "urn:ietf:params:oauth:token-type:access_token";
+const exchangeParameters = ["audience", "resource", "scope", "requested_token_type", "subject_token", "subject_token_type"];
+
+/** exchanger issues a token for another resource in exchange for one of this issuer's. */
+function exchanger(provider, keys) {
+  return async function exchange(ctx) {
+    const { client, params } = ctx.oidc;
+    const { resource, scope = "", subject_token: subject, subject_token_type: type, requested_token_type: wanted = accessTokenType } = params;
+    if (type !== accessTokenType || wanted !== accessTokenType || !subject) throw new errors.InvalidRequest("access tokens alone are exchanged");
+    const had = await jwtVerify(subject, keys, { issuer, typ: "at+jwt" }).then(({ payload }) => payload, (e) => {
+      throw new errors.InvalidGrant("subject_token is not valid", String(e));
+    });
+    if (had.client_id === client.clientId || had.sub === "mallory") throw new errors.InvalidGrant("subject_token may not be exchanged");
+    if (!resource || Array.isArray(resource) || resource === had.aud) throw new errors.InvalidTarget();
+    const server = new provider.ResourceServer(resource, { ...resourceServer(resource), accessTokenTTL: Math.min(settings.ttl, had.exp - Math.floor(Date.now() / 1000)) });
+    const token = new provider.AccessToken({ accountId: had.sub, client, gty: "token_exchange", scope });
+    token.resourceServer = server;
+    const value = await token.save();
+    const { jti } = decodeJwt(value);
+    events.push({ kind: "exchange", client: client.clientId, resource, scope, sub: had.sub, had: had.jti, jti });
+    ctx.body = { access_token: value, issued_token_type: accessTokenType, token_type: token.tokenType, expires_in: token.expiration, scope };
+  };
+}
+
+const resourceServer = (resource) => ({
+  scope: scopes.join(" "),
+  audience: resource,
+  accessTokenTTL: settings.ttl,
+  accessTokenFormat: settings.opaque.includes(resource) ? "opaque" : "jwt",
+  jwt: { sign: { alg: "RS256" } },
+});
+
 function makeProvider() {
+  const key = signingKey();
   const made = new Provider(issuer, {
     adapter: Adapter,
-    jwks: { keys: [signingKey()] },
+    jwks: { keys: [key] },
     cookies: { keys: ["of a test"] },
     scopes,
     // What confidential clients of a configuration are.
     clients: [
       { client_id: "service", client_secret: "service-secret", grant_types: ["client_credentials"], redirect_uris: [], response_types: [] },
+      { client_id: "exchanger", client_secret: "exchanger-secret", grant_types: [exchangeType], redirect_uris: [], response_types: [] },
       { client_id: "introspector", client_secret: "introspector-secret", grant_types: [], redirect_uris: [], response_types: [] },
       { client_id: "known", client_secret: "known-secret", application_type: "native", grant_types: ["authorization_code", "refresh_token"], redirect_uris: ["http://127.0.0.1/callback"] },
     ],
@@ -82,19 +119,13 @@ function makeProvider() {
       resourceIndicators: {
         enabled: true,
         useGrantedResource: () => true,
-        getResourceServerInfo: (_, resource) => ({
-          scope: scopes.join(" "),
-          audience: resource,
-          accessTokenTTL: settings.ttl,
-          accessTokenFormat: settings.opaque.includes(resource) ? "opaque" : "jwt",
-          jwt: { sign: { alg: "RS256" } },
-        }),
+        getResourceServerInfo: (_, resource) => resourceServer(resource),
       },
     },
     // The documents of clients are on loopback, where oidc-provider wouldn't look.
     fetch: (url, { dispatcher: _, ...options }) => fetch(url, options),
     findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, team: "red" }) }),
-    extraTokenClaims: (_, token) => ({ team: token.accountId === "bob" ? "blue" : "red" }),
+    extraTokenClaims: (_, token) => ({ team: token.accountId === "bob" ? "blue" : "red", ...(token.gty === "token_exchange" && { act: { sub: token.clientId } }) }),
     interactions: { url: (_, { uid }) => `/interaction/${uid}` },
     issueRefreshToken: (_, client) => client.grantTypeAllowed("refresh_token"),
     expiresWithSession: () => false,
@@ -106,6 +137,8 @@ function makeProvider() {
       ctx.body = out;
     },
   });
+  const { d: _d, p: _p, q: _q, dp: _dp, dq: _dq, qi: _qi, ...published } = key;
+  made.registerGrantType(exchangeType, exchanger(made, createLocalJWKSet({ keys: [published] })), exchangeParameters, ["audience", "resource"]);
   const note = (kind, of) => made.on(kind, (ctx, ...rest) => events.push({ kind, ...of(ctx, ...rest) }));
   const client = (ctx) => ctx.oidc?.client?.clientId;
   note("authorization.success", (ctx) => ({ client: client(ctx), ...pick(ctx.oidc.params, "scope", "resource", "redirect_uri", "code_challenge_method") }));

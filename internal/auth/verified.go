@@ -88,6 +88,19 @@ func (v *verifiedTokens) keep(t verifiedToken, now time.Time) {
 		t.until = t.identity.Expires
 	}
 	if now.Before(t.until) && len(t.identity.Token()) <= maxToken {
+		v.forgetExpired(now)
 		v.known.Add(v.place(t.identity.Token(), t.resource), t)
+	}
+}
+
+// forgetExpired removes those that were not used for longest as long as they may not be
+// used any more.
+func (v *verifiedTokens) forgetExpired(now time.Time) {
+	for {
+		at, t, ok := v.known.GetOldest()
+		if !ok || now.Before(t.until) {
+			return
+		}
+		v.known.Remove(at)
 	}
 }

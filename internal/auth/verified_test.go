@@ -47,6 +47,25 @@ func TestVerifiedTokens(t *testing.T) {
 	}
 }
 
+// What has expired takes no memory until others take its place.
+func TestVerifiedTokensExpire(t *testing.T) {
+	v, err := newVerifiedTokens()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for n := range 10 {
+		id := &mcp.Identity{Principal: "ada", Expires: now.Add(time.Duration(n+1) * time.Second)}
+		id.SetToken(fmt.Sprint("t", n))
+		v.keep(verifiedToken{identity: id, resource: resource, most: maxKept}, now)
+	}
+	id := &mcp.Identity{Principal: "ada", Expires: now.Add(time.Hour)}
+	id.SetToken("last")
+	if v.keep(verifiedToken{identity: id, resource: resource, most: maxKept}, now.Add(7*time.Second)); v.known.Len() != 4 {
+		t.Errorf("%d tokens are kept, want the three that have not expired, and the last", v.known.Len())
+	}
+}
+
 // Tokens are the same if each of their bytes is.
 func TestSame(t *testing.T) {
 	const a = "abcdefghijklmnopqrstu"

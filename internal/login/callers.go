@@ -33,7 +33,26 @@ func (c *callers) Saw(id *mcp.Identity) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.last.Contains(id.Principal) {
+		forgetExpired(c.last, func(id *mcp.Identity) *mcp.Identity { return id })
+	}
 	c.last.Add(id.Principal, id)
+}
+
+// forgetExpired removes those that were not used for longest as long as their callers'
+// tokens have expired.
+func forgetExpired[K comparable, V any](of *lru.LRU[K, V], identity func(V) *mcp.Identity) {
+	for {
+		_, v, ok := of.GetOldest()
+		if !ok || !hasExpired(identity(v)) {
+			return
+		}
+		of.RemoveOldest()
+	}
+}
+
+func hasExpired(id *mcp.Identity) bool {
+	return !id.Expires.IsZero() && !time.Now().Before(id.Expires)
 }
 
 // identity returns whose token is sent; nil for none. One that has expired is nobody's.
@@ -44,7 +63,7 @@ func (c *callers) identity(b upstream.Behalf) *mcp.Identity {
 		id, _ = c.last.Get(b.Principal)
 		c.mu.Unlock()
 	}
-	if id.Token() == "" || !id.Expires.IsZero() && !time.Now().Before(id.Expires) {
+	if id.Token() == "" || hasExpired(id) {
 		return nil
 	}
 	return id

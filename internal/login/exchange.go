@@ -26,7 +26,13 @@ type Exchange struct {
 	issuing *issuing
 
 	mu      sync.Mutex // guards holders
-	holders *lru.LRU[[sha256.Size]byte, *holder]
+	holders *lru.LRU[[sha256.Size]byte, *exchanged]
+}
+
+// An exchanged has the token for a caller's, which is of no use after the caller's own.
+type exchanged struct {
+	*holder
+	own *mcp.Identity
 }
 
 // TokenExchange returns credentials for each caller.
@@ -35,7 +41,7 @@ func TokenExchange(o IssuerOptions) (*Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
-	holders, err := lru.NewLRU(maxExchanged, func(_ [sha256.Size]byte, h *holder) { h.put(nil) })
+	holders, err := lru.NewLRU(maxExchanged, func(_ [sha256.Size]byte, x *exchanged) { x.put(nil) })
 	return &Exchange{callers: newCallers(), issuing: i, holders: holders}, err
 }
 
@@ -76,13 +82,14 @@ func (e *Exchange) holder(b upstream.Behalf) (*holder, error) {
 	key := sha256.Sum256([]byte(id.Token()))
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	h, ok := e.holders.Get(key)
-	if !ok {
-		h = newHolder(e.issuing.Secrets, func(ctx context.Context, _ string, scopes []string) (*held, error) {
-			return e.exchange(ctx, id, scopes)
-		})
-		e.holders.Add(key, h)
+	if x, ok := e.holders.Get(key); ok {
+		return x.holder, nil
 	}
+	h := newHolder(e.issuing.Secrets, func(ctx context.Context, _ string, scopes []string) (*held, error) {
+		return e.exchange(ctx, id, scopes)
+	})
+	forgetExpired(e.holders, func(x *exchanged) *mcp.Identity { return x.own })
+	e.holders.Add(key, &exchanged{h, id})
 	return h, nil
 }
 

@@ -13,7 +13,7 @@ import { pipeline } from "node:stream/promises";
 
 const [, , port, issuer] = process.argv;
 const url = `http://127.0.0.1:${port}/mcp`;
-const keys = createRemoteJWKSet(new URL(`${issuer}/jwks`));
+const keys = createRemoteJWKSet(new URL(`${issuer}/jwks`), { cooldownDuration: 1000 });
 const came = [];
 
 const verifier = {

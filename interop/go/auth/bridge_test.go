@@ -101,6 +101,10 @@ func post(t testing.TB, url, token, method, params string, headers ...string) *h
 }
 
 func send(ctx context.Context, url, token, method, params string, headers ...string) (*http.Response, error) {
+	return sendBy(ctx, http.DefaultClient, url, token, method, params, headers...)
+}
+
+func sendBy(ctx context.Context, c *http.Client, url, token, method, params string, headers ...string) (*http.Response, error) {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"interop","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, method, params)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -114,7 +118,7 @@ func send(ctx context.Context, url, token, method, params string, headers ...str
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Add(headers[i], headers[i+1])
 	}
-	return http.DefaultClient.Do(req)
+	return c.Do(req)
 }
 
 // listen opens a listen stream for changes of the list of tools, and returns a channel

@@ -17,11 +17,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
-// TestSoak keeps all of it going at once, for AUTHSOAK (20 s unless set): callers with
-// static tokens and with those of an issuer, which expire and are refreshed, strangers,
-// listen streams that end with their tokens, denied calls, legacy sessions that come and go, keys that rotate, and servers that
-// want credentials of the gateway's. After that mcpbridge has no more goroutines,
-// descriptors and heap than after the first fifth.
+// TestSoak keeps all of it going at once, for AUTHSOAK (20 s unless set), over TLS: callers
+// with static tokens, with certificates, and with tokens of an issuer, which expire and are
+// refreshed, strangers of each kind, listen streams that end with their tokens, denied calls
+// and calls too many, legacy sessions that come and go, keys that rotate, and servers that
+// want credentials of the gateway's, or tokens in exchange for those of callers. After that
+// mcpbridge has no more goroutines, descriptors and heap than after the first fifth.
 func TestSoak(t *testing.T) {
 	length := 20 * time.Second
 	if text := os.Getenv("AUTHSOAK"); text != "" {
@@ -48,6 +49,10 @@ type soak struct {
 	as     *issuer
 	bridge *bridge
 
+	// Clients with certificates: one that keeps connections, one that doesn't, and one whose
+	// authority nobody trusts.
+	certified, hasty, foreign *http.Client
+
 	// mu guards the fields below.
 	mu     sync.Mutex
 	token  *tokens // Alice's, for the server jwt
@@ -61,20 +66,23 @@ const soakToken = "a-static-token-of-the-soak"
 func newSoak(t *testing.T) *soak {
 	s := &soak{t: t, as: newIssuer(t), did: make(map[string]int), failed: make(map[string]int), last: make(map[string]string)}
 	s.as.set(t, map[string]any{"ttl": 6})
-	behind, server := exampleOf(t, s.as), newServer(t)
+	behind, server, exchanges, clients := exampleOf(t, s.as), newServer(t), newProtected(t, s.as), newAuthority(t)
+	s.certified, s.hasty, s.foreign = clients.client(t, "laptop.example", true), clients.client(t, "desk.example", false), newAuthority(t).client(t, "laptop.example", false)
 	s.bridge = newBridge(t, fmt.Sprintf(`
 public_url: "{base}"
-tls: {cert: %[7]q, key: %[8]q}
+tls: {cert: %[7]q, key: %[8]q, client_ca: %[9]q, client_auth: optional}
 auth: {jwt: {issuer: %[1]q, algorithms: [RS256], scopes: ["mcp:use"]}}
 audit: %[4]s
 servers:
   jwt:
     url: %[2]q
-    rate: {principal: {per_second: 2000, burst: 200, concurrent: 100}}
+    rate: {principal: {per_second: 2000, burst: 200, concurrent: 100}, tools: {test_error_handling: {per_second: 2}}}
 %[5]s
   tokens: {url: %[2]q, auth: {tokens: [{name: carol, token: %[6]q}]}}
+  certs: {url: %[2]q, auth: {mtls: {principal: san}}, policy: {default: deny, rules: [{allow: {principals: ["dns:*.example"], tools: [test_simple_text]}}]}}
+  exchanged: {url: %[10]q, era: modern, upstream_auth: {token_exchange: {issuer: %[1]q, client_id: exchanger, client_secret: exchanger-secret, scopes: [read]}}}
   own: {url: %[3]q, upstream_auth: {client_credentials: {issuer: %[1]q, client_id: service, client_secret: service-secret, scopes: [read]}}}
-`, s.as.url, server, behind, filepath.Join(t.TempDir(), "audit"), strings.TrimRight(adminsOnly, "\n"), soakToken, s.as.docs.ca, s.as.docs.key))
+`, s.as.url, server, behind, filepath.Join(t.TempDir(), "audit"), strings.TrimRight(adminsOnly, "\n"), soakToken, s.as.docs.ca, s.as.docs.key, clients.file, exchanges))
 	s.token = s.as.login(t, "alice", s.bridge.endpoint("jwt"), "mcp:use")
 	return s
 }
@@ -94,11 +102,26 @@ func (s *soak) works() map[string]func(context.Context) error {
 		"an odd token": func(ctx context.Context) error {
 			return s.call(ctx, "jwt", s.access()+"x", "test_simple_text", http.StatusUnauthorized)
 		},
-		"refreshing":     s.refresh,
-		"logging in":     s.logIn,
-		"the own server": s.callOwn,
-		"a session":      s.session,
-		"rotating keys":  s.rotate,
+		"a call with a certificate": func(ctx context.Context) error {
+			return s.callBy(ctx, s.certified, "test_simple_text", http.StatusOK)
+		},
+		"a handshake and a call": func(ctx context.Context) error {
+			return s.callBy(ctx, s.hasty, "test_simple_text", http.StatusOK)
+		},
+		"a denied call with a certificate": func(ctx context.Context) error {
+			return s.callBy(ctx, s.certified, "test_image_content", http.StatusOK) // with an error
+		},
+		"no certificate": func(ctx context.Context) error {
+			return s.callBy(ctx, http.DefaultClient, "test_simple_text", http.StatusUnauthorized)
+		},
+		"a certificate of a stranger": s.strange,
+		"a call too many":             s.tooMany,
+		"a token in exchange":         s.exchanged,
+		"refreshing":                  s.refresh,
+		"logging in":                  s.logIn,
+		"the own server":              s.callOwn,
+		"a session":                   s.session,
+		"rotating keys":               s.rotate,
 	}
 	for i := range 4 {
 		all[fmt.Sprintf("a call, %d", i)] = func(ctx context.Context) error {
@@ -143,6 +166,45 @@ func (s *soak) access() string {
 func (s *soak) call(ctx context.Context, server, token, tool string, want int) error {
 	res, err := send(ctx, s.bridge.endpoint(server), token, "tools/call", fmt.Sprintf(`"name":%q,"arguments":{},`, tool), "Mcp-Name", tool)
 	return drained(res, err, want)
+}
+
+// callBy calls the server that is for clients with certificates.
+func (s *soak) callBy(ctx context.Context, c *http.Client, tool string, want int) error {
+	res, err := sendBy(ctx, c, s.bridge.endpoint("certs"), "", "tools/call", fmt.Sprintf(`"name":%q,"arguments":{},`, tool), "Mcp-Name", tool)
+	return drained(res, err, want)
+}
+
+// strange shows a certificate that nobody trusts, which ends the handshake.
+func (s *soak) strange(ctx context.Context) error {
+	if err := s.callBy(ctx, s.foreign, "test_simple_text", http.StatusOK); err == nil {
+		return errors.New("it was served")
+	}
+	return nil
+}
+
+// tooMany calls a tool more often than it may be called.
+func (s *soak) tooMany(ctx context.Context) error {
+	err := s.call(ctx, "jwt", s.access(), "test_error_handling", http.StatusOK)
+	if err != nil && strings.HasPrefix(err.Error(), "429 ") {
+		return nil
+	}
+	return err
+}
+
+// exchanged calls a server that gets tokens in exchange for those of its callers, as somebody
+// whom nobody has seen yet.
+func (s *soak) exchanged(ctx context.Context) error {
+	pause(ctx, 250*time.Millisecond)
+	user, url := fmt.Sprintf("user-%d", time.Now().UnixNano()), s.bridge.endpoint("exchanged")
+	got, err := s.as.loggedIn(user, url, "mcp:use")
+	if err != nil {
+		return err
+	}
+	of, err := whoami(ctx, url, got.Access)
+	if err == nil && of.Sub != user {
+		err = fmt.Errorf("it was sent with a token of %s", of.Sub)
+	}
+	return err
 }
 
 func (s *soak) callOwn(ctx context.Context) error {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +24,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/memhttp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -453,20 +453,5 @@ func cacheHints(from map[string]CacheHint) map[string]mcp.CacheHint {
 func implementation() []byte {
 	return wire.AppendEdited(nil, nil,
 		wire.Edit{Name: "name", Value: wire.Quote("mcpbridge")},
-		wire.Edit{Name: "version", Value: wire.Quote(version())})
-}
-
-// version is that of this module: of the program itself, or of a dependency of it.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(devel)"
-	}
-	found := info.Main.Version
-	for _, dep := range info.Deps {
-		if dep.Path == "github.com/mcpbridge/mcpbridge" {
-			found = dep.Version
-		}
-	}
-	return cmp.Or(found, "(devel)")
+		wire.Edit{Name: "version", Value: wire.Quote(release.Version())})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
@@ -35,7 +36,7 @@ type Gateway struct {
 // New returns a Gateway. It connects to no server before [Gateway.Start], or the first
 // request.
 func New(o Options) (*Gateway, error) {
-	counts := metrics.New(version())
+	counts := metrics.New(release.Version())
 	b := newBuild(&o, counts)
 	if err := b.addAll(); err != nil {
 		return nil, errors.Join(err, b.close())

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
+	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/remember"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -52,7 +53,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 		server.TLS = s.TLS.Files().Client(s.TLS.ServerName, log.With("upstream", s.Name))
 		o.Servers = append(o.Servers, server)
 		if s.Builtin != "" {
-			book := notebook.New(notebook.Options{Version: version(), Logger: log.With("upstream", s.Name)})
+			book := notebook.New(notebook.Options{Version: release.Version(), Logger: log.With("upstream", s.Name)})
 			hooks.Dial[s.Name] = (&builtin{book: book, modern: s.Builtin == modernNotebook}).dial
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/release"
 )
 
 const firstDay = "../../docs/first-day.md"
@@ -64,7 +65,7 @@ func (d *day) masked(text string) string {
 	if d.endpoint != "" {
 		text = strings.NewReplacer(d.endpoint, "127.0.0.1:2526", d.admin, "127.0.0.1:2527").Replace(text)
 	}
-	return clockTime.ReplaceAllString(strings.ReplaceAll(text, version(), "v1.0.0"), "14:02:11")
+	return clockTime.ReplaceAllString(strings.ReplaceAll(text, release.Version(), "v1.0.0"), "14:02:11")
 }
 
 // words splits a line as a shell does that knows of double quotes alone.

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/telemetry"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
@@ -25,7 +26,7 @@ type observing struct {
 func (p process) openObserving(ctx context.Context, log *slog.Logger) (*observing, error) {
 	o := &observing{all: trace.New(), log: log}
 	var err error
-	o.tracer, err = telemetry.Open(ctx, telemetry.Options{Version: version(), Secrets: p.secrets, Logger: log, Lost: o.lost})
+	o.tracer, err = telemetry.Open(ctx, telemetry.Options{Version: release.Version(), Secrets: p.secrets, Logger: log, Lost: o.lost})
 	if err != nil {
 		return nil, err
 	}

@@ -1,32 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
-
-// release is the version of a build that is not go install's: the linker sets it
-// (-X main.release=v1.2.3).
-var release string
-
-// version returns the version of this program: that of its release, or the module's as the
-// go command stamped it.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = new(debug.BuildInfo)
-	}
-	return cmp.Or(release, info.Main.Version, "(devel)")
-}
 
 // implementation is what both peers are told of us.
 //
@@ -34,7 +19,7 @@ func version() string {
 func implementation() []byte {
 	return wire.AppendEdited(nil, nil,
 		wire.Edit{Name: "name", Value: wire.Quote("mcpbridge")},
-		wire.Edit{Name: "version", Value: wire.Quote(version())})
+		wire.Edit{Name: "version", Value: wire.Quote(release.Version())})
 }
 
 // versionInfo is what version prints.
@@ -69,7 +54,7 @@ func newVersionCommand() *cobra.Command {
 
 func printVersion(w io.Writer, asJSON bool) error {
 	v := versionInfo{
-		Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Version: release.Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Clients: spec.AllRevisions(), Servers: spec.AllRevisions(),
 	}
 	if asJSON {

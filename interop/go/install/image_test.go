@@ -5,6 +5,7 @@ package install
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -196,7 +197,24 @@ func TestImage(t *testing.T) {
 	if err == nil {
 		_ = res.Body.Close()
 	}
+	if got := get(t, "http://"+admin+"/metrics"); !strings.Contains(got, `version="v`+version+`"} 1`) {
+		t.Errorf("/metrics does not say which version runs: %s", got)
+	}
 	stopInner(t, p)
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // stopInner tells the first process of a namespace to end, which unshare does not pass on.

@@ -20,7 +20,7 @@ const module = "github.com/mcpbridge/mcpbridge"
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs"}
+	bottom = []string{"index", "internal/wire", "internal/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs", "internal/status"}
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
@@ -33,7 +33,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -47,10 +47,15 @@ var layers = map[string][]string{
 	// A listener of the program: how clients reach it, and what bounds them before.
 	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/detect", "internal/downstream", "internal/expiry", "internal/inflight", "internal/lifetime", "internal/owner", "internal/requeststate"}),
-	"internal/admin":   slices.Concat(eras, waist, bottom),
-	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/policy", "internal/hosts"}),
-	"internal/metrics": slices.Concat(eras, waist, bottom),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/detect", "internal/downstream", "internal/expiry", "internal/inflight", "internal/lifetime", "internal/overview", "internal/owner", "internal/requeststate"}),
+	// What the admin address shows of a gateway, and asks it for.
+	"internal/overview": slices.Concat(waist, bottom),
+	"internal/admin":    slices.Concat(eras, waist, bottom, []string{"internal/admin/live", "internal/admin/page"}),
+	// What passes while somebody looks, and the files of the page that shows it.
+	"internal/admin/live": {"internal/mcp", "internal/redact", "internal/trace"},
+	"internal/admin/page": nil,
+	"internal/config":     slices.Concat(eras, waist, bottom, []string{"internal/policy", "internal/hosts"}),
+	"internal/metrics":    slices.Concat(eras, waist, bottom),
 
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
 	// below them.
@@ -155,6 +160,9 @@ var layers = map[string][]string{
 
 	// What a log is written through: bytes alone.
 	"internal/linebuffer": nil,
+
+	// What a gateway tells of itself: each part fills in what it knows.
+	"internal/status": nil,
 
 	// What hides secrets: at the bottom, since texts of servers are cut, and so have to
 	// be cleared of secrets, where they are read.

@@ -152,6 +152,15 @@ func (x *Index[K, S]) Snapshot() map[K][]S {
 	return all
 }
 
+// Walk calls visit for each key that has subscribers, in no particular order. subs is valid
+// during the call only. visit must be quick, and must not use the index: those who change
+// the key's shard wait. Like Snapshot it visits one shard after the other.
+func (x *Index[K, S]) Walk(visit func(key K, subs []S)) {
+	for i := range x.shards {
+		x.shards[i].walk(visit)
+	}
+}
+
 // shard returns the shard that holds every pair of key.
 func (x *Index[K, S]) shard(key K) *shard[K, S] {
 	return &x.shards[maphash.Comparable(x.seed, key)&x.mask]

@@ -228,6 +228,14 @@ func (s *shard[K, S]) snapshot(into map[K][]S) {
 	}
 }
 
+func (s *shard[K, S]) walk(visit func(K, []S)) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for key, a := range s.keys {
+		visit(key, a.subs)
+	}
+}
+
 // shrink halves the capacity of list if three quarters of it are unused. The amortized
 // cost per removal is constant.
 func shrink[S any](list []S) []S {

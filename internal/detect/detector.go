@@ -108,6 +108,7 @@ type Detector struct {
 	era  spec.Era
 	err  error // why there is no back; ErrStarting before the first probe has ended
 	probeState
+	verdict       verdict
 	waiting       int           // requests that wait for a verdict
 	openingRelays int           // relays that are being opened
 	changed       chan struct{} // closed when one of these fields changes

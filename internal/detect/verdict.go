@@ -165,6 +165,7 @@ func (d *Detector) setError(why, public string) bool {
 		return false
 	}
 	d.err = &unusableError{why, cmp.Or(public, why)}
+	d.verdict.failed = time.Now()
 	d.announceLocked()
 	return true
 }
@@ -189,6 +190,7 @@ func (d *Detector) adopt(f Finding, back mcp.Back) {
 	}
 	former, was := d.back, d.era
 	d.back, d.era, d.err = back, f.Era, nil
+	d.verdict.why, d.verdict.since = f.Why, time.Now()
 	d.announceLocked()
 	swapped := d.onReplaced
 	d.mu.Unlock()

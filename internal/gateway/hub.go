@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/index"
 	"github.com/mcpbridge/mcpbridge/internal/cache"
@@ -31,7 +32,9 @@ type hub struct {
 	streams       downstream.Places // of the listen streams in subscriptions
 	closed        bool
 
-	scratch sync.Pool // *[]*fanout.Mailbox; buffers of the method each
+	scratch sync.Pool     // *[]*fanout.Mailbox; buffers of the method each
+	last    atomic.Uint64 // the number of the last subscriber
+	watch   atomic.Pointer[func(ev fanout.Event, followers int)]
 }
 
 func newHub(opts Options, c *cache.Cache) *hub {
@@ -174,6 +177,9 @@ func (h *hub) deliver(ev fanout.Event) {
 	n := h.each(ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
 	if n > 0 {
 		h.metrics.Offered(serverOf(ev.Topic.Scope), n)
+	}
+	if watch := h.watch.Load(); watch != nil {
+		(*watch)(ev, n)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/overview"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -27,6 +28,7 @@ type subscription struct {
 	mail    *fanout.Mailbox
 	stream  bool   // see mcp.SubscribeOptions
 	forget  func() // its credential
+	by      overview.Follower
 
 	// mu guards the fields below and the index's pairs of mail. It is held for work in
 	// memory only.
@@ -41,7 +43,7 @@ type subscription struct {
 // Subscribe implements [mcp.Subscriber] for one server. A stream ends with the credential
 // that it was opened with; the session of a legacy client may get another.
 func (h *hub) Subscribe(s *server, req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (*subscription, error) {
-	sub := &subscription{hub: h, server: s, profile: req.Profile, mail: mail, stream: o.Stream, forget: func() {}}
+	sub := &subscription{hub: h, server: s, profile: req.Profile, mail: mail, stream: o.Stream, forget: func() {}, by: overview.NewFollower(req, h.last.Add(1))}
 	if err := h.add(sub); err != nil {
 		return nil, err
 	}

@@ -46,6 +46,9 @@ func (f *Counter) Bound(all, each int) {
 	f.each.Store(int64(each))
 }
 
+// Len returns the number of requests in flight.
+func (f *Counter) Len() int { return int(f.all.Load()) }
+
 // Enter takes a slot for a request of a share. If a limit is reached, it returns the limit
 // and its value.
 func (f *Counter) Enter(share mcp.Share) (p Slot, limit *limits.Limit, most int64) {

@@ -3,8 +3,11 @@ package transport
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -38,13 +41,15 @@ type Launcher struct {
 	prestarting bool
 	draining    bool // start no more processes
 	closed      bool // and keep none
+
+	processes map[*Process]struct{} // those of alive that have started
 }
 
 // NewLauncher returns a Launcher. start starts one process and returns the connection to
 // it, usually a [*Command]. ask, which may be nil, detects the era of a process; see
 // [Launcher.AskNext]. If ask returns an error, it has taken over the process.
 func NewLauncher(start func() (Conn, error), ask func(context.Context, *Process) error) *Launcher {
-	return &Launcher{start: start, ask: ask, changed: make(chan struct{})}
+	return &Launcher{start: start, ask: ask, changed: make(chan struct{}), processes: make(map[*Process]struct{})}
 }
 
 // AskNext makes Dial call ask for the next process that it starts, before it returns the
@@ -124,8 +129,9 @@ func (l *Launcher) launch() (*Process, error) {
 		l.mu.Unlock()
 		return nil, err
 	}
-	p := &Process{l: l, conn: conn}
+	p := &Process{l: l, conn: conn, started: time.Now()}
 	l.mu.Lock()
+	l.processes[p] = struct{}{}
 	p.endedBefore, p.startedAmong = l.ended, l.ending
 	draining := l.draining
 	l.mu.Unlock()
@@ -231,6 +237,13 @@ func (l *Launcher) Alive() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.alive
+}
+
+// Processes returns the processes that are not being closed, in no particular order.
+func (l *Launcher) Processes() []*Process {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.processes))
 }
 
 // Drain prevents further starts. The kept process may still be used.

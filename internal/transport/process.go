@@ -30,6 +30,7 @@ type Process struct {
 	closeErr error // read only after once
 
 	// Set by launch, read-only after.
+	started      time.Time
 	endedBefore  int // number of processes that had ended when this one was started
 	startedAmong int // number of processes that were ending then
 
@@ -112,6 +113,7 @@ func (p *Process) Close() error {
 		p.l.mu.Lock()
 		p.l.alive--
 		p.l.ending++
+		delete(p.l.processes, p)
 		p.l.mu.Unlock()
 		p.mu.Lock()
 		p.closing = true
@@ -197,6 +199,17 @@ func (p *Process) Disturbed() bool {
 	defer p.l.mu.Unlock()
 	return p.startedAmong+p.l.ending > 0 || p.l.ended > p.endedBefore
 }
+
+// PID returns the id of the process, or zero if there is none.
+func (p *Process) PID() int {
+	if c, ok := innermost(p.conn).(*Command); ok {
+		return c.cmd.Process.Pid
+	}
+	return 0
+}
+
+// Started returns when the process was started.
+func (p *Process) Started() time.Time { return p.started }
 
 // Beside returns the number of other processes of the command.
 func (p *Process) Beside() int { return p.l.Alive() - 1 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/status"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
@@ -40,6 +41,7 @@ type Availability struct {
 	mu     sync.Mutex
 	state  State
 	err    error              // of the last attempt
+	change change             // of state
 	stop   context.CancelFunc // nil before Start
 	closed bool
 }
@@ -86,8 +88,30 @@ func (a *Availability) become(err error) bool {
 	a.state, a.err = Up, err
 	if err != nil {
 		a.state = Down
+		a.change.err, a.change.failed = err, time.Now()
+	}
+	if a.state != before {
+		a.change.since = time.Now()
 	}
 	return a.state != before
+}
+
+// A change says when the state of a server became another, and what went wrong last.
+type change struct {
+	since  time.Time
+	err    error
+	failed time.Time
+}
+
+// Tell implements [status.Teller].
+func (a *Availability) Tell(u *status.Upstream) {
+	a.mu.Lock()
+	c := a.change
+	a.mu.Unlock()
+	u.Since = c.since
+	if c.err != nil {
+		u.LastError, u.LastErrorTime = transport.Cause(c.err).Error(), c.failed
+	}
 }
 
 // trouble says in a few words why a server can't be used. They follow the word server.

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/status"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
@@ -214,6 +215,18 @@ func (b *Back) mayBeOtherEra(err error) bool {
 // Err returns nil if the last attempt to reach the server succeeded, or else the error:
 // [mcp.ErrStarting] before the first attempt has ended.
 func (b *Back) Err() error { return b.availability.Err() }
+
+// Tell implements [status.Teller].
+func (b *Back) Tell(u *status.Upstream) {
+	u.Era, u.Transport, u.Sessions = spec.Legacy.String(), "connection", b.pool.Len()
+	switch {
+	case b.usesSSE.Load():
+		u.Transport = "sse"
+	case b.endpoint != nil:
+		u.Transport = "http"
+	}
+	b.availability.Tell(u)
+}
 
 // Start tries to reach the server in the background: at once, and whenever it is down,
 // until Close. A command is only started; the first session that needs a process sends

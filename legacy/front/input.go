@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -17,6 +18,10 @@ import (
 type pendingInput struct {
 	id     int64
 	answer chan mcp.InputResponse // capacity 1
+
+	// What is told of it: see [Front.TellClients].
+	method, text, during, name string
+	since                      time.Time
 }
 
 var errUnanswered = errors.New("the client did not answer in time")
@@ -56,8 +61,8 @@ func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mc
 // sendInputs sends the input requests.
 func (r *request) sendInputs(ctx context.Context, qs []mcp.InputRequest) ([]*pendingInput, error) {
 	open := make([]*pendingInput, len(qs))
-	for i := range qs {
-		open[i] = r.session.inputs.add()
+	for i, q := range qs {
+		open[i] = r.session.inputs.add(&pendingInput{method: q.Method, text: mcp.QuestionText(q.Params), during: r.m.Method, name: mcp.Named(r.m.Method, r.m.Params)})
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,14 +110,15 @@ type inputs struct {
 	pending map[int64]*pendingInput // by id
 }
 
-func (in *inputs) add() *pendingInput {
+// add adds q, and sets what is not set yet.
+func (in *inputs) add(q *pendingInput) *pendingInput {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.pending == nil {
 		in.pending = make(map[int64]*pendingInput)
 	}
 	in.last++
-	q := &pendingInput{id: in.last, answer: make(chan mcp.InputResponse, 1)}
+	q.id, q.answer, q.since = in.last, make(chan mcp.InputResponse, 1), time.Now()
 	in.pending[q.id] = q
 	return q
 }

@@ -68,6 +68,7 @@ type request struct {
 	from    origin
 	w       replyWriter
 	trace   *trace.Request // set once it is admitted; nil while nobody observes
+	m       *wire.Message  // while it is served; nil if it is forwarded as it is
 
 	// mu guards progress, and orders what is sent.
 	mu       sync.Mutex
@@ -77,6 +78,7 @@ type request struct {
 
 // serve answers the request, and removes it from its session.
 func (r *request) serve(ctx context.Context, m *wire.Message) {
+	r.m = m
 	msg, err := r.handle(ctx, m)
 	defer func() { r.trace.End(err) }()
 	r.session.free(r) // the client may use the id again at once

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -46,6 +47,7 @@ type handshake struct {
 	capabilities json.RawMessage // the client's, in neutral form
 	info         json.RawMessage // the client's
 	offered      mcp.ServerCapabilities
+	opened       int64 // in Unix seconds
 }
 
 // errSessionEnded is why calls end with their session.
@@ -56,6 +58,7 @@ var errCancelledByClient = errors.New("cancelled by the client")
 
 func (f *Front) newSession(id SessionID, name string, sender mcp.Sender, h handshake, c *Conn) *session {
 	s := &session{front: f, id: id, name: name, opener: sender, handshake: h, conn: c, level: f.opts.LogLevel}
+	s.opened = time.Now().Unix()
 	mail := (*fanout.Mailbox)(nil)
 	if c != nil {
 		mail = c.mail

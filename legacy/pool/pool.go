@@ -237,5 +237,17 @@ func (p *Pool) Sessions(scope string) []Session {
 	return out
 }
 
+// Len returns the number of open sessions.
+func (p *Pool) Len() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for e := range p.all {
+		if e.opened() && e.err == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Go runs f on a goroutine that Close waits for.
 func (p *Pool) Go(f func()) { p.running.Go(f) }

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/status"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -84,6 +85,15 @@ func (b *Back) overHTTP() bool { return b.opts.URL != "" }
 // Err returns nil if the last attempt to reach the server succeeded, or else the error:
 // [mcp.ErrStarting] before the first attempt has ended.
 func (b *Back) Err() error { return b.availability.Err() }
+
+// Tell implements [status.Teller]. There are no sessions.
+func (b *Back) Tell(u *status.Upstream) {
+	u.Era, u.Transport = spec.Modern.String(), "connection"
+	if b.overHTTP() {
+		u.Transport = "http"
+	}
+	b.availability.Tell(u)
+}
 
 // Start tries to reach the server in the background: at once, and whenever it is down,
 // until Close. Start must be called at most once.

@@ -57,6 +57,7 @@ type parkedCall struct {
 type pendingInput struct {
 	key      string
 	request  mcp.InputRequest
+	since    time.Time
 	response chan mcp.InputResponse // capacity 1
 }
 
@@ -159,7 +160,7 @@ func (c *parkedCall) addInputs(qs []mcp.InputRequest) ([]*pendingInput, error) {
 	waiting := make([]*pendingInput, len(qs))
 	for i, q := range qs {
 		c.keys++
-		waiting[i] = &pendingInput{key: fmt.Sprintf("q%d", c.keys), request: q, response: make(chan mcp.InputResponse, 1)}
+		waiting[i] = &pendingInput{key: fmt.Sprintf("q%d", c.keys), request: q, since: time.Now(), response: make(chan mcp.InputResponse, 1)}
 	}
 	c.pending = append(c.pending, waiting...)
 	c.inputsDue.Send()

@@ -1,0 +1,113 @@
+package overview
+
+import (
+	"cmp"
+	"strings"
+	"unique"
+
+	"github.com/mcpbridge/mcpbridge/index"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/status"
+)
+
+// fewFollowers is the number of subscribers up to which each is told of by itself.
+const fewFollowers = status.MaxFollowers / 2
+
+// A Follower is what is told of a subscriber.
+type Follower struct {
+	number    uint64
+	name      unique.Handle[string] // of its client: ten thousand have few
+	session   string
+	principal mcp.Principal
+	era       spec.Era
+}
+
+// NewFollower returns the Follower of a request that opens a subscription. number is another
+// one for each, and not zero.
+func NewFollower(req *mcp.Request, number uint64) Follower {
+	return Follower{number, unique.Make(mcp.ClientName(req.ClientInfo)), req.Session, req.Principal, req.Era}
+}
+
+// key returns what is told of the subscriber: by itself, or as one of those like it.
+func (f *Follower) key(alone bool) status.FollowerKey {
+	k := status.FollowerKey{Era: f.era.String(), Name: f.name.Value(), Principal: string(f.principal)}
+	if alone {
+		k.Session, k.Number = f.session, f.number
+	}
+	return k
+}
+
+// An Index is who follows what.
+type Index = index.Index[fanout.Topic, *fanout.Mailbox]
+
+// Follows says who follows what, and returns the number of topics, and of pairs of a topic
+// and a subscriber, by server. find sets the followers of mailboxes, and returns how many
+// there are in all; one that is not there any more stays zero.
+func Follows(x *Index, out *status.Follows, find func(mails []*fanout.Mailbox, of []Follower) (all int)) (topics, pairs map[string]int) {
+	topics, pairs = make(map[string]int), make(map[string]int)
+	n, _ := x.Len()
+	counts := make(map[status.TopicKey]int, n)
+	x.Walk(func(t fanout.Topic, subs []*fanout.Mailbox) { counts[topicKey(t)] += len(subs) })
+	for k, n := range counts {
+		topics[k.Server]++
+		pairs[k.Server] += n
+	}
+	g := status.NewGraph(counts)
+	mails, places := sample(x, g)
+	followers := make([]Follower, len(mails))
+	alone := find(mails, followers) <= fewFollowers
+	for i := range followers {
+		if f := &followers[i]; f.number > 0 {
+			g.Add(places[i], f.key(alone))
+		}
+	}
+	*out = g.Follows()
+	return topics, pairs
+}
+
+// sample returns some followers of the topics that a graph has, and the places of these.
+func sample(x *Index, g *status.Graph) (mails []*fanout.Mailbox, places []int) {
+	x.Walk(func(t fanout.Topic, subs []*fanout.Mailbox) {
+		topic, more := g.Wants(topicKey(t))
+		if more = min(more, len(subs)); more == 0 {
+			return
+		}
+		g.Take(topic, more)
+		mails = append(mails, subs[:more]...)
+		for range more {
+			places = append(places, topic)
+		}
+	})
+	return mails, places
+}
+
+// topicKey returns the topic without its profile.
+func topicKey(t fanout.Topic) status.TopicKey {
+	server, _, _ := strings.Cut(t.Scope, "/")
+	return status.TopicKey{Server: server, Kind: t.Kind.String(), URI: t.URI}
+}
+
+// MaxStreams bounds how many listen streams are looked at.
+const MaxStreams = 1000
+
+// A Stream is an open listen stream.
+type Stream struct {
+	Server string
+	By     Follower
+}
+
+// Streams adds the clients of listen streams, some of all: those of one name and principal
+// are one.
+func Streams(out *status.Clients, some []Stream, all int) {
+	counts := make(map[status.Client]int)
+	for i := range some {
+		f := &some[i].By
+		counts[status.Client{Server: some[i].Server, Era: f.era.String(), Name: f.name.Value(), Principal: string(f.principal), Transport: "stream"}]++
+	}
+	for c, n := range counts {
+		c.Streams = cmp.Or((n*all+len(some)/2)/len(some), n)
+		out.Add(c)
+	}
+}

@@ -46,7 +46,7 @@ func (d *daemon) newServer(l net.Listener, h http.Handler, secure *tls.Config) *
 
 // openAdmin takes the admin address, or its socket.
 func (d *daemon) openAdmin(ctx context.Context) error {
-	h, err := admin.NewHandler(admin.Options{Source: states{d.gateway, &d.leaving}, Metrics: d.gateway.MetricsHandler(), Token: d.config.AdminToken})
+	h, err := admin.NewHandler(d.adminOptions())
 	if err != nil {
 		return err
 	}

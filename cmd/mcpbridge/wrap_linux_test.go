@@ -35,7 +35,7 @@ func processes(t *testing.T, file string) (lines []string) {
 		t.Fatal(err)
 	}
 	for _, name := range stats {
-		if group, stat := status(name); slices.Contains(groups, group) {
+		if group, stat := processStatus(name); slices.Contains(groups, group) {
 			lines = append(lines, stat)
 		}
 	}
@@ -44,7 +44,7 @@ func processes(t *testing.T, file string) (lines []string) {
 
 // status returns the group of a process and what the system says of it, or nothing
 // if it has ended.
-func status(name string) (group, stat string) {
+func processStatus(name string) (group, stat string) {
 	text, err := os.ReadFile(name)
 	_, rest, _ := strings.Cut(string(text), ") ") // after the name: state, parent, group
 	f := strings.Fields(rest)
@@ -96,7 +96,7 @@ func TestU04WrapUnderACrash(t *testing.T) {
 	}
 	_ = client.Wait() // it was killed
 	bridgetest.Eventually(t, "gone", func() bool {
-		_, self := status(fmt.Sprintf("/proc/%d/stat", pid))
+		_, self := processStatus(fmt.Sprintf("/proc/%d/stat", pid))
 		return self == "" && len(processes(t, file)) == 0
 	})
 	took, most := time.Since(begin), wrapDrain

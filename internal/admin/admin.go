@@ -1,40 +1,15 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+
+	"github.com/mcpbridge/mcpbridge/internal/admin/live"
+	"github.com/mcpbridge/mcpbridge/internal/admin/page"
+	"github.com/mcpbridge/mcpbridge/internal/status"
 )
-
-// A State says how the gateway stands with a server.
-type State string
-
-// The states. A server is Untried only until the first attempt has ended.
-const (
-	Untried State = "untried"
-	Up      State = "up"
-	Down    State = "down" // the last attempt failed; it is being retried
-)
-
-// A Server is what the gateway knows of one server.
-type Server struct {
-	Name  string `json:"name"`
-	State State  `json:"state"`
-	// Reason says why the server is down, fit to be shown; else empty.
-	Reason string `json:"reason,omitempty"`
-}
-
-// A Snapshot is the state of the process at one moment.
-type Snapshot struct {
-	Draining bool     // the process is about to end
-	Servers  []Server // in the order of the configuration
-}
-
-// A Source tells the state of the process. It is asked once per request, from
-// any goroutine, and must not block.
-type Source interface {
-	Snapshot() Snapshot
-}
 
 // Options configure a Handler. Source and Metrics are required.
 type Options struct {
@@ -43,6 +18,32 @@ type Options struct {
 	// Token is what requests have to send for more than whether the process is well, as
 	// Authorization: Bearer. Empty means nothing.
 	Token string
+	// MetricsToken is another token, for /metrics alone. Empty means that there is none.
+	MetricsToken string
+	// Exposed says that other machines reach the address. Without a Token there is then no
+	// page, and nothing that shows or does more than Metrics.
+	Exposed bool
+	// Debug serves profiles of the process.
+	Debug bool
+
+	// Gateway is what the page shows. Nil means that there is no page.
+	Gateway Gateway
+	// Feed has the requests that pass. Required if there is a page.
+	Feed *live.Feed
+	// Version is that of the program.
+	Version string
+	// Reload serves POST /reload; nil if the configuration can't be read anew. LastReload
+	// returns how that went last, as JSON is made of it; nil if nobody knows.
+	Reload     http.Handler
+	LastReload func() any
+}
+
+// A Gateway tells what it does, and sends requests for whoever uses the page.
+type Gateway interface {
+	// Status returns what the gateway holds.
+	Status() *status.Snapshot
+	// Ask sends tools/list or tools/call to a server. An error is for people.
+	Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
 }
 
 // NewHandler returns the handler of the admin address:
@@ -55,64 +56,31 @@ type Options struct {
 //     get an error that says more than a refused connection. The body is
 //     JSON and lists the servers.
 //   - /metrics is Options.Metrics.
+//   - / is the page, /api/ what it shows, as JSON, and /reload reads the configuration anew.
+//   - /debug/pprof/ has profiles of the process, with Options.Debug.
 //
-// Without Options.Token, where there is one, /metrics is refused, and /readyz lists no
-// servers: who looks after processes often has no token for them.
+// Without Options.Token, where there is one, requests get /healthz, and of /readyz the
+// status: who looks after processes often has no token for them. A page of another origin
+// gets nothing.
 func NewHandler(opts Options) (http.Handler, error) {
-	if opts.Source == nil || opts.Metrics == nil {
-		return nil, errors.New("admin: NewHandler: source and metrics are required")
+	if opts.Source == nil || opts.Metrics == nil || opts.Gateway != nil && opts.Feed == nil {
+		return nil, errors.New("admin: NewHandler: source and metrics are required, and a feed for a page")
 	}
+	g := newGuard(opts)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", healthz)
-	mux.Handle("GET /readyz", readyz{opts.Source, token(opts.Token)})
-	mux.Handle("GET /metrics", token(opts.Token).guard(opts.Metrics))
-	return mux, nil
-}
-
-func healthz(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, statusOnly{"ok"})
-}
-
-type readyz struct {
-	source Source
-	token  token
-}
-
-// ServeHTTP implements [http.Handler].
-func (h readyz) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s := h.source.Snapshot()
-	status, code := s.readiness()
-	if !h.token.allows(r) {
-		answer(w, code, statusOnly{status})
-		return
+	mux.Handle("GET /readyz", readyz{opts.Source, g})
+	mux.Handle("GET /metrics", g.metrics(opts.Metrics))
+	if opts.Debug {
+		profiles(mux, g)
 	}
-	answer(w, code, struct {
-		Status  string   `json:"status"`
-		Servers []Server `json:"servers"`
-	}{status, s.Servers})
-}
-
-// statusOnly is what everybody may know.
-type statusOnly struct {
-	Status string `json:"status"`
-}
-
-func (s Snapshot) readiness() (status string, code int) {
-	if s.Draining {
-		return "draining", http.StatusServiceUnavailable
+	if opts.Reload != nil {
+		mux.Handle("POST /reload", g.data(opts.Reload))
 	}
-	for _, server := range s.Servers {
-		if server.State == Untried {
-			return "starting", http.StatusServiceUnavailable
-		}
+	if opts.Gateway != nil {
+		a := newAPI(opts, g)
+		a.route(mux)
+		g.route(mux, page.Files())
 	}
-	return "ready", http.StatusOK
-}
-
-func answer(w http.ResponseWriter, code int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(code)
-	// An error means that the client has gone; there is nobody to tell.
-	_ = json.NewEncoder(w).Encode(body)
+	return g.sameOrigin(mux), nil
 }

@@ -1,7 +1,7 @@
-// Package admin answers what an operator, an orchestrator or a scraper asks of
-// the running process: does it serve, is it ready, how much has there been?
+// Package admin serves what an operator, an orchestrator or a scraper asks of the running
+// process: whether it serves, whether it is ready, how much there has been, what it is doing
+// at the moment, and a page that shows this.
 //
-// It owns no state: whatever it shows it asks for, in one [Snapshot] per
-// request, and everybody who may reach its address may see all of it. It
-// refuses to know what a server is beyond a name and the state it is in.
+// It owns no state but the sessions of the page. Who has not the token learns whether the
+// process is well, and no more; see [NewHandler].
 package admin

@@ -44,6 +44,12 @@ func (cfg *Config) AdminSocket() string {
 // socketPrefix precedes the path of a socket.
 const socketPrefix = "unix:"
 
+// AdminExposed reports whether other machines reach admin.
+func (cfg *Config) AdminExposed() bool {
+	host, _, err := net.SplitHostPort(cfg.Admin)
+	return cfg.AdminSocket() == "" && (err != nil || !loopback(host))
+}
+
 // AdminTLS reports whether admin is served over TLS, as listen is: beyond this machine.
 func (cfg *Config) AdminTLS() bool {
 	host, _, err := net.SplitHostPort(cfg.Admin)
@@ -128,8 +134,13 @@ const (
 
 // admin never shows the token.
 func (c *checker) admin(cfg *Config) {
-	if t := cfg.AdminToken; t != "" && (len(t) < minAdminToken || strings.ContainsFunc(t, func(r rune) bool { return r <= ' ' || r > '~' })) {
-		c.fail("admin_token", "is no token of at least %d characters without spaces; write a random one, as openssl rand -hex 32 prints one", minAdminToken)
+	for key, t := range map[string]string{"admin_token": cfg.AdminToken, "metrics_token": cfg.MetricsToken} {
+		if t != "" && (len(t) < minAdminToken || strings.ContainsFunc(t, func(r rune) bool { return r <= ' ' || r > '~' })) {
+			c.fail(key, "is no token of at least %d characters without spaces; write a random one, as openssl rand -hex 32 prints one", minAdminToken)
+		}
+	}
+	if cfg.MetricsToken != "" && cfg.MetricsToken == cfg.AdminToken {
+		c.fail("metrics_token", "is the admin_token; write another one, or leave it out: admin_token opens /metrics, too")
 	}
 	switch path := cfg.AdminSocket(); {
 	case cfg.Admin == "":

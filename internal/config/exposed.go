@@ -69,7 +69,7 @@ func (cfg *Config) authenticates() bool {
 
 // secretKeys are the names of keys whose values, or those of the list they are, grant
 // access.
-var secretKeys = []string{"admin_token", "client_secret", "state_keys", "token"}
+var secretKeys = []string{"admin_token", "client_secret", "metrics_token", "state_keys", "token"}
 
 // literalSecret returns the first key whose value grants access and stands in the file as
 // it is; empty if there is none.

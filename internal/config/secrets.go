@@ -13,7 +13,7 @@ import (
 // of state keys and of expanded variables, user information and queries of URLs, and
 // arguments after the name of a credential. Some may be harmless, or duplicates.
 func (c *Config) Secrets() []string {
-	out := slices.Concat([]string{c.AdminToken}, c.StateKeys, c.expanded, c.Auth.secrets())
+	out := slices.Concat([]string{c.AdminToken, c.MetricsToken}, c.StateKeys, c.expanded, c.Auth.secrets())
 	for i := range c.Servers {
 		out = append(out, c.Servers[i].secrets()...)
 	}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/admin"
+	"github.com/mcpbridge/mcpbridge/internal/admin/live"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/status"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
+)
+
+// adminOptions are those of the handler of the admin address.
+func (d *daemon) adminOptions() admin.Options {
+	c, inner := d.config, cmdhook.Gateway(d.gateway)
+	feed := live.NewFeed(live.Options{Secrets: d.secrets, Observe: func(o trace.Observer, changes func(live.Change)) func() {
+		return d.watch(inner, o, changes)
+	}})
+	feed.SetBodies(c.AdminBodies)
+	return admin.Options{
+		Source: states{d.gateway, &d.leaving}, Metrics: d.gateway.MetricsHandler(), Token: c.AdminToken, MetricsToken: c.MetricsToken,
+		Exposed: c.AdminExposed(), Debug: c.AdminDebug || !c.AdminExposed(),
+		Gateway: shown{inner, c.AdminBodies}, Feed: feed, Version: version(),
+	}
+}
+
+// watch has a feed told of requests and changes, until stop is called.
+func (d *daemon) watch(g *gateway.Gateway, o trace.Observer, changes func(live.Change)) (stop func()) {
+	still := g.WatchChanges(func(ev fanout.Event, followers int) {
+		server, _, _ := strings.Cut(ev.Topic.Scope, "/") // no server's name has one
+		changes(live.Change{Server: server, Kind: ev.Topic.Kind.String(), URI: cmp.Or(ev.URI, ev.Topic.URI), Followers: followers})
+	})
+	unobserved := d.observers.Add(o)
+	return func() {
+		unobserved()
+		still()
+	}
+}
+
+// shown is a gateway as the admin page shows it, with what servers ask if texts.
+type shown struct {
+	g     *gateway.Gateway
+	texts bool
+}
+
+// Status implements [admin.Gateway].
+func (s shown) Status() *status.Snapshot { return s.g.Status(s.texts) }
+
+// Ask implements [admin.Gateway].
+func (s shown) Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {
+	return s.g.Ask(ctx, server, method, params)
+}

@@ -1,0 +1,99 @@
+package live
+
+import "time"
+
+// An Event is something that passed: a line for people. The rest of a call is in its [Call].
+type Event struct {
+	Seq  uint64    `json:"seq"`
+	Time time.Time `json:"time"`
+	// Type is "call" for a request that has ended, "step" for what happened to one that
+	// goes on, and "change" for a change that a server has reported.
+	Type   string `json:"type"`
+	Server string `json:"server"`
+	Method string `json:"method"`         // of a change: its kind
+	Name   string `json:"name,omitempty"` // the tool, prompt or resource
+
+	// Call is the id of the call.
+	Call      string `json:"call,omitempty"`
+	Client    string `json:"client,omitempty"` // its own name and version
+	Era       string `json:"era,omitempty"`
+	Principal string `json:"principal,omitempty"`
+	Session   string `json:"session,omitempty"`
+
+	// Step says what happened, Detail more of it.
+	Step   string `json:"step,omitempty"`
+	Detail string `json:"detail,omitempty"`
+
+	// Outcome is how a call ended: ok, tool_error, error, refused, cancelled or failed.
+	Outcome string  `json:"outcome,omitempty"`
+	Error   string  `json:"error,omitempty"`
+	Millis  float64 `json:"ms,omitempty"`
+
+	// Followers are those to whom a change was offered.
+	Followers int `json:"followers,omitempty"`
+}
+
+// A Call is one request of a client, with what was sent to the server for it.
+type Call struct {
+	ID        string    `json:"id"`
+	Time      time.Time `json:"time"`
+	Server    string    `json:"server"`
+	Method    string    `json:"method"`
+	Name      string    `json:"name,omitempty"`
+	Client    string    `json:"client,omitempty"`
+	Era       string    `json:"era"`
+	Revision  string    `json:"revision,omitempty"`
+	Principal string    `json:"principal,omitempty"`
+	Session   string    `json:"session,omitempty"`
+	Protocol  string    `json:"protocol,omitempty"`
+
+	// Outcome is empty while the call goes on.
+	Outcome  string  `json:"outcome,omitempty"`
+	Error    string  `json:"error,omitempty"`
+	Millis   float64 `json:"ms,omitempty"`
+	Received int64   `json:"bytes_received"`
+	Sent     int64   `json:"bytes_sent"`
+
+	Exchanges []Exchange `json:"exchanges"`
+	Steps     []Step     `json:"steps"`
+	Messages  []Message  `json:"messages"`
+	// Left counts exchanges, steps and messages that are not kept.
+	Left int `json:"left,omitempty"`
+	// Bodies says that messages are kept at all.
+	Bodies bool `json:"bodies"`
+	// Former is the call to which this one brings input, and Next the one that brings
+	// input to this one.
+	Former string `json:"former,omitempty"`
+	Next   string `json:"next,omitempty"`
+}
+
+// An Exchange is one request to a server.
+type Exchange struct {
+	Method   string  `json:"method"`
+	Era      string  `json:"era"`
+	Revision string  `json:"revision,omitempty"`
+	Session  string  `json:"session,omitempty"`
+	At       float64 `json:"at_ms"` // since the call's beginning
+	Millis   float64 `json:"ms,omitempty"`
+	Error    string  `json:"error,omitempty"`
+	Open     bool    `json:"open,omitempty"` // not answered yet
+}
+
+// A Step is something that happened to a call.
+type Step struct {
+	At     float64 `json:"at_ms"`
+	Step   string  `json:"step"`
+	Detail string  `json:"detail,omitempty"`
+}
+
+// A Message is one of a client, or of a server, without secrets of the configuration.
+type Message struct {
+	At float64 `json:"at_ms"`
+	// From and To are "client", "mcpbridge" or "server".
+	From string `json:"from"`
+	To   string `json:"to"`
+	Text string `json:"text"`
+	Size int    `json:"size"` // in bytes; Text may be shorter
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,109 @@
+package admin
+
+import (
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+// maxLogin bounds the body of a login, in bytes.
+const maxLogin = 4 << 10
+
+// open are the files that a browser needs before it has a session. They are the same
+// everywhere, and have no data.
+var open = map[string]bool{"login.html": true, "login.js": true, "style.css": true, "icon.svg": true}
+
+// route serves the page and its files, and the sessions of the page.
+func (g *guard) route(mux *http.ServeMux, files fs.FS) {
+	serve := http.FileServerFS(files)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		if g.closed || g.token != "" && !g.hasCookie(r) {
+			g.askToken(w, r, files)
+			return
+		}
+		serveFile(w, r, files, "index.html", http.StatusOK)
+	})
+	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) { g.askToken(w, r, files) })
+	mux.HandleFunc("GET /assets/{file}", func(w http.ResponseWriter, r *http.Request) {
+		name := r.PathValue("file")
+		if !open[name] && (g.closed || g.token != "" && !g.hasCookie(r)) {
+			challenge(w, "admin_token")
+			return
+		}
+		w.Header().Set("Cache-Control", "no-cache")
+		r.URL.Path = "/" + path.Base(name)
+		serve.ServeHTTP(w, r)
+	})
+	mux.HandleFunc("POST /login", g.login)
+	mux.HandleFunc("POST /logout", g.logout)
+}
+
+// hasCookie reports whether a request has the cookie of a session, which is enough for
+// files.
+func (g *guard) hasCookie(r *http.Request) bool {
+	_, ok := g.sessions.find(r)
+	return ok || g.token.allows(r)
+}
+
+// askToken serves the form that asks for the token. Its status says that there is no
+// session; the field that would have a browser ask by itself is left out.
+func (g *guard) askToken(w http.ResponseWriter, r *http.Request, files fs.FS) {
+	if g.closed {
+		http.Error(w, "this address can be reached from other machines: set admin_token for more than health and metrics", http.StatusForbidden)
+		return
+	}
+	serveFile(w, r, files, "login.html", http.StatusUnauthorized)
+}
+
+func serveFile(w http.ResponseWriter, _ *http.Request, files fs.FS, name string, code int) {
+	text, err := fs.ReadFile(files, name)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write(text) // the browser has gone if it fails
+}
+
+// login trades the token for a session.
+func (g *guard) login(w http.ResponseWriter, r *http.Request) {
+	var body struct{ Token string }
+	if !isJSON(r) {
+		http.Error(w, "send the token as JSON", http.StatusUnsupportedMediaType)
+		return
+	}
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLogin)).Decode(&body)
+	if err != nil || !g.token.is(body.Token) {
+		http.Error(w, "that is not the admin_token of the configuration", http.StatusUnauthorized)
+		return
+	}
+	cookie, key, expires := g.sessions.begin()
+	setCookie(w, r, cookie, sessionLife)
+	answer(w, http.StatusOK, struct {
+		Key     string    `json:"key"`
+		Expires time.Time `json:"expires"`
+	}{key, expires})
+}
+
+// logout ends the session. Who has the cookie alone may do that, too.
+func (g *guard) logout(w http.ResponseWriter, r *http.Request) {
+	if !isJSON(r) {
+		http.Error(w, "send JSON", http.StatusUnsupportedMediaType)
+		return
+	}
+	g.sessions.end(r)
+	setCookie(w, r, "", -time.Second)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// isJSON reports whether the body is JSON, as it says: a form of another page can't say so
+// without asking first.
+func isJSON(r *http.Request) bool {
+	typ, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.EqualFold(strings.TrimSpace(typ), "application/json")
+}

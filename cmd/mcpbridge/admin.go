@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
@@ -25,7 +26,7 @@ func (d *daemon) adminOptions() admin.Options {
 	return admin.Options{
 		Source: states{d.gateway, &d.leaving}, Metrics: d.gateway.MetricsHandler(), Token: c.AdminToken, MetricsToken: c.MetricsToken,
 		Exposed: c.AdminExposed(), Debug: c.AdminDebug || !c.AdminExposed(),
-		Gateway: shown{inner, c.AdminBodies}, Feed: feed, Version: version(),
+		Gateway: shown{inner, c.AdminBodies}, Feed: feed, Version: release.Version(),
 	}
 }
 

@@ -68,7 +68,9 @@ func TestViews(t *testing.T) {
 		<-asked
 		b.sees("No server waits for an answer")
 	})
-	t.Run("live", func(t *testing.T) { live(t, b.in(t), func() { call(t, one, "touch", map[string]any{"uris": []string{"res://item/00"}}) }) })
+	t.Run("live", func(t *testing.T) {
+		live(t, b.in(t), func() { call(t, one, "touch", map[string]any{"uris": []string{"res://item/00"}}) })
+	})
 	t.Run("call", func(t *testing.T) {
 		b := b.in(t)
 		b.filter("ask")

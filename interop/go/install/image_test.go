@@ -36,11 +36,14 @@ type image struct {
 var context = map[string]string{
 	"$TARGETPLATFORM/mcpbridge":          "", // set by assemble
 	"/etc/ssl/certs/ca-certificates.crt": "/etc/ssl/certs/ca-certificates.crt",
+	"/uv":                                "../../../bin/uv/uv",
+	"/uvx":                               "../../../bin/uv/uvx",
 }
 
 // assemble does what a container engine would with the last stage of a Containerfile, as
-// far as ours goes: FROM scratch, COPY, and how it is run.
-func assemble(t *testing.T, file string) *image {
+// far as ours goes: COPY, RUN, and how it is run. base is a folder with what it is FROM;
+// empty for scratch.
+func assemble(t *testing.T, file, base string) *image {
 	t.Helper()
 	binaries, err := filepath.Glob(filepath.Join(dist, "mcpbridge_linux_"+runtime.GOARCH+"_*", "mcpbridge"))
 	if err != nil || len(binaries) != 1 {
@@ -49,9 +52,12 @@ func assemble(t *testing.T, file string) *image {
 	context["$TARGETPLATFORM/mcpbridge"] = binaries[0]
 	im := &image{root: t.TempDir()}
 	text := read(t, file)
-	_, last, ok := strings.Cut(text, "\nFROM scratch\n")
-	if !ok {
-		t.Fatalf("%s is not from scratch", file)
+	stage, last, _ := strings.Cut(text[strings.LastIndex(text, "\nFROM ")+1:], "\n")
+	if scratch := stage == "FROM scratch"; scratch != (base == "") {
+		t.Fatalf("%s: the last stage is %s", file, stage)
+	}
+	if base != "" {
+		run(t, nil, "cp", "-a", base+"/.", im.root)
 	}
 	for line := range strings.Lines(last) {
 		im.instruct(t, strings.TrimSpace(line))
@@ -67,6 +73,8 @@ func (im *image) instruct(t *testing.T, line string) {
 	case "", "ARG", "EXPOSE":
 	case "COPY":
 		im.copy(t, strings.Fields(rest))
+	case "RUN":
+		run(t, nil, "chroot", im.root, "/bin/sh", "-c", rest)
 	case "ENV":
 		im.env = append(im.env, rest)
 	case "USER":
@@ -103,12 +111,23 @@ func (im *image) copy(t *testing.T, words []string) {
 		}
 		return strings.HasPrefix(w, "--")
 	})
-	from, to := words[0], filepath.Join(im.root, words[1])
-	if context[from] != "" {
-		from = context[from]
-	} else {
-		from = filepath.Join("../../..", from)
+	to := words[len(words)-1]
+	for _, from := range words[:len(words)-1] {
+		at := filepath.Join(im.root, to)
+		if strings.HasSuffix(to, "/") {
+			at = filepath.Join(at, filepath.Base(from))
+		}
+		if context[from] != "" {
+			from = context[from]
+		} else {
+			from = filepath.Join("../../..", from)
+		}
+		copyTree(t, from, at, owner)
 	}
+}
+
+func copyTree(t *testing.T, from, to string, owner int) {
+	t.Helper()
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -134,10 +153,10 @@ func (im *image) copy(t *testing.T, words []string) {
 }
 
 // argv is how to run a program of the image as an engine would: as its user, as the first
-// process, with nothing but its root, which is read-only.
+// process, with nothing but its root, which is read-only but for the volume and /tmp.
 func (im *image) argv(words ...string) []string {
-	const script = `mount --make-rprivate / && mount --bind "$0" "$0" && mkdir -p "$0/proc" && mount -t proc proc "$0/proc" && mount -o remount,bind,ro "$0" &&
-		root=$0 && user=$1 && dir=$2 && shift 2 && exec chroot --userspec="$user" "$root" "$@"`
+	const script = `mount --make-rprivate / && mount --bind "$0" "$0" && mkdir -p "$0/proc" "$0/tmp" && mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/tmp" &&
+		mount --bind "$0/var/lib/mcpbridge" "$0/var/lib/mcpbridge" && mount -o remount,bind,ro "$0" && root=$0 && user=$1 && dir=$2 && shift 2 && exec chroot --userspec="$user" "$root" "$@"`
 	return append([]string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, im.root, im.user, im.dir}, words...)
 }
 
@@ -154,7 +173,7 @@ func (im *image) run(env []string, words ...string) (string, error) {
 // written, and its health check tells whether it is well.
 func TestImage(t *testing.T) {
 	version := release(t)
-	im := assemble(t, "../../../packaging/image/Containerfile")
+	im := assemble(t, "../../../packaging/image/Containerfile", "")
 	if uid, _, _ := strings.Cut(im.user, ":"); uid == "0" || uid == "" {
 		t.Errorf("the user is %q, want one without rights", im.user)
 	}
@@ -167,29 +186,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("serve without auth = %v, %s; want exit code 2 and what to do", err, out)
 	}
 
-	listen, err := process.FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin, err := process.FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := []string{"MCPBRIDGE_LISTEN=" + listen, "MCPBRIDGE_ADMIN=" + admin}
-	if out, err := im.run(env, im.health...); exitCode(err) != 1 {
-		t.Errorf("the health check of what does not run = %v, %s", err, out)
-	}
-	p, err := process.Start("the image", slices.Concat(im.env, env), im.argv(append(im.entrypoint, im.command...)...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Kill()
-	rig.Until(t, 20*time.Second, "healthy", func() string {
-		if out, err := im.run(env, im.health...); err != nil {
-			return out + p.Log()
-		}
-		return ""
-	})
+	listen, admin, p := im.start(t)
 	res, err := http.Get("http://" + listen + "/mcp/notebook")
 	if err != nil || res.StatusCode == http.StatusForbidden {
 		t.Errorf("GET of the endpoint = %v, %v", res, err)
@@ -217,6 +214,35 @@ func get(t *testing.T, url string) string {
 	return string(text)
 }
 
+// start serves what the image serves, on addresses of its own, and waits until its health
+// check says that it is well, which it has not said before.
+func (im *image) start(t *testing.T) (listen, admin string, p *process.Process) {
+	t.Helper()
+	listen, err := process.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if admin, err = process.FreeAddr(); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"MCPBRIDGE_LISTEN=" + listen, "MCPBRIDGE_ADMIN=" + admin}
+	if out, err := im.run(env, im.health...); exitCode(err) != 1 {
+		t.Errorf("the health check of what does not run = %v, %s", err, out)
+	}
+	p, err = process.Start("the image", slices.Concat(im.env, env), im.argv(append(im.entrypoint, im.command...)...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	rig.Until(t, 20*time.Second, "healthy", func() string {
+		if out, err := im.run(env, im.health...); err != nil {
+			return "the health check says " + out + p.Log()
+		}
+		return ""
+	})
+	return listen, admin, p
+}
+
 // stopInner tells the first process of a namespace to end, which unshare does not pass on.
 func stopInner(t *testing.T, p *process.Process) {
 	t.Helper()
@@ -234,4 +260,27 @@ func stopInner(t *testing.T, p *process.Process) {
 		}
 		return ""
 	})
+}
+
+// The image for commands runs those of npm and PyPI, as a user without rights.
+func TestCommandsImage(t *testing.T) {
+	release(t)
+	im := assemble(t, "../../../packaging/image/Containerfile.commands", "../../../bin/base")
+	// This machine may reach registries by authorities of its own.
+	copyTree(t, "/etc/ssl/certs/ca-certificates.crt", filepath.Join(im.root, "ca.pem"), 0)
+	write(t, filepath.Join(im.root, "etc/mcpbridge/config.yaml"), `listen: 0.0.0.0:2526
+allow_anonymous: true
+servers:
+  everything: {command: npx, args: [-y, "@modelcontextprotocol/server-everything@2026.8.31"], env: {NODE_EXTRA_CA_CERTS: /ca.pem}, timeouts: {connect: 2m}}
+  clock: {command: uvx, args: [mcp-server-time], env: {SSL_CERT_FILE: /ca.pem}, timeouts: {connect: 2m}}
+`)
+	listen, _, p := im.start(t)
+	bridge := context["$TARGETPLATFORM/mcpbridge"]
+	if got := run(t, nil, bridge, "call", "http://"+listen+"/mcp/everything", "echo", "message=hello"); !strings.Contains(got, "hello") {
+		t.Errorf("echo of a command by npx = %s", got)
+	}
+	if got := run(t, nil, bridge, "call", "http://"+listen+"/mcp/clock", "get_current_time", "timezone=Etc/UTC"); !strings.Contains(got, "Etc/UTC") {
+		t.Errorf("get_current_time of a command by uvx = %s", got)
+	}
+	stopInner(t, p)
 }

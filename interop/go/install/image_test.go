@@ -272,7 +272,7 @@ func TestCommandsImage(t *testing.T) {
 allow_anonymous: true
 servers:
   everything: {command: npx, args: [-y, "@modelcontextprotocol/server-everything@2026.8.31"], env: {NODE_EXTRA_CA_CERTS: /ca.pem}, timeouts: {connect: 2m}}
-  clock: {command: uvx, args: [mcp-server-time], env: {SSL_CERT_FILE: /ca.pem}, timeouts: {connect: 2m}}
+  clock: {command: uvx, args: [mcp-server-time==2026.10.19], env: {SSL_CERT_FILE: /ca.pem}, timeouts: {connect: 2m}}
 `)
 	listen, _, p := im.start(t)
 	bridge := context["$TARGETPLATFORM/mcpbridge"]

@@ -104,7 +104,7 @@ var semantic = regexp.MustCompile(`^(\d+\.\d+\.\d+)(?:-(alpha|beta|rc|dev)\.?(\d
 func pythonVersion(version string) (string, error) {
 	m := semantic.FindStringSubmatch(version)
 	if m == nil {
-		return "", fmt.Errorf("Python has no spelling of the version %q; write one such as 1.2.3, 1.2.3-rc.1 or 1.2.3-dev.1", version)
+		return "", fmt.Errorf("%q is no version that Python can spell; write one such as 1.2.3, 1.2.3-rc.1 or 1.2.3-dev.1", version)
 	}
 	before := map[string]string{"alpha": "a", "beta": "b", "rc": "rc", "dev": ".dev"}
 	return m[1] + before[m[2]] + m[3], nil

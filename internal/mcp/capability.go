@@ -18,10 +18,10 @@ func Declares(capabilities []byte, name string) bool {
 type ServerCapabilities struct {
 	Raw json.RawMessage // as the server sent them; an object
 
-	Tools, Prompts, Resources bool // listChanged
-	Subscribe                 bool // resources.subscribe
-	Logging                   bool
-	TaskCalls                 bool // tasks.requests.tools.call
+	Lists     Lists // listChanged
+	Subscribe bool  // resources.subscribe
+	Logging   bool
+	TaskCalls bool // tasks.requests.tools.call
 }
 
 // ReadServerCapabilities reads the capabilities of a server, an object.
@@ -31,9 +31,7 @@ func ReadServerCapabilities(capabilities json.RawMessage) ServerCapabilities {
 	}
 	return ServerCapabilities{
 		Raw:       capabilities,
-		Tools:     is("tools", "listChanged"),
-		Prompts:   is("prompts", "listChanged"),
-		Resources: is("resources", "listChanged"),
+		Lists:     Lists{is("tools", "listChanged"), is("prompts", "listChanged"), is("resources", "listChanged")},
 		Subscribe: is("resources", "subscribe"),
 		Logging:   Declares(capabilities, "logging"),
 		TaskCalls: Declares(wire.Get(wire.Get(wire.Get(capabilities, "tasks"), "requests"), "tools"), "call"),

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // A Source reports changes upstream. Both listen streams and resources/subscribe use it.
@@ -62,6 +63,49 @@ func (f Filter) Topics(scope string) []fanout.Topic {
 		out = append(out, fanout.Topic{Scope: scope, Kind: fanout.ResourceUpdated, URI: uri})
 	}
 	return out
+}
+
+// Has reports whether the filter has topics of a kind.
+func (f Filter) Has(k fanout.Kind) bool {
+	return Lists{f.Tools, f.Prompts, f.Resources}.Has(k) || k == fanout.ResourceUpdated && len(f.URIs) > 0
+}
+
+// Lists are some of the three lists.
+type Lists struct{ Tools, Prompts, Resources bool }
+
+// Has reports whether a kind of change is that of one of the lists.
+func (l Lists) Has(k fanout.Kind) bool {
+	switch k {
+	case fanout.ToolsListChanged:
+		return l.Tools
+	case fanout.PromptsListChanged:
+		return l.Prompts
+	case fanout.ResourcesListChanged:
+		return l.Resources
+	}
+	return false
+}
+
+// changeMethods are the notifications of changes.
+var changeMethods = [...]string{
+	fanout.ToolsListChanged:     spec.NotifyToolsListChanged,
+	fanout.PromptsListChanged:   spec.NotifyPromptsListChanged,
+	fanout.ResourcesListChanged: spec.NotifyResourcesListChanged,
+	fanout.ResourceUpdated:      spec.NotifyResourceUpdated,
+}
+
+// ChangeMethod returns the notification of a kind of change, which must be valid.
+func ChangeMethod(k fanout.Kind) string { return changeMethods[k] }
+
+// ChangeKind returns the kind of change that a notification reports, and whether it reports
+// one.
+func ChangeKind(method string) (k fanout.Kind, ok bool) {
+	for k, m := range changeMethods {
+		if m == method && m != "" {
+			return fanout.Kind(k), true
+		}
+	}
+	return 0, false
 }
 
 // Narrow returns the part of f that topics hold, in f's order.

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
@@ -261,10 +262,10 @@ func TestWatchSessionHolds(t *testing.T) {
 			t.Fatal("the session ended while a watch held it")
 		default:
 		}
-		if o := w.Offers(); o != (watch.Offers{Tools: true, Prompts: true, Resources: true, Subscribe: true, Channel: true}) {
+		if o := w.Offers(); o != (watch.Offers{Lists: mcp.Lists{Tools: true, Prompts: true, Resources: true}, Subscribe: true, Channel: true}) {
 			t.Errorf("offers = %+v", o)
 		}
-		if !w.Offers().List(fanout.ToolsListChanged) {
+		if !w.Offers().Lists.Has(fanout.ToolsListChanged) {
 			t.Error("tools are not offered")
 		}
 		release()

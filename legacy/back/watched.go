@@ -24,9 +24,7 @@ func (w watched) Done() <-chan struct{} { return w.s.Link.Done() }
 func (w watched) Offers() watch.Offers {
 	caps, polls := &w.s.caps, w.s.opts.Synthesize.Kinds(w.s.caps.Raw)
 	return watch.Offers{
-		Tools:     caps.Tools,
-		Prompts:   caps.Prompts,
-		Resources: caps.Resources,
+		Lists:     caps.Lists,
 		Subscribe: caps.Subscribe || polls.Has(fanout.ResourceUpdated),
 		Channel:   w.s.Listening(),
 		Polls:     polls,

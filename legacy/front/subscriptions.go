@@ -64,8 +64,8 @@ func (s *subscriptions) join() (mcp.Subscription, error) {
 // begin subscribes to the lists that the server offers, once the client is ready for
 // changes.
 func (s *subscriptions) begin() {
-	want := mcp.Filter{Tools: s.session.offered.Tools, Prompts: s.session.offered.Prompts, Resources: s.session.offered.Resources}
-	if !want.Tools && !want.Prompts && !want.Resources {
+	lists := s.session.offered.Lists
+	if lists == (mcp.Lists{}) {
 		return
 	}
 	s.mu.Lock()
@@ -74,6 +74,7 @@ func (s *subscriptions) begin() {
 		return
 	}
 	s.begun = true
+	want := mcp.Filter{Tools: lists.Tools, Prompts: lists.Prompts, Resources: lists.Resources}
 	s.session.spawn(func(ctx context.Context) { s.addLists(ctx, want) }) // ends with the session
 }
 
@@ -231,24 +232,14 @@ func (s *subscriptions) close() {
 	s.uris, s.closed = nil, true
 }
 
-// listMethods are the notifications of the lists.
-var listMethods = map[fanout.Kind]string{
-	fanout.ToolsListChanged:     spec.NotifyToolsListChanged,
-	fanout.PromptsListChanged:   spec.NotifyPromptsListChanged,
-	fanout.ResourcesListChanged: spec.NotifyResourcesListChanged,
-}
-
 // appendChange appends the notification of ev for a legacy client.
 func appendChange(dst []byte, ev fanout.Event) []byte {
-	if method := listMethods[ev.Topic.Kind]; method != "" {
-		var params []byte
-		if ev.Meta != nil {
-			params = wire.AppendEdited(nil, nil, wire.Edit{Name: "_meta", Value: ev.Meta})
-		}
-		return wire.AppendNotification(dst, method, params, nil)
+	var params []byte
+	switch meta := (wire.Edit{Name: "_meta", Value: ev.Meta}); {
+	case ev.Topic.Kind == fanout.ResourceUpdated:
+		params = wire.AppendEdited(nil, nil, wire.Edit{Name: "uri", Value: wire.Quote(ev.URI)}, meta)
+	case ev.Meta != nil:
+		params = wire.AppendEdited(nil, nil, meta)
 	}
-	params := wire.AppendEdited(nil, nil,
-		wire.Edit{Name: "uri", Value: wire.Quote(ev.URI)},
-		wire.Edit{Name: "_meta", Value: ev.Meta})
-	return wire.AppendNotification(dst, spec.NotifyResourceUpdated, params, nil)
+	return wire.AppendNotification(dst, mcp.ChangeMethod(ev.Topic.Kind), params, nil)
 }

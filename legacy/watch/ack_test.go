@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
@@ -42,9 +43,9 @@ func TestM2L31OnlyWhatTheServerDeclared(t *testing.T) {
 		want   string
 	}{
 		{"nothing", Offers{Channel: true}, ""},
-		{"tools", Offers{Channel: true, Tools: true}, "toolsListChanged"},
-		{"prompts", Offers{Channel: true, Prompts: true}, "promptsListChanged"},
-		{"resources", Offers{Channel: true, Resources: true}, "resourcesListChanged"},
+		{"tools", Offers{Channel: true, Lists: mcp.Lists{Tools: true}}, "toolsListChanged"},
+		{"prompts", Offers{Channel: true, Lists: mcp.Lists{Prompts: true}}, "promptsListChanged"},
+		{"resources", Offers{Channel: true, Lists: mcp.Lists{Resources: true}}, "resourcesListChanged"},
 		{"subscribe", Offers{Channel: true, Subscribe: true}, "a"},
 		{"all", allOffers, "toolsListChanged promptsListChanged resourcesListChanged a"},
 	} {

@@ -199,7 +199,7 @@ func TestM2L37RestartedServerRefuses(t *testing.T) {
 			}
 			return refuse("a")(method, uri)
 		}
-		st.server.set(func(s *script) { s.offers.Tools = false })
+		st.server.set(func(s *script) { s.offers.Lists.Tools = false })
 		st.server.lose(nil)
 		time.Sleep(time.Minute)
 		st.WantLog("end toolsListChanged", "end a", "subscribe b", "event promptsListChanged", "event b")

@@ -54,7 +54,7 @@ type scriptedSession struct {
 	active map[string]bool // what the server would tell of
 }
 
-var allOffers = Offers{Tools: true, Prompts: true, Resources: true, Subscribe: true, Channel: true}
+var allOffers = Offers{Lists: mcp.Lists{Tools: true, Prompts: true, Resources: true}, Subscribe: true, Channel: true}
 
 func (s *script) hold(ctx context.Context, _ mcp.Profile) (Session, func(), error) {
 	if s.deaf {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
@@ -30,25 +31,12 @@ type Session interface {
 
 // Offers is what changes a session can report.
 type Offers struct {
-	Tools, Prompts, Resources bool // listChanged was declared
-	Subscribe                 bool // resources.subscribe was declared
+	Lists     mcp.Lists // listChanged was declared
+	Subscribe bool      // resources.subscribe was declared
 	// Channel: the server can send notifications. Over stdio it always can, over HTTP if
 	// the GET stream is open.
 	Channel bool
 	Polls   Kinds // the changes found by polling
-}
-
-// List reports whether changes of a list can be reported if there is a channel.
-func (o Offers) List(k fanout.Kind) bool {
-	switch k {
-	case fanout.ToolsListChanged:
-		return o.Tools
-	case fanout.PromptsListChanged:
-		return o.Prompts
-	case fanout.ResourcesListChanged:
-		return o.Resources
-	}
-	return false
 }
 
 // Kinds is a set of kinds of changes.

@@ -105,7 +105,7 @@ func (w *Watch) serve(t *topic) {
 // serveList answers the subscribers of a list. Without a channel it accepts no new ones,
 // but does not end the old ones: they get missed changes later.
 func (w *Watch) serveList(t *topic) {
-	switch offered := w.offers.List(t.Kind); {
+	switch offered := w.offers.Lists.Has(t.Kind); {
 	case offered && w.offers.Channel:
 		t.State.standing = on
 		w.grant(t)

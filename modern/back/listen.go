@@ -98,16 +98,10 @@ func ackOf(m *wire.Message) (mcp.Filter, bool) {
 // changeOf returns the change in a notification, and whether the filter has its kind. It
 // does not alias m.
 func changeOf(m *wire.Message, scope string, granted mcp.Filter) (fanout.Event, bool) {
-	topic, ok := fanout.Topic{Scope: scope}, false
-	switch m.Method {
-	case spec.NotifyToolsListChanged:
-		topic.Kind, ok = fanout.ToolsListChanged, granted.Tools
-	case spec.NotifyPromptsListChanged:
-		topic.Kind, ok = fanout.PromptsListChanged, granted.Prompts
-	case spec.NotifyResourcesListChanged:
-		topic.Kind, ok = fanout.ResourcesListChanged, granted.Resources
-	case spec.NotifyResourceUpdated:
-		topic.Kind, ok = fanout.ResourceUpdated, len(granted.URIs) > 0
+	kind, ok := mcp.ChangeKind(m.Method)
+	topic := fanout.Topic{Scope: scope, Kind: kind}
+	ok = ok && granted.Has(kind)
+	if kind == fanout.ResourceUpdated {
 		topic.URI, _ = wire.GetString(m.Params, "uri")
 		ok = ok && topic.URI != ""
 	}

@@ -172,23 +172,11 @@ func appendAck(dst []byte, honored mcp.Filter, id wire.ID) []byte {
 // appendChange appends the notification of ev.
 func appendChange(dst []byte, ev fanout.Event, id wire.ID) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","method":"`...)
-	dst = append(append(dst, changeMethod(ev.Topic.Kind)...), `","params":{`...)
+	dst = append(append(dst, mcp.ChangeMethod(ev.Topic.Kind)...), `","params":{`...)
 	if ev.Topic.Kind == fanout.ResourceUpdated {
 		dst = append(wire.AppendString(append(dst, `"uri":`...), ev.URI), ',')
 	}
 	return append(appendStamp(dst, ev.Meta, id), "}}"...)
-}
-
-func changeMethod(k fanout.Kind) string {
-	switch k {
-	case fanout.ToolsListChanged:
-		return spec.NotifyToolsListChanged
-	case fanout.PromptsListChanged:
-		return spec.NotifyPromptsListChanged
-	case fanout.ResourcesListChanged:
-		return spec.NotifyResourcesListChanged
-	}
-	return spec.NotifyResourceUpdated
 }
 
 // appendStamp appends the _meta member of a stream's message: the members in foreign, and

@@ -9,15 +9,15 @@ import (
 // MaxCredential limits an Authorization header, in bytes.
 const MaxCredential = 16 << 10
 
-// bearer returns the token of a request; empty if it has none. The error is a [*Refusal].
-// It refuses a second Authorization header, because a proxy and the gateway could use
-// different ones (CWE-436), and a token in the query, which logs and Referer headers repeat
-// (CWE-598).
+// bearer returns the token of a request. The error is a [*Refusal]; if there is no token,
+// it names the scopes. bearer refuses a second Authorization header, because a proxy and
+// the gateway could use different ones (CWE-436), and a token in the query, which logs and
+// Referer headers repeat (CWE-598).
 //
 // Spec: RFC 6750, 2; 2026-07-28, basic/authorization, Token Requirements.
-func bearer(r *http.Request) (string, error) {
-	token, err := credential(r)
-	if err == nil && token != "" {
+func bearer(r *http.Request, scopes []string) (string, error) {
+	token, err := credential(r, scopes)
+	if err == nil {
 		err = wellFormed(token)
 	}
 	if err != nil {
@@ -26,7 +26,7 @@ func bearer(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// wellFormed refuses what is no token.
+// wellFormed refuses a credential that is not a token.
 func wellFormed(token string) error {
 	if !isToken68(token) {
 		return malformed("the Authorization header has no token")
@@ -34,16 +34,16 @@ func wellFormed(token string) error {
 	return nil
 }
 
-// credential is bearer before it is known that the token is one. That takes a while, and
-// need not be done for a token that is known.
-func credential(r *http.Request) (string, error) {
+// credential is bearer without wellFormed, which takes a while and is not necessary for a
+// token that is known.
+func credential(r *http.Request, scopes []string) (string, error) {
 	if hasToken(r.URL.RawQuery) {
 		return "", malformed("the query has an access token")
 	}
 	values := r.Header["Authorization"]
 	switch {
 	case len(values) == 0:
-		return "", nil
+		return "", missing(scopes)
 	case len(values) > 1:
 		return "", malformed("two Authorization headers")
 	case len(values[0]) > MaxCredential:

@@ -18,7 +18,7 @@ func FuzzBearer(f *testing.F) {
 		if second != "" {
 			r.Header["Authorization"] = []string{first, second}
 		}
-		token, err := bearer(r)
+		token, err := bearer(r, nil)
 		if err != nil && token != "" {
 			t.Fatalf("bearer(%q) = %q, %v", first, token, err)
 		}

@@ -107,12 +107,9 @@ func (j *JWT) Close() { j.keys.close() }
 
 // Authenticate implements [Authenticator].
 func (j *JWT) Authenticate(r *http.Request, e *Endpoint) (*mcp.Identity, error) {
-	token, err := credential(r)
-	switch {
-	case err != nil:
+	token, err := credential(r, j.opts.Scopes)
+	if err != nil {
 		return nil, err
-	case token == "":
-		return nil, missing(j.opts.Scopes)
 	}
 	return j.verify(r.Context(), token, e)
 }

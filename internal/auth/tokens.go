@@ -117,12 +117,9 @@ func (t *tokenSet) add(from StaticToken) error {
 
 // Authenticate implements [Authenticator].
 func (t *Tokens) Authenticate(r *http.Request, _ *Endpoint) (*mcp.Identity, error) {
-	token, err := bearer(r)
-	switch {
-	case err != nil:
+	token, err := bearer(r, nil)
+	if err != nil {
 		return nil, err
-	case token == "":
-		return nil, missing(nil)
 	}
 	if id := t.set.Load().find(digest(token)); id != nil {
 		return id, nil

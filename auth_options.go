@@ -97,7 +97,7 @@ func (a *Auth) several() bool {
 func (b *build) jwt(o *JWT) (auth.Authenticator, error) {
 	options := auth.JWTOptions{
 		Issuer: o.Issuer, Algorithms: o.Algorithms, Types: o.Types, Scopes: o.Scopes, PrincipalClaims: o.PrincipalClaims, Claims: b.policyClaims(),
-		Client: b.fetching(o.Issuer).HTTP(), Logger: b.opts.Logger,
+		Client: b.fetching(o.Issuer), Logger: b.opts.Logger,
 	}
 	if o.Introspection != nil {
 		options.Introspection = new(auth.Introspection(*o.Introspection))

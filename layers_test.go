@@ -99,7 +99,7 @@ var layers = map[string][]string{
 	"internal/detect": slices.Concat(waist, bottom),
 
 	// Who sent a request: the gateway asks it for each, and knows of no kind of credential.
-	"internal/auth": {"internal/mcp", "internal/wire"},
+	"internal/auth": {"internal/fetch", "internal/mcp", "internal/spec", "internal/wire"},
 
 	// Who may do what: decisions, records and digests, each by itself, and what stands
 	// before a back and has them done.
@@ -186,7 +186,7 @@ var layers = map[string][]string{
 	"internal/rules":                 nil,
 	"internal/rules/cmd":             {"internal/rules"},
 	// The benchmarks put the gateway together as cmd/mcpbridge does, and have it know and judge callers.
-	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/upstream", "internal/linebuffer", "internal/auth", "internal/policy", "internal/access"}),
+	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/upstream", "internal/linebuffer", "internal/auth", "internal/fetch", "internal/policy", "internal/access"}),
 	"internal/bench/budget": nil,
 	// Makes packages of binaries: files alone.
 	"internal/packaging":      nil,
@@ -217,7 +217,7 @@ var layers = map[string][]string{
 var testLayers = map[string][]string{
 	"cmd/mcpbridge":                     {"internal/bridgetest"},
 	"internal/auth":                     {"internal/bridgetest/issuertest"},
-	"internal/gateway":                  {"internal/bridgetest/issuertest", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
+	"internal/gateway":                  {"internal/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
 	"cmd/mcpbridge/internal/httpserver": {"internal/certs"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},

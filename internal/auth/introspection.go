@@ -62,10 +62,10 @@ func (i *inspector) inspect(ctx context.Context, token string) (*claims, error) 
 		return nil, err
 	}
 	var answer json.RawMessage
-	if err := i.issuer.do(i.request(ctx, where, token), &answer); err != nil {
+	if err := i.issuer.client.Do(i.request(ctx, where, token), &answer); err != nil {
 		return nil, fmt.Errorf("asking the issuer about a token: %w", err)
 	}
-	return readInspection(answer, i.issuer.url)
+	return readInspection(answer, i.issuer.name)
 }
 
 // request returns the introspection request for a token.
@@ -99,7 +99,7 @@ func (i *inspector) endpoint(ctx context.Context) (string, error) {
 	case m.Introspection == "":
 		return "", errors.New("the issuer's metadata has no introspection_endpoint")
 	}
-	if err := i.issuer.check(m.Introspection); err != nil {
+	if err := i.issuer.client.Check(ctx, m.Introspection); err != nil {
 		return "", fmt.Errorf("introspection_endpoint: %w", err)
 	}
 	i.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
+	"github.com/mcpbridge/mcpbridge/internal/fetch"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
@@ -49,7 +50,7 @@ type JWTOptions struct {
 	Introspection *Introspection
 
 	// Client fetches documents of the issuer. Required.
-	Client *http.Client
+	Client *fetch.Client
 	Logger *slog.Logger // nil discards
 }
 

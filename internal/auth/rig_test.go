@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/issuertest"
+	"github.com/mcpbridge/mcpbridge/internal/fetch"
 )
 
 func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
@@ -28,7 +29,7 @@ const resource = "https://mcp.example.com/mcp/notes"
 func newJWT(t testing.TB, change func(*JWTOptions)) (*issuertest.Issuer, *JWT) {
 	t.Helper()
 	i := issuertest.New(t)
-	o := JWTOptions{Issuer: i.URL, Client: i.Client()}
+	o := JWTOptions{Issuer: i.URL, Client: fetch.New(fetch.Options{Near: []string{i.URL}})}
 	if change != nil {
 		change(&o)
 	}

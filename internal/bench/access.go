@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/access"
 	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/fetch"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/policy"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -126,7 +127,7 @@ func (r *rig) guarded(o roleOptions) ([]gateway.ServerOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := auth.NewJWT(auth.JWTOptions{Issuer: o.issuer, Algorithms: []string{"RS256"}, Scopes: []string{"mcp:use"}, Client: &http.Client{Timeout: 10 * time.Second}})
+	j, err := auth.NewJWT(auth.JWTOptions{Issuer: o.issuer, Algorithms: []string{"RS256"}, Scopes: []string{"mcp:use"}, Client: fetch.New(fetch.Options{Near: []string{o.issuer}})})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/issuertest"
+	"github.com/mcpbridge/mcpbridge/internal/fetch"
 )
 
 // guardedRig is a gateway with one server, whose clients send the tokens of an issuer.
@@ -20,7 +21,7 @@ const resource = "https://mcp.example.com/mcp/peer"
 
 func newGuardedRig(t *testing.T, change func(*auth.JWTOptions), further ...func(*Options)) *guardedRig {
 	g := &guardedRig{issuer: issuertest.New(t)}
-	o := auth.JWTOptions{Issuer: g.issuer.URL, Client: g.issuer.Client(), Scopes: []string{"mcp:use"}}
+	o := auth.JWTOptions{Issuer: g.issuer.URL, Client: fetch.New(fetch.Options{Near: []string{g.issuer.URL}}), Scopes: []string{"mcp:use"}}
 	if change != nil {
 		change(&o)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/issuertest"
+	"github.com/mcpbridge/mcpbridge/internal/fetch"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -51,7 +52,7 @@ func BenchmarkCall(b *testing.B) {
 func BenchmarkCallBy(b *testing.B) {
 	i := issuertest.New(b)
 	token := i.Token(resource, nil)
-	j, err := auth.NewJWT(auth.JWTOptions{Issuer: i.URL, Client: i.Client()})
+	j, err := auth.NewJWT(auth.JWTOptions{Issuer: i.URL, Client: fetch.New(fetch.Options{Near: []string{i.URL}})})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/fetch"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // An authServer is what an authorization server's metadata says.
@@ -38,7 +39,7 @@ func discoverIssuer(ctx context.Context, c *fetch.Client, issuer string) (*authS
 		return nil, fmt.Errorf("%s is not the URL of an authorization server", shown(issuer))
 	}
 	var first error
-	for _, at := range issuerURLs(u) {
+	for _, at := range spec.IssuerMetadataURLs(u) {
 		as := new(authServer)
 		err := c.JSON(ctx, at, as)
 		if err == nil {
@@ -56,17 +57,6 @@ func discoverIssuer(ctx context.Context, c *fetch.Client, issuer string) (*authS
 		}
 	}
 	return nil, fmt.Errorf("reading the metadata of the authorization server %s: %w", shown(issuer), first)
-}
-
-// issuerURLs are the places of an issuer's metadata, in the order in which they are tried.
-func issuerURLs(issuer *url.URL) []string {
-	root := issuer.Scheme + "://" + issuer.Host
-	path := strings.TrimRight(issuer.EscapedPath(), "/")
-	urls := []string{root + "/.well-known/oauth-authorization-server" + path, root + "/.well-known/openid-configuration" + path}
-	if path != "" {
-		urls = append(urls, root+path+"/.well-known/openid-configuration")
-	}
-	return urls
 }
 
 // check reports what is wrong with metadata that was found for an issuer: a document of

@@ -24,7 +24,7 @@ type follower struct {
 // ctx ends. The error wraps [ErrLost] if the stream broke off. id is that of the request.
 func (p *Printer) Follow(ctx context.Context, id wire.ID, want mcp.Filter) error {
 	f := &follower{p, want}
-	_, raw, err := p.Server.do(ctx, call{id: id, method: spec.MethodListen, params: listenParams(want), notify: f.frame})
+	m, err := p.Server.do(ctx, call{id: id, method: spec.MethodListen, params: listenParams(want), notify: f.frame})
 	switch {
 	case ctx.Err() != nil:
 		return f.say("stopped listening")
@@ -33,7 +33,7 @@ func (p *Printer) Follow(ctx context.Context, id wire.ID, want mcp.Filter) error
 	case err != nil:
 		return fmt.Errorf("listening to %s: %w", p.Name, err)
 	}
-	return f.end(raw)
+	return f.end(m.Text)
 }
 
 // listenParams writes the filter as the wire has it.
@@ -78,10 +78,10 @@ func wanted(f mcp.Filter) []string {
 }
 
 // frame prints one message of the stream.
-func (f *follower) frame(m *wire.Message, raw []byte) error {
+func (f *follower) frame(m *wire.Message) error {
 	switch {
 	case f.AsJSON:
-		_, err := fmt.Fprintf(f.Out, "%s\n", raw)
+		_, err := fmt.Fprintf(f.Out, "%s\n", m.Text)
 		return err
 	case m.Method == spec.NotifyAcknowledged:
 		return f.acknowledge(wire.Get(m.Params, "notifications"))

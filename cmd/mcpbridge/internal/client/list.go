@@ -21,7 +21,7 @@ var groups = []struct{ title, capability, method, member string }{
 
 // List prints what the server has.
 func (p *Printer) List(ctx context.Context) error {
-	m, _, err := p.Server.do(ctx, call{id: p.nextID(), method: spec.MethodDiscover, params: []byte("{}")})
+	m, err := p.Server.do(ctx, call{id: p.nextID(), method: spec.MethodDiscover, params: []byte("{}")})
 	if err != nil {
 		return fmt.Errorf("asking %s what it has: %w", p.Name, err)
 	}

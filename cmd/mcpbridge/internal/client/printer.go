@@ -80,7 +80,7 @@ func (p *Printer) All(ctx context.Context, method, member string) ([]byte, error
 	var cursor []byte
 	for {
 		params := wire.AppendEdited(nil, nil, wire.Edit{Name: "cursor", Value: cursor})
-		m, _, err := p.Server.do(ctx, call{id: p.nextID(), method: method, params: params})
+		m, err := p.Server.do(ctx, call{id: p.nextID(), method: method, params: params})
 		if err != nil {
 			return nil, err
 		}
@@ -134,9 +134,9 @@ func withArguments(name string, args []byte) []byte {
 // do returns the result of a call, and prints its response if JSON is wanted.
 func (p *Printer) do(ctx context.Context, q call) ([]byte, error) {
 	q.notify = p.notified
-	m, raw, err := p.Server.do(ctx, q)
-	if p.AsJSON && raw != nil {
-		if _, werr := fmt.Fprintf(p.Out, "%s\n", raw); werr != nil {
+	m, err := p.Server.do(ctx, q)
+	if p.AsJSON && m.Text != nil {
+		if _, werr := fmt.Fprintf(p.Out, "%s\n", m.Text); werr != nil {
 			return nil, werr
 		}
 	}
@@ -163,7 +163,7 @@ func find(tools []byte, name, url string) ([]byte, error) {
 }
 
 // notified prints progress.
-func (p *Printer) notified(m *wire.Message, _ []byte) error {
+func (p *Printer) notified(m *wire.Message) error {
 	if m.Method != spec.NotifyProgress {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Options configure a Control. What is nil or zero is not done.
+// Options configure a Control. Fields that are nil or zero have no effect.
 type Options struct {
 	Server  string
 	Policy  *policy.Policy
@@ -21,11 +21,11 @@ type Options struct {
 	Metrics mcp.Metrics // nil counts nothing
 }
 
-// A Control controls the access to one server. Safe for concurrent use. A nil *Control
-// controls nothing.
+// A Control controls the access to one server. It is safe for concurrent use. A nil
+// *Control controls nothing.
 type Control struct{ opts Options }
 
-// New returns a Control, or nil if there is nothing to be done.
+// New returns a Control, or nil if the options have no effect.
 func New(o Options) *Control {
 	if o.Policy == nil && o.Limiter == nil && o.Pins == nil && o.Audit == nil {
 		return nil
@@ -36,8 +36,8 @@ func New(o Options) *Control {
 	return &Control{o}
 }
 
-// Open refuses a request for the description of the server whose sender may not use the
-// server at all.
+// Open refuses a request for the server's description if its sender may not use the server
+// at all.
 func (c *Control) Open(req *mcp.Request) error {
 	if c == nil {
 		return nil
@@ -48,8 +48,8 @@ func (c *Control) Open(req *mcp.Request) error {
 	return err
 }
 
-// OpenRelay is Open for m, an initialize that goes upstream as it is. Only what is refused
-// is recorded: what is not may turn out not to go upstream.
+// OpenRelay is Open for m, an initialize that is forwarded unchanged. It records only a
+// refusal: an allowed initialize may turn out not to be forwarded.
 func (c *Control) OpenRelay(req *mcp.Request, m *wire.Message) error {
 	if c == nil {
 		return nil
@@ -62,7 +62,7 @@ func (c *Control) OpenRelay(req *mcp.Request, m *wire.Message) error {
 	return err
 }
 
-// Description returns a description that is for its reader alone.
+// Description returns a description that must not be cached for other clients.
 func (c *Control) Description(d *mcp.Description) *mcp.Description {
 	if c == nil || c.opts.Policy == nil || d == nil || !d.Cache.Public {
 		return d
@@ -73,13 +73,13 @@ func (c *Control) Description(d *mcp.Description) *mcp.Description {
 }
 
 // Admits reports whether Admit decides on a request: on those that open a subscription,
-// subscriptions/listen and resources/subscribe, before their fronts begin to answer. All
-// others are decided on where they are served.
+// subscriptions/listen and resources/subscribe, before their fronts begin to respond.
+// Others are decided on when they are served.
 func (c *Control) Admits(req *mcp.Request) bool {
 	return c != nil && (req.Method == spec.MethodListen || req.Method == spec.MethodSubscribe) && req.Params != nil
 }
 
-// Admit decides on a request that Admits says it does.
+// Admit decides on a request for which Admits returns true.
 func (c *Control) Admit(req *mcp.Request) error {
 	if !c.Admits(req) {
 		return nil
@@ -109,9 +109,9 @@ func (c *Control) refuse(op *policy.Operation, d policy.Decision) error {
 	return r
 }
 
-// The HTTP statuses of refusals. One that more scopes would change is 403, as the
-// specification wants it. Others are JSON-RPC errors like those of a server: several SDKs
-// give up a session, and all of its calls, at a status that they do not know.
+// The HTTP statuses of refusals. If more scopes would help it is 403, as the specification
+// requires. Others are JSON-RPC errors like those of a server: several SDKs end a session
+// with all its calls at an unknown status.
 //
 // Spec: 2026-07-28, basic/authorization, Runtime Insufficient Scope Errors.
 const (
@@ -120,13 +120,13 @@ const (
 	statusTooMany   = 429
 )
 
-// notAccepted returns the error for a call of a tool that is not what was pinned.
+// notAccepted returns the error for a call of a tool whose definition was not accepted.
 func (c *Control) notAccepted(tool string) error {
 	return &mcp.Refusal{Status: statusDenied, Err: wire.Errorf(spec.CodeInvalidRequest,
 		"the definition of tool %q of server %q was not accepted; who runs mcpbridge can look at it: mcpbridge pin %s", mcp.Shorten(tool), c.opts.Server, c.opts.Server)}
 }
 
-// exceeded returns the error for a request that is one too many, and counts it.
+// exceeded returns the error for a request beyond a rate, and counts it.
 func (c *Control) exceeded(e *policy.ExceededError) error {
 	c.opts.Metrics.Limit(c.opts.Server, e.Key)
 	return &mcp.Refusal{

@@ -1,8 +1,8 @@
-// Package access stands between the fronts and the back of one server, and has what is
-// configured about it done: its policy, its rates, its pinned tools and the audit log.
+// Package access controls what clients may do with one server: it applies the server's
+// policy, rates and pinned tools, and writes the audit log.
 //
-// A [Control] is an [mcp.Handler] before the back, and a link before the upstream session
-// of a legacy client that is passed on: whatever reaches the server passes one of them, in
-// both eras and over every transport. It decides, takes out of lists what their reader may
-// not use, and records. Of results that pass it decodes nothing but lists.
+// A [Control] is an [mcp.Handler] in front of the back, and a wrapper of the relayed
+// sessions of legacy clients: every message for the server passes one of them, in both eras
+// and over every transport. It allows or refuses requests, removes elements of lists that
+// the client may not use, and records requests. Of the results it decodes only lists.
 package access

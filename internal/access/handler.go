@@ -7,8 +7,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// Handler returns a Handler that controls what next serves. It returns next itself if there
-// is nothing to control.
+// Handler returns a Handler that controls the access to next, or next itself if there is
+// nothing to control.
 func (c *Control) Handler(next mcp.Handler) mcp.Handler {
 	if c == nil {
 		return next
@@ -45,7 +45,7 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*m
 	return res, nil
 }
 
-// failure is the error that a result tells of; nil for none.
+// failure returns the error that a result contains; nil if there is none.
 func failure(method string, res *mcp.Result) error {
 	if mcp.ToolFailed(method, res.Body, res.Outline) {
 		return mcp.ErrToolFailed
@@ -53,11 +53,10 @@ func failure(method string, res *mcp.Result) error {
 	return nil
 }
 
-// filter takes out of a list what its reader may not use, and says that no result is for
-// others than its reader.
+// filter removes from a list what the client may not use, and makes the result private.
 func (v *visit) filter(res *mcp.Result) {
 	if v.method == spec.MethodToolsCall {
-		return // it is neither a list nor kept
+		return // it is neither a list nor cacheable
 	}
 	if body, changed := v.list(res.Body, res.Outline); changed {
 		res.Body, res.Outline = body, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// list returns the result of a list without what its reader may not use, and whether that
-// is another text. A page may become empty: its cursor stays, and leads to the next.
+// list returns the result of a list without what the client may not use, and whether it has
+// changed. A page may become empty; its cursor stays, and leads to the next page.
 //
 // Spec: 2026-07-28, server/utilities/pagination.
 func (v *visit) list(result []byte, o *wire.Outline) (body []byte, changed bool) {
@@ -30,20 +30,21 @@ func (v *visit) list(result []byte, o *wire.Outline) (body []byte, changed bool)
 	return wire.AppendEdited(make([]byte, 0, len(result)), result, wire.Edit{Name: array, Value: kept}), true
 }
 
-// isLast reports whether no page follows a page of a list.
+// isLast reports whether a page of a list is the last one.
 func isLast(result []byte, o *wire.Outline) bool {
 	next := o.Get(result, "nextCursor")
 	return next == nil || wire.IsNull(next)
 }
 
-// A sieve picks what the reader of a list may see of it.
+// A sieve picks the elements of a list that the client may use.
 type sieve struct {
 	v      *visit
 	caller policy.Caller
-	page   *pin.Page // nil if definitions are not compared
+	page   *pin.Page // nil if definitions are not pinned
 }
 
-// pick returns an array of the elements that may be seen, or reports that all may.
+// pick returns an array of the elements that the client may use, or reports that it may use
+// all.
 func (s *sieve) pick(array []byte) (kept []byte, all bool) {
 	seen := 0
 	for e := range wire.Elements(array) {
@@ -65,7 +66,7 @@ func (s *sieve) pick(array []byte) (kept []byte, all bool) {
 	return wire.CloseArray(kept), false
 }
 
-// first begins an array with the first n elements of another.
+// first returns the beginning of an array with the first n elements of another.
 func first(array []byte, n int) []byte {
 	kept := append(make([]byte, 0, len(array)), '[')
 	for e := range wire.Elements(array) {
@@ -77,16 +78,14 @@ func first(array []byte, n int) []byte {
 	return kept
 }
 
-// shows reports whether an element may be seen. Definitions are compared whoever reads
-// them.
+// shows reports whether the client may use an element. Definitions are always compared.
 func (s *sieve) shows(element []byte) bool {
 	accepted := s.page == nil || s.page.Check(element)
 	p := s.v.c.opts.Policy
 	return accepted && (p == nil || p.Visible(&s.caller, &s.v.op, element))
 }
 
-// makePrivate says that a result may not be kept for other clients: what one may see is
-// nobody else's business.
+// makePrivate marks a result as one that must not be cached for other clients.
 //
 // Spec: 2026-07-28, server/utilities/caching, Cache Scope Field.
 func makePrivate(res *mcp.Result) {

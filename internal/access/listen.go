@@ -11,14 +11,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Subscription returns the subscription of a request for mail with what the policy leaves
-// of it: it asks the server for nothing that its subscriber may not follow.
+// Subscription returns the subscription of a request for mail, limited to topics that the
+// policy allows: nothing else is subscribed to at the server.
 func (c *Control) Subscription(req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions, sub mcp.Subscription) mcp.Subscription {
 	if c == nil {
 		return sub
 	}
 	n := &narrowed{Subscription: sub, c: c, sender: senderOf(req), stream: o.Stream, method: req.Method}
-	n.sender.info = nil // the request, and its text, need not stay
+	n.sender.info = nil // a subscription does not keep the request's text
 	n.client = mcp.ClientName(req.ClientInfo)
 	if c.opts.Policy != nil && c.opts.Policy.HidesResources() {
 		mail.Hide(func(ev fanout.Event) bool { return !n.follows(ev.URI) })
@@ -26,7 +26,7 @@ func (c *Control) Subscription(req *mcp.Request, mail *fanout.Mailbox, o mcp.Sub
 	return n
 }
 
-// A narrowed subscription has the topics that its subscriber may follow.
+// A narrowed subscription has only topics that its client may subscribe to.
 type narrowed struct {
 	mcp.Subscription
 	c      *Control
@@ -36,8 +36,8 @@ type narrowed struct {
 	stream bool
 }
 
-// Add implements [mcp.Subscription]. A stream gets what is left of its filter, and its
-// acknowledgment says so. The resources of others were admitted one by one.
+// Add implements [mcp.Subscription]. It narrows the filter of a stream; the acknowledgment
+// says so. The resources of sessions were admitted one by one.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Acknowledgment.
 func (n *narrowed) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
@@ -65,7 +65,7 @@ func (n *narrowed) follows(uri string) bool {
 	return n.c.opts.Policy.Subscribable(&caller, uri)
 }
 
-// record writes a line for a stream, or for a resource that a session follows.
+// record writes a line for a stream, or for a resource of a session.
 func (n *narrowed) record(ctx context.Context, begin time.Time, want mcp.Filter, err error) {
 	if n.c.opts.Audit == nil || !n.stream && len(want.URIs) == 0 || n.stream && n.method != spec.MethodListen {
 		return
@@ -74,15 +74,15 @@ func (n *narrowed) record(ctx context.Context, begin time.Time, want mcp.Filter,
 	if v.op, _ = policy.Read(n.method, nil, nil); !n.stream {
 		v.op = policy.Use(n.method, policy.Resource, want.URIs[0])
 	}
-	if p := n.c.opts.Policy; p != nil { // it was admitted: this says by which rule
+	if p := n.c.opts.Policy; p != nil { // it was admitted: this finds the rule
 		caller := n.sender.caller()
 		v.decision = p.Decide(&caller, &v.op)
 	}
 	v.recordIn(ctx, err)
 }
 
-// listen serves a listen request that gets a stream of its own upstream. It was decided on
-// and recorded by Admit and Subscription.
+// listen serves a listen request that has a stream of its own upstream. Admit and
+// Subscription have decided on it and recorded it.
 func (h *handler) listen(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	p := h.c.opts.Policy
 	if p == nil {
@@ -94,9 +94,8 @@ func (h *handler) listen(ctx context.Context, req *mcp.Request, x mcp.Caller) (*
 	return h.next.Serve(ctx, &asked, &updates{x, p, &caller})
 }
 
-// narrowFilter returns the params of a listen request without the resources that its
-// caller may not follow. What a policy that denies by default does not know of is not
-// allowed by it.
+// narrowFilter returns the params of a listen request without the resources that the client
+// may not subscribe to. A policy that denies by default also removes unknown members.
 func narrowFilter(p *policy.Policy, c *policy.Caller, params []byte) []byte {
 	filter := wire.Get(params, "notifications")
 	var edits []wire.Edit
@@ -118,7 +117,7 @@ func narrowFilter(p *policy.Policy, c *policy.Caller, params []byte) []byte {
 	return wire.AppendEdited(nil, params, wire.Edit{Name: "notifications", Value: filter})
 }
 
-// followed returns an array of those URIs of another that the caller may follow.
+// followed returns an array of the URIs that the client may subscribe to.
 func followed(p *policy.Policy, c *policy.Caller, uris []byte) []byte {
 	left := []byte{'['}
 	for uri := range wire.Elements(uris) {
@@ -129,8 +128,8 @@ func followed(p *policy.Policy, c *policy.Caller, uris []byte) []byte {
 	return wire.CloseArray(left)
 }
 
-// updates are what a server tells on a listen stream of the client's own: a change of a
-// resource that the client may not follow is not passed on, since its URI says something.
+// updates is the Caller of a listen stream of the client's own. It does not forward changes
+// of resources that the client may not subscribe to, because their URIs are information.
 type updates struct {
 	mcp.Caller
 	policy *policy.Policy
@@ -145,7 +144,7 @@ func (u *updates) Notify(ctx context.Context, n mcp.Notification) error {
 	return u.Caller.Notify(ctx, n)
 }
 
-// hidden reports whether the resource of an update may not be followed.
+// hidden reports whether the client may not subscribe to the resource of an update.
 func hidden(p *policy.Policy, c *policy.Caller, params []byte) bool {
 	uri, ok := wire.GetString(params, "uri")
 	return ok && !p.Subscribable(c, uri)

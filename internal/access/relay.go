@@ -11,8 +11,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A Session is that of a legacy client whose messages are passed on to a session upstream
-// of its own. Nil is one that nothing is to be done about.
+// A Session is a legacy client's session that is relayed to an upstream session of its own.
+// A nil Session controls nothing.
 type Session struct {
 	c      *Control
 	sender sender
@@ -31,7 +31,7 @@ func (c *Control) Session(req *mcp.Request) *Session {
 	return s
 }
 
-// Client returns a RelayClient that passes to c what the client may hear of.
+// Client returns a RelayClient that forwards to c what the client may receive.
 func (s *Session) Client(c mcp.RelayClient) mcp.RelayClient {
 	if s == nil || !s.hides() {
 		return c
@@ -39,13 +39,13 @@ func (s *Session) Client(c mcp.RelayClient) mcp.RelayClient {
 	return &client{c, s}
 }
 
-// Relay returns a Relay that passes to r what the client may send. The session is open.
+// Relay returns a Relay that forwards to r what the client may send. The session is open.
 func (s *Session) Relay(r mcp.Relay) mcp.Relay {
 	if s == nil {
 		return r
 	}
 	v := s.visit(spec.MethodInitialize, s.last.Load())
-	_ = v.open(nil) // as it was decided before
+	_ = v.open(nil) // it was decided on before
 	v.verdict = ""
 	v.record(nil)
 	return &relay{r, s}
@@ -56,21 +56,21 @@ func (s *Session) hides() bool {
 	return p != nil && p.HidesResources()
 }
 
-// visit returns the visit of a message, which id sent.
+// visit returns the visit for a message that id sent.
 func (s *Session) visit(method string, id *mcp.Identity) visit {
 	v := visit{c: s.c, sender: s.sender, client: s.client, method: method}
 	v.sender.identity = id
 	return v
 }
 
-// updated is part of the method of updates, unless it is written with escapes.
+// updated is part of the method of updates, unless that is written with escapes.
 var updated = []byte("updated")
 
 // silences reports whether a message of the server is an update of a resource that the
-// client may not follow.
+// client may not subscribe to.
 func (s *Session) silences(text []byte) bool {
 	if !bytes.Contains(text, updated) && bytes.IndexByte(text, '\\') < 0 {
-		return false // it is none, as most are
+		return false // the usual case: it is not an update
 	}
 	m, err := wire.Parse(text, wire.Options{})
 	if err != nil || m.Method != spec.NotifyResourceUpdated {
@@ -100,8 +100,8 @@ func (r *relay) Call(m *wire.Message, o mcp.RelayedCall) {
 	r.Relay.Call(m, c)
 }
 
-// Send implements [mcp.Relay]. A request that comes as a notification is none: servers may
-// do what it says, and answer nothing.
+// Send implements [mcp.Relay]. It refuses a request that is sent as a notification: some
+// servers would run it.
 func (r *relay) Send(ctx context.Context, m *wire.Message) error {
 	if r.s.c.opts.Policy == nil {
 		return r.Relay.Send(ctx, m)
@@ -128,7 +128,7 @@ func (v *visit) notify(m *wire.Message) error {
 	return err
 }
 
-// A call is a request of the client that is passed on.
+// A call is a forwarded request of the client.
 type call struct {
 	mcp.RelayedCall
 	visit

@@ -19,14 +19,14 @@ type sender struct {
 	identity *mcp.Identity
 	era      spec.Era
 	session  string
-	info     []byte // what the client says of itself
+	info     []byte // the client's name and version, JSON
 }
 
 func senderOf(req *mcp.Request) sender {
 	return sender{share: req.Share, identity: req.Identity, era: req.Era, session: req.Session, info: req.ClientInfo}
 }
 
-// caller returns the sender as rules see it.
+// caller returns the sender for rules.
 func (s *sender) caller() policy.Caller {
 	c := policy.Caller{Principal: string(s.share.Principal)}
 	if s.identity != nil {
@@ -41,16 +41,16 @@ var errNoID = errors.New("a request has no id")
 type visit struct {
 	c        *Control
 	sender   sender
-	client   string // its own name and version, where sender.info is not kept
+	client   string // name and version of the client, if sender.info is not kept
 	method   string
 	op       policy.Operation
 	decision policy.Decision
 	ticket   policy.Ticket
-	verdict  string    // of the audit log; empty if the request is allowed
-	begin    time.Time // zero if nothing is recorded
+	verdict  string    // for the audit log; empty if the request is allowed
+	begin    time.Time // zero if the request is not recorded
 }
 
-// open decides whether the server may be used at all.
+// open decides whether the sender may use the server at all.
 func (v *visit) open(m *wire.Message) error {
 	v.start()
 	p := v.c.opts.Policy
@@ -76,7 +76,7 @@ func (v *visit) start() {
 	}
 }
 
-// admit decides on a request, and counts it in. The ticket is to be given back.
+// admit decides on a request, and counts it. The caller must give the ticket back.
 func (v *visit) admit(params, extra []byte, plain wire.Plain) (err error) {
 	v.start()
 	o := &v.c.opts
@@ -84,7 +84,7 @@ func (v *visit) admit(params, extra []byte, plain wire.Plain) (err error) {
 		if o.Policy != nil || o.Limiter != nil || o.Pins != nil {
 			return v.odd(err)
 		}
-		v.op = policy.Operation{Method: v.method} // it is recorded, no more
+		v.op = policy.Operation{Method: v.method} // it is only recorded
 	}
 	if o.Policy != nil {
 		caller := v.sender.caller()
@@ -106,7 +106,7 @@ func (v *visit) admit(params, extra []byte, plain wire.Plain) (err error) {
 	return v.enter(tool)
 }
 
-// enter counts a request in.
+// enter counts a request.
 func (v *visit) enter(tool string) (err error) {
 	v.ticket, err = v.c.opts.Limiter.Take(v.sender.share, tool)
 	if e := (*policy.ExceededError)(nil); errors.As(err, &e) {
@@ -122,13 +122,13 @@ func (v *visit) denied() error {
 	return v.c.refuse(&v.op, v.decision)
 }
 
-// odd refuses a request that can't be decided on.
+// odd refuses a request that is ambiguous.
 func (v *visit) odd(err error) error {
 	v.verdict = "deny"
 	return &mcp.Refusal{Status: statusDenied, Err: wire.Errorf(spec.CodeInvalidParams, "%s can't be held against the policy of server %q: %v; send it as the specification writes it", v.method, v.c.opts.Server, err)}
 }
 
-// record writes the line of the audit log. err is how the request ended.
+// record writes the line of the audit log. err is the request's error.
 func (v *visit) record(err error) { v.recordIn(context.Background(), err) }
 
 func (v *visit) recordIn(ctx context.Context, err error) {

@@ -2,7 +2,7 @@ package policy
 
 import "fmt"
 
-// Check returns an error for a rule that can't do what it says.
+// Check returns an error for a rule that can have no effect, or not the intended one.
 func (r *Rule) Check() error {
 	if r.isEmpty() {
 		return fmt.Errorf("it matches everything; say whom or what it is about, or change the default")

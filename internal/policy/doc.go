@@ -1,11 +1,10 @@
-// Package policy answers two questions about a request: may its sender do this, and may
-// it do it now?
+// Package policy decides whether a client may send a request, and whether it may do so now.
 //
 // A [Policy] is the ordered list of rules of one server. The first rule that matches the
-// sender and the operation decides. What an [Operation] is about is read from the body of
-// the request alone, never from a header, and a body that two programs could read in
-// different ways is refused. [Limiter] bounds rates and concurrency.
+// client and the operation decides. An [Operation] is read only from the body of the
+// request, never from a header, and an ambiguous body, which two programs could read in
+// different ways, is refused. A [Limiter] limits rates and concurrency.
 //
-// The package decides. It serves nothing, filters nothing by itself, and knows neither
-// eras nor transports.
+// The package only decides. It does not serve or filter, and knows neither eras nor
+// transports.
 package policy

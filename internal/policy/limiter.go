@@ -12,41 +12,41 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// A Rate bounds requests. The zero value bounds nothing.
+// A Rate limits requests. The zero value has no limit.
 type Rate struct {
-	PerSecond  float64 // on average; zero for no bound
+	PerSecond  float64 // on average; zero means no limit
 	Burst      int     // at once; zero means as many as come in a second, at least one
-	Concurrent int     // at the same time; zero for no bound
+	Concurrent int     // at the same time; zero means no limit
 }
 
 func (r Rate) isZero() bool { return r.PerSecond == 0 && r.Concurrent == 0 }
 
-// Rates are those of one server.
+// Rates are the limits of one server.
 type Rates struct {
 	Principal Rate            // of each principal; of each address, if it is anonymous
 	Server    Rate            // of all together
 	Tools     map[string]Rate // of all calls of a tool
 }
 
-// IsZero reports whether the Rates bound nothing.
+// IsZero reports whether there are no limits.
 func (r *Rates) IsZero() bool {
 	return r.Principal.isZero() && r.Server.isZero() && len(r.Tools) == 0
 }
 
-// maxShares bounds the principals whose requests are counted. The one that sent nothing for
-// longest is forgotten first, but none that has a request in flight.
+// maxShares limits the principals whose requests are counted. The one that has been idle
+// longest is forgotten first, but none with a request in flight.
 const maxShares = 10_000
 
-// maxLooked is how many principals are looked at for one that can be forgotten.
+// maxLooked is how many principals are checked to find one that can be forgotten.
 const maxLooked = 16
 
-// concurrentPause is after how long a request may be sent again that was one too many.
+// concurrentPause is the time after which a refused request may be sent again.
 const concurrentPause = time.Second
 
-// A Limiter counts the requests to one server. Safe for concurrent use.
+// A Limiter counts the requests to one server. It is safe for concurrent use.
 type Limiter struct {
-	principal Rate               // read-only, as the next two
-	server    *bucket            // nil for no bound
+	principal Rate               // read-only, like the next two
+	server    *bucket            // nil means no limit
 	tools     map[string]*bucket // by name
 
 	// mu guards shares. It is held for map work only.
@@ -54,26 +54,26 @@ type Limiter struct {
 	shares *simplelru.LRU[mcp.Share, *bucket]
 }
 
-// A bucket counts the requests that have one bound in common.
+// A bucket counts the requests of one limit.
 type bucket struct {
 	what     string        // for people
-	key      string        // of the bound in the configuration
-	tokens   *rate.Limiter // nil for no bound
-	most     int64         // at the same time; zero for no bound
+	key      string        // the limit's name in the configuration
+	tokens   *rate.Limiter // nil means no limit
+	most     int64         // at the same time; zero means no limit
 	inFlight atomic.Int64
 }
 
-// An ExceededError says that a request is one too many.
+// An ExceededError says that a limit was reached.
 type ExceededError struct {
-	Key  string        // the bound, as it is called in the configuration
-	What string        // of what there is too much, for people
-	Wait time.Duration // after which the request may be sent again
+	Key  string        // the limit's name in the configuration
+	What string        // what is limited, for people
+	Wait time.Duration // when the request may be sent again
 }
 
 func (e *ExceededError) Error() string { return e.What }
 
-// A Ticket is the place of a request that is being served. The zero value is that of a
-// request that is not counted.
+// A Ticket represents a request in service. The zero value is for a request that is not
+// counted.
 type Ticket struct{ principal, tool, server *bucket }
 
 // NewLimiter returns a Limiter.
@@ -101,8 +101,8 @@ func newBucket(r Rate, key, what string) *bucket {
 	return b
 }
 
-// Take counts a request in, until the Ticket is given back, or returns an
-// [*ExceededError]. tool is the name of the tool that it calls; empty for none.
+// Take counts a request until the Ticket is given back, or returns an [*ExceededError].
+// tool is the name of the tool that is called; empty if there is none.
 func (l *Limiter) Take(share mcp.Share, tool string) (t Ticket, err error) {
 	if !l.principal.isZero() {
 		if t.principal, err = l.of(share); err != nil {
@@ -131,8 +131,8 @@ func (l *Limiter) of(share mcp.Share) (*bucket, error) {
 	return b, nil
 }
 
-// forgetLocked forgets a share that has no request in flight, one of those that sent
-// nothing for longest.
+// forgetLocked forgets one of the shares that have been idle longest, if it has no request
+// in flight.
 func (l *Limiter) forgetLocked() bool {
 	for range maxLooked {
 		share, b, _ := l.shares.GetOldest()
@@ -145,8 +145,8 @@ func (l *Limiter) forgetLocked() bool {
 	return false
 }
 
-// enter counts a request in. What its client has used up is looked at first, so that it
-// can't use up what others have.
+// enter counts a request. It checks the client's own limit first, so that a client at its
+// limit uses nothing of the others.
 func (t *Ticket) enter() error {
 	entered := [3]*bucket{t.principal, t.tool, t.server}
 	for i, b := range entered {
@@ -161,7 +161,7 @@ func (t *Ticket) enter() error {
 	return nil
 }
 
-// Give counts the request out.
+// Give stops counting the request.
 func (t *Ticket) Give() {
 	t.principal.leave()
 	t.tool.leave()
@@ -190,7 +190,7 @@ func (b *bucket) leave() {
 	}
 }
 
-// wait returns after how long there is a token again.
+// wait returns when the next request is allowed.
 func (b *bucket) wait() time.Duration {
 	missing := 1 - b.tokens.Tokens()
 	return max(time.Millisecond, time.Duration(missing/float64(b.tokens.Limit())*float64(time.Second)))

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// A Kind is what an operation is about.
+// A Kind is the kind of thing that an operation is about.
 type Kind uint8
 
-// The kinds. None is that of operations about nothing that has a name.
+// The kinds. None is for operations on nothing that has a name.
 const (
 	None Kind = iota
 	Tool
@@ -18,19 +18,19 @@ const (
 	kinds
 )
 
-// String returns the name of the kind, as it is in the audit log.
+// String returns the name of the kind in the audit log.
 func (k Kind) String() string {
 	return [...]string{"", "tool", "prompt", "resource"}[k]
 }
 
-// A name is that of a tool or a prompt, or the URI of a resource, in its forms. Programs
-// do not agree on which URIs are the same: one that resolves dots or percent signs must
-// not reach what the text as it is written does not name.
+// A name is the name of a tool or a prompt, or the URI of a resource, in several forms.
+// Programs do not agree which URIs are equal: a server that resolves dots or percent signs
+// must not serve a resource that the text as written does not name.
 type name struct {
 	text  string // as written, without the escapes of JSON
 	clean string // a URI in normal form; text of other names
 
-	// What rules that deny are held against, whatever the case.
+	// The forms for rules that deny, which ignore case.
 	folded      string // text
 	foldedClean string // clean; empty if that is the same
 	foldedBare  string // clean without query, fragment, and slashes at the end; likewise
@@ -52,11 +52,11 @@ func newName(k Kind, text string) name {
 	return n
 }
 
-// names are the patterns that a rule has for one kind.
+// names are the patterns of a rule for one kind.
 type names struct {
 	text  []pattern // as written
-	clean []pattern // of normal forms
-	plain bool      // both are the same
+	clean []pattern // for normal forms
+	plain bool      // both are equal
 	deny  bool
 }
 
@@ -76,9 +76,8 @@ func newNames(k Kind, deny bool, texts []string) names {
 
 func (n *names) empty() bool { return len(n.text) == 0 }
 
-// match reports whether the patterns match a name. Those that allow must match the text
-// as written and in normal form; of those that deny it is enough if one form matches,
-// whatever the case.
+// match reports whether the patterns match a name. Rules that allow must match the text as
+// written and its normal form; for rules that deny, one form is enough, in any case.
 func (n *names) match(of *name) bool {
 	if !n.deny {
 		return anyMatch(n.text, of.text) && (n.plain && of.clean == of.text || anyMatch(n.clean, of.clean))
@@ -90,16 +89,16 @@ func (n *names) denies(folded string) bool {
 	return anyMatch(n.text, folded) || !n.plain && anyMatch(n.clean, folded)
 }
 
-// fold returns what names have in common that a lenient server takes for one.
+// fold maps names to the same text that a lenient server might take for the same.
 func fold(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
 
-// maxDecode is how often percent-encoding is undone: a URI that is still encoded then is
-// no server's.
+// maxDecode is how often percent-encoding is decoded: no server's URI is encoded more
+// often.
 const maxDecode = 4
 
 // cleanURI returns a URI in normal form: scheme and host in lower case, nothing encoded,
-// one slash between segments, and no segments of dots. bare is the same without query,
-// fragment, and slashes at the end.
+// one slash between segments, and no dot segments. bare has no query, fragment, or slashes
+// at the end.
 func cleanURI(uri string) (clean, bare string) {
 	end := len(uri)
 	if i := strings.IndexAny(uri, "?#"); i >= 0 {
@@ -115,7 +114,7 @@ func cleanURI(uri string) (clean, bare string) {
 	return bare + rest, strings.TrimRight(bare, "/")
 }
 
-// isClean reports whether a URI is in normal form for sure, as most are.
+// isClean reports whether a URI is certainly in normal form. Most are.
 func isClean(uri string) bool {
 	scheme, rest, ok := strings.Cut(uri, "://")
 	if !ok {
@@ -166,8 +165,8 @@ func cleanHost(scheme, host string) string {
 	return strings.TrimSuffix(host, ".")
 }
 
-// decode undoes percent-encoding once. What is not validly encoded stays as it is: lenient
-// servers decode the rest.
+// decode decodes percent-encoding once. Invalid encoding stays as it is: lenient servers
+// decode the rest.
 func decode(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -186,7 +185,7 @@ func decode(s string) string {
 	return string(out)
 }
 
-// cleanPath resolves segments of dots, and keeps a slash at the end.
+// cleanPath resolves dot segments, and keeps a slash at the end.
 func cleanPath(p string) string {
 	if p == "" {
 		return p

@@ -14,22 +14,22 @@ import (
 type class uint8
 
 const (
-	plain     class = iota // about nothing that rules name
-	free                   // always allowed: the handshake, and what ends something
-	use                    // about one tool, prompt or resource
+	plain     class = iota // on nothing that rules name
+	free                   // always allowed: the handshake, and ending something
+	use                    // on one tool, prompt or resource
 	list                   // its result is filtered
 	listen                 // its filter is narrowed
-	followUp               // about a call that was allowed
-	reference              // completion: about the prompt or resource that is referred to
+	followUp               // part of a call that was allowed
+	reference              // completion: on the prompt or resource to which it refers
 )
 
-// A subject is what requests of a method are about.
+// A subject says what requests of a method are about.
 type subject struct {
-	at     int // in known; zero for none
+	at     int // index in known; zero if unknown
 	class  class
 	kind   Kind
 	member string // of params, for use; of the result, for list
-	name   string // of an element of the list: the member that has its name
+	name   string // the member of a list's element that has its name
 }
 
 var subjects = map[string]*subject{
@@ -60,20 +60,20 @@ var subjects = map[string]*subject{
 	spec.MethodTaskGet:    {class: followUp},
 	spec.MethodTaskUpdate: {class: followUp},
 	spec.MethodTaskCancel: {class: followUp},
-	"tasks/result":        {class: followUp}, // of 2025-11-25, as the next
+	"tasks/result":        {class: followUp}, // of 2025-11-25, like the next
 	"tasks/list":          {class: followUp},
 }
 
-// toolsCall is looked up faster than others.
+// toolsCall is found without a lookup, for speed.
 var toolsCall = subjects[spec.MethodToolsCall]
 
-// usage is the subject of any other method that uses something.
+// usage is the subject of another method that uses something.
 var usage = subject{class: use}
 
 // unknown is the subject of methods that are not in subjects.
 var unknown = new(subject)
 
-// known are the methods that are in subjects, from 1.
+// known numbers the methods in subjects, from 1.
 var known = number()
 
 func number() []string {
@@ -94,18 +94,17 @@ func subjectOf(method string) *subject {
 	return unknown
 }
 
-// An Operation is what a request wants, as far as rules can name it.
+// An Operation is what a request does, as far as rules can name it.
 type Operation struct {
 	Method string
 	about  *subject // nil for the zero Operation
 	kind   Kind     // of name
 	name   name     // of use and reference
-	second *name    // a reference that could be read in two ways
+	second *name    // of an ambiguous reference
 	other  Kind     // of second
 }
 
-// Free reports whether the operation is allowed whatever the rules: a handshake, or what
-// ends something.
+// Free reports whether the operation is always allowed: a handshake, or ending something.
 func (op *Operation) Free() bool { return op.class() == free }
 
 func (op *Operation) class() class {
@@ -115,8 +114,8 @@ func (op *Operation) class() class {
 	return op.about.class
 }
 
-// About returns what the operation is about, and its name as it is written. The kind is
-// None if it has no name.
+// About returns the kind and the name, as written, of what the operation is about. The kind
+// is None if it has no name.
 func (op *Operation) About() (Kind, string) {
 	if c := op.class(); c == use || c == reference {
 		return op.kind, op.name.text
@@ -124,8 +123,8 @@ func (op *Operation) About() (Kind, string) {
 	return None, ""
 }
 
-// Listed returns the member of the result that is the list, and that of its elements which
-// has their name. It reports false if the operation is no list.
+// Listed returns the member of the result that contains the list, and the member of its
+// elements that contains their name. It returns false if the operation is not a list.
 func (op *Operation) Listed() (array, name string, ok bool) {
 	if op.class() != list {
 		return "", "", false
@@ -133,23 +132,23 @@ func (op *Operation) Listed() (array, name string, ok bool) {
 	return op.about.member, op.about.name, true
 }
 
-// An OddError says that a request can't be decided on, since programs could read it in
-// different ways.
+// An OddError says that a request is ambiguous, because programs could read it in different
+// ways.
 type OddError struct{ Reason string }
 
 func (e *OddError) Error() string { return e.Reason }
 
 func odd(reason string) error { return &OddError{reason} }
 
-// Read returns the operation that a request or notification wants. extra has the members
-// of its envelope that JSON-RPC does not define. Read returns an [*OddError] for a request
-// that may not mean to its server what it means here: servers differ in how they treat the
-// case of names, names that occur twice, and values of another type.
+// Read returns the operation of a request or notification. extra has the members of its
+// envelope that JSON-RPC does not define. Read returns an [*OddError] if the server may
+// read the request differently: servers differ in how they treat the case of names,
+// repeated names, and values of wrong types.
 func Read(method string, params, extra []byte) (Operation, error) {
 	return ReadParsed(method, params, extra, wire.Plain{})
 }
 
-// ReadParsed is Read of a message that was parsed, which may know that its params have plain
+// ReadParsed is Read of a parsed message, for which p may say that its params have plain
 // names.
 func ReadParsed(method string, params, extra []byte, p wire.Plain) (op Operation, err error) {
 	if err := CheckEnvelope(extra); err != nil {
@@ -171,7 +170,7 @@ func ReadParsed(method string, params, extra []byte, p wire.Plain) (op Operation
 	return op, err
 }
 
-// Use returns the operation of a method that is about one resource, tool or prompt.
+// Use returns the operation of a method on one resource, tool or prompt.
 func Use(method string, k Kind, text string) Operation {
 	about := subjectOf(method)
 	if about.class != use {
@@ -180,8 +179,8 @@ func Use(method string, k Kind, text string) Operation {
 	return Operation{Method: method, about: about, kind: k, name: newName(k, text)}
 }
 
-// CheckEnvelope returns an [*OddError] if a message, of which extra has the unknown members,
-// could be taken for another one.
+// CheckEnvelope returns an [*OddError] if a message, with the unknown members extra, could
+// be read as another one.
 func CheckEnvelope(extra []byte) error {
 	if len(extra) == 0 {
 		return nil
@@ -195,7 +194,7 @@ func CheckEnvelope(extra []byte) error {
 	return nil
 }
 
-// mistakable reports whether a lenient server may take an unknown method for a known one.
+// mistakable reports whether a lenient server may treat an unknown method as a known one.
 func mistakable(method string) bool {
 	for _, r := range method {
 		if r <= ' ' || r > '~' {
@@ -240,8 +239,8 @@ func readText(k Kind, v []byte) (name, error) {
 	return newName(k, text), nil
 }
 
-// isPlain reports whether a JSON string means what is written in it, and has neither white
-// space nor capitals, so that nothing else is meant by it.
+// isPlain reports whether a JSON string has no escapes, white space or capitals, so that it
+// can be read in one way only.
 func isPlain(text []byte) bool {
 	for _, b := range text {
 		if b <= ' ' || b > '~' || b == '\\' || 'A' <= b && b <= 'Z' {
@@ -251,8 +250,8 @@ func isPlain(text []byte) bool {
 	return true
 }
 
-// only returns the value of a member, nil if it is missing. It returns an error if
-// another member differs from it only in case, which some servers would take.
+// only returns the value of a member; nil if there is none. It returns an error if the name
+// of another member differs in case only: some servers would read that one.
 func only(object []byte, member string) (value []byte, err error) {
 	for k, v := range wire.Members(object) {
 		switch {
@@ -271,7 +270,7 @@ func only(object []byte, member string) (value []byte, err error) {
 func sameButCase(k wire.Key, member string) bool {
 	written := k[1 : len(k)-1]
 	if len(written) < len(member) {
-		return false // no escape and no letter of any script is shorter
+		return false // without escapes, no text with letters of other scripts is shorter
 	}
 	if len(written) == len(member) {
 		return bytes.EqualFold(written, []byte(member))
@@ -289,8 +288,8 @@ func isASCII(text []byte) bool {
 	return true
 }
 
-// readReference reads what a completion refers to. What says of itself to be neither a
-// prompt nor a resource is decided on as all that it could be.
+// readReference reads the reference of a completion. If its type is neither prompt nor
+// resource, rules for both apply.
 //
 // Spec: 2026-07-28, server/utilities/completion, Reference Types.
 func (op *Operation) readReference(params []byte) error {
@@ -326,8 +325,7 @@ func (op *Operation) readReference(params []byte) error {
 	return err
 }
 
-// checkFilter refuses a filter of a listen stream of which different programs could see
-// different resources.
+// checkFilter refuses a listen filter in which programs could see different resources.
 func checkFilter(params []byte, member string) error {
 	filter, err := only(params, member)
 	if err != nil {

@@ -2,12 +2,12 @@ package policy
 
 import "strings"
 
-// A pattern is a text in which * stands for any text, the empty one included. No other
-// character is special: resource URIs contain most of them.
+// A pattern is a text in which * stands for any text, including none. No other character is
+// special, because resource URIs contain most of them.
 type pattern struct {
 	first, last string   // the text before the first star, and after the last
 	middle      []string // the text between the stars
-	star        bool     // without one the pattern is first
+	star        bool     // without one, first is the whole pattern
 }
 
 func compile(text string) pattern {
@@ -37,7 +37,7 @@ func (p *pattern) match(s string) bool {
 	return true
 }
 
-// Matches reports whether one of the patterns of a rule that allows matches a text.
+// Matches reports whether one of the patterns, of a rule that allows, matches a text.
 func Matches(patterns []string, text string) bool { return anyMatch(compileAll(patterns), text) }
 
 func anyMatch(patterns []pattern, s string) bool {

@@ -14,33 +14,33 @@ import (
 type Rule struct {
 	Deny bool
 
-	// Who: any of the principals, with all scopes and all claims, of which each has one of
-	// the values.
+	// Who: one of the principals, with all scopes, and with one of the values of each
+	// claim.
 	Principals []string
 	Scopes     []string
 	Claims     map[string][]string
 
-	// What: any of the methods, and about any of the tools, prompts and resources.
+	// What: one of the methods, on one of the tools, prompts or resources.
 	Methods                   []string
 	Tools, Prompts, Resources []string
 }
 
-// A Policy is the rules of one server, in order. It does not change.
+// A Policy has the rules of one server, in order. It is immutable.
 type Policy struct {
-	rules []candidate   // all
-	of    [][]candidate // by subject.at: those that may cover a method; nil for unknown ones
-	allow bool          // what no rule matches
+	rules []candidate   // all rules
+	of    [][]candidate // by subject.at: the rules that may cover a method; nil for unknown methods
+	allow bool          // the decision if no rule matches
 }
 
 // A candidate is a rule that may cover an operation.
 type candidate struct {
 	*compiledRule
 	number int // from 1
-	// sure says that the rule covers the method, whatever the operation is about.
+	// sure says that the rule covers every operation of the method.
 	sure bool
 }
 
-// A Caller is whose operation is decided on.
+// A Caller is the sender of an operation.
 type Caller struct {
 	Principal string
 	Scopes    []string
@@ -52,12 +52,12 @@ type Decision struct {
 	Allowed bool
 	// Rule is the number of the rule that decided, from 1; zero if none matched.
 	Rule int
-	// Scopes are those with which the operation would be allowed, all of them; empty if
-	// scopes do not help.
+	// Scopes are the scopes that together would allow the operation; empty if scopes do not
+	// help.
 	Scopes []string
 }
 
-// New returns a Policy that allows what no rule matches, or denies it.
+// New returns a Policy. allow is the decision if no rule matches.
 func New(allow bool, rules []Rule) *Policy {
 	p := &Policy{allow: allow, of: make([][]candidate, len(known))}
 	for i, r := range rules {
@@ -69,7 +69,7 @@ func New(allow bool, rules []Rule) *Policy {
 	return p
 }
 
-// candidates are the rules that may cover operations of a method, in order.
+// candidates returns the rules that may cover operations of a method, in order.
 func (p *Policy) candidates(op *Operation) (all []candidate) {
 	class, kind := op.about.class, op.about.kind
 	for _, r := range p.rules {
@@ -86,7 +86,7 @@ func (p *Policy) candidates(op *Operation) (all []candidate) {
 	return all
 }
 
-// ClaimNames returns the names of the claims that rules have.
+// ClaimNames returns the names of the claims in rules.
 func ClaimNames(rules []Rule) []string {
 	all := make(map[string]bool)
 	for _, r := range rules {
@@ -109,23 +109,24 @@ func (p *Policy) Decide(c *Caller, op *Operation) Decision {
 	return d
 }
 
-// Open decides whether a caller may use the server at all: a caller to whom no rule could
-// allow anything may not even ask what it is.
+// Open decides whether a caller may use the server at all. If no rule could allow it
+// anything, it may not even read the server's description.
 func (p *Policy) Open(c *Caller) Decision {
 	return p.first(c, p.rules, p.allow, func(r *candidate) bool { return !r.deny || !r.limited() })
 }
 
-// Subscribable decides whether changes of a resource may be told.
+// Subscribable decides whether a caller may subscribe to a resource.
 func (p *Policy) Subscribable(c *Caller, uri string) bool {
 	op := Use(spec.MethodSubscribe, Resource, uri)
 	return p.Decide(c, &op).Allowed
 }
 
-// Visible decides whether an element of a list may be shown: one that may be used.
+// Visible decides whether an element of a list may be listed: only if the caller may use
+// it.
 func (p *Policy) Visible(c *Caller, list *Operation, element []byte) bool {
 	v := wire.Get(element, list.about.name)
 	if len(v) < 2 || v[0] != '"' {
-		return false // nobody could use it
+		return false // it could not be used
 	}
 	n, err := readText(list.about.kind, v)
 	if err != nil {
@@ -135,15 +136,15 @@ func (p *Policy) Visible(c *Caller, list *Operation, element []byte) bool {
 	return p.decide(c, &used[kind], kind, &n).Allowed
 }
 
-// used has the operations by which what is in a list is used, without names.
+// used has, by kind, the operation that uses an element of a list, without a name.
 var used = [kinds]Operation{Tool: using(spec.MethodToolsCall), Prompt: using(spec.MethodPromptsGet), Resource: using(spec.MethodResourcesRead)}
 
 func using(method string) Operation { return Operation{Method: method, about: subjectOf(method)} }
 
-// AllowsByDefault reports whether what no rule matches is allowed.
+// AllowsByDefault reports whether operations are allowed if no rule matches.
 func (p *Policy) AllowsByDefault() bool { return p.allow }
 
-// HidesResources reports whether there may be resources that a caller may not see.
+// HidesResources reports whether the caller may be denied some resources.
 func (p *Policy) HidesResources() bool {
 	if !p.allow {
 		return true
@@ -153,7 +154,7 @@ func (p *Policy) HidesResources() bool {
 
 func (p *Policy) decide(c *Caller, op *Operation, k Kind, n *name) Decision {
 	class := op.class()
-	fallback := p.allow || class == list || class == listen // what they tell is filtered
+	fallback := p.allow || class == list || class == listen // their results are filtered
 	rules := p.rules
 	if op.about != nil && op.about.at > 0 {
 		rules = p.of[op.about.at]
@@ -162,8 +163,8 @@ func (p *Policy) decide(c *Caller, op *Operation, k Kind, n *name) Decision {
 }
 
 // first returns the decision of the first rule that covers an operation and matches the
-// caller. A rule that would allow it, were it not for scopes that the caller lacks, says
-// which are missing if the operation is denied after all.
+// caller. If the operation is denied, the decision has the scopes that a rule would need to
+// allow it.
 func (p *Policy) first(c *Caller, rules []candidate, fallback bool, covers func(*candidate) bool) Decision {
 	var lacked []string
 	for i := range rules {

@@ -15,8 +15,8 @@ type compiledRule struct {
 	scopes     []string
 	claims     []claim
 	methods    []pattern
-	names      [kinds]names // by what they are of
-	named      bool         // one of them is not empty
+	names      [kinds]names // by kind
+	named      bool         // names is not empty
 }
 
 // A claim must have one of the values.
@@ -51,10 +51,10 @@ func compileAll(texts []string) []pattern {
 	return all
 }
 
-// limited reports whether there are operations that the rule does not cover.
+// limited reports whether the rule does not cover some operations.
 func (r *compiledRule) limited() bool { return r.named || len(r.methods) > 0 }
 
-// isOf reports whether the rule is about a caller, scopes aside.
+// isOf reports whether the rule matches a caller, without its scopes.
 func (r *compiledRule) isOf(c *Caller) bool {
 	if len(r.principals) > 0 && !anyMatch(r.principals, c.Principal) {
 		return false
@@ -76,7 +76,8 @@ func (r *compiledRule) hasScopes(c *Caller) bool {
 	return true
 }
 
-// match reports whether a claim has one of the values: its text, or an element of its array.
+// match reports whether the value of a claim, or an element of it if it is an array, is one
+// of the values.
 func (c *claim) match(value []byte) bool {
 	if len(value) == 0 || wire.IsObject(value) {
 		return false
@@ -100,11 +101,10 @@ func (c *claim) matchScalar(value []byte) bool {
 	return anyMatch(c.values, text)
 }
 
-// covers reports whether an operation about n, of kind k, is one of those that the rule is
-// about.
+// covers reports whether the rule covers an operation on n, of kind k.
 func (r *compiledRule) covers(op *Operation, k Kind, n *name) bool {
 	if (op.about == nil || op.about.at == 0) && !r.coversMethod(op.Method) {
-		return false // other methods are those of candidates
+		return false // candidates has checked other methods
 	}
 	if !r.named {
 		return true
@@ -122,8 +122,8 @@ func (r *compiledRule) covers(op *Operation, k Kind, n *name) bool {
 	return false
 }
 
-// coversMethod reports whether a method is one of the rule's. Following a resource is one
-// operation, which has two names.
+// coversMethod reports whether the rule covers a method. Subscribing to a resource is one
+// operation with two methods.
 func (r *compiledRule) coversMethod(method string) bool {
 	if len(r.methods) == 0 {
 		return true

@@ -19,42 +19,42 @@ import (
 )
 
 const (
-	// MaxBody bounds a response's body, in bytes.
+	// MaxBody limits a response's body, in bytes.
 	MaxBody = 1 << 20
-	// maxHeader bounds a response's header, in bytes.
+	// maxHeader limits a response's header, in bytes.
 	maxHeader = 64 << 10
-	// DefaultTimeout bounds a request and its response.
+	// DefaultTimeout limits a request with its response.
 	DefaultTimeout = 15 * time.Second
 
 	dialTimeout = 10 * time.Second
 )
 
-// Options configure a client. The zero value reaches public addresses alone.
+// Options configure a client. With the zero value it reaches only public addresses.
 type Options struct {
-	// Near are the URLs of the configuration on whose behalf is fetched: a server's, an
-	// issuer's. What is on an address of the same kind as one of them may be fetched, too.
+	// Near are configured URLs on whose behalf the client fetches: of a server, or an
+	// issuer. Other URLs may have addresses of the same kind as one of them.
 	Near []string
-	// AllowHosts are names of hosts whose addresses may be of any kind.
+	// AllowHosts are names of hosts that may have any address.
 	AllowHosts []string
-	// TLS is for connections to Server, the URL of a server with authorities or a client
-	// certificate of its own, and to no other host.
+	// TLS is for connections to Server only: the URL of a server that has its own
+	// authorities or needs a client certificate.
 	TLS    *tls.Config
 	Server string
-	// Proxy is that of [http.Transport]. Nil means the environment's.
+	// Proxy is like that of [http.Transport]. Nil means the environment's.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Timeout bounds a request with its response. Zero means DefaultTimeout.
+	// Timeout limits a request with its response. Zero means DefaultTimeout.
 	Timeout time.Duration
 
 	lookup func(ctx context.Context, host string) ([]netip.Addr, error) // nil: the system's
 }
 
-// A Client fetches what the package comment allows. It is safe for concurrent use.
+// A Client fetches allowed URLs; see the package comment. It is safe for concurrent use.
 type Client struct {
 	guard *guard
 	http  *http.Client
 }
 
-// New returns a Client. URLs in Near that are none are ignored.
+// New returns a Client. It ignores invalid URLs in Near.
 func New(o Options) *Client {
 	g := newGuard(&o)
 	if o.Proxy == nil {
@@ -71,11 +71,11 @@ func New(o Options) *Client {
 	}}
 }
 
-// HTTP returns the client as one of net/http, for libraries. To read more than [MaxBody]
+// HTTP returns the client as an http.Client, for libraries. Reading more than [MaxBody]
 // bytes of a response's body is an error.
 func (c *Client) HTTP() *http.Client { return c.http }
 
-// Check reports why a URL would not be fetched, as far as its text says.
+// Check returns an error if the text of a URL shows that it must not be fetched.
 func (c *Client) Check(ctx context.Context, text string) error {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -94,14 +94,14 @@ func (c *Client) JSON(ctx context.Context, from string, v any) error {
 	return c.Do(req, v)
 }
 
-// Do sends a request and reads the JSON object with which a status of 2xx answers it into
-// v.
+// Do sends a request and reads the JSON object in the response, which must have a 2xx
+// status, into v.
 func (c *Client) Do(req *http.Request, v any) error {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return Cause(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // read as far as anybody wants
+	defer func() { _ = resp.Body.Close() }() // the rest is not needed
 	text, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil:
@@ -110,14 +110,14 @@ func (c *Client) Do(req *http.Request, v any) error {
 		return &StatusError{Code: resp.StatusCode, Body: text}
 	}
 	if text = bytes.TrimSpace(text); len(text) == 0 || text[0] != '{' || json.Unmarshal(text, v) != nil {
-		return errors.New("its answer is not the JSON object that belongs there")
+		return errors.New("its answer is not the expected JSON object")
 	}
 	return nil
 }
 
-var errNoURL = errors.New("what should be a URL is none")
+var errNoURL = errors.New("it is not a URL")
 
-// ways are those to hosts with one TLS configuration.
+// ways are the transports to hosts with one TLS configuration.
 type ways struct{ direct, proxied http.RoundTripper }
 
 func newWays(g *guard, proxy func(*http.Request) (*url.URL, error), c *tls.Config) ways {
@@ -129,24 +129,24 @@ func newWays(g *guard, proxy func(*http.Request) (*url.URL, error), c *tls.Confi
 	return ways{direct, proxied}
 }
 
-// newTransport returns one for few requests, with no connections left over.
+// newTransport returns a transport for few requests, which closes connections after use.
 func newTransport(c *tls.Config) *http.Transport {
 	return &http.Transport{
 		TLSClientConfig:        c,
 		TLSHandshakeTimeout:    dialTimeout,
 		MaxResponseHeaderBytes: maxHeader,
 		DisableKeepAlives:      true,
-		DisableCompression:     true, // so that what is counted is what is read
+		DisableCompression:     true, // so that the limit applies to the bytes that are read
 	}
 }
 
-// A guarded sends the requests that its guard allows.
+// A guarded is a transport that sends only requests that its guard allows.
 type guarded struct {
 	guard  *guard
 	proxy  func(*http.Request) (*url.URL, error)
 	others ways
 	own    ways   // to host; see Options.TLS
-	host   string // with its port, in lower case; empty for none
+	host   string // with its port, in lower case; empty if there is none
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -187,10 +187,10 @@ func (t *guarded) route(req *http.Request) (http.RoundTripper, error) {
 // CloseIdleConnections is for [http.Client.CloseIdleConnections].
 func (t *guarded) CloseIdleConnections() {}
 
-// ErrTooLarge says that a response has more than MaxBody bytes.
+// ErrTooLarge says that a response is larger than MaxBody.
 var ErrTooLarge = fmt.Errorf("the response is larger than %d bytes", MaxBody)
 
-// A bounded is a body that may be read up to a bound.
+// A bounded is a body with a limit.
 type bounded struct {
 	body io.ReadCloser
 	left int // bytes
@@ -210,7 +210,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 func (b *bounded) Close() error { return b.body.Close() }
 
-// A StatusError says that a response has not the status of one that was asked for.
+// A StatusError says that a response has an unexpected status.
 type StatusError struct {
 	Code int
 	Body []byte // at most MaxBody

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// A RefusedError says that a URL is not fetched, and why. Its text names the host, and no
-// more of the URL.
+// A RefusedError says why a URL must not be fetched. Its text has the host, but nothing
+// else of the URL.
 type RefusedError struct {
 	Host   string
 	Reason string
@@ -22,16 +22,16 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return "not fetching from " + e.Host + ": " + e.Reason }
 
-// Public returns the text for clients, which are not told the names of hosts.
+// Public returns the text for clients, without names of hosts.
 func (e *RefusedError) Public() string { return "not fetching from a host that the server names" }
 
-// A guard decides what is fetched.
+// A guard decides which URLs may be fetched.
 type guard struct {
 	near    []string // names of the configured hosts, in lower case
 	allowed []string // names of hosts, in lower case
 	lookup  func(ctx context.Context, host string) ([]netip.Addr, error)
 
-	// mu guards zones: what is known of near, by index. It is held during no lookup.
+	// mu guards zones: the known zones of near, by index. It is not held during a lookup.
 	mu    sync.Mutex
 	zones map[int]zone
 }
@@ -52,7 +52,8 @@ func newGuard(o *Options) *guard {
 	return g
 }
 
-// checkURL reports why a URL is not fetched, whatever the address of its host.
+// checkURL returns an error if a URL must not be fetched, whatever the address of its host
+// is.
 func (g *guard) checkURL(ctx context.Context, u *url.URL) error {
 	host := strings.ToLower(u.Hostname())
 	refuse := func(format string, args ...any) error {
@@ -77,7 +78,8 @@ func (g *guard) checkURL(ctx context.Context, u *url.URL) error {
 	return nil
 }
 
-// named returns the zone that a host's name alone shows: of localhost, and of addresses.
+// named returns the zone of a host as far as its name shows it: of localhost, and of
+// addresses.
 func named(host string) zone {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return loopback
@@ -92,7 +94,7 @@ func (g *guard) checkAddr(ctx context.Context, host string, a netip.Addr) error 
 	return g.checkZone(ctx, host, zoneOf(a))
 }
 
-// checkZone reports why nothing is fetched from a host with an address of z.
+// checkZone returns an error if a host must not have an address of z.
 func (g *guard) checkZone(ctx context.Context, host string, z zone) error {
 	switch {
 	case z == public, slices.Contains(g.allowed, strings.ToLower(host)):
@@ -113,9 +115,9 @@ func (g *guard) isHome(ctx context.Context, z zone) bool {
 	return false
 }
 
-// zoneOfNear returns the zone of a configured host: public unless all its addresses say
-// otherwise. It is looked up once, so that who has the name can't change it later; what
-// can't be looked up is asked again.
+// zoneOfNear returns the zone of a configured host: public unless all its addresses are in
+// one other zone. It is looked up only once, so that the owner of the name can't change it
+// later; a failed lookup is repeated.
 func (g *guard) zoneOfNear(ctx context.Context, i int) zone {
 	host := g.near[i]
 	if z := named(host); z != public {
@@ -146,8 +148,8 @@ func (g *guard) zoneOfNear(ctx context.Context, i int) zone {
 	return z
 }
 
-// dial connects to a host if the address that is used is allowed, which is known only
-// then: a second lookup may return another (CWE-367).
+// dial connects to a host if the address that is used is allowed. That must be checked
+// here, because a second lookup may return another address (CWE-367).
 func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -163,13 +165,13 @@ func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error
 	return d.DialContext(ctx, network, addr)
 }
 
-// lookupHost is the lookup of the system.
+// lookupHost is the system's lookup.
 func lookupHost(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// refuseRedirect is for [http.Client.CheckRedirect]: where a redirect leads was not
-// checked by whoever configured the URL, and a POST takes its secrets along.
+// refuseRedirect is for [http.Client.CheckRedirect]: the target of a redirect is not
+// configured, and a POST would send its secrets there.
 func refuseRedirect(req *http.Request, via []*http.Request) error {
 	return &RefusedError{via[0].URL.Hostname(), "it answered with a redirect, which is not followed"}
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// assertionLife is how long an assertion is good for.
+// assertionLife is how long an assertion is valid.
 const assertionLife = time.Minute
 
-// A signer signs assertions, by which a client authenticates.
+// A signer signs assertions, with which a client authenticates.
 //
 // Spec: RFC 7523, 2.2, 3.
 type signer struct {
@@ -29,7 +29,7 @@ type signer struct {
 	algorithms []jose.SignatureAlgorithm
 }
 
-// newSigner reads a private key: RSA of 2048 bits at least, P-256, P-384 or Ed25519, as
+// newSigner reads a private key: RSA with at least 2048 bits, P-256, P-384 or Ed25519, as
 // PKCS #8, PKCS #1 or SEC 1.
 func newSigner(text, id string) (*signer, error) {
 	block, _ := pem.Decode([]byte(text))
@@ -73,8 +73,8 @@ func parseKey(der []byte) (crypto.Signer, error) {
 	return nil, errors.New("the private key can't be read; use an unencrypted one in PKCS #8, PKCS #1 or SEC 1")
 }
 
-// assertion returns a new assertion for one authorization server: its audience is the
-// issuer, which no other server can have told us.
+// assertion returns a new assertion for one authorization server. Its audience is the
+// issuer, whose name was checked, so that no other server can get an assertion for it.
 func (s *signer) assertion(client string, as *authServer) (string, error) {
 	at := slices.IndexFunc(s.algorithms, func(a jose.SignatureAlgorithm) bool {
 		return len(as.SigningAlgorithms) == 0 || slices.Contains(as.SigningAlgorithms, string(a))

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Browser returns what opens a URL in the person's browser: the command in BROWSER, which
-// gets the URL as its last argument or in the place of %s, else that of the system.
+// Browser returns a function that opens a URL in the browser: with the command in BROWSER,
+// which gets the URL as its last argument or in place of %s, or with that of the system.
 func Browser(environ []string) func(url string) error {
 	return func(url string) error {
 		argv, err := browserCommand(runtime.GOOS, environ, url)
 		if err != nil {
 			return err
 		}
-		cmd := exec.Command(argv[0], argv[1:]...) // no shell: a URL may have any character
+		cmd := exec.Command(argv[0], argv[1:]...) // without a shell, because a URL may have any character
 		cmd.Env = environ
 		if err := cmd.Start(); err != nil {
 			return errors.New("starting the browser: " + argv[0] + " can't be run")
 		}
-		go func() { _ = cmd.Wait() }() // ends with the command, whose exit says nothing
+		go func() { _ = cmd.Wait() }() // ends with the command, whose status does not matter
 		return nil
 	}
 }

@@ -16,8 +16,8 @@ import (
 
 const callbackPath = "/callback"
 
-// A callback is where the authorization server sends the browser back to: a listener on
-// loopback. It takes one answer, that to the request which was made.
+// A callback is the redirect URI's server: a listener on loopback. It accepts one
+// authorization response, that to its own request.
 //
 // Spec: RFC 8252, 7.3.
 type callback struct {
@@ -28,21 +28,20 @@ type callback struct {
 	done     sync.WaitGroup
 }
 
-// expected is what the answer has to say. It is kept with the verifier of the request, and
-// for that alone.
+// expected is what the response must contain. It belongs to one request.
 type expected struct {
 	state       string
-	issuer      string // as the metadata said that was checked
+	issuer      string // from the metadata, which was checked
 	sendsIssuer bool
 }
 
-// An answer is what came of a request.
+// An answer is the outcome of the authorization request.
 type answer struct {
 	code string
 	err  error
 }
 
-// listen opens the listener, at the port if that is free.
+// listen opens the listener, at the port if that is free, or at another.
 func listen(port int) (*callback, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil && port != 0 {
@@ -56,7 +55,7 @@ func listen(port int) (*callback, error) {
 
 func (c *callback) redirectURI() string { return "http://" + c.listener.Addr().String() + callbackPath }
 
-// port returns the port of a redirect URI; zero if there is none.
+// port returns the port of the client's redirect URI; zero if there is none.
 func (c *Client) port() int {
 	u, err := url.Parse(c.RedirectURI)
 	if err != nil {
@@ -66,28 +65,29 @@ func (c *Client) port() int {
 	return port
 }
 
-// expect starts to serve. It is called once, before the browser is sent away.
+// expect starts to serve. Call it once, before the browser is opened.
 func (c *callback) expect(want expected) {
 	c.want = want
 	c.server = &http.Server{Handler: c, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 32 << 10}
 	c.done.Go(func() { _ = c.server.Serve(c.listener) }) // ends with close
 }
 
-// close ends the listener, and lets the browser have its page.
+// close closes the listener, after the browser has got its page.
 func (c *callback) close() {
 	if c.server == nil {
-		_ = c.listener.Close() // nothing came over it
+		_ = c.listener.Close() // it was not served
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if c.server.Shutdown(ctx) != nil {
-		_ = c.server.Close() // a connection that says nothing
+		_ = c.server.Close() // a connection without a request
 	}
 	c.done.Wait()
 }
 
-// await returns the code of the answer, which the browser brings, or a person in a line.
+// await returns the code of the response, which comes from the browser, or from a person in
+// a line.
 func (c *callback) await(ctx context.Context, lines <-chan string) (string, error) {
 	for {
 		select {
@@ -107,16 +107,16 @@ func (c *callback) await(ctx context.Context, lines <-chan string) (string, erro
 	}
 }
 
-// ServeHTTP implements [http.Handler]. What it says repeats nothing of the request.
+// ServeHTTP implements [http.Handler]. The pages repeat nothing of the request.
 func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	h.Set("Referrer-Policy", "no-referrer") // the URL has the code
+	h.Set("Referrer-Policy", "no-referrer") // because the URL has the code
 	h.Set("X-Content-Type-Options", "nosniff")
 	switch {
-	case r.Host != c.listener.Addr().String(): // a page of another name (DNS rebinding)
+	case r.Host != c.listener.Addr().String(): // requests under another name (DNS rebinding)
 		w.WriteHeader(http.StatusMisdirectedRequest)
 	case r.URL.Path != callbackPath:
 		w.WriteHeader(http.StatusNotFound)
@@ -130,8 +130,8 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take takes the answer to the request. It reports false of anything else, which is
-// ignored: whoever can make the browser send a request must not end somebody's login.
+// take accepts the response to the request. It returns false for anything else, which is
+// ignored: whoever can make the browser send a request must not be able to end a login.
 func (c *callback) take(q url.Values) bool {
 	if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(c.want.state)) != 1 || len(q["state"]) != 1 {
 		return false
@@ -140,12 +140,12 @@ func (c *callback) take(q url.Values) bool {
 	case c.answers <- c.judge(q):
 		return true
 	default:
-		return false // there was one
+		return false // there was one already
 	}
 }
 
-// judge returns the code of an answer to the request. Nothing of the answer is shown
-// before it is known whose it is.
+// judge returns the code of a response to the request. It quotes nothing of the response
+// before the issuer is checked.
 //
 // Spec: 2026-07-28, basic/authorization, Authorization Response Validation; RFC 9207, 2.4.
 func (c *callback) judge(q url.Values) answer {

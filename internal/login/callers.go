@@ -10,12 +10,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// maxCallers bounds the principals whose tokens are known.
+// maxCallers limits the principals whose tokens are kept.
 const maxCallers = 4096
 
-// callers know the last token of each principal, for what is sent on its behalf outside of
-// any request: streams that are opened again, and ends of sessions. A request itself has
-// the token it came with. It is safe for concurrent use.
+// callers keeps the last token of each principal, for requests on its behalf outside of its
+// own requests: reopened streams, and the end of sessions. A request itself has its own
+// token. It is safe for concurrent use.
 type callers struct {
 	mu   sync.Mutex // guards last
 	last *lru.LRU[mcp.Principal, *mcp.Identity]
@@ -26,7 +26,7 @@ func newCallers() *callers {
 	return &callers{last: last}
 }
 
-// Saw notes that a request came with a credential.
+// Saw records that a request came with a credential.
 func (c *callers) Saw(id *mcp.Identity) {
 	if id.Token() == "" {
 		return
@@ -39,8 +39,8 @@ func (c *callers) Saw(id *mcp.Identity) {
 	c.last.Add(id.Principal, id)
 }
 
-// forgetExpired removes those that were not used for longest as long as their callers'
-// tokens have expired.
+// forgetExpired removes the least recently used values, as long as their callers' tokens
+// have expired.
 func forgetExpired[K comparable, V any](of *lru.LRU[K, V], identity func(V) *mcp.Identity) {
 	for {
 		_, v, ok := of.GetOldest()
@@ -55,7 +55,8 @@ func hasExpired(id *mcp.Identity) bool {
 	return !id.Expires.IsZero() && !time.Now().Before(id.Expires)
 }
 
-// identity returns whose token is sent; nil for none. One that has expired is nobody's.
+// identity returns the identity whose token is sent; nil if there is none, or it has
+// expired.
 func (c *callers) identity(b upstream.Behalf) *mcp.Identity {
 	id := b.Identity
 	if id == nil && b.Principal != "" {
@@ -69,5 +70,5 @@ func (c *callers) identity(b upstream.Behalf) *mcp.Identity {
 	return id
 }
 
-// token returns the caller's token; empty for none.
+// token returns the caller's token; empty if there is none.
 func (c *callers) token(b upstream.Behalf) string { return c.identity(b).Token() }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxChallenge bounds what is read of the WWW-Authenticate headers, in bytes.
+// maxChallenge limits how much of the WWW-Authenticate headers is read, in bytes.
 const maxChallenge = 16 << 10
 
-// A Challenge is what a server says with 401 or 403 of the credentials that it wants.
+// A Challenge is a server's challenge with 401 or 403.
 //
 // Spec: RFC 6750, 3; RFC 9728, 5.1.
 type Challenge struct {
@@ -17,7 +17,7 @@ type Challenge struct {
 	ResourceMetadata string
 }
 
-// Scopes returns the scopes that the server names.
+// Scopes returns the scopes in the challenge.
 func (c *Challenge) Scopes() []string { return strings.Fields(c.Scope) }
 
 // ReadChallenge returns the first challenge of the Bearer scheme in a header; zero if
@@ -42,15 +42,15 @@ func ReadChallenge(h http.Header) Challenge {
 	return Challenge{}
 }
 
-// A scanner reads the text of a header.
+// A scanner parses a header.
 //
 // Spec: RFC 9110, 11.6.1.
 type scanner struct{ rest string }
 
-// skip skips one byte, if there is any.
+// skip skips one byte, if there is one.
 func (s *scanner) skip() { s.rest = s.rest[min(1, len(s.rest)):] }
 
-// token reads a token; empty if none comes next.
+// token reads a token; empty if the next byte begins none.
 func (s *scanner) token() string {
 	s.rest = strings.TrimLeft(s.rest, " \t,")
 	end := strings.IndexFunc(s.rest, func(r rune) bool {
@@ -64,8 +64,8 @@ func (s *scanner) token() string {
 	return t
 }
 
-// params reads the parameters of a challenge, up to the next challenge. The first of a
-// name counts.
+// params reads the parameters of a challenge, up to the next challenge. Of parameters with
+// the same name it uses the first.
 func (s *scanner) params() map[string]string {
 	params := make(map[string]string)
 	for {
@@ -73,7 +73,7 @@ func (s *scanner) params() map[string]string {
 		name := strings.ToLower(s.token())
 		s.rest = strings.TrimLeft(s.rest, " \t")
 		if name == "" || !strings.HasPrefix(s.rest, "=") {
-			s.rest = before // the scheme of the next, or token68
+			s.rest = before // the scheme of the next challenge, or token68
 			return params
 		}
 		s.rest = strings.TrimLeft(s.rest[1:], " \t")

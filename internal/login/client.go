@@ -13,7 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fetch"
 )
 
-// How a client authenticates to a token endpoint. Spec: RFC 7591, 2; RFC 7523, 2.2.
+// Methods of authentication at a token endpoint. Spec: RFC 7591, 2; RFC 7523, 2.2.
 const (
 	authNone       = "none"
 	authBasic      = "client_secret_basic"
@@ -21,19 +21,20 @@ const (
 	authPrivateKey = "private_key_jwt"
 )
 
-// ClientName is how people are told who wants to log in.
+// ClientName is the name that authorization servers show to people.
 const ClientName = "mcpbridge"
 
-// A Client is what mcpbridge is known by to one authorization server.
+// A Client is the OAuth client as which mcpbridge is registered at one authorization
+// server.
 type Client struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret,omitempty"`
-	// Method says how it authenticates to the token endpoint.
+	// Method is how the client authenticates at the token endpoint.
 	Method string `json:"method"`
-	// Registered says that it comes of dynamic registration, with RedirectURI alone.
+	// Registered says that the client was registered dynamically, with RedirectURI only.
 	Registered  bool   `json:"registered,omitempty"`
 	RedirectURI string `json:"redirect_uri,omitempty"`
-	// Expires is when the secret does; zero for never.
+	// Expires is when the secret expires; zero means never.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
@@ -42,8 +43,8 @@ func (c *Client) usable(redirect string) bool {
 	return c.ID != "" && c.RedirectURI == redirect && (c.Expires.IsZero() || time.Until(c.Expires) > time.Minute)
 }
 
-// client returns what the flow is known by: the client of the configuration, else the
-// client id metadata document, else one that is registered.
+// client returns the client for the flow: the configured one, or that of the client id
+// metadata document, or one that it registers.
 //
 // Spec: 2026-07-28, basic/authorization/client-registration.
 func (f *Flow) client(ctx context.Context, as *authServer, redirect string) (*Client, error) {
@@ -60,7 +61,7 @@ func (f *Flow) client(ctx context.Context, as *authServer, redirect string) (*Cl
 	return nil, fmt.Errorf("the authorization server %s registers no clients by itself; register mcpbridge there with the redirect URI %s, and give the client's id: client_id in the configuration, or --client-id", shown(as.Issuer), redirect)
 }
 
-// A registration is the metadata of a client, and what a server says of it.
+// A registration is the metadata of a client, and the server's response.
 //
 // Spec: RFC 7591, 2, 3.2.1; OpenID Connect Dynamic Client Registration 1.0, 2.
 type registration struct {

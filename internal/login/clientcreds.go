@@ -15,28 +15,27 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// An IssuerOptions is what is configured of an authorization server, and of the client
-// that mcpbridge is there.
+// IssuerOptions configure an authorization server, and the client that mcpbridge is there.
 type IssuerOptions struct {
 	HTTP   *fetch.Client
 	Issuer string
 	// Resource is the server for which tokens are issued.
 	Resource string
 	ClientID string
-	// ClientSecret or PrivateKey, a PEM text, authenticates the client. With KeyID the
-	// assertions that PrivateKey signs name their key.
+	// ClientSecret or PrivateKey, in PEM, authenticates the client. KeyID is the key id of
+	// the assertions that PrivateKey signs.
 	ClientSecret, PrivateKey, KeyID string
 	Scopes                          []string
-	Audience                        string // of token exchange, besides Resource
-	// Secrets learns the tokens; nil for nobody.
+	Audience                        string // for token exchange, in addition to Resource
+	// Secrets hides the tokens in logs and errors; may be nil.
 	Secrets *redact.Redactor
 }
 
-// An issuing asks an authorization server for tokens, as a client that is configured.
+// An issuing requests tokens from an authorization server, as a configured client.
 type issuing struct {
 	IssuerOptions
 	signer *signer                    // nil without a PrivateKey
-	found  atomic.Pointer[authServer] // nil before it was asked first
+	found  atomic.Pointer[authServer] // nil before the first request
 }
 
 func newIssuing(o IssuerOptions) (*issuing, error) {
@@ -60,7 +59,7 @@ func (i *issuing) server(ctx context.Context) (*authServer, error) {
 	return as, err
 }
 
-// token asks for a token. Metadata that led to a failure is read again the next time.
+// token requests a token. After a failure the metadata is fetched again.
 func (i *issuing) token(ctx context.Context, params url.Values, scopes []string) (Token, error) {
 	as, err := i.server(ctx)
 	if err != nil {
@@ -83,7 +82,7 @@ func (i *issuing) token(ctx context.Context, params url.Values, scopes []string)
 	return tokenOf(t), nil
 }
 
-// client returns the client, and adds what authenticates it to params.
+// client returns the client, and adds its authentication to params.
 func (i *issuing) client(as *authServer, params url.Values) (*Client, error) {
 	if i.signer == nil {
 		return &Client{ID: i.ClientID, Secret: i.ClientSecret, Method: as.authMethod(authBasic, authPost)}, nil
@@ -128,8 +127,8 @@ func (c *clientCredentials) Renew(ctx context.Context, r upstream.CredentialRefu
 	return renewed(&r, "check upstream_auth.client_credentials", func(more []string) (string, error) { return c.renew(ctx, r.Value, more) })
 }
 
-// renewed has a token got that a server may accept which has refused one. advice is what
-// to do if it has refused too many.
+// renewed calls renew for a token that the server may accept after it has refused one.
+// advice is what to do after too many refusals.
 func renewed(r *upstream.CredentialRefusal, advice string, renew func(more []string) (string, error)) (string, error) {
 	more := wants(r)
 	switch {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A demand logs in while requests wait: once for all of them, and longer than any of them
-// waits. It is safe for concurrent use.
+// A demand logs in when requests need it: once for all waiting requests. The login goes on
+// when a request does not wait any longer. A demand is safe for concurrent use.
 type demand struct {
 	flow *Flow
 	live context.Context // ends with close
@@ -15,11 +15,11 @@ type demand struct {
 
 	// mu guards the fields below.
 	mu     sync.Mutex
-	now    *attempt // nil if none is under way
+	now    *attempt // nil if there is none in progress
 	closed bool
 }
 
-// An attempt is a login under way.
+// An attempt is a login in progress.
 type attempt struct {
 	done  chan struct{} // closed when login and err are set
 	login *Login
@@ -32,8 +32,8 @@ func newDemand(f *Flow) *demand {
 	return d
 }
 
-// login returns the login that is under way once it has ended, or one of its own. willDo
-// says of a login of another process that it will do.
+// login waits for the login in progress, or starts one. willDo reports whether a login of
+// another process is sufficient.
 func (d *demand) login(ctx context.Context, c Challenge, willDo func(*Login) bool) (*Login, error) {
 	a := d.attempt(c, willDo)
 	select {
@@ -57,7 +57,7 @@ func (d *demand) attempt(c Challenge, willDo func(*Login) bool) *attempt {
 		return a
 	}
 	d.now = a
-	d.runs.Go(func() { d.run(a, c, willDo) }) // ends with the flow, which close cuts short
+	d.runs.Go(func() { d.run(a, c, willDo) }) // ends with the flow; close stops it
 	return a
 }
 
@@ -69,7 +69,7 @@ func (d *demand) run(a *attempt, c Challenge, willDo func(*Login) bool) {
 	close(a.done)
 }
 
-// close ends a login under way, and waits for it.
+// close stops a login in progress, and waits for its end.
 func (d *demand) close() {
 	d.mu.Lock()
 	d.closed = true

@@ -14,10 +14,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// maxExchanged bounds the tokens that are kept for callers' tokens.
+// maxExchanged limits the callers' tokens for which exchanged tokens are kept.
 const maxExchanged = 4096
 
-// An Exchange has a token of the server's for each caller's token. It implements
+// An Exchange exchanges callers' tokens for tokens of the server. It implements
 // [upstream.Credentials].
 //
 // Spec: RFC 8693.
@@ -35,7 +35,7 @@ type exchanged struct {
 	own *mcp.Identity
 }
 
-// TokenExchange returns credentials for each caller.
+// TokenExchange returns credentials that exchange callers' tokens.
 func TokenExchange(o IssuerOptions) (*Exchange, error) {
 	i, err := newIssuing(o)
 	if err != nil {
@@ -47,7 +47,7 @@ func TokenExchange(o IssuerOptions) (*Exchange, error) {
 
 const adviceExchange = "check upstream_auth.token_exchange, and that the authorization server lets mcpbridge exchange tokens for this server"
 
-// Authorization implements [upstream.Credentials]. What the gateway asks for itself has no
+// Authorization implements [upstream.Credentials]. Requests of the gateway itself have no
 // caller, and so no header.
 func (e *Exchange) Authorization(ctx context.Context, b upstream.Behalf) (string, error) {
 	if b == (upstream.Behalf{}) {
@@ -72,8 +72,8 @@ func (e *Exchange) Renew(ctx context.Context, r upstream.CredentialRefusal) (str
 	return renewed(&r, adviceExchange, func(more []string) (string, error) { return h.renew(ctx, r.Value, more) })
 }
 
-// holder returns what has the token for a caller's. Its key is a digest of that: callers
-// of one principal may have tokens of different scopes.
+// holder returns the holder of the token for the caller's. Its key is a digest of the
+// caller's token: tokens of one principal may have different scopes.
 func (e *Exchange) holder(b upstream.Behalf) (*holder, error) {
 	id := e.identity(b)
 	if id == nil {
@@ -93,7 +93,7 @@ func (e *Exchange) holder(b upstream.Behalf) (*holder, error) {
 	return h, nil
 }
 
-// exchange gets a token for a caller's, which it does not outlive.
+// exchange requests a token for a caller's. It does not last longer than the caller's.
 func (e *Exchange) exchange(ctx context.Context, id *mcp.Identity, scopes []string) (*held, error) {
 	o := &e.issuing.IssuerOptions
 	scopes = union(o.Scopes, scopes)

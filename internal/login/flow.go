@@ -19,7 +19,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// DefaultWait is how long a person may take to log in.
+// DefaultWait limits how long a person may take to log in.
 const DefaultWait = 10 * time.Minute
 
 // A Flow logs a person in to a server. HTTP, Store and Browse are required.
@@ -28,34 +28,36 @@ type Flow struct {
 	HTTP  *fetch.Client
 	Store *Store
 
-	// Issuer is the authorization server to use, of those that the server names. Empty
-	// means the one of the last login, or the first.
+	// Issuer is the authorization server to use, one of those that the server names. Empty
+	// means that of the last login, or the first.
 	Issuer string
-	// ClientID and ClientSecret are those of a client that was registered by hand.
+	// ClientID and ClientSecret are those of a client that was registered manually.
 	ClientID, ClientSecret string
-	// MetadataURL is that of a client id metadata document.
+	// MetadataURL is the URL of a client id metadata document.
 	MetadataURL string
-	// Scopes are asked for besides what the server names, and what was granted before.
+	// Scopes are requested in addition to those that the server names, and those of the
+	// last login.
 	Scopes []string
-	// Port is that of the redirect URI. Zero means the one of the last login, or any.
+	// Port is the port of the redirect URI. Zero means that of the last login, or any.
 	Port int
 
-	// Browse leads the person to a URL. Its error ends the flow.
+	// Browse opens a URL for the person. Its error ends the flow.
 	Browse func(url string) error
-	// Paste, which may be nil, returns lines in which a person has written the URL that
-	// the browser was led to, for a browser on another machine. It is read until ctx ends.
+	// Paste, which may be nil, returns lines in which a person has pasted the URL to which
+	// the browser was redirected, if the browser is on another machine. It is read until
+	// ctx ends.
 	Paste <-chan string
-	// Wait is how long the person may take. Zero means DefaultWait.
+	// Wait limits how long the person may take. Zero means DefaultWait.
 	Wait time.Duration
 }
 
-// Run logs a person in, whatever is stored, and stores the login.
+// Run logs a person in, even if there is a stored login, and stores the new one.
 func (f *Flow) Run(ctx context.Context, challenge Challenge) (*Login, error) {
 	return f.runUnless(ctx, challenge, func(*Login) bool { return false })
 }
 
-// runUnless is Run unless there is a login that will do. Whoever else logs in to the
-// server waits meanwhile, and may have done so then.
+// runUnless is Run unless there is a sufficient login. Only one process at a time logs in
+// to a server; afterwards its login may be sufficient for others.
 func (f *Flow) runUnless(ctx context.Context, challenge Challenge, willDo func(*Login) bool) (*Login, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.wait(), fmt.Errorf("nobody has logged in within %v", f.wait()))
 	defer cancel()
@@ -81,21 +83,21 @@ func (f *Flow) wait() time.Duration {
 	return DefaultWait
 }
 
-// run logs in, and stores the login. before is the last one; nil for none.
+// run logs in, and stores the login. before is the last login; nil if there is none.
 func (f *Flow) run(ctx context.Context, challenge Challenge, before *Login) (*Login, error) {
 	server, err := url.Parse(f.URL)
 	if err != nil || server.Host == "" {
 		return nil, errors.New("it is not a URL")
 	}
 	if err := f.HTTP.Check(ctx, f.URL); err != nil {
-		return nil, err // tokens would be sent there in the open
+		return nil, err // tokens would be sent there unencrypted
 	}
 	r, as, err := f.discover(ctx, server, challenge, before)
 	if err != nil {
 		return nil, err
 	}
 	if before != nil && before.Issuer != as.Issuer {
-		before = nil // another server's clients and scopes are nothing to this one
+		before = nil // clients and scopes of another server are not valid here
 	}
 	back, err := listen(f.port(before))
 	if err != nil {
@@ -127,10 +129,10 @@ func (f *Flow) save(ctx context.Context, l *Login) error {
 	return f.Store.Save(l)
 }
 
-// discover finds out who issues tokens for a server.
+// discover finds the authorization server of a server.
 func (f *Flow) discover(ctx context.Context, server *url.URL, challenge Challenge, before *Login) (*resource, *authServer, error) {
 	r, err := discoverResource(ctx, f.HTTP, server, challenge)
-	if errors.Is(err, errNoMetadata) { // as in 2025-03-26: the server's origin issues them itself
+	if errors.Is(err, errNoMetadata) { // as in 2025-03-26: the server's origin issues tokens itself
 		r = &resource{Resource: Canonical(server), AuthorizationServers: []string{origin(server)}}
 	} else if err != nil {
 		return nil, nil, err
@@ -151,8 +153,8 @@ func (f *Flow) discover(ctx context.Context, server *url.URL, challenge Challeng
 	return r, as, err
 }
 
-// clientAgain returns the client that was registered for the last login, if that may be
-// used again, else [Flow.client].
+// clientAgain returns the client that was registered for the last login, if it may be used
+// again, or that of [Flow.client].
 func (f *Flow) clientAgain(ctx context.Context, as *authServer, redirect string, before *Login) (*Client, error) {
 	if f.ClientID == "" && !(f.MetadataURL != "" && as.MetadataDocuments) && before != nil && before.Client.Registered && before.Client.usable(redirect) {
 		return &before.Client, nil
@@ -160,7 +162,7 @@ func (f *Flow) clientAgain(ctx context.Context, as *authServer, redirect string,
 	return f.client(ctx, as, redirect)
 }
 
-// port returns the port that the redirect URI should have; zero for any.
+// port returns the port for the redirect URI; zero means any.
 func (f *Flow) port(before *Login) int {
 	if f.Port != 0 || before == nil {
 		return f.Port
@@ -168,8 +170,8 @@ func (f *Flow) port(before *Login) int {
 	return before.Client.port()
 }
 
-// scopes returns what is asked for: what the challenge names, else all that the server
-// supports, and always what was asked for before.
+// scopes returns the scopes to request: those in the challenge, or all that the server
+// supports, and always those of the last login.
 //
 // Spec: 2026-07-28, basic/authorization, Scope Selection Strategy; Step-Up Authorization
 // Flow; Refresh Tokens.
@@ -190,10 +192,10 @@ func (f *Flow) scopes(challenge Challenge, r *resource, as *authServer, before *
 
 const scopeOffline = "offline_access"
 
-// maxScopes bounds how many scopes are asked for.
+// maxScopes limits the number of requested scopes.
 const maxScopes = 200
 
-// union returns the scopes of both, in their order, without what is none.
+// union returns the scopes of both in order, without duplicates and invalid ones.
 func union(a, b []string) []string {
 	var out []string
 	for _, s := range slices.Concat(a, b) {
@@ -204,15 +206,15 @@ func union(a, b []string) []string {
 	return out
 }
 
-// isScope reports whether a text is the name of a scope, which can stand in a header.
+// isScope reports whether a text is a valid scope.
 //
 // Spec: RFC 6749, 3.3.
 func isScope(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' })
 }
 
-// authorize sends the person to the authorization server, and returns the token that it
-// issues, with the scopes that were asked for.
+// authorize sends the person to the authorization server, and returns the issued token with
+// the requested scopes.
 //
 // Spec: 2026-07-28, basic/authorization, Authorization Flow Steps; Resource Parameter
 // Implementation. RFC 9700, 2.1.
@@ -242,8 +244,8 @@ func (f *Flow) authorize(ctx context.Context, as *authServer, c *Client, back *c
 	return t, scopes, nil
 }
 
-// Ask sends a server a request without a credential, and returns what it says to that:
-// its status, and the challenge of a 401.
+// Ask sends the server a request without a credential, and returns the status, and the
+// challenge of a 401.
 func (f *Flow) Ask(ctx context.Context) (int, Challenge, error) {
 	const body = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL, bytes.NewReader([]byte(body)))
@@ -256,8 +258,8 @@ func (f *Flow) Ask(ctx context.Context) (int, Challenge, error) {
 	if err != nil {
 		return 0, Challenge{}, fetch.Cause(err)
 	}
-	defer func() { _ = resp.Body.Close() }()      // nobody reads it
-	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the server may finish
+	defer func() { _ = resp.Body.Close() }()      // the rest is not needed
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // lets the server finish
 	if resp.StatusCode != http.StatusUnauthorized {
 		return resp.StatusCode, Challenge{}, nil
 	}

@@ -26,7 +26,7 @@ const (
 	maxToken = 64 << 10 // bytes
 )
 
-// A grant asks a token endpoint for a token.
+// A grant is a request to a token endpoint.
 type grant struct {
 	http     *fetch.Client
 	endpoint string
@@ -44,11 +44,11 @@ func (g *grant) token(ctx context.Context) (*oauth2.Token, error) {
 		AuthStyle:      oauth2.AuthStyleInParams,
 	}
 	switch g.client.Method {
-	case authBasic: // servers on the Python SDK look the client up by the body
+	case authBasic: // servers on the Python SDK read the client id from the body
 		c.AuthStyle = oauth2.AuthStyleInHeader
 		g.params.Set("client_id", g.client.ID)
 	case authPrivateKey:
-		c.ClientID, c.ClientSecret = "", "" // the assertion says it
+		c.ClientID, c.ClientSecret = "", "" // they are in the assertion
 	case authNone:
 		c.ClientSecret = ""
 	}
@@ -62,7 +62,7 @@ func (g *grant) token(ctx context.Context) (*oauth2.Token, error) {
 	return t, checkToken(t)
 }
 
-// checkToken reports why a token can't be sent to a server.
+// checkToken returns an error if a token can't be sent to a server.
 //
 // Spec: RFC 6749, 7.1; RFC 6750, 2.1.
 func checkToken(t *oauth2.Token) error {
@@ -77,7 +77,7 @@ func checkToken(t *oauth2.Token) error {
 	return nil
 }
 
-// failed returns the error of a request for a token, without what the request held.
+// failed returns the error of a request for a token, without secrets of the request.
 func (g *grant) failed(err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) {
@@ -117,7 +117,7 @@ func (e *GrantError) Error() string {
 	return text
 }
 
-// Public returns the text for clients: what is registered, and no more.
+// Public returns the text for clients: registered error codes only.
 func (e *GrantError) Public() string {
 	if e.Code == "" {
 		return fmt.Sprintf("the authorization server answered HTTP %d", e.Status)
@@ -125,12 +125,12 @@ func (e *GrantError) Public() string {
 	return "the authorization server refused: " + shown(e.Code)
 }
 
-// final reports whether a refresh token is of no use any more.
+// final reports whether a refresh token is not valid any more.
 func (e *GrantError) final() bool {
 	return e.Code == "invalid_grant" || e.Code == "invalid_client" || e.Code == "unauthorized_client"
 }
 
-// grantError returns a status error with what its body says.
+// grantError converts a status error to one with the error in its body.
 func grantError(err error) error {
 	var status *fetch.StatusError
 	if !errors.As(err, &status) {
@@ -140,6 +140,6 @@ func grantError(err error) error {
 		Code        string `json:"error"`
 		Description string `json:"error_description"`
 	}
-	_ = json.Unmarshal(status.Body, &said) // an error without a body has its status
+	_ = json.Unmarshal(status.Body, &said) // without a body the status is all there is
 	return &GrantError{Status: status.Code, Code: said.Code, Description: said.Description}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// An authServer is what an authorization server's metadata says.
+// An authServer is an authorization server's metadata.
 //
 // Spec: RFC 8414, 2; RFC 9207, 3; OpenID Connect Discovery 1.0, 3.
 type authServer struct {
@@ -29,7 +29,7 @@ type authServer struct {
 	MetadataDocuments     bool     `json:"client_id_metadata_document_supported"`
 }
 
-// discoverIssuer finds the metadata of an authorization server.
+// discoverIssuer fetches the metadata of an authorization server.
 //
 // Spec: 2026-07-28, basic/authorization/authorization-server-discovery, Authorization
 // Server Metadata Discovery.
@@ -59,8 +59,7 @@ func discoverIssuer(ctx context.Context, c *fetch.Client, issuer string) (*authS
 	return nil, fmt.Errorf("reading the metadata of the authorization server %s: %w", shown(issuer), first)
 }
 
-// check reports what is wrong with metadata that was found for an issuer: a document of
-// somebody else's, or endpoints that nothing may be sent to.
+// check refuses metadata of another issuer, and endpoints to which nothing must be sent.
 //
 // Spec: RFC 8414, 3.3.
 func (as *authServer) check(ctx context.Context, c *fetch.Client, issuer string) error {
@@ -81,7 +80,7 @@ func (as *authServer) check(ctx context.Context, c *fetch.Client, issuer string)
 	return nil
 }
 
-// supportsCode reports why no person can log in there.
+// supportsCode returns an error if people can't log in at the authorization server.
 //
 // Spec: 2026-07-28, basic/authorization/security-considerations, Authorization Code
 // Protection.
@@ -95,8 +94,8 @@ func (as *authServer) supportsCode() error {
 	return nil
 }
 
-// authMethod returns how a client authenticates to the token endpoint, of which the first
-// that both know is used.
+// authMethod returns the method of authentication at the token endpoint: the first in known
+// that the server supports.
 //
 // Spec: RFC 8414, 2: without a list it is client_secret_basic.
 func (as *authServer) authMethod(known ...string) string {
@@ -108,8 +107,9 @@ func (as *authServer) authMethod(known ...string) string {
 	return known[0]
 }
 
-// shown returns the URL of a document for people: control characters could forge lines of
-// a log or commands to a terminal, and a long one hides what stands around it.
+// shown returns the URL of a document for people. It hides control characters, which could
+// forge lines of a log or commands to a terminal, and shortens long URLs, which could hide
+// other text.
 func shown(text string) string {
 	const most = 200
 	text = strings.Map(func(r rune) rune {

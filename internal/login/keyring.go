@@ -8,14 +8,14 @@ import (
 	system "github.com/zalando/go-keyring"
 )
 
-// keyringService is under which the system's keyring has the logins.
+// keyringService is the service under which the logins are in the system's keyring.
 const keyringService = "mcpbridge"
 
-// keyringTimeout bounds an access: a keyring that is locked may ask a person, who may not
-// be there.
+// keyringTimeout limits an access, because a locked keyring may ask a person, who may be
+// absent.
 const keyringTimeout = 30 * time.Second
 
-// A keyring keeps secrets by key.
+// A keyring stores secrets by key.
 type keyring interface {
 	get(key string) ([]byte, error) // ErrNoLogin if there is none
 	set(key, secret string) error
@@ -49,8 +49,8 @@ func (systemKeyring) remove(key string) error {
 	return err
 }
 
-// bounded waits for f, which has no context, for as long as keyringTimeout. What f answers
-// later reaches nobody; f ends with the keyring's answer, or with the process.
+// bounded limits the wait for f, which has no context, to keyringTimeout. A later result of
+// f is dropped; f ends with the keyring's answer, or with the process.
 func bounded(f func() (string, error)) (string, error) {
 	type answer struct {
 		secret string

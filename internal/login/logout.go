@@ -10,8 +10,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fetch"
 )
 
-// Logout revokes the login to a server where that is possible, and deletes it, revoked or
-// not. revoked is why it was not revoked; err is [ErrNoLogin] if there is none.
+// Logout revokes the login to a server if possible, and deletes it in any case. revoked
+// says why it was not revoked; err is [ErrNoLogin] if there is no login.
 //
 // Spec: RFC 7009.
 func Logout(ctx context.Context, c *fetch.Client, s *Store, server string) (revoked, err error) {
@@ -32,7 +32,7 @@ func Logout(ctx context.Context, c *fetch.Client, s *Store, server string) (revo
 	return revoked, s.Delete(server)
 }
 
-// revoke has the tokens of a login refused from now on.
+// revoke revokes the tokens of a login at the authorization server.
 func (l *Login) revoke(ctx context.Context, c *fetch.Client) error {
 	token, kind := l.Token.RefreshToken, "refresh_token"
 	if token == "" {
@@ -57,7 +57,7 @@ func (l *Login) revoke(ctx context.Context, c *fetch.Client) error {
 	if err != nil {
 		return fetch.Cause(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // its status says it all
+	defer func() { _ = resp.Body.Close() }() // only the status matters
 	if resp.StatusCode != http.StatusOK {
 		return &fetch.StatusError{Code: resp.StatusCode}
 	}

@@ -4,6 +4,6 @@ package login
 
 import "io/fs"
 
-// isPrivate reports whether a file is one: who may read it is inherited from its folder,
-// which is the user's.
+// isPrivate reports whether a file is a regular one. Its permissions are inherited from its
+// folder, which belongs to the user.
 func isPrivate(info fs.FileInfo) bool { return info.Mode().IsRegular() }

@@ -12,7 +12,7 @@ import (
 
 const wellKnownResource = "/.well-known/oauth-protected-resource"
 
-// A resource is what a server's protected resource metadata says.
+// A resource is a server's protected resource metadata.
 //
 // Spec: RFC 9728, 2.
 type resource struct {
@@ -21,11 +21,11 @@ type resource struct {
 	ScopesSupported      []string `json:"scopes_supported"`
 }
 
-// errNoMetadata says that a server has no metadata at any place where it may be.
+// errNoMetadata says that a server has no metadata at any well-known URL.
 var errNoMetadata = errors.New("the server has no protected resource metadata (RFC 9728)")
 
-// discoverResource finds the metadata of a server: where its challenge says, else at the
-// well-known places.
+// discoverResource fetches the metadata of a server: from the URL in its challenge, or from
+// the well-known URLs.
 //
 // Spec: 2026-07-28, basic/authorization/authorization-server-discovery, Protected Resource
 // Metadata Discovery Requirements.
@@ -50,7 +50,7 @@ func discoverResource(ctx context.Context, c *fetch.Client, server *url.URL, cha
 	return nil, errNoMetadata
 }
 
-// resourceURLs are the well-known places of a server's metadata: with its path, and
+// resourceURLs returns the well-known URLs of a server's metadata: with its path, and
 // without.
 func resourceURLs(server *url.URL) []string {
 	root := origin(server) + wellKnownResource
@@ -60,10 +60,9 @@ func resourceURLs(server *url.URL) []string {
 	return []string{root + server.EscapedPath(), root}
 }
 
-// fetchResource reads a document and checks that it is about the server. It may be about
-// more: the whole origin, say. A document may claim that only if it is at the well-known
-// place of what it claims; otherwise one of several servers of an origin could have a
-// token issued that all of them accept, and get it.
+// fetchResource fetches a document and checks that it is about the server. It may be about
+// more, such as the whole origin, but only if it is at the well-known URL of that:
+// otherwise one of several servers of an origin could get a token that all of them accept.
 //
 // Spec: RFC 9728, 3.3, 7.3.
 func fetchResource(ctx context.Context, c *fetch.Client, server *url.URL, at string) (*resource, error) {
@@ -87,7 +86,7 @@ func fetchResource(ctx context.Context, c *fetch.Client, server *url.URL, at str
 	return r, nil
 }
 
-// readResource reads a document, and the URL that it is about.
+// readResource fetches a document, and returns it with the URL that it is about.
 func readResource(ctx context.Context, c *fetch.Client, at string) (*resource, *url.URL, error) {
 	r := new(resource)
 	if err := c.JSON(ctx, at, r); err != nil {
@@ -103,8 +102,8 @@ func readResource(ctx context.Context, c *fetch.Client, at string) (*resource, *
 	return r, about, nil
 }
 
-// isSame reports whether two URLs name one resource: they may differ in the case of scheme
-// and host, in a slash at the end, and in the query that a server's URL was configured with.
+// isSame reports whether two URLs name the same resource: they may differ in the case of
+// scheme and host, in a slash at the end, and in the query of the configured URL.
 func isSame(about, server *url.URL) bool {
 	return origin(about) == origin(server) && (about.RawQuery == "" || about.RawQuery == server.RawQuery) &&
 		strings.TrimRight(about.EscapedPath(), "/") == strings.TrimRight(server.EscapedPath(), "/")
@@ -116,8 +115,8 @@ func contains(about, server *url.URL) bool {
 	return origin(about) == origin(server) && about.RawQuery == "" && strings.HasPrefix(server.EscapedPath(), above)
 }
 
-// origin returns scheme and host of a URL, in lower case and without a port that is the
-// scheme's own.
+// origin returns scheme and host of a URL, in lower case and without the scheme's default
+// port.
 func origin(u *url.URL) string {
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
 	switch scheme {
@@ -129,7 +128,7 @@ func origin(u *url.URL) string {
 	return scheme + "://" + host
 }
 
-// Canonical returns the URI by which a server without metadata is named.
+// Canonical returns the resource URI of a server without metadata.
 //
 // Spec: 2026-07-28, basic/authorization, Canonical Server URI.
 func Canonical(server *url.URL) string {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// insufficientScope is the error of RFC 6750, 3.1, that names scopes.
+	// insufficientScope is the error code of RFC 6750, 3.1, for missing scopes.
 	insufficientScope = "insufficient_scope"
 
-	// failurePause is how long a failure to get a token stands before it is tried again:
-	// what clients send meanwhile is refused, and not one request to the authorization
-	// server each.
+	// failurePause is how long a failed attempt to get a token is not repeated. Requests in
+	// that time fail at once, instead of causing one request each to the authorization
+	// server.
 	failurePause = 2 * time.Second
-	// grantTimeout bounds what it takes to get a token, discovery included.
+	// grantTimeout limits the time to get a token, including discovery.
 	grantTimeout = 45 * time.Second
 )
 
@@ -32,22 +32,23 @@ func bearer(token string) string {
 	return "Bearer " + token
 }
 
-// A holder has one token at a time, and gets another where that has expired or was
+// A holder holds one token at a time, and gets another one if it has expired or was
 // refused. It is safe for concurrent use.
 type holder struct {
-	// get returns another token than the refused one, with scopes. It outlives the request
-	// that needs it: a refresh token that was used is lost with the answer.
+	// get returns another token than the refused one, with scopes. It does not end with the
+	// request that needs it: otherwise a used refresh token would be lost with the
+	// response.
 	get func(ctx context.Context, refused string, scopes []string) (*held, error)
 
-	// secrets learns the tokens as long as they are in use; nil for nobody.
+	// secrets hides the tokens while they are in use; may be nil.
 	secrets *redact.Redactor
 
-	turn   chan struct{} // capacity 1: who has put something in may call get
+	turn   chan struct{} // capacity 1: held while get runs
 	now    atomic.Pointer[held]
 	failed atomic.Pointer[failure]
 }
 
-// A held token is one that was issued, with the scopes that were asked for.
+// A held token is an issued token, with the requested scopes.
 type held struct {
 	Token
 	value  string // of Authorization
@@ -56,7 +57,7 @@ type held struct {
 
 func hold(t Token, scopes []string) *held { return &held{t, bearer(t.AccessToken), scopes} }
 
-// texts are what must not be shown of a token; nil has none.
+// texts returns the parts of a token that must be hidden; none for nil.
 func (h *held) texts() []string {
 	if h == nil {
 		return nil
@@ -64,7 +65,7 @@ func (h *held) texts() []string {
 	return []string{h.AccessToken, h.RefreshToken}
 }
 
-// A failure is that of a get.
+// A failure is the failure of a get.
 type failure struct {
 	err error
 	at  time.Time
@@ -74,7 +75,7 @@ func newHolder(secrets *redact.Redactor, get func(ctx context.Context, refused s
 	return &holder{get: get, secrets: secrets, turn: make(chan struct{}, 1)}
 }
 
-// put has the holder use a token in place of the last one; nil for none.
+// put replaces the token; nil means none.
 func (h *holder) put(t *held) {
 	h.secrets.Replace(h.now.Swap(t).texts(), t.texts()...)
 }
@@ -87,7 +88,7 @@ func (h *holder) value(ctx context.Context) (string, error) {
 	return h.renew(ctx, "", nil)
 }
 
-// renew returns a value other than the refused one, which was granted more scopes.
+// renew returns another value than the refused one, with more scopes.
 func (h *holder) renew(ctx context.Context, refused string, more []string) (string, error) {
 	began := time.Now()
 	select {
@@ -99,7 +100,7 @@ func (h *holder) renew(ctx context.Context, refused string, more []string) (stri
 	var scopes []string
 	if t := h.now.Load(); t != nil {
 		if t.Valid() && t.value != refused && covers(t.scopes, more) {
-			return t.value, nil // another has done it
+			return t.value, nil // another request has renewed it
 		}
 		scopes = t.scopes
 	}
@@ -121,8 +122,8 @@ func (h *holder) renew(ctx context.Context, refused string, more []string) (stri
 // covers reports whether scopes have all of more.
 func covers(scopes, more []string) bool { return len(union(scopes, more)) == len(union(scopes, nil)) }
 
-// wants returns the scopes that a server wants with a 403; none if it is about something
-// else.
+// wants returns the scopes that a server requires with a 403; none if the 403 has another
+// reason.
 //
 // Spec: 2026-07-28, basic/authorization, Runtime Insufficient Scope Errors.
 func wants(r *upstream.CredentialRefusal) []string {
@@ -133,7 +134,7 @@ func wants(r *upstream.CredentialRefusal) []string {
 	return c.Scopes()
 }
 
-// unusable is the error that there is no credential. step says what to do.
+// unusable returns the error if there is no credential. step says what to do.
 func unusable(err error, step string) error {
 	var already *upstream.CredentialError
 	if errors.As(err, &already) {
@@ -142,14 +143,13 @@ func unusable(err error, step string) error {
 	return &upstream.CredentialError{Err: err, Step: step}
 }
 
-// unusableTo is unusable of one caller: the server may serve others.
+// unusableTo is unusable for one caller: the server may serve others.
 func unusableTo(err error, step string) error {
 	return &upstream.CredentialError{Err: err, Step: step, Caller: true}
 }
 
-// errNoCaller is the answer of a server to what the gateway asks for itself, where only
-// callers have tokens.
+// errNoCaller is the error for requests of the gateway itself, if only callers have tokens.
 var errNoCaller = unusableTo(errors.New("wants the token of a caller, and there is none that is valid"), "send requests with a token of the authorization server")
 
-// maxRenewals bounds how often the credential of one request is renewed.
+// maxRenewals limits how often the credential of one request is renewed.
 const maxRenewals = 2

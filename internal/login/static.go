@@ -11,7 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Static returns credentials with a token of the configuration.
+// Static returns credentials with a configured token.
 func Static(token string) upstream.Credentials { return static(bearer(token)) }
 
 type static string
@@ -29,8 +29,8 @@ func (s static) Renew(_ context.Context, r upstream.CredentialRefusal) (string, 
 	return "", unusable(errors.New("does not accept the configured token"), "give it another one: upstream_auth.static.token")
 }
 
-// Passthrough returns credentials that are the caller's own: for a server that is the same
-// resource as the gateway, and for no other.
+// Passthrough returns credentials that are the caller's own: only for a server that is the
+// same resource as the gateway.
 //
 // Spec: 2026-07-28, basic/authorization/security-considerations, Access Token Privilege
 // Restriction.
@@ -43,8 +43,8 @@ func (p *passthrough) Authorization(_ context.Context, b upstream.Behalf) (strin
 	return bearer(p.token(b)), nil
 }
 
-// Renew implements [upstream.Credentials]: it is the caller's to get another token, and so
-// the caller has to be told as the server tells it.
+// Renew implements [upstream.Credentials]. Only the caller can get another token, so it
+// gets the server's refusal.
 func (p *passthrough) Renew(_ context.Context, r upstream.CredentialRefusal) (string, error) {
 	if p.identity(r.Behalf) == nil {
 		return "", errNoCaller

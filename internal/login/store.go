@@ -18,23 +18,23 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// ErrNoLogin says that nothing is stored for a server.
+// ErrNoLogin says that there is no stored login for a server.
 var ErrNoLogin = errors.New("there is no stored login")
 
-// A Login is what a [Flow] has brought.
+// A Login is the result of a [Flow].
 type Login struct {
 	Server   string   `json:"server"` // its URL
 	Issuer   string   `json:"issuer"`
 	Resource string   `json:"resource"`
 	Client   Client   `json:"client"`
-	Scopes   []string `json:"scopes,omitempty"` // that were asked for
+	Scopes   []string `json:"scopes,omitempty"` // that were requested
 
 	TokenEndpoint      string `json:"token_endpoint"`
 	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
 	Token              Token  `json:"token"`
 }
 
-// A Token is what an authorization server issued.
+// A Token is an issued token.
 type Token struct {
 	AccessToken  string    `json:"access_token"`
 	RefreshToken string    `json:"refresh_token,omitempty"`
@@ -45,8 +45,8 @@ func tokenOf(t *oauth2.Token) Token {
 	return Token{AccessToken: t.AccessToken, RefreshToken: t.RefreshToken, Expires: t.Expiry}
 }
 
-// early is how long before its end a token is taken for expired: it has to be valid when
-// the server reads it.
+// early is how long before its end a token counts as expired, because it must still be
+// valid when the server reads it.
 const early = 10 * time.Second
 
 // Valid reports whether the token may be sent.
@@ -54,7 +54,7 @@ func (t *Token) Valid() bool {
 	return t.AccessToken != "" && (t.Expires.IsZero() || time.Until(t.Expires) > early)
 }
 
-// An entry says where the login to a server is. It is no secret.
+// An entry says where the login to a server is stored. It is not secret.
 type entry struct {
 	Server   string `json:"server"`
 	Issuer   string `json:"issuer"`
@@ -62,36 +62,36 @@ type entry struct {
 	Keyring  bool   `json:"keyring"`
 }
 
-// key is that of the tokens: those of one authorization server are never another's.
+// key is the key of the tokens. It differs between authorization servers.
 func (e *entry) key() string { return digest(e.Issuer, e.Resource) }
 
-// digest returns a name for texts, which no two lists of texts have in common.
+// digest returns a name for texts that differs between any two lists of texts.
 func digest(texts ...string) string {
-	text, _ := json.Marshal(texts) // never fails
+	text, _ := json.Marshal(texts) // marshaling texts never fails
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
 
-// A Store keeps logins: tokens in the system's keyring, or where there is none in files
-// that only the user may read, by issuer and resource; in further files which server has
-// which. It is safe for concurrent use, by several processes as long as these use [lock].
+// A Store stores logins. The tokens are in the system's keyring, or without one in files
+// that only the user may read, by issuer and resource; further files say which server has
+// which. A Store is safe for concurrent use, also by several processes if they use [lock].
 type Store struct {
 	dir  string
-	ring keyring // nil for none
+	ring keyring // nil if there is none
 	log  *slog.Logger
 }
 
 // StoreOptions configure a Store.
 type StoreOptions struct {
-	// Dir is the folder of the files. It is created when something is stored. Required.
+	// Dir is the folder of the files, which is created when something is stored. Required.
 	Dir string
-	// NoKeyring keeps all in files.
+	// NoKeyring stores everything in files.
 	NoKeyring bool
-	// Logger hears why the keyring is not used. Nil means nobody.
+	// Logger logs why the keyring is not used; may be nil.
 	Logger *slog.Logger
 }
 
-// OpenStore returns the Store of a folder.
+// OpenStore returns the Store in a folder.
 func OpenStore(o StoreOptions) *Store {
 	s := &Store{dir: o.Dir, log: o.Logger}
 	if s.log == nil {
@@ -121,7 +121,7 @@ func (s *Store) Load(server string) (*Login, error) {
 	return l, nil
 }
 
-// entry reads which login a server has.
+// entry reads the entry of a server.
 func (s *Store) entry(server string) (*entry, error) {
 	text, err := readPrivate(s.entryFile(server))
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Store) secret(e *entry) ([]byte, error) {
 	return s.ring.get(e.key())
 }
 
-// Save stores a login in place of the last one to its server.
+// Save stores a login, and replaces the last one to its server.
 func (s *Store) Save(l *Login) error {
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Store) Save(l *Login) error {
 		return err
 	}
 	e := &entry{Server: name(l.Server), Issuer: l.Issuer, Resource: l.Resource}
-	before, _ := s.entry(l.Server) // none, or one that can't be read
+	before, _ := s.entry(l.Server) // there may be none, or it can't be read
 	if err := s.keep(e, text); err != nil {
 		return err
 	}
@@ -171,13 +171,13 @@ func (s *Store) Save(l *Login) error {
 	return nil
 }
 
-// keep writes the secret part of a login, and sets where it is.
+// keep stores the secret part of a login, and sets its place in e.
 func (s *Store) keep(e *entry, text []byte) error {
 	if s.ring != nil {
 		err := s.ring.set(e.key(), string(text))
 		if err == nil {
 			e.Keyring = true
-			_ = os.Remove(s.secretFile(e)) // of a time without a keyring
+			_ = os.Remove(s.secretFile(e)) // from before there was a keyring
 			return nil
 		}
 		s.log.Debug("storing login in a file instead of the system's keyring", "error", err)
@@ -202,7 +202,7 @@ func (s *Store) Delete(server string) error {
 
 // erase removes the secret part of a login.
 func (s *Store) erase(e *entry) {
-	_ = os.Remove(s.secretFile(e)) // it may be in the keyring alone
+	_ = os.Remove(s.secretFile(e)) // it may be only in the keyring
 	if e.Keyring && s.ring != nil {
 		if err := s.ring.remove(e.key()); err != nil {
 			s.log.Warn("removing login from the system's keyring", "error", err)
@@ -210,7 +210,7 @@ func (s *Store) erase(e *entry) {
 	}
 }
 
-// used reports whether another URL of the same server has the login, too.
+// used reports whether another URL of the same server has the same login.
 func (s *Store) used(e *entry) bool {
 	files, _ := filepath.Glob(filepath.Join(s.dir, "*"+entrySuffix)) // the pattern is well-formed
 	for _, file := range files {
@@ -223,8 +223,8 @@ func (s *Store) used(e *entry) bool {
 	return false
 }
 
-// A version identifies what is stored for a server. It changes whenever something is
-// stored. Nil is that of nothing.
+// A version identifies the stored login of a server. It changes whenever one is stored. Nil
+// means that there is none.
 type version struct{ file fs.FileInfo }
 
 // version returns the version of the login to a server.
@@ -255,8 +255,8 @@ func (s *Store) entryFile(server string) string {
 
 func (s *Store) secretFile(e *entry) string { return filepath.Join(s.dir, e.key()+secretSuffix) }
 
-// name is what a server is called in files that are no secrets: its URL without the query,
-// which may be one, but for a digest of it.
+// name returns the name of a server in files that are not secret: its URL, with a digest
+// instead of the query, which may be a secret.
 func name(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -269,13 +269,13 @@ func name(server string) string {
 	return text
 }
 
-// The locks of a server: while a person logs in, tokens may still be refreshed.
+// The locks of a server: tokens may be refreshed while a person logs in.
 const (
 	lockLogin  = "login"
 	lockTokens = "tokens"
 )
 
-// lock waits until no other process, and nobody else in this one, has the lock.
+// lock waits for a lock that only one goroutine of one process can have.
 func (s *Store) lock(ctx context.Context, server, which string) (unlock func(), err error) {
 	if err := s.makeDir(); err != nil {
 		return nil, err
@@ -309,7 +309,7 @@ func readPrivate(file string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored login: %w", err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // nothing was written
 	info, err := f.Stat()
 	switch {
 	case err != nil:
@@ -327,12 +327,12 @@ func readPrivate(file string) ([]byte, error) {
 	return text, nil
 }
 
-// maxLogin bounds a stored login, in bytes.
+// maxLogin limits a stored login, in bytes.
 const maxLogin = 1 << 20
 
 // writePrivate replaces a file by one that only the user may read.
 func writePrivate(file string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*") // of mode 0600
+	f, err := os.CreateTemp(filepath.Dir(file), ".new-*") // with mode 0600
 	if err != nil {
 		return fmt.Errorf("storing the login: %w", err)
 	}
@@ -347,7 +347,7 @@ func writePrivate(file string, text []byte) error {
 		err = os.Rename(f.Name(), file)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // it is of no use
+		_ = os.Remove(f.Name()) // it is not used
 		return fmt.Errorf("storing the login: %w", err)
 	}
 	return nil

@@ -19,36 +19,37 @@ import (
 
 // StoredOptions configure credentials of a stored login. HTTP and Store are required.
 type StoredOptions struct {
-	Name  string // the server's, for people
-	URL   string // the server's
+	Name  string // the server's name
+	URL   string // the server's URL
 	HTTP  *fetch.Client
 	Store *Store
-	// Principal is the only one on whose behalf the login is used, besides the gateway
-	// itself. Empty means everybody.
+	// Principal is the only principal on whose behalf the login is used, besides the
+	// gateway itself. Empty means every principal.
 	Principal mcp.Principal
-	// Flow logs in where there is no login that the server accepts. Nil means that it is
-	// said how to.
+	// Flow logs in if there is no login that the server accepts. Without one, the error
+	// says how to log in.
 	Flow *Flow
-	// Secrets learns the tokens; nil for nobody.
+	// Secrets hides the tokens in logs and errors; may be nil.
 	Secrets *redact.Redactor
 }
 
-// A Stored has the tokens of a stored login. It implements [upstream.Credentials].
+// Stored are credentials with the tokens of a stored login. It implements
+// [upstream.Credentials].
 type Stored struct {
 	StoredOptions
 	holder *holder
 	demand *demand // nil without a Flow
 
 	began  time.Time
-	looked atomic.Int64            // when the store was looked at, in nanoseconds since began
-	seen   atomic.Pointer[version] // of the login in holder; nil for none
+	looked atomic.Int64            // when the store was last checked, in nanoseconds since began
+	seen   atomic.Pointer[version] // of the login in holder; nil if there is none
 }
 
-// lookEvery is how often the store is looked at, while requests are sent: a login that
-// another process has removed or replaced is used that much longer at most.
+// lookEvery is the minimum time between two checks of the store. After another process has
+// removed or replaced a login, the old one is used for that long at most.
 const lookEvery = 2 * time.Second
 
-// NewStored returns the credentials. Whoever gets them calls Close.
+// NewStored returns the credentials. The caller must call Close.
 func NewStored(o StoredOptions) *Stored {
 	s := &Stored{StoredOptions: o, began: time.Now()}
 	s.holder = newHolder(o.Secrets, s.get)
@@ -58,15 +59,15 @@ func NewStored(o StoredOptions) *Stored {
 	return s
 }
 
-// Close ends a login under way.
+// Close stops a login in progress.
 func (s *Stored) Close() {
 	if s.demand != nil {
 		s.demand.close()
 	}
 }
 
-// Authorization implements [upstream.Credentials]. Where a person may be asked to log in
-// the server decides first whether it wants that.
+// Authorization implements [upstream.Credentials]. If there is no login, but a person can be
+// asked to log in, the request has no header: the server may not require one.
 func (s *Stored) Authorization(ctx context.Context, b upstream.Behalf) (string, error) {
 	if err := s.allow(b); err != nil {
 		return "", err
@@ -79,7 +80,8 @@ func (s *Stored) Authorization(ctx context.Context, b upstream.Behalf) (string, 
 	return value, err
 }
 
-// look has the store read again if another process has removed or replaced the login.
+// look makes the holder read the store again if another process has removed or replaced the
+// login.
 func (s *Stored) look() {
 	last, now := s.looked.Load(), int64(time.Since(s.began))
 	if now-last < int64(lookEvery) || !s.looked.CompareAndSwap(last, now) {
@@ -90,8 +92,9 @@ func (s *Stored) look() {
 	}
 }
 
-// Ready has a person log in before the first request, if there is no login and the server
-// wants one: clients don't wait long for an answer to that. Without a Flow it does nothing.
+// Ready asks a person to log in before the first request, if there is no login and the
+// server requires one: clients don't wait long for a response. Without a Flow it does
+// nothing.
 func (s *Stored) Ready(ctx context.Context) error {
 	if s.demand == nil {
 		return nil
@@ -101,13 +104,13 @@ func (s *Stored) Ready(ctx context.Context) error {
 	}
 	status, challenge, err := s.Flow.Ask(ctx)
 	if err != nil || status != http.StatusUnauthorized {
-		return nil // which the first request tells better
+		return nil // the first request reports it
 	}
 	_, err = s.loginAgain(ctx, challenge, "", nil)
 	return err
 }
 
-// allow reports on whose behalf the login may not be used.
+// allow returns an error if the login must not be used on behalf of b.
 func (s *Stored) allow(b upstream.Behalf) error {
 	if s.Principal == "" || b == (upstream.Behalf{}) || b.Principal == s.Principal {
 		return nil
@@ -135,7 +138,7 @@ func (s *Stored) Renew(ctx context.Context, r upstream.CredentialRefusal) (strin
 	return s.loginAgain(ctx, ReadChallenge(r.Header), strings.TrimPrefix(r.Value, "Bearer "), more)
 }
 
-// refused says that a server does not accept the token of a login.
+// refused returns the error if a server does not accept the token of a login.
 func (s *Stored) refused(more []string) error {
 	if len(more) > 0 {
 		return unusable(fmt.Errorf("wants the scopes %s, which the stored login lacks", shown(strings.Join(more, " "))), s.step()+" --scope "+shown(strings.Join(more, " --scope ")))
@@ -143,11 +146,11 @@ func (s *Stored) refused(more []string) error {
 	return unusable(errors.New("does not accept the stored login"), s.step())
 }
 
-// step is what to do where a login is missing.
+// step says what to do if a login is missing.
 func (s *Stored) step() string { return "run mcpbridge login " + s.Name }
 
-// loginAgain has a person log in, and returns the value of the new login: not of the
-// refused token, and with more scopes.
+// loginAgain asks a person to log in, and returns the value of the new login: other than
+// the refused token, and with more scopes.
 func (s *Stored) loginAgain(ctx context.Context, challenge Challenge, refused string, more []string) (string, error) {
 	l, err := s.demand.login(ctx, challenge, func(l *Login) bool {
 		return l.Token.AccessToken != refused && l.Token.Valid() && covers(l.Scopes, more)
@@ -170,10 +173,10 @@ func isCredential(err error) bool {
 	return errors.As(err, &none)
 }
 
-// get returns the stored token, or one that replaces it. Of all processes one refreshes,
-// and the others find what it got.
+// get returns the stored token, or refreshes it. Only one process refreshes it, and the
+// others read the result.
 func (s *Stored) get(ctx context.Context, refused string, more []string) (*held, error) {
-	s.seen.Store(s.Store.version(s.URL)) // before it is read, so that no change is missed
+	s.seen.Store(s.Store.version(s.URL)) // before the login is read, so that no change is missed
 	l, err := s.load()
 	if err != nil {
 		return nil, err
@@ -195,7 +198,7 @@ func (s *Stored) get(ctx context.Context, refused string, more []string) (*held,
 	if err := s.refresh(ctx, l); err != nil {
 		return nil, err
 	}
-	s.seen.Store(s.Store.version(s.URL)) // nobody else has it changed: it is locked
+	s.seen.Store(s.Store.version(s.URL)) // others can't change it, because it is locked
 	return hold(l.Token, l.Scopes), nil
 }
 

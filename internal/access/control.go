@@ -42,9 +42,9 @@ func (c *Control) Open(req *mcp.Request) error {
 	if c == nil {
 		return nil
 	}
-	v := visit{c: c, sender: senderOf(req), method: req.Method}
-	err := v.open(nil)
-	v.record(err)
+	q := request{c: c, sender: senderOf(req), method: req.Method}
+	err := q.open(nil)
+	q.record(err)
 	return err
 }
 
@@ -54,10 +54,10 @@ func (c *Control) OpenRelay(req *mcp.Request, m *wire.Message) error {
 	if c == nil {
 		return nil
 	}
-	v := visit{c: c, sender: senderOf(req), method: req.Method}
-	err := v.open(m)
+	q := request{c: c, sender: senderOf(req), method: req.Method}
+	err := q.open(m)
 	if err != nil {
-		v.record(err)
+		q.record(err)
 	}
 	return err
 }
@@ -84,11 +84,11 @@ func (c *Control) Admit(req *mcp.Request) error {
 	if !c.Admits(req) {
 		return nil
 	}
-	v := visit{c: c, sender: senderOf(req), method: req.Method}
-	err := v.admit(req.Params, req.Extra, req.Plain)
-	v.ticket.Give()
+	q := request{c: c, sender: senderOf(req), method: req.Method}
+	err := q.admit(req.Params, req.Extra, req.Plain)
+	q.ticket.Give()
 	if err != nil {
-		v.record(err)
+		q.record(err)
 	}
 	return err
 }

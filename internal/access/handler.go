@@ -26,21 +26,21 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*m
 	if req.Method == spec.MethodListen {
 		return h.listen(ctx, req, x)
 	}
-	v := visit{c: h.c, sender: senderOf(req), method: req.Method}
-	err := v.admit(req.Params, req.Extra, req.Plain)
+	q := request{c: h.c, sender: senderOf(req), method: req.Method}
+	err := q.admit(req.Params, req.Extra, req.Plain)
 	if err != nil {
-		v.record(err)
+		q.record(err)
 		return nil, err
 	}
 	res, err := h.next.Serve(ctx, req, x)
-	v.ticket.Give()
+	q.ticket.Give()
 	if err != nil {
-		v.recordIn(ctx, err)
+		q.recordIn(ctx, err)
 		return nil, err
 	}
-	v.filter(res)
-	if !v.begin.IsZero() {
-		v.recordIn(ctx, failure(req.Method, res))
+	q.filter(res)
+	if !q.begin.IsZero() {
+		q.recordIn(ctx, failure(req.Method, res))
 	}
 	return res, nil
 }
@@ -54,14 +54,14 @@ func failure(method string, res *mcp.Result) error {
 }
 
 // filter removes from a list what the client may not use, and makes the result private.
-func (v *visit) filter(res *mcp.Result) {
-	if v.method == spec.MethodToolsCall {
+func (q *request) filter(res *mcp.Result) {
+	if q.method == spec.MethodToolsCall {
 		return // it is neither a list nor cacheable
 	}
-	if body, changed := v.list(res.Body, res.Outline); changed {
+	if body, changed := q.list(res.Body, res.Outline); changed {
 		res.Body, res.Outline = body, nil
 	}
-	if v.c.opts.Policy != nil && spec.Cacheable(v.method) {
+	if q.c.opts.Policy != nil && spec.Cacheable(q.method) {
 		makePrivate(res)
 	}
 }

@@ -12,14 +12,14 @@ import (
 // changed. A page may become empty; its cursor stays, and leads to the next page.
 //
 // Spec: 2026-07-28, server/utilities/pagination.
-func (v *visit) list(result []byte, o *wire.Outline) (body []byte, changed bool) {
-	array, _, isList := v.op.Listed()
-	if !isList || v.c.opts.Policy == nil && (v.c.opts.Pins == nil || v.method != spec.MethodToolsList) {
+func (q *request) list(result []byte, o *wire.Outline) (body []byte, changed bool) {
+	array, _, isList := q.op.Listed()
+	if !isList || q.c.opts.Policy == nil && (q.c.opts.Pins == nil || q.method != spec.MethodToolsList) {
 		return result, false
 	}
-	s := sieve{v: v, caller: v.sender.caller()}
-	if v.c.opts.Pins != nil && v.method == spec.MethodToolsList {
-		s.page = v.c.opts.Pins.Page()
+	s := listFilter{q: q, caller: q.sender.caller()}
+	if q.c.opts.Pins != nil && q.method == spec.MethodToolsList {
+		s.page = q.c.opts.Pins.Page()
 		defer func() { s.page.End(isLast(result, o)) }()
 	}
 	elements := o.Get(result, array)
@@ -36,16 +36,16 @@ func isLast(result []byte, o *wire.Outline) bool {
 	return next == nil || wire.IsNull(next)
 }
 
-// A sieve picks the elements of a list that the client may use.
-type sieve struct {
-	v      *visit
+// A listFilter picks the elements of a list that the client may use.
+type listFilter struct {
+	q      *request
 	caller policy.Caller
 	page   *pin.Page // nil if definitions are not pinned
 }
 
 // pick returns an array of the elements that the client may use, or reports that it may use
 // all.
-func (s *sieve) pick(array []byte) (kept []byte, all bool) {
+func (s *listFilter) pick(array []byte) (kept []byte, all bool) {
 	seen := 0
 	for e := range wire.Elements(array) {
 		if s.shows(e) {
@@ -79,10 +79,10 @@ func first(array []byte, n int) []byte {
 }
 
 // shows reports whether the client may use an element. Definitions are always compared.
-func (s *sieve) shows(element []byte) bool {
+func (s *listFilter) shows(element []byte) bool {
 	accepted := s.page == nil || s.page.Check(element)
-	p := s.v.c.opts.Policy
-	return accepted && (p == nil || p.Visible(&s.caller, &s.v.op, element))
+	p := s.q.c.opts.Policy
+	return accepted && (p == nil || p.Visible(&s.caller, &s.q.op, element))
 }
 
 // makePrivate marks a result as one that must not be cached for other clients.

@@ -49,10 +49,10 @@ func TestListsAreTheirReadersAlone(t *testing.T) {
 		policy *policy.Policy
 		public bool
 	}{{"with a policy", readers(), false}, {"without", nil, true}} {
-		v := visit{c: &Control{Options{Policy: tt.policy}}, method: spec.MethodToolsList}
+		q := request{c: &Control{Options{Policy: tt.policy}}, method: spec.MethodToolsList}
 		res, _ := fixed{[]byte(`{"tools":[]}`)}.Serve(t.Context(), nil, nil) // never fails
 		res.Cache.Public = true
-		if v.filter(res); res.Cache.Public != tt.public {
+		if q.filter(res); res.Cache.Public != tt.public {
 			t.Errorf("%s the result is public: %v, want %v", tt.name, res.Cache.Public, tt.public)
 		}
 	}

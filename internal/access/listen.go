@@ -70,15 +70,15 @@ func (n *narrowed) record(ctx context.Context, begin time.Time, want mcp.Filter,
 	if n.c.opts.Audit == nil || !n.stream && len(want.URIs) == 0 || n.stream && n.method != spec.MethodListen {
 		return
 	}
-	v := visit{c: n.c, sender: n.sender, client: n.client, method: n.method, begin: begin}
-	if v.op, _ = policy.Read(n.method, nil, nil); !n.stream {
-		v.op = policy.Use(n.method, policy.Resource, want.URIs[0])
+	q := request{c: n.c, sender: n.sender, client: n.client, method: n.method, begin: begin}
+	if q.op, _ = policy.Read(n.method, nil, nil); !n.stream {
+		q.op = policy.Use(n.method, policy.Resource, want.URIs[0])
 	}
 	if p := n.c.opts.Policy; p != nil { // it was admitted: this finds the rule
 		caller := n.sender.caller()
-		v.decision = p.Decide(&caller, &v.op)
+		q.decision = p.Decide(&caller, &q.op)
 	}
-	v.recordIn(ctx, err)
+	q.recordIn(ctx, err)
 }
 
 // listen serves a listen request that has a stream of its own upstream. Admit and

@@ -44,10 +44,10 @@ func (s *Session) Relay(r mcp.Relay) mcp.Relay {
 	if s == nil {
 		return r
 	}
-	v := s.visit(spec.MethodInitialize, s.last.Load())
-	_ = v.open(nil) // it was decided on before
-	v.verdict = ""
-	v.record(nil)
+	q := s.request(spec.MethodInitialize, s.last.Load())
+	_ = q.open(nil) // it was decided on before
+	q.verdict = ""
+	q.record(nil)
 	return &relay{r, s}
 }
 
@@ -56,19 +56,19 @@ func (s *Session) hides() bool {
 	return p != nil && p.HidesResources()
 }
 
-// visit returns the visit for a message that id sent.
-func (s *Session) visit(method string, id *mcp.Identity) visit {
-	v := visit{c: s.c, sender: s.sender, client: s.client, method: method}
-	v.sender.identity = id
-	return v
+// request returns the request for a message that id sent.
+func (s *Session) request(method string, id *mcp.Identity) request {
+	q := request{c: s.c, sender: s.sender, client: s.client, method: method}
+	q.sender.identity = id
+	return q
 }
 
 // updated is part of the method of updates, unless that is written with escapes.
 var updated = []byte("updated")
 
-// silences reports whether a message of the server is an update of a resource that the
+// hidesUpdate reports whether a message of the server is an update of a resource that the
 // client may not subscribe to.
-func (s *Session) silences(text []byte) bool {
+func (s *Session) hidesUpdate(text []byte) bool {
 	if !bytes.Contains(text, updated) && bytes.IndexByte(text, '\\') < 0 {
 		return false // the usual case: it is not an update
 	}
@@ -91,7 +91,7 @@ type relay struct {
 func (r *relay) Call(m *wire.Message, o mcp.RelayedCall) {
 	id := o.Identity()
 	r.s.last.Store(id)
-	c := &call{RelayedCall: o, visit: r.s.visit(m.Method, id), s: r.s}
+	c := &call{RelayedCall: o, request: r.s.request(m.Method, id), s: r.s}
 	if err := c.admit(m.Params, m.Extra, m.Plain); err != nil {
 		c.record(err)
 		o.Lost(err)
@@ -106,38 +106,38 @@ func (r *relay) Send(ctx context.Context, m *wire.Message) error {
 	if r.s.c.opts.Policy == nil {
 		return r.Relay.Send(ctx, m)
 	}
-	v := r.s.visit(m.Method, r.s.last.Load())
-	if err := v.notify(m); err != nil {
-		v.record(err)
+	q := r.s.request(m.Method, r.s.last.Load())
+	if err := q.notify(m); err != nil {
+		q.record(err)
 		return err
 	}
 	return r.Relay.Send(ctx, m)
 }
 
 // notify decides on a notification or a response.
-func (v *visit) notify(m *wire.Message) error {
+func (q *request) notify(m *wire.Message) error {
 	if m.Kind() == wire.Response {
-		return v.open(m)
+		return q.open(m)
 	}
 	if !strings.HasPrefix(m.Method, spec.MethodNotificationsPrefix) {
-		v.start()
-		return v.odd(errNoID)
+		q.start()
+		return q.ambiguous(errNoID)
 	}
-	err := v.admit(m.Params, m.Extra, m.Plain)
-	v.ticket.Give()
+	err := q.admit(m.Params, m.Extra, m.Plain)
+	q.ticket.Give()
 	return err
 }
 
 // A call is a forwarded request of the client.
 type call struct {
 	mcp.RelayedCall
-	visit
+	request
 	s *Session
 }
 
 // Message implements [mcp.RelayedCall].
 func (c *call) Message(ctx context.Context, text []byte) error {
-	if c.s.hides() && c.s.silences(text) {
+	if c.s.hides() && c.s.hidesUpdate(text) {
 		return nil
 	}
 	return c.RelayedCall.Message(ctx, text)
@@ -170,7 +170,7 @@ type client struct {
 
 // Message implements [mcp.RelayClient].
 func (c *client) Message(ctx context.Context, text []byte, anyway bool) error {
-	if c.s.silences(text) {
+	if c.s.hidesUpdate(text) {
 		return nil
 	}
 	return c.RelayClient.Message(ctx, text, anyway)

@@ -37,8 +37,8 @@ func (s *sender) caller() policy.Caller {
 
 var errNoID = errors.New("a request has no id")
 
-// A visit is one request on its way to the server.
-type visit struct {
+// A request is a request of a client on its way to the server.
+type request struct {
 	c        *Control
 	sender   sender
 	client   string // name and version of the client, if sender.info is not kept
@@ -51,98 +51,98 @@ type visit struct {
 }
 
 // open decides whether the sender may use the server at all.
-func (v *visit) open(m *wire.Message) error {
-	v.start()
-	p := v.c.opts.Policy
+func (q *request) open(m *wire.Message) error {
+	q.start()
+	p := q.c.opts.Policy
 	if p == nil {
 		return nil
 	}
 	if m != nil {
 		if err := policy.CheckEnvelope(m.Extra); err != nil {
-			return v.odd(err)
+			return q.ambiguous(err)
 		}
 	}
-	caller := v.sender.caller()
-	if v.decision = p.Open(&caller); v.decision.Allowed {
+	caller := q.sender.caller()
+	if q.decision = p.Open(&caller); q.decision.Allowed {
 		return nil
 	}
-	v.op.Method = v.method
-	return v.denied()
+	q.op.Method = q.method
+	return q.denied()
 }
 
-func (v *visit) start() {
-	if v.c.opts.Audit != nil {
-		v.begin = time.Now()
+func (q *request) start() {
+	if q.c.opts.Audit != nil {
+		q.begin = time.Now()
 	}
 }
 
 // admit decides on a request, and counts it. The caller must give the ticket back.
-func (v *visit) admit(params, extra []byte, plain wire.Plain) (err error) {
-	v.start()
-	o := &v.c.opts
-	if v.op, err = policy.ReadParsed(v.method, params, extra, plain); err != nil {
+func (q *request) admit(params, extra []byte, plain wire.Plain) (err error) {
+	q.start()
+	o := &q.c.opts
+	if q.op, err = policy.ReadParsed(q.method, params, extra, plain); err != nil {
 		if o.Policy != nil || o.Limiter != nil || o.Pins != nil {
-			return v.odd(err)
+			return q.ambiguous(err)
 		}
-		v.op = policy.Operation{Method: v.method} // it is only recorded
+		q.op = policy.Operation{Method: q.method} // it is only recorded
 	}
 	if o.Policy != nil {
-		caller := v.sender.caller()
-		if v.decision = o.Policy.Decide(&caller, &v.op); !v.decision.Allowed {
-			return v.denied()
+		caller := q.sender.caller()
+		if q.decision = o.Policy.Decide(&caller, &q.op); !q.decision.Allowed {
+			return q.denied()
 		}
 	}
 	tool := ""
-	if kind, name := v.op.About(); kind == policy.Tool {
+	if kind, name := q.op.About(); kind == policy.Tool {
 		tool = name
 	}
 	if tool != "" && o.Pins != nil && o.Pins.Refuses(tool) {
-		v.verdict = "deny"
-		return v.c.notAccepted(tool)
+		q.verdict = "deny"
+		return q.c.notAccepted(tool)
 	}
-	if o.Limiter == nil || v.op.Free() {
+	if o.Limiter == nil || q.op.Free() {
 		return nil
 	}
-	return v.enter(tool)
+	return q.enter(tool)
 }
 
 // enter counts a request.
-func (v *visit) enter(tool string) (err error) {
-	v.ticket, err = v.c.opts.Limiter.Take(v.sender.share, tool)
+func (q *request) enter(tool string) (err error) {
+	q.ticket, err = q.c.opts.Limiter.Take(q.sender.share, tool)
 	if e := (*policy.ExceededError)(nil); errors.As(err, &e) {
-		v.verdict = "limit"
-		return v.c.exceeded(e)
+		q.verdict = "limit"
+		return q.c.exceeded(e)
 	}
 	return err
 }
 
 // denied refuses a request that the policy does not allow.
-func (v *visit) denied() error {
-	v.verdict = "deny"
-	return v.c.refuse(&v.op, v.decision)
+func (q *request) denied() error {
+	q.verdict = "deny"
+	return q.c.refuse(&q.op, q.decision)
 }
 
-// odd refuses a request that is ambiguous.
-func (v *visit) odd(err error) error {
-	v.verdict = "deny"
-	return &mcp.Refusal{Status: statusDenied, Err: wire.Errorf(spec.CodeInvalidParams, "%s can't be held against the policy of server %q: %v; send it as the specification writes it", v.method, v.c.opts.Server, err)}
+// ambiguous refuses a request that is ambiguous.
+func (q *request) ambiguous(err error) error {
+	q.verdict = "deny"
+	return &mcp.Refusal{Status: statusDenied, Err: wire.Errorf(spec.CodeInvalidParams, "%s can't be held against the policy of server %q: %v; send it as the specification writes it", q.method, q.c.opts.Server, err)}
 }
 
 // record writes the line of the audit log. err is the request's error.
-func (v *visit) record(err error) { v.recordIn(context.Background(), err) }
+func (q *request) record(err error) { q.recordIn(context.Background(), err) }
 
-func (v *visit) recordIn(ctx context.Context, err error) {
-	if v.begin.IsZero() || v.method == spec.MethodPing {
+func (q *request) recordIn(ctx context.Context, err error) {
+	if q.begin.IsZero() || q.method == spec.MethodPing {
 		return
 	}
-	kind, name := v.op.About()
+	kind, name := q.op.About()
 	r := audit.Record{
-		Time: v.begin, Principal: string(v.sender.share.Principal), Client: cmp.Or(v.client, mcp.ClientName(v.sender.info)), Session: v.sender.session,
-		Server: v.c.opts.Server, Era: v.sender.era.String(), Method: v.method, Kind: kind.String(), Name: name,
-		Decision: "allow", Rule: v.decision.Rule, Outcome: mcp.OutcomeName(ctx, err), Took: time.Since(v.begin),
+		Time: q.begin, Principal: string(q.sender.share.Principal), Client: cmp.Or(q.client, mcp.ClientName(q.sender.info)), Session: q.sender.session,
+		Server: q.c.opts.Server, Era: q.sender.era.String(), Method: q.method, Kind: kind.String(), Name: name,
+		Decision: "allow", Rule: q.decision.Rule, Outcome: mcp.OutcomeName(ctx, err), Took: time.Since(q.begin),
 	}
-	if v.verdict != "" {
-		r.Decision, r.Reason = v.verdict, mcp.WireError(err).Message
+	if q.verdict != "" {
+		r.Decision, r.Reason = q.verdict, mcp.WireError(err).Message
 	}
-	v.c.opts.Audit.Write(&r)
+	q.c.opts.Audit.Write(&r)
 }

@@ -39,8 +39,8 @@ func TestOddRequestsAreRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := Read(tt.method, []byte(tt.params), []byte(tt.extra))
-			if odd := (*OddError)(nil); !errors.As(err, &odd) {
-				t.Errorf("Read = %v, want an OddError", err)
+			if odd := (*AmbiguousError)(nil); !errors.As(err, &odd) {
+				t.Errorf("Read = %v, want an AmbiguousError", err)
 			}
 		})
 	}

@@ -132,17 +132,17 @@ func (op *Operation) Listed() (array, name string, ok bool) {
 	return op.about.member, op.about.name, true
 }
 
-// An OddError says that a request is ambiguous, because programs could read it in different
+// An AmbiguousError says that a request is ambiguous, because programs could read it in different
 // ways.
-type OddError struct{ Reason string }
+type AmbiguousError struct{ Reason string }
 
-func (e *OddError) Error() string { return e.Reason }
+func (e *AmbiguousError) Error() string { return e.Reason }
 
-func odd(reason string) error { return &OddError{reason} }
+func odd(reason string) error { return &AmbiguousError{reason} }
 
 // Read returns the operation of a request or notification. extra has the members of its
-// envelope that JSON-RPC does not define. Read returns an [*OddError] if the server may
-// read the request differently: servers differ in how they treat the case of names,
+// envelope that JSON-RPC does not define. Read returns an [*AmbiguousError] if the server
+// may read the request differently: servers differ in how they treat the case of names,
 // repeated names, and values of wrong types.
 func Read(method string, params, extra []byte) (Operation, error) {
 	return ReadParsed(method, params, extra, wire.Plain{})
@@ -179,8 +179,8 @@ func Use(method string, k Kind, text string) Operation {
 	return Operation{Method: method, about: about, kind: k, name: newName(k, text)}
 }
 
-// CheckEnvelope returns an [*OddError] if a message, with the unknown members extra, could
-// be read as another one.
+// CheckEnvelope returns an [*AmbiguousError] if a message, with the unknown members extra,
+// could be read as another one.
 func CheckEnvelope(extra []byte) error {
 	if len(extra) == 0 {
 		return nil

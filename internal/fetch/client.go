@@ -60,9 +60,9 @@ func New(o Options) *Client {
 	if o.Proxy == nil {
 		o.Proxy = http.ProxyFromEnvironment
 	}
-	t := &guarded{guard: g, proxy: o.Proxy, others: newWays(g, o.Proxy, nil)}
+	t := &guardedTransport{guard: g, proxy: o.Proxy, others: newTransports(g, o.Proxy, nil)}
 	if u, err := url.Parse(o.Server); err == nil && o.TLS != nil && u.Host != "" {
-		t.host, t.own = strings.ToLower(u.Host), newWays(g, o.Proxy, o.TLS.Clone())
+		t.host, t.own = strings.ToLower(u.Host), newTransports(g, o.Proxy, o.TLS.Clone())
 	}
 	return &Client{guard: g, http: &http.Client{
 		Transport:     t,
@@ -117,16 +117,16 @@ func (c *Client) Do(req *http.Request, v any) error {
 
 var errNoURL = errors.New("it is not a URL")
 
-// ways are the transports to hosts with one TLS configuration.
-type ways struct{ direct, proxied http.RoundTripper }
+// transports are those to hosts with one TLS configuration.
+type transports struct{ direct, proxied http.RoundTripper }
 
-func newWays(g *guard, proxy func(*http.Request) (*url.URL, error), c *tls.Config) ways {
+func newTransports(g *guard, proxy func(*http.Request) (*url.URL, error), c *tls.Config) transports {
 	direct := newTransport(c)
 	direct.DialContext = g.dial
 	proxied := newTransport(c)
 	proxied.Proxy = proxy
 	proxied.OnProxyConnectResponse = transport.CheckProxy
-	return ways{direct, proxied}
+	return transports{direct, proxied}
 }
 
 // newTransport returns a transport for few requests, which closes connections after use.
@@ -140,17 +140,17 @@ func newTransport(c *tls.Config) *http.Transport {
 	}
 }
 
-// A guarded is a transport that sends only requests that its guard allows.
-type guarded struct {
+// A guardedTransport is a transport that sends only requests that its guard allows.
+type guardedTransport struct {
 	guard  *guard
 	proxy  func(*http.Request) (*url.URL, error)
-	others ways
-	own    ways   // to host; see Options.TLS
-	host   string // with its port, in lower case; empty if there is none
+	others transports
+	own    transports // to host; see Options.TLS
+	host   string     // with its port, in lower case; empty if there is none
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *guardedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	to, err := t.route(req)
 	if err != nil {
 		if req.Body != nil {
@@ -166,7 +166,7 @@ func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-func (t *guarded) route(req *http.Request) (http.RoundTripper, error) {
+func (t *guardedTransport) route(req *http.Request) (http.RoundTripper, error) {
 	if err := t.guard.checkURL(req.Context(), req.URL); err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (t *guarded) route(req *http.Request) (http.RoundTripper, error) {
 }
 
 // CloseIdleConnections is for [http.Client.CloseIdleConnections].
-func (t *guarded) CloseIdleConnections() {}
+func (t *guardedTransport) CloseIdleConnections() {}
 
 // ErrTooLarge says that a response is larger than MaxBody.
 var ErrTooLarge = fmt.Errorf("the response is larger than %d bytes", MaxBody)

@@ -64,7 +64,7 @@ func (g *guard) checkURL(ctx context.Context, u *url.URL) error {
 		return &RefusedError{"a URL without a host", "give an absolute https URL"}
 	case u.User != nil:
 		return refuse("its URL contains a user name or a password")
-	case u.Scheme == "http" && !(named(host) == loopback && g.isHome(ctx, loopback)):
+	case u.Scheme == "http" && !(zoneOfName(host) == loopback && g.hasZone(ctx, loopback)):
 		return refuse("its URL has http://; only https:// is fetched, unless the configured server is on loopback, too")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return refuse("its URL is not one of https://")
@@ -72,15 +72,15 @@ func (g *guard) checkURL(ctx context.Context, u *url.URL) error {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return g.checkAddr(ctx, host, a)
 	}
-	if named(host) == loopback {
+	if zoneOfName(host) == loopback {
 		return g.checkZone(ctx, host, loopback)
 	}
 	return nil
 }
 
-// named returns the zone of a host as far as its name shows it: of localhost, and of
+// zoneOfName returns the zone of a host as far as its name shows it: of localhost, and of
 // addresses.
-func named(host string) zone {
+func zoneOfName(host string) zone {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return loopback
 	}
@@ -99,14 +99,14 @@ func (g *guard) checkZone(ctx context.Context, host string, z zone) error {
 	switch {
 	case z == public, slices.Contains(g.allowed, strings.ToLower(host)):
 		return nil
-	case z != special && g.isHome(ctx, z):
+	case z != special && g.hasZone(ctx, z):
 		return nil
 	}
 	return &RefusedError{host, fmt.Sprintf("it has %v address, and the configured server has none of that kind; name the host in allow_hosts if that is right", z)}
 }
 
-// isHome reports whether a configured host is in z.
-func (g *guard) isHome(ctx context.Context, z zone) bool {
+// hasZone reports whether a configured host is in z.
+func (g *guard) hasZone(ctx context.Context, z zone) bool {
 	for i := range g.near {
 		if g.zoneOfNear(ctx, i) == z {
 			return true
@@ -120,7 +120,7 @@ func (g *guard) isHome(ctx context.Context, z zone) bool {
 // later; a failed lookup is repeated.
 func (g *guard) zoneOfNear(ctx context.Context, i int) zone {
 	host := g.near[i]
-	if z := named(host); z != public {
+	if z := zoneOfName(host); z != public {
 		return z
 	}
 	g.mu.Lock()

@@ -31,15 +31,15 @@ type IssuerOptions struct {
 	Secrets *redact.Redactor
 }
 
-// An issuing requests tokens from an authorization server, as a configured client.
-type issuing struct {
+// An issuerClient requests tokens from an authorization server, as a configured client.
+type issuerClient struct {
 	IssuerOptions
 	signer *signer                    // nil without a PrivateKey
 	found  atomic.Pointer[authServer] // nil before the first request
 }
 
-func newIssuing(o IssuerOptions) (*issuing, error) {
-	i := &issuing{IssuerOptions: o}
+func newIssuerClient(o IssuerOptions) (*issuerClient, error) {
+	i := &issuerClient{IssuerOptions: o}
 	var err error
 	if o.PrivateKey != "" {
 		i.signer, err = newSigner(o.PrivateKey, o.KeyID)
@@ -48,7 +48,7 @@ func newIssuing(o IssuerOptions) (*issuing, error) {
 }
 
 // server returns the authorization server's metadata.
-func (i *issuing) server(ctx context.Context) (*authServer, error) {
+func (i *issuerClient) server(ctx context.Context) (*authServer, error) {
 	if as := i.found.Load(); as != nil {
 		return as, nil
 	}
@@ -60,7 +60,7 @@ func (i *issuing) server(ctx context.Context) (*authServer, error) {
 }
 
 // token requests a token. After a failure the metadata is fetched again.
-func (i *issuing) token(ctx context.Context, params url.Values, scopes []string) (Token, error) {
+func (i *issuerClient) token(ctx context.Context, params url.Values, scopes []string) (Token, error) {
 	as, err := i.server(ctx)
 	if err != nil {
 		return Token{}, err
@@ -83,7 +83,7 @@ func (i *issuing) token(ctx context.Context, params url.Values, scopes []string)
 }
 
 // client returns the client, and adds its authentication to params.
-func (i *issuing) client(as *authServer, params url.Values) (*Client, error) {
+func (i *issuerClient) client(as *authServer, params url.Values) (*Client, error) {
 	if i.signer == nil {
 		return &Client{ID: i.ClientID, Secret: i.ClientSecret, Method: as.authMethod(authBasic, authPost)}, nil
 	}
@@ -100,7 +100,7 @@ func (i *issuing) client(as *authServer, params url.Values) (*Client, error) {
 //
 // Spec: ext-auth, oauth-client-credentials, Client Credentials Flow.
 func ClientCredentials(o IssuerOptions) (upstream.Credentials, error) {
-	i, err := newIssuing(o)
+	i, err := newIssuerClient(o)
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// A demand logs in when requests need it: once for all waiting requests. The login goes on
-// when a request does not wait any longer. A demand is safe for concurrent use.
-type demand struct {
+// A sharedLogin logs in when requests need it: once for all waiting requests. The login
+// goes on when a request does not wait any longer. A sharedLogin is safe for concurrent
+// use.
+type sharedLogin struct {
 	flow *Flow
 	live context.Context // ends with close
 	stop context.CancelFunc
@@ -26,15 +27,15 @@ type attempt struct {
 	err   error
 }
 
-func newDemand(f *Flow) *demand {
-	d := &demand{flow: f}
+func newSharedLogin(f *Flow) *sharedLogin {
+	d := &sharedLogin{flow: f}
 	d.live, d.stop = context.WithCancel(context.Background())
 	return d
 }
 
 // login waits for the login in progress, or starts one. willDo reports whether a login of
 // another process is sufficient.
-func (d *demand) login(ctx context.Context, c Challenge, willDo func(*Login) bool) (*Login, error) {
+func (d *sharedLogin) login(ctx context.Context, c Challenge, willDo func(*Login) bool) (*Login, error) {
 	a := d.attempt(c, willDo)
 	select {
 	case <-a.done:
@@ -44,7 +45,7 @@ func (d *demand) login(ctx context.Context, c Challenge, willDo func(*Login) boo
 	}
 }
 
-func (d *demand) attempt(c Challenge, willDo func(*Login) bool) *attempt {
+func (d *sharedLogin) attempt(c Challenge, willDo func(*Login) bool) *attempt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.now != nil {
@@ -61,7 +62,7 @@ func (d *demand) attempt(c Challenge, willDo func(*Login) bool) *attempt {
 	return a
 }
 
-func (d *demand) run(a *attempt, c Challenge, willDo func(*Login) bool) {
+func (d *sharedLogin) run(a *attempt, c Challenge, willDo func(*Login) bool) {
 	a.login, a.err = d.flow.runUnless(d.live, c, willDo)
 	d.mu.Lock()
 	d.now = nil
@@ -70,7 +71,7 @@ func (d *demand) run(a *attempt, c Challenge, willDo func(*Login) bool) {
 }
 
 // close stops a login in progress, and waits for its end.
-func (d *demand) close() {
+func (d *sharedLogin) close() {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()

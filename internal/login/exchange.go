@@ -23,7 +23,7 @@ const maxExchanged = 4096
 // Spec: RFC 8693.
 type Exchange struct {
 	*callers
-	issuing *issuing
+	issuer *issuerClient
 
 	mu      sync.Mutex // guards holders
 	holders *lru.LRU[[sha256.Size]byte, *exchanged]
@@ -37,12 +37,12 @@ type exchanged struct {
 
 // TokenExchange returns credentials that exchange callers' tokens.
 func TokenExchange(o IssuerOptions) (*Exchange, error) {
-	i, err := newIssuing(o)
+	i, err := newIssuerClient(o)
 	if err != nil {
 		return nil, err
 	}
 	holders, err := lru.NewLRU(maxExchanged, func(_ [sha256.Size]byte, x *exchanged) { x.put(nil) })
-	return &Exchange{callers: newCallers(), issuing: i, holders: holders}, err
+	return &Exchange{callers: newCallers(), issuer: i, holders: holders}, err
 }
 
 const adviceExchange = "check upstream_auth.token_exchange, and that the authorization server lets mcpbridge exchange tokens for this server"
@@ -85,7 +85,7 @@ func (e *Exchange) holder(b upstream.Behalf) (*holder, error) {
 	if x, ok := e.holders.Get(key); ok {
 		return x.holder, nil
 	}
-	h := newHolder(e.issuing.Secrets, func(ctx context.Context, _ string, scopes []string) (*held, error) {
+	h := newHolder(e.issuer.Secrets, func(ctx context.Context, _ string, scopes []string) (*held, error) {
 		return e.exchange(ctx, id, scopes)
 	})
 	forgetExpired(e.holders, func(x *exchanged) *mcp.Identity { return x.own })
@@ -95,7 +95,7 @@ func (e *Exchange) holder(b upstream.Behalf) (*holder, error) {
 
 // exchange requests a token for a caller's. It does not last longer than the caller's.
 func (e *Exchange) exchange(ctx context.Context, id *mcp.Identity, scopes []string) (*held, error) {
-	o := &e.issuing.IssuerOptions
+	o := &e.issuer.IssuerOptions
 	scopes = union(o.Scopes, scopes)
 	params := url.Values{
 		"grant_type":           {grantExchange},
@@ -106,7 +106,7 @@ func (e *Exchange) exchange(ctx context.Context, id *mcp.Identity, scopes []stri
 	if o.Audience != "" {
 		params.Set("audience", o.Audience)
 	}
-	t, err := e.issuing.token(ctx, params, scopes)
+	t, err := e.issuer.token(ctx, params, scopes)
 	if err != nil {
 		return nil, unusableTo(fmt.Errorf("can't be used, since no token was issued in exchange for the caller's: %w", err), adviceExchange)
 	}

@@ -38,7 +38,7 @@ type StoredOptions struct {
 type Stored struct {
 	StoredOptions
 	holder *holder
-	demand *demand // nil without a Flow
+	shared *sharedLogin // nil without a Flow
 
 	began  time.Time
 	looked atomic.Int64            // when the store was last checked, in nanoseconds since began
@@ -54,15 +54,15 @@ func NewStored(o StoredOptions) *Stored {
 	s := &Stored{StoredOptions: o, began: time.Now()}
 	s.holder = newHolder(o.Secrets, s.get)
 	if o.Flow != nil {
-		s.demand = newDemand(o.Flow)
+		s.shared = newSharedLogin(o.Flow)
 	}
 	return s
 }
 
 // Close stops a login in progress.
 func (s *Stored) Close() {
-	if s.demand != nil {
-		s.demand.close()
+	if s.shared != nil {
+		s.shared.close()
 	}
 }
 
@@ -74,7 +74,7 @@ func (s *Stored) Authorization(ctx context.Context, b upstream.Behalf) (string, 
 	}
 	s.look()
 	value, err := s.holder.value(ctx)
-	if err != nil && s.demand != nil && isCredential(err) {
+	if err != nil && s.shared != nil && isCredential(err) {
 		return "", nil
 	}
 	return value, err
@@ -96,7 +96,7 @@ func (s *Stored) look() {
 // server requires one: clients don't wait long for a response. Without a Flow it does
 // nothing.
 func (s *Stored) Ready(ctx context.Context) error {
-	if s.demand == nil {
+	if s.shared == nil {
 		return nil
 	}
 	if _, err := s.holder.value(ctx); !isCredential(err) {
@@ -128,11 +128,11 @@ func (s *Stored) Renew(ctx context.Context, r upstream.CredentialRefusal) (strin
 	case r.Status == http.StatusForbidden && len(more) == 0:
 		return "", nil
 	case r.Status == http.StatusUnauthorized && r.Value != "" && r.Attempt == 1:
-		if value, err := s.holder.renew(ctx, r.Value, nil); err == nil || s.demand == nil || !isCredential(err) {
+		if value, err := s.holder.renew(ctx, r.Value, nil); err == nil || s.shared == nil || !isCredential(err) {
 			return value, err
 		}
 	}
-	if s.demand == nil || r.Attempt > maxRenewals {
+	if s.shared == nil || r.Attempt > maxRenewals {
 		return "", s.refused(more)
 	}
 	return s.loginAgain(ctx, ReadChallenge(r.Header), strings.TrimPrefix(r.Value, "Bearer "), more)
@@ -152,7 +152,7 @@ func (s *Stored) step() string { return "run mcpbridge login " + s.Name }
 // loginAgain asks a person to log in, and returns the value of the new login: other than
 // the refused token, and with more scopes.
 func (s *Stored) loginAgain(ctx context.Context, challenge Challenge, refused string, more []string) (string, error) {
-	l, err := s.demand.login(ctx, challenge, func(l *Login) bool {
+	l, err := s.shared.login(ctx, challenge, func(l *Login) bool {
 		return l.Token.AccessToken != refused && l.Token.Valid() && covers(l.Scopes, more)
 	})
 	if err != nil && ctx.Err() != nil {

@@ -78,15 +78,15 @@ func (p *Pins) Refuses(tool string) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.isOddLocked(tool) {
+	if !p.isUnacceptedLocked(tool) {
 		return false
 	}
 	p.reloadLocked()
-	return p.isOddLocked(tool)
+	return p.isUnacceptedLocked(tool)
 }
 
-// isOddLocked reports whether a tool is new or has changed.
-func (p *Pins) isOddLocked(tool string) bool {
+// isUnacceptedLocked reports whether a tool is new or has changed.
+func (p *Pins) isUnacceptedLocked(tool string) bool {
 	if d, changed := p.changed[tool]; changed && !p.acceptedLocked(tool, d) {
 		return true
 	}

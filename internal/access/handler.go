@@ -22,9 +22,9 @@ type handler struct {
 }
 
 // Serve implements [mcp.Handler].
-func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+func (h *handler) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
 	if req.Method == spec.MethodListen {
-		return h.listen(ctx, req, x)
+		return h.listen(ctx, req, caller)
 	}
 	q := request{c: h.c, sender: senderOf(req), method: req.Method}
 	err := q.admit(req.Params, req.Extra, req.Plain)
@@ -32,7 +32,7 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*m
 		q.record(err)
 		return nil, err
 	}
-	res, err := h.next.Serve(ctx, req, x)
+	res, err := h.next.Serve(ctx, req, caller)
 	q.ticket.Give()
 	if err != nil {
 		q.recordIn(ctx, err)

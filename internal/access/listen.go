@@ -83,15 +83,15 @@ func (n *narrowed) record(ctx context.Context, begin time.Time, want mcp.Filter,
 
 // listen serves a listen request that has a stream of its own upstream. Admit and
 // Subscription have decided on it and recorded it.
-func (h *handler) listen(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+func (h *handler) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
 	p := h.c.opts.Policy
 	if p == nil {
-		return h.next.Serve(ctx, req, x)
+		return h.next.Serve(ctx, req, caller)
 	}
-	caller := (&sender{share: req.Share, identity: req.Identity}).caller()
+	by := (&sender{share: req.Share, identity: req.Identity}).caller()
 	asked := *req
-	asked.Params = narrowFilter(p, &caller, req.Params)
-	return h.next.Serve(ctx, &asked, &updates{x, p, &caller})
+	asked.Params = narrowFilter(p, &by, req.Params)
+	return h.next.Serve(ctx, &asked, &updates{caller, p, &by})
 }
 
 // narrowFilter returns the params of a listen request without the resources that the client

@@ -14,13 +14,13 @@ import (
 
 // Serve implements [mcp.Handler]. If a back turns out to be of the wrong era while it runs
 // a request, the right one runs it again, if that is safe.
-func (d *Detector) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+func (d *Detector) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
 	for {
 		back, err := d.await(ctx, req.Era)
 		if err != nil {
 			return nil, err
 		}
-		res, err := back.Serve(ctx, req, x)
+		res, err := back.Serve(ctx, req, caller)
 		switch {
 		case err == nil || !d.replacedAfter(ctx, back, err):
 			return res, err

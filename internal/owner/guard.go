@@ -76,9 +76,9 @@ type handler struct {
 // Serve implements [mcp.Handler]. It does not check legacy clients: they get neither tasks
 // nor requestStates from a modern server, and [Guard.Relay] checks their sessions with a
 // legacy one.
-func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+func (h *handler) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
 	if req.Era != spec.Modern {
-		return h.next.Serve(ctx, req, x)
+		return h.next.Serve(ctx, req, caller)
 	}
 	var err error
 	switch {
@@ -88,7 +88,7 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*m
 			return nil, err
 		}
 		if id := wire.Unquote(id); h.tasks.ownedByOther(req.Principal, id) {
-			return h.serveAsUnknown(ctx, req, x, id)
+			return h.serveAsUnknown(ctx, req, caller, id)
 		}
 	case h.tasks != nil && req.Method == spec.MethodListen:
 		req, err = h.withoutOthers(req)
@@ -98,7 +98,7 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*m
 	if err != nil {
 		return nil, err
 	}
-	res, err := h.next.Serve(ctx, req, x)
+	res, err := h.next.Serve(ctx, req, caller)
 	if err == nil {
 		h.record(req, res)
 	}

@@ -20,8 +20,8 @@ func noSuchTask() *wire.Error { return wire.Errorf(spec.CodeInvalidParams, "Task
 // with an id that no task has, and returns the server's error. So the client can't
 // distinguish the task from one that does not exist. A result is replaced by an error, in
 // case the server has results for unknown ids.
-func (h *handler) serveAsUnknown(ctx context.Context, req *mcp.Request, x mcp.Caller, id string) (*mcp.Result, error) {
-	substitute := &substitutedCaller{x, substitution{from: unknownTaskID(), to: id}}
+func (h *handler) serveAsUnknown(ctx context.Context, req *mcp.Request, caller mcp.Caller, id string) (*mcp.Result, error) {
+	substitute := &substitutedCaller{caller, substitution{from: unknownTaskID(), to: id}}
 	sent := *req
 	sent.Params = substitute.hide(req.Params)
 	res, err := h.next.Serve(ctx, &sent, substitute)

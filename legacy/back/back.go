@@ -95,14 +95,14 @@ func (b *Back) Era() spec.Era { return spec.Legacy }
 // It sends a request a second time only if the first one can't have had an effect: nothing
 // was sent, the server refused it because it has lost the session, or the method only
 // reads.
-func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
 	if req.Era == spec.Modern && spec.OnTask(req.Method) {
 		return nil, mcp.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s for server %q, whose tasks are those of an earlier revision", req.Method, req.Revision, b.opts.Name)
 	}
 	var v urlAttempts
 	defer v.release()
 	for repeated := false; ; repeated = true {
-		res, err := b.serveEliciting(ctx, req, x, &v)
+		res, err := b.serveEliciting(ctx, req, caller, &v)
 		if err == nil {
 			return res, nil
 		}
@@ -123,14 +123,14 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 
 // serveEliciting sends the request, and sends it again after each URL elicitation that the
 // server requires. In between, other calls may use the lane: nothing waits upstream.
-func (b *Back) serveEliciting(ctx context.Context, req *mcp.Request, x mcp.Caller, v *urlAttempts) (*mcp.Result, error) {
+func (b *Back) serveEliciting(ctx context.Context, req *mcp.Request, caller mcp.Caller, v *urlAttempts) (*mcp.Result, error) {
 	for {
-		res, err := b.serveInLane(ctx, req, x, v)
+		res, err := b.serveInLane(ctx, req, caller, v)
 		demand, ok := err.(*elicitationRequired)
 		if !ok {
 			return res, err
 		}
-		if err := v.elicit(ctx, req, x, demand.err); err != nil {
+		if err := v.elicit(ctx, req, caller, demand.err); err != nil {
 			return nil, err
 		}
 	}
@@ -138,7 +138,7 @@ func (b *Back) serveEliciting(ctx context.Context, req *mcp.Request, x mcp.Calle
 
 // serveInLane sends the request, after it has got a lane if it needs one. If the server
 // requires URL elicitations, v keeps the session.
-func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, v *urlAttempts) (*mcp.Result, error) {
+func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, caller mcp.Caller, v *urlAttempts) (*mcp.Result, error) {
 	lane, leave, err := b.lanes.Enter(ctx, req, v.lane)
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, 
 			release()
 		}
 	}()
-	res, err := s.serve(ctx, req, x, free)
+	res, err := s.serve(ctx, req, caller, free)
 	if _, held = err.(*elicitationRequired); held {
 		v.keepSession(s, lane, release)
 		return nil, err

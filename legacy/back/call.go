@@ -43,10 +43,10 @@ type call struct {
 }
 
 // newCall returns a call for a client's request. session.begin registers it.
-func newCall(req *mcp.Request, x mcp.Caller, leaveLane func()) *call {
+func newCall(req *mcp.Request, caller mcp.Caller, leaveLane func()) *call {
 	c := &call{
 		Call: link.Call{Call: upstream.Call{Method: req.Method, Behalf: upstream.BehalfOf(req)}},
-		req:  req, caller: x, mayBeAsked: spec.MayAsk(req.Method), leaveLane: leaveLane,
+		req:  req, caller: caller, mayBeAsked: spec.MayAsk(req.Method), leaveLane: leaveLane,
 		notifications: notificationQueue{backlog: mcp.Backlog{Memory: mcp.NewReservation(req.Memory, req.Share)}},
 	}
 	c.Owner = c

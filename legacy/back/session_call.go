@@ -16,8 +16,8 @@ import (
 // serve runs one request of a client. leaveLane, which may be nil, frees the lane. The
 // error is the server's as a *wire.Error, a *upstream.Failure, the cause of ctx or of the
 // request's time-out, or an *elicitationRequired.
-func (s *session) serve(ctx context.Context, req *mcp.Request, x mcp.Caller, leaveLane func()) (*mcp.Result, error) {
-	c := newCall(req, x, leaveLane)
+func (s *session) serve(ctx context.Context, req *mcp.Request, caller mcp.Caller, leaveLane func()) (*mcp.Result, error) {
+	c := newCall(req, caller, leaveLane)
 	run := s.attempt
 	if s.needsTask(ctx, req) {
 		run = s.runTask

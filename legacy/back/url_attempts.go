@@ -80,7 +80,7 @@ func (v *urlAttempts) release() {
 // elicit handles required URL elicitations. It returns nil if the call is to be sent
 // again. It asks the user or, if the user has consented to the same elicitations already,
 // waits.
-func (v *urlAttempts) elicit(ctx context.Context, req *mcp.Request, x mcp.Caller, e *wire.Error) error {
+func (v *urlAttempts) elicit(ctx context.Context, req *mcp.Request, caller mcp.Caller, e *wire.Error) error {
 	s, all := v.sessions[len(v.sessions)-1].session, urlElicitations(e)
 	switch {
 	case !mcp.Declares(wire.Get(req.Profile.Capabilities, "elicitation"), "url"):
@@ -94,7 +94,7 @@ func (v *urlAttempts) elicit(ctx context.Context, req *mcp.Request, x mcp.Caller
 	}
 	v.prompts++
 	v.expectCompletion(all)
-	if err := elicitURLs(ctx, s.opts.Name, x, all, e); err != nil {
+	if err := elicitURLs(ctx, s.opts.Name, caller, all, e); err != nil {
 		return err
 	}
 	v.acceptedAt, v.delays = time.Now(), elicitationDelays
@@ -119,12 +119,12 @@ func (v *urlAttempts) expectCompletion(all []urlElicitation) {
 
 // elicitURLs passes the elicitations to the client, and returns an error unless the user
 // accepts all.
-func elicitURLs(ctx context.Context, server string, x mcp.Caller, all []urlElicitation, e *wire.Error) error {
+func elicitURLs(ctx context.Context, server string, caller mcp.Caller, all []urlElicitation, e *wire.Error) error {
 	requests := make([]mcp.InputRequest, len(all))
 	for i, v := range all {
 		requests[i] = mcp.InputRequest{Method: spec.MethodElicit, Params: v.params}
 	}
-	answers, err := x.RequestInput(ctx, requests)
+	answers, err := caller.RequestInput(ctx, requests)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (c *upstreamCall) notify(ctx context.Context, n mcp.Notification) {
 		defer c.parent.clock.Resume()
 	}
 	// An error is ignored: if the client has left, ctx ends.
-	_ = c.parent.x.Notify(ctx, n)
+	_ = c.parent.caller.Notify(ctx, n)
 }
 
 // streamOwner returns the request whose own stream a notification names if its client gets

@@ -79,7 +79,7 @@ func (s *servedRequest) requestInput(ctx context.Context, asked []inputRequest) 
 	short, cancel := context.WithTimeoutCause(ctx, roundTimeout, errNoAnswer)
 	defer cancel()
 	s.clock.Pause()
-	answers, err := s.x.RequestInput(short, qs)
+	answers, err := s.caller.RequestInput(short, qs)
 	s.clock.Resume()
 	switch {
 	case ctx.Err() != nil:

@@ -17,12 +17,12 @@ import (
 // last response.
 type servedRequest struct {
 	// Set by Serve, read-only after.
-	b     *Back
-	req   *mcp.Request
-	x     mcp.Caller
-	level spec.LogLevel // the log level that its caller wants
-	clock mcp.Clock
-	in    mcp.Intake // reserves memory for its responses, one after the other
+	b      *Back
+	req    *mcp.Request
+	caller mcp.Caller
+	level  spec.LogLevel // the log level that its caller wants
+	clock  mcp.Clock
+	in     mcp.Intake // reserves memory for its responses, one after the other
 	// listens says that it is a listen request, whose notifications all go to its caller.
 	// It has no clock.
 	listens bool
@@ -37,14 +37,14 @@ type servedRequest struct {
 // was sent, the server refused it before processing, or the method only reads. For a
 // legacy client it handles input_required results itself, in rounds; a modern client gets
 // them unchanged.
-func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
 	if err := b.refuseMethod(req); err != nil {
 		return nil, err
 	}
 	if req.Method == spec.MethodListen {
-		return b.serveListen(ctx, req, x)
+		return b.serveListen(ctx, req, caller)
 	}
-	s := &servedRequest{b: b, req: req, x: x, level: req.LogLevel}
+	s := &servedRequest{b: b, req: req, caller: caller, level: req.LogLevel}
 	if s.level == "" && req.Era != spec.Modern {
 		s.level = b.opts.LogLevel
 	}
@@ -77,10 +77,10 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 
 // serveListen serves a client's own listen request. x gets all notifications of its
 // stream; the result is the server's, at the end of the stream. It has no time-out.
-func (b *Back) serveListen(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+func (b *Back) serveListen(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &servedRequest{b: b, req: req, x: x, listens: true}
+	s := &servedRequest{b: b, req: req, caller: caller, listens: true}
 	a, err := s.send(ctx, nil)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -38,21 +38,21 @@ func (f *Front) mayPark(ctx context.Context, req *mcp.Request) bool {
 // Spec: 2026-07-28, basic/patterns/mrtr, Basic Workflow.
 func (f *Front) serveParkable(ctx context.Context, req *mcp.Request, p *reply) error {
 	if wire.Get(req.Params, "requestState") == nil {
-		fl, err := f.parked.start(ctx, req, p)
+		c, err := f.parked.start(ctx, req, p)
 		if err != nil {
 			return err
 		}
-		return fl.serveReply(ctx, req, p)
+		return c.serveReply(ctx, req, p)
 	}
-	fl, st, err := f.parked.find(req)
+	c, st, err := f.parked.find(req)
 	if err == nil {
-		err = fl.resume(req, st.Round, p)
+		err = c.resume(req, st.Round, p)
 	}
 	if err != nil {
 		f.opts.Logger.Info("requestState refused", "upstream", f.opts.Name, "method", req.Method, "err", err)
 		return stateRefusal(err)
 	}
-	return fl.serveReply(ctx, req, p)
+	return c.serveReply(ctx, req, p)
 }
 
 // appendInputRequired appends the input_required response that ends a round.

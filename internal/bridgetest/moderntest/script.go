@@ -12,14 +12,14 @@ import (
 // A Script is what stands behind a front: it serves as the test says,
 // and grants every filter.
 type Script struct {
-	OnServe    func(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error)
+	OnServe    func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error)
 	OnDescribe func()               // called by Describe; may be nil
 	Listened   chan *fanout.Mailbox // receives the mailbox of each stream
 }
 
 // Serve implements mcp.Handler.
-func (s *Script) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
-	return s.OnServe(ctx, req, x)
+func (s *Script) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
+	return s.OnServe(ctx, req, caller)
 }
 
 // Describe implements mcp.Describer.

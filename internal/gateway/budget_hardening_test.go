@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,24 +20,11 @@ import (
 // evictions counts why results leave the cache.
 type evictions struct {
 	tally
-	mu  sync.Mutex
-	why map[string]int
+	why numbers
 }
 
-func (e *evictions) CacheEvicted(_, why string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.why == nil {
-		e.why = make(map[string]int)
-	}
-	e.why[why]++
-}
-
-func (e *evictions) evicted(why string) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.why[why]
-}
+func (e *evictions) CacheEvicted(_, why string) { e.why.add(why) }
+func (e *evictions) evicted(why string) int     { return e.why.of(why) }
 
 // What is kept of results is memory, too: it is counted, and goes before a request is
 // refused for want of some.

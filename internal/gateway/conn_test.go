@@ -195,24 +195,7 @@ func TestPipeDropsWhatAsksNothing(t *testing.T) {
 func TestM2L40StreamsOverALegacyServer(t *testing.T) {
 	r := newRig(t, nil)
 	l := r.connect(t)
-	for _, id := range []string{"1", `"1"`} {
-		l.send(modernBody(id, "subscriptions/listen", `"notifications":{"resourceSubscriptions":["file:///a"]}`))
-		l.want("notifications/subscriptions/acknowledged", `"io.modelcontextprotocol/subscriptionId":`+id+`}`)
-	}
-	if n := len(r.peer.sent("resources/subscribe")); n != 1 {
-		t.Errorf("the server was asked %d times to tell, want once", n)
-	}
-	r.peer.push(updated("file:///a"))
-	got := l.next() + l.next()
-	for _, id := range []string{"1", `"1"`} {
-		if strings.Count(got, `"io.modelcontextprotocol/subscriptionId":`+id+`}`) != 1 {
-			t.Errorf("sent = %s, want one update for %s", got, id)
-		}
-	}
-	l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1"}}`)
-	r.eventually(t, "one stream open", func() bool { return r.g.Snapshot().Streams == 1 })
-	r.peer.push(updated("file:///a"))
-	l.want("resources/updated", `"io.modelcontextprotocol/subscriptionId":1}`)
+	checkStreamsApart(t, r, l)
 	l.send(`{"jsonrpc":"2.0","id":9,"method":"ping"}`)
 	l.want(`"id":9,"result"`) // nothing came for the stream that was cancelled
 }

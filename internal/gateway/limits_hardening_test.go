@@ -89,7 +89,7 @@ func TestEachLimitIsToldOfThreeTimes(t *testing.T) {
 				t.Errorf("the client got %.600s, want an error that names limits.%s", got, tt.limit)
 			}
 			if hits.limits(tt.limit) != 1 {
-				t.Errorf("%d hits of %s, want one (%v)", hits.limits(tt.limit), tt.limit, hits.hits)
+				t.Errorf("%d hits of %s, want one (%v)", hits.limits(tt.limit), tt.limit, hits.hits.n)
 			}
 			r.eventually(t, "the log has a line about it", func() bool { return strings.Contains(fmt.Sprint(r.logs), "level=WARN") })
 		})

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -43,23 +42,15 @@ func newCredulousPeer(t *testing.T) *credulousPeer {
 }
 
 func (p *credulousPeer) serve(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	m, err := wire.Parse(body, wire.Options{})
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	m, ok := readMessage(w, r)
+	if !ok {
 		return
 	}
 	if m.Method == spec.MethodListen {
 		p.listen(w, r, m)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	answer := p.answer(&m)
-	if strings.HasPrefix(answer, `{"code":`) {
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, answer)
-		return
-	}
-	_, _ = w.Write(wire.AppendResult(nil, m.ID, []byte(answer), nil))
+	writeAnswer(w, m.ID, p.answer(&m))
 }
 
 func (p *credulousPeer) answer(m *wire.Message) string {

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -47,10 +46,8 @@ func newModernRigWith(t *testing.T, keep []string, change func(*Options)) (*rig,
 }
 
 func (p *modernPeer) serve(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	m, err := wire.Parse(body, wire.Options{})
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	m, ok := readMessage(w, r)
+	if !ok {
 		return
 	}
 	p.mu.Lock()

@@ -17,27 +17,35 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
+// numbers are counted by name.
+type numbers struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *numbers) add(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = make(map[string]int)
+	}
+	c.n[name]++
+}
+
+func (c *numbers) of(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n[name]
+}
+
 // A tally counts the limits that were hit.
 type tally struct {
 	mcp.NoMetrics
-	mu   sync.Mutex
-	hits map[string]int
+	hits numbers
 }
 
-func (c *tally) Limit(_, name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.hits == nil {
-		c.hits = make(map[string]int)
-	}
-	c.hits[name]++
-}
-
-func (c *tally) limits(name string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.hits[name]
-}
+func (c *tally) Limit(_, name string)   { c.hits.add(name) }
+func (c *tally) limits(name string) int { return c.hits.of(name) }
 
 // An eventClient is a client on HTTP+SSE, over real sockets.
 type eventClient struct {

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -37,10 +36,8 @@ func newTaskPeer(t *testing.T) *taskPeer {
 }
 
 func (p *taskPeer) serve(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	m, err := wire.Parse(body, wire.Options{})
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	m, ok := readMessage(w, r)
+	if !ok {
 		return
 	}
 	p.mu.Lock()

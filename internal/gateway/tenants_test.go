@@ -106,16 +106,11 @@ func (p *tenantPeer) serve(w http.ResponseWriter, r *http.Request) {
 		s.serveCall(w, r, m)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
 	answer := p.aboutTasks(&m)
 	if answer == "" {
 		answer = s.answer(m, body)
 	}
-	if strings.HasPrefix(answer, `{"code":`) {
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, answer)
-		return
-	}
-	_, _ = w.Write(wire.AppendResult(nil, m.ID, []byte(answer), nil))
+	writeAnswer(w, m.ID, answer)
 }
 
 // aboutTasks answers what is about the tasks of 2025-11-25, which are those of all sessions:

@@ -174,22 +174,7 @@ func distinct(msgs []string) []string {
 
 func TestM2L40StreamsOnOneWebSocket(t *testing.T) {
 	r := newRig(t, nil)
-	l := r.socket(t)
-	for _, id := range []string{"1", `"1"`} {
-		l.send(modernBody(id, "subscriptions/listen", `"notifications":{"resourceSubscriptions":["file:///a"]}`))
-		l.want("notifications/subscriptions/acknowledged", `"io.modelcontextprotocol/subscriptionId":`+id+`}`)
-	}
-	r.peer.push(updated("file:///a"))
-	got := l.next() + l.next()
-	for _, id := range []string{"1", `"1"`} {
-		if strings.Count(got, `"io.modelcontextprotocol/subscriptionId":`+id+`}`) != 1 {
-			t.Errorf("sent = %s, want one update for %s", got, id)
-		}
-	}
-	l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1"}}`)
-	r.eventually(t, "one stream open", func() bool { return r.g.Snapshot().Streams == 1 })
-	r.peer.push(updated("file:///a"))
-	l.want("resources/updated", `"io.modelcontextprotocol/subscriptionId":1}`)
+	checkStreamsApart(t, r, r.socket(t))
 }
 
 // What is wrong with a handshake is said in words, before there is a connection.

@@ -1,10 +1,10 @@
 package back
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -35,22 +35,11 @@ func newTestBack(t testing.TB, opts Options) *Back {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := b.Close(context.Background()); err != nil {
-			t.Errorf("Close = %v", err)
-		}
-	})
+	backtest.CloseAfter(t, b)
 	return b
 }
 
-// body returns what Serve answered and releases it.
-func body(res *mcp.Result, err error) (string, error) {
-	if err != nil {
-		return "", err
-	}
-	defer res.Release()
-	return string(res.Body), nil
-}
+var body = backtest.Body
 
 // pipeBack returns a Back over pipes, and the far end of each connection that it
 // dials; the channel is closed after the Back is.

@@ -85,22 +85,11 @@ func newUpBack(t testing.TB, opts Options) *Back {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := b.Close(context.Background()); err != nil {
-			t.Errorf("Close = %v", err)
-		}
-	})
+	backtest.CloseAfter(t, b)
 	return b
 }
 
-// upBody returns what Serve answered and releases it.
-func upBody(res *mcp.Result, err error) (string, error) {
-	if err != nil {
-		return "", err
-	}
-	defer res.Release()
-	return string(res.Body), nil
-}
+var upBody = backtest.Body
 
 // wireErr returns the wire error that a client is told of err.
 func wireErr(t testing.TB, err error) *wire.Error {

@@ -61,12 +61,10 @@ func NewEventServer(t testing.TB) *EventServer {
 
 // ServeHTTP implements [http.Handler].
 func (p *EventServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the back went away
+	m, ok := p.receive(r, false)
+	if !ok {
+		return
 	}
-	m, _ := wire.Parse(data, wire.Options{})
-	p.add(r, data, m)
 	switch {
 	case r.Method == http.MethodGet && r.URL.Path == "/sse":
 		p.stream(w, r)

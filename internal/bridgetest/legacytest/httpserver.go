@@ -3,7 +3,6 @@ package legacytest
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -49,13 +48,9 @@ func NewHTTPServer(t testing.TB) *HTTPServer {
 
 // ServeHTTP implements [http.Handler].
 func (p *HTTPServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the back went away
-	}
-	m, _ := wire.Parse(data, wire.Options{})
-	if !p.Quiet {
-		p.add(r, data, m)
+	m, ok := p.receive(r, p.Quiet)
+	if !ok {
+		return
 	}
 	on := p.On[m.Method]
 	switch {

@@ -1,6 +1,7 @@
 package legacytest
 
 import (
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,6 +23,20 @@ type Seen struct {
 type record struct {
 	mu   sync.Mutex // guards seen
 	seen []Seen
+}
+
+// receive reads the message of a request, and records it unless quiet. It returns false if
+// the back has left.
+func (r *record) receive(req *http.Request, quiet bool) (m wire.Message, ok bool) {
+	data, err := io.ReadAll(req.Body)
+	if err != nil {
+		return m, false
+	}
+	m, _ = wire.Parse(data, wire.Options{})
+	if !quiet {
+		r.add(req, data, m)
+	}
+	return m, true
 }
 
 func (r *record) add(req *http.Request, body []byte, m wire.Message) {

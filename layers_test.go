@@ -24,7 +24,7 @@ var (
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/httpserver", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify"}
+	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/httpserver", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify"}
 
 	top = []string{"internal/gateway", "internal/admin", "internal/config", "internal/metrics"}
 )
@@ -44,6 +44,9 @@ var layers = map[string][]string{
 	// sockets alone.
 	"cmd/mcpbridge/internal/sdnotify":    nil,
 	"cmd/mcpbridge/internal/healthcheck": nil,
+	// What SIGHUP means, and what became of reading the configuration again.
+	"cmd/mcpbridge/internal/hangup": nil,
+	"cmd/mcpbridge/internal/reload": nil,
 	// A listener of the program: how clients reach it, and what bounds them before.
 	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
@@ -242,7 +245,8 @@ var libraries = map[string][]string{
 	"github.com/spf13/cobra": {"cmd/mcpbridge", "internal/config"},
 	"github.com/spf13/pflag": {"cmd/mcpbridge", "internal/config"},
 
-	"github.com/tailscale/hujson": {"internal/hosts"},
+	"github.com/fsnotify/fsnotify": {"cmd/mcpbridge/internal/reload"},
+	"github.com/tailscale/hujson":  {"internal/hosts"},
 
 	"github.com/go-jose/go-jose":    {"internal/auth", "internal/bridgetest/issuertest", "internal/gateway", "internal/login"},
 	"github.com/gofrs/flock":        {"internal/login"},

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/admin/live"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
@@ -24,17 +24,17 @@ func (d *daemon) adminOptions() admin.Options {
 	}})
 	feed.SetBodies(c.AdminBodies)
 	return admin.Options{
-		Source: states{d.gateway, &d.leaving}, Metrics: d.gateway.MetricsHandler(), Token: c.AdminToken, MetricsToken: c.MetricsToken,
+		Source: states{d.gateway, &d.leaving, &d.settled}, Metrics: d.gateway.MetricsHandler(), Token: c.AdminToken, MetricsToken: c.MetricsToken,
 		Exposed: c.AdminExposed(), Debug: c.AdminDebug || !c.AdminExposed(),
 		Gateway: shown{inner, c.AdminBodies}, Feed: feed, Version: release.Version(),
+		Reload: d.reloadHandler(), LastReload: d.lastReload,
 	}
 }
 
 // watch has a feed told of requests and changes, until stop is called.
 func (d *daemon) watch(g *gateway.Gateway, o trace.Observer, changes func(live.Change)) (stop func()) {
 	still := g.WatchChanges(func(ev fanout.Event, followers int) {
-		server, _, _ := strings.Cut(ev.Topic.Scope, "/") // no server's name has one
-		changes(live.Change{Server: server, Kind: ev.Topic.Kind.String(), URI: cmp.Or(ev.URI, ev.Topic.URI), Followers: followers})
+		changes(live.Change{Server: mcp.ServerOf(ev.Topic.Scope), Kind: ev.Topic.Kind.String(), URI: cmp.Or(ev.URI, ev.Topic.URI), Followers: followers})
 	})
 	unobserved := d.observers.Add(o)
 	return func() {

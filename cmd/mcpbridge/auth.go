@@ -60,8 +60,13 @@ func makeToken(c *config.Config) string {
 		return ""
 	}
 	token, _ := auth.GenerateToken()
-	c.Auth = &config.Auth{Tokens: []config.Token{{Name: "client", Token: token}}}
+	c.Auth = clientToken(token)
 	return token
+}
+
+// clientToken accepts a token that was made.
+func clientToken(token string) *config.Auth {
+	return &config.Auth{Tokens: []config.Token{{Name: "client", Token: token}}}
 }
 
 // showToken shows a token that was made, once.

@@ -37,7 +37,9 @@ type daemon struct {
 	mcp     *httpserver.Server
 	admin   *httpserver.Server // nil if off
 	notify  *sdnotify.Notifier // nil if no service manager is to be told
-	leaving atomic.Bool        // the process is about to end
+	reloading
+	leaving atomic.Bool // the process is about to end
+	delayed atomic.Bool // and goes on serving for drain_delay
 }
 
 // run serves until ctx ends, and drains. Nothing of it is left when it returns.
@@ -65,7 +67,9 @@ func (d *daemon) run(ctx context.Context) error {
 		d.notify.Ready("serving " + strconv.Itoa(len(d.gateway.Snapshot().Servers)) + " servers")
 		d.notify.Watch(func() { d.gateway.Snapshot() })
 		stop := d.showStarting(ctx)
+		quit := d.mayReload()
 		err = d.wait(ctx)
+		quit()
 		stop()
 	}
 	d.leave(ctx)
@@ -79,10 +83,12 @@ func (d *daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.observers = d.observe.all
+	d.carried = &carried{}
 	if d.gateway, err = mcpbridge.New(*newOptions(d.config, false, d.process, d.log, d.guard)); err != nil {
 		return err
 	}
 	d.observe.count(d.gateway)
+	d.openReloading()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.gateway.Shutdown(ctx))
@@ -137,6 +143,7 @@ func (d *daemon) leave(ctx context.Context) {
 	if delay == 0 {
 		return
 	}
+	d.delayed.Store(true)
 	d.log.Info("about to drain: not ready, and still serving", "delay", delay)
 	select {
 	case <-time.After(delay):
@@ -147,11 +154,8 @@ func (d *daemon) leave(ctx context.Context) {
 // parting has clients that keep connections open ask for new ones once the process is
 // about to end, so that what is in front of it can send them elsewhere.
 func (d *daemon) parting(h http.Handler) http.Handler {
-	if d.config.DrainDelay == 0 {
-		return h
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if d.leaving.Load() {
+		if d.delayed.Load() {
 			w.Header().Set("Connection", "close")
 		}
 		h.ServeHTTP(w, r)
@@ -205,12 +209,13 @@ func closeGrace(drain time.Duration) time.Duration {
 type states struct {
 	g       *mcpbridge.Gateway
 	leaving *atomic.Bool
+	settled *atomic.Bool
 }
 
 // Snapshot implements [admin.Source].
 func (s states) Snapshot() admin.Snapshot {
 	from := s.g.Snapshot()
-	out := admin.Snapshot{Draining: from.Draining || s.leaving.Load(), Servers: []admin.Server{}}
+	out := admin.Snapshot{Draining: from.Draining || s.leaving.Load(), Settled: s.settled.Load(), Servers: []admin.Server{}}
 	for _, server := range from.Servers {
 		state := admin.Up
 		switch server.State {

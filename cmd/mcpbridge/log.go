@@ -28,7 +28,11 @@ var names = []string{"method", "upstream", "downstream", "session", "name", "too
 // newLogger logs to w: text with colours for people at a terminal, JSON for
 // whatever else reads. Secrets are hidden and long texts cut.
 func newLogger(w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
-	level := logLevel(c.Level)
+	return newLoggerAt(logLevel(c.Level), w, c, secrets)
+}
+
+// newLoggerAt is newLogger with a level that may change.
+func newLoggerAt(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
 	tty := output.IsTerminal(w)
 	l := logged{secrets}
 	if c.Format == "json" || c.Format == "auto" && !tty {
@@ -39,15 +43,15 @@ func newLogger(w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger
 	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !tty, ReplaceAttr: l.attr}))
 }
 
-// newGatheredLogger is newLogger for a program that logs each request. A line in a file or a
+// newGatheredLogger is newLoggerAt for a program that logs each request. A line in a file or a
 // pipe takes a system call: there lines wait for a moment, until done is called. At a
 // terminal somebody reads along.
-func newGatheredLogger(w io.Writer, c config.Log, secrets *redact.Redactor) (log *slog.Logger, done func()) {
+func newGatheredLogger(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redactor) (log *slog.Logger, done func()) {
 	if _, isFile := w.(*os.File); !isFile || output.IsTerminal(w) {
-		return newLogger(w, c, secrets), func() {}
+		return newLoggerAt(level, w, c, secrets), func() {}
 	}
 	lines := linebuffer.New(w)
-	log = newLogger(lines, c, secrets)
+	log = newLoggerAt(level, lines, c, secrets)
 	return slog.New(lines.Handler(log.Handler())), func() { _ = lines.Close() } // there is nobody to tell
 }
 

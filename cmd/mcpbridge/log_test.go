@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,7 +52,7 @@ func TestLogOfAFileIsGathered(t *testing.T) {
 		}
 		return string(text)
 	}
-	log, done := newGatheredLogger(f, config.Log{Level: "info", Format: "auto"}, redact.New())
+	log, done := newGatheredLogger(slog.LevelInfo, f, config.Log{Level: "info", Format: "auto"}, redact.New())
 	begin := time.Now()
 	log.Info("one")
 	if text := read(); text != "" && time.Since(begin) < linebuffer.Delay {

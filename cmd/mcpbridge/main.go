@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/hangup"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
@@ -33,25 +34,22 @@ const (
 )
 
 func main() {
-	ctx, stop := untilSignal()
+	ctx, stop, hangups := untilSignal()
 	// The first signal asks; after it the default action is back, so that the
 	// second ends the process at once.
 	context.AfterFunc(ctx, stop)
-	p := process{args: os.Args, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	p := process{args: os.Args, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, hangups: hangups}
 	os.Exit(exitCode(p.run(ctx), os.Stderr))
 }
 
 // untilSignal returns a context that ends with the first signal that asks the process to
-// end. A closed terminal is one, unless the process was started to outlive it (nohup);
-// its signal may come twice, from the system and from the shell, and the second says
-// nothing more: it stays caught after stop.
-func untilSignal() (ctx context.Context, stop context.CancelFunc) {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		signals = append(signals, syscall.SIGHUP)
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	}
-	return signal.NotifyContext(context.Background(), signals...)
+// end. A closed terminal is one, unless the process was started to outlive it (nohup); see
+// package hangup.
+func untilSignal() (ctx context.Context, stop context.CancelFunc, hangups *hangup.Signals) {
+	ctx, end := context.WithCancel(context.Background())
+	hangups = hangup.Notify(end)
+	ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	return ctx, stop, hangups
 }
 
 // A process is what a program is given when it starts.
@@ -59,6 +57,9 @@ type process struct {
 	args, environ  []string
 	stdin          *os.File // may be nil
 	stdout, stderr io.Writer
+	hangups        *hangup.Signals // nil for none
+	// carried is what servers go on with after a reload; nil where there is none.
+	carried *carried
 	// secrets is set by run, and learns what the configuration has of them.
 	secrets *redact.Redactor
 	// upstream is how a gateway reaches servers.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
@@ -24,6 +25,9 @@ the others are served.
 The environment sets configuration keys too: MCPBRIDGE_LISTEN,
 MCPBRIDGE_LIMITS__SESSIONS. Flags win over it, and it wins over the file.
 
+A changed FILE is reloaded, server by server; so it is by POST /reload at the
+admin address, and by SIGHUP. A mistake in it changes nothing.
+
 SIGINT, SIGTERM and a closed terminal (SIGHUP, unless it was ignored at the
 start, as by nohup) end listen streams with their result, wait for calls in
 flight and stop commands, within the configured drain; a second SIGINT or
@@ -31,7 +35,7 @@ SIGTERM ends the process at once. Commands end with it however it ends.`
 
 func newServeCommand(p process) *cobra.Command {
 	var path string
-	var asJSON bool
+	var asJSON, watch bool
 	cmd := &cobra.Command{
 		Use:   "serve [FILE | URL | -- COMMAND ARGS...]",
 		Short: "Serve MCP servers of any revision to clients of any revision",
@@ -55,10 +59,12 @@ func newServeCommand(p process) *cobra.Command {
 				return err
 			}
 			d := &daemon{process: p, config: c, asJSON: asJSON, token: makeToken(c)}
+			d.source, d.watches, d.seen = o, watch, reload.Look(c.Files())
 			if d.screen = output.ScreenOf(p.stderr); d.screen != nil {
 				d.stderr = d.screen // beside which nothing may write to the terminal
 			}
-			log, done := newGatheredLogger(d.stderr, c.Log, p.secrets)
+			d.level.Set(logLevel(c.Log.Level))
+			log, done := newGatheredLogger(&d.level, d.stderr, c.Log, p.secrets)
 			defer done()
 			defer context.AfterFunc(cmd.Context(), done)() // a second signal ends the process at once
 			d.log = log
@@ -69,6 +75,7 @@ func newServeCommand(p process) *cobra.Command {
 	nameFlag(cmd)
 	cmd.Flags().StringVarP(&path, "config", "c", "", "YAML file, as config.example.yaml has it, or a desktop client's own")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the endpoints as JSON")
+	cmd.Flags().BoolVar(&watch, "watch", true, "reload the configuration when its files change")
 	return cmd
 }
 

@@ -54,7 +54,8 @@ type Gateway interface {
 //     before that and while the process drains. A server that is down does not
 //     make the process unready: the others are served, and its own clients
 //     get an error that says more than a refused connection. The body is
-//     JSON and lists the servers.
+//     JSON and lists the servers, and how the configuration was reloaded last. Servers that
+//     a reload has added don't make the process unready.
 //   - /metrics is Options.Metrics.
 //   - / is the page, /api/ what it shows, as JSON, and /reload reads the configuration anew.
 //   - /debug/pprof/ has profiles of the process, with Options.Debug.
@@ -69,7 +70,7 @@ func NewHandler(opts Options) (http.Handler, error) {
 	g := newGuard(opts)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", healthz)
-	mux.Handle("GET /readyz", readyz{opts.Source, g})
+	mux.Handle("GET /readyz", readyz{opts.Source, g, opts.LastReload})
 	mux.Handle("GET /metrics", g.metrics(opts.Metrics))
 	if opts.Debug {
 		profiles(mux, g)

@@ -35,6 +35,7 @@ func TestReadyz(t *testing.T) {
 		{"all up", Snapshot{Servers: []Server{up}}, 200, `{"status":"ready","servers":[{"name":"a","state":"up"}]}`},
 		{"one down", Snapshot{Servers: []Server{up, down}}, 200, `{"status":"ready","servers":[{"name":"a","state":"up"},{"name":"b","state":"down","reason":"connection refused"}]}`},
 		{"one untried", Snapshot{Servers: []Server{up, untried}}, 503, `{"status":"starting","servers":[{"name":"a","state":"up"},{"name":"c","state":"untried"}]}`},
+		{"one untried, of a reload", Snapshot{Settled: true, Servers: []Server{up, untried}}, 200, `{"status":"ready","servers":[{"name":"a","state":"up"},{"name":"c","state":"untried"}]}`},
 		{"draining", Snapshot{Draining: true, Servers: []Server{up}}, 503, `{"status":"draining","servers":[{"name":"a","state":"up"}]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -26,6 +26,7 @@ type Server struct {
 // A Snapshot is the state of the process at one moment.
 type Snapshot struct {
 	Draining bool     // the process is about to end
+	Settled  bool     // all servers of the first configuration were tried
 	Servers  []Server // in the order of the configuration
 }
 
@@ -42,6 +43,7 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 type readyz struct {
 	source Source
 	guard  *guard
+	reload func() any // nil if nobody knows
 }
 
 // ServeHTTP implements [http.Handler].
@@ -52,10 +54,15 @@ func (h readyz) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, code, statusOnly{status})
 		return
 	}
-	answer(w, code, struct {
+	body := struct {
 		Status  string   `json:"status"`
 		Servers []Server `json:"servers"`
-	}{status, s.Servers})
+		Reload  any      `json:"reload,omitempty"`
+	}{Status: status, Servers: s.Servers}
+	if h.reload != nil {
+		body.Reload = h.reload()
+	}
+	answer(w, code, body)
 }
 
 // statusOnly is what everybody may know.
@@ -68,7 +75,7 @@ func (s Snapshot) readiness() (status string, code int) {
 		return "draining", http.StatusServiceUnavailable
 	}
 	for _, server := range s.Servers {
-		if server.State == Untried {
+		if server.State == Untried && !s.Settled {
 			return "starting", http.StatusServiceUnavailable
 		}
 	}

@@ -60,7 +60,13 @@ type Config struct {
 
 	// expanded contains the values of variables that may be secrets.
 	expanded []string
+	// files are those that were read.
+	files []string
 }
+
+// Files returns the files that were read: the configuration, and those that it names for
+// values. Certificates are not among them.
+func (c *Config) Files() []string { return slices.Clone(c.files) }
 
 // Limits bound what clients and servers can make the process use. All except Memory are
 // positive. Package limits declares each of them under the name of its key.

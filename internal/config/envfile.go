@@ -20,7 +20,7 @@ func (sc *scope) envFiles(c *Config, rep *report, fallback string) {
 		}
 		path := join(join("servers", s.Name), "env_file")
 		s.EnvFile = sc.path(s.EnvFile)
-		vars, err := readEnvFile(s.EnvFile)
+		vars, err := sc.readEnvFile(s.EnvFile)
 		if err != nil {
 			rep.fail(rep.find(path, fallback), path, "%v", err)
 			continue
@@ -36,8 +36,8 @@ func (sc *scope) envFiles(c *Config, rep *report, fallback string) {
 	}
 }
 
-func readEnvFile(path string) (map[string]string, error) {
-	data, err := readBounded(path, maxEnvFile)
+func (sc *scope) readEnvFile(path string) (map[string]string, error) {
+	data, err := sc.read(path, maxEnvFile)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,8 @@ type scope struct {
 	// note is called with each value that replaces a reference, and the name of its
 	// variable: "" for a file. It may be nil.
 	note func(variable, value string)
+	// opened is called with the path of each file that is read. It may be nil.
+	opened func(path string)
 }
 
 // expand replaces ${VAR}, ${VAR:-default}, ${env:VAR} and ${file:PATH} in a scalar; $${ is a
@@ -104,7 +106,7 @@ func (sc *scope) secret(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("${file:} names no file; write ${file:/run/secrets/token}")
 	}
-	data, err := readBounded(path, maxSecret)
+	data, err := sc.read(path, maxSecret)
 	if err != nil {
 		return "", err
 	}
@@ -131,6 +133,14 @@ func (sc *scope) path(name string) string {
 		return name
 	}
 	return filepath.Join(sc.dir, name)
+}
+
+// read reads a file of at most limit bytes.
+func (sc *scope) read(path string, limit int64) ([]byte, error) {
+	if sc.opened != nil {
+		sc.opened(path)
+	}
+	return readBounded(path, limit)
 }
 
 // readBounded reads a file of at most limit bytes.

@@ -110,7 +110,7 @@ func (c exposure) envFile(s *Server) {
 	if s.EnvFile == "" || !othersRead(s.EnvFile) {
 		return
 	}
-	vars, err := readEnvFile(s.EnvFile)
+	vars, err := (&scope{}).readEnvFile(s.EnvFile)
 	for name := range vars {
 		if err == nil && secretName.MatchString(strings.ToUpper(name)) {
 			c.warn(join(join("servers", s.Name), "env_file"), "can be read by every user of this machine and holds secrets; run chmod 600 %s", s.EnvFile)

@@ -20,6 +20,7 @@ import (
 
 // readFile parses a file. The error is that of reading it; mistakes in the file go to rep.
 func readFile(path string, rep *report) (root *yaml.Node, isJSON bool, err error) {
+	rep.opened(path)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, false, fmt.Errorf("reading the configuration: %w", err)

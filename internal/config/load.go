@@ -52,10 +52,11 @@ func Load(o Options) (*Config, []Problem, error) {
 	if err != nil {
 		return nil, rep.warnings, err
 	}
-	sc := &scope{lookup: environment(o.Environ), dir: filepath.Dir(o.Path)}
+	sc := o.scope(rep)
 	sc.envFiles(c, rep, o.name())
 	sc.tlsPaths(c)
 	sc.keyFiles(c, rep, o.name())
+	c.files = rep.files
 	c.check(rep, &o)
 	if len(rep.errors) == 0 {
 		exposure{&checker{rep: rep, fallback: o.name()}}.check(c, o.Path)
@@ -65,6 +66,11 @@ func Load(o Options) (*Config, []Problem, error) {
 		return nil, rep.warnings, err
 	}
 	return c, rep.warnings, nil
+}
+
+// scope returns what references of the file are resolved by.
+func (o Options) scope(rep *report) *scope {
+	return &scope{lookup: environment(o.Environ), dir: filepath.Dir(o.Path), opened: rep.opened}
 }
 
 // name returns the name of the configuration in messages.
@@ -113,7 +119,7 @@ func (o Options) walk(root *yaml.Node, isJSON bool, rep *report) (*yaml.Node, *w
 	if isJSON && isHosts(root) {
 		root = adapt(root, o, rep)
 	}
-	return root, &walker{rep: rep, where: o.Path, file: true, scope: &scope{lookup: environment(o.Environ), dir: filepath.Dir(o.Path)}}
+	return root, &walker{rep: rep, where: o.Path, file: true, scope: o.scope(rep)}
 }
 
 func load(into *koanf.Koanf, w *walker, root *yaml.Node) error {

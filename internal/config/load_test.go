@@ -48,6 +48,7 @@ func TestDefaults(t *testing.T) {
 			Timeouts: Timeouts{Connect: 10 * time.Second, Request: time.Minute, Max: 30 * time.Minute},
 		}},
 	}
+	c.files = nil
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v, want %+v", c, want)
 	}

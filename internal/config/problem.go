@@ -27,6 +27,14 @@ func (p Problem) String() string {
 	return p.Where + ": " + p.Key + ": " + p.Message
 }
 
+// At returns the file of a mistake and its line; zero values for one that is in no file.
+func (p Problem) At() (file string, line int) {
+	if p.line == 0 {
+		return "", 0
+	}
+	return strings.TrimSuffix(p.Where, fmt.Sprintf(":%d", p.line)), p.line
+}
+
 // An Error contains all mistakes of a configuration, in the order of the file. Problems is
 // never empty.
 type Error struct{ Problems []Problem }
@@ -51,6 +59,13 @@ type report struct {
 	errors, warnings []Problem
 	places           map[string]place // of every value, by path; later layers override
 	expanded         []string         // values of variables that may be secrets
+	files            []string         // that were read
+}
+
+func (r *report) opened(path string) {
+	if !slices.Contains(r.files, path) {
+		r.files = append(r.files, path)
+	}
 }
 
 func newReport() *report { return &report{places: make(map[string]place)} }

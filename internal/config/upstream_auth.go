@@ -111,7 +111,7 @@ func (sc *scope) keyFiles(c *Config, rep *report, fallback string) {
 				continue
 			}
 			client.PrivateKey = sc.path(client.PrivateKey)
-			text, err := readBounded(client.PrivateKey, maxKeyFile)
+			text, err := sc.read(client.PrivateKey, maxKeyFile)
 			if err != nil {
 				path := join(join(join(join("servers", s.Name), "upstream_auth"), way), "private_key")
 				rep.fail(rep.find(path, fallback), path, "%v", err)

@@ -95,7 +95,7 @@ func (h *hub) remove(s *subscription) {
 func (h *hub) endServer(s *server, reason error) {
 	h.cache.Forget(s.name) // before subscribers receive the end and read again
 	for topic, mails := range h.index.Snapshot() {
-		if prefixOfScope(topic.Scope) == s.profiles.scope {
+		if mcp.ScopePrefix(topic.Scope) == s.profiles.scope {
 			for _, mail := range mails {
 				mail.End(reason)
 			}
@@ -176,7 +176,7 @@ func (h *hub) deliver(ev fanout.Event) {
 	h.cache.Evict(ev)
 	n := h.each(ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
 	if n > 0 {
-		h.metrics.Offered(serverOf(ev.Topic.Scope), n)
+		h.metrics.Offered(mcp.ServerOf(ev.Topic.Scope), n)
 	}
 	if watch := h.watch.Load(); watch != nil {
 		(*watch)(ev, n)

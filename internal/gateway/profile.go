@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
-	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -184,22 +183,6 @@ func (p *profiler) profile(parts *profileParts) mcp.Profile {
 // process.
 func (so *ServerOptions) oneSession() bool {
 	return so.Command && so.Isolation == IsolateNothing
-}
-
-// scopeMark stands in scopes between a server's name and what tells it from earlier ones of
-// that name. No name has it, and nothing else gives scopes a meaning by it.
-const scopeMark = "@"
-
-// prefixOfScope returns the part of a scope that is of one server.
-func prefixOfScope(scope string) string {
-	prefix, _, _ := strings.Cut(scope, "/") // no server's name has one
-	return prefix
-}
-
-// serverOf returns the name of the server that a scope belongs to.
-func serverOf(scope string) string {
-	name, _, _ := strings.Cut(prefixOfScope(scope), scopeMark)
-	return name
 }
 
 // close gives back the memory of the cached profiles.

@@ -139,7 +139,7 @@ func TestReloadScopesApart(t *testing.T) {
 	keep.Open = r.openAnew(r.peer)
 	r.reload(t, Options{Servers: []ServerOptions{keep}})
 	next := r.g.now().servers["peer"]
-	if former.profiles.scope == next.profiles.scope || serverOf(former.profiles.scope+"/x") != serverOf(next.profiles.scope+"/x") {
+	if former.profiles.scope == next.profiles.scope || mcp.ServerOf(former.profiles.scope+"/x") != mcp.ServerOf(next.profiles.scope+"/x") {
 		t.Errorf("scopes begin with %q and %q, want different ones of one server", former.profiles.scope, next.profiles.scope)
 	}
 	r.peer.answer("tools/list", `{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}`)

@@ -98,7 +98,7 @@ func (s *server) assemble(so ServerOptions) (err error) {
 // reach clients of the next.
 func (g *Gateway) newScope(name string) string {
 	if n := g.made.Add(1); g.now() != nil {
-		return name + scopeMark + strconv.FormatInt(n, 36)
+		return name + mcp.ScopeMark + strconv.FormatInt(n, 36)
 	}
 	return name
 }

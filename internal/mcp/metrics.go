@@ -13,6 +13,8 @@ type Metrics interface {
 	Upstream(server, method, errorType string, d time.Duration, traceID string)
 	// SpansLost counts spans of traces that could not be exported.
 	SpansLost(n int)
+	// Reloaded counts an attempt to reload the configuration.
+	Reloaded(ok bool)
 	// Dropped counts a message that was not delivered.
 	Dropped(server, reason string)
 	// Limit counts requests and other things that were refused or delayed because a limit
@@ -70,6 +72,7 @@ var _ Metrics = NoMetrics{}
 
 func (NoMetrics) Request(Served)                                         {}
 func (NoMetrics) Upstream(string, string, string, time.Duration, string) {}
+func (NoMetrics) Reloaded(bool)                                          {}
 func (NoMetrics) SpansLost(int)                                          {}
 func (NoMetrics) Dropped(string, string)                                 {}
 func (NoMetrics) Limit(string, string)                                   {}

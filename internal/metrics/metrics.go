@@ -40,6 +40,7 @@ type Metrics struct {
 	cacheBytes    *prometheus.GaugeVec   // server
 
 	spansLost prometheus.Counter
+	reloads   reloads
 }
 
 // seconds are the bounds of the duration histogram: from what the gateway adds
@@ -52,6 +53,7 @@ func New(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		requests: newRequests(),
+		reloads:  newReloads(),
 		limits:   counter("limits_hit_total", "Requests and messages refused, and streams ended, at a configured limit.", "server", "limit"),
 		refused:  counter("credentials_refused_total", "Requests refused because of their credential, by why: no_credential, not_verified, or the error code that the client got.", "server", "reason"),
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -83,6 +85,7 @@ func New(version string) *Metrics {
 		m.cacheRequests, m.cacheEvicted, m.cacheBytes, m.spansLost, buildInfo(version),
 	)
 	m.registry.MustRegister(m.requests.collectors()...)
+	m.registry.MustRegister(m.reloads.collectors()...)
 	return m
 }
 

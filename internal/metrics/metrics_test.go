@@ -31,6 +31,8 @@ func TestCounters(t *testing.T) {
 	m.Upstream("docs", "tools/call", "", 10*time.Millisecond, "")
 	m.Upstream("docs", "tools/call", "-1", 10*time.Millisecond, "")
 	m.SpansLost(5)
+	m.Reloaded(true)
+	m.Reloaded(false)
 	m.Dropped("docs", "unattributed")
 	m.Dropped("docs", "unattributed")
 	m.Limit("docs", "listen_streams")
@@ -67,6 +69,8 @@ func TestCounters(t *testing.T) {
 		`mcp_client_operation_duration_seconds_bucket{error_type="",mcp_method_name="tools/call",server="docs",le="0.01"} 1`,
 		`mcp_client_operation_duration_seconds_count{error_type="_OTHER",mcp_method_name="tools/call",server="docs"} 1`,
 		"mcpbridge_spans_lost_total 5",
+		`mcpbridge_config_reloads_total{result="ok"} 1`, `mcpbridge_config_reloads_total{result="error"} 1`, "mcpbridge_config_last_reload_successful 0",
+		"mcpbridge_config_last_reload_success_timestamp_seconds ",
 		`mcpbridge_build_info{goversion="` + runtime.Version() + `",version="v1.2.3"} 1`,
 		`mcpbridge_messages_dropped_total{reason="unattributed",server="docs"} 2`,
 		`mcpbridge_limits_hit_total{limit="listen_streams",server="docs"} 1`,

@@ -2,7 +2,6 @@ package overview
 
 import (
 	"cmp"
-	"strings"
 	"unique"
 
 	"github.com/mcpbridge/mcpbridge/index"
@@ -85,8 +84,7 @@ func sample(x *Index, g *status.Graph) (mails []*fanout.Mailbox, places []int) {
 
 // topicKey returns the topic without its profile.
 func topicKey(t fanout.Topic) status.TopicKey {
-	server, _, _ := strings.Cut(t.Scope, "/")
-	return status.TopicKey{Server: server, Kind: t.Kind.String(), URI: t.URI}
+	return status.TopicKey{Server: mcp.ServerOf(t.Scope), Kind: t.Kind.String(), URI: t.URI}
 }
 
 // MaxStreams bounds how many listen streams are looked at.

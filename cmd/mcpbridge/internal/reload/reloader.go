@@ -1,0 +1,77 @@
+package reload
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// A Reloader makes attempts, one at a time, and keeps the last outcome. Safe for concurrent
+// use.
+type Reloader struct {
+	try   func() Outcome
+	log   *slog.Logger
+	count func(ok bool)
+
+	turn   chan struct{} // capacity 1: full during an attempt, and after Close
+	closed chan struct{}
+	last   atomic.Pointer[Outcome]
+}
+
+// New returns a Reloader. try makes one attempt, but for Time and Why of its outcome; count,
+// which may be nil, is told of each.
+func New(try func() Outcome, log *slog.Logger, count func(ok bool)) *Reloader {
+	if count == nil {
+		count = func(bool) {}
+	}
+	return &Reloader{try: try, log: log, count: count, turn: make(chan struct{}, 1), closed: make(chan struct{})}
+}
+
+// Now makes an attempt, and returns its outcome. It waits for one that is under way: what
+// that has read may be older.
+func (r *Reloader) Now(why string) Outcome {
+	begin := time.Now()
+	select {
+	case r.turn <- struct{}{}:
+	case <-r.closed:
+		return Outcome{Time: begin, Why: why, Error: "mcpbridge is shutting down"}
+	}
+	defer func() { <-r.turn }()
+	o := r.try()
+	o.Time, o.Why = begin.UTC().Truncate(time.Millisecond), why
+	r.last.Store(&o)
+	r.count(o.OK)
+	o.log(r.log)
+	return o
+}
+
+// Last returns the last outcome; nil if there was no attempt. It is safe to call on nil.
+func (r *Reloader) Last() *Outcome {
+	if r == nil {
+		return nil
+	}
+	return r.last.Load()
+}
+
+// Close waits for an attempt that is under way. There is none after it. It may be called on
+// nil.
+func (r *Reloader) Close() {
+	if r != nil {
+		r.turn <- struct{}{}
+		close(r.closed)
+	}
+}
+
+// ServeHTTP makes an attempt, and answers with its outcome: 200, or 422 for a configuration
+// that can't be used.
+func (r *Reloader) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	o := r.Now("POST /reload")
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if !o.OK {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+	}
+	_ = json.NewEncoder(w).Encode(o) // the client has gone if it fails
+}

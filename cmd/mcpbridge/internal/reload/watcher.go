@@ -1,0 +1,163 @@
+package reload
+
+import (
+	"crypto/sha256"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	// settle is how long files must be left alone before they are looked at: editors write
+	// in several steps. late bounds the wait in a folder where there is always something.
+	settle = 150 * time.Millisecond
+	late   = time.Second
+	// mostRead bounds what is read of a file to see whether it has changed.
+	mostRead = 16 << 20
+)
+
+// A Watcher tells when the content of files changes. It watches their folders, and those of
+// the files that they are links to: files are replaced, and the folders of a ConfigMap are.
+type Watcher struct {
+	files  func() []string
+	change func()
+	log    *slog.Logger
+	notify *fsnotify.Watcher
+
+	running sync.WaitGroup // run
+	seen    Contents
+	folders map[string]bool
+}
+
+// Contents are digests of files.
+type Contents map[string][sha256.Size]byte
+
+// Watch calls change when one of the files is not as it was seen, on a goroutine of its own
+// that ends with Close. files is asked again after each change.
+func Watch(seen Contents, files func() []string, change func(), log *slog.Logger) (*Watcher, error) {
+	n, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, err
+	}
+	w := &Watcher{files: files, change: change, log: log, notify: n, seen: seen, folders: make(map[string]bool)}
+	w.follow()
+	w.running.Go(w.run) // ends with Close
+	return w, nil
+}
+
+// Close ends it, and waits for a change that is being told of. It may be called on nil.
+func (w *Watcher) Close() {
+	if w == nil {
+		return
+	}
+	_ = w.notify.Close() // it was open
+	w.running.Wait()
+}
+
+func (w *Watcher) run() {
+	quiet := time.After(0) // after the last event: files may have changed before the first
+	var begun time.Time    // the first event that was not looked into
+	for {
+		select {
+		case _, ok := <-w.notify.Events:
+			if !ok {
+				return
+			}
+			if quiet == nil {
+				begun = time.Now()
+			}
+			quiet = time.After(min(settle, max(late-time.Since(begun), 0)))
+		case err, ok := <-w.notify.Errors:
+			if !ok {
+				return
+			}
+			w.log.Warn("watching the configuration", "err", err)
+			quiet = time.After(settle) // events may have been lost
+		case <-quiet:
+			quiet = nil
+			w.compare()
+		}
+	}
+}
+
+// compare tells of a change if there is one.
+func (w *Watcher) compare() {
+	w.follow() // before looking: what changes after is an event
+	now := Look(w.files())
+	if maps.Equal(now, w.seen) {
+		return
+	}
+	w.seen = now
+	w.change()
+	w.follow()
+	w.seen = w.merge(Look(w.files()))
+}
+
+// merge adds to what was seen the files that the change has brought.
+func (w *Watcher) merge(now Contents) Contents {
+	out := make(Contents, len(now))
+	for file, sum := range now {
+		if before, had := w.seen[file]; had {
+			sum = before // what has changed since is to be told of
+		}
+		out[file] = sum
+	}
+	return out
+}
+
+// Look returns digests of the files that can be read.
+func Look(files []string) Contents {
+	out := make(Contents)
+	for _, file := range files {
+		if sum, ok := digest(file); ok {
+			out[file] = sum
+		}
+	}
+	return out
+}
+
+func digest(file string) (sum [sha256.Size]byte, ok bool) {
+	f, err := os.Open(file)
+	if err != nil {
+		return sum, false
+	}
+	defer func() { _ = f.Close() }() // read-only
+	if s, err := f.Stat(); err != nil || !s.Mode().IsRegular() {
+		return sum, false // a pipe would be read empty
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, io.LimitReader(f, mostRead)); err != nil {
+		return sum, false
+	}
+	return [sha256.Size]byte(h.Sum(nil)), true
+}
+
+// follow watches the folders of all files, and no others.
+func (w *Watcher) follow() {
+	want := make(map[string]bool)
+	for _, file := range w.files() {
+		want[filepath.Dir(file)] = true
+		if real, err := filepath.EvalSymlinks(file); err == nil {
+			want[filepath.Dir(real)] = true
+		}
+	}
+	for _, folder := range slices.Sorted(maps.Keys(want)) {
+		if err := w.notify.Add(folder); err != nil && !w.folders[folder] { // again, since it may be another of that name
+			w.log.Warn("a folder of the configuration can't be watched; after changes send SIGHUP, or POST /reload to the admin address", "dir", folder, "err", err)
+		}
+		w.folders[folder] = true
+	}
+	for folder := range w.folders {
+		if !want[folder] {
+			_ = w.notify.Remove(folder) // it may be gone
+			delete(w.folders, folder)
+		}
+	}
+}

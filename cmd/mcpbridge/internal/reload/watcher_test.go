@@ -1,0 +1,122 @@
+package reload
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A watched is a folder with files, of which one is watched.
+type watched struct {
+	t       *testing.T
+	dir     string
+	files   []string
+	changes atomic.Int64
+}
+
+func (w *watched) write(name, text string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *watched) begin() {
+	w.t.Helper()
+	got, err := Watch(Look(w.files), func() []string { return w.files }, func() { w.changes.Add(1) }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(got.Close)
+}
+
+// want waits until so many changes were told of, and for one more.
+func (w *watched) want(n int64) {
+	w.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); w.changes.Load() < n; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%d changes, want %d", w.changes.Load(), n)
+		}
+	}
+	time.Sleep(2 * settle)
+	if got := w.changes.Load(); got != n {
+		w.t.Errorf("%d changes, want %d", got, n)
+	}
+}
+
+// However a file is changed it is noticed, once; and nothing else is.
+func TestWatch(t *testing.T) {
+	w := &watched{t: t, dir: t.TempDir()}
+	w.files = []string{filepath.Join(w.dir, "config.yaml")}
+	w.write("config.yaml", "a")
+	w.begin()
+	w.want(0)
+	w.write("other.yaml", "x")
+	w.write("config.yaml", "a")
+	w.want(0)
+	w.write("config.yaml", "b")
+	w.want(1)
+	w.write("config.yaml.new", "c") // as editors do
+	if err := os.Rename(filepath.Join(w.dir, "config.yaml.new"), filepath.Join(w.dir, "config.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	w.want(2)
+	if err := os.Remove(filepath.Join(w.dir, "config.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	w.want(3)
+	w.write("config.yaml", "c")
+	w.want(4)
+}
+
+// What has changed before the watch began is noticed.
+func TestWatchBefore(t *testing.T) {
+	w := &watched{t: t, dir: t.TempDir()}
+	w.files = []string{filepath.Join(w.dir, "config.yaml")}
+	w.write("config.yaml", "a")
+	seen := Look(w.files)
+	w.write("config.yaml", "b")
+	got, err := Watch(seen, func() []string { return w.files }, func() { w.changes.Add(1) }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	w.want(1)
+}
+
+// The files of a ConfigMap are links into a folder that is replaced as a whole.
+func TestWatchConfigMap(t *testing.T) {
+	w := &watched{t: t, dir: t.TempDir()}
+	w.files = []string{filepath.Join(w.dir, "config.yaml")}
+	swap := func(version, text string) {
+		t.Helper()
+		if err := os.Mkdir(filepath.Join(w.dir, version), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		w.write(filepath.Join(version, "config.yaml"), text)
+		next := filepath.Join(w.dir, "..data_tmp")
+		if err := os.Symlink(version, next); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, filepath.Join(w.dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap("..2026_01", "a")
+	if err := os.Symlink(filepath.Join("..data", "config.yaml"), w.files[0]); err != nil {
+		t.Fatal(err)
+	}
+	w.begin()
+	swap("..2026_02", "b")
+	if err := os.RemoveAll(filepath.Join(w.dir, "..2026_01")); err != nil {
+		t.Fatal(err)
+	}
+	w.want(1)
+	swap("..2026_03", "c")
+	w.want(2)
+	swap("..2026_04", "c")
+	w.want(2)
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+)
+
+// A reloading is what a daemon needs to read its configuration again.
+type reloading struct {
+	source   config.Options
+	watches  bool                     // the files
+	seen     reload.Contents          // of the files, at the start
+	level    slog.LevelVar            // of the log
+	started  *config.Config           // what it was when the process began
+	reloader *reload.Reloader         // nil if there is no file
+	read     atomic.Pointer[[]string] // files of what is in use; nil before the first reload
+	settled  atomic.Bool              // all servers were tried before the first reload that succeeded
+}
+
+// openReloading makes what reads the configuration again; nothing if there is no file.
+func (d *daemon) openReloading() {
+	if d.started = d.config; d.source.Path == "" {
+		return
+	}
+
+	d.reloader = reload.New(d.reload, d.log, cmdhook.Metrics(d.gateway).Reloaded)
+}
+
+// lastReload returns how it went last, as JSON is made of it; nil if there was no attempt.
+func (d *daemon) lastReload() any {
+	if o := d.reloader.Last(); o != nil {
+		return o
+	}
+	return nil
+}
+
+// reloadHandler serves POST /reload; it is nil if there is no file.
+func (d *daemon) reloadHandler() http.Handler {
+	if d.reloader == nil {
+		return nil // and no typed nil in the interface
+	}
+	return d.reloader
+}
+
+// mayReload has the configuration reloaded by SIGHUP, and when its files change, until quit
+// is called. It waits for a reload that is under way.
+func (d *daemon) mayReload() (quit func()) {
+	if d.reloader == nil {
+		return func() {}
+	}
+	hup := make(chan struct{}, 1)
+	stop := d.hangups.OnReload(func() {
+		select {
+		case hup <- struct{}{}:
+		default: // one waits already
+		}
+	})
+	done := make(chan struct{})
+	go func() { // ends with hup
+		defer close(done)
+		for range hup {
+			d.reloader.Now("SIGHUP")
+		}
+	}()
+	w := d.watchFiles()
+	return func() {
+		stop()
+		w.Close()
+		d.reloader.Close()
+		close(hup)
+		<-done
+	}
+}
+
+// watchFiles has the configuration reloaded when its files change.
+func (d *daemon) watchFiles() *reload.Watcher {
+	if !d.watches {
+		return nil
+	}
+	w, err := reload.Watch(d.seen, d.files, func() { d.reloader.Now("its files have changed") }, d.log)
+	if err != nil {
+		d.log.Warn("the configuration can't be watched; after changes send SIGHUP, or POST /reload to the admin address", "err", err)
+	}
+	return w
+}
+
+// files are those of the configuration that is in use.
+func (d *daemon) files() []string {
+	if f := d.read.Load(); f != nil {
+		return *f
+	}
+	return d.started.Files()
+}
+
+// reload reads the configuration again, and serves by it.
+func (d *daemon) reload() reload.Outcome {
+	d.notify.Reloading()
+	o, err := d.reloadConfig()
+	if err != nil {
+		o = failed(err)
+		o.Error = d.secrets.String(o.Error)
+		d.notify.Ready("serving; the changed configuration can't be used")
+		return o
+	}
+	d.notify.Ready("serving " + strconv.Itoa(len(d.gateway.Snapshot().Servers)) + " servers")
+	return o
+}
+
+func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
+	source := d.source
+	source.MayMakeToken = d.token != ""
+	c, warnings, err := config.Load(source)
+	if err != nil {
+		return o, err
+	}
+	for _, w := range warnings {
+		d.log.Warn("configuration", "warning", w.String())
+	}
+	if c.MakeToken {
+		c.Auth = clientToken(d.token)
+	}
+	d.learn(c)
+	if !slices.ContainsFunc(d.gateway.Snapshot().Servers, func(s mcpbridge.ServerSnapshot) bool { return s.State == mcpbridge.StateStarting }) {
+		d.settled.Store(true)
+	}
+	r, err := d.gateway.Reload(*newOptions(c, false, d.process, d.log, d.guard))
+	if err != nil {
+		return o, err
+	}
+	d.use(c)
+	return reload.Outcome{OK: true, Added: r.Added, Changed: r.Changed, Removed: r.Removed, Renewed: r.Renewed, NeedsRestart: needsRestart(d.started, c)}, nil
+}
+
+// use makes c what the process goes by.
+func (d *daemon) use(c *config.Config) {
+	d.config = c // who reads it later waits for the reloader first
+	files := c.Files()
+	d.read.Store(&files)
+	d.level.Set(logLevel(c.Log.Level))
+	memory.Bound(c, memory.ServeMost, d.environ)
+}
+
+// failed returns the outcome of an attempt that has changed nothing.
+func failed(err error) reload.Outcome {
+	o := reload.Outcome{Error: err.Error()}
+	if mistakes := (*config.Error)(nil); errors.As(err, &mistakes) {
+		o.File, o.Line = mistakes.Problems[0].At()
+	}
+	return o
+}
+
+// liveKeys are the keys whose values apply at once. Those of others count after a restart.
+var liveKeys = map[string]bool{
+	"allow_anonymous": true, "public_url": true, "auth": true, "allowed_origins": true, "allowed_hosts": true, "trusted_proxies": true,
+	"state_keys": true, "debug_errors": true, "body_timeout": true, "write_timeout": true, "keep_alive": true, "client_idle": true, "drain": true, "drain_delay": true,
+	"state_dir": true, "audit": true, "remember": true, "keyring": true, "client_metadata_url": true, "allow_hosts": true, "limits": true, "log.level": true,
+}
+
+// needsRestart returns the keys whose values are not those of the start, and which do not
+// apply at once.
+func needsRestart(started, c *config.Config) (keys []string) {
+	was, is := reflect.ValueOf(started).Elem(), reflect.ValueOf(c).Elem()
+	keys = changedKeys("", was, is)
+	if started.Limits.NewConnections != c.Limits.NewConnections {
+		keys = append(keys, "limits."+limits.NewConnections.Key)
+	}
+	return keys
+}
+
+// changedKeys returns the keys below a prefix with different values.
+func changedKeys(prefix string, was, is reflect.Value) (keys []string) {
+	for i := range was.NumField() {
+		name := was.Type().Field(i).Tag.Get("koanf")
+		key := prefix + name
+		switch {
+		case name == "" || name == "-" || liveKeys[key]:
+		case key == "log":
+			keys = append(keys, changedKeys("log.", was.Field(i), is.Field(i))...)
+		case !reflect.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()):
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// carried has what servers go on with when the configuration is read again. It is used by one
+// goroutine at a time, and safe to use on nil.
+type carried struct{ tls map[string]carriedTLS }
+
+type carriedTLS struct {
+	of     config.ServerTLS
+	ca     string // the content of its file, which is read once
+	config *tls.Config
+}
+
+// clientTLS returns the TLS configuration of a server: the one from before, if it is the same.
+func (k *carried) clientTLS(s *config.Server, log *slog.Logger) *tls.Config {
+	if k == nil {
+		return s.TLS.Files().Client(s.TLS.ServerName, log)
+	}
+	next := carriedTLS{of: s.TLS}
+	if text, err := os.ReadFile(s.TLS.CA); err == nil {
+		next.ca = string(text)
+	}
+	if was, had := k.tls[s.Name]; had && was.of == next.of && was.ca == next.ca {
+		return was.config
+	}
+	next.config = s.TLS.Files().Client(s.TLS.ServerName, log)
+	if k.tls == nil {
+		k.tls = make(map[string]carriedTLS)
+	}
+	k.tls[s.Name] = next
+	return next.config
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/config"
+)
+
+// A reloaded is serve with a file that changes.
+type reloaded struct {
+	*running
+	t    *testing.T
+	file string
+}
+
+func serveFile(t *testing.T, text string, args ...string) *reloaded {
+	t.Helper()
+	r := &reloaded{t: t, file: filepath.Join(t.TempDir(), "config.yaml")}
+	r.write(text)
+	r.running = serve(t, nil, append([]string{r.file}, args...)...)
+	return r
+}
+
+func (r *reloaded) write(text string) {
+	r.t.Helper()
+	if err := os.WriteFile(r.file, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// admin returns a URL of the admin address.
+func (r *reloaded) admin(path string) string {
+	return r.Admin + path
+}
+
+// reload posts to the admin address.
+func (r *reloaded) reload() (status int, o reload.Outcome) {
+	r.t.Helper()
+	resp, err := http.Post(r.admin("/reload"), "", nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := json.NewDecoder(resp.Body).Decode(&o); err != nil {
+		r.t.Fatal(err)
+	}
+	return resp.StatusCode, o
+}
+
+// has reports whether a server is served.
+func (r *reloaded) has(name string) bool {
+	_, body := get(r.t, r.admin("/readyz"))
+	return strings.Contains(body, `"name":"`+name+`"`)
+}
+
+const oneNotebook = "servers:\n  a: {builtin: notebook}\n"
+
+// A changed file is noticed, and one with a mistake changes nothing but what is said of it.
+func TestReloadWatched(t *testing.T) {
+	r := serveFile(t, oneNotebook)
+	r.write(oneNotebook + "  b: {builtin: notebook}\n")
+	bridgetest.Eventually(t, "b is served", func() bool { return r.has("b") })
+	r.write(oneNotebook + "  c: {biltin: notebook}\n")
+	bridgetest.Eventually(t, "the mistake is told of", func() bool {
+		_, body := get(t, r.admin("/readyz"))
+		return strings.Contains(body, `"line":3`) && strings.Contains(body, "did you mean builtin?")
+	})
+	if !r.has("b") || r.has("c") {
+		t.Error("a file with a mistake has changed what is served")
+	}
+	if _, body := get(t, r.admin("/metrics")); !strings.Contains(body, "mcpbridge_config_last_reload_successful 0") {
+		t.Error("the metrics don't say that the configuration can't be used")
+	}
+	r.write(oneNotebook)
+	bridgetest.Eventually(t, "b is gone", func() bool { return !r.has("b") })
+	if _, body := get(t, r.admin("/metrics")); !strings.Contains(body, "mcpbridge_config_last_reload_successful 1") || !strings.Contains(body, `mcpbridge_config_reloads_total{result="error"} 1`) {
+		t.Error("the metrics don't say that the configuration is in use again")
+	}
+}
+
+// POST /reload answers what has changed, or what is wrong.
+func TestReloadPosted(t *testing.T) {
+	r := serveFile(t, oneNotebook, "--watch=false")
+	r.write("log: {level: debug, format: text}\nservers:\n  a: {builtin: notebook, linger: 3s}\n  b: {builtin: modern-notebook}\n")
+	time.Sleep(500 * time.Millisecond) // nothing is to happen
+	if r.has("b") {
+		t.Error("the file was read again, with --watch=false")
+	}
+	status, o := r.reload()
+	if status != 200 || !o.OK || strings.Join(o.Added, " ") != "b" || strings.Join(o.Changed, " ") != "a" || strings.Join(o.NeedsRestart, " ") != "log.format" {
+		t.Errorf("POST /reload = %d %+v", status, o)
+	}
+	bridgetest.Eventually(t, "the log has details", func() bool { return strings.Contains(r.log.String(), `"level":"DEBUG"`) })
+	r.write("servers:\n  a: {builtin: notebook}\nlimits: {body: lots}\n")
+	status, o = r.reload()
+	if status != 422 || o.OK || o.File != r.file || o.Line != 3 || !strings.Contains(o.Error, "limits.body") {
+		t.Errorf("POST /reload of a mistake = %d %+v", status, o)
+	}
+	if err := os.Remove(r.file); err != nil {
+		t.Fatal(err)
+	}
+	if status, o = r.reload(); status != 422 || o.OK || !strings.Contains(o.Error, "no such file") {
+		t.Errorf("POST /reload without the file = %d %+v", status, o)
+	}
+	if !r.has("a") || !r.has("b") {
+		t.Error("servers are gone")
+	}
+}
+
+// Without a file there is nothing to read again.
+func TestReloadWithoutAFile(t *testing.T) {
+	s := serve(t, nil)
+	resp, err := http.Post(s.Admin+"/reload", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode == 200 {
+		t.Error("POST /reload without a file = 200")
+	}
+}
+
+// A token in a file counts from the next request; the server goes on.
+func TestReloadRereadsFiles(t *testing.T) {
+	dir := t.TempDir()
+	token := filepath.Join(dir, "token")
+	if err := os.WriteFile(token, []byte("first-token-0123\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := serveFile(t, oneNotebook+"auth:\n  tokens:\n    - {name: ada, token: \"${file:"+token+"}\"}\n")
+	as := func(token string) int { return initializeAs(t, r.Endpoints[0].URL, "Bearer "+token) }
+	if got := as("first-token-0123"); got != 200 {
+		t.Fatalf("with the first token = %d", got)
+	}
+	if err := os.WriteFile(token, []byte("second-token-0123\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bridgetest.Eventually(t, "the second token counts", func() bool { return as("second-token-0123") == 200 })
+	if got := as("first-token-0123"); got != 401 {
+		t.Errorf("with the first token = %d, want 401", got)
+	}
+	bridgetest.Eventually(t, "the log says so", func() bool { return strings.Contains(r.log.String(), `"renewed":["a"]`) })
+}
+
+// Each key is one that applies at once, or is reported to need a restart.
+func TestNeedsRestart(t *testing.T) {
+	base := &config.Config{}
+	if got := needsRestart(base, base); got != nil {
+		t.Errorf("keys of the same = %v", got)
+	}
+	other := &config.Config{Listen: "a", Admin: "b", AdminToken: "c", Drain: 1, AllowedHosts: []string{"d"}}
+	other.TLS.Cert, other.Log.Level, other.Log.Format, other.Limits.NewConnections, other.Limits.Body = "e", "f", "g", 7, 8
+	if got, want := strings.Join(needsRestart(base, other), " "), "listen admin admin_token tls log.format limits.new_connections"; got != want {
+		t.Errorf("keys = %s, want %s", got, want)
+	}
+}

@@ -106,6 +106,7 @@ soak: ## the same in numbers that CI has no time for
 .PHONY: package
 package: ## all that a release has, built as a snapshot in dist/ and tried (needs root, node, npm and python3)
 	packaging/require
+	deploy/check
 	packaging/base
 	packaging/build
 	DIST=$(CURDIR)/dist $(GO) -C interop/go test -count=1 -timeout 20m -v ./install

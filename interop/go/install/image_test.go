@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,11 +44,7 @@ var context = map[string]string{
 // empty for scratch.
 func assemble(t *testing.T, file, base string) *image {
 	t.Helper()
-	binaries, err := filepath.Glob(filepath.Join(dist, "mcpbridge_linux_"+runtime.GOARCH+"_*", "mcpbridge"))
-	if err != nil || len(binaries) != 1 {
-		t.Fatalf("binaries %q, %v", binaries, err)
-	}
-	context["$TARGETPLATFORM/mcpbridge"] = binaries[0]
+	context["$TARGETPLATFORM/mcpbridge"] = releasedBinary(t)
 	im := &image{root: t.TempDir()}
 	text := read(t, file)
 	stage, last, _ := strings.Cut(text[strings.LastIndex(text, "\nFROM ")+1:], "\n")
@@ -275,11 +270,10 @@ servers:
   clock: {command: uvx, args: [mcp-server-time==2026.10.19], env: {SSL_CERT_FILE: /ca.pem}, timeouts: {connect: 2m}}
 `)
 	listen, _, p := im.start(t)
-	bridge := context["$TARGETPLATFORM/mcpbridge"]
-	if got := run(t, nil, bridge, "call", "http://"+listen+"/mcp/everything", "echo", "message=hello"); !strings.Contains(got, "hello") {
+	if got := run(t, nil, bridge(t), "call", "http://"+listen+"/mcp/everything", "echo", "message=hello"); !strings.Contains(got, "hello") {
 		t.Errorf("echo of a command by npx = %s", got)
 	}
-	if got := run(t, nil, bridge, "call", "http://"+listen+"/mcp/clock", "get_current_time", "timezone=Etc/UTC"); !strings.Contains(got, "Etc/UTC") {
+	if got := run(t, nil, bridge(t), "call", "http://"+listen+"/mcp/clock", "get_current_time", "timezone=Etc/UTC"); !strings.Contains(got, "Etc/UTC") {
 		t.Errorf("get_current_time of a command by uvx = %s", got)
 	}
 	stopInner(t, p)

@@ -24,6 +24,12 @@ func all(t *testing.T, pattern string, want int) []string {
 	return paths
 }
 
+// releasedBinary is the program of the release that runs on this machine.
+func releasedBinary(t *testing.T) string {
+	t.Helper()
+	return all(t, "mcpbridge_linux_"+runtime.GOARCH+"_*/mcpbridge", 1)[0]
+}
+
 func TestChecksums(t *testing.T) {
 	release(t)
 	listed := read(t, filepath.Join(dist, "checksums.txt"))

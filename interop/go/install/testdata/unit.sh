@@ -26,6 +26,27 @@ test "$(stat -c %U "/proc/$pid")" = mcpbridge
 grep -q 'CapEff:.*0000000000000000' "/proc/$pid/status"
 grep -q 'NoNewPrivs:.*1' "/proc/$pid/status"
 
+# A reload is over when systemd says so, and one that can't be used leaves all as it was.
+sed -i '/notebook/d' /etc/mcpbridge/config.yaml
+systemctl reload mcpbridge
+status() {
+  for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    if systemctl show -P StatusText mcpbridge | grep -q "$1"; then return 0; fi
+    sleep 0.2
+  done
+  return 1
+}
+status 'serving 1 servers'
+echo 'drain: 10' >>/etc/mcpbridge/config.yaml
+systemctl reload mcpbridge
+status "can't be used"
+test "$(systemctl show -P ActiveState mcpbridge)" = active
+test "$(systemctl show -P MainPID mcpbridge)" = "$pid"
+mcpbridge call http://127.0.0.1:2526/mcp/adder add a=40 b=2 | grep -qx 42
+cp /srv/config.yaml /etc/mcpbridge/config.yaml
+systemctl reload mcpbridge
+status 'serving 2 servers'
+
 # A signal from systemd starts the drain, which ends the command, too.
 systemctl stop mcpbridge
 test "$(systemctl show -P Result mcpbridge)" = success

@@ -5,9 +5,10 @@ type Follows struct {
 	Followers []Follower `json:"followers"`
 	Topics    []Topic    `json:"topics"`
 	Edges     []Edge     `json:"edges"`
-	// FollowersLeft and TopicsLeft are not listed. Those that are have the most pairs.
+	// FollowersLeft, TopicsLeft and EdgesLeft are not listed. Those that are have the most pairs.
 	FollowersLeft int `json:"followers_left,omitempty"`
 	TopicsLeft    int `json:"topics_left,omitempty"`
+	EdgesLeft     int `json:"edges_left,omitempty"`
 	// Sampled says that the numbers of Followers and Edges are projected from a part.
 	Sampled bool `json:"sampled,omitempty"`
 }

@@ -86,6 +86,9 @@ func (g *Graph) Follows() Follows {
 		f.Followers = append(f.Followers, Follower{ID: "c" + strconv.Itoa(i), Era: by.Era, Name: by.Name, Principal: by.Principal, Session: by.Session, Count: sums[by]})
 		g.addEdges(i, g.counts[by])
 	}
+	slices.SortStableFunc(f.Edges, func(a, b Edge) int { return cmp.Compare(b.Count, a.Count) })
+	f.EdgesLeft = max(0, len(f.Edges)-MaxEdges)
+	f.Edges = f.Edges[:len(f.Edges)-f.EdgesLeft]
 	return *f
 }
 

@@ -7,6 +7,7 @@ const (
 	MaxClients   = 200
 	MaxTopics    = 60
 	MaxFollowers = 60
+	MaxEdges     = 400
 	MaxQuestions = 100
 	MaxProcesses = 16 // of one server
 )

@@ -34,8 +34,8 @@ type Socket struct {
 	open atomic.Int64
 }
 
-// A frame is what a Socket sends.
-type frame struct {
+// A Frame is what a Socket sends.
+type Frame struct {
 	Type  string          `json:"type"` // state or events
 	State json.RawMessage `json:"state,omitempty"`
 
@@ -115,14 +115,14 @@ func (v *viewer) run(ctx context.Context, left <-chan struct{}) {
 func (v *viewer) send() error {
 	if text, version := v.s.State.Latest(); version != v.version {
 		v.version = version
-		if err := v.write(frame{Type: "state", State: text}); err != nil {
+		if err := v.write(Frame{Type: "state", State: text}); err != nil {
 			return err
 		}
 	}
 	events, last, missed := v.s.Feed.Since(v.seq, maxBatch)
 	v.seq = last
 	if skipped := v.s.Feed.Skipped(); len(events) > 0 || missed > 0 || skipped != v.skipped {
-		m := frame{Type: "events", Events: events, Skipped: skipped - v.skipped, Missed: missed}
+		m := Frame{Type: "events", Events: events, Skipped: skipped - v.skipped, Missed: missed}
 		v.skipped = skipped
 		if err := v.write(m); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (v *viewer) send() error {
 	return v.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTime))
 }
 
-func (v *viewer) write(m frame) error {
+func (v *viewer) write(m Frame) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err

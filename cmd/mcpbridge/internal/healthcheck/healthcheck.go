@@ -30,17 +30,8 @@ type Address struct {
 // as in ready. It returns an error if the process does not answer, or answers that it is
 // not well.
 func Ask(ctx context.Context, a Address, path string) (string, error) {
-	t := &http.Transport{DisableKeepAlives: true, Proxy: nil}
-	url, where := a.URL, a.URL
-	if a.Socket != "" {
-		url, where = "http://localhost", "unix:"+a.Socket
-		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", a.Socket)
-		}
-	}
-	if a.Cert != "" {
-		t.TLSClientConfig = onlyCertificate(a.Cert)
-	}
+	t, url, where := a.Transport()
+	t.DisableKeepAlives = true
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
 	if err != nil {
 		return "", fmt.Errorf("%s is not an address that can be asked: %w", where, err)
@@ -52,6 +43,22 @@ func Ask(ctx context.Context, a Address, path string) (string, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	return judge(resp, where)
+}
+
+// Transport returns what reaches the address, the URL to ask with it, and what the address is
+// called.
+func (a Address) Transport() (t *http.Transport, url, where string) {
+	t, url, where = &http.Transport{Proxy: nil}, a.URL, a.URL
+	if a.Socket != "" {
+		url, where = "http://localhost", "unix:"+a.Socket
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", a.Socket)
+		}
+	}
+	if a.Cert != "" {
+		t.TLSClientConfig = onlyCertificate(a.Cert)
+	}
+	return t, url, where
 }
 
 // judge reads what the process says of itself.

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/console"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/healthcheck"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+)
+
+func newTailCommand(p process) *cobra.Command {
+	var o console.TailOptions
+	cmd := &cobra.Command{
+		Use:   "tail",
+		Short: "Follow the calls and changes that pass a running mcpbridge",
+		Long: `Prints a line for each call that ends, for what happens during calls, and for
+each change that a server reports, as the admin page shows them. Beyond 200 of
+each per second they are counted.`,
+		Example: `  mcpbridge tail
+  mcpbridge tail -c config.yaml --server files
+  mcpbridge tail --admin unix:/run/mcpbridge/admin.sock --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a, err := p.console(cmd)
+			if err != nil {
+				return err
+			}
+			return a.Tail(cmd.Context(), p.stdout, o)
+		},
+	}
+	consoleFlags(cmd)
+	cmd.Flags().StringVar(&o.Server, "server", "", "only what passes to and from this server")
+	cmd.Flags().StringVar(&o.Filter, "filter", "", "only lines with this text")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print each event as JSON, on a line of its own")
+	return cmd
+}
+
+func newTopCommand(p process) *cobra.Command {
+	var once, asJSON bool
+	var every time.Duration
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Show what a running mcpbridge holds at the moment",
+		Long: `Shows the servers, the clients, what is followed most, and the questions that
+wait for an answer, again and again on a terminal and else once.`,
+		Example: `  mcpbridge top
+  mcpbridge top -c config.yaml --once
+  mcpbridge top --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a, err := p.console(cmd)
+			if err != nil {
+				return err
+			}
+			if every < 100*time.Millisecond {
+				return usageError("--every is %v, want 100ms at least", every)
+			}
+			if asJSON {
+				return p.printState(cmd.Context(), a)
+			}
+			if once || !output.IsTerminal(p.stdout) {
+				every = 0
+			}
+			return a.Top(cmd.Context(), p.stdout, every)
+		},
+	}
+	consoleFlags(cmd)
+	cmd.Flags().BoolVar(&once, "once", false, "print it once")
+	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "how often it is shown again")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it once, as JSON")
+	return cmd
+}
+
+func (p process) printState(ctx context.Context, a *console.Admin) error {
+	s, err := a.State(ctx)
+	if err != nil {
+		return err
+	}
+	return output.JSON(p.stdout, s)
+}
+
+func consoleFlags(cmd *cobra.Command) {
+	cmd.Flags().StringP("config", "c", "", "the file that serve was given, which has the admin address and its token")
+	cmd.Flags().String("admin", "", "host:port or URL of the admin address, or unix: and the path of its socket (default 127.0.0.1:2527)")
+	cmd.Flags().String("token", "", "the admin_token; better is MCPBRIDGE_ADMIN_TOKEN, which other users can't see")
+}
+
+// console returns the admin address that the flags name, or else the configuration.
+func (p process) console(cmd *cobra.Command) (*console.Admin, error) {
+	fs := cmd.Flags()
+	token, _ := fs.GetString("token")
+	path, _ := fs.GetString("config")
+	at, _ := fs.GetString("admin")
+	if token == "" {
+		token = p.getenv("MCPBRIDGE_ADMIN_TOKEN")
+	}
+	if at != "" && path == "" {
+		a, err := parseAdmin(at)
+		return &console.Admin{Address: a, Token: token}, err
+	}
+	o, err := p.serveOptions(cmd, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	o.MayMakeToken = true // as serve does at a terminal; no client is asked here
+	c, _, err := loadConfig(o)
+	if err != nil {
+		return nil, err
+	}
+	p.learn(c)
+	a, err := addressOf(c)
+	if token == "" {
+		token = c.AdminToken
+	}
+	return &console.Admin{Address: a, Token: token}, err
+}
+
+// getenv returns a variable of the environment.
+func (p process) getenv(name string) string {
+	for _, entry := range p.environ {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// parseAdmin reads an address as people write it.
+func parseAdmin(text string) (a healthcheck.Address, err error) {
+	if path, ok := strings.CutPrefix(text, "unix:"); ok {
+		a.Socket = path
+		return a, nil
+	}
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return a, usageError("%q is no address; write host:port, a URL of http or https, or unix: and the path of a socket", text)
+	case u.User != nil || u.RawQuery != "":
+		return a, errors.New("an address has no credentials; set MCPBRIDGE_ADMIN_TOKEN")
+	}
+	a.URL = u.Scheme + "://" + u.Host
+	return a, nil
+}

@@ -1,0 +1,124 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/healthcheck"
+	"github.com/mcpbridge/mcpbridge/internal/admin/live"
+	"github.com/mcpbridge/mcpbridge/internal/status"
+)
+
+const (
+	// maxReply bounds a reply, and a frame, in bytes.
+	maxReply = 16 << 20
+	// silence is how long a gateway may say nothing: it pings three times in it.
+	silence  = time.Minute
+	dialTime = 10 * time.Second
+)
+
+// An Admin is the admin address of a running mcpbridge.
+type Admin struct {
+	Address healthcheck.Address
+	Token   string // empty if none is wanted
+}
+
+// A State is what a gateway holds.
+type State struct {
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	status.Snapshot
+}
+
+// State asks what the gateway holds.
+func (a *Admin) State(ctx context.Context) (*State, error) {
+	t, url, where := a.Address.Transport()
+	defer t.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/state", nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not an address that can be asked: %w", where, err)
+	}
+	req.Header = a.header()
+	res, err := t.RoundTrip(req)
+	if err != nil {
+		return nil, fmt.Errorf("mcpbridge does not answer at %s: %w; is it running? name its admin address with --admin", where, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return nil, refusal(res, where)
+	}
+	s := new(State)
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxReply)).Decode(s); err != nil {
+		return nil, fmt.Errorf("%s does not answer as mcpbridge does: %w", where, err)
+	}
+	return s, nil
+}
+
+// Follow calls told with the events that pass, until ctx ends or the gateway does.
+func (a *Admin) Follow(ctx context.Context, told func(live.Frame) error) error {
+	t, url, where := a.Address.Transport()
+	d := websocket.Dialer{NetDialContext: t.DialContext, TLSClientConfig: t.TLSClientConfig, Subprotocols: []string{live.Subprotocol}, HandshakeTimeout: dialTime}
+	ws, res, err := d.DialContext(ctx, "ws"+strings.TrimPrefix(url, "http")+"/api/live", a.header())
+	if res != nil && err != nil {
+		return refusal(res, where)
+	}
+	if err != nil {
+		return fmt.Errorf("mcpbridge does not answer at %s: %w; is it running? name its admin address with --admin", where, err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = ws.Close() })()
+	defer func() { _ = ws.Close() }()
+	err = receive(ws, told)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("following mcpbridge at %s: %w", where, err)
+}
+
+func receive(ws *websocket.Conn, told func(live.Frame) error) error {
+	ws.SetReadLimit(maxReply)
+	ping := ws.PingHandler()
+	ws.SetPingHandler(func(text string) error {
+		_ = ws.SetReadDeadline(time.Now().Add(silence)) // it is a socket, which has deadlines
+		return ping(text)
+	})
+	for {
+		_ = ws.SetReadDeadline(time.Now().Add(silence))
+		var f live.Frame
+		if err := ws.ReadJSON(&f); websocket.IsCloseError(err, websocket.CloseGoingAway) {
+			return errors.New("it has ended")
+		} else if err != nil {
+			return err
+		}
+		if err := told(f); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *Admin) header() http.Header {
+	h := make(http.Header)
+	if a.Token != "" {
+		h.Set("Authorization", "Bearer "+a.Token)
+	}
+	return h
+}
+
+// refusal says what an answer other than 200 means.
+func refusal(res *http.Response, where string) error {
+	text, _ := io.ReadAll(io.LimitReader(res.Body, 300))
+	switch res.StatusCode {
+	case http.StatusUnauthorized:
+		return fmt.Errorf("mcpbridge at %s wants its admin_token; name its configuration with -c, or set MCPBRIDGE_ADMIN_TOKEN", where)
+	case http.StatusNotFound:
+		return fmt.Errorf("%s has no admin page; is it the admin address of mcpbridge, or of an earlier version?", where)
+	}
+	return fmt.Errorf("mcpbridge at %s answers %s: %s", where, res.Status, strings.TrimSpace(string(text)))
+}

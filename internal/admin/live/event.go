@@ -35,17 +35,12 @@ type Event struct {
 
 // A Call is one request of a client, with what was sent to the server for it.
 type Call struct {
-	ID        string    `json:"id"`
-	Time      time.Time `json:"time"`
-	Server    string    `json:"server"`
-	Method    string    `json:"method"`
-	Name      string    `json:"name,omitempty"`
-	Client    string    `json:"client,omitempty"`
-	Era       string    `json:"era"`
-	Revision  string    `json:"revision,omitempty"`
-	Principal string    `json:"principal,omitempty"`
-	Session   string    `json:"session,omitempty"`
-	Protocol  string    `json:"protocol,omitempty"`
+	ID     string    `json:"id"`
+	Time   time.Time `json:"time"`
+	Server string    `json:"server"`
+	Method string    `json:"method"`
+	Name   string    `json:"name,omitempty"`
+	Caller
 
 	// Outcome is empty while the call goes on.
 	Outcome  string  `json:"outcome,omitempty"`
@@ -54,17 +49,32 @@ type Call struct {
 	Received int64   `json:"bytes_received"`
 	Sent     int64   `json:"bytes_sent"`
 
-	Exchanges []Exchange `json:"exchanges"`
-	Steps     []Step     `json:"steps"`
-	Messages  []Message  `json:"messages"`
-	// Left counts exchanges, steps and messages that are not kept.
-	Left int `json:"left,omitempty"`
+	Parts
 	// Bodies says that messages are kept at all.
 	Bodies bool `json:"bodies"`
 	// Former is the call to which this one brings input, and Next the one that brings
 	// input to this one.
 	Former string `json:"former,omitempty"`
 	Next   string `json:"next,omitempty"`
+}
+
+// A Caller is who sent a call.
+type Caller struct {
+	Client    string `json:"client,omitempty"`
+	Era       string `json:"era"`
+	Revision  string `json:"revision,omitempty"`
+	Principal string `json:"principal,omitempty"`
+	Session   string `json:"session,omitempty"`
+	Protocol  string `json:"protocol,omitempty"`
+}
+
+// Parts are what a call consists of.
+type Parts struct {
+	Exchanges []Exchange `json:"exchanges"`
+	Steps     []Step     `json:"steps"`
+	Messages  []Message  `json:"messages"`
+	// Left counts exchanges, steps and messages that are not kept.
+	Left int `json:"left,omitempty"`
 }
 
 // An Exchange is one request to a server.

@@ -30,8 +30,8 @@ func (f *Feed) Begin(r *trace.Request) trace.Record {
 	}
 	rec := &record{feed: f, id: r.RequestID(), began: r.Began(), call: Call{
 		ID: r.RequestID(), Time: r.Began(), Server: r.Server, Method: f.text(strings.Clone(r.Method)), Name: f.text(strings.Clone(r.Name)),
-		Client: f.text(mcp.ClientName(r.ClientInfo)), Era: r.Era, Revision: strings.Clone(r.Revision), Principal: f.text(r.Principal),
-		Session: strings.Clone(r.Session), Bodies: f.Bodies(),
+		Caller: Caller{Client: f.text(mcp.ClientName(r.ClientInfo)), Era: r.Era, Revision: strings.Clone(r.Revision), Principal: f.text(r.Principal), Session: strings.Clone(r.Session)},
+		Bodies: f.Bodies(),
 	}}
 	if r.Arrival != nil {
 		rec.call.Protocol = r.Arrival.Protocol

@@ -202,6 +202,7 @@ func (b *build) gatewayOptions() gateway.Options {
 		Logger:          o.Logger,
 		Metrics:         b.metrics,
 		Observers:       o.hooks.Observers,
+		QuietRequests:   o.hooks.QuietRequests,
 	}
 }
 

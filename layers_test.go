@@ -139,6 +139,7 @@ var layers = map[string][]string{
 	"internal/hosts": nil,
 
 	// Traces of what is observed: only who puts the program together knows of it.
+	"internal/accesslog": {"internal/trace", "internal/mcp", "internal/linebuffer", "internal/redact", "internal/wire"},
 	"internal/telemetry": {"internal/trace", "internal/mcp", "internal/spec", "internal/wire", "internal/redact"},
 	// What is observed of requests: below all that tell of it.
 	"internal/trace": {"internal/wire"},
@@ -191,7 +192,7 @@ var layers = map[string][]string{
 	"internal/rules":                 nil,
 	"internal/rules/cmd":             {"internal/rules"},
 	// The benchmarks put the gateway together as cmd/mcpbridge does, and have it know and judge callers.
-	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/upstream", "internal/linebuffer", "internal/auth", "internal/fetch", "internal/policy", "internal/access"}),
+	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/upstream", "internal/accesslog", "internal/linebuffer", "internal/telemetry", "internal/auth", "internal/fetch", "internal/policy", "internal/access"}),
 	"internal/bench/budget": nil,
 	// Makes packages of binaries: files alone.
 	"internal/packaging":      nil,

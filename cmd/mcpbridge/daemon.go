@@ -79,7 +79,7 @@ func (d *daemon) run(ctx context.Context) error {
 // open builds everything and takes the addresses. It leaves nothing behind if
 // it fails.
 func (d *daemon) open(ctx context.Context) (err error) {
-	if d.observe, err = d.openObserving(ctx, d.log); err != nil {
+	if d.observe, err = d.openObserving(ctx, d.config.Log, d.log); err != nil {
 		return err
 	}
 	d.observers = d.observe.all

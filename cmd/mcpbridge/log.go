@@ -47,12 +47,18 @@ func newLoggerAt(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.
 // pipe takes a system call: there lines wait for a moment, until done is called. At a
 // terminal somebody reads along.
 func newGatheredLogger(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redactor) (log *slog.Logger, done func()) {
-	if _, isFile := w.(*os.File); !isFile || output.IsTerminal(w) {
+	if !gathers(w) {
 		return newLoggerAt(level, w, c, secrets), func() {}
 	}
 	lines := linebuffer.New(w)
 	log = newLoggerAt(level, lines, c, secrets)
 	return slog.New(lines.Handler(log.Handler())), func() { _ = lines.Close() } // there is nobody to tell
+}
+
+// gathers reports whether lines to w are to be written together.
+func gathers(w io.Writer) bool {
+	_, isFile := w.(*os.File)
+	return isFile && !output.IsTerminal(w)
 }
 
 // inSeconds writes durations as what collectors expect; slog's own are bare

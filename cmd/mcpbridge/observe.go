@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/internal/accesslog"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
+	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/telemetry"
@@ -19,11 +21,14 @@ type observing struct {
 	all     *trace.Observers
 	log     *slog.Logger
 	tracer  *telemetry.Tracer // nil if the environment asks for no traces
+	access  *accesslog.Log    // nil if there is none
 	metrics atomic.Pointer[mcp.Metrics]
 }
 
-// openObserving opens what the environment asks for. The caller calls close.
-func (p process) openObserving(ctx context.Context, log *slog.Logger) (*observing, error) {
+// openObserving opens what the environment and the configuration ask for. The caller calls
+// close. When ctx ends, lines of the access log are written at once, since a second signal
+// ends the process.
+func (p process) openObserving(ctx context.Context, c config.Log, log *slog.Logger) (*observing, error) {
 	o := &observing{all: trace.New(), log: log}
 	var err error
 	o.tracer, err = telemetry.Open(ctx, telemetry.Options{Version: release.Version(), Secrets: p.secrets, Logger: log, Lost: o.lost})
@@ -32,6 +37,11 @@ func (p process) openObserving(ctx context.Context, log *slog.Logger) (*observin
 	}
 	if o.tracer != nil {
 		o.all.Add(o.tracer)
+	}
+	if c.Access != "off" && c.Access != "" {
+		o.access = accesslog.New(accesslog.Options{To: p.stderr, Format: accesslog.Format(c.Access), Secrets: p.secrets, Direct: !gathers(p.stderr)})
+		o.all.Add(o.access)
+		context.AfterFunc(ctx, o.access.Close) // which may be called again
 	}
 	return o, nil
 }
@@ -61,4 +71,5 @@ func (o *observing) close(ctx context.Context) {
 	if err := o.tracer.Shutdown(ctx); err != nil {
 		o.log.Warn("the last traces were not exported", "err", err)
 	}
+	o.access.Close()
 }

@@ -175,7 +175,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	}
 	keep := guard.New(w.log)
 	defer keep.Close() // after all that it minds
-	observe, err := w.openObserving(ctx, w.log)
+	observe, err := w.openObserving(ctx, w.config.Log, w.log)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,9 @@ func runGateway(c *control, o roleOptions) error {
 	if r.log, err = newLog(o.log); err != nil {
 		return err
 	}
+	if o.collector != "" {
+		return r.serveObserved(c, o)
+	}
 	servers, err := r.guarded(o)
 	if err != nil {
 		return err

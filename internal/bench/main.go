@@ -29,6 +29,8 @@ type roleOptions struct {
 	upstream string // host:port
 	issuer   string // URL, for the gateway's servers that know their callers; empty for none
 	log      string // level of the gateway's log; "off" for none
+	// collector is the URL for the traces of gateways that are observed; empty for none
+	collector string
 }
 
 // options are the parent's part.
@@ -49,6 +51,7 @@ type part struct {
 var parts = []part{
 	{"calls", (*bench).calls},
 	{"access", (*bench).access},
+	{"observed", (*bench).observed},
 	{"latency", (*bench).latency},
 	{"streams", (*bench).streams},
 	{"sessions", (*bench).sessions},
@@ -61,8 +64,9 @@ func main() {
 	role := flag.String("role", "", "what a child process is; for bench itself")
 	flag.StringVar(&ro.upstream, "upstream", "", "a child's upstream")
 	flag.StringVar(&ro.issuer, "issuer", "", "a gateway's issuer")
+	flag.StringVar(&ro.collector, "collector", "", "where an observed gateway's traces go")
 	flag.StringVar(&o.log, "log", "info", "level of the gateway's log, as serve's default; off for none")
-	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, access, latency, streams, sessions, topics")
+	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, access, observed, latency, streams, sessions, topics")
 	flag.IntVar(&o.rounds, "rounds", 12, "rounds of each measurement")
 	flag.IntVar(&o.streams, "streams", 10_000, "listen streams")
 	flag.StringVar(&o.profile, "profile", "", "write CPU and heap profiles of the gateway to `DIR`")

@@ -32,6 +32,8 @@ type Hooks struct {
 	Browse func(url string) error
 	// Observers are told of the requests of clients. Nil tells nobody.
 	Observers *trace.Observers
+	// QuietRequests leaves requests that did not fail out of the log.
+	QuietRequests bool
 }
 
 var (

@@ -117,6 +117,7 @@ func (l *Limits) ByName() map[string]int64 {
 type Log struct {
 	Level  string `koanf:"level" default:"info" enum:"debug info warn error" doc:"the lowest level that is logged"`
 	Format string `koanf:"format" default:"auto" enum:"auto text json" doc:"auto is text on a terminal, and json otherwise"`
+	Access string `koanf:"access" default:"off" enum:"off text json" doc:"the access log: a line for each request, apart from the log"`
 }
 
 // A Server is one upstream. Exactly one of Builtin, Command and URL is set.

@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 			WebSockets: 10_000, WebSocketsEach: 5_000, Streams: 20_000, StreamsEach: 10_000, ListenTopics: 1024, SubscribesEach: 200,
 			Parked: 10_000, ParkedEach: 5_000, Cache: 64 << 20, CacheEntries: 10_000,
 		},
-		Log: Log{Level: "info", Format: "auto"},
+		Log: Log{Level: "info", Format: "auto", Access: "off"},
 		Servers: []Server{{
 			Name: "notebook", Builtin: "notebook", Pin: "off", Era: "auto", Isolation: "principal", LogLevel: "none", ClientInfo: "gateway",
 			Tasks: "on", Subresources: "parent", Lanes: Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,

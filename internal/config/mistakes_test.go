@@ -13,7 +13,7 @@ func TestMistakes(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"unknown key", "lisen: x\n" + notebook, "c.yaml:1: lisen: unknown key; did you mean listen?"},
 		{"unknown key, case", "Listen: x\n" + notebook, "c.yaml:1: Listen: unknown key; did you mean listen?"},
-		{"unknown key, nothing near", notebook + "log: {colour: red}", "c.yaml:2: log.colour: unknown key; known here: format, level"},
+		{"unknown key, nothing near", notebook + "log: {colour: red}", "c.yaml:2: log.colour: unknown key; known here: access, format, level"},
 		{"unknown server key", server("builtin: notebook\n    isolaton: shared"), "c.yaml:4: servers.a.isolaton: unknown key; did you mean isolation?"},
 		{"key of a desktop client's near miss", server("builtin: notebook\n    timeout: 60"), "c.yaml:4: servers.a.timeout: unknown key; did you mean timeouts?"},
 		{"server's key at the top", "command: x\n" + notebook, "c.yaml:1: command: belongs to a server; move it below servers and the server's name"},

@@ -184,6 +184,9 @@ type Options struct {
 	Logger    *slog.Logger     // nil discards
 	Metrics   mcp.Metrics      // nil counts nothing
 	Observers *trace.Observers // are told of requests; nil tells nobody
+	// QuietRequests leaves requests that did not fail out of the log, since the access log
+	// has them.
+	QuietRequests bool
 }
 
 // A Gateway serves the MCP endpoints of all servers.

@@ -24,7 +24,7 @@ func (s *server) observe(req *mcp.Request) {
 		return
 	}
 	req.Trace = o.Begin(trace.Info{
-		Server: s.name, Method: req.Method, Name: subject(req.Method, req.Params), ID: req.ID.String(),
+		Server: s.name, Method: req.Method, Name: mcp.Subject(req.Method, req.Params), ID: req.ID.String(),
 		Era: req.Era.String(), Revision: string(req.Revision),
 		Principal: nameOf(req.Principal), Session: req.Session, ClientInfo: req.ClientInfo,
 		Arrival: req.Arrival, Context: trace.FromMeta(wire.Get(req.Params, "_meta")),
@@ -46,7 +46,7 @@ func (l *loggedRelay) observe(m *wire.Message, o mcp.RelayedCall) *trace.Request
 		return nil
 	}
 	r := observers.Begin(trace.Info{
-		Server: l.s.name, Method: m.Method, Name: subject(m.Method, m.Params), ID: m.ID.String(),
+		Server: l.s.name, Method: m.Method, Name: mcp.Subject(m.Method, m.Params), ID: m.ID.String(),
 		Era: spec.Legacy.String(), Revision: string(l.by.revision),
 		Principal: nameOf(l.by.principal), Session: l.by.session, ClientInfo: l.by.info,
 		Arrival: o.Arrival(), Context: trace.FromMeta(m.Meta),

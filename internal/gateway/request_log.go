@@ -11,11 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
-
-// maxSubject bounds the name of a tool, prompt or resource in the log, in bytes.
-const maxSubject = 256
 
 // A requestLine is the log line of a request without its outcome.
 type requestLine struct {
@@ -45,6 +41,7 @@ func callerOf(req *mcp.Request) requester {
 // concurrent use.
 type requestLog struct {
 	server  string
+	quiet   bool // only requests that failed have a line
 	metrics mcp.Metrics
 	lines   slog.Handler // knows the server's name
 	kinds   sync.Map     // lineKind -> slog.Handler, of lines
@@ -68,11 +65,11 @@ func (l *requestLog) write(ctx context.Context, req *mcp.Request, took time.Dura
 	if !l.enabled(ctx, levelOf(result)) {
 		return
 	}
-	l.writeLine(ctx, requestLine{lineKind{req.Method, req.Era}, subject(req.Method, req.Params), callerOf(req)}, took, result, err)
+	l.writeLine(ctx, requestLine{lineKind{req.Method, req.Era}, mcp.Subject(req.Method, req.Params), callerOf(req)}, took, result, err)
 }
 
 func (l *requestLog) enabled(ctx context.Context, level slog.Level) bool {
-	return l.lines.Enabled(ctx, level)
+	return (!l.quiet || level >= slog.LevelWarn) && l.lines.Enabled(ctx, level)
 }
 
 func levelOf(result string) slog.Level {
@@ -118,28 +115,4 @@ func (l *requestLog) linesOf(k lineKind) slog.Handler {
 		l.kinds.Store(lineKind{strings.Clone(k.method), k.era}, h)
 	}
 	return h
-}
-
-// subject returns the tool, prompt or resource of a request, or "".
-func subject(method string, params []byte) string {
-	member := spec.Named(method)
-	switch method {
-	case spec.MethodSubscribe, spec.MethodUnsubscribe:
-		member = "uri"
-	case spec.MethodComplete:
-		ref := wire.Get(params, "ref")
-		if name, ok := wire.GetString(ref, "name"); ok {
-			return mcp.Truncate(name, maxSubject)
-		}
-		params, member = ref, "uri"
-	case spec.MethodSetLevel:
-		member = "level"
-	case spec.MethodTaskGet, spec.MethodTaskUpdate, spec.MethodTaskCancel:
-		return "" // a task's id grants access to it, so it is not logged
-	}
-	if member == "" {
-		return ""
-	}
-	name, _ := wire.GetString(params, member)
-	return mcp.Truncate(name, maxSubject)
 }

@@ -27,7 +27,7 @@ type requests struct {
 	sent      *prometheus.HistogramVec // server, mcp_method_name, error_type
 
 	ofClients table[servedKey, servedSeries]
-	toServers table[sentKey, prometheus.Observer]
+	toServers table[sentKey, histogram]
 }
 
 // A servedKey has the labels of a client's request.
@@ -36,7 +36,7 @@ type servedKey struct{ server, method, era, outcome, errorType string }
 type servedSeries struct {
 	total     prometheus.Counter
 	durations prometheus.Observer // nil for a stream
-	served    prometheus.Observer
+	served    histogram
 }
 
 // A sentKey has the labels of a request to a server.
@@ -71,13 +71,13 @@ func (m *Metrics) Request(s mcp.Served) {
 	took := s.Took.Seconds()
 	series.total.Inc()
 	if series.durations != nil {
-		observe(series.durations, took, s.TraceID)
+		series.durations.Observe(took)
 	}
-	observe(series.served, took, s.TraceID)
+	series.served.observe(took, s.TraceID)
 }
 
 func (r *requests) newServed(k servedKey) servedSeries {
-	s := servedSeries{total: r.total.WithLabelValues(k.server, k.method, k.era, k.outcome), served: r.served.WithLabelValues(k.server, k.method, k.errorType)}
+	s := servedSeries{total: r.total.WithLabelValues(k.server, k.method, k.era, k.outcome), served: newHistogram(r.served, k.server, k.method, k.errorType)}
 	if k.method != spec.MethodListen {
 		s.durations = r.durations.WithLabelValues(k.server, k.method)
 	}
@@ -87,20 +87,34 @@ func (r *requests) newServed(k servedKey) servedSeries {
 // Upstream counts a request to a server that has ended.
 func (m *Metrics) Upstream(server, method, errorType string, took time.Duration, traceID string) {
 	k := sentKey{server, bounded(method), boundedType(errorType)}
-	observe(m.requests.toServers.get(k, m.requests.newSent), took.Seconds(), traceID)
+	h := m.requests.toServers.get(k, m.requests.newSent)
+	h.observe(took.Seconds(), traceID)
 }
 
-func (r *requests) newSent(k sentKey) prometheus.Observer {
-	return r.sent.WithLabelValues(k.server, k.method, k.errorType)
+func (r *requests) newSent(k sentKey) histogram {
+	return newHistogram(r.sent, k.server, k.method, k.errorType)
 }
 
-// observe adds a value, with the trace of which it is an example, if there is one.
-func observe(to prometheus.Observer, value float64, traceID string) {
-	if with, ok := to.(prometheus.ExemplarObserver); ok && traceID != "" {
-		with.ObserveWithExemplar(value, prometheus.Labels{"trace_id": traceID})
-		return
+// A histogram has the traces of some values as examples.
+type histogram struct {
+	prometheus.Observer
+	last *atomic.Int64 // when the last example was given, in Unix seconds
+}
+
+func newHistogram(v *prometheus.HistogramVec, labels ...string) histogram {
+	return histogram{v.WithLabelValues(labels...), new(atomic.Int64)}
+}
+
+// observe adds a value. If it is recorded in a trace, that is the example of its bucket, once
+// a second at most: a scraper sees no more, and an example costs more than the value.
+func (h *histogram) observe(value float64, traceID string) {
+	if traceID != "" {
+		if now, last := time.Now().Unix(), h.last.Load(); now != last && h.last.CompareAndSwap(last, now) {
+			h.Observer.(prometheus.ExemplarObserver).ObserveWithExemplar(value, prometheus.Labels{"trace_id": traceID})
+			return
+		}
 	}
-	to.Observe(value)
+	h.Observe(value)
 }
 
 // boundedError returns the type of an error; see boundedType.

@@ -76,6 +76,9 @@ func (t *Tracer) extract(c trace.Context) oteltrace.SpanContext {
 	return oteltrace.SpanContextFromContext(t.carries.Extract(context.Background(), &carrier{c}))
 }
 
+// Flush exports what waits. ctx bounds it.
+func (t *Tracer) Flush(ctx context.Context) error { return t.provider.ForceFlush(ctx) }
+
 // Shutdown exports what waits, and ends the Tracer. ctx bounds it.
 func (t *Tracer) Shutdown(ctx context.Context) error {
 	if t == nil {

@@ -11,6 +11,20 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
 
+// A place is where a server is; both are empty for a pipe.
+type place struct{ protocol, address string }
+
+func placeOf(text string) place {
+	if text == "" {
+		return place{}
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return place{"http", ""}
+	}
+	return place{"http", u.Host}
+}
+
 // Observe tells the observers of req, which may be nil, that c is about to be sent, to a
 // server of an era. The caller calls Ended.
 func (o *Options) Observe(c *Call, req *trace.Request, era spec.Era, revision spec.Revision) {
@@ -18,23 +32,10 @@ func (o *Options) Observe(c *Call, req *trace.Request, era spec.Era, revision sp
 	if req == nil {
 		return
 	}
-	protocol, address := o.where()
 	c.Exchange = req.Upstream(trace.Exchange{
 		Server: o.Name, Method: c.Method, Era: era.String(), Revision: string(revision), ID: c.ID,
-		Protocol: protocol, Address: address,
+		Protocol: o.place.protocol, Address: o.place.address,
 	})
-}
-
-// where returns the protocol and the address of the server; both are empty for a pipe.
-func (o *Options) where() (protocol, address string) {
-	if o.URL == "" {
-		return "", ""
-	}
-	u, err := url.Parse(o.URL)
-	if err != nil {
-		return "http", ""
-	}
-	return "http", u.Host
 }
 
 // Ended counts c, and tells the observers how it has ended: with a response, or an error.

@@ -75,6 +75,8 @@ type Options struct {
 	// Doubt is called with the reason if the server seems to be of the other era. It must
 	// not block; it may be nil.
 	Doubt func(why string)
+
+	place place // of URL; set by Fill
 }
 
 // Timeouts limit waits for a server. Zero means the default.
@@ -118,6 +120,7 @@ func (o *Options) Fill(era spec.Era) {
 	o.Timeouts.Request = cmp.Or(o.Timeouts.Request, DefaultRequestTimeout)
 	o.Timeouts.Max = max(cmp.Or(o.Timeouts.Max, DefaultMaxTimeout), o.Timeouts.Request)
 	o.Linger = cmp.Or(o.Linger, DefaultLinger)
+	o.place = placeOf(o.URL)
 	o.Subscribes = cmp.Or(o.Subscribes, int(limits.SubscribesEach.Default))
 	o.MaxMessage = cmp.Or(o.MaxMessage, int(limits.UpstreamMessage.Default))
 	o.Subresources = cmp.Or(o.Subresources, fanout.SubresourcesParent)

@@ -1,0 +1,119 @@
+package accesslog
+
+import (
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// mostText bounds one text of a line, in bytes.
+const mostText = 256
+
+// append appends the line of a request.
+func (r *record) append(dst []byte, req *trace.Request) []byte {
+	outcome, took, err := req.Outcome()
+	in, out := req.Size()
+	a := line{dst, r.l.format == JSON}
+	if a.json {
+		a.dst = append(a.dst, '{')
+	}
+	a.time("time", time.Now())
+	a.text("request", req.RequestID())
+	a.text("upstream", req.Server)
+	a.text("method", req.Method)
+	a.text("name", req.Name)
+	a.text("era", req.Era)
+	a.text("id", req.ID)
+	a.text("session", req.Session)
+	a.text("client", mcp.ClientName(req.ClientInfo))
+	a.text("principal", req.Principal)
+	if req.Arrival != nil {
+		a.text("downstream", req.Arrival.Peer)
+	}
+	a.text("trace", req.TraceID())
+	a.number("in", in)
+	a.number("out", out)
+	a.number("requests", int64(r.exchanges.Load()))
+	a.seconds("took", took)
+	a.text("outcome", outcome)
+	a.text("error", mcp.ErrorType(err))
+	if a.json {
+		return append(a.dst, '}', '\n')
+	}
+	return append(a.dst, '\n')
+}
+
+// A line is one that is being written.
+type line struct {
+	dst  []byte
+	json bool
+}
+
+// key begins a member.
+func (l *line) key(name string) {
+	if n := len(l.dst); n > 0 && l.dst[n-1] != '{' {
+		if l.json {
+			l.dst = append(l.dst, ',')
+		} else {
+			l.dst = append(l.dst, ' ')
+		}
+	}
+	if l.json {
+		l.dst = append(append(append(l.dst, '"'), name...), '"', ':')
+	} else {
+		l.dst = append(append(l.dst, name...), '=')
+	}
+}
+
+// text adds a text, cut, unless it is empty.
+func (l *line) text(name, text string) {
+	if text == "" {
+		return
+	}
+	l.key(name)
+	text = mcp.Truncate(text, mostText)
+	switch {
+	case l.json:
+		l.dst = wire.AppendString(l.dst, text)
+	case plain(text):
+		l.dst = append(l.dst, text...)
+	default:
+		l.dst = strconv.AppendQuote(l.dst, text)
+	}
+}
+
+// plain reports whether a text needs no quotes: it can't be taken for the end of a value,
+// another key or another line.
+func plain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c == '"' || c == '=' || c == '\\' || c >= utf8.RuneSelf || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *line) number(name string, n int64) {
+	l.key(name)
+	l.dst = strconv.AppendInt(l.dst, n, 10)
+}
+
+func (l *line) seconds(name string, d time.Duration) {
+	l.key(name)
+	l.dst = strconv.AppendFloat(l.dst, d.Seconds(), 'f', 6, 64)
+}
+
+func (l *line) time(name string, at time.Time) {
+	l.key(name)
+	if l.json {
+		l.dst = append(l.dst, '"')
+	}
+	l.dst = at.AppendFormat(l.dst, "2006-01-02T15:04:05.000Z07:00")
+	if l.json {
+		l.dst = append(l.dst, '"')
+	}
+}

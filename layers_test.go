@@ -255,6 +255,7 @@ var libraries = map[string][]string{
 	"github.com/gofrs/flock":        {"internal/login"},
 	"github.com/zalando/go-keyring": {"internal/login"},
 	"go.opentelemetry.io":           {"internal/telemetry"},
+	"google.golang.org/protobuf":    {"internal/telemetry"},
 	"golang.org/x/oauth2":           {"internal/login"},
 	"golang.org/x/time":             {"internal/policy"},
 }

@@ -1,14 +1,9 @@
 package telemetry
 
 import (
-	"errors"
 	"net"
 	"strconv"
 	"strings"
-
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -21,147 +16,136 @@ import (
 // Spec: OpenTelemetry semantic conventions for MCP, Spans. Those that begin with mcpbridge
 // are the gateway's own.
 const (
-	attrMethod          = attribute.Key("mcp.method.name")
-	attrRevision        = attribute.Key("mcp.protocol.version")
-	attrSession         = attribute.Key("mcp.session.id")
-	attrURI             = attribute.Key("mcp.resource.uri")
-	attrID              = attribute.Key("jsonrpc.request.id")
-	attrStatus          = attribute.Key("rpc.response.status_code")
-	attrErrorType       = attribute.Key("error.type")
-	attrTool            = attribute.Key("gen_ai.tool.name")
-	attrPrompt          = attribute.Key("gen_ai.prompt.name")
-	attrOperation       = attribute.Key("gen_ai.operation.name")
-	attrTransport       = attribute.Key("network.transport")
-	attrProtocol        = attribute.Key("network.protocol.name")
-	attrProtocolVersion = attribute.Key("network.protocol.version")
-	attrClientAddress   = attribute.Key("client.address")
-	attrClientPort      = attribute.Key("client.port")
-	attrServerAddress   = attribute.Key("server.address")
-	attrServerPort      = attribute.Key("server.port")
-	attrUser            = attribute.Key("enduser.id")
+	attrMethod          = "mcp.method.name"
+	attrRevision        = "mcp.protocol.version"
+	attrSession         = "mcp.session.id"
+	attrURI             = "mcp.resource.uri"
+	attrID              = "jsonrpc.request.id"
+	attrStatus          = "rpc.response.status_code"
+	attrErrorType       = "error.type"
+	attrTool            = "gen_ai.tool.name"
+	attrPrompt          = "gen_ai.prompt.name"
+	attrOperation       = "gen_ai.operation.name"
+	attrTransport       = "network.transport"
+	attrProtocol        = "network.protocol.name"
+	attrProtocolVersion = "network.protocol.version"
+	attrClientAddress   = "client.address"
+	attrClientPort      = "client.port"
+	attrServerAddress   = "server.address"
+	attrServerPort      = "server.port"
+	attrUser            = "enduser.id"
 
-	attrServer  = attribute.Key("mcpbridge.server")
-	attrEra     = attribute.Key("mcpbridge.era")
-	attrClient  = attribute.Key("mcpbridge.client")
-	attrRequest = attribute.Key("mcpbridge.request.id")
-	attrOutcome = attribute.Key("mcpbridge.outcome")
-	attrInput   = attribute.Key("mcpbridge.input.method")
-	attrReason  = attribute.Key("mcpbridge.reason")
+	attrServer  = "mcpbridge.server"
+	attrEra     = "mcpbridge.era"
+	attrClient  = "mcpbridge.client"
+	attrRequest = "mcpbridge.request.id"
+	attrOutcome = "mcpbridge.outcome"
+	attrInput   = "mcpbridge.input.method"
+	attrReason  = "mcpbridge.reason"
 )
 
-// linkRetry is of the link from a request to the one that it repeats, or brings input to.
-var linkRetry = attribute.String("mcpbridge.link", "retry")
+// eventNames has the names of events, and detailKeys the attributes of their details.
+var (
+	eventNames = func() (out [trace.Resumed + 1]string) {
+		for k := range out {
+			out[k] = "mcpbridge." + trace.Kind(k).String()
+		}
+		return out
+	}()
+	detailKeys = [trace.Resumed + 1]string{
+		trace.InputRequired: attrInput, trace.InputAnswered: attrInput,
+		trace.SessionLost: attrReason, trace.Repeated: attrReason,
+	}
+)
 
-// detailKeys has the attribute of the detail of an event.
-var detailKeys = map[trace.Kind]attribute.Key{
-	trace.InputRequired: attrInput, trace.InputAnswered: attrInput,
-	trace.SessionLost: attrReason, trace.Repeated: attrReason,
-}
-
-// mostText bounds one text of an attribute, in bytes.
+// mostText bounds one text of a span, in bytes.
 const mostText = 1 << 10
 
 // text returns what a span may have of a text that came from outside.
-func (t *Tracer) text(s string) string { return mcp.Truncate(t.secrets.String(s), mostText) }
-
-// spanName returns the name of a span.
-func spanName(method, target string) string {
-	if target == "" {
-		return method
-	}
-	return method + " " + target
+func (t *Tracer) text(s string) string {
+	return strings.ToValidUTF8(mcp.Truncate(t.secrets.String(s), mostText), "�")
 }
 
 // target returns what the name of a span has after the method: the tool or prompt. URIs
-// would make too many names.
-func (t *Tracer) target(r *trace.Request) string {
-	if r.Method == spec.MethodToolsCall || r.Method == spec.MethodPromptsGet {
+// would make too many names. Parts of a call have none.
+func (t *Tracer) target(method string, r *trace.Request) string {
+	if method == r.Method && (method == spec.MethodToolsCall || method == spec.MethodPromptsGet) {
 		return t.text(r.Name)
 	}
 	return ""
 }
 
-// targetOf is target for a request to a server: parts of a call have none.
-func (t *Tracer) targetOf(x *trace.Exchange) string {
-	if r := x.Request(); x.Method == r.Method {
-		return t.target(r)
-	}
-	return ""
-}
-
-// requestAttributes returns those of a client's request.
-func (t *Tracer) requestAttributes(r *trace.Request) []attribute.KeyValue {
-	out := make([]attribute.KeyValue, 0, 18)
-	out = append(out, attrServer.String(r.Server), attrEra.String(r.Era), attrRequest.String(r.RequestID()))
-	out = t.common(out, r.Method, r, r.ID, r.Revision)
-	out = appendText(out, attrSession, r.Session)
-	out = appendText(out, attrUser, t.text(r.Principal))
-	out = appendText(out, attrClient, t.text(mcp.ClientName(r.ClientInfo)))
+// requestAttributes appends those of a client's request.
+func (t *Tracer) requestAttributes(dst []byte, r *trace.Request, outcome string) []byte {
+	dst = appendText(dst, spanAttributes, attrServer, r.Server)
+	dst = appendText(dst, spanAttributes, attrEra, r.Era)
+	dst = appendText(dst, spanAttributes, attrRequest, r.RequestID())
+	dst = appendText(dst, spanAttributes, attrOutcome, outcome)
+	dst = t.common(dst, r.Method, r, r.ID, r.Revision)
+	dst = appendText(dst, spanAttributes, attrSession, t.text(r.Session))
+	dst = appendText(dst, spanAttributes, attrUser, t.text(r.Principal))
+	dst = appendText(dst, spanAttributes, attrClient, t.text(mcp.ClientName(r.ClientInfo)))
 	if r.Arrival == nil {
-		return out
+		return dst
 	}
-	out = network(out, r.Arrival.Protocol, r.Arrival.Version)
-	return hostPort(out, attrClientAddress, attrClientPort, r.Arrival.Peer)
+	dst = network(dst, r.Arrival.Protocol, r.Arrival.Version)
+	return hostPort(dst, attrClientAddress, attrClientPort, r.Arrival.Peer)
 }
 
-// exchangeAttributes returns those of a request to a server.
-func (t *Tracer) exchangeAttributes(x *trace.Exchange) []attribute.KeyValue {
-	out := make([]attribute.KeyValue, 0, 16)
-	out = append(out, attrServer.String(x.Server), attrEra.String(x.Era))
-	out = t.common(out, x.Method, x.Request(), strconv.FormatInt(x.ID, 10), x.Revision)
-	out = appendText(out, attrSession, x.Session)
-	out = network(out, x.Protocol, "")
-	return hostPort(out, attrServerAddress, attrServerPort, x.Address)
+// exchangeAttributes appends those of a request to a server.
+func (t *Tracer) exchangeAttributes(dst []byte, x *trace.Exchange) []byte {
+	dst = appendText(dst, spanAttributes, attrServer, x.Server)
+	dst = appendText(dst, spanAttributes, attrEra, x.Era)
+	dst = t.common(dst, x.Method, x.Request(), strconv.FormatInt(x.ID, 10), x.Revision)
+	dst = appendText(dst, spanAttributes, attrSession, t.text(x.Session))
+	dst = network(dst, x.Protocol, "")
+	return hostPort(dst, attrServerAddress, attrServerPort, x.Address)
 }
 
 // common appends what the spans of both sides have: method is that of the span, and r the
 // client's request.
-func (t *Tracer) common(out []attribute.KeyValue, method string, r *trace.Request, id, revision string) []attribute.KeyValue {
-	out = append(out, attrMethod.String(t.text(method)), attrID.String(t.text(unquoted(id))))
-	out = appendText(out, attrRevision, t.text(revision))
-	if method != r.Method || r.Name == "" {
-		return out
+func (t *Tracer) common(dst []byte, method string, r *trace.Request, id, revision string) []byte {
+	dst = appendText(dst, spanAttributes, attrMethod, t.text(method))
+	dst = appendText(dst, spanAttributes, attrID, t.text(unquoted(id)))
+	dst = appendText(dst, spanAttributes, attrRevision, t.text(revision))
+	if method != r.Method {
+		return dst
 	}
-	switch name := t.text(r.Name); method {
+	switch method {
 	case spec.MethodToolsCall:
-		out = append(out, attrTool.String(name), attrOperation.String("execute_tool"))
+		dst = appendText(dst, spanAttributes, attrTool, t.text(r.Name))
+		return appendText(dst, spanAttributes, attrOperation, "execute_tool")
 	case spec.MethodPromptsGet:
-		out = append(out, attrPrompt.String(name))
+		return appendText(dst, spanAttributes, attrPrompt, t.text(r.Name))
 	case spec.MethodResourcesRead, spec.MethodSubscribe, spec.MethodUnsubscribe:
-		out = append(out, attrURI.String(name))
+		return appendText(dst, spanAttributes, attrURI, t.text(r.Name))
 	}
-	return out
-}
-
-func appendText(out []attribute.KeyValue, key attribute.Key, text string) []attribute.KeyValue {
-	if text == "" {
-		return out
-	}
-	return append(out, key.String(text))
+	return dst
 }
 
 // network appends the transport. A pipe has no protocol.
-func network(out []attribute.KeyValue, protocol, version string) []attribute.KeyValue {
+func network(dst []byte, protocol, version string) []byte {
 	if protocol == "" {
-		return append(out, attrTransport.String("pipe"))
+		return appendText(dst, spanAttributes, attrTransport, "pipe")
 	}
-	out = append(out, attrTransport.String("tcp"), attrProtocol.String(protocol))
-	return appendText(out, attrProtocolVersion, strings.TrimSuffix(version, ".0"))
+	dst = appendText(dst, spanAttributes, attrTransport, "tcp")
+	dst = appendText(dst, spanAttributes, attrProtocol, protocol)
+	return appendText(dst, spanAttributes, attrProtocolVersion, strings.TrimSuffix(version, ".0"))
 }
 
-func hostPort(out []attribute.KeyValue, address, port attribute.Key, text string) []attribute.KeyValue {
+func hostPort(dst []byte, address, port, text string) []byte {
 	if text == "" {
-		return out
+		return dst
 	}
 	host, number, err := net.SplitHostPort(text)
 	if err != nil {
-		return append(out, address.String(text))
+		return appendText(dst, spanAttributes, address, text)
 	}
-	out = append(out, address.String(host))
-	if n, err := strconv.Atoi(number); err == nil {
-		out = append(out, port.Int(n))
+	dst = appendText(dst, spanAttributes, address, host)
+	if n, err := strconv.ParseUint(number, 10, 16); err == nil {
+		dst = appendInt(dst, spanAttributes, port, n)
 	}
-	return out
+	return dst
 }
 
 // unquoted returns an id without the quotes of a string.
@@ -170,24 +154,4 @@ func unquoted(id string) string {
 		return wire.Unquote([]byte(id))
 	}
 	return id
-}
-
-// fail sets the status of a span that failed. err is nil for a success.
-//
-// Spec: OpenTelemetry, Recording errors.
-func (t *Tracer) fail(span oteltrace.Span, err error) {
-	if err == nil || !span.IsRecording() {
-		return
-	}
-	span.SetAttributes(attrErrorType.String(mcp.ErrorType(err)))
-	var we *wire.Error
-	switch {
-	case errors.Is(err, mcp.ErrToolFailed):
-		span.SetStatus(codes.Error, "")
-	case errors.As(err, &we):
-		span.SetAttributes(attrStatus.String(strconv.FormatInt(we.Code, 10)))
-		span.SetStatus(codes.Error, t.text(we.Message))
-	default:
-		span.SetStatus(codes.Error, t.text(err.Error()))
-	}
 }

@@ -5,22 +5,22 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	oteltrace "go.opentelemetry.io/otel/trace"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
-// The variables that this package reads itself. The SDK reads the others: those of the
-// exporter (OTEL_EXPORTER_OTLP_*), the sampler, the batches, the limits and the resource.
+// Variables that this package reads itself. The clients read the others of the exporter
+// (OTEL_EXPORTER_OTLP_*), and the SDK those of the resource.
 const (
 	disabledVar    = "OTEL_SDK_DISABLED"
 	exporterVar    = "OTEL_TRACES_EXPORTER"
@@ -74,42 +74,46 @@ func Open(ctx context.Context, o Options) (*Tracer, error) {
 	if err := t.propagate(os.Getenv(propagatorsVar)); err != nil {
 		return nil, err
 	}
-	to, err := newExporter(ctx)
+	var err error
+	if t.sampler, err = newSampler(); err != nil {
+		return nil, err
+	}
+	limits, err := newBatchLimits()
 	if err != nil {
 		return nil, err
 	}
-	t.exports = newExports(to, o)
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(t.exports.warn)) // of what the SDK reads in the environment
 	res, err := newResource(ctx, o.Version)
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	t.use(sdktrace.NewTracerProvider(sdktrace.WithBatcher(t.exports), sdktrace.WithResource(res)), o.Version)
+	lost := newLosses(o)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { lost.report(0, err) })) // of what the clients read in the environment
+	client, err := newClient()
+	if err == nil {
+		err = client.Start(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("exporting traces by OTLP: %w; see the variables OTEL_EXPORTER_OTLP_*", err)
+	}
+	t.batch = newBatch(client, limits, res, o.Version, lost)
 	return t, nil
 }
 
-func (t *Tracer) use(p *sdktrace.TracerProvider, version string) {
-	t.provider, t.tracer = p, p.Tracer(scope, oteltrace.WithInstrumentationVersion(version))
-}
-
-// newExporter returns the exporter of the protocol that the environment names.
-func newExporter(ctx context.Context) (to sdktrace.SpanExporter, err error) {
+// newClient returns the client of the protocol that the environment names. It reads the other
+// variables OTEL_EXPORTER_OTLP_*.
+func newClient() (otlptrace.Client, error) {
 	name := protocolVar
 	if os.Getenv(traceProtoVar) != "" {
 		name = traceProtoVar
 	}
 	switch protocol := os.Getenv(name); protocol {
 	case "", overHTTP:
-		to, err = otlptracehttp.New(ctx)
+		return otlptracehttp.NewClient(), nil
 	case overGRPC:
-		to, err = otlptracegrpc.New(ctx)
+		return otlptracegrpc.NewClient(), nil
 	default:
 		return nil, fmt.Errorf("%s is %q; mcpbridge exports by %s and %s", name, protocol, overHTTP, overGRPC)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("exporting traces by OTLP: %w; see the variables OTEL_EXPORTER_OTLP_*", err)
-	}
-	return to, nil
 }
 
 // propagate sets which contexts are read and sent. The protocol has places for those of the
@@ -133,9 +137,23 @@ func (t *Tracer) propagate(names string) error {
 }
 
 // newResource returns the description of this process. The environment wins.
-func newResource(ctx context.Context, version string) (*resource.Resource, error) {
-	own := []attribute.KeyValue{attribute.String("service.name", "mcpbridge"), attribute.String("service.version", version)}
-	own = slices.DeleteFunc(own, func(kv attribute.KeyValue) bool { return kv.Value.AsString() == "" })
-	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(),
+func newResource(ctx context.Context, version string) (*resourcepb.Resource, error) {
+	own := []attribute.KeyValue{attribute.String("service.name", "mcpbridge")}
+	if version != "" {
+		own = append(own, attribute.String("service.version", version))
+	}
+	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(),
 		resource.WithAttributes(own...), resource.WithFromEnv())
+	if err != nil {
+		return nil, err
+	}
+	out := &resourcepb.Resource{}
+	for _, kv := range res.Attributes() {
+		value := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: kv.Value.Emit()}}
+		if kv.Value.Type() == attribute.INT64 {
+			value = &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: kv.Value.AsInt64()}}
+		}
+		out.Attributes = append(out.Attributes, &commonpb.KeyValue{Key: string(kv.Key), Value: value})
+	}
+	return out, nil
 }

@@ -17,7 +17,7 @@ import (
 // setenv sets variables, and unsets the others that matter.
 func setenv(t *testing.T, variables map[string]string) {
 	t.Helper()
-	for _, name := range []string{disabledVar, exporterVar, endpointVar, tracesVar, protocolVar, traceProtoVar, propagatorsVar} {
+	for _, name := range []string{disabledVar, exporterVar, endpointVar, tracesVar, protocolVar, traceProtoVar, propagatorsVar, samplerVar, samplerArgVar, "OTEL_BSP_MAX_QUEUE_SIZE"} {
 		t.Setenv(name, variables[name])
 	}
 }
@@ -52,6 +52,8 @@ func TestOpenRefuses(t *testing.T) {
 		{exporterVar, "zipkin", `OTEL_TRACES_EXPORTER is "zipkin"; mcpbridge has otlp and none`},
 		{protocolVar, "http/json", `OTEL_EXPORTER_OTLP_PROTOCOL is "http/json"; mcpbridge exports by http/protobuf and grpc`},
 		{traceProtoVar, "x", `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is "x"`},
+		{samplerVar, "jaeger_remote", `OTEL_TRACES_SAMPLER is "jaeger_remote"; mcpbridge has always_on, always_off and traceidratio`},
+		{"OTEL_BSP_MAX_QUEUE_SIZE", "many", `OTEL_BSP_MAX_QUEUE_SIZE is "many"; want a number above 0`},
 		{propagatorsVar, "tracecontext,b3", `OTEL_PROPAGATORS has "b3"; mcpbridge has tracecontext, baggage and none`},
 	} {
 		setenv(t, map[string]string{endpointVar: "http://127.0.0.1:1", tt.name: tt.value})
@@ -84,7 +86,7 @@ func TestExports(t *testing.T) {
 	o := trace.New(tr)
 	for range 3 {
 		o.Begin(call(trace.Context{}, nil)).End(nil)
-		if err := tr.provider.ForceFlush(context.Background()); err != nil {
+		if err := tr.Flush(context.Background()); err != nil {
 			t.Error(err)
 		}
 	}

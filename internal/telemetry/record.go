@@ -1,119 +1,129 @@
 package telemetry
 
 import (
-	"context"
+	"math/rand/v2"
 	"sync"
-
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/baggage"
-	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
 
+// mostNotes bounds the events, and the links, of one span. Later ones are left out.
+const mostNotes = 128
+
 // A record has the spans of one request.
 type record struct {
-	t    *Tracer
-	in   trace.Context   // the client's
-	ctx  context.Context // with span; a record is made and ends with its request
-	span oteltrace.Span
+	t            *Tracer
+	in           trace.Context // the client's
+	parent, span spanContext
 
-	// mu guards open, and is held for a few instructions.
-	mu   sync.Mutex
-	open []upstreamSpan
+	// mu guards the fields below, and is held for a few instructions.
+	mu     sync.Mutex
+	events []trace.Event
+	links  []link
+	open   []child
+	few    [1]child
 }
 
-// An upstreamSpan is the span of an exchange.
-type upstreamSpan struct {
+// A link leads to another span.
+type link struct {
+	to    spanContext
+	retry bool // to a request that is repeated
+}
+
+// A child is the span of an exchange.
+type child struct {
 	x    *trace.Exchange
-	span oteltrace.Span
+	span spanContext
 }
 
 // Upstream implements [trace.Record]: it begins a span, whose context the server gets.
 func (r *record) Upstream(x *trace.Exchange) {
-	_, span := r.t.tracer.Start(r.ctx, spanName(x.Method, r.t.targetOf(x)), clientKind)
-	if span.IsRecording() {
-		span.SetAttributes(r.t.exchangeAttributes(x)...)
-		if x.Former != nil {
-			span.AddLink(oteltrace.Link{SpanContext: r.t.extract(x.Former.Context), Attributes: []attribute.KeyValue{linkRetry}})
-		}
-	}
+	c := child{x, r.span.newSpan(rand.Uint64())}
 	if r.t.contexts {
-		var c carrier
-		r.t.carries.Inject(oteltrace.ContextWithSpan(context.Background(), span), &c)
-		x.Context = c.Context
+		x.Context = format(&c.span)
 	} else {
 		x.Context.Traceparent, x.Context.Tracestate = r.in.Traceparent, r.in.Tracestate
 	}
-	x.Context.Baggage = r.baggage()
+	if r.t.baggage {
+		x.Context.Baggage = checked(r.in.Baggage)
+	}
+	if !c.span.sampled {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.open = append(r.open, upstreamSpan{x, span})
-}
-
-// clientKind is allocated once.
-var clientKind = oteltrace.WithSpanKind(oteltrace.SpanKindClient)
-
-// baggage returns the client's, unless it is not for passing on: it becomes a header.
-func (r *record) baggage() string {
-	if r.in.Baggage == "" || !r.t.baggage {
-		return ""
+	if r.open == nil {
+		r.open = r.few[:0]
 	}
-	if _, err := baggage.Parse(r.in.Baggage); err != nil {
-		return ""
-	}
-	return r.in.Baggage
+	r.open = append(r.open, c)
 }
 
 // Answered implements [trace.Record].
 func (r *record) Answered(x *trace.Exchange) {
-	span := r.take(x)
-	if span == nil {
+	if !r.span.sampled {
 		return
 	}
-	_, err := x.Outcome()
-	r.t.fail(span, err)
-	span.End()
+	if c, ok := r.take(x); ok {
+		r.t.export(func(dst []byte) []byte { return r.t.appendExchange(dst, &r.span, &c) })
+	}
 }
 
 // take removes the span of x, and returns it.
-func (r *record) take(x *trace.Exchange) oteltrace.Span {
+func (r *record) take(x *trace.Exchange) (child, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, o := range r.open {
-		if o.x == x {
+	for i, c := range r.open {
+		if c.x == x {
 			r.open = append(r.open[:i], r.open[i+1:]...)
-			return o.span
+			return c, true
 		}
 	}
-	return nil
+	return child{}, false
 }
 
 // Event implements [trace.Record].
 func (r *record) Event(e trace.Event) {
-	if !r.span.IsRecording() {
+	if !r.span.sampled {
 		return
 	}
-	options := []oteltrace.EventOption{oteltrace.WithTimestamp(e.At)}
-	if key := detailKeys[e.Kind]; key != "" && e.Detail != "" {
-		options = append(options, oteltrace.WithAttributes(key.String(r.t.text(e.Detail))))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.events) < mostNotes {
+		r.events = append(r.events, e)
 	}
-	r.span.AddEvent("mcpbridge."+e.Kind.String(), options...)
 }
 
 // Follows implements [trace.Record]: it links the call that the request brings input to.
 func (r *record) Follows(former trace.Record) {
-	if f, ok := former.(*record); ok && r.span.IsRecording() {
-		r.span.AddLink(oteltrace.Link{SpanContext: f.span.SpanContext(), Attributes: []attribute.KeyValue{linkRetry}})
+	f, ok := former.(*record)
+	if !ok || !r.span.sampled {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.links) < mostNotes {
+		r.links = append(r.links, link{f.span, true})
 	}
 }
 
 // End implements [trace.Record].
 func (r *record) End(req *trace.Request) {
-	if r.span.IsRecording() {
-		outcome, _, err := req.Outcome()
-		r.span.SetAttributes(attrOutcome.String(outcome))
-		r.t.fail(r.span, err)
+	if !r.span.sampled {
+		return
 	}
-	r.span.End()
+	r.mu.Lock()
+	events, links := r.events, r.links
+	r.mu.Unlock() // later ones are left out
+	r.t.export(func(dst []byte) []byte { return r.t.appendRequest(dst, r, req, events, links) })
+}
+
+// buffers are for spans.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2048); return &b }}
+
+// export hands on the span that write appends.
+func (t *Tracer) export(write func(dst []byte) []byte) {
+	buf := buffers.Get().(*[]byte)
+	*buf = write((*buf)[:0])
+	t.batch.add(*buf)
+	buffers.Put(buf)
 }

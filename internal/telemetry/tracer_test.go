@@ -2,16 +2,19 @@ package telemetry
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
-	"go.opentelemetry.io/otel/attribute"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	oteltrace "go.opentelemetry.io/otel/trace"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
@@ -25,24 +28,81 @@ const (
 	fromHTTP    = "00-5bf92f3577b34da6a3ce929d0e0e4736-10f067aa0ba902b7-01"
 )
 
-// newTracer returns a Tracer, its observers, and what it has recorded.
-func newTracer(t *testing.T, secrets ...string) (*trace.Observers, *tracetest.SpanRecorder) {
+// A collector is the client of an exporter, which keeps what is exported.
+type collector struct {
+	mu   sync.Mutex
+	all  []*tracepb.Span
+	tr   *Tracer
+	last *tracepb.ResourceSpans
+}
+
+func (c *collector) Start(context.Context) error { return nil }
+func (c *collector) Stop(context.Context) error  { return nil }
+
+// UploadTraces decodes what would be sent: spans are written by this package.
+func (c *collector) UploadTraces(_ context.Context, spans []*tracepb.ResourceSpans) error {
+	text, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
+	var data tracepb.TracesData
+	if err == nil {
+		err = proto.Unmarshal(text, &data)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range data.ResourceSpans {
+		c.last = r
+		for _, s := range r.ScopeSpans {
+			if len(s.ProtoReflect().GetUnknown()) > 0 {
+				return errors.New("not all is a span")
+			}
+			c.all = append(c.all, s.Spans...)
+		}
+	}
+	return err
+}
+
+// spans returns those that have ended, in that order.
+func (c *collector) spans(t *testing.T) []*tracepb.Span {
 	t.Helper()
-	spans := tracetest.NewSpanRecorder()
-	tr := &Tracer{secrets: redact.New(secrets...), contexts: true, baggage: true}
-	tr.use(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)), "v1")
-	t.Cleanup(func() { _ = tr.Shutdown(context.Background()) })
-	return trace.New(tr), spans
+	if err := c.tr.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.all {
+		if len(s.ProtoReflect().GetUnknown()) > 0 {
+			t.Errorf("span %s has unknown fields", s.Name)
+		}
+	}
+	return c.all
+}
+
+// newTracer returns a Tracer's observers, and what it exports to.
+func newTracer(t *testing.T, secrets ...string) (*trace.Observers, *collector) {
+	t.Helper()
+	c := &collector{}
+	c.tr = &Tracer{secrets: redact.New(secrets...), contexts: true, baggage: true, sampler: sampler{true, 1 << 63}}
+	limits, err := newBatchLimits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.tr.batch = newBatch(c, limits, &resourcepb.Resource{}, "v1", newLosses(Options{}))
+	t.Cleanup(func() { _ = c.tr.Shutdown(context.Background()) })
+	return trace.New(c.tr), c
 }
 
 // attributes returns those of a span as text.
-func attributes(all []attribute.KeyValue) map[string]string {
+func attributes(all []*commonpb.KeyValue) map[string]string {
 	out := make(map[string]string)
 	for _, kv := range all {
-		out[string(kv.Key)] = kv.Value.Emit()
+		out[kv.Key] = kv.Value.GetStringValue()
+		if n := kv.Value.GetIntValue(); n != 0 {
+			out[kv.Key] = strconv.FormatInt(n, 10)
+		}
 	}
 	return out
 }
+
+func digits(b []byte) string { return hex.EncodeToString(b) }
 
 func call(context trace.Context, a *trace.Arrival) trace.Info {
 	return trace.Info{
@@ -60,21 +120,24 @@ func TestSpansOfACall(t *testing.T) {
 	x.End(nil)
 	r.Note("ok", nil)
 	r.End(nil)
-	ended := spans.Ended()
+	ended := spans.spans(t)
 	if len(ended) != 2 {
 		t.Fatalf("%d spans, want 2", len(ended))
 	}
 	client, server := ended[0], ended[1]
-	if server.Name() != "tools/call echo" || server.SpanKind() != oteltrace.SpanKindServer || server.Parent().SpanID().String() != "00f067aa0ba902b7" || server.SpanContext().TraceID().String() != clientTrace {
-		t.Errorf("server span %s %v, parent %v", server.Name(), server.SpanKind(), server.Parent())
+	if server.Name != "tools/call echo" || server.Kind != tracepb.Span_SPAN_KIND_SERVER || digits(server.ParentSpanId) != "00f067aa0ba902b7" || digits(server.TraceId) != clientTrace || server.TraceState != "a=1" || server.Flags != 0x301 {
+		t.Errorf("server span %v", server)
 	}
-	if client.Name() != "tools/call echo" || client.SpanKind() != oteltrace.SpanKindClient || client.Parent().SpanID() != server.SpanContext().SpanID() {
-		t.Errorf("client span %s %v, parent %v", client.Name(), client.SpanKind(), client.Parent())
+	if client.Name != "tools/call echo" || client.Kind != tracepb.Span_SPAN_KIND_CLIENT || digits(client.ParentSpanId) != digits(server.SpanId) || digits(client.TraceId) != clientTrace || client.Flags != 0x101 {
+		t.Errorf("client span %v", client)
 	}
-	if links := server.Links(); len(links) != 1 || links[0].SpanContext.SpanID().String() != "10f067aa0ba902b7" {
+	if server.StartTimeUnixNano > client.StartTimeUnixNano || client.EndTimeUnixNano > server.EndTimeUnixNano || client.StartTimeUnixNano > client.EndTimeUnixNano {
+		t.Errorf("the client span is not within the server span: %v, %v", client, server)
+	}
+	if links := server.Links; len(links) != 1 || digits(links[0].SpanId) != "10f067aa0ba902b7" {
 		t.Errorf("links %v, want the context of the HTTP request", links)
 	}
-	if events := server.Events(); len(events) != 1 || events[0].Name != "mcpbridge.input_required" || attributes(events[0].Attributes)["mcpbridge.input.method"] != "elicitation/create" {
+	if events := server.Events; len(events) != 1 || events[0].Name != "mcpbridge.input_required" || attributes(events[0].Attributes)["mcpbridge.input.method"] != "elicitation/create" || events[0].TimeUnixNano < server.StartTimeUnixNano {
 		t.Errorf("events %v", events)
 	}
 	want := map[string]string{
@@ -83,7 +146,7 @@ func TestSpansOfACall(t *testing.T) {
 		"client.address": "10.0.0.7", "client.port": "4711", "enduser.id": "ada",
 		"mcpbridge.server": "docs", "mcpbridge.era": "modern", "mcpbridge.client": "ide/2", "mcpbridge.outcome": "ok", "mcpbridge.request.id": r.RequestID(),
 	}
-	if got := attributes(server.Attributes()); !maps.Equal(got, want) {
+	if got := attributes(server.Attributes); !maps.Equal(got, want) {
 		t.Errorf("attributes of the server span:\n%v\nwant\n%v", got, want)
 	}
 	want = map[string]string{
@@ -91,10 +154,10 @@ func TestSpansOfACall(t *testing.T) {
 		"jsonrpc.request.id": "7", "network.transport": "tcp", "network.protocol.name": "http",
 		"server.address": "docs.example.com", "server.port": "8080", "mcpbridge.server": "docs", "mcpbridge.era": "legacy",
 	}
-	if got := attributes(client.Attributes()); !maps.Equal(got, want) {
+	if got := attributes(client.Attributes); !maps.Equal(got, want) {
 		t.Errorf("attributes of the client span:\n%v\nwant\n%v", got, want)
 	}
-	wantContext := trace.Context{Traceparent: "00-" + clientTrace + "-" + client.SpanContext().SpanID().String() + "-01", Tracestate: "a=1", Baggage: "k=v"}
+	wantContext := trace.Context{Traceparent: "00-" + clientTrace + "-" + digits(client.SpanId) + "-01", Tracestate: "a=1", Baggage: "k=v"}
 	if x.Context != wantContext {
 		t.Errorf("the server gets %+v, want %+v", x.Context, wantContext)
 	}
@@ -118,12 +181,10 @@ func TestParent(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o, spans := newTracer(t)
 			o.Begin(call(trace.Context{Traceparent: tt.meta}, &trace.Arrival{Context: trace.Context{Traceparent: tt.ambient}})).End(nil)
-			span, parent, linked := spans.Ended()[0], "", ""
-			if p := span.Parent(); p.IsValid() {
-				parent = p.SpanID().String()
-			}
-			for _, l := range span.Links() {
-				linked += l.SpanContext.SpanID().String()
+			span := spans.spans(t)[0]
+			parent, linked := digits(span.ParentSpanId), ""
+			for _, l := range span.Links {
+				linked += digits(l.SpanId)
 			}
 			if parent != tt.parent || linked != tt.linked {
 				t.Errorf("parent %q, links %q; want %q and %q", parent, linked, tt.parent, tt.linked)
@@ -147,16 +208,17 @@ func TestRetriesAreLinked(t *testing.T) {
 	second.End(nil)
 	retry.End(nil)
 	var links []string
-	names := map[oteltrace.SpanID]string{}
-	for i, s := range spans.Started() {
-		names[s.SpanContext().SpanID()] = []string{"call", "first", "second", "retry"}[i]
+	all := spans.spans(t)
+	names := map[string]string{}
+	for i, s := range all {
+		names[digits(s.SpanId)] = []string{"first", "call", "second", "retry"}[i]
 	}
-	for _, s := range spans.Ended() {
-		for _, l := range s.Links() {
-			links = append(links, names[s.SpanContext().SpanID()]+" → "+names[l.SpanContext.SpanID()])
+	for _, s := range all {
+		for _, l := range s.Links {
+			links = append(links, names[digits(s.SpanId)]+" → "+names[digits(l.SpanId)]+" "+attributes(l.Attributes)["mcpbridge.link"])
 		}
 	}
-	if want := []string{"retry → call", "second → first"}; !slices.Equal(slices.Sorted(slices.Values(links)), want) {
+	if want := []string{"retry → call retry", "second → first retry"}; !slices.Equal(slices.Sorted(slices.Values(links)), want) {
 		t.Errorf("links %v, want %v", links, want)
 	}
 }
@@ -177,10 +239,10 @@ func TestFailures(t *testing.T) {
 		x.End(tt.err)
 		r.Note("failed", tt.err)
 		r.End(nil)
-		for _, s := range spans.Ended() {
-			got := attributes(s.Attributes())
-			if got["error.type"] != tt.errorType || got["rpc.response.status_code"] != tt.code || s.Status().Description != tt.describe || s.Status().Code.String() != "Error" {
-				t.Errorf("%v: %v, status %v", tt.err, got, s.Status())
+		for _, s := range spans.spans(t) {
+			got := attributes(s.Attributes)
+			if got["error.type"] != tt.errorType || got["rpc.response.status_code"] != tt.code || s.Status.GetMessage() != tt.describe || s.Status.GetCode() != tracepb.Status_STATUS_CODE_ERROR {
+				t.Errorf("%v: %v, status %v", tt.err, got, s.Status)
 			}
 		}
 	}
@@ -199,19 +261,19 @@ func TestSpansHaveNoSecrets(t *testing.T) {
 	x := r.Upstream(trace.Exchange{Method: "tools/call"})
 	x.End(errors.New(strings.Repeat("x", 5000) + secret))
 	r.End(errors.New(secret))
-	for _, s := range spans.Ended() {
-		texts := []string{s.Name(), s.Status().Description}
-		for _, kv := range s.Attributes() {
-			texts = append(texts, kv.Value.Emit())
+	for _, s := range spans.spans(t) {
+		texts := []string{s.Name, s.Status.GetMessage()}
+		for _, kv := range s.Attributes {
+			texts = append(texts, kv.Value.GetStringValue())
 		}
-		for _, e := range s.Events() {
+		for _, e := range s.Events {
 			for _, kv := range e.Attributes {
-				texts = append(texts, kv.Value.Emit())
+				texts = append(texts, kv.Value.GetStringValue())
 			}
 		}
 		for _, text := range texts {
-			if strings.Contains(text, secret) || len(text) > mostText+len("…") {
-				t.Errorf("span %s has %q", s.Name(), text)
+			if strings.Contains(text, secret) || len(text) > mostText+len("…")+len("tools/call ") {
+				t.Errorf("span %s has %q", s.Name, text)
 			}
 		}
 	}

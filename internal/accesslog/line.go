@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -17,7 +18,7 @@ const mostText = 256
 func (r *record) append(dst []byte, req *trace.Request) []byte {
 	outcome, took, err := req.Outcome()
 	in, out := req.Size()
-	a := line{dst, r.l.format == JSON}
+	a := line{dst, r.l.format == JSON, r.l.secrets}
 	if a.json {
 		a.dst = append(a.dst, '{')
 	}
@@ -49,8 +50,9 @@ func (r *record) append(dst []byte, req *trace.Request) []byte {
 
 // A line is one that is being written.
 type line struct {
-	dst  []byte
-	json bool
+	dst     []byte
+	json    bool
+	secrets *redact.Redactor
 }
 
 // key begins a member.
@@ -75,7 +77,7 @@ func (l *line) text(name, text string) {
 		return
 	}
 	l.key(name)
-	text = mcp.Truncate(text, mostText)
+	text = mcp.Truncate(l.secrets.String(text), mostText)
 	switch {
 	case l.json:
 		l.dst = wire.AppendString(l.dst, text)

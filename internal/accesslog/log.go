@@ -82,7 +82,7 @@ func (r *record) End(req *trace.Request) {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	outcome, _, _ := req.Outcome()
-	*buf = r.l.secrets.Bytes(r.append((*buf)[:0], req))
+	*buf = r.append((*buf)[:0], req)
 	_, _ = r.l.to.Write(*buf) // there is nobody to tell
 	if outcome == "failed" && r.l.lines != nil {
 		_ = r.l.lines.Flush()

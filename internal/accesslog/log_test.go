@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/linebuffer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
@@ -90,7 +91,7 @@ func TestNamesStayInTheirPlace(t *testing.T) {
 // Lines wait for a moment, but not after a failure, nor at the end.
 func TestLinesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out bridgetest.Log
 		l := New(Options{To: &out, Format: Text})
 		o := trace.New(l)
 		lines := func() int { return strings.Count(out.String(), "\n") }

@@ -36,6 +36,7 @@ type batch struct {
 	chunks []chunk // the last one is being filled
 	spans  int     // in chunks
 	spare  []byte  // for the next chunk; nil if there is none
+	usual  int     // the size of the last chunk
 	closed bool
 }
 
@@ -91,8 +92,7 @@ func (b *batch) add(span []byte) {
 		return
 	}
 	if n := len(b.chunks); n == 0 || b.chunks[n-1].spans == b.limits.most {
-		b.chunks = append(b.chunks, chunk{text: b.spare})
-		b.spare = nil
+		b.chunks = append(b.chunks, chunk{text: b.bufferLocked()})
 	}
 	c := &b.chunks[len(b.chunks)-1]
 	c.text = appendBytes(c.text, scopeSpans, span)
@@ -112,6 +112,16 @@ func (b *batch) add(span []byte) {
 const mostSpare = 1 << 20
 
 var errQueueFull = errors.New("more spans wait than OTEL_BSP_MAX_QUEUE_SIZE")
+
+// bufferLocked returns an empty buffer for a chunk, which need not grow if the chunk is as
+// large as the last one.
+func (b *batch) bufferLocked() []byte {
+	buf := b.spare
+	if b.spare = nil; buf == nil && b.usual > 0 {
+		buf = make([]byte, 0, min(b.usual+b.usual/8, mostSpare))
+	}
+	return buf
+}
 
 // run exports until close.
 func (b *batch) run() {
@@ -145,7 +155,7 @@ func (b *batch) export(onlyFull bool) {
 		}
 		b.mu.Lock()
 		b.spans -= c.spans
-		if cap(c.text) <= mostSpare {
+		if b.usual = len(c.text); cap(c.text) <= mostSpare {
 			b.spare = c.text[:0]
 		}
 		b.mu.Unlock()

@@ -63,8 +63,13 @@ func end(dst []byte, at int) []byte {
 
 // appendText appends an attribute to a field of attributes, unless the text is empty.
 func appendText(dst []byte, field protowire.Number, key, text string) []byte {
-	if text == "" {
+	switch {
+	case text == "":
 		return dst
+	case len(key)+len(text) < 0x70: // all lengths are one byte
+		dst = append(dst, byte(field)<<3|2, byte(len(key)+len(text)+6), keyName<<3|2, byte(len(key)))
+		dst = append(append(dst, key...), keyValue<<3|2, byte(len(text)+2), anyString<<3|2, byte(len(text)))
+		return append(dst, text...)
 	}
 	value := 1 + protowire.SizeBytes(len(text))
 	size := 1 + protowire.SizeBytes(len(key)) + 1 + protowire.SizeBytes(value)

@@ -33,7 +33,7 @@ func (r *Request) Upstream(x Exchange) *Exchange {
 	if r == nil {
 		return nil
 	}
-	out := new(Exchange)
+	out := r.place()
 	*out = x
 	out.Former = r.follow(out)
 	r = r.current()
@@ -42,6 +42,14 @@ func (r *Request) Upstream(x Exchange) *Exchange {
 		rec.Upstream(out)
 	}
 	return out
+}
+
+// place returns the memory for an exchange: most requests have one.
+func (r *Request) place() *Exchange {
+	if r.placed.Swap(true) {
+		return new(Exchange)
+	}
+	return &r.first
 }
 
 // follow returns the last exchange of the same method; x is the last one from then on.

@@ -43,6 +43,8 @@ type Request struct {
 	few       [3]Record
 	bodies    bool // one of records wants bodies
 
+	placed         atomic.Bool // first is in use
+	first          Exchange
 	received, sent atomic.Int64 // bytes
 	next           atomic.Pointer[Request]
 

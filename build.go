@@ -203,6 +203,7 @@ func (b *build) gatewayOptions() gateway.Options {
 		Metrics:         b.metrics,
 		Observers:       o.hooks.Observers,
 		QuietRequests:   o.hooks.QuietRequests,
+		NameTools:       b.limit(limits.MetricTools) > 0,
 	}
 }
 

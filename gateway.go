@@ -45,6 +45,7 @@ func New(o Options) (*Gateway, error) {
 	if err := errors.Join(b.addCommon(), b.addAccess()); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
+	counts.NameTools(b.number(limits.MetricTools))
 	inner, err := gateway.New(b.options())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())

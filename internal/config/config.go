@@ -101,6 +101,7 @@ type Limits struct {
 	ParkedEach          int64 `koanf:"parked_each"`
 	Cache               int64 `koanf:"cache"`
 	CacheEntries        int64 `koanf:"cache_entries"`
+	MetricTools         int64 `koanf:"metric_tools"`
 }
 
 // ByName returns the limits by the names of their keys.

@@ -187,6 +187,8 @@ type Options struct {
 	// QuietRequests leaves requests that did not fail out of the log, since the access log
 	// has them.
 	QuietRequests bool
+	// NameTools has Metrics told which tools are called.
+	NameTools bool
 }
 
 // A Gateway serves the MCP endpoints of all servers.

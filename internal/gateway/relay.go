@@ -61,7 +61,7 @@ type relayOwner struct {
 
 // Call implements [mcp.OpenRelay].
 func (l *loggedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
-	c := &loggedCall{RelayedCall: o, relay: l, method: m.Method, begin: time.Now(), trace: l.observe(m, o)}
+	c := &loggedCall{RelayedCall: o, relay: l, method: m.Method, begin: time.Now(), served: l.s.log.served(m.Method, m.Params, spec.Legacy), trace: l.observe(m, o)}
 	if l.s.log.enabled(context.Background(), slog.LevelInfo) {
 		c.subject = mcp.Subject(m.Method, m.Params)
 	}
@@ -73,6 +73,7 @@ type loggedCall struct {
 	relay           *loggedRelay
 	method, subject string
 	begin           time.Time
+	served          mcp.Served
 	trace           *trace.Request // nil while nobody observes
 }
 
@@ -95,7 +96,7 @@ func (c *loggedCall) Lost(err error) {
 
 func (c *loggedCall) report(err error) {
 	s := c.relay.s
-	took, result := s.log.count(context.Background(), c.method, spec.Legacy, c.begin, err, c.trace)
+	took, result := s.log.count(context.Background(), c.served, c.begin, err, c.trace)
 	c.trace.End(err)
 	s.log.writeLine(context.Background(), requestLine{lineKind{c.method, spec.Legacy}, c.subject, c.relay.by.requester}, took, result, err)
 }

@@ -42,6 +42,7 @@ func callerOf(req *mcp.Request) requester {
 type requestLog struct {
 	server  string
 	quiet   bool // only requests that failed have a line
+	tools   bool // metrics name tools
 	metrics mcp.Metrics
 	lines   slog.Handler // knows the server's name
 	kinds   sync.Map     // lineKind -> slog.Handler, of lines
@@ -49,16 +50,25 @@ type requestLog struct {
 
 // report counts a request that has ended, and writes its line.
 func (l *requestLog) report(ctx context.Context, req *mcp.Request, begin time.Time, err error) {
-	took, result := l.count(ctx, req.Method, req.Era, begin, err, req.Trace)
+	took, result := l.count(ctx, l.served(req.Method, req.Params, req.Era), begin, err, req.Trace)
 	l.write(ctx, req, took, result, err)
 }
 
+// served returns what is counted of a request, without how it ended.
+func (l *requestLog) served(method string, params []byte, era spec.Era) mcp.Served {
+	s := mcp.Served{Server: l.server, Method: method, Era: era.String()}
+	if l.tools && method == spec.MethodToolsCall {
+		s.Tool = mcp.Subject(method, params)
+	}
+	return s
+}
+
 // count counts a request that has ended, and tells its observers, if there are any.
-func (l *requestLog) count(ctx context.Context, method string, era spec.Era, begin time.Time, err error, observed *trace.Request) (took time.Duration, result string) {
-	took, result = time.Since(begin), mcp.OutcomeName(ctx, err)
-	l.metrics.Request(mcp.Served{Server: l.server, Method: method, Era: era.String(), Outcome: result, Error: err, Took: took, TraceID: observed.TraceID()})
-	observed.Note(result, err)
-	return took, result
+func (l *requestLog) count(ctx context.Context, s mcp.Served, begin time.Time, err error, observed *trace.Request) (took time.Duration, result string) {
+	s.Took, s.Outcome, s.Error, s.TraceID = time.Since(begin), mcp.OutcomeName(ctx, err), err, observed.TraceID()
+	l.metrics.Request(s)
+	observed.Note(s.Outcome, err)
+	return s.Took, s.Outcome
 }
 
 func (l *requestLog) write(ctx context.Context, req *mcp.Request, took time.Duration, result string, err error) {

@@ -68,7 +68,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 		return nil, err
 	}
 	s := &server{g: g, opts: opts, life: lifetime.New(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), memory: &clientMemory{g, so.Name},
-		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
+		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if s.back, err = so.Open(g.hub); err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 	if mcp.ToolFailed(req.Method, res.Body, res.Outline) {
 		failed = mcp.ErrToolFailed
 	}
-	took, result := s.log.count(ctx, req.Method, req.Era, begin, failed, req.Trace)
+	took, result := s.log.count(ctx, s.log.served(req.Method, req.Params, req.Era), begin, failed, req.Trace)
 	res.OnRelease(func() { s.log.write(ctx, req, took, result, failed) })
 	return res, nil
 }

@@ -61,6 +61,7 @@ var (
 	ParkedEach          = declare(Limit{Key: "parked_each", Default: 5 * thousand, Min: 1, Max: million, Doc: "calls to one server that wait for input from one client"})
 	Cache               = declare(Limit{Key: "cache", Default: 64 * mib, Min: 64 * kib, Max: 16 * gib, Bytes: true, Doc: "bytes of cached results, for all servers together"})
 	CacheEntries        = declare(Limit{Key: "cache_entries", Default: 10 * thousand, Min: 1, Max: million, Doc: "number of cached results, for all servers together"})
+	MetricTools         = declare(Limit{Key: "metric_tools", Default: 0, Max: 10 * thousand, Doc: "tools that a metric of requests names; the others are called other. 0 is for none"})
 )
 
 var declared []*Limit

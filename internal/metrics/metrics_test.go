@@ -63,9 +63,9 @@ func TestCounters(t *testing.T) {
 		`mcpbridge_requests_total{era="modern",method="tools/call",outcome="ok",server="docs"} 1`,
 		`mcpbridge_request_duration_seconds_bucket{method="tools/call",server="docs",le="0.01"} 0`,
 		`mcpbridge_request_duration_seconds_bucket{method="tools/call",server="docs",le="0.05"} 1`,
-		`mcp_server_operation_duration_seconds_count{error_type="",mcp_method_name="tools/call",server="docs"} 1`,
-		`mcp_server_operation_duration_seconds_bucket{error_type="-32602",mcp_method_name="tools/call",server="docs",le="1"} 1`,
-		`mcp_server_operation_duration_seconds_count{error_type="",mcp_method_name="subscriptions/listen",server="docs"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="",gen_ai_tool_name="",mcp_method_name="tools/call",server="docs"} 1`,
+		`mcp_server_operation_duration_seconds_bucket{error_type="-32602",gen_ai_tool_name="",mcp_method_name="tools/call",server="docs",le="1"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="",gen_ai_tool_name="",mcp_method_name="subscriptions/listen",server="docs"} 1`,
 		`mcp_client_operation_duration_seconds_bucket{error_type="",mcp_method_name="tools/call",server="docs",le="0.01"} 1`,
 		`mcp_client_operation_duration_seconds_count{error_type="_OTHER",mcp_method_name="tools/call",server="docs"} 1`,
 		"mcpbridge_spans_lost_total 5",
@@ -131,7 +131,7 @@ func TestExemplars(t *testing.T) {
 	r.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
 	m.Handler().ServeHTTP(w, r)
 	for _, want := range []string{
-		`mcp_server_operation_duration_seconds_bucket{error_type="",mcp_method_name="tools/call",server="docs",le="0.01"} 1 # {trace_id="4bf92f3577b34da6a3ce929d0e0e4736"} 0.001`,
+		`mcp_server_operation_duration_seconds_bucket{error_type="",gen_ai_tool_name="",mcp_method_name="tools/call",server="docs",le="0.01"} 1 # {trace_id="4bf92f3577b34da6a3ce929d0e0e4736"} 0.001`,
 		`mcp_client_operation_duration_seconds_bucket{error_type="",mcp_method_name="tools/call",server="docs",le="0.01"} 1 # {trace_id="5bf92f3577b34da6a3ce929d0e0e4736"} 0.001`,
 	} {
 		if !strings.Contains(w.Body.String(), want) {
@@ -147,5 +147,34 @@ func BenchmarkRequest(b *testing.B) {
 	for b.Loop() {
 		m.Request(mcp.Served{Server: "docs", Method: "tools/call", Era: "modern", Outcome: "ok", Took: time.Millisecond})
 		m.Upstream("docs", "tools/call", "", time.Millisecond, "")
+	}
+}
+
+// Tools are named once they have answered, and no more of them than configured.
+func TestTools(t *testing.T) {
+	m := New("v1.2.3")
+	call := func(tool, outcome string) {
+		m.Request(mcp.Served{Server: "docs", Method: "tools/call", Era: "modern", Outcome: outcome, Tool: tool})
+	}
+	call("early", "ok")
+	m.NameTools(2)
+	for _, tool := range []string{"a", "b", "a", "c"} {
+		call(tool, "ok")
+	}
+	call("invented", "error")
+	call("a", "error")
+	got := scrape(t, m)
+	for tool, want := range map[string]int{"": 1, "a": 3, "b": 1, "other": 2} {
+		if text := fmt.Sprintf(`mcp_server_operation_duration_seconds_count{error_type="",gen_ai_tool_name=%q,mcp_method_name="tools/call",server="docs"} %d`, tool, want); !strings.Contains(got, text) {
+			t.Errorf("no %q", text)
+		}
+	}
+	if want := `mcpbridge_limits_hit_total{limit="metric_tools",server="docs"} 1`; !strings.Contains(got, want) {
+		t.Errorf("no %q", want)
+	}
+	for _, tool := range []string{"c", "early", "invented"} {
+		if strings.Contains(got, `gen_ai_tool_name="`+tool+`"`) {
+			t.Errorf("%s has series of its own", tool)
+		}
 	}
 }

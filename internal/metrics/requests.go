@@ -23,15 +23,17 @@ var operations = []float64{.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 120, 
 type requests struct {
 	total     *prometheus.CounterVec   // server, method, era, outcome
 	durations *prometheus.HistogramVec // server, method
-	served    *prometheus.HistogramVec // server, mcp_method_name, error_type
+	served    *prometheus.HistogramVec // server, mcp_method_name, error_type, gen_ai_tool_name
 	sent      *prometheus.HistogramVec // server, mcp_method_name, error_type
+
+	tools tools
 
 	ofClients table[servedKey, servedSeries]
 	toServers table[sentKey, histogram]
 }
 
 // A servedKey has the labels of a client's request.
-type servedKey struct{ server, method, era, outcome, errorType string }
+type servedKey struct{ server, method, era, outcome, errorType, tool string }
 
 type servedSeries struct {
 	total     prometheus.Counter
@@ -52,7 +54,7 @@ func newRequests() requests {
 		}, []string{"server", "method"}),
 		served: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mcp_server_operation_duration_seconds", Help: "Time from a client's request to the end of its answer, by how it failed; listen streams until they are open.", Buckets: operations,
-		}, operation),
+		}, append(operation, "gen_ai_tool_name")),
 		sent: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mcp_client_operation_duration_seconds", Help: "Time from a request to a server to the end of its answer, by how it failed.", Buckets: operations,
 		}, operation),
@@ -66,7 +68,7 @@ func (r *requests) collectors() []prometheus.Collector {
 // Request counts a request of a client that has been answered. The outcome is a word of the
 // caller's, from a fixed few.
 func (m *Metrics) Request(s mcp.Served) {
-	k := servedKey{s.Server, bounded(s.Method), s.Era, s.Outcome, boundedError(s.Error)}
+	k := servedKey{s.Server, bounded(s.Method), s.Era, s.Outcome, boundedError(s.Error), m.toolOf(&s)}
 	series := m.requests.ofClients.get(k, m.requests.newServed)
 	took := s.Took.Seconds()
 	series.total.Inc()
@@ -77,7 +79,7 @@ func (m *Metrics) Request(s mcp.Served) {
 }
 
 func (r *requests) newServed(k servedKey) servedSeries {
-	s := servedSeries{total: r.total.WithLabelValues(k.server, k.method, k.era, k.outcome), served: newHistogram(r.served, k.server, k.method, k.errorType)}
+	s := servedSeries{total: r.total.WithLabelValues(k.server, k.method, k.era, k.outcome), served: newHistogram(r.served, k.server, k.method, k.errorType, k.tool)}
 	if k.method != spec.MethodListen {
 		s.durations = r.durations.WithLabelValues(k.server, k.method)
 	}

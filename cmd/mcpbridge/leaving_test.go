@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +22,7 @@ func TestServesWhileItIsAboutToDrain(t *testing.T) {
 	s := serve(t, []string{fmt.Sprintf("MCPBRIDGE_DRAIN_DELAY=%v", delay)})
 	bridgetest.Eventually(t, "ready", func() bool { code, _ := get(t, s.Admin+"/readyz"); return code == http.StatusOK })
 	client := &http.Client{Transport: &http.Transport{}}
-	if resp := request(t, client, s.Endpoints[0].URL); resp.StatusCode != http.StatusOK || resp.Close {
+	if resp := request(t.Context(), t, client, s.Endpoints[0].URL); resp.StatusCode != http.StatusOK || resp.Close {
 		t.Fatalf("before: %s, the connection ends: %v", resp.Status, resp.Close)
 	}
 	began, ended := time.Now(), make(chan int, 1)
@@ -32,7 +35,7 @@ func TestServesWhileItIsAboutToDrain(t *testing.T) {
 		t.Errorf("/healthz = %d, want 200", code)
 	}
 	for range 2 { // the second on a new connection
-		if resp := request(t, client, s.Endpoints[0].URL); resp.StatusCode != http.StatusOK || !resp.Close {
+		if resp := request(t.Context(), t, client, s.Endpoints[0].URL); resp.StatusCode != http.StatusOK || !resp.Close {
 			t.Errorf("about to drain: %s, the connection ends: %v; want 200, and that it does", resp.Status, resp.Close)
 		}
 	}
@@ -44,10 +47,37 @@ func TestServesWhileItIsAboutToDrain(t *testing.T) {
 	}
 }
 
+// A connection of HTTP/2 is not used again, either.
+func TestHTTP2ConnectionsEndBeforeTheDrain(t *testing.T) {
+	path, a := secured(t, securely+"drain_delay: 2s\n")
+	s := serve(t, nil, "-c", path)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: bridgetest.Pool(a)}, ForceAttemptHTTP2: true}}
+	defer client.CloseIdleConnections()
+	for range 2 { // on one connection
+		if resp := request(t.Context(), t, client, s.Endpoints[0].URL); resp.StatusCode != http.StatusOK || resp.ProtoMajor != 2 {
+			t.Fatalf("before: %s %s", resp.Proto, resp.Status)
+		}
+	}
+	ended := make(chan int, 1)
+	go func() { ended <- s.stop() }() // ends with serve
+	bridgetest.Eventually(t, "draining", func() bool { code, _ := get(t, s.Admin+"/readyz"); return code == http.StatusServiceUnavailable })
+	for range 3 {
+		anew := false
+		bridgetest.Eventually(t, "a new connection", func() bool {
+			trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { anew = !c.Reused }}
+			resp := request(httptrace.WithClientTrace(t.Context(), trace), t, client, s.Endpoints[0].URL)
+			return resp.StatusCode == http.StatusOK && anew
+		})
+	}
+	if code := <-ended; code != 0 {
+		t.Errorf("serve ended with %d: %s", code, s.log)
+	}
+}
+
 // request sends one request of a modern client.
-func request(t *testing.T, c *http.Client, url string) *http.Response {
+func request(ctx context.Context, t *testing.T, c *http.Client, url string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(modernRequest("1", "tools/list", "")))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(modernRequest("1", "tools/list", "")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func (d *daemon) leave(ctx context.Context) {
 	if ctx.Err() == nil {
 		delay = 0 // an address is no longer served
 	}
-	d.notify.Stopping("draining", delay+d.config.Drain+2*killTime)
+	d.notify.Stopping("draining", delay+d.config.Drain+lastTime)
 	if delay == 0 {
 		return
 	}
@@ -192,6 +192,10 @@ func (d *daemon) drain(ctx context.Context) error {
 	d.log.Info("stopped")
 	return err
 }
+
+// lastTime is what a service manager gives the process beyond its drain: commands are
+// killed, and the last spans are exported.
+const lastTime = 10 * time.Second
 
 // killTime is what killing commands takes at most once patience has ended.
 const killTime = 2 * time.Second

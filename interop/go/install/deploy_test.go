@@ -173,7 +173,7 @@ func TestDashboard(t *testing.T) {
 		if strings.Contains(text, `"health":"err"`) {
 			t.Fatalf("a rule can't be judged: %s", text)
 		}
-		if n := strings.Count(text, `"health":"ok"`); n < 9 || strings.Contains(text, `"health":"unknown"`) {
+		if n := strings.Count(text, `"health":"ok"`); n < 10 || strings.Contains(text, `"health":"unknown"`) {
 			return text
 		}
 		return ""

@@ -1,7 +1,6 @@
 package owner
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -111,8 +110,7 @@ func (c *listingCall) Answer(text []byte, failed error) {
 		own = append(append(own, task...), ',')
 	}
 	if foreign {
-		own = append(bytes.TrimSuffix(own, []byte{','}), ']')
-		result = wire.AppendEdited(nil, result, wire.Edit{Name: "tasks", Value: own})
+		result = wire.AppendEdited(nil, result, wire.Edit{Name: "tasks", Value: wire.CloseArray(own)})
 		text = wire.AppendEdited(nil, text, wire.Edit{Name: "result", Value: result})
 	}
 	c.RelayedCall.Answer(text, failed)

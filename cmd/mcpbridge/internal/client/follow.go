@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // A follower prints one listen stream.
@@ -24,7 +25,8 @@ type follower struct {
 // ctx ends. The error wraps [ErrLost] if the stream broke off. id is that of the request.
 func (p *Printer) Follow(ctx context.Context, id wire.ID, want mcp.Filter) error {
 	f := &follower{p, want}
-	m, err := p.Server.do(ctx, call{id: id, method: spec.MethodListen, params: listenParams(want), notify: f.frame})
+	params := wire.AppendEdited(nil, nil, wire.Edit{Name: "notifications", Value: protocol.AppendFilter(nil, want)})
+	m, err := p.Server.do(ctx, call{id: id, method: spec.MethodListen, params: params, notify: f.frame})
 	switch {
 	case ctx.Err() != nil:
 		return f.say("stopped listening")
@@ -34,33 +36,6 @@ func (p *Printer) Follow(ctx context.Context, id wire.ID, want mcp.Filter) error
 		return fmt.Errorf("listening to %s: %w", p.Name, err)
 	}
 	return f.end(m.Text)
-}
-
-// listenParams writes the filter as the wire has it.
-//
-// Spec: 2026-07-28, basic/patterns/subscriptions, Notification Filter.
-func listenParams(want mcp.Filter) []byte {
-	var edits []wire.Edit
-	for _, k := range []struct {
-		name string
-		on   bool
-	}{{"toolsListChanged", want.Tools}, {"promptsListChanged", want.Prompts}, {"resourcesListChanged", want.Resources}} {
-		if k.on {
-			edits = append(edits, wire.Edit{Name: k.name, Value: []byte("true")})
-		}
-	}
-	if len(want.URIs) > 0 {
-		list := []byte("[")
-		for i, uri := range want.URIs {
-			if i > 0 {
-				list = append(list, ',')
-			}
-			list = wire.AppendString(list, uri)
-		}
-		edits = append(edits, wire.Edit{Name: "resourceSubscriptions", Value: append(list, ']')})
-	}
-	filter := wire.AppendEdited(nil, nil, edits...)
-	return wire.AppendEdited(nil, nil, wire.Edit{Name: "notifications", Value: filter})
 }
 
 // wanted names what a filter asks for, as people read it.
@@ -95,9 +70,7 @@ func (f *follower) frame(m *wire.Message) error {
 
 // acknowledge says what will be heard of, and what was asked for in vain.
 func (f *follower) acknowledge(filter []byte) error {
-	isTrue := func(name string) bool { return string(wire.Get(filter, name)) == "true" }
-	honored := mcp.Filter{Tools: isTrue("toolsListChanged"), Prompts: isTrue("promptsListChanged"), Resources: isTrue("resourcesListChanged")}
-	honored.URIs = wire.Strings(wire.Get(filter, "resourceSubscriptions"))
+	honored, _ := protocol.ReadFilter(filter) // an invalid one honors nothing
 	granted := wanted(honored)
 	line := "acknowledged: " + strings.Join(granted, ", ")
 	if len(granted) == 0 {

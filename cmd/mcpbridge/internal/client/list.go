@@ -21,13 +21,13 @@ var groups = []struct{ title, capability, method, member string }{
 
 // List prints what the server has.
 func (p *Printer) List(ctx context.Context) error {
-	m, err := p.Server.do(ctx, call{id: p.nextID(), method: spec.MethodDiscover, params: []byte("{}")})
+	found, err := p.request(ctx, spec.MethodDiscover, nil)
 	if err != nil {
 		return fmt.Errorf("asking %s what it has: %w", p.Name, err)
 	}
 	has := make(map[string]json.RawMessage)
 	for _, g := range groups {
-		if wire.Get(wire.Get(m.Result, "capabilities"), g.capability) == nil {
+		if wire.Get(wire.Get(found, "capabilities"), g.capability) == nil {
 			continue
 		}
 		if has[spec.Array(g.method)], err = p.All(ctx, g.method, spec.Array(g.method)); err != nil {

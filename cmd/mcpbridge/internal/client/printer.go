@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -74,28 +76,24 @@ func (p *Printer) tools(ctx context.Context) ([]byte, error) {
 	return all, nil
 }
 
-// All returns what a method lists as one JSON array, page after page.
+// All returns all pages of a list as one JSON array.
 func (p *Printer) All(ctx context.Context, method, member string) ([]byte, error) {
 	all := []byte("[")
-	var cursor []byte
-	for {
-		params := wire.AppendEdited(nil, nil, wire.Edit{Name: "cursor", Value: cursor})
-		m, err := p.Server.do(ctx, call{id: p.nextID(), method: method, params: params})
+	for page, err := range upstream.Pages(ctx, method, p.request) {
 		if err != nil {
 			return nil, err
 		}
-		for item := range wire.Elements(wire.Get(m.Result, member)) {
-			if len(all) > 1 {
-				all = append(all, ',')
-			}
-			all = append(all, item...)
+		for item := range wire.Elements(wire.Get(page, member)) {
+			all = append(append(all, item...), ',')
 		}
-		next := wire.Get(m.Result, "nextCursor")
-		if len(next) == 0 || wire.IsNull(next) || string(next) == string(cursor) {
-			return append(all, ']'), nil
-		}
-		cursor = next
 	}
+	return wire.CloseArray(all), nil
+}
+
+// request returns the result of a request.
+func (p *Printer) request(ctx context.Context, method string, params []byte) (json.RawMessage, error) {
+	m, err := p.Server.do(ctx, call{id: p.nextID(), method: method, params: params})
+	return m.Result, err
 }
 
 // Call calls a tool and prints its result. The words are its arguments, key=value or

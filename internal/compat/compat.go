@@ -10,14 +10,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// What becomes of a feature on its way to clients of the other era.
+// What happens to a feature for clients of the other era.
 const (
-	Refused = "refused" // they don't get it
-	Changes = "changes" // they get it in another form
-	Crosses = "crosses" // they get what clients of the server's era get
+	Refused = "refused" // clients don't get it
+	Changes = "changes" // clients get it in another form
+	Crosses = "crosses" // clients get the same as those of the server's era
 )
 
-// A Feature says what becomes of one feature of a server, and why.
+// A Feature says what happens to one feature of a server, and why.
 type Feature struct {
 	Feature string   `json:"feature"`
 	Items   []string `json:"items,omitempty"` // the tools, the extensions it is about
@@ -26,7 +26,7 @@ type Feature struct {
 	Rule    string   `json:"rule"` // of docs/rules.md
 }
 
-// A row of a table is a feature, and the servers it is about.
+// A row of a table is a feature, and the condition under which a server has it.
 type row struct {
 	feature string
 	outcome string
@@ -35,15 +35,16 @@ type row struct {
 	why     string
 }
 
-// A Server is one that was probed.
+// A Server is a server that was probed.
 type Server struct {
 	mcp.Verdict
 	HTTP    bool     // a request is an HTTP request with its own response
-	Command bool     // it is a process of ours
+	Command bool     // it is a command
 	Hidden  []string // extensions and experimental capabilities that the configuration hides
 }
 
-// Features returns what becomes of a server's features: first what does not cross.
+// Features returns what happens to the server's features, beginning with those that are
+// refused.
 func (s *Server) Features() []Feature {
 	table := toModern
 	if s.Era == spec.Modern {
@@ -62,7 +63,7 @@ func (s *Server) Features() []Feature {
 	return out
 }
 
-// capability returns what the server declared at a path, or nil.
+// capability returns the declared value at a path, or nil.
 func (s *Server) capability(path string) []byte {
 	v := []byte(s.Description.Capabilities)
 	for name := range strings.SplitSeq(path, ".") {
@@ -73,17 +74,17 @@ func (s *Server) capability(path string) []byte {
 	return v
 }
 
-// declares reports whether a capability is there, and not false.
+// declares reports whether a capability is declared, and not false.
 func (s *Server) declares(path string) bool {
 	v := s.capability(path)
 	return v != nil && string(v) != "false"
 }
 
-// What the rows of the tables ask. Each returns a question.
+// The conditions in the tables. Each function returns one.
 
 func always(*Server) ([]string, bool) { return nil, true }
 
-// has asks whether all capabilities are declared.
+// has holds if all capabilities are declared.
 func has(paths ...string) func(*Server) ([]string, bool) {
 	return func(s *Server) ([]string, bool) {
 		for _, path := range paths {
@@ -95,18 +96,18 @@ func has(paths ...string) func(*Server) ([]string, bool) {
 	}
 }
 
-// hasnt asks whether a group is declared without a member of it.
+// hasnt holds if a group is declared without a member.
 func hasnt(group, member string) func(*Server) ([]string, bool) {
 	return func(s *Server) ([]string, bool) { return nil, s.declares(group) && !s.declares(group+"."+member) }
 }
 
-// lacks asks whether a capability is not declared.
+// lacks holds if a capability is not declared.
 func lacks(path string) func(*Server) ([]string, bool) {
 	return func(s *Server) ([]string, bool) { return nil, !s.declares(path) }
 }
 
-// heard asks whether a capability is declared, and there is a way for what the
-// server sends unasked; unheard, whether there is none.
+// heard holds if a capability is declared, and the server can send notifications; unheard,
+// if it can't.
 func heard(path string) func(*Server) ([]string, bool) {
 	return func(s *Server) ([]string, bool) { return nil, s.declares(path) && s.Unasked }
 }
@@ -115,7 +116,7 @@ func unheard(path string) func(*Server) ([]string, bool) {
 	return func(s *Server) ([]string, bool) { return nil, s.declares(path) && !s.Unasked }
 }
 
-// tools asks which tools are so.
+// tools holds if there are tools for which so is true.
 func tools(so func(tool []byte) bool) func(*Server) ([]string, bool) {
 	return func(s *Server) (names []string, _ bool) {
 		for _, l := range s.Lists {
@@ -130,8 +131,8 @@ func tools(so func(tool []byte) bool) func(*Server) ([]string, bool) {
 	}
 }
 
-// members asks for the names in a set of extensions, but those that are hidden: the one
-// that does not cross, or all others.
+// members holds if a set of extensions has names that are not hidden: that of the tasks
+// extension, or others.
 func members(set string, tasks bool) func(*Server) ([]string, bool) {
 	return func(s *Server) (names []string, _ bool) {
 		for k := range wire.Members(s.capability(set)) {
@@ -143,7 +144,7 @@ func members(set string, tasks bool) func(*Server) ([]string, bool) {
 	}
 }
 
-// both asks two questions; the items are the second's.
+// both holds if two conditions hold; the items are those of the second.
 func both(a, b func(*Server) ([]string, bool)) func(*Server) ([]string, bool) {
 	return func(s *Server) ([]string, bool) {
 		if _, ok := a(s); !ok {
@@ -156,17 +157,17 @@ func both(a, b func(*Server) ([]string, bool)) func(*Server) ([]string, bool) {
 func overHTTP(s *Server) ([]string, bool)    { return nil, s.HTTP }
 func notOverHTTP(s *Server) ([]string, bool) { return nil, !s.HTTP }
 
-// overStdio asks whether the server is a command; overConn, whether it is reached over
-// another connection that all requests share: a WebSocket, or HTTP+SSE.
+// overStdio holds if the server is a command; overConn, if it is reached over another
+// shared connection, a WebSocket or HTTP+SSE.
 func overStdio(s *Server) ([]string, bool) { return nil, s.Command }
 func overConn(s *Server) ([]string, bool)  { return nil, !s.HTTP && !s.Command }
 
-// instructs asks whether the server says how to use it.
+// instructs holds if the server has instructions.
 func instructs(s *Server) ([]string, bool) { return nil, s.Description.Instructions != nil }
 
-// What tools are asked.
+// The conditions on tools.
 
-// runsAsTask returns a question: does the tool have this taskSupport?
+// runsAsTask holds if the tool has this taskSupport.
 func runsAsTask(support string) func(tool []byte) bool {
 	return func(tool []byte) bool {
 		v, _ := wire.GetString(wire.Get(tool, "execution"), "taskSupport")
@@ -174,21 +175,21 @@ func runsAsTask(support string) func(tool []byte) bool {
 	}
 }
 
-// noInput asks whether a tool does not say that its arguments are an object.
+// noInput holds if the tool does not say that its arguments are an object.
 func noInput(tool []byte) bool {
 	schema := wire.Get(tool, "inputSchema")
 	return schema == nil || wire.IsNull(schema) || wire.IsObject(schema) && wire.Get(schema, "type") == nil
 }
 
-// otherInput asks whether a tool says that its arguments are something else, so that
-// clients of 2026-07-28 refuse it.
+// otherInput holds if the tool says that its arguments are not an object, so that clients
+// of 2026-07-28 refuse it.
 func otherInput(tool []byte) bool {
 	typ := wire.Get(wire.Get(tool, "inputSchema"), "type")
 	return !noInput(tool) && wire.Unquote(typ) != "object"
 }
 
-// neverObject asks whether a tool says that its arguments can't be an object, so that
-// there is no form of it for older clients.
+// neverObject holds if the tool says that its arguments can't be an object, so that there
+// is no form for older clients.
 func neverObject(tool []byte) bool {
 	typ := wire.Get(wire.Get(tool, "inputSchema"), "type")
 	for t := range wire.Elements(typ) {
@@ -199,7 +200,7 @@ func neverObject(tool []byte) bool {
 	return otherInput(tool)
 }
 
-// wrapsOutput asks whether older clients get the tool's results wrapped.
+// wrapsOutput holds if older clients get the tool's results wrapped.
 func wrapsOutput(tool []byte) bool {
 	schema := wire.Get(tool, "outputSchema")
 	isSchema := wire.IsObject(schema) || string(schema) == "true" || string(schema) == "false"
@@ -208,8 +209,8 @@ func wrapsOutput(tool []byte) bool {
 
 func hasOutput(tool []byte) bool { return wire.IsObject(wire.Get(tool, "outputSchema")) }
 
-// mirrors asks whether headers repeat parameters of the tool, mismirrors whether
-// they can't, though it says so.
+// mirrors holds if parameters of the tool are mirrored in headers; mismirrors, if they
+// can't be, though the tool says so.
 func mirrors(tool []byte) bool { return !mismirrors(tool) && mirrorsIn(wire.Get(tool, "inputSchema")) }
 
 func mismirrors(tool []byte) bool {

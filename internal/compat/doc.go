@@ -1,6 +1,5 @@
-// Package compat says what clients of the other era get of a server: which features pass,
-// which take another form, and which they do not get, each with the rule of docs/rules.md
-// that says so.
+// Package compat says what clients of the other era get of a server: which features they
+// get unchanged, in another form, or not at all, with the rule in docs/rules.md for each.
 //
-// It is a table about a [Server] that was probed. It does no I/O.
+// It evaluates tables for a [Server] that was probed. It does no I/O.
 package compat

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// An Extension says what becomes of an extension that a server declares.
+// An Extension says what happens to an extension that a server declares.
 type Extension struct {
 	Name     string          `json:"name"`
 	Settings json.RawMessage `json:"settings,omitempty"` // as the server wrote them; absent if there are none
@@ -17,7 +17,7 @@ type Extension struct {
 	Legacy   Treatment       `json:"legacy"`             // for those of 2025-11-25 and before
 }
 
-// A Treatment is what clients of one era get.
+// A Treatment says what clients of one era get.
 type Treatment struct {
 	Outcome string `json:"outcome"`
 	Why     string `json:"why"`
@@ -27,15 +27,15 @@ type Treatment struct {
 // treatments are for clients of either era.
 type treatments struct{ modern, legacy Treatment }
 
-// The extensions that more is known of than their names.
+// The extensions with treatments of their own.
 const (
 	extensionUI     = spec.MetaPrefix + "ui"
 	extensionSkills = spec.MetaPrefix + "skills"
 	extensionEvents = spec.MetaPrefix + "events"
 )
 
-// fromModern is what becomes of extensions of a server of 2026-07-28, by name; the
-// empty name is for all others.
+// fromModern says what happens to extensions of a server of 2026-07-28, by name; the empty
+// name is for all others.
 var fromModern = map[string]treatments{
 	spec.ExtensionTasks: {
 		Treatment{Crosses, "tools may answer with a task; tasks/get, tasks/update and tasks/cancel reach the server, under its own ids", "T-01"},
@@ -59,7 +59,7 @@ var fromModern = map[string]treatments{
 	},
 }
 
-// fromLegacy is the same of a server of an older revision.
+// fromLegacy says the same for a server of an older revision.
 var fromLegacy = map[string]treatments{
 	spec.ExtensionTasks: {
 		Treatment{Refused, "clients are not told of it: a server of 2025-11-25 can only mean the tasks of that revision", "M2L-07"},
@@ -75,10 +75,10 @@ var fromLegacy = map[string]treatments{
 	},
 }
 
-// hidden is what becomes of extensions that the configuration hides.
+// hidden is the treatment of extensions that the configuration hides.
 var hidden = Treatment{Refused, "the configuration hides it (extensions.hide, or tasks: off)", "T-32"}
 
-// Extensions returns what becomes of each extension, in the order of their names.
+// Extensions returns what happens to each extension, ordered by name.
 func (s *Server) Extensions() []Extension {
 	table := fromLegacy
 	if s.Era == spec.Modern {

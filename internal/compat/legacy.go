@@ -2,7 +2,7 @@ package compat
 
 import "github.com/mcpbridge/mcpbridge/internal/spec"
 
-// toModern is what clients of 2026-07-28 get of a server of the older era.
+// toModern is the table for clients of 2026-07-28 and a legacy server.
 var toModern = []row{
 	{"tools", Crosses, "M2L-08", has("tools"),
 		"lists, calls and results, with what the newer revision wants added (resultType, ttlMs, cacheScope)"},
@@ -87,7 +87,7 @@ const (
 	whyUnheard  = "the server announces them and gives no stream to do so on: it refused GET"
 )
 
-// since asks whether the session is of a revision or a later one.
+// since holds if the session has a revision or a later one.
 func since(rev spec.Revision) func(*Server) ([]string, bool) {
 	return func(s *Server) ([]string, bool) { return nil, len(s.Revisions) > 0 && s.Revisions[0] >= rev }
 }

@@ -1,6 +1,6 @@
 package compat
 
-// toLegacy is what clients of 2025-11-25 and before get of a server of 2026-07-28.
+// toLegacy is the table for clients of 2025-11-25 and before, and a server of 2026-07-28.
 var toLegacy = []row{
 	{"tools", Crosses, "L2M-06", has("tools"),
 		"lists, calls and results, without what only the newer revision knows (resultType, ttlMs, cacheScope)"},

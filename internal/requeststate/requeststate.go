@@ -1,8 +1,8 @@
-// Package requeststate answers one question: is the requestState that a client sends with
-// its answers the one that it was given, for the call that it was given for? Those of calls
-// that wait here are sealed, those of servers get a tag.
+// Package requeststate encrypts and checks requestStates. The requestStates of calls that
+// wait in this process are sealed, so that clients can neither read nor forge them; those
+// of servers get a tag, which says to whom they belong.
 //
-// The package refuses to know which calls there are, and what a binding is made of.
+// The package does not know which calls there are, or what a binding consists of.
 package requeststate
 
 import (
@@ -19,14 +19,13 @@ import (
 	"time"
 )
 
-// version begins every requestState, so that a later form can be told from
-// this one.
+// version begins every requestState, so that a later format can be distinguished.
 const version = "1"
 
-// A State says which round of which call a retry answers, and for which request it may.
-// It is what a requestState holds.
+// A State is the content of a requestState: the round of the call for which a retry has the
+// responses, and the request that may be retried.
 type State struct {
-	Call    uint64 // names the parked call in this instance
+	Call    uint64 // the parked call's id in this instance
 	Round   uint32
 	Expires time.Time // whole seconds
 	Binding [sha256.Size]byte
@@ -38,8 +37,8 @@ var (
 	ErrOtherInstance = errors.New("requestState is of another instance, or of one before a restart")
 )
 
-// A Sealer makes and reads requestStates: sealed, so that a client can neither
-// read nor make one. Safe for concurrent use.
+// A Sealer seals and opens requestStates: a client can neither read nor forge them. It is
+// safe for concurrent use.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Security Considerations.
 type Sealer struct {
@@ -47,15 +46,15 @@ type Sealer struct {
 	keys     atomic.Pointer[keyring]
 }
 
-// A keyring is what the secrets make. It is read-only.
+// A keyring has the keys derived from the secrets. It is read-only.
 type keyring struct {
-	random bool          // nobody gave a secret
+	random bool          // no secret was configured
 	seal   []cipher.AEAD // the first seals, all open
 	tags   [][]byte      // the first binds, all unbind
 }
 
-// NewSealer returns a Sealer. Each key is a secret of any length; with none, a
-// random one lasts as long as the process.
+// NewSealer returns a Sealer. Each key is a secret of any length; without keys it uses a
+// random one, which lasts as long as the process.
 func NewSealer(keys ...string) (*Sealer, error) {
 	s := &Sealer{instance: rand.Text()[:8]}
 	if err := s.Replace(keys...); err != nil {
@@ -64,8 +63,8 @@ func NewSealer(keys ...string) (*Sealer, error) {
 	return s, nil
 }
 
-// Replace has further requestStates made and read with other keys. With none, a random key
-// stays that was there before. If it fails, nothing has changed.
+// Replace sets the keys for further requestStates. Without keys, a random key that was used
+// before stays. If it fails, nothing has changed.
 func (s *Sealer) Replace(keys ...string) error {
 	random := len(keys) == 0
 	if former := s.keys.Load(); random && former != nil && former.random {
@@ -87,7 +86,7 @@ func (s *Sealer) Replace(keys ...string) error {
 	return nil
 }
 
-// newAEAD derives the key that seals from one of the secrets.
+// newAEAD derives the sealing key from a secret.
 func newAEAD(key string) (cipher.AEAD, error) {
 	if len(key) < 16 {
 		return nil, errors.New("a key of state_keys is shorter than 16 characters")
@@ -116,9 +115,9 @@ func (s *Sealer) Seal(st State) string {
 	return prefix + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
-// Open reads a requestState that Seal made with one of the keys. It does not judge what
-// is in it. A state has one spelling, that of Seal. The error is ErrOtherInstance for one
-// that another instance made, by its own account, and ErrInvalid for anything else.
+// Open decrypts a requestState that Seal has returned with one of the keys. It does not
+// check the State. There is only one valid text for a state. The error is ErrOtherInstance
+// if another instance seems to have sealed it, and ErrInvalid otherwise.
 func (s *Sealer) Open(text string) (State, error) {
 	v, rest, _ := strings.Cut(text, ".")
 	instance, body, ok := strings.Cut(rest, ".")

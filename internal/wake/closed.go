@@ -2,7 +2,7 @@ package wake
 
 import "context"
 
-// Closed reports whether c was closed. Nothing is sent to c.
+// Closed reports whether c is closed. Nothing must be sent to c.
 func Closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -12,7 +12,7 @@ func Closed(c <-chan struct{}) bool {
 	}
 }
 
-// Await waits until c was closed, or until ctx ends, and returns its cause then.
+// Await waits until c is closed. If ctx ends first, it returns its cause.
 func Await(ctx context.Context, c <-chan struct{}) error {
 	select {
 	case <-c:

@@ -1,8 +1,8 @@
-// Package wake has what goroutines wait for.
+// Package wake has signals between goroutines.
 package wake
 
 // A Signal wakes the goroutine that receives from it. It stays set until it is received,
-// however often it is sent before. Nil is a signal of which nobody is told.
+// even if it is sent more than once. Sending a nil Signal has no effect.
 type Signal chan struct{}
 
 // NewSignal returns a Signal that is not set.
@@ -12,6 +12,6 @@ func NewSignal() Signal { return make(Signal, 1) }
 func (s Signal) Send() {
 	select {
 	case s <- struct{}{}:
-	default: // it is set
+	default: // it is set already
 	}
 }

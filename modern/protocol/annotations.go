@@ -19,14 +19,14 @@ func AnnotationFault(schema []byte) string {
 	return w.fault
 }
 
-// annotations walks a schema for header annotations.
+// annotations searches a schema for header annotations.
 type annotations struct {
 	seen  map[string]bool // the names so far, in lower case
-	fault string          // the first
+	fault string          // the first one
 }
 
-// schema looks at a schema and those in it. at is its place, for people; reachable
-// says that properties alone lead there.
+// schema checks a schema and its subschemas. at is its place, for people; reachable says
+// that only properties lead there.
 func (w *annotations) schema(schema []byte, at string, reachable bool) {
 	for k, v := range wire.Members(schema) {
 		switch name := k.String(); name {
@@ -47,7 +47,7 @@ func (w *annotations) schema(schema []byte, at string, reachable bool) {
 	}
 }
 
-// each looks at the schemas that an object holds by name.
+// each checks the schemas in an object.
 func (w *annotations) each(schemas []byte, at string, reachable bool) {
 	for k, v := range wire.Members(schemas) {
 		w.schema(v, at+"/"+k.String(), reachable)

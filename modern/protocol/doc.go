@@ -1,6 +1,6 @@
-// Package protocol is what the front and the back of the modern era spell alike: values of
-// Mcp-* headers, the parameters of tools that headers mirror, the filter of a listen
-// request, media types and the shapes of input responses.
+// Package protocol has what the front and the back of the modern era share: values of Mcp-*
+// headers, the parameters of tools that are mirrored in headers, listen filters, media
+// types, and input responses.
 //
-// It sends nothing and keeps nothing but what tool lists said of headers.
+// It sends nothing, and stores only the header annotations of tool lists.
 package protocol

@@ -6,8 +6,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// ReadFilter reads the filter of a listen request. What is false or empty is as
-// good as absent, and a URI given twice is one.
+// ReadFilter reads the filter of a listen request. False and empty members are like missing
+// ones, and repeated URIs are merged.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Notification Filter.
 func ReadFilter(text []byte) (mcp.Filter, error) {
@@ -65,7 +65,7 @@ func readURIs(v []byte) ([]string, error) {
 	return uris, nil
 }
 
-// AppendFilter appends a filter without what is off.
+// AppendFilter appends a filter, without false and empty members.
 func AppendFilter(dst []byte, f mcp.Filter) []byte {
 	dst = append(dst, '{')
 	for _, m := range []struct {

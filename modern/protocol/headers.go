@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Markers of a header value that ASCII can't hold.
+// Markers of an encoded header value.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Value Encoding.
 const (
@@ -13,9 +13,9 @@ const (
 	encodedSuffix = "?="
 )
 
-// DecodeHeader returns what a header value says, and whether it says anything: a value
-// with the markers does not, unless what is between them is the one way in which
-// base64 writes something. Markers in other letters are some readers' markers.
+// DecodeHeader returns the decoded value of a header, and whether it is valid: a value with
+// the markers is invalid unless the text between them is canonical base64. Markers in other
+// letter case are invalid, too, because some readers accept them.
 func DecodeHeader(value string) (string, bool) {
 	if !Marked(value) {
 		return value, true
@@ -26,7 +26,7 @@ func DecodeHeader(value string) (string, bool) {
 	return string(raw), ok && err == nil && base64.StdEncoding.EncodeToString(raw) == body
 }
 
-// Marked reports whether value begins and ends as one in base64 does.
+// Marked reports whether value has the markers of base64.
 func Marked(value string) bool {
 	return len(value) >= len(encodedPrefix)+len(encodedSuffix) && hasPrefixFold(value) && strings.HasSuffix(value, encodedSuffix)
 }
@@ -35,8 +35,8 @@ func hasPrefixFold(value string) bool {
 	return len(value) >= len(encodedPrefix) && strings.EqualFold(value[:len(encodedPrefix)], encodedPrefix)
 }
 
-// EncodeHeader returns value as a header can carry it: as it is where that is
-// safe, else in base64 between markers.
+// EncodeHeader returns value as a header value: unchanged if that is safe, or in base64
+// between markers.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Value Encoding.
 func EncodeHeader(value string) string {
@@ -46,8 +46,8 @@ func EncodeHeader(value string) string {
 	return encodedPrefix + base64.StdEncoding.EncodeToString([]byte(value)) + encodedSuffix
 }
 
-// headerSafe also refuses tabs, which the specification allows: some clients and
-// proxies turn them into spaces.
+// headerSafe also refuses tabs, which the specification allows: some clients and proxies
+// replace them by spaces.
 func headerSafe(value string) bool {
 	if value == "" || value[0] == ' ' || value[len(value)-1] == ' ' || hasPrefixFold(value) {
 		return false
@@ -60,8 +60,8 @@ func headerSafe(value string) bool {
 	return true
 }
 
-// PassesRaw reports whether a header can carry value without being encoded, though
-// not in the specified way: some servers compare names outside ASCII byte by byte.
+// PassesRaw reports whether value can be sent in a header without encoding, which the
+// specification does not allow: some servers compare names outside ASCII byte by byte.
 func PassesRaw(value string) bool {
 	if value == "" || strings.TrimSpace(value) != value || Marked(value) {
 		return false

@@ -5,7 +5,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// WellFormed reports whether text can be the answer to a question of method.
+// WellFormed reports whether text can be the response to an input request of method.
 //
 // Spec: 2026-07-28, schema, InputResponse.
 func WellFormed(method string, text []byte) bool {

@@ -12,8 +12,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxMirrored bounds how many tools' header annotations are remembered, over all
-// profiles of one server.
+// maxMirrored limits the tools whose header annotations are stored, over all profiles of
+// one server.
 const maxMirrored = 10_000
 
 // HeaderAnnotation marks a parameter that a header mirrors.
@@ -21,15 +21,15 @@ const maxMirrored = 10_000
 // Spec: 2026-07-28, basic/transports/streamable-http, Schema Extension.
 const HeaderAnnotation = "x-mcp-header"
 
-// A mirror is one parameter that a header repeats.
+// A Mirror is one parameter that is mirrored in a header.
 type Mirror struct {
 	Header string   // canonical, with its prefix
 	Path   []string // names from the arguments down
 }
 
-// A schemaCache remembers which parameters of which tools headers mirror, from
-// the tool lists that passed. A tool that is not in it is not checked: to refuse
-// what was never announced would be to guess. Safe for concurrent use.
+// A SchemaCache stores which parameters of tools are mirrored in headers, from tool lists.
+// Unknown tools are not checked, because a refusal would be a guess. It is safe for
+// concurrent use.
 type SchemaCache struct {
 	tools *lru.Cache[toolKey, []Mirror]
 }
@@ -41,7 +41,7 @@ func NewSchemaCache() (*SchemaCache, error) {
 	return &SchemaCache{tools: tools}, err
 }
 
-// Learn takes over what a page of tools/list says.
+// Learn stores the annotations in a page of tools/list.
 func (c *SchemaCache) Learn(scope string, tools []byte) {
 	some := bytes.Contains(tools, []byte(HeaderAnnotation))
 	if !some && c.Empty() {
@@ -59,8 +59,8 @@ func (c *SchemaCache) Learn(scope string, tools []byte) {
 	}
 }
 
-// appendMirrors walks the chain of properties; annotations anywhere else make a
-// tool invalid, and clients leave it out.
+// appendMirrors follows chains of properties. Annotations elsewhere make a tool invalid,
+// and clients ignore it.
 func appendMirrors(dst []Mirror, schema []byte, path []string) []Mirror {
 	for name, prop := range wire.Members(wire.Get(schema, "properties")) {
 		at := append(path[:len(path):len(path)], name.String())
@@ -72,7 +72,7 @@ func appendMirrors(dst []Mirror, schema []byte, path []string) []Mirror {
 	return dst
 }
 
-// Forget drops what is known of a scope's tools.
+// Forget removes the tools of a scope.
 func (c *SchemaCache) Forget(scope string) {
 	if c.Empty() {
 		return
@@ -84,22 +84,22 @@ func (c *SchemaCache) Forget(scope string) {
 	}
 }
 
-// Mirrors returns the parameters of a tool that headers mirror, as far as is known.
+// Mirrors returns the mirrored parameters of a tool, as far as they are known.
 func (c *SchemaCache) Mirrors(scope, tool string) []Mirror {
 	mirrors, _ := c.tools.Get(toolKey{scope, tool})
 	return mirrors
 }
 
-// Knows reports whether headers mirror parameters of a tool.
+// Knows reports whether parameters of a tool are mirrored in headers.
 func (c *SchemaCache) Knows(scope, tool string) bool {
 	return c.tools.Contains(toolKey{scope, tool})
 }
 
-// Empty reports whether nothing is known of any tool.
+// Empty reports whether no tool is known.
 func (c *SchemaCache) Empty() bool { return c.tools.Len() == 0 }
 
-// ParseNumber reads a JSON number exactly. Exponents that would take long to expand
-// are left alone: such a number equals only its own spelling.
+// ParseNumber reads a JSON number exactly. It does not expand large exponents: such a
+// number equals only its own text.
 func ParseNumber(s string) (*big.Rat, bool) {
 	if len(s) > 64 || !json.Valid([]byte(s)) || bytes.ContainsAny([]byte(s), "eE") {
 		return nil, false

@@ -11,8 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// readArguments makes a tool's arguments, an object, of key=value and
-// key:=JSON words.
+// readArguments converts key=value and key:=JSON words to a tool's arguments, an object.
 func readArguments(tool string, schema []byte, words []string) ([]byte, error) {
 	var edits []wire.Edit
 	for _, word := range words {
@@ -35,8 +34,8 @@ func readArguments(tool string, schema []byte, words []string) ([]byte, error) {
 	return wire.AppendEdited(nil, nil, edits...), nil
 }
 
-// readValue reads text as JSON if that is forced or if only JSON can be of the
-// wanted type, and else as a string.
+// readValue reads text as JSON if that is forced, or if the type requires it, and otherwise
+// as a string.
 func readValue(typ, text string, forced bool) ([]byte, error) {
 	if !forced && typ == "string" {
 		return wire.Quote(text), nil
@@ -50,8 +49,8 @@ func readValue(typ, text string, forced bool) ([]byte, error) {
 	return []byte(strings.TrimSpace(text)), nil
 }
 
-// propertyType returns the JSON type that schema gives the property, and
-// "string" where strings are allowed or nothing is said.
+// propertyType returns the JSON type of a property in the schema, and "string" if strings
+// are allowed or there is no type.
 func propertyType(schema []byte, name string) string {
 	typ := wire.Get(wire.Get(wire.Get(schema, "properties"), name), "type")
 	if !wire.IsArray(typ) {
@@ -117,7 +116,7 @@ func mirror(h http.Header, schema, args []byte) {
 	}
 }
 
-// plainText is a primitive as a header has it: a string without its quotes.
+// plainText returns the text of a primitive for a header: a string without its quotes.
 func plainText(value json.RawMessage) string {
 	if len(value) > 0 && value[0] == '"' {
 		return wire.Unquote(value)

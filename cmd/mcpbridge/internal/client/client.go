@@ -68,7 +68,8 @@ func (c *Client) Close() {
 	}
 }
 
-// A call is one request. It is no [upstream.Call]: its id may be any that a person chose.
+// A call is one request. It is not an [upstream.Call], because its id may be any that a
+// person chose.
 type call struct {
 	id     wire.ID
 	method string

@@ -7,8 +7,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// contentText writes a tool's result as text: its text blocks, a line in
-// brackets for every other, and the structured content where there is no block.
+// contentText returns a tool's result as text: its text blocks, a line in brackets for each
+// other block, and the structured content if there is no block.
 func contentText(result []byte) string {
 	var lines []string
 	for block := range wire.Elements(wire.Get(result, "content")) {
@@ -20,7 +20,7 @@ func contentText(result []byte) string {
 	return strings.Join(lines, "\n")
 }
 
-// blockText writes one content block.
+// blockText returns one content block as text.
 //
 // Spec: 2026-07-28, server/tools, Tool Result.
 func blockText(block []byte) string {

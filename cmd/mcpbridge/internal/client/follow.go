@@ -21,8 +21,8 @@ type follower struct {
 	want mcp.Filter
 }
 
-// Follow prints the changes that a filter asks for, until the server ends the stream or
-// ctx ends. The error wraps [ErrLost] if the stream broke off. id is that of the request.
+// Follow prints the changes in a filter, until the server ends the stream or ctx ends. The
+// error wraps [ErrLost] if the stream broke. id is the id of the request.
 func (p *Printer) Follow(ctx context.Context, id wire.ID, want mcp.Filter) error {
 	f := &follower{p, want}
 	params := wire.AppendEdited(nil, nil, wire.Edit{Name: "notifications", Value: protocol.AppendFilter(nil, want)})
@@ -38,7 +38,7 @@ func (p *Printer) Follow(ctx context.Context, id wire.ID, want mcp.Filter) error
 	return f.end(m.Text)
 }
 
-// wanted names what a filter asks for, as people read it.
+// wanted returns the topics of a filter for people.
 func wanted(f mcp.Filter) []string {
 	var out []string
 	for _, k := range []struct {
@@ -68,7 +68,7 @@ func (f *follower) frame(m *wire.Message) error {
 	return f.say("changed: the list of " + what)
 }
 
-// acknowledge says what will be heard of, and what was asked for in vain.
+// acknowledge prints which changes the server will report, and which not.
 func (f *follower) acknowledge(filter []byte) error {
 	honored, _ := protocol.ReadFilter(filter) // an invalid one honors nothing
 	granted := wanted(honored)
@@ -83,8 +83,7 @@ func (f *follower) acknowledge(filter []byte) error {
 	return f.say(line)
 }
 
-// end prints the listen request's result: the server ended the stream on
-// purpose.
+// end prints the end of the stream: the server has ended it gracefully.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure.
 func (f *follower) end(raw []byte) error {

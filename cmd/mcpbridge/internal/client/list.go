@@ -11,7 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// groups are what a server can have, in the order in which ls shows it.
+// groups are the lists that a server can have, in the order in which ls prints them.
 var groups = []struct{ title, capability, method, member string }{
 	{"tools", "tools", spec.MethodToolsList, "name"},
 	{"prompts", "prompts", spec.MethodPromptsList, "name"},
@@ -19,7 +19,7 @@ var groups = []struct{ title, capability, method, member string }{
 	{"resource templates", "resources", spec.MethodResourcesTemplates, "uriTemplate"},
 }
 
-// List prints what the server has.
+// List prints the server's tools, prompts and resources.
 func (p *Printer) List(ctx context.Context) error {
 	found, err := p.request(ctx, spec.MethodDiscover, nil)
 	if err != nil {

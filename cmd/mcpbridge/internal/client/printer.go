@@ -14,18 +14,18 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A Printer asks one server for a person and prints what it answers.
+// A Printer sends requests to one server and prints the responses.
 type Printer struct {
 	Server        *Client
-	Name          string // the server, as the person named it
+	Name          string // the server's name on the command line
 	Out, Progress io.Writer
-	AsJSON        bool // print what came, and nothing else
+	AsJSON        bool // print the messages as they were received
 	Now           func() time.Time
 
 	lastID int64
 }
 
-// A WordsError says what is wrong with the words that a person typed.
+// A WordsError says what is wrong with the words of a command line.
 type WordsError struct{ text string }
 
 func (e *WordsError) Error() string { return e.text }
@@ -39,7 +39,7 @@ func (p *Printer) nextID() wire.ID {
 	return wire.NumberID(p.lastID)
 }
 
-// ListTools prints the tools with the first line of what they say of themselves.
+// ListTools prints the tools with the first line of their descriptions.
 func (p *Printer) ListTools(ctx context.Context) error {
 	tools, err := p.tools(ctx)
 	if err != nil {
@@ -58,8 +58,7 @@ func (p *Printer) ListTools(ctx context.Context) error {
 	return nil
 }
 
-// entry is the name of a thing that a server lists, and the first line of what is said
-// of it.
+// entry returns the name of a list's element, and the first line of its description.
 func entry(item []byte, member string) string {
 	name, _ := wire.GetString(item, member)
 	text, _ := wire.GetString(item, "description")
@@ -124,7 +123,7 @@ func (p *Printer) Call(ctx context.Context, name string, words []string) error {
 	return p.answer(name, result)
 }
 
-// withArguments returns the params of a call of something that has a name and arguments.
+// withArguments returns params with a name and arguments.
 func withArguments(name string, args []byte) []byte {
 	return wire.AppendEdited(nil, nil, wire.Edit{Name: "name", Value: wire.Quote(name)}, wire.Edit{Name: "arguments", Value: args})
 }
@@ -144,7 +143,7 @@ func (p *Printer) do(ctx context.Context, q call) ([]byte, error) {
 	return m.Result, nil
 }
 
-// find returns the tool called name, or an error that says which there are.
+// find returns the tool called name, or an error with the names of all tools.
 func find(tools []byte, name, url string) ([]byte, error) {
 	var names []string
 	for tool := range wire.Elements(tools) {
@@ -176,7 +175,7 @@ func (p *Printer) notified(m *wire.Message) error {
 	return err
 }
 
-// answer prints a tool's result, or makes an error of it.
+// answer prints a tool's result, or returns it as an error.
 func (p *Printer) answer(name string, result []byte) error {
 	text := contentText(result)
 	switch kind, _ := wire.GetString(result, "resultType"); {

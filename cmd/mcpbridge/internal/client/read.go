@@ -51,7 +51,7 @@ func (p *Printer) Prompt(ctx context.Context, name string, words []string) error
 	return nil
 }
 
-// answered is do for a call that must not ask questions.
+// answered is do for a call that must not end in an input request.
 func (p *Printer) answered(ctx context.Context, q call) ([]byte, error) {
 	q.id = p.nextID()
 	result, err := p.do(ctx, q)
@@ -70,7 +70,7 @@ func (p *Printer) print(text string) error {
 	return err
 }
 
-// promptArguments makes the arguments of a prompt, which are texts, of key=value words.
+// promptArguments converts key=value words to the arguments of a prompt, which are strings.
 func promptArguments(name string, words []string) ([]byte, error) {
 	for _, word := range words {
 		if key, _, _ := strings.Cut(word, "="); strings.HasSuffix(key, ":") {

@@ -78,6 +78,7 @@ func (i *inspector) request(ctx context.Context, where, token string) *http.Requ
 		return &http.Request{URL: &url.URL{}, Header: make(http.Header)}
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
 	req.SetBasicAuth(url.QueryEscape(i.client.ClientID), url.QueryEscape(i.client.ClientSecret))
 	return req
 }

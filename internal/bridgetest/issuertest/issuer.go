@@ -127,7 +127,7 @@ func (i *Issuer) ServeKeys(w http.ResponseWriter, _ *http.Request) {
 
 // introspect answers clients that prove who they are.
 func (i *Issuer) introspect(w http.ResponseWriter, r *http.Request, claims map[string]any) {
-	if id, secret, ok := r.BasicAuth(); !ok || id != "gateway" || secret != "secret" {
+	if id, secret, ok := r.BasicAuth(); !ok || id != "gateway" || secret != "secret" || r.Header.Get("Accept") != "application/json" {
 		http.Error(w, "who?", http.StatusUnauthorized)
 		return
 	}

@@ -138,6 +138,7 @@ func TestRelayedNotifications(t *testing.T) {
 	}{
 		{"of progress", `{"jsonrpc":"2.0","method":"notifications/progress","params":{}}`, readers(), true},
 		{"of an extension that is denied", `{"jsonrpc":"2.0","method":"notifications/x","params":{}}`, readers(), false},
+		{"of an extension that is allowed", `{"jsonrpc":"2.0","method":"notifications/x","params":{}}`, policy.New(true, nil), true},
 		{"without a policy", `{"jsonrpc":"2.0","method":"notifications/x"}`, nil, true},
 		{"that is a call without an id", `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"read_x"}}`, readers(), false},
 		{"that has another method, too", `{"jsonrpc":"2.0","method":"notifications/progress","Method":"tools/call"}`, readers(), false},

@@ -60,7 +60,7 @@ func (g *guard) checkURL(ctx context.Context, u *url.URL) error {
 		return &RefusedError{u.Hostname(), fmt.Sprintf(format, args...)}
 	}
 	switch {
-	case host == "" || u.Opaque != "":
+	case host == "": // as of opaque URLs
 		return &RefusedError{"a URL without a host", "give an absolute https URL"}
 	case u.User != nil:
 		return refuse("its URL contains a user name or a password")
@@ -156,10 +156,7 @@ func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error
 		return nil, err
 	}
 	d := net.Dialer{Timeout: dialTimeout, ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return &RefusedError{host, "its address can't be checked"}
-		}
+		to, _ := netip.ParseAddrPort(address) // one that can't be read is special
 		return g.checkAddr(ctx, host, to.Addr())
 	}}
 	return d.DialContext(ctx, network, addr)

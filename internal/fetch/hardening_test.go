@@ -22,7 +22,10 @@ func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
 func names(of map[string]string) func(context.Context, string) ([]netip.Addr, error) {
 	return func(_ context.Context, host string) ([]netip.Addr, error) {
 		a, ok := of[host]
-		if !ok {
+		switch {
+		case host == "nowhere.example":
+			return nil, nil
+		case !ok:
 			return nil, errors.New("no such host")
 		}
 		return []netip.Addr{netip.MustParseAddr(a)}, nil
@@ -66,6 +69,9 @@ func TestRefusesURLsThatPointInside(t *testing.T) {
 		{"http://127.0.0.1:1/mcp", "https://10.0.0.1/", "private"},
 		{"http://127.0.0.1:1/mcp", "http://10.0.0.1/", "http://"},
 		{"http://127.0.0.1:1/mcp", "http://evil.example/", "http://"},
+		{"https://169.254.169.254/mcp", "https://169.254.1.1/", "special"}, // nobody is at home there
+		{"https://mcp.example/mcp", "https:as.example", "host"},
+		{"https://nowhere.example/mcp", "https://10.0.0.1/", "private"},
 	} {
 		c := New(Options{Near: []string{tt.near}, Proxy: noProxy, lookup: names(map[string]string{"mcp.example": "192.0.1.1"})})
 		if err := c.Check(t.Context(), tt.url); err == nil || !strings.Contains(err.Error(), tt.why) {
@@ -76,6 +82,35 @@ func TestRefusesURLsThatPointInside(t *testing.T) {
 			resp.Body.Close()
 			t.Errorf("near %s: fetched %s", tt.near, tt.url)
 		}
+	}
+}
+
+// A host that is allowed may have any address, but what is sent to it is not in the open.
+func TestAllowedHostsNeedTLS(t *testing.T) {
+	c := New(Options{Near: []string{"https://mcp.example/mcp"}, AllowHosts: []string{"127.0.0.1", "LocalHost"}, Proxy: noProxy, lookup: names(map[string]string{"mcp.example": "192.0.1.1"})})
+	for _, in := range []string{"http://127.0.0.1/", "http://localhost/"} {
+		if err := c.Check(t.Context(), in); err == nil || !strings.Contains(err.Error(), "http://") {
+			t.Errorf("Check(%s) = %v, want a refusal", in, err)
+		}
+	}
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	for _, host := range []string{"127.0.0.1", "LOCALHOST"} {
+		if err := c.Check(t.Context(), "https://"+host+"/"); err != nil {
+			t.Errorf("Check(https://%s/) = %v", host, err)
+		}
+		conn, err := c.guard.dial(t.Context(), "tcp4", host+s.URL[strings.LastIndexByte(s.URL, ':'):])
+		if err != nil {
+			t.Fatalf("dial(%s) = %v", host, err)
+		}
+		conn.Close()
+	}
+}
+
+// What is no address belongs to nobody.
+func TestNoAddressIsSpecial(t *testing.T) {
+	if z := zoneOf(netip.Addr{}); z != special {
+		t.Errorf("zoneOf of none = %v", z)
 	}
 }
 
@@ -128,6 +163,26 @@ func TestServersKindIsDecidedOnce(t *testing.T) {
 	address = "10.0.0.9"
 	if err := c.Check(t.Context(), "https://10.0.0.1/"); err == nil {
 		t.Error("a server that moved inside led to a private address")
+	}
+}
+
+// Of two lookups at once, the answer that came first stands.
+func TestServersKindIsDecidedByTheFirst(t *testing.T) {
+	slow, asked := make(chan string), make(chan bool, 2)
+	g := newGuard(&Options{Near: []string{"https://mcp.example/mcp"}, lookup: func(context.Context, string) ([]netip.Addr, error) {
+		asked <- true
+		return []netip.Addr{netip.MustParseAddr(<-slow)}, nil
+	}})
+	zones := make(chan zone, 2)
+	for range 2 {
+		go func() { zones <- g.zoneOfNear(t.Context(), 0) }()
+		<-asked
+	}
+	slow <- "192.0.1.1"
+	first := <-zones
+	slow <- "10.0.0.9"
+	if second := <-zones; first != public || second != public || g.zoneOfNear(t.Context(), 0) != public {
+		t.Errorf("the zone is %v, and then %v, want the first answer's", first, second)
 	}
 }
 

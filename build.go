@@ -377,6 +377,7 @@ func (b *build) serverOptions(s *ServerOptions, p *part) server.Options {
 		},
 		Transport:   legacyback.Transport(s.Transport),
 		Dial:        b.opts.hooks.Dial[s.Name],
+		Dialed:      b.opts.hooks.Dialed,
 		OneClient:   b.opts.OneClient,
 		Era:         era(s.Era),
 		Roots:       s.Roots,

@@ -49,6 +49,7 @@ func TestOptionsArrive(t *testing.T) {
 		Environ: []string{"PATH=/bin"}, StateDir: "dir", PinDir: t.TempDir(), Audit: filepath.Join(t.TempDir(), "audit"), Limits: map[string]int64{"memory": 100 << 20, "body": 4096, "listen_topics": 7, "cache": 70_000, "metric_tools": 3},
 	}
 	fill(reflect.ValueOf(&o).Elem(), 1000)
+	o.hooks.Dialed = func(error) {}
 	s := ServerOptions{
 		Name: "s", URL: "https://docs.example.com/mcp", Header: http.Header{"A": {"b"}}, Transport: TransportHTTP, RoundTripper: http.DefaultTransport,
 		Era: Legacy, Isolation: IsolateNothing, HideExtensions: []string{"x"}, LogLevel: "info", Subresources: SubresourcesOff, Roots: []string{"file:///a"},

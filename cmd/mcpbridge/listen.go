@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -23,8 +24,8 @@ func newListenCommand(p process) *cobra.Command {
 for each change as it comes. A line is a cue to read again; it carries no
 content. The server is named as for call, and may be of any revision.
 
-Exit codes: 0 the server ended the stream, or you did; 1 it was refused;
-3 it broke off, which is a reason to listen again.`,
+Exit codes: 0 the server ended the stream, or you did; 1 it was refused, or a
+certificate was when the connection was opened again; 3 it broke off, which is a reason to listen again.`,
 		Example: `  mcpbridge listen http://127.0.0.1:2526/mcp/notebook --resource note://todo
   mcpbridge listen http://127.0.0.1:2526/mcp/notebook --tools --prompts --json
   mcpbridge listen -c config.yaml files --resources`,
@@ -55,12 +56,15 @@ func (a *asking) listen(cmd *cobra.Command, want mcp.Filter, id wire.ID) error {
 	case len(want.Topics("")) == 0:
 		return usageError("nothing to listen to; add --tools, --prompts, --resources or --resource URI")
 	}
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	a.dialed = (&client.Reconnects{Server: a.name(), Out: a.stderr, Cancel: cancel}).Dialed
 	p, err := a.printer(cmd)
 	if err != nil {
 		return err
 	}
 	defer p.Server.Close()
-	err = p.Follow(cmd.Context(), id, want)
+	err = p.Follow(ctx, id, want)
 	if errors.Is(err, client.ErrLost) {
 		return &exitError{exitLost, fmt.Errorf("%w; listen again, and read again what you follow", err)}
 	}

@@ -66,6 +66,8 @@ type process struct {
 	upstream upstream
 	// observers are told of requests; nil tells nobody.
 	observers *trace.Observers
+	// dialed is told of attempts to open a WebSocket to a server; it may be nil.
+	dialed func(error)
 }
 
 // run runs the command that the arguments name until it is done or ctx is. No secret of

@@ -27,6 +27,9 @@ type Hooks struct {
 	// Dial connects to servers that have neither URL, Command nor Handler, by their
 	// names.
 	Dial map[string]func(context.Context) (transport.Conn, error)
+	// Dialed is told of each attempt to open a WebSocket to a server, with nil if it
+	// succeeds. It does not block.
+	Dialed func(error)
 	// Browse leads a person to a URL, to log in where a server wants that. Nil means that
 	// nobody is there.
 	Browse func(url string) error

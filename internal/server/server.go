@@ -30,6 +30,10 @@ type Options struct {
 	Command   transport.CommandOptions
 	Dial      func(context.Context) (transport.Conn, error)
 
+	// Dialed is told of each attempt to open a WebSocket, with nil if it succeeds; it may be
+	// nil. It does not block.
+	Dialed func(error)
+
 	// Start starts the command; nil means [transport.StartCommand].
 	Start func(transport.CommandOptions) (transport.Conn, error)
 	// StateDir is where descriptions of commands are stored; empty means nowhere.
@@ -166,6 +170,9 @@ func (s *Server) dialWebSocket(ctx context.Context) (transport.Conn, error) {
 		}
 		return status, err
 	})
+	if s.opts.Dialed != nil && ctx.Err() == nil {
+		s.opts.Dialed(err)
+	}
 	if err != nil {
 		return nil, err // and no typed nil in the interface
 	}

@@ -39,6 +39,15 @@ type KindError struct {
 
 func (e *KindError) Error() string { return fmt.Sprintf("it answered with Content-Type %q", e.Kind) }
 
+// IsRefusedCertificate reports whether a connection failed because one side does not accept
+// the certificate of the other, or another thing that is agreed upon in a TLS handshake: to
+// try again is of no use before somebody has changed something.
+func IsRefusedCertificate(err error) bool {
+	var cert *tls.CertificateVerificationError
+	var op *net.OpError
+	return errors.As(err, &cert) || errors.As(err, &op) && op.Op == "remote error"
+}
+
 // Advice returns what to do about an error of connecting to a server, or "" if it does
 // not know the error.
 func Advice(err error) string {

@@ -27,7 +27,10 @@ func (p *Printer) Follow(ctx context.Context, id wire.ID, want mcp.Filter) error
 	f := &follower{p, want}
 	params := wire.AppendEdited(nil, nil, wire.Edit{Name: "notifications", Value: protocol.AppendFilter(nil, want)})
 	m, err := p.Server.do(ctx, call{id: id, method: spec.MethodListen, params: params, notify: f.frame})
+	var refused *RefusedError
 	switch {
+	case errors.As(context.Cause(ctx), &refused):
+		return refused
 	case ctx.Err() != nil:
 		return f.say("stopped listening")
 	case errors.Is(err, ErrLost):

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+)
+
+// A stream over a WebSocket does not go on without the certificate that it needs, and says so.
+func TestListenEndsWithItsCertificate(t *testing.T) {
+	path, a := secured(t, "tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem}\nauth: {mtls: {principal: san}}\nservers: {notebook: {builtin: notebook}}\n")
+	s := serve(t, nil, "-c", path)
+	end := time.Now().Add(4 * time.Second).Truncate(time.Second)
+	out := new(bridgetest.Log)
+	file := issued(t, a, "wss"+strings.TrimPrefix(s.Endpoints[0].URL, "https"), bridgetest.Leaf{NotAfter: end})
+	p := process{args: []string{"mcpbridge", "listen", "-c", file, "far", "--tools"}, stdout: out, stderr: out}
+	ctx, cancel := context.WithTimeout(t.Context(), bridgetest.Patience)
+	defer cancel()
+	err := p.run(ctx)
+	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "can't be reached again: opening a WebSocket") || !strings.Contains(err.Error(), "tls.cert") || time.Now().Before(end) {
+		t.Errorf("listen = %v, want it to end with the certificate, and to say so", err)
+	}
+	if code := exitCode(err, out); code != 1 || !strings.Contains(out.String(), "acknowledged: tools") || strings.Contains(out.String(), "stopped listening") {
+		t.Errorf("listen = %d, %s", code, out)
+	}
+}
+
+// A server that is gone is waited for, and the person who waits is told why, once.
+func TestListenSaysWhyItWaits(t *testing.T) {
+	s := serve(t, nil, "-c", configFile(t, "servers: {notebook: {builtin: notebook}}"))
+	out := new(bridgetest.Log)
+	p := process{args: []string{"mcpbridge", "listen", "ws" + strings.TrimPrefix(s.Endpoints[0].URL, "http"), "--tools"}, stdout: out, stderr: out}
+	ctx, cancel := context.WithTimeout(t.Context(), bridgetest.Patience)
+	done := make(chan error, 1)
+	go func() { done <- p.run(ctx) }()
+	waitFor := func(text string) {
+		t.Helper()
+		for !strings.Contains(out.String(), text) {
+			if ctx.Err() != nil {
+				t.Fatalf("%q is missing in: %s", text, out)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	waitFor("acknowledged")
+	s.stop()
+	waitFor("connection refused; trying again")
+	time.Sleep(3 * time.Second) // for more attempts
+	cancel()
+	if err := <-done; err != nil || strings.Count(out.String(), "trying again") != 1 {
+		t.Errorf("listen = %v, %s; want one line about what it waits for", err, out)
+	}
+}

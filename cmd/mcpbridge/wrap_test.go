@@ -287,6 +287,24 @@ func TestWrapURL(t *testing.T) {
 	}
 }
 
+// What is set for a stored login need not say whose it is: there is one user.
+func TestWrapNamesNoOwnerOfItsLogin(t *testing.T) {
+	s := newLockedServer(t)
+	environ := []string{"MCPBRIDGE_STATE_DIR=" + t.TempDir(), "MCPBRIDGE_KEYRING=false"}
+	out := &browser{t: t}
+	p := process{args: []string{"mcpbridge", "login", s.URL + "/mcp", "--no-browser"}, environ: environ, stdout: out, stderr: out}
+	if code := exitCode(p.run(t.Context()), out); code != 0 {
+		t.Fatalf("login = %d %s", code, out)
+	}
+	w := wrap(t, append(environ, "MCPBRIDGE_SERVERS__127_0_0_1__UPSTREAM_AUTH__OAUTH__SCOPES=[read]"), s.URL+"/mcp")
+	w.send(modernRequest("1", "tools/call", `,"name":"x"`))
+	w.want(`"id":1,"result"`, "done")
+	_ = w.in.Close()
+	if err := w.end(); err != nil || strings.Contains(w.log.String(), "as the person who has logged in") {
+		t.Errorf("wrap ended with %v, and logged %s", err, w.log)
+	}
+}
+
 // A server that can't be started is an answer, not the end.
 func TestWrapWithoutAServer(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "program")

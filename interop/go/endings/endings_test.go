@@ -23,7 +23,7 @@ type ending struct {
 
 var endings = []ending{
 	{name: "kill -9", do: func(b *bridge) { b.signal(syscall.SIGKILL) }, kills: true},
-	{name: "SIGHUP", do: func(b *bridge) { b.signal(syscall.SIGHUP) }},
+	{name: "SIGHUP", do: func(b *bridge) { b.signal(syscall.SIGHUP) }, wraps: true}, // serve reloads its file
 	{name: "SIGTERM", do: func(b *bridge) { b.signal(syscall.SIGTERM) }},
 	{name: "closed terminal", do: func(b *bridge) { _ = b.terminal.Close() }},
 	{name: "end of input", do: func(b *bridge) { _ = b.in.Close() }, wraps: true},

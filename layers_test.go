@@ -33,7 +33,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/schema", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/healthcheck": nil,
 	// What SIGHUP means, and what became of reading the configuration again.
 	"cmd/mcpbridge/internal/hangup": nil,
-	"cmd/mcpbridge/internal/reload": nil,
+	"cmd/mcpbridge/internal/reload": {"internal/config", "internal/limits"},
 	// What the admin address shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/admin/live", "internal/status", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/output"},
 	// A listener of the program: how clients reach it, and what bounds them before.
@@ -60,7 +60,9 @@ var layers = map[string][]string{
 	"internal/admin/live": {"internal/mcp", "internal/redact", "internal/trace"},
 	"internal/admin/page": nil,
 	"internal/config":     slices.Concat(eras, waist, bottom, []string{"internal/policy", "internal/hosts"}),
-	"internal/metrics":    slices.Concat(eras, waist, bottom),
+	// What editors know of the configuration, by what package config says of its keys.
+	"internal/config/schema": {"internal/config"},
+	"internal/metrics":       slices.Concat(eras, waist, bottom),
 
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
 	// below them.

@@ -119,7 +119,7 @@ its stream.`,
 	}
 	root.SetFlagErrorFunc(p.flagError)
 	root.AddCommand(newServeCommand(p), newWrapCommand(p), newCheckCommand(p), newImportCommand(p), newProbeCommand(p), newListenCommand(p), newCallCommand(p),
-		newReadCommand(p), newPromptCommand(p), newListCommand(p), newLoginCommand(p), newLogoutCommand(p), newPinCommand(p), newTokenCommand(), newHealthcheckCommand(p), newTailCommand(p), newTopCommand(p), newVersionCommand())
+		newReadCommand(p), newPromptCommand(p), newListCommand(p), newLoginCommand(p), newLogoutCommand(p), newPinCommand(p), newTokenCommand(), newHealthcheckCommand(p), newTailCommand(p), newTopCommand(p), newSchemaCommand(p), newVersionCommand())
 	addMan(root)
 	root.SetArgs(p.args[1:])
 	root.SetOut(p.stdout)

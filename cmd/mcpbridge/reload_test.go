@@ -11,7 +11,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
-	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
 // A reloaded is serve with a file that changes.
@@ -148,17 +147,4 @@ func TestReloadRereadsFiles(t *testing.T) {
 		t.Errorf("with the first token = %d, want 401", got)
 	}
 	bridgetest.Eventually(t, "the log says so", func() bool { return strings.Contains(r.log.String(), `"renewed":["a"]`) })
-}
-
-// Each key is one that applies at once, or is reported to need a restart.
-func TestNeedsRestart(t *testing.T) {
-	base := &config.Config{}
-	if got := needsRestart(base, base); got != nil {
-		t.Errorf("keys of the same = %v", got)
-	}
-	other := &config.Config{Listen: "a", Admin: "b", AdminToken: "c", Drain: 1, AllowedHosts: []string{"d"}}
-	other.TLS.Cert, other.Log.Level, other.Log.Format, other.Limits.NewConnections, other.Limits.Body = "e", "f", "g", 7, 8
-	if got, want := strings.Join(needsRestart(base, other), " "), "listen admin admin_token tls log.format limits.new_connections"; got != want {
-		t.Errorf("keys = %s, want %s", got, want)
-	}
 }

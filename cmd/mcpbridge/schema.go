@@ -1,0 +1,23 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	configschema "github.com/mcpbridge/mcpbridge/internal/config/schema"
+)
+
+func newSchemaCommand(p process) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of the configuration",
+		Long: `Prints a JSON Schema by which editors complete and check a configuration. A YAML
+file names it in its first line:
+  # yaml-language-server: $schema=config.schema.json`,
+		Example: `  mcpbridge schema > config.schema.json`,
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := p.stdout.Write(configschema.JSON())
+			return err
+		},
+	}
+}

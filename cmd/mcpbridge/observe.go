@@ -25,16 +25,13 @@ type observing struct {
 	metrics atomic.Pointer[mcp.Metrics]
 }
 
-// openObserving opens what the environment and the configuration ask for. The caller calls
-// close. When ctx ends, lines of the access log are written at once, since a second signal
+// openObserving opens what the environment and the configuration ask for. After an error there
+// are no traces. The caller calls close. When ctx ends, lines of the access log are written at once, since a second signal
 // ends the process.
 func (p process) openObserving(ctx context.Context, c config.Log, log *slog.Logger) (*observing, error) {
 	o := &observing{all: trace.New(), log: log}
 	var err error
 	o.tracer, err = telemetry.Open(ctx, telemetry.Options{Version: release.Version(), Secrets: p.secrets, Logger: log, Lost: o.lost})
-	if err != nil {
-		return nil, err
-	}
 	if o.tracer != nil {
 		o.all.Add(o.tracer)
 	}
@@ -43,7 +40,7 @@ func (p process) openObserving(ctx context.Context, c config.Log, log *slog.Logg
 		o.all.Add(o.access)
 		context.AfterFunc(ctx, o.access.Close) // which may be called again
 	}
-	return o, nil
+	return o, err
 }
 
 // count has g count what is lost.

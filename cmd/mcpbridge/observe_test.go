@@ -2,7 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -47,6 +51,31 @@ func TestAccessLog(t *testing.T) {
 		if !seen[want] {
 			t.Errorf("no line of %s: %v", want, seen)
 		}
+	}
+}
+
+// serve exports a call's spans to a collector, the last ones before it ends.
+func TestTracesAreExported(t *testing.T) {
+	var mu sync.Mutex
+	var exported string
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // what there is of it
+		mu.Lock()
+		defer mu.Unlock()
+		exported += r.URL.Path + string(body)
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	s := serve(t, nil, "-c", configFile(t, "servers: {notebook: {builtin: notebook}}"))
+	askEras(t, s.Endpoints[0].URL)
+	if code := s.stop(); code != 0 {
+		t.Errorf("serve ended with %d: %s", code, s.log)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	wantParts(t, "the export", exported, "/v1/traces", "service.name", "mcpbridge", "tools/call x", "mcp.method.name", "initialize", "mcpbridge.outcome")
+	if strings.Contains(s.log.String(), "not exported") {
+		t.Errorf("the log: %s", s.log)
 	}
 }
 

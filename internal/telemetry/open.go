@@ -149,7 +149,7 @@ func newResource(ctx context.Context, version string) (*resourcepb.Resource, err
 	}
 	out := &resourcepb.Resource{}
 	for _, kv := range res.Attributes() {
-		value := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: kv.Value.Emit()}}
+		value := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: kv.Value.String()}}
 		if kv.Value.Type() == attribute.INT64 {
 			value = &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: kv.Value.AsInt64()}}
 		}

@@ -37,7 +37,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 	o.StateDir = remember.Dir(p.environ)
 	o.PinDir, o.Audit = stateDir(c, p.environ), auditPath(c)
 	o.Logins = loginOptions(c, p.environ)
-	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, QuietRequests: c.Log.Access != "off" && p.observers != nil, Dial: make(map[string]func(context.Context) (transport.Conn, error))}
+	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, QuietRequests: p.accessLog, Dial: make(map[string]func(context.Context) (transport.Conn, error))}
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		if s.Disabled {

@@ -82,7 +82,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if d.observe, err = d.openObserving(ctx, d.config.Log, d.log); err != nil {
 		return err
 	}
-	d.observers = d.observe.all
+	d.observers, d.accessLog = d.observe.all, d.observe.access != nil
 	d.carried = &carried{}
 	if d.gateway, err = mcpbridge.New(*newOptions(d.config, false, d.process, d.log, d.guard)); err != nil {
 		return err

@@ -67,7 +67,8 @@ type process struct {
 	// observers are told of requests; nil tells nobody.
 	observers *trace.Observers
 	// dialed is told of attempts to open a WebSocket to a server; it may be nil.
-	dialed func(error)
+	dialed    func(error)
+	accessLog bool // one of them is the access log
 }
 
 // run runs the command that the arguments name until it is done or ctx is. No secret of

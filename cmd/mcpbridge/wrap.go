@@ -179,7 +179,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	if err != nil { // the environment is the client's, which may have set it for itself
 		w.log.Warn("there are no traces", "err", err)
 	}
-	w.observers = observe.all
+	w.observers, w.accessLog = observe.all, observe.access != nil
 	g, err := mcpbridge.New(*newOptions(w.config, true, w.process, w.log, keep))
 	if err != nil {
 		observe.close(ctx)

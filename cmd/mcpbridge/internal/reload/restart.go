@@ -22,6 +22,9 @@ func NeedsRestart(started, c *config.Config) (keys []string) {
 	if started.Limits.NewConnections != c.Limits.NewConnections {
 		keys = append(keys, "limits."+limits.NewConnections.Key)
 	}
+	if started.Limits.MetricTools != c.Limits.MetricTools {
+		keys = append(keys, "limits."+limits.MetricTools.Key)
+	}
 	return keys
 }
 

@@ -14,8 +14,8 @@ func TestNeedsRestart(t *testing.T) {
 		t.Errorf("keys of the same = %v", got)
 	}
 	other := &config.Config{Listen: "a", Admin: "b", AdminToken: "c", Drain: 1, AllowedHosts: []string{"d"}}
-	other.TLS.Cert, other.Log.Level, other.Log.Format, other.Limits.NewConnections, other.Limits.Body = "e", "f", "g", 7, 8
-	if got, want := strings.Join(NeedsRestart(base, other), " "), "listen admin admin_token tls log.format limits.new_connections"; got != want {
+	other.TLS.Cert, other.Log.Level, other.Log.Format, other.Log.Access, other.Limits.NewConnections, other.Limits.MetricTools, other.Limits.Body = "e", "f", "g", "text", 7, 9, 8
+	if got, want := strings.Join(NeedsRestart(base, other), " "), "listen admin admin_token tls log.format log.access limits.new_connections limits.metric_tools"; got != want {
 		t.Errorf("keys = %s, want %s", got, want)
 	}
 }

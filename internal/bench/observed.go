@@ -26,7 +26,7 @@ var observedWays = []struct {
 	name, prefix string
 	most, goal   float64
 }{
-	{"nobody observing", "/idle", 1.01, 1},
+	{"nobody observing", "/idle", 1.03, 1}, // nothing: the rest is noise
 	{"the log of events", "/log", 1.05, 1.03},
 	{"the access log", "/access", 1.05, 1.03},
 	{"traces, none sampled", "/unsampled", 1.04, 1.03},

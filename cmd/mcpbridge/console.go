@@ -20,8 +20,8 @@ func newTailCommand(p process) *cobra.Command {
 		Use:   "tail",
 		Short: "Follow the calls and changes that pass a running mcpbridge",
 		Long: `Prints a line for each call that ends, for what happens during calls, and for
-each change that a server reports, as the admin page shows them. Beyond 200 of
-each per second they are counted.`,
+each change that a server reports, as the admin page shows them: 200 at once,
+and 25 per second after that. The others are counted.`,
 		Example: `  mcpbridge tail
   mcpbridge tail -c config.yaml --server files
   mcpbridge tail --admin unix:/run/mcpbridge/admin.sock --json`,

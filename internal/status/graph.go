@@ -8,7 +8,7 @@ import (
 )
 
 // maxSample bounds how many subscribers of one topic are looked at.
-const maxSample = 100
+const maxSample = 30
 
 // A TopicKey is a topic without the profile that it is of.
 type TopicKey struct{ Server, Kind, URI string }

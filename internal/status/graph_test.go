@@ -35,14 +35,14 @@ func TestGraphIsBounded(t *testing.T) {
 		more = min(more, counts[key])
 		g.Take(topic, more)
 		for i := range more {
-			g.Add(topic, FollowerKey{Name: fmt.Sprint("client ", i%400)})
+			g.Add(topic, FollowerKey{Name: fmt.Sprint("client ", counts[key]%400+i)})
 		}
 	}
 	f := g.Follows()
 	if len(f.Topics) != MaxTopics || len(f.Followers) != MaxFollowers || f.TopicsLeft != 10_000-MaxTopics || f.FollowersLeft == 0 || !f.Sampled || len(f.Edges) > MaxEdges {
 		t.Errorf("%d topics, %d left, %d followers, %d left, %d edges", len(f.Topics), f.TopicsLeft, len(f.Followers), f.FollowersLeft, len(f.Edges))
 	}
-	if f.Topics[0].Followers != 10_000 || f.Edges[0].Count != 100 {
-		t.Errorf("the first topic has %d followers, the first edge stands for %d, want 10000 and one in a hundred of it", f.Topics[0].Followers, f.Edges[0].Count)
+	if f.Topics[0].Followers != 10_000 || f.Edges[0].Count != 333 {
+		t.Errorf("the first topic has %d followers, the first edge stands for %d, want 10000 and one in thirty of it", f.Topics[0].Followers, f.Edges[0].Count)
 	}
 }

@@ -12,13 +12,15 @@ import (
 
 // Bounds of what a Feed keeps, and takes.
 const (
-	maxEvents    = 1024
-	maxCalls     = 512
-	maxBodies    = 8 << 20 // bytes of messages, of all calls
-	maxBody      = 16 << 10
-	maxParts     = 24  // exchanges, steps and messages of one call, each
-	maxPerSecond = 200 // calls, and as many changes
-	maxText      = 512 // bytes of an error or a name
+	maxEvents = 1024
+	maxCalls  = 512
+	maxBodies = 8 << 20 // bytes of messages, of all calls
+	maxBody   = 16 << 10
+	maxParts  = 24  // exchanges, steps and messages of one call, each
+	maxText   = 512 // bytes of an error or a name
+	maxBurst  = 200 // calls at once, and as many changes
+	// interval is the time after which there is room for one more of each.
+	interval = 40 * time.Millisecond
 )
 
 // linger is how long calls are observed after a request for them by HTTP.
@@ -205,20 +207,18 @@ func (f *Feed) room(r *record, n int) bool {
 // text returns a text as it is kept: bounded, and without secrets.
 func (f *Feed) text(s string) string { return f.opts.Secrets.String(mcp.Truncate(s, maxText)) }
 
-// A pace takes so many per second.
+// A pace takes maxBurst at once, and one in each interval after that.
 type pace struct {
-	window  atomic.Int64 // the tenth of a second
-	taken   atomic.Int64 // in it
+	used    atomic.Int64 // until when the room is taken, in Unix nanoseconds
 	skipped atomic.Uint64
 }
 
 // take reports whether another one may be taken, and counts it if not.
 func (p *pace) take() bool {
-	now := time.Now().UnixMilli() / 100
-	if w := p.window.Load(); w != now && p.window.CompareAndSwap(w, now) {
-		p.taken.Store(0)
-	}
-	if p.taken.Add(1) <= maxPerSecond/10 {
+	now := time.Now().UnixNano()
+	used := p.used.Load()
+	next := max(used, now-maxBurst*int64(interval)) + int64(interval)
+	if next <= now && p.used.CompareAndSwap(used, next) { // who loses is skipped, too
 		return true
 	}
 	p.skipped.Add(1)

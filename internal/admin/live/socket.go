@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +17,7 @@ const Subprotocol = "mcpbridge.live"
 const (
 	maxSockets = 16
 	maxBatch   = 200 // events of one message
-	tick       = 200 * time.Millisecond
+	tick       = 400 * time.Millisecond
 	pingEvery  = 20 * time.Second
 	writeTime  = 5 * time.Second
 	maxRead    = 1 << 10 // bytes of a message of the other side, which has nothing to say
@@ -115,7 +116,8 @@ func (v *viewer) run(ctx context.Context, left <-chan struct{}) {
 func (v *viewer) send() error {
 	if text, version := v.s.State.Latest(); version != v.version {
 		v.version = version
-		if err := v.write(Frame{Type: "state", State: text}); err != nil {
+		// It is JSON already: a Frame would be checked and copied once more.
+		if err := v.write(slices.Concat([]byte(`{"type":"state","state":`), text, []byte("}"))); err != nil {
 			return err
 		}
 	}
@@ -124,7 +126,11 @@ func (v *viewer) send() error {
 	if skipped := v.s.Feed.Skipped(); len(events) > 0 || missed > 0 || skipped != v.skipped {
 		m := Frame{Type: "events", Events: events, Skipped: skipped - v.skipped, Missed: missed}
 		v.skipped = skipped
-		if err := v.write(m); err != nil {
+		text, err := json.Marshal(m)
+		if err == nil {
+			err = v.write(text)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -135,11 +141,7 @@ func (v *viewer) send() error {
 	return v.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTime))
 }
 
-func (v *viewer) write(m Frame) error {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
+func (v *viewer) write(text []byte) error {
 	if err := v.ws.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 // A state is computed at most once in leastPause, and such that computing it takes at most
 // one part in shareOfTime of the time.
 const (
-	leastPause  = time.Second
-	shareOfTime = 500
+	leastPause  = 1500 * time.Millisecond
+	shareOfTime = 2000
 )
 
 // A State is what a gateway holds, as JSON, for all who look. Safe for concurrent use.

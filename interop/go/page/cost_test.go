@@ -90,6 +90,7 @@ func newCrowd(t *testing.T, streams int) *crowd {
 listen: %s
 admin: %s
 log: {level: warn}
+remember: false
 keep_alive: 10m
 limits: {streams: 20000, streams_each: 20000, requests: 30000, requests_each: 30000}
 servers:

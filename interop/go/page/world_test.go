@@ -45,6 +45,7 @@ listen: %s
 admin: %s
 admin_token: %s
 admin_bodies: true
+remember: false
 audit: %s
 servers:
   legacy: {command: %s, env: {SOME_TOKEN: "the-secret-of-the-server"}}

@@ -20,7 +20,7 @@ type Follower struct {
 	Name      string `json:"name,omitempty"`
 	Principal string `json:"principal,omitempty"`
 	Session   string `json:"session,omitempty"`
-	Count     int    `json:"count"` // of subscribers
+	Count     int    `json:"count"` // of subscriptions to the topics listed
 }
 
 // A Topic is a list or a resource of a server that somebody follows. Profiles of clients

@@ -74,7 +74,7 @@ func (g *Graph) Follows() Follows {
 	sums := make(map[FollowerKey]int, len(g.counts))
 	for by, of := range g.counts {
 		for topic, n := range of {
-			sums[by] = max(sums[by], g.project(topic, n)) // who follows several topics is one
+			sums[by] += g.project(topic, n)
 		}
 	}
 	keys := slices.SortedFunc(maps.Keys(sums), func(a, b FollowerKey) int {

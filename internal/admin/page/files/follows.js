@@ -66,7 +66,7 @@ function draw(f, counts, changed) {
     ['Clients', 'Topics', 'Servers'].map((t, i) => svg('text', {x: x[i], y: 14, class: 'title'}, t)),
     f.edges.map((e) => line(x[0] + width, at.client(e.follower), x[1], at.topic(e.topic), e.count, `c${e.follower} t${e.topic}`)),
     f.topics.map((t, i) => line(x[1] + width, at.topic(i), x[2], at.server(servers.indexOf(t.server)), t.followers, `t${i} s${servers.indexOf(t.server)}`)),
-    f.followers.map((c, i) => node(0, at.client(i), `c${i}`, named(c), c.count > 1 ? String(c.count) : '', `${named(c)}, ${c.era}: ${c.count}`, c.era)),
+    f.followers.map((c, i) => node(0, at.client(i), `c${i}`, named(c), c.count > 1 ? String(c.count) : '', `${named(c)}, ${c.era}: ${c.count} subscriptions`, c.era)),
     f.topics.map((t, i) => node(1, at.topic(i), `t${i}`, topic(t.kind, t.uri), t.followers > 1 ? String(t.followers) : '', `${topic(t.kind, t.uri)} of ${t.server}: ${t.followers} followers`,
       changed.has(`${t.server}\n${t.kind}\n${t.uri ?? ''}`) ? 'changed' : '')),
     servers.map((s, i) => node(2, at.server(i), `s${i}`, s, '', s, '')));

@@ -44,7 +44,7 @@ func TestChecksums(t *testing.T) {
 // Archives have the program, what there is to read, and completions.
 func TestArchives(t *testing.T) {
 	version := release(t)
-	want := []string{"LICENSE", "README.md", "CHANGELOG.md", "config.example.yaml", "completions/mcpbridge.bash", "completions/mcpbridge.ps1", "man/mcpbridge-serve.1.gz"}
+	want := []string{"LICENSE", "README.md", "CHANGELOG.md", "config.example.yaml", "config.schema.json", "completions/mcpbridge.bash", "completions/mcpbridge.ps1", "man/mcpbridge-serve.1.gz"}
 	for _, path := range all(t, "*.tar.gz", 4) {
 		names := strings.Fields(run(t, nil, "tar", "-tzf", path))
 		for _, name := range append(want, "mcpbridge") {

@@ -3,6 +3,7 @@ mcpbridge version
 mcpbridge check /etc/mcpbridge/config.yaml
 systemd-analyze verify mcpbridge.service
 systemd-analyze security --offline=true --threshold=25 mcpbridge.service >/dev/null
+test -e /usr/share/doc/mcpbridge/config.schema.json # which the configuration names
 man -w mcpbridge mcpbridge-serve mcpbridge-healthcheck
 bash -c 'source /usr/share/bash-completion/completions/mcpbridge && complete -p mcpbridge'
 # What was changed survives an upgrade.

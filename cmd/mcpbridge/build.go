@@ -50,7 +50,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 		}
 		server.RoundTripper = p.upstream.http
 		addAccess(&server, s)
-		server.TLS = p.carried.clientTLS(s, log.With("upstream", s.Name))
+		server.TLS = p.carried.ClientTLS(s, log.With("upstream", s.Name))
 		o.Servers = append(o.Servers, server)
 		if s.Builtin != "" {
 			book := notebook.New(notebook.Options{Version: release.Version(), Logger: log.With("upstream", s.Name)})

@@ -15,18 +15,19 @@ import (
 
 func newCheckCommand(p process) *cobra.Command {
 	var path string
-	var asJSON bool
+	var asJSON, connect bool
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a configuration and say what would be served",
 		Long: `Reads a configuration as serve does, environment included, and prints what
 would be served, credentials masked, or every mistake with its line. Nothing is
-started or dialled. FILE may be a desktop client's own: .vscode/mcp.json.
+started or dialled without --connect, which asks every server as serve does.
+FILE may be a desktop client's own: .vscode/mcp.json.
 
-Exit codes: 0 the configuration can be used; 2 it can't.`,
+Exit codes: 0 the configuration can be used; 1 a server did not answer; 2 it can't.`,
 		Example: `  mcpbridge check config.yaml
   mcpbridge check ~/.config/Claude/claude_desktop_config.json --json`,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := configPath(path, args)
 			if err != nil {
 				return err
@@ -38,11 +39,16 @@ Exit codes: 0 the configuration can be used; 2 it can't.`,
 			if asJSON {
 				return output.JSON(p.stdout, summarize(c))
 			}
-			return printSummary(p.stdout, path, summarize(c))
+			if err = printSummary(p.stdout, path, summarize(c)); err != nil || !connect {
+				return err
+			}
+			return p.connect(cmd.Context(), c, p.stdout)
 		},
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", "", "the file to check")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&connect, "connect", false, "ask every server whether it is there")
+	cmd.MarkFlagsMutuallyExclusive("json", "connect")
 	return cmd
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/sdnotify"
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -83,7 +84,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.observers, d.accessLog = d.observe.all, d.observe.access != nil
-	d.carried = &carried{}
+	d.carried = &reload.Carried{}
 	if d.gateway, err = mcpbridge.New(*newOptions(d.config, false, d.process, d.log, d.guard)); err != nil {
 		return err
 	}

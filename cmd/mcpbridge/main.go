@@ -22,6 +22,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/hangup"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
@@ -59,7 +60,7 @@ type process struct {
 	stdout, stderr io.Writer
 	hangups        *hangup.Signals // nil for none
 	// carried is what servers go on with after a reload; nil where there is none.
-	carried *carried
+	carried *reload.Carried
 	// secrets is set by run, and learns what the configuration has of them.
 	secrets *redact.Redactor
 	// upstream is how a gateway reaches servers.

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -40,10 +37,7 @@ func (d *daemon) openReloading() {
 
 // lastReload returns how it went last, as JSON is made of it; nil if there was no attempt.
 func (d *daemon) lastReload() any {
-	if o := d.reloader.Last(); o != nil {
-		return o
-	}
-	return nil
+	return d.reloader.LastJSON()
 }
 
 // reloadHandler serves POST /reload; it is nil if there is no file.
@@ -109,7 +103,7 @@ func (d *daemon) reload() reload.Outcome {
 	d.notify.Reloading()
 	o, err := d.reloadConfig()
 	if err != nil {
-		o = failed(err)
+		o = reload.Failed(err)
 		o.Error = d.secrets.String(o.Error)
 		d.notify.Ready("serving; the changed configuration can't be used")
 		return o
@@ -150,43 +144,4 @@ func (d *daemon) use(c *config.Config) {
 	d.read.Store(&files)
 	d.level.Set(logLevel(c.Log.Level))
 	memory.Bound(c, memory.ServeMost, d.environ)
-}
-
-// failed returns the outcome of an attempt that has changed nothing.
-func failed(err error) reload.Outcome {
-	o := reload.Outcome{Error: err.Error()}
-	if mistakes := (*config.Error)(nil); errors.As(err, &mistakes) {
-		o.File, o.Line = mistakes.Problems[0].At()
-	}
-	return o
-}
-
-// carried has what servers go on with when the configuration is read again. It is used by one
-// goroutine at a time, and safe to use on nil.
-type carried struct{ tls map[string]carriedTLS }
-
-type carriedTLS struct {
-	of     config.ServerTLS
-	ca     string // the content of its file, which is read once
-	config *tls.Config
-}
-
-// clientTLS returns the TLS configuration of a server: the one from before, if it is the same.
-func (k *carried) clientTLS(s *config.Server, log *slog.Logger) *tls.Config {
-	if k == nil {
-		return s.TLS.Files().Client(s.TLS.ServerName, log)
-	}
-	next := carriedTLS{of: s.TLS}
-	if text, err := os.ReadFile(s.TLS.CA); err == nil {
-		next.ca = string(text)
-	}
-	if was, had := k.tls[s.Name]; had && was.of == next.of && was.ca == next.ca {
-		return was.config
-	}
-	next.config = s.TLS.Files().Client(s.TLS.ServerName, log)
-	if k.tls == nil {
-		k.tls = make(map[string]carriedTLS)
-	}
-	k.tls[s.Name] = next
-	return next.config
 }

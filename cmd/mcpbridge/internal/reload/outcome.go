@@ -1,9 +1,12 @@
 package reload
 
 import (
+	"errors"
 	"log/slog"
 	"strconv"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
 // An Outcome says what became of one attempt. It contains no secret.
@@ -24,6 +27,15 @@ type Outcome struct {
 	Renewed []string `json:"renewed,omitempty"` // they go on, with other credentials
 	// NeedsRestart are the keys whose values count after a restart.
 	NeedsRestart []string `json:"needs_restart,omitempty"`
+}
+
+// Failed returns the outcome of an attempt that has changed nothing.
+func Failed(err error) Outcome {
+	o := Outcome{Error: err.Error()}
+	if mistakes := (*config.Error)(nil); errors.As(err, &mistakes) {
+		o.File, o.Line = mistakes.Problems[0].At()
+	}
+	return o
 }
 
 // log writes what people have to know.

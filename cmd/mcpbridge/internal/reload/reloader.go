@@ -55,6 +55,14 @@ func (r *Reloader) Last() *Outcome {
 	return r.last.Load()
 }
 
+// LastJSON returns what JSON is made of for Last; nil if there was no attempt.
+func (r *Reloader) LastJSON() any {
+	if o := r.Last(); o != nil {
+		return o
+	}
+	return nil // and no typed nil in the interface
+}
+
 // Close waits for an attempt that is under way. There is none after it. It may be called on
 // nil.
 func (r *Reloader) Close() {

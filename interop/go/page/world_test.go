@@ -96,28 +96,6 @@ func call(t testing.TB, cs *mcp.ClientSession, tool string, args map[string]any)
 	return res
 }
 
-// get gets a path of the admin address with the token.
-func (w *world) get(t testing.TB, path string, into any) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.admin+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode == http.StatusOK {
-		err = json.Unmarshal(text, into)
-	}
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v, %s", path, res.Status, err, text)
-	}
-}
-
 // audited returns the lines of the audit log that have all of the words.
 func (w *world) audited(t testing.TB, words ...string) (lines []string) {
 	t.Helper()

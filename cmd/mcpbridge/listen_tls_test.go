@@ -50,7 +50,7 @@ func TestListenSaysWhyItWaits(t *testing.T) {
 	waitFor("connection refused; trying again")
 	time.Sleep(3 * time.Second) // for more attempts
 	cancel()
-	if err := <-done; err != nil || strings.Count(out.String(), "trying again") != 1 {
-		t.Errorf("listen = %v, %s; want one line about what it waits for", err, out)
+	if err := <-done; err != nil || strings.Count(out.String(), "connection refused; trying again") != 1 {
+		t.Errorf("listen = %v, %s; want one line about the refused connection", err, out)
 	}
 }

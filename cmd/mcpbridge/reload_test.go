@@ -97,6 +97,10 @@ func TestReloadPosted(t *testing.T) {
 	if status != 200 || !o.OK || strings.Join(o.Added, " ") != "b" || strings.Join(o.Changed, " ") != "a" || strings.Join(o.NeedsRestart, " ") != "log.format" {
 		t.Errorf("POST /reload = %d %+v", status, o)
 	}
+	r.write("log: {level: debug, format: text}\nservers:\n  a: {builtin: notebook, linger: 4s}\n  b: {builtin: modern-notebook}\n")
+	if status, o = r.reload(); status != 200 { // a connects again, which is a detail
+		t.Errorf("POST /reload = %d %+v", status, o)
+	}
 	bridgetest.Eventually(t, "the log has details", func() bool { return strings.Contains(r.log.String(), `"level":"DEBUG"`) })
 	r.write("servers:\n  a: {builtin: notebook}\nlimits: {body: lots}\n")
 	status, o = r.reload()

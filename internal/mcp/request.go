@@ -47,12 +47,17 @@ type Request struct {
 	LogLevel      spec.LogLevel   // empty: no log messages
 	ProgressToken json.RawMessage // nil: no progress
 
-	// What observers are told. ID and Arrival are set for a message of a client. Trace is set
-	// by the gateway when the request is admitted, and ended by whoever has it admitted; it
-	// is nil while nobody observes.
+	Observed
+}
+
+// Observed is what observers of a request are told of it.
+type Observed struct {
+	// ID and Arrival are set for a message of a client.
 	ID      wire.ID
 	Arrival *trace.Arrival
-	Trace   *trace.Request
+	// Trace is set by the gateway when the request is admitted, and ended by whoever has it
+	// admitted; it is nil while nobody observes.
+	Trace *trace.Request
 }
 
 // A Principal is the name of the authenticated client. It is part of every pool key and

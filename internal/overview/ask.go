@@ -32,7 +32,7 @@ func Ask(ctx context.Context, admit func(*mcp.Request) error, s mcp.Handler, mem
 		return nil, wire.Errorf(spec.CodeMethodNotFound, "%q can't be sent from the admin address, only %s and %s", method, spec.MethodToolsList, spec.MethodToolsCall)
 	}
 	req := &mcp.Request{
-		Method: method, Params: wire.AppendEdited(nil, params, wire.Edit{Name: "_meta", Value: meta}), ID: wire.StringID(method),
+		Method: method, Params: wire.AppendEdited(nil, params, wire.Edit{Name: "_meta", Value: meta}), Observed: mcp.Observed{ID: wire.StringID(method)},
 		Era: spec.Modern, Revision: spec.Revisions(spec.Modern)[0], Capabilities: []byte("{}"), ClientInfo: client,
 		Principal: Principal, Share: Share(), Memory: memory,
 	}

@@ -34,13 +34,16 @@ type Metrics struct {
 	offered   *prometheus.CounterVec // server
 	delivered *prometheus.CounterVec // server
 
-	// What is kept of results.
-	cacheRequests *prometheus.CounterVec // server, method, outcome
-	cacheEvicted  *prometheus.CounterVec // server, why
-	cacheBytes    *prometheus.GaugeVec   // server
-
+	cache     cached
 	spansLost prometheus.Counter
 	reloads   reloads
+}
+
+// cached counts what is kept of results.
+type cached struct {
+	requests *prometheus.CounterVec // server, method, outcome
+	evicted  *prometheus.CounterVec // server, why
+	bytes    *prometheus.GaugeVec   // server
 }
 
 // seconds are the bounds of the duration histogram: from what the gateway adds
@@ -71,18 +74,19 @@ func New(version string) *Metrics {
 		offered:   counter("events_offered_total", "Changes, once for each listen stream that is to hear of them. Those not delivered were joined with one that still waited.", "server"),
 		delivered: counter("events_delivered_total", "Change notifications written to listen streams.", "server"),
 
-		cacheRequests: counter("cache_requests_total", "Requests for results that may be kept, by whether one was (hit or miss).", "server", "method", "outcome"),
-		cacheEvicted:  counter("cache_evicted_total", "Results that left the cache, by why.", "server", "why"),
-		spansLost:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "mcpbridge", Name: "spans_lost_total", Help: "Spans of traces that could not be exported."}),
-
-		cacheBytes: gauge("cache_bytes", "Bytes of results that are kept.", "server"),
+		spansLost: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "mcpbridge", Name: "spans_lost_total", Help: "Spans of traces that could not be exported."}),
+		cache: cached{
+			requests: counter("cache_requests_total", "Requests for results that may be kept, by whether one was (hit or miss).", "server", "method", "outcome"),
+			evicted:  counter("cache_evicted_total", "Results that left the cache, by why.", "server", "why"),
+			bytes:    gauge("cache_bytes", "Bytes of results that are kept.", "server"),
+		},
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.streams, m.parked, m.clients, m.sockets, m.limits, m.refused,
 		m.dropped, m.sessions, m.sessionsOpened, m.sessionsEnded, m.commandStarts,
 		m.offered, m.delivered,
-		m.cacheRequests, m.cacheEvicted, m.cacheBytes, m.spansLost, buildInfo(version),
+		m.cache.requests, m.cache.evicted, m.cache.bytes, m.spansLost, buildInfo(version),
 	)
 	m.registry.MustRegister(m.requests.collectors()...)
 	m.registry.MustRegister(m.reloads.collectors()...)
@@ -148,16 +152,18 @@ func (m *Metrics) CacheLooked(server, method string, hit bool) {
 	if hit {
 		outcome = "hit"
 	}
-	m.cacheRequests.WithLabelValues(server, bounded(method), outcome).Inc()
+	m.cache.requests.WithLabelValues(server, bounded(method), outcome).Inc()
 }
 
 // CacheEvicted counts a result that left the cache. Why is a word of the
 // caller's, from a fixed few.
-func (m *Metrics) CacheEvicted(server, why string) { m.cacheEvicted.WithLabelValues(server, why).Inc() }
+func (m *Metrics) CacheEvicted(server, why string) {
+	m.cache.evicted.WithLabelValues(server, why).Inc()
+}
 
 // CacheBytes adds delta, which may be negative, to the bytes that are kept.
 func (m *Metrics) CacheBytes(server string, delta int) {
-	m.cacheBytes.WithLabelValues(server).Add(float64(delta))
+	m.cache.bytes.WithLabelValues(server).Add(float64(delta))
 }
 
 // Sessions adds delta, which may be negative, to the sessions of legacy clients.

@@ -46,10 +46,10 @@ func (r *Request) Upstream(x Exchange) *Exchange {
 
 // place returns the memory for an exchange: most requests have one.
 func (r *Request) place() *Exchange {
-	if r.placed.Swap(true) {
+	if r.first.used.Swap(true) {
 		return new(Exchange)
 	}
-	return &r.first
+	return &r.first.exchange
 }
 
 // follow returns the last exchange of the same method; x is the last one from then on.

@@ -43,8 +43,7 @@ type Request struct {
 	few       [3]Record
 	bodies    bool // one of records wants bodies
 
-	placed         atomic.Bool // first is in use
-	first          Exchange
+	first          firstExchange
 	received, sent atomic.Int64 // bytes
 	next           atomic.Pointer[Request]
 
@@ -55,6 +54,12 @@ type Request struct {
 	ended   bool
 	traceID string
 	last    *Exchange // of the request's own method
+}
+
+// A firstExchange is the place of the first exchange of a request: most have no other.
+type firstExchange struct {
+	used     atomic.Bool
+	exchange Exchange
 }
 
 // RequestID returns an id of the request that no other has, for people.

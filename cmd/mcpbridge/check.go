@@ -98,6 +98,7 @@ func warn(w io.Writer, warnings []config.Problem) {
 type summary struct {
 	Listen  string          `json:"listen"`
 	Admin   string          `json:"admin,omitempty"`
+	Include []string        `json:"include,omitempty"` // files that were read, too
 	Servers []serverSummary `json:"servers"`
 }
 
@@ -116,7 +117,7 @@ type serverSummary struct {
 }
 
 func summarize(c *config.Config) summary {
-	out := summary{Listen: c.Listen, Admin: c.Admin, Servers: []serverSummary{}}
+	out := summary{Listen: c.Listen, Admin: c.Admin, Include: c.Include, Servers: []serverSummary{}}
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		sum := serverSummary{
@@ -138,8 +139,11 @@ func printSummary(w io.Writer, path string, s summary) error {
 		admin = "off"
 	}
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintf(tw, "%s can be used.\n\nlisten\t%s\nadmin\t%s\n\n", path, s.Listen, admin)
-	_, _ = fmt.Fprintln(tw, "SERVER\tENDPOINT\tREACHED BY\tERA\tISOLATION\tCONNECT")
+	_, _ = fmt.Fprintf(tw, "%s can be used.\n\nlisten\t%s\nadmin\t%s\n", path, s.Listen, admin)
+	for _, file := range s.Include {
+		_, _ = fmt.Fprintf(tw, "include\t%s\n", file)
+	}
+	_, _ = fmt.Fprintln(tw, "\nSERVER\tENDPOINT\tREACHED BY\tERA\tISOLATION\tCONNECT")
 	for _, server := range s.Servers {
 		at := server.Endpoint
 		if server.Disabled {

@@ -91,3 +91,21 @@ func configFile(t *testing.T, text string) string {
 	}
 	return path
 }
+
+// check names the files that were included.
+func TestCheckNamesIncluded(t *testing.T) {
+	path := configFile(t, "include: '*.yml'\nservers: {a: {builtin: notebook}}\n")
+	included := filepath.Join(filepath.Dir(path), "b.yml")
+	if err := os.WriteFile(included, []byte("servers: {b: {builtin: notebook}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := runCommand(t.Context(), nil, "check", path)
+	if want := "\ninclude  " + included + "\n\nSERVER"; got.code != 0 || !strings.Contains(got.out, want) {
+		t.Errorf("check = %d, %s, want %q in it", got.code, got.out, want)
+	}
+	got = runCommand(t.Context(), nil, "check", path, "--json")
+	var s summary
+	if err := json.Unmarshal([]byte(got.out), &s); err != nil || strings.Join(s.Include, " ") != included {
+		t.Errorf("check --json = %s (%v), want include of %s", got.out, err, included)
+	}
+}

@@ -152,3 +152,36 @@ func TestReloadRereadsFiles(t *testing.T) {
 	}
 	bridgetest.Eventually(t, "the log says so", func() bool { return strings.Contains(r.log.String(), `"renewed":["a"]`) })
 }
+
+// Files of include are noticed as they come, change and go, also in a folder that is new.
+func TestReloadIncluded(t *testing.T) {
+	r := serveFile(t, "include: conf.d/*.yaml\n"+oneNotebook)
+	folder := filepath.Join(filepath.Dir(r.file), "conf.d")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("b.yaml", "servers: {b: {builtin: notebook}}\n")
+	bridgetest.Eventually(t, "b is served", func() bool { return r.has("b") })
+	write("c.yaml", "servers: {c: {builtin: notebook}}\n")
+	bridgetest.Eventually(t, "c is served", func() bool { return r.has("c") })
+	write("b.yaml", "servers: {b2: {builtin: notebook}}\n")
+	bridgetest.Eventually(t, "b2 is served instead of b", func() bool { return r.has("b2") && !r.has("b") })
+	write("c.yaml", "\nservers: {c: {biltin: notebook}}\n")
+	bridgetest.Eventually(t, "the mistake is told of with its file", func() bool {
+		_, body := get(t, r.admin("/readyz"))
+		return strings.Contains(body, `"line":2`) && strings.Contains(body, filepath.Join("conf.d", "c.yaml"))
+	})
+	if err := os.Remove(filepath.Join(folder, "c.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	bridgetest.Eventually(t, "c is gone", func() bool { return !r.has("c") })
+	if !r.has("a") || !r.has("b2") {
+		t.Error("other servers are gone, too")
+	}
+}

@@ -57,15 +57,16 @@ func (cfg *Config) AdminTLS() bool {
 }
 
 // tlsPaths makes the paths of files ones that can be opened.
-func (sc *scope) tlsPaths(cfg *Config) {
-	for _, path := range []*string{&cfg.TLS.Cert, &cfg.TLS.Key, &cfg.TLS.ClientCA} {
-		*path = sc.path(*path)
-	}
-	for i := range cfg.Servers {
-		t := &cfg.Servers[i].TLS
-		for _, path := range []*string{&t.CA, &t.Cert, &t.Key} {
-			*path = sc.path(*path)
+func (sc *scope) tlsPaths(cfg *Config, rep *report) {
+	resolve := func(above string, files map[string]*string) {
+		for name, file := range files {
+			*file = sc.of(rep, join(above, name)).path(*file)
 		}
+	}
+	resolve("tls", map[string]*string{"cert": &cfg.TLS.Cert, "key": &cfg.TLS.Key, "client_ca": &cfg.TLS.ClientCA})
+	for i := range cfg.Servers {
+		s := &cfg.Servers[i]
+		resolve(join(join("servers", s.Name), "tls"), map[string]*string{"ca": &s.TLS.CA, "cert": &s.TLS.Cert, "key": &s.TLS.Key})
 	}
 }
 

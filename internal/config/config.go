@@ -16,6 +16,9 @@ import (
 // The fields are the keys of the configuration, and their tags describe the keys: see
 // derive.
 type Config struct {
+	// Include has the files themselves after Load, in the order in which they were read.
+	Include []string `koanf:"include" single:"yes" secret:"no" doc:"files to read, too, relative to this one; the last part of a path may be a pattern: conf.d/*.yaml"`
+
 	Listen         string   `koanf:"listen" default:"127.0.0.1:2526" secret:"no" doc:"host:port where MCP clients connect"`
 	Admin          string   `koanf:"admin" default:"127.0.0.1:2527" secret:"no" doc:"host:port of metrics and health, or unix: and the path of a socket; off for none"` // empty for none
 	AdminToken     string   `koanf:"admin_token" doc:"token of requests to admin, sent as Authorization: Bearer"`
@@ -64,8 +67,9 @@ type Config struct {
 	files []string
 }
 
-// Files returns the files that were read: the configuration, and those that it names for
-// values. Certificates are not among them.
+// Files returns the files that were read: the configuration, those that it includes, and
+// those that it names for values. Certificates are not among them. Patterns of include are,
+// since a file that matches one later belongs to the configuration, too: see [Glob].
 func (c *Config) Files() []string { return slices.Clone(c.files) }
 
 // Limits bound what clients and servers can make the process use. All except Memory are

@@ -14,6 +14,7 @@ type Description struct {
 	Default   any    // of the value's own type; nil for none
 	OneOf     []string
 	Min, Max  int64         // of a count or decimal; 0 for no bound
+	Single    bool          // a list may be one value instead
 	Words     []string      // what a group may be instead of keys
 	Names     []string      // that a table may have; empty for any
 	Fields    []Description // of a group
@@ -30,7 +31,7 @@ func Foreign() []string { return slices.Clone(foreign) }
 
 func (k *key) describe() Description {
 	out := Description{Name: k.name, Spellings: k.spellings, Doc: k.doc, Kind: kindNames[k.kind], Default: k.def, OneOf: k.oneOf,
-		Min: k.min, Max: k.max, Words: k.words, Names: k.names}
+		Min: k.min, Max: k.max, Single: k.single, Words: k.words, Names: k.names}
 	for _, f := range k.fields {
 		out.Fields = append(out.Fields, f.describe())
 	}

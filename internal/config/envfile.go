@@ -19,7 +19,7 @@ func (sc *scope) envFiles(c *Config, rep *report, fallback string) {
 			continue
 		}
 		path := join(join("servers", s.Name), "env_file")
-		s.EnvFile = sc.path(s.EnvFile)
+		s.EnvFile = sc.of(rep, path).path(s.EnvFile)
 		vars, err := sc.readEnvFile(s.EnvFile)
 		if err != nil {
 			rep.fail(rep.find(path, fallback), path, "%v", err)

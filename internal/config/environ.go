@@ -28,6 +28,10 @@ func environLayer(rep *report, environ []string, given *koanf.Koanf) koanf.Provi
 				rep.warn(at, "", "names no key of the configuration and has no effect; levels are separated by __")
 				return "", nil
 			}
+			if path == includeKey {
+				rep.fail(at, path, "can't be set by the environment; write it into the file")
+				return "", nil
+			}
 			n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 			if k.kind == list {
 				if n = parseList(value); n == nil {

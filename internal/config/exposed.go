@@ -28,7 +28,9 @@ func othersRead(path string) bool {
 type exposure struct{ *checker }
 
 func (c exposure) check(cfg *Config, file string) {
-	c.file(cfg, file)
+	for _, file := range append([]string{file}, cfg.Include...) {
+		c.file(cfg, file)
+	}
 	c.listenAddress(cfg)
 	for i := range cfg.Servers {
 		if s := &cfg.Servers[i]; !s.Disabled {
@@ -39,12 +41,12 @@ func (c exposure) check(cfg *Config, file string) {
 	}
 }
 
-// file warns of the configuration itself, if a secret stands in it.
+// file warns of a file of the configuration, if a secret stands in it.
 func (c exposure) file(cfg *Config, file string) {
 	if file == "" || !othersRead(file) {
 		return
 	}
-	if key := c.literalSecret(cfg); key != "" {
+	if key := c.literalSecret(cfg, file); key != "" {
 		c.rep.warn(place{where: file}, "", "can be read by every user of this machine, and %s in it is a secret; run chmod 600 %[2]s, or write ${VARIABLE} or ${file:PATH} instead", shown(key), file)
 	}
 }
@@ -71,20 +73,21 @@ func (cfg *Config) authenticates() bool {
 // access.
 var secretKeys = []string{"admin_token", "client_secret", "metrics_token", "state_keys", "token"}
 
-// literalSecret returns the first key whose value grants access and stands in the file as
-// it is; empty if there is none.
-func (c exposure) literalSecret(cfg *Config) string {
+// literalSecret returns the first key whose value grants access and stands in a file as it
+// is; empty if there is none.
+func (c exposure) literalSecret(cfg *Config, file string) string {
 	for _, path := range slices.Sorted(maps.Keys(c.rep.places)) {
 		at := c.rep.places[path]
-		if at.line > 0 && at.text != "" && !strings.Contains(at.text, "${") && isSecret(path, at.text) {
+		if at.file() == file && at.text != "" && !strings.Contains(at.text, "${") && isSecret(path, at.text) {
 			return path
 		}
 	}
 	for i := range cfg.Servers {
 		s := &cfg.Servers[i]
+		args := join(join("servers", s.Name), "args")
 		for at, from := range s.credentials() {
-			if from >= 0 && s.writtenArg(at) != "" && !strings.Contains(s.writtenArg(at), "${") {
-				return join(join("servers", s.Name), "args")
+			if c.rep.places[args].file() == file && from >= 0 && s.writtenArg(at) != "" && !strings.Contains(s.writtenArg(at), "${") {
+				return args
 			}
 		}
 	}

@@ -42,6 +42,7 @@ type key struct {
 	owner     string   // the key without which a server can't have this one
 	hosts     bool     // files of desktop clients also have it
 	words     []string // what a group may be instead of keys: see Word
+	single    bool     // a list may be one value instead
 	optional  bool     // a group without values unless it was written
 
 	fields []*key          // of a group, in the order of the struct
@@ -66,6 +67,7 @@ var tags = []string{
 	"secret",   // no: a text that never contains a secret
 	"of",       // command or url: the servers that may have it
 	"hosts",    // yes: files of desktop clients also have it
+	"single",   // yes: a list may be one value instead
 	"word",     // the words that a group may be instead; a field Word holds the one it is
 }
 
@@ -80,6 +82,7 @@ func derive(t reflect.Type, tag reflect.StructTag) *key {
 		name: tag.Get("koanf"), spellings: words("also"), doc: tag.Get("doc"), kind: kindOf(t),
 		inherits: tag.Get("inherits"), oneOf: words("enum"), names: words("names"),
 		owner: tag.Get("of"), hosts: tag.Get("hosts") == "yes", words: words("word"),
+		single: tag.Get("single") == "yes",
 	}
 	if k.optional = k.kind == group && t.Kind() == reflect.Pointer; k.optional {
 		t = t.Elem()
@@ -92,6 +95,7 @@ func derive(t reflect.Type, tag reflect.StructTag) *key {
 		}
 	case list, dict, table:
 		k.each = derive(t.Elem(), "")
+		k.each.secret = k.each.secret && tag.Get("secret") != "no"
 	}
 	k.secret = k.kind == text && len(k.oneOf) == 0 && tag.Get("secret") != "no"
 	k.min = number(k.tagged(tag, "min"))

@@ -47,21 +47,21 @@ func Load(o Options) (*Config, []Problem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	inOrder(rep.warnings)
+	rep.inOrder(rep.warnings)
 	c, err := decode(given, order, rep)
 	if err != nil {
 		return nil, rep.warnings, err
 	}
 	sc := o.scope(rep)
 	sc.envFiles(c, rep, o.name())
-	sc.tlsPaths(c)
+	sc.tlsPaths(c, rep)
 	sc.keyFiles(c, rep, o.name())
 	c.files = rep.files
 	c.check(rep, &o)
 	if len(rep.errors) == 0 {
 		exposure{&checker{rep: rep, fallback: o.name()}}.check(c, o.Path)
 	}
-	inOrder(rep.warnings)
+	rep.inOrder(rep.warnings)
 	if err := rep.err(); err != nil {
 		return nil, rep.warnings, err
 	}
@@ -94,7 +94,11 @@ func layers(o Options, rep *report) (given *koanf.Koanf, order []string, err err
 		if err := load(given, w, root); err != nil {
 			return nil, nil, err
 		}
-		order = serverNames(root)
+		in, err := o.include(given, rep)
+		if err != nil {
+			return nil, nil, err
+		}
+		order = append(serverNames(root), in.order...)
 	}
 	if len(o.Servers) > 0 {
 		root, names := named(o.Servers)

@@ -54,6 +54,12 @@ type place struct {
 	text  string
 }
 
+// file returns the file of the place; empty for one that is in no file.
+func (p place) file() string {
+	file, _ := Problem{Where: p.where, line: p.line}.At()
+	return file
+}
+
 // A report collects the mistakes that Load finds.
 type report struct {
 	errors, warnings []Problem
@@ -96,12 +102,19 @@ func (r *report) err() error {
 	if len(r.errors) == 0 {
 		return nil
 	}
-	inOrder(r.errors)
+	r.inOrder(r.errors)
 	return &Error{Problems: r.errors}
 }
 
-func inOrder(ps []Problem) {
-	slices.SortStableFunc(ps, func(a, b Problem) int { return cmp.Compare(a.line, b.line) })
+// inOrder sorts problems by their files, in the order in which these were read, and lines.
+func (r *report) inOrder(ps []Problem) {
+	rank := func(p Problem) int {
+		file, _ := p.At()
+		return slices.Index(r.files, file)
+	}
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.line, b.line))
+	})
 }
 
 // delim separates the levels of a path. It is not a dot because server names,

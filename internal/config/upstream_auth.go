@@ -110,10 +110,10 @@ func (sc *scope) keyFiles(c *Config, rep *report, fallback string) {
 			if client.PrivateKey == "" || s.Disabled {
 				continue
 			}
-			client.PrivateKey = sc.path(client.PrivateKey)
+			path := join(join(join("servers", s.Name), "upstream_auth"), join(way, "private_key"))
+			client.PrivateKey = sc.of(rep, path).path(client.PrivateKey)
 			text, err := sc.read(client.PrivateKey, maxKeyFile)
 			if err != nil {
-				path := join(join(join(join("servers", s.Name), "upstream_auth"), way), "private_key")
 				rep.fail(rep.find(path, fallback), path, "%v", err)
 				continue
 			}

@@ -23,6 +23,10 @@ type walker struct {
 	private bool
 	// disabled is set below a disabled server, whose variables may be missing.
 	disabled bool
+	// includedBy is the file that includes this one, and others has the places of all keys
+	// of the files before it; zero for a layer that was not included.
+	includedBy string
+	others     map[string]place
 }
 
 func (w *walker) place(n *yaml.Node) place {
@@ -75,6 +79,9 @@ func (w *walker) group(n *yaml.Node, k *key, path string) (any, bool) {
 		}
 		set[f.name] = name
 		here := join(path, f.name)
+		if w.taken(kn, here) {
+			return
+		}
 		at := w.place(kn)
 		at.text = vn.Value
 		w.rep.places[here] = at
@@ -89,6 +96,9 @@ func (w *walker) table(n *yaml.Node, k *key, path string) (any, bool) {
 	out := make(map[string]any)
 	ok := w.pairs(n, path, func(name string, kn, vn *yaml.Node) {
 		here := join(path, name)
+		if w.taken(kn, here) {
+			return
+		}
 		w.rep.places[here] = w.place(kn)
 		if len(k.names) > 0 && !slices.Contains(k.names, name) {
 			w.rep.fail(w.place(kn), here, "unknown name; %s", suggest(name, k.names))
@@ -104,6 +114,9 @@ func (w *walker) table(n *yaml.Node, k *key, path string) (any, bool) {
 }
 
 func (w *walker) list(n *yaml.Node, k *key, path string) (any, bool) {
+	if k.single && n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+		n = &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{n}}
+	}
 	if n.Kind != yaml.SequenceNode {
 		w.rep.fail(w.place(n), path, "want a list, as in [a, b]; found %s", describe(n))
 		return nil, false

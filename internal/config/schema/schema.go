@@ -65,7 +65,7 @@ func value(k *config.Description) node {
 	case "span":
 		return node{"type": "string", "pattern": duration}
 	case "list":
-		return node{"type": "array", "items": of(k.Each)}
+		return listed(k)
 	case "dict", "table":
 		return named(k)
 	case "group":
@@ -93,6 +93,15 @@ func text(k *config.Description) node {
 		return node{"anyOf": []node{{"enum": k.OneOf}, {"type": "string", "pattern": reference}}}
 	}
 	return node{"type": []string{"string", "number", "boolean"}}
+}
+
+// listed allows a list, or one of what it is of where that is as good.
+func listed(k *config.Description) node {
+	n := node{"type": "array", "items": of(k.Each)}
+	if k.Single {
+		return node{"anyOf": []node{n, of(k.Each)}}
+	}
+	return n
 }
 
 // named allows names that people choose, or some of those that there are.

@@ -78,7 +78,7 @@ func TestExample(t *testing.T) {
 func TestValues(t *testing.T) {
 	s := compiled(t)
 	for _, good := range []string{
-		"listen: 127.0.0.1:2526", "debug_errors: ${DEBUG:-false}", "drain: 1m30s", "drain: ${DRAIN}", "limits: {body: 4MiB, depth: 64, requests: '${N}'}",
+		"listen: 127.0.0.1:2526", "include: conf.d/*.yaml", "include: [a.yaml, b.yaml]", "debug_errors: ${DEBUG:-false}", "drain: 1m30s", "drain: ${DRAIN}", "limits: {body: 4MiB, depth: 64, requests: '${N}'}",
 		"servers: {a: {command: npx, args: [-y, x, 7], env: {PORT: 8080}, synthesize: {tools: 10s}}}", "mcpServers: {a: {url: 'https://docs.example.com/mcp', headers: {A: b}}}",
 		"auth: none", "auth: {tokens: [{name: ada, token: x}]}", "servers: {a: {builtin: notebook, cache: {tools/list: {ttl: 5m, scope: public}}}}",
 	} {
@@ -87,7 +87,7 @@ func TestValues(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"listem: 127.0.0.1:2526", "debug_errors: perhaps", "drain: 10", "drain: soon", "limits: {body: lots}", "limits: {depth: 0}", "log: {level: loud}",
+		"listem: 127.0.0.1:2526", "debug_errors: perhaps", "drain: 10", "drain: soon", "limits: {body: lots}", "limits: {depth: 0}", "log: {level: loud}", "include: {a: b}", "include: [[a]]",
 		"servers: {a: {biltin: notebook}}", "servers: [a]", "auth: everybody", "allowed_hosts: one.example", "servers: {a: {builtin: notebook, cache: {tools/cal: {ttl: 5m}}}}",
 	} {
 		if err := check(t, s, bad); err == nil {

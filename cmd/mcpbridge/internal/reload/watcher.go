@@ -8,10 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
 const (
@@ -112,12 +115,14 @@ func (w *Watcher) merge(now Contents) Contents {
 	return out
 }
 
-// Look returns digests of the files that can be read.
+// Look returns digests of the files that can be read; for a pattern, of the names that match.
 func Look(files []string) Contents {
 	out := make(Contents)
 	for _, file := range files {
 		if sum, ok := digest(file); ok {
 			out[file] = sum
+		} else if found, err := config.Glob(file); err == nil && len(found) > 0 {
+			out[file] = sha256.Sum256([]byte(strings.Join(found, "\x00")))
 		}
 	}
 	return out
@@ -143,7 +148,7 @@ func digest(file string) (sum [sha256.Size]byte, ok bool) {
 func (w *Watcher) follow() {
 	want := make(map[string]bool)
 	for _, file := range w.files() {
-		want[filepath.Dir(file)] = true
+		want[existing(filepath.Dir(file))] = true
 		if real, err := filepath.EvalSymlinks(file); err == nil {
 			want[filepath.Dir(real)] = true
 		}
@@ -159,5 +164,16 @@ func (w *Watcher) follow() {
 			_ = w.notify.Remove(folder) // it may be gone
 			delete(w.folders, folder)
 		}
+	}
+}
+
+// existing returns the folder, or the nearest above it that exists, where one may be created.
+func existing(folder string) string {
+	for {
+		above := filepath.Dir(folder)
+		if _, err := os.Stat(folder); err == nil || above == folder {
+			return folder
+		}
+		folder = above
 	}
 }

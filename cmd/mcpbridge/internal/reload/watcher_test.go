@@ -120,3 +120,31 @@ func TestWatchConfigMap(t *testing.T) {
 	swap("..2026_04", "c")
 	w.want(2)
 }
+
+// A pattern is watched for the files that match it, in a folder that comes and goes, too.
+func TestWatchPattern(t *testing.T) {
+	w := &watched{t: t, dir: t.TempDir()}
+	folder := filepath.Join(w.dir, "conf.d")
+	w.files = []string{filepath.Join(folder, "*.yaml")}
+	w.begin()
+	w.want(0)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.write("conf.d/a.yaml", "a")
+	w.want(1)
+	w.write("conf.d/a.yaml.swp", "x")
+	w.write("conf.d/.b.yaml", "x")
+	w.want(1)
+	w.write("conf.d/b.yaml", "b")
+	w.want(2)
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	w.want(3)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.write("conf.d/a.yaml", "a")
+	w.want(4)
+}

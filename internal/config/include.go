@@ -1,0 +1,166 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/knadh/koanf/v2"
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	includeKey = "include"
+	// wildcards are the characters that make a name a pattern.
+	wildcards = "*?["
+	// maxIncluded bounds an included file, in bytes.
+	maxIncluded = 16 << 20
+)
+
+// An inclusion reads the files that the configuration includes.
+type inclusion struct {
+	o     Options // of the file that includes
+	rep   *report
+	given *koanf.Koanf // what the files add to
+	order []string     // names of their servers
+	files []string
+}
+
+// include adds the files that given includes.
+func (o Options) include(given *koanf.Koanf, rep *report) (*inclusion, error) {
+	in := &inclusion{o: o, rep: rep, given: given}
+	names := given.Strings(includeKey)
+	if _, more := rep.places[join(includeKey, strconv.Itoa(len(names)))]; more {
+		return in, nil // a name has a mistake, which was reported
+	}
+	seen := map[string]bool{whole(o.Path): true}
+	for i, name := range names {
+		at := rep.places[join(includeKey, strconv.Itoa(i))]
+		for _, file := range in.named(at, name) {
+			if seen[whole(file)] {
+				continue
+			}
+			seen[whole(file)] = true
+			if err := in.read(at, file); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(in.files) > 0 {
+		given.Set(includeKey, in.files)
+	} else {
+		given.Delete(includeKey)
+	}
+	return in, nil
+}
+
+// named returns the files that an entry of the list names.
+func (in *inclusion) named(at place, name string) []string {
+	path := in.o.scope(in.rep).path(name)
+	base := filepath.Base(path)
+	switch {
+	case name == "":
+		in.rep.fail(at, includeKey, "names no file; write one, or a pattern such as conf.d/*.yaml")
+		return nil
+	case strings.ContainsAny(filepath.Dir(name), wildcards):
+		in.rep.fail(at, includeKey, "only the last part of the path may be a pattern; write an entry for each folder, as in [a/*.yaml, b/*.yaml]")
+		return nil
+	case !strings.ContainsAny(base, wildcards) && whole(path) == whole(in.o.Path):
+		in.rep.fail(at, includeKey, "names this file itself; remove it")
+		return nil
+	case !strings.ContainsAny(base, wildcards):
+		return []string{path}
+	}
+	in.rep.opened(path)
+	files, err := Glob(path)
+	if err != nil {
+		in.rep.fail(at, includeKey, "%v", err)
+	}
+	return files
+}
+
+// read adds what a file has.
+func (in *inclusion) read(at place, file string) error {
+	data, err := in.o.scope(in.rep).read(file, maxIncluded)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		in.rep.fail(at, includeKey, "there is no file %s; create it, or write a pattern such as conf.d/*.yaml, which may match none", file)
+		return nil
+	case err != nil:
+		in.rep.fail(at, includeKey, "%v", err)
+		return nil
+	}
+	in.files = append(in.files, file)
+	o := in.o
+	o.Path = file
+	root, isJSON := parseFile(file, data, in.rep)
+	root, w := o.walk(root, isJSON, in.rep)
+	w.includedBy, w.others = in.o.Path, maps.Clone(in.rep.places)
+	in.order = append(in.order, serverNames(root)...)
+	return load(in.given, w, root)
+}
+
+// taken reports a key that an included file can't have: another file has it, or none but the
+// first may.
+func (w *walker) taken(kn *yaml.Node, path string) bool {
+	if above := parent(path); w.includedBy == "" || above != "" && above != "servers" {
+		return false
+	}
+	before, twice := w.others[path]
+	switch {
+	case path == includeKey:
+		w.rep.fail(w.place(kn), path, "an included file can't include others; write it into %s", w.includedBy)
+	case path == "servers" || !twice:
+		return false
+	case parent(path) == "servers":
+		w.rep.fail(w.place(kn), path, "is also a server in %s; rename or remove one of them", before.where)
+	default:
+		w.rep.fail(w.place(kn), path, "is also set in %s; remove one of them", before.where)
+	}
+	return true
+}
+
+// of returns the scope of the file that has a key, to which its paths are relative.
+func (sc *scope) of(rep *report, path string) *scope {
+	out := *sc
+	if file := rep.places[path].file(); file != "" {
+		out.dir = filepath.Dir(file)
+	}
+	return &out
+}
+
+// Glob returns the files that match a path, of which the last part may be a pattern, in the
+// order of their names. Folders never match, and hidden files only a pattern that begins with
+// a dot. A folder that does not exist has no files.
+func Glob(path string) ([]string, error) {
+	folder, pattern := filepath.Dir(path), filepath.Base(path)
+	if _, err := filepath.Match(pattern, ""); err != nil {
+		return nil, fmt.Errorf("%q is not a pattern; write one such as *.yaml", pattern)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("can't be read: %w", err)
+	}
+	var files []string
+	for _, e := range entries { // sorted
+		name, kind := e.Name(), e.Type()
+		hidden := strings.HasPrefix(name, ".") && !strings.HasPrefix(pattern, ".")
+		if ok, _ := filepath.Match(pattern, name); ok && !hidden && (kind.IsRegular() || kind&fs.ModeSymlink != 0) {
+			files = append(files, filepath.Join(folder, name))
+		}
+	}
+	return files, nil
+}
+
+// whole returns a path by which files are compared.
+func whole(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

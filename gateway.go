@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/audit"
+	"github.com/mcpbridge/mcpbridge/internal/clientconn"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
@@ -150,7 +151,7 @@ func (g *Gateway) MetricsHandler() http.Handler { return g.metrics.Handler() }
 // Its connections have small send buffers, so that a client that does not read is noticed
 // soon, and so is one that is gone, within writeTimeout. Zero means 10 s.
 func Listen(ctx context.Context, address string, writeTimeout time.Duration) (net.Listener, error) {
-	return gateway.Listen(ctx, address, writeTimeout)
+	return clientconn.Listen(ctx, address, writeTimeout)
 }
 
 // A Snapshot says how a Gateway is doing.

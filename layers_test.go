@@ -33,7 +33,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/schema", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/schema", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -52,7 +52,12 @@ var layers = map[string][]string{
 	// A listener of the program: how clients reach it, and what bounds them before.
 	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/detect", "internal/downstream", "internal/expiry", "internal/inflight", "internal/lifetime", "internal/overview", "internal/owner", "internal/requeststate"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/requeststate"}),
+	// What comes before a request is looked at: how its connection was accepted, which page
+	// may have sent it, and from which address it is.
+	"internal/clientconn": {"internal/transport"},
+	"internal/origin":     {"internal/downstream", "internal/spec", "internal/wire"},
+	"internal/clientaddr": {"internal/mcp"},
 	// What the admin address shows of a gateway, and asks it for.
 	"internal/overview": slices.Concat(waist, bottom),
 	"internal/admin":    slices.Concat(eras, waist, bottom, []string{"internal/admin/live", "internal/admin/page"}),
@@ -194,14 +199,14 @@ var layers = map[string][]string{
 	"internal/rules":                 nil,
 	"internal/rules/cmd":             {"internal/rules"},
 	// The benchmarks put the gateway together as cmd/mcpbridge does, and have it know and judge callers.
-	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/upstream", "internal/accesslog", "internal/linebuffer", "internal/telemetry", "internal/auth", "internal/fetch", "internal/policy", "internal/access"}),
+	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/clientconn", "internal/upstream", "internal/accesslog", "internal/linebuffer", "internal/telemetry", "internal/auth", "internal/fetch", "internal/policy", "internal/access"}),
 	"internal/bench/budget": nil,
 	// Makes packages of binaries: files alone.
 	"internal/packaging":      nil,
 	"internal/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	".": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/release", "internal/cmdhook", "internal/fetch", "internal/login"}),
+	".": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/clientconn", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/release", "internal/cmdhook", "internal/fetch", "internal/login"}),
 	// What the public package does not export, for cmd.
 	"internal/cmdhook": {"internal/trace", "internal/gateway", "internal/login", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
 

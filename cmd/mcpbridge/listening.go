@@ -13,8 +13,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/origin"
 )
 
 // openMCP takes the address for MCP clients.
@@ -66,7 +66,7 @@ func (d *daemon) openAdmin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.admin = d.newServer(l, guarded(h, gateway.Hosts{Machine: machineName(), Allowed: d.config.AllowedHosts}), secure)
+	d.admin = d.newServer(l, guarded(h, origin.Hosts{Machine: machineName(), Allowed: d.config.AllowedHosts}), secure)
 	return nil
 }
 
@@ -101,10 +101,10 @@ func (d *daemon) listenAdmin(ctx context.Context) (net.Listener, error) {
 }
 
 // guarded keeps web pages off whose names were rebound to this machine.
-func guarded(h http.Handler, hosts gateway.Hosts) http.Handler {
+func guarded(h http.Handler, hosts origin.Hosts) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !hosts.Allow(r) {
-			http.Error(w, gateway.HostRefusal(r), http.StatusForbidden)
+			http.Error(w, origin.HostRefusal(r), http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/mcpbridge/mcpbridge/internal/clientconn"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/linebuffer"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -44,7 +45,7 @@ func runGateway(c *control, o roleOptions) error {
 	if err != nil {
 		return err
 	}
-	l, err := gateway.Listen(context.Background(), "127.0.0.1:0", 0)
+	l, err := clientconn.Listen(context.Background(), "127.0.0.1:0", 0)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"github.com/mcpbridge/mcpbridge/internal/accesslog"
+	"github.com/mcpbridge/mcpbridge/internal/clientconn"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/telemetry"
@@ -124,7 +125,7 @@ func (r *rig) serveObserved(c *control, o roleOptions) error {
 		return err
 	}
 	c.commands["usage"] = func([]string) (any, error) { flush(); return readUsage() }
-	l, err := gateway.Listen(context.Background(), "127.0.0.1:0", 0)
+	l, err := clientconn.Listen(context.Background(), "127.0.0.1:0", 0)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/clientconn"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -146,7 +147,7 @@ func runTopics(c *control, o roleOptions) error {
 	if err != nil {
 		return err
 	}
-	l, err := gateway.Listen(context.Background(), "127.0.0.1:0", 0)
+	l, err := clientconn.Listen(context.Background(), "127.0.0.1:0", 0)
 	if err != nil {
 		return err
 	}

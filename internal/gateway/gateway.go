@@ -23,6 +23,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/inflight"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/origin"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -291,10 +292,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := g.now()
 	t.bodies.bound(w, r)
 	endChunked(w, r)
-	if refused := t.origins.check(w, r); refused {
+	if refused := t.origins.Refuse(w, r); refused {
 		return
 	}
-	if answered := shareOrigin(w, r); answered {
+	if answered := origin.Share(w, r); answered {
 		return
 	}
 	g.dispatch(w, r, t)

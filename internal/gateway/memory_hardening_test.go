@@ -282,7 +282,7 @@ func TestRequestsAndMemoryAreByAddress(t *testing.T) {
 		t.Errorf("the first = %d %s, want its answer", got.status, got.body)
 	}
 	at := func(addr string) *budget.Account {
-		return r.g.budget.Account(r.g.now().proxies.shareOf(&http.Request{RemoteAddr: addr}, mcp.Anonymous))
+		return r.g.budget.Account(r.g.now().proxies.ShareOf(&http.Request{RemoteAddr: addr}, mcp.Anonymous))
 	}
 	if a, b, c := at("127.0.0.2:1"), at("127.0.0.2:2"), at("127.0.0.3:1"); a != b || a == c {
 		t.Error("accounts of memory are not by address")

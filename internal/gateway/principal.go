@@ -68,7 +68,7 @@ func (g *Gateway) admit(w http.ResponseWriter, r *http.Request, at *guard) (mcp.
 	if id != nil {
 		principal = id.Principal
 	}
-	return mcp.Sender{Share: g.now().proxies.shareOf(r, principal), Identity: id}, true
+	return mcp.Sender{Share: g.now().proxies.ShareOf(r, principal), Identity: id}, true
 }
 
 // forClient returns what clients of the server are told of err; see [errorFilter.forClient].

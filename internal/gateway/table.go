@@ -3,6 +3,9 @@ package gateway
 import (
 	"fmt"
 	"net/http"
+
+	"github.com/mcpbridge/mcpbridge/internal/clientaddr"
+	"github.com/mcpbridge/mcpbridge/internal/origin"
 )
 
 // A table is what a Gateway serves by: its servers, and what concerns the requests to all of
@@ -12,8 +15,8 @@ type table struct {
 	servers map[string]*server
 	order   []string
 	mux     *http.ServeMux
-	origins origins
-	proxies proxies
+	origins origin.Policy
+	proxies clientaddr.Proxies
 	bodies  bodyReader
 	errors  errorFilter
 	guard   guard // of paths that are no server's
@@ -27,7 +30,7 @@ func (g *Gateway) now() *table { return g.table.Load() }
 func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) {
 	t = &table{
 		opts: opts, servers: make(map[string]*server), mux: http.NewServeMux(),
-		origins: origins{Hosts{opts.MachineName, opts.AllowedHosts}, opts.AllowedOrigins},
+		origins: origin.Policy{Hosts: origin.Hosts{Machine: opts.MachineName, Allowed: opts.AllowedHosts}, Allowed: opts.AllowedOrigins},
 		proxies: opts.TrustedProxies,
 		bodies:  bodyReader{opts.MaxBody, opts.BodyTimeout, opts.Logger, opts.Metrics},
 		errors:  errorFilter{opts.Secrets, opts.DebugErrors},

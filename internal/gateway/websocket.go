@@ -145,7 +145,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server,
 	}
 	t := g.now()
 	c, err := transport.AcceptWebSocket(w, r, transport.AcceptOptions{
-		CheckOrigin: t.origins.allow,
+		CheckOrigin: t.origins.Allow,
 		WebSocketOptions: transport.WebSocketOptions{
 			MaxMessage: int(t.opts.MaxBody), WriteTimeout: t.opts.WriteTimeout, KeepAlive: t.opts.KeepAlive,
 			MessageTimeout: t.opts.BodyTimeout,

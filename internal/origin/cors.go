@@ -1,4 +1,4 @@
-package gateway
+package origin
 
 import (
 	"net/http"
@@ -23,12 +23,12 @@ var corsHeaders = []string{
 	spec.HeaderMethod, spec.HeaderName, spec.HeaderLastEventID,
 }
 
-// shareOrigin lets pages whose origin origins.check has allowed read the responses: for
+// Share lets pages whose origin [Policy.Refuse] has allowed read the responses: for
 // example, inspectors that run in a browser. It answers OPTIONS requests, and reports
 // whether it did: a browser's preflight has no credentials and no era.
 //
 // Spec: Fetch, HTTP-cors-protocol.
-func shareOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
+func Share(w http.ResponseWriter, r *http.Request) (answered bool) {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		h := w.Header()
 		h.Set("Access-Control-Allow-Origin", origin)

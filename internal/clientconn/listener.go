@@ -1,4 +1,4 @@
-package gateway
+package clientconn
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // sendBuffer is how many bytes of a response the kernel may buffer for a client that does
@@ -26,10 +26,10 @@ const (
 // Listen listens on addr (host:port) for clients. The connections that it accepts have a
 // small send buffer, so that a write to a stalled reader blocks until its deadline. They
 // also fail if the peer acknowledges nothing for writeTimeout, as one that has vanished;
-// zero means the default of the fronts.
+// zero means [transport.DefaultWriteTimeout].
 func Listen(ctx context.Context, addr string, writeTimeout time.Duration) (net.Listener, error) {
 	if writeTimeout <= 0 {
-		writeTimeout = modernfront.DefaultWriteTimeout
+		writeTimeout = transport.DefaultWriteTimeout
 	}
 	// The kernel's keep-alive is switched on per connection, below.
 	l, err := (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp", addr)
@@ -58,7 +58,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		if bound(tcp, l.timeout) == nil {
-			return newClientConn(tcp), nil
+			return newConn(tcp), nil
 		}
 		_ = c.Close()
 	}

@@ -1,4 +1,4 @@
-package gateway
+package clientconn
 
 import (
 	"io"

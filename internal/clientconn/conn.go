@@ -1,4 +1,4 @@
-package gateway
+package clientconn
 
 import (
 	"io"
@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A clientConn is a connection with a small send buffer. One goroutine writes at a
+// A conn is a client's connection with a small send buffer. One goroutine writes at a
 // time.
 //
 // net/http and we set eight read deadlines and two write deadlines for each request, most
 // of them for bytes that are there already, or for which the kernel has room. Each takes
 // the runtime's locks and moves a timer, so that one is only noted until a call has to
 // wait.
-type clientConn struct {
+type conn struct {
 	*net.TCPConn
 	reads, writes notedDeadline
 
@@ -23,21 +23,21 @@ type clientConn struct {
 	part    []byte                // what is left to write; owned by the writer
 }
 
-func newClientConn(tcp *net.TCPConn) *clientConn {
-	c := &clientConn{TCPConn: tcp, reads: notedDeadline{conn: tcp}, writes: notedDeadline{conn: tcp, writes: true}}
+func newConn(tcp *net.TCPConn) *conn {
+	c := &conn{TCPConn: tcp, reads: notedDeadline{conn: tcp}, writes: notedDeadline{conn: tcp, writes: true}}
 	if raw, err := tcp.SyscallConn(); canAttempt && err == nil {
 		c.raw, c.attempt = raw, c.writePart
 	}
 	return c
 }
 
-func (c *clientConn) writePart(fd uintptr) bool {
+func (c *conn) writePart(fd uintptr) bool {
 	c.part = c.part[writeSome(fd, c.part):]
 	return true
 }
 
 // Write implements [net.Conn].
-func (c *clientConn) Write(p []byte) (int, error) {
+func (c *conn) Write(p []byte) (int, error) {
 	if len(p) >= largeWrite && c.SetWriteBuffer(largeBuffer) == nil {
 		defer func() { _ = c.SetWriteBuffer(sendBuffer) }() // it was, just before
 	}
@@ -55,7 +55,7 @@ func (c *clientConn) Write(p []byte) (int, error) {
 
 // writeNow writes what the kernel has room for, and returns how much that was. Of an
 // error a Write tells, or none is left.
-func (c *clientConn) writeNow(p []byte) int {
+func (c *conn) writeNow(p []byte) int {
 	if c.raw == nil || len(p) == 0 || c.writes.isOver() {
 		return 0
 	}
@@ -67,7 +67,7 @@ func (c *clientConn) writeNow(p []byte) int {
 }
 
 // ReadFrom implements [io.ReaderFrom].
-func (c *clientConn) ReadFrom(r io.Reader) (int64, error) {
+func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	if err := c.writes.begin(); err != nil {
 		return 0, err
 	}
@@ -76,7 +76,7 @@ func (c *clientConn) ReadFrom(r io.Reader) (int64, error) {
 }
 
 // Read implements [net.Conn].
-func (c *clientConn) Read(p []byte) (int, error) {
+func (c *conn) Read(p []byte) (int, error) {
 	if err := c.reads.begin(); err != nil {
 		return 0, err
 	}
@@ -85,7 +85,7 @@ func (c *clientConn) Read(p []byte) (int, error) {
 }
 
 // WriteTo implements [io.WriterTo].
-func (c *clientConn) WriteTo(w io.Writer) (int64, error) {
+func (c *conn) WriteTo(w io.Writer) (int64, error) {
 	if err := c.reads.begin(); err != nil {
 		return 0, err
 	}
@@ -94,13 +94,13 @@ func (c *clientConn) WriteTo(w io.Writer) (int64, error) {
 }
 
 // SetReadDeadline implements [net.Conn].
-func (c *clientConn) SetReadDeadline(t time.Time) error { return c.reads.set(t) }
+func (c *conn) SetReadDeadline(t time.Time) error { return c.reads.set(t) }
 
 // SetWriteDeadline implements [net.Conn].
-func (c *clientConn) SetWriteDeadline(t time.Time) error { return c.writes.set(t) }
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.writes.set(t) }
 
 // SetDeadline implements [net.Conn].
-func (c *clientConn) SetDeadline(t time.Time) error {
+func (c *conn) SetDeadline(t time.Time) error {
 	if err := c.SetWriteDeadline(t); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package gateway
+package origin
 
 import (
 	"net"
@@ -13,23 +13,23 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// origins decides from which web pages, and with which Host, requests are served.
-type origins struct {
-	hosts   Hosts
-	allowed []string // besides those of loopback
+// A Policy decides from which web pages, and with which Host, requests are served.
+type Policy struct {
+	Hosts   Hosts
+	Allowed []string // origins besides those of loopback
 }
 
-// check answers 403 to requests that a web page of another origin, or a page whose name was
+// Refuse answers 403 to requests that a web page of another origin, or a page whose name was
 // rebound to this machine, may have sent. It comes before every other check, so that such
 // pages learn nothing, not even which servers there are.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Security & Endpoint.
-func (o *origins) check(w http.ResponseWriter, r *http.Request) (refused bool) {
+func (p *Policy) Refuse(w http.ResponseWriter, r *http.Request) (refused bool) {
 	reason := ""
 	switch {
-	case !o.hosts.Allow(r):
+	case !p.Hosts.Allow(r):
 		reason = HostRefusal(r)
-	case !o.allow(r):
+	case !p.Allow(r):
 		reason = "Origin " + strings.Join(r.Header["Origin"], " and ") + " is not allowed; add it to allowed_origins if it should be"
 	default:
 		return false
@@ -73,12 +73,13 @@ func HostRefusal(r *http.Request) string {
 	return "Host " + r.Host + " is not served here; add it to allowed_hosts if it should be"
 }
 
-func (o *origins) allow(r *http.Request) bool {
+// Allow reports whether the Origin of a request is allowed.
+func (p *Policy) Allow(r *http.Request) bool {
 	if len(r.Header["Origin"]) > 1 { // RFC 6454, 7.3: a proxy may have checked another one
 		return false
 	}
 	origin := r.Header.Get("Origin")
-	if origin == "" || slices.Contains(o.allowed, origin) {
+	if origin == "" || slices.Contains(p.Allowed, origin) {
 		return true
 	}
 	u, err := url.Parse(origin)

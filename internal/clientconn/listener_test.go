@@ -1,4 +1,4 @@
-package gateway
+package clientconn
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 )
 
 // accepted returns both ends of a connection made through Listen.
-func accepted(t *testing.T, timeout time.Duration) (server *clientConn, client *net.TCPConn) {
+func accepted(t *testing.T, timeout time.Duration) (server *conn, client *net.TCPConn) {
 	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0", timeout)
 	if err != nil {
@@ -26,7 +26,7 @@ func accepted(t *testing.T, timeout time.Duration) (server *clientConn, client *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _, _ = l.Close(), c.Close(), s.Close() })
-	return s.(*clientConn), c.(*net.TCPConn)
+	return s.(*conn), c.(*net.TCPConn)
 }
 
 // A reader that has stalled must block a write soon. Without the bound the

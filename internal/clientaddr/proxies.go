@@ -1,4 +1,5 @@
-package gateway
+// Package clientaddr says whose a request is by its address, also behind proxies.
+package clientaddr
 
 import (
 	"net/http"
@@ -9,11 +10,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// proxies are the networks of trusted proxies.
-type proxies []netip.Prefix
+// Proxies are the networks of trusted proxies.
+type Proxies []netip.Prefix
 
-// shareOf returns the share that a request of principal is counted against.
-func (p proxies) shareOf(r *http.Request, principal mcp.Principal) mcp.Share {
+// ShareOf returns the share that a request of principal is counted against.
+func (p Proxies) ShareOf(r *http.Request, principal mcp.Principal) mcp.Share {
 	if principal != mcp.Anonymous {
 		return mcp.Share{Principal: principal}
 	}
@@ -22,7 +23,7 @@ func (p proxies) shareOf(r *http.Request, principal mcp.Principal) mcp.Share {
 
 // clientAddr returns the address of the client. If a trusted proxy sent the request, that is
 // the last forwarded address that is not a trusted proxy. Zero means unknown.
-func (p proxies) clientAddr(r *http.Request) netip.Addr {
+func (p Proxies) clientAddr(r *http.Request) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}
@@ -47,7 +48,7 @@ func (p proxies) clientAddr(r *http.Request) netip.Addr {
 	return addr
 }
 
-func (p proxies) isProxy(addr netip.Addr) bool {
+func (p Proxies) isProxy(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })
 }

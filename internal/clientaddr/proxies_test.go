@@ -1,4 +1,4 @@
-package gateway
+package clientaddr
 
 import (
 	"net/http/httptest"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestShareOf(t *testing.T) {
-	trusted := proxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:1::/48")}
+	trusted := Proxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:1::/48")}
 	for _, tt := range []struct {
 		name, remote string
 		headers      [][2]string
@@ -43,22 +43,22 @@ func TestShareOf(t *testing.T) {
 		if tt.want != "" {
 			want.Net = netip.MustParsePrefix(tt.want)
 		}
-		if got := trusted.shareOf(r, mcp.Anonymous); got != want {
+		if got := trusted.ShareOf(r, mcp.Anonymous); got != want {
 			t.Errorf("%s: share = %v, want %v", tt.name, got, want)
 		}
-		if got := trusted.shareOf(r, "ada"); got != (mcp.Share{Principal: "ada"}) {
+		if got := trusted.ShareOf(r, "ada"); got != (mcp.Share{Principal: "ada"}) {
 			t.Errorf("%s: share of ada = %v, want her own wherever she is", tt.name, got)
 		}
 	}
 }
 
 func BenchmarkShareOf(b *testing.B) {
-	none := proxies{}
+	none := Proxies{}
 	r := httptest.NewRequest("POST", "/mcp", nil)
 	r.RemoteAddr = "192.0.2.7:12345"
 	b.ReportAllocs()
 	for b.Loop() {
-		if !none.shareOf(r, mcp.Anonymous).Net.IsValid() {
+		if !none.ShareOf(r, mcp.Anonymous).Net.IsValid() {
 			b.Fatal("no share")
 		}
 	}

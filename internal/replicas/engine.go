@@ -1,0 +1,92 @@
+package replicas
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"time"
+)
+
+const (
+	// Heartbeat is how often a replica tells that it lives.
+	Heartbeat = time.Second
+	// MemberTTL is how long a replica counts as living after its last heartbeat.
+	MemberTTL = 3 * Heartbeat
+	// MaxRecord bounds a record of Put, in bytes.
+	MaxRecord = 512 << 10
+)
+
+var (
+	// ErrAway says that the engine can't be asked at this moment.
+	ErrAway = errors.New("the engine of the replicas is away")
+	// ErrNoClaims says that this engine knows of members alone.
+	ErrNoClaims = errors.New("the replicas have no engine that keeps claims and records")
+	// ErrNotFound says that no record has the key, or that another replica took it.
+	ErrNotFound = errors.New("no such record")
+	// ErrTooLarge says that a record is over MaxRecord.
+	ErrTooLarge = errors.New("the record is larger than an engine keeps")
+	// ErrClosed says that Close was called.
+	ErrClosed = errors.New("the engine of the replicas is closed")
+)
+
+// A Replica is one process of the deployment.
+type Replica struct {
+	Instance string // begins the ids of sessions, events and states; new with each start
+	Addr     string // host:port of the peer listener
+	Version  string // of the program
+	Draining bool   // it takes no new work
+}
+
+// A Claim says who holds a name. The epoch rises with each change of the holder.
+type Claim struct {
+	Holder Replica
+	Epoch  uint64
+}
+
+// An Engine keeps few small facts for all replicas. What it last said stands
+// while it is away. All methods may be called at the same time.
+type Engine interface {
+	// Join begins the heartbeats. It asks the engine once, and returns nil even if that is
+	// away: the engine is tried until Close.
+	Join(ctx context.Context, self Replica) error
+	// Update changes what is told of this replica, such as Draining: at once if the engine is
+	// there. Before Join it only sets View().Self.
+	Update(self Replica)
+	// Leave tells that this replica ends, and gives up its claims. The view stands.
+	Leave(ctx context.Context) error
+
+	// View is what was last heard. It never blocks.
+	View() *View
+
+	// Claim returns who holds name. If nobody living does, this replica claims it. From then
+	// on, and even after an error that wraps ErrAway, this replica wants the name until
+	// Release: if the holder dies, one of those that want the name claims it, and View.Changed
+	// tells.
+	Claim(ctx context.Context, name string) (Claim, error)
+	// Holder returns who holds a name that this replica wants, by what is known here: it
+	// never blocks. It is false if nobody living is known to hold it.
+	Holder(name string) (Claim, bool)
+	// Seize takes a name from a holder that lives but can't be reached from here. If the
+	// claim is not from any more, it returns the one that is.
+	Seize(ctx context.Context, name string, from Claim) (Claim, error)
+	// Release ends the wish for name, and gives up a claim of this replica in the background.
+	Release(name string)
+
+	// Put keeps a record until ttl is over. Records are at most MaxRecord bytes.
+	Put(ctx context.Context, key string, record []byte, ttl time.Duration) error
+	// Get returns a record, or ErrNotFound.
+	Get(ctx context.Context, key string) ([]byte, error)
+	// Take returns a record and deletes it. Among all replicas it succeeds once.
+	Take(ctx context.Context, key string) ([]byte, error)
+
+	// Close ends all that the engine has running, and waits for it. It does not Leave.
+	Close(ctx context.Context) error
+}
+
+// Key is what engines call a name: 32 hexadecimal digits, which tell
+// nothing of a principal in the name.
+func Key(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:16])
+}

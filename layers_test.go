@@ -167,6 +167,12 @@ var layers = map[string][]string{
 	// How long to wait before something is tried again.
 	"internal/backoff": nil,
 
+	// Which replica holds what. Engines differ in where they keep it: each by itself, over
+	// what they have in common; tests have one in memory.
+	"internal/replicas":              nil,
+	"internal/replicas/member":       {"internal/replicas", "internal/wake"},
+	"internal/replicas/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
+
 	// What bounds what: the configuration has a key for each, whoever counts has its
 	// default and its name.
 	"internal/limits": nil,
@@ -230,6 +236,7 @@ var layers = map[string][]string{
 var testLayers = map[string][]string{
 	"cmd/mcpbridge":                     {"internal/bridgetest"},
 	"internal/auth":                     {"internal/bridgetest/issuertest"},
+	"internal/replicas/member":          {"internal/replicas/replicastest"},
 	"internal/gateway":                  {"internal/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
 	"cmd/mcpbridge/internal/httpserver": {"internal/certs"},
 	// A session that is passed on shows only where a front and a back are joined.

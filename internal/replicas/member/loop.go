@@ -1,0 +1,202 @@
+package member
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+const (
+	// patience bounds one question to the store.
+	patience = replicas.Heartbeat
+	// stall is the time between rounds after which this replica was stopped, so that others
+	// may have taken it for dead.
+	stall = 2 * replicas.Heartbeat
+	// hintGap is the least time between rounds that the broker's hints cause.
+	hintGap = 20 * time.Millisecond
+)
+
+// clock is when things were done, and are due. Member.mu guards it.
+type clock struct {
+	beats  uint64    // heartbeats of this replica
+	beat   time.Time // when the next one is due
+	round  time.Time // when the last round ended
+	heard  time.Time // when the store answered last
+	away   time.Time // since when it does not
+	failed bool      // the last round did
+	hint   time.Time // when a hint is followed; zero if there is none
+	sweep  time.Time // when the next sweep is due
+}
+
+// run has a round at each heartbeat, hint and kick, until Close.
+func (m *Member) run(ctx context.Context) {
+	defer close(m.done)
+	for {
+		t := time.NewTimer(m.pause(time.Now()))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-m.store.Changed():
+			t.Stop()
+			m.hinted(time.Now())
+			continue
+		case <-m.kick:
+			t.Stop()
+		case <-t.C:
+		}
+		m.round(ctx)
+	}
+}
+
+// hinted has the next round follow soon, but not at once if there was one just before.
+func (m *Member) hinted(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.clock.hint.IsZero() {
+		m.clock.hint = later(now, m.clock.round.Add(hintGap))
+	}
+}
+
+// pause is how long nothing is due.
+func (m *Member) pause(now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := m.clock.round.Add(replicas.Heartbeat)
+	if m.state == joined {
+		next = sooner(next, m.clock.beat)
+	}
+	next = sooner(next, m.clock.hint)
+	if m.clock.failed {
+		// What is due waits until the store is there.
+		return max(m.clock.round.Add(replicas.Heartbeat).Sub(now), 0)
+	}
+	for _, p := range m.peers {
+		if p.lives {
+			next = sooner(next, p.seen.Add(replicas.MemberTTL))
+		}
+	}
+	for _, w := range m.wishes {
+		next = sooner(next, w.due)
+	}
+	return max(next.Sub(now), 0)
+}
+
+// sooner is the first of both; a zero b is none.
+func sooner(a, b time.Time) time.Time {
+	if b.IsZero() || a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// round reads what others say, tells that this replica lives, and takes and
+// gives up claims: in this order, so that a replica that wakes after a stall
+// learns what it has lost before it renews.
+func (m *Member) round(ctx context.Context) {
+	began := time.Now()
+	err := m.exchange(ctx)
+	now := time.Now()
+	m.mu.Lock()
+	m.settleClockLocked(now, err)
+	if now.Sub(began) > stall {
+		m.clock.round = began // this replica was stopped meanwhile: the next round is due
+	}
+	m.publishLocked()
+	m.mu.Unlock()
+}
+
+func (m *Member) exchange(ctx context.Context) error {
+	keys, fresh := m.begin(time.Now())
+	poll, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	snap, err := m.store.Poll(poll, keys, fresh)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.hearLocked(time.Now(), snap, fresh)
+	due := m.dueLocked(time.Now())
+	m.publishLocked()
+	m.mu.Unlock()
+	if err := m.renew(ctx); err != nil {
+		return err
+	}
+	if err := m.takeOver(ctx, due); err != nil {
+		return err
+	}
+	if err := m.resign(ctx); err != nil {
+		return err
+	}
+	return m.sweep(ctx)
+}
+
+// begin returns the wanted keys, and whether what the broker told may be too old.
+func (m *Member) begin(now time.Time) (keys []string, fresh bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clock.hint = time.Time{}
+	keys = make([]string, 0, len(m.wishes))
+	for key := range m.wishes {
+		keys = append(keys, key)
+	}
+	stalled := now.Sub(m.clock.round) > stall
+	return keys, stalled || m.clock.failed
+}
+
+// renew writes the heartbeat if it is due.
+func (m *Member) renew(ctx context.Context) error {
+	now := time.Now()
+	m.mu.Lock()
+	if m.state != joined || now.Before(m.clock.beat) {
+		m.mu.Unlock()
+		return nil
+	}
+	m.clock.beats++
+	m.clock.beat = now.Add(replicas.Heartbeat)
+	self, beat := m.self, m.clock.beats
+	m.mu.Unlock()
+	data, err := encode(self, beat, false)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return m.store.Beat(ctx, self.Instance, data)
+}
+
+// settleClockLocked notes whether the store answered.
+func (m *Member) settleClockLocked(now time.Time, err error) {
+	c := &m.clock
+	c.round = now
+	if err == nil {
+		if !c.away.IsZero() {
+			m.logger.Info("the engine of the replicas is back", "away", now.Sub(c.away).Round(time.Millisecond))
+			c.away, m.news = time.Time{}, true
+			m.seen.Away(false)
+		}
+		c.heard, c.failed = now, false
+		return
+	}
+	if m.ctx.Err() != nil {
+		return
+	}
+	c.failed, c.beat = true, time.Time{}
+	m.seen.Failed()
+	if c.away.IsZero() && now.Sub(c.heard) >= 2*replicas.Heartbeat {
+		c.away, m.news = now, true
+		if !c.heard.IsZero() {
+			c.away = c.heard
+		}
+		m.logger.Warn("the engine of the replicas is away: sessions and calls go on", "since", c.away, "error", err)
+		m.seen.Away(true)
+	}
+}

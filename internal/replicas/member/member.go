@@ -1,0 +1,215 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
+)
+
+// Options configures a Member.
+type Options struct {
+	Logger   *slog.Logger      // gets every change; nil discards
+	Observer replicas.Observer // counts them; nil discards
+}
+
+// A Member is this replica's part in the deployment. It implements
+// replicas.Engine.
+type Member struct {
+	// Set by New, read-only after.
+	store  Store
+	logger *slog.Logger
+	seen   replicas.Observer
+	kick   wake.Signal // runs a round at once
+	cancel context.CancelFunc
+	ctx    context.Context // of the loop; ends by Close
+	done   chan struct{}   // closed when the loop has returned
+
+	view   atomic.Pointer[replicas.View]
+	strays map[string]Entry // what the last sweep found; of the loop alone
+
+	// mu guards the fields below. It is held for map work only, never while the store is
+	// asked.
+	mu      sync.Mutex
+	state   phase
+	self    replicas.Replica
+	peers   map[string]*peer // by instance, without this replica
+	wishes  map[string]*wish // by key
+	resigns map[string]bool  // keys whose claims are to be deleted in the background
+	clock   clock
+	changed chan struct{} // of the view
+	news    bool          // the next view differs
+}
+
+// phase is where a Member is in its life.
+type phase int
+
+const (
+	created phase = iota
+	joined
+	left
+	closed
+)
+
+// New returns a Member that has not joined. It owns the store. Close ends it.
+func New(store Store, opts Options) *Member {
+	m := &Member{
+		store:   store,
+		logger:  opts.Logger,
+		seen:    opts.Observer,
+		kick:    wake.NewSignal(),
+		done:    make(chan struct{}),
+		peers:   make(map[string]*peer),
+		wishes:  make(map[string]*wish),
+		resigns: make(map[string]bool),
+		changed: make(chan struct{}),
+	}
+	if m.logger == nil {
+		m.logger = slog.New(slog.DiscardHandler)
+	}
+	if m.seen == nil {
+		m.seen = replicas.Unobserved{}
+	}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.view.Store(&replicas.View{Changed: m.changed})
+	return m
+}
+
+// View is what was last heard.
+func (m *Member) View() *replicas.View { return m.view.Load() }
+
+// Join begins the heartbeats. The loop ends by Close.
+func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
+	if self.Instance == "" || self.Addr == "" {
+		return errors.New("joining the replicas: a replica needs an instance and an address")
+	}
+	m.mu.Lock()
+	if m.state != created {
+		m.mu.Unlock()
+		return errors.New("joining the replicas: it was done before")
+	}
+	m.state, m.self, m.news = joined, self, true
+	m.mu.Unlock()
+	stop := context.AfterFunc(ctx, m.cancel)
+	m.round(m.ctx)
+	if !stop() {
+		close(m.done)
+		return fmt.Errorf("joining the replicas: %w", context.Cause(ctx))
+	}
+	go m.run(m.ctx)
+	return nil
+}
+
+// Update changes what is told of this replica.
+func (m *Member) Update(self replicas.Replica) {
+	m.mu.Lock()
+	m.news = m.news || m.self != self
+	m.self = self
+	m.clock.beat = time.Time{} // due
+	m.publishLocked()
+	m.mu.Unlock()
+	m.kick.Send()
+}
+
+// Leave writes the last record of this replica, by which its claims are void
+// for everybody, and then deletes them.
+func (m *Member) Leave(ctx context.Context) error {
+	m.mu.Lock()
+	if m.state != joined {
+		m.mu.Unlock()
+		return nil
+	}
+	m.state = left
+	self, beat := m.self, m.clock.beats+1
+	for key, w := range m.wishes {
+		if w.claim.holder == self.Instance {
+			m.resigns[key] = true
+		}
+	}
+	m.mu.Unlock()
+	data, err := encode(self, beat, true)
+	if err == nil {
+		err = m.store.Beat(ctx, self.Instance, data)
+	}
+	if err != nil {
+		return fmt.Errorf("telling the other replicas that this one ends: %w", err)
+	}
+	return m.resign(ctx)
+}
+
+// Close ends the loop and closes the store.
+func (m *Member) Close(ctx context.Context) error {
+	m.mu.Lock()
+	was := m.state
+	m.state = closed
+	m.mu.Unlock()
+	if was == closed {
+		return nil
+	}
+	m.cancel()
+	if was != created {
+		<-m.done
+	}
+	return m.store.Close(ctx)
+}
+
+// usable returns why the store can't be asked, or nil.
+func (m *Member) usable() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.state == closed:
+		return replicas.ErrClosed
+	case !m.clock.away.IsZero() || m.clock.heard.IsZero():
+		return replicas.ErrAway
+	}
+	return nil
+}
+
+// ask calls f with a bound of time, if the store is there.
+func (m *Member) ask(ctx context.Context, f func(context.Context) error) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := f(ctx)
+	if err == nil || errors.Is(err, replicas.ErrNotFound) || errors.Is(err, replicas.ErrTooLarge) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", replicas.ErrAway, err)
+}
+
+// Put keeps a record until ttl is over.
+func (m *Member) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
+	if len(data) > replicas.MaxRecord {
+		return fmt.Errorf("%w: %d bytes, over %d", replicas.ErrTooLarge, len(data), replicas.MaxRecord)
+	}
+	return m.ask(ctx, func(ctx context.Context) error {
+		return m.store.Put(ctx, replicas.Key(key), data, ttl)
+	})
+}
+
+// Get returns a record.
+func (m *Member) Get(ctx context.Context, key string) (data []byte, err error) {
+	err = m.ask(ctx, func(ctx context.Context) (err error) {
+		data, err = m.store.Get(ctx, replicas.Key(key))
+		return err
+	})
+	return data, err
+}
+
+// Take returns a record and deletes it.
+func (m *Member) Take(ctx context.Context, key string) (data []byte, err error) {
+	err = m.ask(ctx, func(ctx context.Context) (err error) {
+		data, err = m.store.Take(ctx, replicas.Key(key))
+		return err
+	})
+	return data, err
+}

@@ -1,0 +1,94 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+// A Store is a broker that keeps what all replicas know. Its methods may be
+// called at the same time, heed their contexts, and return an error if the
+// broker can't be reached.
+type Store interface {
+	// Beat writes the record of a member, which ends by itself after replicas.MemberTTL or
+	// somewhat later.
+	Beat(ctx context.Context, instance string, record []byte) error
+	// Poll returns the records of all members, and the claims under keys that exist. It may
+	// answer by what the broker has told by itself, unless fresh is set.
+	Poll(ctx context.Context, keys []string, fresh bool) (Snapshot, error)
+	// Load asks the broker for one claim. The zero Entry says that there is none.
+	Load(ctx context.Context, key string) (Entry, error)
+	// Swap replaces a claim if it is old still; the zero Entry means that there is none. An
+	// empty value deletes. It reports whether it was done.
+	Swap(ctx context.Context, key string, old Entry, value string) (bool, error)
+	// Claims calls f with each claim that is kept.
+	Claims(ctx context.Context, f func(key string, e Entry)) error
+
+	Put(ctx context.Context, key string, record []byte, ttl time.Duration) error
+	Get(ctx context.Context, key string) ([]byte, error)
+	Take(ctx context.Context, key string) ([]byte, error)
+
+	// Changed has a value after the broker told that something changed: a hint to poll.
+	Changed() <-chan struct{}
+	Close(ctx context.Context) error
+}
+
+// A Snapshot is what a store knows.
+type Snapshot struct {
+	Members map[string][]byte // records by instance
+	Claims  map[string]Entry
+}
+
+// An Entry is a claim as it is kept.
+type Entry struct {
+	Value    string
+	Revision uint64 // of stores that compare revisions
+}
+
+// record is what a member writes. Fields that a later version adds are skipped.
+type record struct {
+	Addr     string `json:"addr"`
+	Version  string `json:"version"`
+	Draining bool   `json:"draining,omitempty"`
+	Beat     uint64 `json:"beat"`           // rises
+	Left     bool   `json:"left,omitempty"` // the last record of a replica that ended
+}
+
+func encode(r replicas.Replica, beat uint64, left bool) ([]byte, error) {
+	return json.Marshal(record{Addr: r.Addr, Version: r.Version, Draining: r.Draining, Beat: beat, Left: left})
+}
+
+func decode(instance string, data []byte) (replicas.Replica, record, error) {
+	var rec record
+	if err := json.Unmarshal(data, &rec); err != nil {
+		return replicas.Replica{}, record{}, fmt.Errorf("reading the record of replica %s: %v", instance, err)
+	}
+	return replicas.Replica{Instance: instance, Addr: rec.Addr, Version: rec.Version, Draining: rec.Draining}, rec, nil
+}
+
+// claim is an Entry that was read.
+type claim struct {
+	holder string // instance; "" if nobody holds it
+	epoch  uint64
+}
+
+func (c claim) value() string { return c.holder + " " + strconv.FormatUint(c.epoch, 10) }
+
+// parse reads the value of a claim. Fields that a later version adds are
+// skipped, and what it can't read is held by nobody.
+func parse(value string) claim {
+	fields := strings.Fields(value)
+	if len(fields) < 2 {
+		return claim{}
+	}
+	epoch, err := strconv.ParseUint(fields[1], 10, 64)
+	if err != nil {
+		return claim{}
+	}
+	return claim{holder: fields[0], epoch: epoch}
+}

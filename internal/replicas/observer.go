@@ -1,0 +1,21 @@
+package replicas
+
+// An Observer counts what an engine hears. Its methods must not block.
+type Observer interface {
+	Members(n int)          // that live, with this replica
+	Claims(own, wanted int) // that this replica holds, of those that it wants
+	Away(away bool)         // the engine, at each change
+	Failed()                // a round with the engine
+	// Moved counts a change: joined, draining, left or silent of another replica; claimed,
+	// yielded or released of a claim of this one.
+	Moved(change string)
+}
+
+// Unobserved is an Observer that counts nothing.
+type Unobserved struct{}
+
+func (Unobserved) Members(int)     {}
+func (Unobserved) Claims(int, int) {}
+func (Unobserved) Away(bool)       {}
+func (Unobserved) Failed()         {}
+func (Unobserved) Moved(string)    {}

@@ -1,0 +1,269 @@
+// Package replicastest has an engine in memory that the gateways of one
+// process share. Tests switch off what may fail: the broker for all, or for
+// one replica; what the broker remembers; a replica as a whole. It starts no
+// goroutine but the engines' own, and takes its time from package time, so that
+// it runs in a bubble of testing/synctest.
+package replicastest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
+)
+
+var errAway = errors.New("the broker of this test is away")
+
+// A Broker is what the engines of a test share.
+type Broker struct {
+	// mu guards the fields below, and the switches of each handle.
+	mu      sync.Mutex
+	away    bool
+	calls   int
+	members map[string]kept
+	claims  map[string]member.Entry
+	records map[string]kept
+	handles []*handle
+	last    uint64 // revision
+}
+
+type kept struct {
+	data []byte
+	ends time.Time
+}
+
+// New returns a Broker that is there, and empty.
+func New() *Broker {
+	b := new(Broker)
+	b.clearLocked()
+	return b
+}
+
+func (b *Broker) clearLocked() {
+	b.members = make(map[string]kept)
+	b.claims = make(map[string]member.Entry)
+	b.records = make(map[string]kept)
+}
+
+// SetAway has no engine reach the broker, or all again.
+func (b *Broker) SetAway(away bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.away = away
+}
+
+// Empty has the broker forget everything, as one that is started again
+// without its disk.
+func (b *Broker) Empty() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.clearLocked()
+}
+
+// Calls is how often the engines have asked.
+func (b *Broker) Calls() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls
+}
+
+// Kept counts the claims in the broker, of the living and the dead.
+func (b *Broker) Kept() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.claims)
+}
+
+// An Engine is the engine of one replica of the test.
+type Engine struct {
+	*member.Member
+	h *handle
+}
+
+// Engine returns an engine that has not joined. The test's end closes it.
+func (b *Broker) Engine(t testing.TB, opts member.Options) *Engine {
+	t.Helper()
+	h := &handle{b: b, hints: wake.NewSignal()}
+	b.mu.Lock()
+	b.handles = append(b.handles, h)
+	b.mu.Unlock()
+	e := &Engine{Member: member.New(h, opts), h: h}
+	t.Cleanup(func() {
+		e.SetFrozen(false)
+		if err := e.Close(context.Background()); err != nil {
+			t.Errorf("closing the engine of %s: %v", e.View().Self.Instance, err)
+		}
+	})
+	return e
+}
+
+// Join returns an engine of a replica that has joined.
+func (b *Broker) Join(t testing.TB, instance, addr string) *Engine {
+	t.Helper()
+	e := b.Engine(t, member.Options{})
+	if err := e.Member.Join(context.Background(), replicas.Replica{Instance: instance, Addr: addr, Version: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// SetAway cuts this replica off from the broker, or lets it reach it again.
+func (e *Engine) SetAway(away bool) {
+	e.h.b.mu.Lock()
+	defer e.h.b.mu.Unlock()
+	e.h.away = away
+}
+
+// SetFrozen stops this engine where it asks the broker, whatever its time
+// limits, as SIGSTOP stops a process; or has it go on.
+func (e *Engine) SetFrozen(frozen bool) {
+	e.h.b.mu.Lock()
+	defer e.h.b.mu.Unlock()
+	switch {
+	case frozen && e.h.frozen == nil:
+		e.h.frozen = make(chan struct{})
+	case !frozen && e.h.frozen != nil:
+		close(e.h.frozen)
+		e.h.frozen = nil
+	}
+}
+
+// handle is the Store of one engine.
+type handle struct {
+	b      *Broker
+	hints  wake.Signal
+	away   bool          // guarded by b.mu, as is frozen
+	frozen chan struct{} // closed when it goes on; nil if it is not frozen
+}
+
+// enter returns with the lock held if the broker can be reached.
+func (h *handle) enter(ctx context.Context) error {
+	h.b.mu.Lock()
+	for h.frozen != nil {
+		frozen := h.frozen
+		h.b.mu.Unlock()
+		<-frozen
+		h.b.mu.Lock()
+	}
+	h.b.calls++
+	if h.away || h.b.away {
+		h.b.mu.Unlock()
+		return errAway
+	}
+	if err := ctx.Err(); err != nil {
+		h.b.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// leave tells all others that something changed.
+func (h *handle) leave(changed bool) {
+	for _, other := range h.b.handles {
+		if changed && other != h && !other.away && !h.b.away {
+			other.hints.Send()
+		}
+	}
+	h.b.mu.Unlock()
+}
+
+func (h *handle) Beat(ctx context.Context, instance string, record []byte) error {
+	if err := h.enter(ctx); err != nil {
+		return err
+	}
+	defer h.leave(true)
+	h.b.members[instance] = kept{record, time.Now().Add(replicas.MemberTTL)}
+	return nil
+}
+
+func (h *handle) Poll(ctx context.Context, _ []string, _ bool) (member.Snapshot, error) {
+	if err := h.enter(ctx); err != nil {
+		return member.Snapshot{}, err
+	}
+	defer h.leave(false)
+	snap := member.Snapshot{Members: make(map[string][]byte), Claims: maps.Clone(h.b.claims)}
+	for instance, k := range h.b.members {
+		if time.Now().Before(k.ends) {
+			snap.Members[instance] = k.data
+		}
+	}
+	return snap, nil
+}
+
+func (h *handle) Load(ctx context.Context, key string) (member.Entry, error) {
+	if err := h.enter(ctx); err != nil {
+		return member.Entry{}, err
+	}
+	defer h.leave(false)
+	return h.b.claims[key], nil
+}
+
+func (h *handle) Swap(ctx context.Context, key string, old member.Entry, value string) (bool, error) {
+	if err := h.enter(ctx); err != nil {
+		return false, err
+	}
+	done := h.b.claims[key] == old
+	defer h.leave(done)
+	switch {
+	case !done:
+	case value == "":
+		delete(h.b.claims, key)
+	default:
+		h.b.last++
+		h.b.claims[key] = member.Entry{Value: value, Revision: h.b.last}
+	}
+	return done, nil
+}
+
+func (h *handle) Claims(ctx context.Context, f func(string, member.Entry)) error {
+	if err := h.enter(ctx); err != nil {
+		return err
+	}
+	all := maps.Clone(h.b.claims)
+	h.leave(false)
+	for key, e := range all {
+		f(key, e)
+	}
+	return nil
+}
+
+func (h *handle) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
+	if err := h.enter(ctx); err != nil {
+		return err
+	}
+	defer h.leave(false)
+	h.b.records[key] = kept{append([]byte(nil), data...), time.Now().Add(ttl)}
+	return nil
+}
+
+func (h *handle) Get(ctx context.Context, key string) ([]byte, error) {
+	return h.read(ctx, key, false)
+}
+
+func (h *handle) Take(ctx context.Context, key string) ([]byte, error) {
+	return h.read(ctx, key, true)
+}
+
+func (h *handle) read(ctx context.Context, key string, take bool) ([]byte, error) {
+	if err := h.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer h.leave(false)
+	k, found := h.b.records[key]
+	if !found || !time.Now().Before(k.ends) {
+		return nil, replicas.ErrNotFound
+	}
+	if take {
+		delete(h.b.records, key)
+	}
+	return k.data, nil
+}
+
+func (h *handle) Changed() <-chan struct{}    { return h.hints }
+func (h *handle) Close(context.Context) error { return nil }

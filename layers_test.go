@@ -24,7 +24,7 @@ var (
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/httpserver", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify"}
+	commands = []string{"cmd/mcpbridge/internal/address", "cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/hostfile", "cmd/mcpbridge/internal/httpserver", "cmd/mcpbridge/internal/logging", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify", "cmd/mcpbridge/internal/summary"}
 
 	top = []string{"internal/gateway", "internal/admin", "internal/config", "internal/metrics"}
 )
@@ -40,6 +40,14 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/output": nil,
 	"cmd/mcpbridge/internal/report": {"internal/compat", "internal/config", "internal/mcp", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/memory": {"internal/config"},
+	// What a configuration says, for people: what would be served, and where.
+	"cmd/mcpbridge/internal/summary": {"internal/config", "cmd/mcpbridge/internal/address"},
+	"cmd/mcpbridge/internal/address": {"internal/config"},
+	// What a configuration says, for the public package: only this one has both.
+	"cmd/mcpbridge/internal/options": {".", "internal/config", "internal/spec"},
+	// The log of the program, and the files of other programs that it changes.
+	"cmd/mcpbridge/internal/logging":  {"internal/config", "internal/linebuffer", "internal/redact", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/hostfile": {"internal/hosts"},
 	// What tells a service manager of the process, and what asks another process: they know
 	// sockets alone.
 	"cmd/mcpbridge/internal/sdnotify":    nil,

@@ -3,55 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
-
-// authOptions are those of who clients are; nil for nil.
-func authOptions(a *config.Auth) *mcpbridge.Auth {
-	if a == nil {
-		return nil
-	}
-	o := &mcpbridge.Auth{}
-	for _, t := range a.Tokens {
-		o.Tokens = append(o.Tokens, mcpbridge.StaticToken(t))
-	}
-	if j := a.JWT; j != nil {
-		o.JWT = &mcpbridge.JWT{
-			Issuer: j.Issuer, Algorithms: j.Algorithms, Types: j.Types, Scopes: j.Scopes, PrincipalClaims: j.PrincipalClaims,
-			Introspection: (*mcpbridge.Introspection)(j.Introspection),
-		}
-	}
-	if a.MTLS != nil {
-		o.MTLS = &mcpbridge.MTLS{SPIFFE: a.MTLS.Principal == "spiffe"}
-	}
-	return o
-}
-
-// clientsOf says how clients of a server prove who they are; empty if they don't.
-func clientsOf(c *config.Config, s *config.Server) string {
-	switch a := c.AuthOf(s); {
-	case a == nil:
-		return ""
-	case a.JWT != nil:
-		return fmt.Sprintf("access tokens of %s for %s", a.JWT.Issuer, c.PublicURLOf(s))
-	case a.MTLS != nil:
-		return "certificates of " + c.TLS.ClientCA
-	case len(a.Tokens) > 0:
-		var names []string
-		for _, t := range a.Tokens {
-			names = append(names, t.Name)
-		}
-		return "tokens of " + strings.Join(names, ", ")
-	}
-	return ""
-}
 
 // makeToken gives a configuration that needs one a token for this run, and returns it;
 // empty if it needs none.

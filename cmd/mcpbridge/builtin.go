@@ -7,9 +7,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
-// modernNotebook is the builtin that speaks 2026-07-28 alone.
-const modernNotebook = "modern-notebook"
-
 // A builtin is the notebook, reached as a server behind stdio is: by a connection
 // of messages, with nothing shared but its notes.
 type builtin struct {

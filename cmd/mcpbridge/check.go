@@ -3,13 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/summary"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -37,9 +36,9 @@ Exit codes: 0 the configuration can be used; 1 a server did not answer; 2 it can
 				return err
 			}
 			if asJSON {
-				return output.JSON(p.stdout, summarize(c))
+				return output.JSON(p.stdout, summary.New(c))
 			}
-			if err = printSummary(p.stdout, path, summarize(c)); err != nil || !connect {
+			if err = summary.New(c).Print(p.stdout, path); err != nil || !connect {
 				return err
 			}
 			return p.connect(cmd.Context(), c, p.stdout)
@@ -92,70 +91,4 @@ func warn(w io.Writer, warnings []config.Problem) {
 	for _, p := range warnings {
 		_, _ = fmt.Fprintf(w, "mcpbridge: warning: %s\n", p) // nowhere else to say it
 	}
-}
-
-// A summary is what would be served, fit to be shown.
-type summary struct {
-	Listen  string          `json:"listen"`
-	Admin   string          `json:"admin,omitempty"`
-	Include []string        `json:"include,omitempty"` // files that were read, too
-	Servers []serverSummary `json:"servers"`
-}
-
-type serverSummary struct {
-	Name      string   `json:"name"`
-	Endpoint  string   `json:"endpoint,omitempty"` // empty if disabled
-	Target    string   `json:"target"`
-	Era       string   `json:"era"`
-	Isolation string   `json:"isolation"`
-	Connect   float64  `json:"connect_seconds"`    // timeouts.connect, of which the default depends on the server
-	Remember  bool     `json:"remember,omitempty"` // of a command
-	Headers   []string `json:"headers,omitempty"`  // names only
-	Env       []string `json:"env,omitempty"`      // names only
-	Clients   string   `json:"clients,omitempty"`  // how they prove who they are; empty if they don't
-	Disabled  bool     `json:"disabled,omitempty"`
-}
-
-func summarize(c *config.Config) summary {
-	out := summary{Listen: c.Listen, Admin: c.Admin, Include: c.Include, Servers: []serverSummary{}}
-	for i := range c.Servers {
-		s := &c.Servers[i]
-		sum := serverSummary{
-			Name: s.Name, Target: s.Target(), Era: s.Era, Isolation: s.Isolation,
-			Connect: s.Timeouts.Connect.Seconds(), Remember: s.Remember && s.Command != "",
-			Headers: s.HeaderNames(), Env: s.EnvNames(), Disabled: s.Disabled,
-		}
-		if !s.Disabled {
-			sum.Endpoint, sum.Clients = endpoint(c, c.Listen, s.Name), clientsOf(c, s)
-		}
-		out.Servers = append(out.Servers, sum)
-	}
-	return out
-}
-
-func printSummary(w io.Writer, path string, s summary) error {
-	admin := s.Admin
-	if admin == "" {
-		admin = "off"
-	}
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintf(tw, "%s can be used.\n\nlisten\t%s\nadmin\t%s\n", path, s.Listen, admin)
-	for _, file := range s.Include {
-		_, _ = fmt.Fprintf(tw, "include\t%s\n", file)
-	}
-	_, _ = fmt.Fprintln(tw, "\nSERVER\tENDPOINT\tREACHED BY\tERA\tISOLATION\tCONNECT")
-	for _, server := range s.Servers {
-		at := server.Endpoint
-		if server.Disabled {
-			at = "disabled"
-		}
-		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%gs\n", server.Name, at, server.Target, server.Era, server.Isolation, server.Connect)
-	}
-	for i, server := range slices.DeleteFunc(slices.Clone(s.Servers), func(s serverSummary) bool { return s.Clients == "" }) {
-		if i == 0 {
-			_, _ = fmt.Fprintln(tw, "\nSERVER\tCLIENTS PROVE WHO THEY ARE BY")
-		}
-		_, _ = fmt.Fprintf(tw, "%s\t%s\n", server.Name, server.Clients)
-	}
-	return tw.Flush() // the writes above end up here, and so does their error
 }

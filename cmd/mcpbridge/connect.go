@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 )
@@ -22,13 +23,13 @@ func (p process) connect(ctx context.Context, c *config.Config, out io.Writer) (
 	keep := guard.New(log)
 	defer keep.Close() // after all that it minds
 	o := newOptions(c, false, p, log, keep)
-	withoutAccess(o)
+	options.WithoutAccess(o)
 	g, err := mcpbridge.New(*o)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing(c.Drain)+killTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), options.Closing(c.Drain)+killTime)
 		defer cancel()
 		err = errors.Join(err, g.Shutdown(ctx))
 	}()

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/sdnotify"
@@ -172,7 +173,7 @@ func (d *daemon) parting(h http.Handler) http.Handler {
 func (d *daemon) drain(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	d.log.Info("draining", "bound", d.config.Drain)
-	calls, cancel := context.WithTimeout(ctx, d.config.Drain-closing(d.config.Drain))
+	calls, cancel := context.WithTimeout(ctx, d.config.Drain-options.Closing(d.config.Drain))
 	defer cancel()
 	d.gateway.EndStreams()
 	err := d.mcp.Shutdown(calls)
@@ -180,7 +181,7 @@ func (d *daemon) drain(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("WebSockets or listen streams were still in use at the end of the drain and were cut off: %w", cerr))
 	}
 
-	servers, cancel := context.WithTimeout(ctx, closing(d.config.Drain)+killTime)
+	servers, cancel := context.WithTimeout(ctx, options.Closing(d.config.Drain)+killTime)
 	defer cancel()
 	if cerr := d.gateway.Shutdown(servers); cerr != nil {
 		err = errors.Join(err, fmt.Errorf("ending the servers' sessions: %w", cerr))
@@ -200,15 +201,6 @@ const lastTime = 10 * time.Second
 
 // killTime is what killing commands takes at most once patience has ended.
 const killTime = 2 * time.Second
-
-// closing is the part of the drain that is kept for ending servers.
-func closing(drain time.Duration) time.Duration { return min(drain/2, 6*time.Second) }
-
-// closeGrace is how long a command may take over each of the two polite steps
-// of its end, so that both fit into closing.
-func closeGrace(drain time.Duration) time.Duration {
-	return max(closing(drain)/3, 10*time.Millisecond)
-}
 
 // states shows a gateway to the admin address.
 type states struct {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -117,7 +118,7 @@ func TestU01OddCommands(t *testing.T) {
 			t.Parallel()
 			b := newSuspect(t, config.Server{Command: os.Args[0], Args: []string{"odd", tt.say}}, boundOf(tt.slow, 3*time.Second), nil)
 			// Each of the two polite steps of a command's end may take a grace.
-			judge(t, b, tt.want, tt.slow, 2*closeGrace(b.drain)+killTime)
+			judge(t, b, tt.want, tt.slow, 2*options.CloseGrace(b.drain)+killTime)
 		})
 	}
 	t.Run("no such program", func(t *testing.T) {

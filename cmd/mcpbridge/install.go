@@ -1,23 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/hostfile"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
-
-// backupEnding is that of the copy of a host's file from before wrap --install.
-const backupEnding = ".before-mcpbridge"
 
 // An installing puts mcpbridge into a host's configuration file, or takes it out.
 type installing struct {
@@ -60,32 +54,28 @@ func (in *installing) run(p process, servers []string) error {
 	if err != nil {
 		return err
 	}
-	f, err := openHostFile(path)
+	f, err := hostfile.Open(path)
 	if err != nil {
 		return err
 	}
-	c, err := in.change(edit, f)
+	change := hostfile.Install
+	if in.uninstall != "" {
+		change = hostfile.Uninstall
+	}
+	c, err := change(edit, f)
 	if err != nil {
-		return usageError("%s: %w", path, located(err))
+		return usageError("%s: %w", path, hostfile.Located(err))
 	}
 	if in.dryRun {
-		if _, err := p.stdout.Write(c.data); err != nil {
+		if _, err := p.stdout.Write(c.Data); err != nil {
 			return err
 		}
-		return c.report(p.stderr, path, "would be changed")
+		return c.Report(p.stderr, path, "would be changed")
 	}
-	if err := c.apply(f); err != nil {
+	if err := c.Apply(f); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return c.say(p.stdout, host, f, path)
-}
-
-// located puts the line before what is wrong with the JSON of a file.
-func located(err error) error {
-	if e := (*hosts.SyntaxError)(nil); errors.As(err, &e) {
-		return fmt.Errorf("line %d, column %d: not readable as JSON: %s", e.Line, e.Column, e.Why)
-	}
-	return err
+	return c.Say(p.stdout, host, f, path)
 }
 
 // program is the command that the host is to start.
@@ -101,85 +91,4 @@ func (in *installing) program() (string, error) {
 		return "", usageError("go run leaves no program that the host could start; build one, as in go build -o ~/bin/mcpbridge ./cmd/mcpbridge, or name it with --binary")
 	}
 	return path, nil
-}
-
-// A change is what becomes of a host's file.
-type change struct {
-	data     []byte // what to write
-	backup   []byte // what to keep beside it; nil for nothing
-	drop     bool   // the copy is not needed any more
-	changed  bool
-	outcomes []hosts.Change
-}
-
-// change works out what to write. The copy that is kept is always the file as it would
-// be without mcpbridge, however often servers were added.
-func (in *installing) change(edit *hosts.Edit, f *hostFiling) (c change, err error) {
-	if in.uninstall != "" {
-		c.data, c.outcomes, err = edit.Uninstall(f.data, f.before)
-		c.drop = err == nil && !edit.Wrapped(c.data)
-	} else {
-		c.data, c.outcomes, err = edit.Install(f.data)
-		all := &hosts.Edit{Host: edit.Host, Binary: edit.Binary}
-		if err == nil {
-			c.backup, _, err = all.Uninstall(f.data, f.before)
-		}
-	}
-	c.changed = err == nil && !bytes.Equal(c.data, f.data)
-	return c, err
-}
-
-// apply writes the copy before the file, so that there is no moment without one.
-func (c *change) apply(f *hostFiling) error {
-	if !c.changed {
-		return nil
-	}
-	if c.backup != nil {
-		if err := f.write(f.path+backupEnding, c.backup); err != nil {
-			return err
-		}
-	}
-	if err := f.write(f.path, c.data); err != nil {
-		return err
-	}
-	if c.drop && f.before != nil {
-		return os.Remove(f.path + backupEnding)
-	}
-	return nil
-}
-
-// say tells the user what was done, and what to do next.
-func (c *change) say(w io.Writer, host *hosts.Host, f *hostFiling, path string) error {
-	if !c.changed {
-		return c.report(w, path, "nothing was changed")
-	}
-	if err := c.report(w, path, "changed"); err != nil {
-		return err
-	}
-	switch {
-	case c.backup != nil:
-		_, _ = fmt.Fprintf(w, "\nAs it was: %s\n", f.path+backupEnding)
-	case c.drop && f.before != nil:
-		_, _ = fmt.Fprintf(w, "\nThe copy from before, %s, was removed.\n", f.path+backupEnding)
-	}
-	_, err := fmt.Fprintf(w, "Restart %s, or have it read its servers again.\n", host.Title)
-	return err
-}
-
-// report lists the servers with what became of each.
-func (c *change) report(w io.Writer, path, what string) error {
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintf(tw, "%s: %s\n", path, what)
-	for _, o := range c.outcomes {
-		done := "left alone"
-		if o.Changed {
-			done = "changed"
-		}
-		line := "  " + o.Server + "\t" + done
-		if o.Why != "" {
-			line += "\t" + o.Why
-		}
-		_, _ = fmt.Fprintln(tw, line)
-	}
-	return tw.Flush() // the writes above end up here, and so does their error
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
-	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 )
@@ -109,34 +108,4 @@ func guarded(h http.Handler, hosts origin.Hosts) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-// endpoint returns the URL of a server's endpoint as a client on this machine reaches it.
-func endpoint(c *config.Config, addr, name string) string {
-	return scheme(c.TLS.Cert != "") + reachable(addr) + "/mcp/" + name
-}
-
-// adminURL returns where the admin address is, or its socket.
-func adminURL(c *config.Config, addr net.Addr) string {
-	if c.AdminSocket() != "" {
-		return c.Admin
-	}
-	return scheme(c.AdminTLS()) + reachable(addr.String())
-}
-
-func scheme(secure bool) string {
-	if secure {
-		return "https://"
-	}
-	return "http://"
-}
-
-// reachable replaces the addresses that mean all interfaces: nobody can dial
-// them everywhere.
-func reachable(addr string) string {
-	host, port, err := net.SplitHostPort(addr)
-	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return net.JoinHostPort("127.0.0.1", port)
-	}
-	return addr
 }

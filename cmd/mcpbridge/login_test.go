@@ -82,10 +82,10 @@ type browser struct {
 	t *testing.T
 }
 
-var address = regexp.MustCompile(`(?m)^http://127\S+/authorize\?\S+$`)
+var loginAddress = regexp.MustCompile(`(?m)^http://127\S+/authorize\?\S+$`)
 
 func (b *browser) Write(p []byte) (int, error) {
-	if to := address.Find(p); to != nil {
+	if to := loginAddress.Find(p); to != nil {
 		go func() {
 			resp, err := http.Get(string(to))
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
@@ -142,6 +143,6 @@ func (d *daemon) use(c *config.Config) {
 	d.config = c // who reads it later waits for the reloader first
 	files := c.Files()
 	d.read.Store(&files)
-	d.level.Set(logLevel(c.Log.Level))
+	d.level.Set(logging.Level(c.Log.Level))
 	memory.Bound(c, memory.ServeMost, d.environ)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -248,7 +249,7 @@ func TestScreenOf(t *testing.T) {
 	if output.ScreenOf(s) != s || output.ScreenOf(new(bridgetest.Log)) != nil {
 		t.Error("ScreenOf does not tell terminals from others")
 	}
-	log := newLogger(s, config.Log{Level: "info", Format: "auto"}, nil)
+	log := logging.New(s, config.Log{Level: "info", Format: "auto"}, nil)
 	log.Info("seen")
 	if got := term.seen(); len(got) != 1 || !strings.Contains(got[0], "\x1b[") {
 		t.Errorf("logged %q, want text with colours", got)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -135,7 +136,7 @@ func (t *target) open(ctx context.Context) (*client.Client, error) {
 	if err := t.authorize(ctx, t.config); err != nil {
 		return nil, err
 	}
-	options, upstream, err := t.reach(t.config, nil)
+	o, upstream, err := t.reach(t.config, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -151,9 +152,9 @@ func (t *target) open(ctx context.Context) (*client.Client, error) {
 		upstream.SetEra(v.Era)
 	}
 	if upstream.Era() == spec.Modern && s.URL != "" && !s.OverWebSocket() && s.UpstreamAuth == nil {
-		return client.New(s.URL, client.Options{Header: headers(s), Info: implementation(), TLS: options.Servers[0].TLS}), nil
+		return client.New(s.URL, client.Options{Header: options.Header(s), Info: implementation(), TLS: o.Servers[0].TLS}), nil
 	}
-	return newInnerClient(options, s.Name)
+	return newInnerClient(o, s.Name)
 }
 
 // name is the server as a person named it.
@@ -163,7 +164,7 @@ func (t *target) name() string { return t.config.Servers[0].Target() }
 func (p process) reach(c *config.Config, guard transport.Guard) (*mcpbridge.Options, *server.Server, error) {
 	o := newOptions(c, false, p, slog.New(slog.DiscardHandler), guard)
 	o.Drain, o.DebugErrors = innerDrain, true
-	withoutAccess(o)
+	options.WithoutAccess(o)
 	servers, err := cmdhook.Servers(o)
 	if err != nil {
 		return nil, nil, err

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -105,7 +107,7 @@ func (r *transcriptRig) startServer(transport.CommandOptions) (transport.Conn, e
 
 // serve starts what the command serve does, but for its listeners.
 func (r *transcriptRig) serve(p process, c *config.Config) {
-	d := &daemon{process: p, config: c, log: newLogger(p.stderr, c.Log, p.secrets)}
+	d := &daemon{process: p, config: c, log: logging.New(p.stderr, c.Log, p.secrets)}
 	var err error
 	if d.gateway, err = mcpbridge.New(*newOptions(c, false, p, d.log, nil)); err != nil {
 		r.t.Fatal(err)
@@ -127,7 +129,7 @@ func (r *transcriptRig) serve(p process, c *config.Config) {
 // wrap starts what the command wrap does, but for its standard input and output.
 func (r *transcriptRig) wrap(p process, c *config.Config) {
 	c.Drain = wrapDrain
-	g, err := mcpbridge.New(*newOptions(c, true, p, newLogger(p.stderr, c.Log, p.secrets), nil))
+	g, err := mcpbridge.New(*newOptions(c, true, p, logging.New(p.stderr, c.Log, p.secrets), nil))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -141,7 +143,7 @@ func (r *transcriptRig) wrap(p process, c *config.Config) {
 		if err := <-served; err != nil {
 			r.t.Errorf("ServeConn = %v", err)
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing(c.Drain)+killTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), options.Closing(c.Drain)+killTime)
 		defer cancel()
 		if err := g.Shutdown(ctx); err != nil {
 			r.t.Errorf("Close = %v", err)

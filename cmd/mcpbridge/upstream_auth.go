@@ -23,31 +23,6 @@ func loginOptions(c *config.Config, environ []string) mcpbridge.Logins {
 	return o
 }
 
-// upstreamAuth is with which credentials requests are sent to a server; nil for those of
-// its headers.
-func upstreamAuth(a *config.UpstreamAuth) *mcpbridge.UpstreamAuth {
-	switch {
-	case a == nil:
-		return nil
-	case a.Static != nil:
-		return &mcpbridge.UpstreamAuth{Token: a.Static.Token}
-	case a.ClientCredentials != nil:
-		return &mcpbridge.UpstreamAuth{ClientCredentials: issuerClient(&a.ClientCredentials.IssuerClient, "")}
-	case a.TokenExchange != nil:
-		return &mcpbridge.UpstreamAuth{TokenExchange: issuerClient(&a.TokenExchange.IssuerClient, a.TokenExchange.Audience)}
-	case a.OAuth != nil:
-		o := a.OAuth
-		return &mcpbridge.UpstreamAuth{Login: &mcpbridge.StoredLogin{Principal: o.Principal, SharedIdentity: o.SharedIdentity, Issuer: o.Issuer,
-			ClientID: o.ClientID, ClientSecret: o.ClientSecret, Scopes: o.Scopes, CallbackPort: int(o.CallbackPort)}}
-	}
-	return &mcpbridge.UpstreamAuth{Passthrough: a.Passthrough != nil}
-}
-
-func issuerClient(c *config.IssuerClient, audience string) *mcpbridge.IssuerClient {
-	return &mcpbridge.IssuerClient{Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret, PrivateKey: c.Key, KeyID: c.KeyID,
-		Scopes: c.Scopes, Resource: c.Resource, Audience: audience}
-}
-
 // onDemand has the only client of a gateway wait while a person logs in to its server, if
 // the server wants that, and nothing else is configured. Where the person is led stands on
 // standard error, too, which clients keep in a log.

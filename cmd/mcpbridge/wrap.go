@@ -16,7 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -80,7 +82,7 @@ func newWrapCommand(p process) *cobra.Command {
 				return err
 			}
 			memory.Bound(c, memory.WrapMost, p.environ)
-			w := &wrapping{process: p, config: c, log: newLogger(p.stderr, c.Log, p.secrets)}
+			w := &wrapping{process: p, config: c, log: logging.New(p.stderr, c.Log, p.secrets)}
 			return w.run(cmd.Context(), c.Servers[0].Name)
 		},
 	}
@@ -193,7 +195,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	err = g.ServeStdio(ctx, w.stdin, out, server)
 	w.log.Info("draining", "bound", w.config.Drain)
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing(w.config.Drain)+killTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), options.Closing(w.config.Drain)+killTime)
 	defer cancel()
 	if cerr := g.Shutdown(ctx); cerr != nil {
 		err = errors.Join(err, fmt.Errorf("ending the server: %w", cerr))

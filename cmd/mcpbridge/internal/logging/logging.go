@@ -1,4 +1,6 @@
-package main
+// Package logging makes the loggers of the program: text for people, JSON for programs, without
+// secrets and with texts that are cut.
+package logging
 
 import (
 	"fmt"
@@ -19,20 +21,21 @@ import (
 // What a line of the log holds of one text at most, in bytes.
 const (
 	mostText = 2 << 10
-	mostName = 256
+	// MostName is the bound of what names things.
+	MostName = 256
 )
 
 // names are the keys of what names things.
 var names = []string{"method", "upstream", "downstream", "session", "name", "tool", "client", "principal", "topic", "uri", "id", "host"}
 
-// newLogger logs to w: text with colours for people at a terminal, JSON for
+// New logs to w: text with colours for people at a terminal, JSON for
 // whatever else reads. Secrets are hidden and long texts cut.
-func newLogger(w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
-	return newLoggerAt(logLevel(c.Level), w, c, secrets)
+func New(w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
+	return NewAt(Level(c.Level), w, c, secrets)
 }
 
-// newLoggerAt is newLogger with a level that may change.
-func newLoggerAt(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
+// NewAt is New with a level that may change.
+func NewAt(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
 	tty := output.IsTerminal(w)
 	l := logged{secrets}
 	if c.Format == "json" || c.Format == "auto" && !tty {
@@ -43,20 +46,20 @@ func newLoggerAt(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.
 	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !tty, ReplaceAttr: l.attr}))
 }
 
-// newGatheredLogger is newLoggerAt for a program that logs each request. A line in a file or a
+// NewGathered is NewAt for a program that logs each request. A line in a file or a
 // pipe takes a system call: there lines wait for a moment, until done is called. At a
 // terminal somebody reads along.
-func newGatheredLogger(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redactor) (log *slog.Logger, done func()) {
-	if !gathers(w) {
-		return newLoggerAt(level, w, c, secrets), func() {}
+func NewGathered(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redactor) (log *slog.Logger, done func()) {
+	if !Gathers(w) {
+		return NewAt(level, w, c, secrets), func() {}
 	}
 	lines := linebuffer.New(w)
-	log = newLoggerAt(level, lines, c, secrets)
+	log = NewAt(level, lines, c, secrets)
 	return slog.New(lines.Handler(log.Handler())), func() { _ = lines.Close() } // there is nobody to tell
 }
 
-// gathers reports whether lines to w are to be written together.
-func gathers(w io.Writer) bool {
+// Gathers reports whether lines to w are to be written together.
+func Gathers(w io.Writer) bool {
 	_, isFile := w.(*os.File)
 	return isFile && !output.IsTerminal(w)
 }
@@ -102,8 +105,8 @@ func (l logged) any(key string, v slog.Value) slog.Value {
 // text hides secrets before it cuts: what is left of one could not be found.
 func (l logged) text(key, text string) string {
 	most := mostText
-	if len(text) > mostName && slices.Contains(names, key) {
-		most = mostName
+	if len(text) > MostName && slices.Contains(names, key) {
+		most = MostName
 	}
 	if len(text) > 2*most {
 		text = redact.Cut(text, 2*most)
@@ -115,8 +118,8 @@ func (l logged) text(key, text string) string {
 	return text
 }
 
-// logLevel reads a level that the configuration has checked.
-func logLevel(name string) slog.Level {
+// Level reads a level that the configuration has checked.
+func Level(name string) slog.Level {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(name)); err != nil {
 		return slog.LevelInfo

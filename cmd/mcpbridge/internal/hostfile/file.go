@@ -1,4 +1,4 @@
-package main
+package hostfile
 
 import (
 	"errors"
@@ -8,15 +8,16 @@ import (
 	"path/filepath"
 )
 
-// A hostFiling is a host's file with the copy from before mcpbridge was put in.
-type hostFiling struct {
+// A File is a host's file with the copy from before mcpbridge was put in.
+type File struct {
 	path   string // of the file itself, where the host has a link to it
 	mode   fs.FileMode
 	data   []byte
 	before []byte // nil if there is no copy
 }
 
-func openHostFile(path string) (*hostFiling, error) {
+// Open reads a host's file, and its copy if there is one.
+func Open(path string) (*File, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, fmt.Errorf("finding the host's file: %w", err)
@@ -25,11 +26,11 @@ func openHostFile(path string) (*hostFiling, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the host's file: %w", err)
 	}
-	f := &hostFiling{path: real, mode: info.Mode().Perm()}
+	f := &File{path: real, mode: info.Mode().Perm()}
 	if f.data, err = os.ReadFile(real); err != nil {
 		return nil, fmt.Errorf("reading the host's file: %w", err)
 	}
-	f.before, err = os.ReadFile(real + backupEnding)
+	f.before, err = os.ReadFile(real + BackupEnding)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading the copy of the host's file: %w", err)
 	}
@@ -38,7 +39,7 @@ func openHostFile(path string) (*hostFiling, error) {
 
 // write replaces a file as a whole: a host that reads it meanwhile sees the old one or
 // the new one. It keeps the mode of the host's file, which may hold secrets.
-func (f *hostFiling) write(path string, data []byte) (err error) {
+func (f *File) write(path string, data []byte) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("writing beside it: %w", err)

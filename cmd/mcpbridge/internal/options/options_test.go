@@ -1,8 +1,10 @@
-package main
+package options
 
 import (
 	"net/http"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
@@ -15,7 +17,8 @@ import (
 // Every key arrives where it is meant to: each has a value here that is not its
 // default.
 func TestConfigArrives(t *testing.T) {
-	path := configFile(t, `
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	err := os.WriteFile(path, []byte(`
 allowed_origins: [https://app.example.com]
 allowed_hosts: [mcp.example.com]
 trusted_proxies: [10.1.2.3/8, 192.0.2.7]
@@ -47,7 +50,10 @@ servers:
   child: {command: x, lanes: {stdio: 2, http: 3}}
   socket: {url: "wss://docs.example.com/mcp", type: ws, headers: {X-Key: k}, lanes: {stdio: 2, http: 3}}
   old: {url: "https://docs.example.com/sse", type: sse}
-`)
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, warnings, err := config.Load(config.Options{Path: path})
 	if err != nil || len(warnings) != 0 {
 		t.Fatalf("Load = %v, %v", warnings, err)
@@ -64,7 +70,7 @@ servers:
 		AllowedHosts: []string{"mcp.example.com"}, AllowedOrigins: []string{"https://app.example.com"},
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32")},
 	}
-	if got := gatewayOptions(c); !reflect.DeepEqual(got, want) {
+	if got := Gateway(c); !reflect.DeepEqual(got, want) {
 		t.Errorf("gateway options = %+v\nwant %+v", got, want)
 	}
 	web := mcpbridge.ServerOptions{
@@ -76,16 +82,16 @@ servers:
 		Timeouts:   mcpbridge.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
 		Cache:      map[string]mcpbridge.CacheHint{"tools/list": {TTL: 18 * time.Second, Public: true, Keep: true}},
 	}
-	if got := serverOptions(&c.Servers[0]); !reflect.DeepEqual(got, web) {
+	if got := Server(&c.Servers[0]); !reflect.DeepEqual(got, web) {
 		t.Errorf("server options = %+v\nwant %+v", got, web)
 	}
-	if got := serverOptions(&c.Servers[1]); !reflect.DeepEqual(got.Command, []string{"x"}) || got.Lanes != 2 || !got.Remember {
+	if got := Server(&c.Servers[1]); !reflect.DeepEqual(got.Command, []string{"x"}) || got.Lanes != 2 || !got.Remember {
 		t.Errorf("options of a command = %+v, want its argv and 2 lanes", got)
 	}
-	if got := serverOptions(&c.Servers[2]); got.Lanes != 3 || got.URL != "wss://docs.example.com/mcp" || got.Header.Get("X-Key") != "k" || got.Transport != "" {
+	if got := Server(&c.Servers[2]); got.Lanes != 3 || got.URL != "wss://docs.example.com/mcp" || got.Header.Get("X-Key") != "k" || got.Transport != "" {
 		t.Errorf("options of a WebSocket = %+v", got)
 	}
-	if got := serverOptions(&c.Servers[3]); got.Transport != mcpbridge.TransportSSE {
+	if got := Server(&c.Servers[3]); got.Transport != mcpbridge.TransportSSE {
 		t.Errorf("of type sse: transport %q", got.Transport)
 	}
 }

@@ -1,0 +1,44 @@
+package options
+
+import (
+	"net/netip"
+
+	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/internal/config"
+)
+
+// payloadPart is the part of the memory, as a divisor, that payloads may take.
+const payloadPart = 2
+
+// Gateway returns the options that the servers have in common.
+func Gateway(c *config.Config) *mcpbridge.Options {
+	limits := c.Limits
+	limits.Memory /= payloadPart
+	return &mcpbridge.Options{
+		Limits:         limits.ByName(),
+		StateKeys:      c.StateKeys,
+		DebugErrors:    c.DebugErrors,
+		BodyTimeout:    c.BodyTimeout,
+		WriteTimeout:   c.WriteTimeout,
+		KeepAlive:      c.KeepAlive,
+		SessionIdle:    c.ClientIdle,
+		Drain:          c.Drain - Closing(c.Drain),
+		CloseGrace:     CloseGrace(c.Drain),
+		AllowedHosts:   c.AllowedHosts,
+		AllowedOrigins: c.AllowedOrigins,
+		TrustedProxies: networks(c.TrustedProxies),
+		Auth:           authentication(c.Auth),
+		PublicURL:      c.PublicURL,
+	}
+}
+
+// networks trusts that texts were checked.
+func networks(texts []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range texts {
+		if n, err := config.Network(text); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}

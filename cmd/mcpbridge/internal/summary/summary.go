@@ -1,0 +1,101 @@
+// Package summary says what a configuration would have served, fit to be shown.
+package summary
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/address"
+	"github.com/mcpbridge/mcpbridge/internal/config"
+)
+
+// A Summary is what would be served, fit to be shown.
+type Summary struct {
+	Listen  string   `json:"listen"`
+	Admin   string   `json:"admin,omitempty"`
+	Include []string `json:"include,omitempty"` // files that were read, too
+	Servers []Server `json:"servers"`
+}
+
+// A Server is one of the servers.
+type Server struct {
+	Name      string   `json:"name"`
+	Endpoint  string   `json:"endpoint,omitempty"` // empty if disabled
+	Target    string   `json:"target"`
+	Era       string   `json:"era"`
+	Isolation string   `json:"isolation"`
+	Connect   float64  `json:"connect_seconds"`    // timeouts.connect, of which the default depends on the server
+	Remember  bool     `json:"remember,omitempty"` // of a command
+	Headers   []string `json:"headers,omitempty"`  // names only
+	Env       []string `json:"env,omitempty"`      // names only
+	Clients   string   `json:"clients,omitempty"`  // how they prove who they are; empty if they don't
+	Disabled  bool     `json:"disabled,omitempty"`
+}
+
+// New returns what would be served.
+func New(c *config.Config) Summary {
+	out := Summary{Listen: c.Listen, Admin: c.Admin, Include: c.Include, Servers: []Server{}}
+	for i := range c.Servers {
+		s := &c.Servers[i]
+		sum := Server{
+			Name: s.Name, Target: s.Target(), Era: s.Era, Isolation: s.Isolation,
+			Connect: s.Timeouts.Connect.Seconds(), Remember: s.Remember && s.Command != "",
+			Headers: s.HeaderNames(), Env: s.EnvNames(), Disabled: s.Disabled,
+		}
+		if !s.Disabled {
+			sum.Endpoint, sum.Clients = address.Endpoint(c, c.Listen, s.Name), clientsOf(c, s)
+		}
+		out.Servers = append(out.Servers, sum)
+	}
+	return out
+}
+
+// Print prints it for people. path is the file that was read.
+func (s Summary) Print(w io.Writer, path string) error {
+	admin := s.Admin
+	if admin == "" {
+		admin = "off"
+	}
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintf(tw, "%s can be used.\n\nlisten\t%s\nadmin\t%s\n", path, s.Listen, admin)
+	for _, file := range s.Include {
+		_, _ = fmt.Fprintf(tw, "include\t%s\n", file)
+	}
+	_, _ = fmt.Fprintln(tw, "\nSERVER\tENDPOINT\tREACHED BY\tERA\tISOLATION\tCONNECT")
+	for _, server := range s.Servers {
+		at := server.Endpoint
+		if server.Disabled {
+			at = "disabled"
+		}
+		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%gs\n", server.Name, at, server.Target, server.Era, server.Isolation, server.Connect)
+	}
+	for i, server := range slices.DeleteFunc(slices.Clone(s.Servers), func(s Server) bool { return s.Clients == "" }) {
+		if i == 0 {
+			_, _ = fmt.Fprintln(tw, "\nSERVER\tCLIENTS PROVE WHO THEY ARE BY")
+		}
+		_, _ = fmt.Fprintf(tw, "%s\t%s\n", server.Name, server.Clients)
+	}
+	return tw.Flush() // the writes above end up here, and so does their error
+}
+
+// clientsOf says how clients of a server prove who they are; empty if they don't.
+func clientsOf(c *config.Config, s *config.Server) string {
+	switch a := c.AuthOf(s); {
+	case a == nil:
+		return ""
+	case a.JWT != nil:
+		return fmt.Sprintf("access tokens of %s for %s", a.JWT.Issuer, c.PublicURLOf(s))
+	case a.MTLS != nil:
+		return "certificates of " + c.TLS.ClientCA
+	case len(a.Tokens) > 0:
+		var names []string
+		for _, t := range a.Tokens {
+			names = append(names, t.Name)
+		}
+		return "tokens of " + strings.Join(names, ", ")
+	}
+	return ""
+}

@@ -60,7 +60,9 @@ var layers = map[string][]string{
 	// A listener of the program: how clients reach it, and what bounds them before.
 	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/requeststate"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/hub", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/requeststate"}),
+	// Which subscribers receive a change: the same for the backs of both eras.
+	"internal/hub": slices.Concat(waist, bottom, []string{"internal/cache", "internal/downstream", "internal/overview"}),
 	// What comes before a request is looked at: how its connection was accepted, which page
 	// may have sent it, and from which address it is.
 	"internal/clientconn": {"internal/transport"},

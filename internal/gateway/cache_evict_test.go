@@ -85,8 +85,8 @@ func TestM2L08EvictedBeforeTheMailbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	topic := fanout.Topic{Scope: req.Profile.Scope, Kind: fanout.ToolsListChanged}
-	r.g.hub.index.Subscribe(topic, mail)
-	defer r.g.hub.index.Prune(mail)
+	r.g.hub.Index().Subscribe(topic, mail)
+	defer r.g.hub.Index().Prune(mail)
 	r.g.hub.Publish(fanout.Event{Topic: topic})
 	if evicted != 1 || mail.Len() != 1 {
 		t.Errorf("%d results evicted, %d events told, want 1 and 1", evicted, mail.Len())

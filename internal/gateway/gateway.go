@@ -20,6 +20,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/expiry"
+	"github.com/mcpbridge/mcpbridge/internal/hub"
 	"github.com/mcpbridge/mcpbridge/internal/inflight"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -197,7 +198,7 @@ type Gateway struct {
 	opts     Options // of New: only its Logger, Metrics, Secrets and Observers outlast a Reload, see table
 	table    atomic.Pointer[table]
 	budget   *budget.Budget
-	hub      *hub
+	hub      *hub.Hub
 	sealer   *requeststate.Sealer
 	sockets  *sockets
 	inflight inflight.Counter
@@ -235,9 +236,10 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{
-		opts: opts, budget: memory, hub: newHub(opts, results), sealer: sealer, sockets: newSockets(opts),
+		opts: opts, budget: memory, sealer: sealer, sockets: newSockets(opts),
 		instance: rand.Text()[:8], expiry: expiry.New(),
 	}
+	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
 	g.live, g.cut = context.WithCancel(context.Background())
 	g.bound(&opts)
 	first, _, err := g.newTable(opts)
@@ -348,7 +350,7 @@ func (g *Gateway) EndStreams() {
 		}
 		s.legacy.EndStreams()
 	}
-	g.hub.close()
+	g.hub.Close()
 }
 
 // EndConnections refuses new WebSockets, and waits for the open ones, whose calls in flight
@@ -411,8 +413,11 @@ type ServerSnapshot struct {
 
 // Snapshot returns a copy of the gateway's state.
 func (g *Gateway) Snapshot() Snapshot {
-	snap := g.hub.snapshot()
-	snap.Sockets = g.sockets.len()
+	h := g.hub.Snapshot()
+	snap := Snapshot{
+		Draining: h.Closed, Streams: h.Streams, Members: h.Members, Topics: h.Topics, Pairs: h.Pairs, Cache: h.Cache,
+		Sockets: g.sockets.len(),
+	}
 	for _, s := range g.now().inOrder() {
 		snap.Sessions += s.legacy.Sessions()
 		ss := ServerSnapshot{Name: s.name, State: "ready"}

@@ -67,8 +67,8 @@ func (t *table) leftBy(next *table) (left []*server) {
 func (g *Gateway) bound(opts *Options) {
 	g.inflight.Bound(opts.MaxRequests, opts.MaxRequestsEach)
 	g.sockets.bound(opts.MaxSockets, opts.MaxSocketsEach)
-	g.hub.bound(opts.MaxStreams, opts.MaxStreamsEach)
-	g.hub.cache.Bound(opts.CacheEntries, opts.CacheBytes)
+	g.hub.Bound(opts.MaxStreams, opts.MaxStreamsEach)
+	g.hub.Cache().Bound(opts.CacheEntries, opts.CacheBytes)
 	g.budget.Bound(opts.Memory)
 }
 
@@ -78,7 +78,7 @@ func (g *Gateway) retire(s *server, removed bool) {
 	defer g.retiring.Done()
 	why := &replacedError{s.name, removed}
 	s.life.End(why)
-	g.hub.endSubscriptions(s, why)
+	g.hub.EndSubscriptions(followed{s}, why)
 	s.legacy.EndStreams()
 	ctx, cancel := context.WithTimeout(g.live, s.opts.Drain)
 	defer cancel()
@@ -91,7 +91,7 @@ func (g *Gateway) retire(s *server, removed bool) {
 	if err := s.close(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		g.opts.Logger.Warn("ending a server that is not served any more", "upstream", s.name, "err", err)
 	}
-	g.hub.cache.Forget(s.name) // what its last requests have put there
+	g.hub.Cache().Forget(s.name) // what its last requests have put there
 }
 
 // abandon closes servers that were not started. What they were given stays the caller's.

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/hub"
 	"github.com/mcpbridge/mcpbridge/internal/lifetime"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/owner"
@@ -74,7 +75,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	}
 	s.profiles.era = s.back.Era
 	if d, ok := s.back.(*detect.Detector); ok {
-		d.WhenReplaced(func(reason error) { g.hub.endServer(s, reason) })
+		d.WhenReplaced(func(reason error) { g.hub.EndServer(followed{s}, reason) })
 	}
 	if err := s.assemble(so); err != nil {
 		return nil, errors.Join(err, s.back.Close(context.Background()))
@@ -85,7 +86,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 // assemble puts what controls and keeps results before the back, and the fronts before that.
 func (s *server) assemble(so ServerOptions) (err error) {
 	s.access = s.control(so)
-	s.handler = s.g.hub.cache.Handler(so.Name, so.Keep, s.back)
+	s.handler = s.g.hub.Cache().Handler(so.Name, so.Keep, s.back)
 	if s.owners, err = s.newOwners(so); err != nil {
 		return err
 	}
@@ -282,7 +283,7 @@ func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descripti
 // has one line when it ends.
 func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (mcp.Subscription, error) {
 	begin := time.Now()
-	sub, err := s.g.hub.Subscribe(s, req, mail, o)
+	sub, err := s.g.hub.Subscribe(followed{s}, req, mail, o)
 	switch {
 	case err != nil && o.Stream && req.Method == spec.MethodListen:
 		s.log.report(context.Background(), req, begin, err)
@@ -290,14 +291,15 @@ func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.Subscri
 	case err != nil:
 		return nil, s.forClient(err) // and no typed nil in the interface
 	case o.Stream:
-		return s.access.Subscription(req, mail, o, &loggedStream{subscription: sub, req: req, begin: begin}), nil
+		return s.access.Subscription(req, mail, o, &loggedStream{Subscription: sub, s: s, req: req, begin: begin}), nil
 	}
 	return s.access.Subscription(req, mail, o, sub), nil
 }
 
 // A loggedStream is the subscription of a listen stream.
 type loggedStream struct {
-	*subscription
+	*hub.Subscription
+	s     *server
 	req   *mcp.Request // nil once the stream is open
 	begin time.Time
 	left  func() error // returns an error once the client has left; nil until the stream is open
@@ -305,12 +307,12 @@ type loggedStream struct {
 
 // Add implements [mcp.Subscription].
 func (l *loggedStream) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
-	honored, err := l.subscription.Add(ctx, want)
+	honored, err := l.Subscription.Add(ctx, want)
 	if l.req != nil && l.req.Method == spec.MethodListen {
-		l.server.log.report(ctx, l.req, l.begin, err)
+		l.s.log.report(ctx, l.req, l.begin, err)
 	}
 	if err != nil {
-		return honored, l.server.forClient(err)
+		return honored, l.s.forClient(err)
 	}
 	l.left, l.req = ctx.Err, nil // the request, and its text, need not stay
 	return honored, nil
@@ -318,12 +320,12 @@ func (l *loggedStream) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, er
 
 // Close implements [mcp.Subscription].
 func (l *loggedStream) Close() {
-	l.subscription.Close()
+	l.Subscription.Close()
 	if l.left == nil {
 		return
 	}
-	reason, _ := l.mail.Ended()
-	l.hub.logger.Info("listen stream closed", "upstream", l.server.name, "open", time.Since(l.begin).Round(time.Millisecond), "reason", endReason(l.left(), reason), l.profile.Share.Principal.Attr())
+	reason, _ := l.Ended()
+	l.s.g.opts.Logger.Info("listen stream closed", "upstream", l.s.name, "open", time.Since(l.begin).Round(time.Millisecond), "reason", endReason(l.left(), reason), l.Profile().Share.Principal.Attr())
 }
 
 // endReason returns why a stream was closed. left is not nil if the client has left, and

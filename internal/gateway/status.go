@@ -22,7 +22,7 @@ func (g *Gateway) Status(texts bool) *status.Snapshot {
 		Requests: g.inflight.Len(), Streams: snap.Streams, Sessions: snap.Sessions, Sockets: snap.Sockets, Topics: snap.Topics, Pairs: snap.Pairs,
 	}}
 	out.Clients.List, out.Questions.List = []status.Client{}, []status.Question{}
-	topics, pairs := overview.Follows(g.hub.index, &out.Follows, g.hub.followers)
+	topics, pairs := overview.Follows(g.hub.Index(), &out.Follows, g.hub.Followers)
 	for _, ss := range snap.Servers {
 		s := servers[ss.Name]
 		if s == nil {
@@ -33,44 +33,16 @@ func (g *Gateway) Status(texts bool) *status.Snapshot {
 		told := status.Server{Name: ss.Name, State: ss.State, Error: ss.Error, Topics: topics[ss.Name], Followers: pairs[ss.Name]}
 		out.Servers = append(out.Servers, overview.Server(told, s.back))
 	}
-	streams, all := g.hub.someStreams()
+	streams, all := g.hub.SomeStreams()
 	overview.Streams(&out.Clients, streams, all)
 	overview.Finish(out, g.opts.Secrets, texts)
 	return out
 }
 
-// followers sets those of mailboxes, and returns how many there are in all.
-func (h *hub) followers(mails []*fanout.Mailbox, of []overview.Follower) (all int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i, mail := range mails {
-		if s := h.subscriptions[mail]; s != nil {
-			of[i] = s.by
-		}
-	}
-	return len(h.subscriptions)
-}
-
-// someStreams returns some of the open listen streams, and how many there are.
-func (h *hub) someStreams() (some []overview.Stream, all int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, s := range h.subscriptions {
-		if len(some) == overview.MaxStreams {
-			break
-		}
-		if s.stream {
-			some = append(some, overview.Stream{Server: s.server.name, By: s.by})
-		}
-	}
-	return some, h.streams.Len()
-}
-
 // WatchChanges has told called with each change, and its number of followers, until stop is
 // called. It must be quick. One is called at a time.
 func (g *Gateway) WatchChanges(told func(ev fanout.Event, followers int)) (stop func()) {
-	g.hub.watch.Store(&told)
-	return func() { g.hub.watch.CompareAndSwap(&told, nil) }
+	return g.hub.Watch(told)
 }
 
 // Ask sends tools/list or tools/call to a server for whoever uses the admin address, as a

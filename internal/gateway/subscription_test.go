@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/hub"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -15,7 +16,8 @@ import (
 
 // A guest is a member without a front.
 type guest struct {
-	*subscription
+	*hub.Subscription
+	s    *server
 	mail *fanout.Mailbox
 }
 
@@ -27,12 +29,12 @@ func (r *rig) join(t *testing.T) guest {
 		t.Fatal(err)
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
-	m, err := r.g.hub.Subscribe(s, req, mail, mcp.SubscribeOptions{})
+	m, err := r.g.hub.Subscribe(followed{s}, req, mail, mcp.SubscribeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	return guest{m, mail}
+	return guest{m, s, mail}
 }
 
 // next waits for a change.
@@ -105,8 +107,8 @@ func TestSubscriptionLeavesNothing(t *testing.T) {
 		t.Errorf("snapshot = %+v after Close, want nothing", s)
 	}
 	r.eventually(t, "unsubscribed", func() bool { return len(r.peer.sent("resources/unsubscribe")) == 2 })
-	if _, err := g.Add(t.Context(), mcp.Filter{Tools: true}); !errors.Is(err, errUnsubscribed) {
-		t.Errorf("Add() after Close = %v, want %v", err, errUnsubscribed)
+	if _, err := g.Add(t.Context(), mcp.Filter{Tools: true}); !errors.Is(err, hub.ErrUnsubscribed) {
+		t.Errorf("Add() after Close = %v, want %v", err, hub.ErrUnsubscribed)
 	}
 }
 
@@ -140,7 +142,7 @@ func TestSubscriptionLosesTopic(t *testing.T) {
 	if _, err := g.Add(t.Context(), mcp.Filter{URIs: []string{"a:1", "a:2"}}); err != nil {
 		t.Fatal(err)
 	}
-	lost := mcp.Filter{URIs: []string{"a:1"}}.Topics(g.profile.Scope)[0]
+	lost := mcp.Filter{URIs: []string{"a:1"}}.Topics(g.Profile().Scope)[0]
 	r.g.hub.End(lost, errors.New("refused after a restart"))
 	if got := g.next(t); !strings.HasSuffix(got, "a:1") {
 		t.Errorf("change = %q, want a last one of a:1", got)
@@ -161,7 +163,7 @@ func TestSubscriptionEndsWithGateway(t *testing.T) {
 	if reason, ended := g.mail.Ended(); !ended || reason != mcp.ErrShutdown {
 		t.Errorf("Ended() = %v, %v, want %v", reason, ended, mcp.ErrShutdown)
 	}
-	if _, err := r.g.hub.Subscribe(g.server, &mcp.Request{Profile: g.profile}, g.mail, mcp.SubscribeOptions{}); err == nil {
+	if _, err := r.g.hub.Subscribe(followed{g.s}, &mcp.Request{Profile: g.Profile()}, g.mail, mcp.SubscribeOptions{}); err == nil {
 		t.Error("Subscribe() after the end succeeded")
 	}
 }

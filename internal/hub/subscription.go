@@ -1,4 +1,4 @@
-package gateway
+package hub
 
 import (
 	"context"
@@ -17,13 +17,14 @@ import (
 // earlier have arrived.
 const maxForgotten = 64
 
-var errUnsubscribed = errors.New("the session has ended")
+// ErrUnsubscribed is the error of an Add after the Close.
+var ErrUnsubscribed = errors.New("the session has ended")
 
-// A subscription keeps one subscriber's topics in the index, and asks the server to report
+// A Subscription keeps one subscriber's topics in the index, and asks the server to report
 // them. It is an [mcp.Subscription].
-type subscription struct {
-	hub     *hub
-	server  *server
+type Subscription struct {
+	hub     *Hub
+	server  Server
 	profile mcp.Profile
 	mail    *fanout.Mailbox
 	stream  bool   // see mcp.SubscribeOptions
@@ -42,19 +43,25 @@ type subscription struct {
 
 // Subscribe implements [mcp.Subscriber] for one server. A stream ends with the credential
 // that it was opened with; the session of a legacy client may get another.
-func (h *hub) Subscribe(s *server, req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (*subscription, error) {
-	sub := &subscription{hub: h, server: s, profile: req.Profile, mail: mail, stream: o.Stream, forget: func() {}, by: overview.NewFollower(req, h.last.Add(1))}
+func (h *Hub) Subscribe(s Server, req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (*Subscription, error) {
+	sub := &Subscription{hub: h, server: s, profile: req.Profile, mail: mail, stream: o.Stream, forget: func() {}, by: overview.NewFollower(req, h.last.Add(1))}
 	if err := h.add(sub); err != nil {
 		return nil, err
 	}
 	if o.Stream {
-		sub.forget = s.g.expiry.Until(req.Identity, mail.End)
+		sub.forget = h.until(req.Identity, mail.End)
 	}
 	return sub, nil
 }
 
+// Profile returns the subscriber's profile.
+func (s *Subscription) Profile() mcp.Profile { return s.profile }
+
+// Ended returns why the subscriber's mailbox was ended, if it was.
+func (s *Subscription) Ended() (reason error, ended bool) { return s.mail.Ended() }
+
 // Add implements [mcp.Subscription].
-func (s *subscription) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
+func (s *Subscription) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
 	topics := want.Topics(s.profile.Scope)
 	add := s.addEach
 	if s.stream {
@@ -66,11 +73,11 @@ func (s *subscription) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, er
 
 // addAll watches all topics of a stream with one call of Watch. It adds them to the index
 // first, so that no change after the server's answer is lost.
-func (s *subscription) addAll(ctx context.Context, topics []fanout.Topic) ([]fanout.Topic, error) {
+func (s *Subscription) addAll(ctx context.Context, topics []fanout.Topic) ([]fanout.Topic, error) {
 	for _, t := range topics {
 		s.hub.index.Subscribe(t, s.mail)
 	}
-	honored, release, err := s.server.back.Watch(ctx, s.profile, topics)
+	honored, release, err := s.server.Watch(ctx, s.profile, topics)
 	if err != nil {
 		s.hub.index.Prune(s.mail)
 		return nil, err
@@ -83,7 +90,7 @@ func (s *subscription) addAll(ctx context.Context, topics []fanout.Topic) ([]fan
 }
 
 // keepRelease stores release for Close. If the stream is closed already, it calls release.
-func (s *subscription) keepRelease(release func()) {
+func (s *Subscription) keepRelease(release func()) {
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
@@ -97,7 +104,7 @@ func (s *subscription) keepRelease(release func()) {
 
 // narrow removes the topics that are not in honored, and their pending changes. honored is a
 // subset of topics in the same order.
-func (s *subscription) narrow(topics, honored []fanout.Topic) {
+func (s *Subscription) narrow(topics, honored []fanout.Topic) {
 	var refused []fanout.Topic
 	for _, t := range topics {
 		if len(honored) > 0 && honored[0] == t {
@@ -112,7 +119,7 @@ func (s *subscription) narrow(topics, honored []fanout.Topic) {
 
 // addEach watches each topic with its own call of Watch, since each may be removed alone. It
 // makes the calls concurrently, so that the back can combine them into one request.
-func (s *subscription) addEach(ctx context.Context, topics []fanout.Topic) ([]fanout.Topic, error) {
+func (s *Subscription) addEach(ctx context.Context, topics []fanout.Topic) ([]fanout.Topic, error) {
 	held, errs := make([]bool, len(topics)), make([]error, len(topics))
 	var wg sync.WaitGroup
 	for i, t := range topics {
@@ -130,11 +137,11 @@ func (s *subscription) addEach(ctx context.Context, topics []fanout.Topic) ([]fa
 
 // addOne watches a topic, unless it is watched already or another call is about to, and
 // reports whether the server accepted it.
-func (s *subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error) {
+func (s *Subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error) {
 	h, lost, own := s.register(t)
 	lost.end()
 	if h == nil {
-		return false, errUnsubscribed
+		return false, ErrUnsubscribed
 	}
 	if !own {
 		select {
@@ -144,16 +151,16 @@ func (s *subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error)
 			return false, context.Cause(ctx)
 		}
 	}
-	honored, release, err := s.server.back.Watch(ctx, s.profile, []fanout.Topic{t})
+	honored, release, err := s.server.Watch(ctx, s.profile, []fanout.Topic{t})
 	if err != nil {
-		s.hub.logger.Info("subscription refused", "upstream", s.server.name, "topic", t, "err", err)
+		s.hub.logger.Info("subscription refused", "upstream", s.server.Name(), "topic", t, "err", err)
 	}
-	return s.settle(t, h, len(honored) > 0, release), s.server.forClient(err)
+	return s.settle(t, h, len(honored) > 0, release), s.server.ForClient(err)
 }
 
 // register adds a topic to the index, before it is watched. own reports that the caller has
 // to watch it; lost is an earlier watch of the topic that the caller has to end first.
-func (s *subscription) register(t fanout.Topic) (h, lost *watchedTopic, own bool) {
+func (s *Subscription) register(t fanout.Topic) (h, lost *watchedTopic, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -173,7 +180,7 @@ func (s *subscription) register(t fanout.Topic) (h, lost *watchedTopic, own bool
 
 // settle records the server's answer, and reports whether the topic is watched. It is not if
 // it was removed in the meantime.
-func (s *subscription) settle(t fanout.Topic, h *watchedTopic, honored bool, release func()) bool {
+func (s *Subscription) settle(t fanout.Topic, h *watchedTopic, honored bool, release func()) bool {
 	s.mu.Lock()
 	current := s.topics.of(t) == h
 	switch {
@@ -191,7 +198,7 @@ func (s *subscription) settle(t fanout.Topic, h *watchedTopic, honored bool, rel
 }
 
 // Remove implements [mcp.Subscription].
-func (s *subscription) Remove(uris ...string) {
+func (s *Subscription) Remove(uris ...string) {
 	for _, t := range (mcp.Filter{URIs: uris}).Topics(s.profile.Scope) {
 		s.mu.Lock()
 		h := s.topics.of(t)
@@ -204,7 +211,7 @@ func (s *subscription) Remove(uris ...string) {
 }
 
 // forgetLocked removes a topic and its pending changes.
-func (s *subscription) forgetLocked(h *watchedTopic) {
+func (s *Subscription) forgetLocked(h *watchedTopic) {
 	t := h.topic
 	s.topics.remove(t)
 	s.hub.index.Unsubscribe(t, s.mail)
@@ -219,7 +226,7 @@ func (s *subscription) forgetLocked(h *watchedTopic) {
 // subscribers lose the topic and receive a last change, so that they read the resource again
 // and get the error. lose is called by the back and must not call it: the watch is ended
 // later.
-func (s *subscription) lose(t fanout.Topic, reason error) {
+func (s *Subscription) lose(t fanout.Topic, reason error) {
 	if s.stream {
 		s.mail.End(reason)
 		return
@@ -234,12 +241,12 @@ func (s *subscription) lose(t fanout.Topic, reason error) {
 	s.mu.Unlock()
 	if h != nil {
 		s.mail.Put(fanout.Event{Topic: t})
-		s.hub.logger.Warn("subscription ended", "upstream", s.server.name, "topic", t, "reason", reason)
+		s.hub.logger.Warn("subscription ended", "upstream", s.server.Name(), "topic", t, "reason", reason)
 	}
 }
 
 // Close implements [mcp.Subscription].
-func (s *subscription) Close() {
+func (s *Subscription) Close() {
 	s.mu.Lock()
 	first, held, lost, release := !s.closed, s.topics, s.lost, s.release
 	s.closed, s.topics, s.lost = true, watchedTopics{}, watchedTopics{}

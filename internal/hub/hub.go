@@ -1,4 +1,4 @@
-package gateway
+package hub
 
 import (
 	"context"
@@ -16,19 +16,20 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// A hub delivers changes from backs to subscribers: through a bus, an index and mailboxes.
+// A Hub delivers changes from backs to subscribers: through a bus, an index and mailboxes.
 // It is the [mcp.Changes] of every back. Safe for concurrent use.
-type hub struct {
+type Hub struct {
 	index       *index.Index[fanout.Topic, *fanout.Mailbox]
 	bus         fanout.Bus
 	cache       *cache.Cache // nil if nothing is kept
 	logger      *slog.Logger
 	metrics     mcp.Metrics
+	until       func(id *mcp.Identity, end func(reason error)) (forget func())
 	unsubscribe func()
 
 	// mu guards the fields below. It is held for map work only.
 	mu            sync.Mutex
-	subscriptions map[*fanout.Mailbox]*subscription
+	subscriptions map[*fanout.Mailbox]*Subscription
 	streams       downstream.Places // of the listen streams in subscriptions
 	closed        bool
 
@@ -37,15 +38,36 @@ type hub struct {
 	watch   atomic.Pointer[func(ev fanout.Event, followers int)]
 }
 
-func newHub(opts Options, c *cache.Cache) *hub {
-	h := &hub{
+// Options configures a Hub.
+type Options struct {
+	Cache                      *cache.Cache // nil if nothing is kept
+	MaxStreams, MaxStreamsEach int          // open listen streams; each: of a share
+	Logger                     *slog.Logger
+	Metrics                    mcp.Metrics
+	// Until ends a stream once its credential has; forget ends the watch.
+	Until func(id *mcp.Identity, end func(reason error)) (forget func())
+}
+
+// A Server is what a Hub knows of a server of the gateway.
+type Server interface {
+	mcp.Source
+	Name() string
+	Scope() string             // what the scopes of its profiles begin with
+	Reason() error             // why it is used no more; nil if it is
+	ForClient(err error) error // what clients are told
+}
+
+// New returns a Hub. The caller calls Close.
+func New(opts Options) *Hub {
+	h := &Hub{
 		index:         index.New[fanout.Topic, *fanout.Mailbox](index.Options{}),
 		bus:           fanout.NewBus(fanout.BusOptions{Logger: opts.Logger}),
-		cache:         c,
+		cache:         opts.Cache,
 		logger:        opts.Logger,
 		metrics:       opts.Metrics,
+		until:         opts.Until,
 		streams:       downstream.Places{All: limits.Streams, Max: opts.MaxStreams, Each: limits.StreamsEach, MaxEach: opts.MaxStreamsEach},
-		subscriptions: make(map[*fanout.Mailbox]*subscription),
+		subscriptions: make(map[*fanout.Mailbox]*Subscription),
 		scratch:       sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},
 	}
 	h.unsubscribe = h.bus.Subscribe(h.deliver)
@@ -53,18 +75,18 @@ func newHub(opts Options, c *cache.Cache) *hub {
 }
 
 // add registers a subscription. It returns an error for the client if it can't.
-func (h *hub) add(s *subscription) error {
+func (h *Hub) add(s *Subscription) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return refuseEnding(mcp.ErrShutdown, s.stream)
 	}
-	if why := s.server.life.Reason(); why != nil {
+	if why := s.server.Reason(); why != nil {
 		return refuseEnding(why, s.stream)
 	}
 	if s.stream {
 		if limit, most := h.streams.Full(s.profile.Share); limit != nil {
-			return h.full(s.server.name, limit, most)
+			return h.full(s.server.Name(), limit, most)
 		}
 		h.streams.Take(s.profile.Share)
 		h.metrics.Streams(1)
@@ -74,14 +96,14 @@ func (h *hub) add(s *subscription) error {
 }
 
 // full counts and logs a reached limit, and returns the error for the client.
-func (h *hub) full(server string, limit *limits.Limit, most int) error {
+func (h *Hub) full(server string, limit *limits.Limit, most int) error {
 	h.metrics.Limit(server, limit.Key)
 	h.logger.Warn("listen stream refused: too many are open", "upstream", server, "limit", most, "key", limit.Key)
 	return mcp.RefuseForNow("%d listen streams are open, the limit; close some, or %s", most, limit.Raise())
 }
 
 // remove removes a subscription.
-func (h *hub) remove(s *subscription) {
+func (h *Hub) remove(s *Subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.subscriptions, s.mail)
@@ -91,11 +113,11 @@ func (h *hub) remove(s *subscription) {
 	}
 }
 
-// endServer ends all subscriptions that have a topic of a server.
-func (h *hub) endServer(s *server, reason error) {
-	h.cache.Forget(s.name) // before subscribers receive the end and read again
+// EndServer ends all subscriptions that have a topic of a server.
+func (h *Hub) EndServer(s Server, reason error) {
+	h.cache.Forget(s.Name()) // before subscribers receive the end and read again
 	for topic, mails := range h.index.Snapshot() {
-		if mcp.ScopePrefix(topic.Scope) == s.profiles.scope {
+		if mcp.ScopePrefix(topic.Scope) == s.Scope() {
 			for _, mail := range mails {
 				mail.End(reason)
 			}
@@ -103,10 +125,10 @@ func (h *hub) endServer(s *server, reason error) {
 	}
 }
 
-// endSubscriptions ends all subscriptions of a server whose lifetime has ended. No further
+// EndSubscriptions ends all subscriptions of a server whose lifetime has ended. No further
 // ones are added.
-func (h *hub) endSubscriptions(s *server, reason error) {
-	h.cache.Forget(s.name)
+func (h *Hub) EndSubscriptions(s Server, reason error) {
+	h.cache.Forget(s.Name())
 	var open []*fanout.Mailbox
 	h.mu.Lock()
 	for mail, sub := range h.subscriptions {
@@ -120,15 +142,15 @@ func (h *hub) endSubscriptions(s *server, reason error) {
 	}
 }
 
-// bound sets the limits on listen streams.
-func (h *hub) bound(all, each int) {
+// Bound sets the limits on listen streams.
+func (h *Hub) Bound(all, each int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.streams.Max, h.streams.MaxEach = all, each
 }
 
-// close ends all subscriptions and refuses new ones.
-func (h *hub) close() {
+// Close ends all subscriptions and refuses new ones.
+func (h *Hub) Close() {
 	h.mu.Lock()
 	first := !h.closed
 	h.closed = true
@@ -143,18 +165,21 @@ func (h *hub) close() {
 	}
 }
 
+// Cache returns what is kept of results; nil if nothing is.
+func (h *Hub) Cache() *cache.Cache { return h.cache }
+
 // Publish implements [mcp.Changes]: it puts an event on the bus.
-func (h *hub) Publish(ev fanout.Event) {
+func (h *Hub) Publish(ev fanout.Event) {
 	if err := h.bus.Publish(context.Background(), ev); err != nil {
 		h.logger.Warn("change not published", "topic", ev.Topic, "err", err)
 	}
 }
 
 // Wanted implements [mcp.Changes].
-func (h *hub) Wanted(t fanout.Topic) bool { return h.index.Has(t) }
+func (h *Hub) Wanted(t fanout.Topic) bool { return h.index.Has(t) }
 
 // End implements [mcp.Changes].
-func (h *hub) End(t fanout.Topic, reason error) {
+func (h *Hub) End(t fanout.Topic, reason error) {
 	h.each(t, func(mail *fanout.Mailbox) {
 		if s := h.subscription(mail); s != nil {
 			s.lose(t, reason)
@@ -163,7 +188,7 @@ func (h *hub) End(t fanout.Topic, reason error) {
 }
 
 // subscription returns the subscription of a mailbox, nil once it is closed.
-func (h *hub) subscription(mail *fanout.Mailbox) *subscription {
+func (h *Hub) subscription(mail *fanout.Mailbox) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.subscriptions[mail]
@@ -172,7 +197,7 @@ func (h *hub) subscription(mail *fanout.Mailbox) *subscription {
 // deliver puts an event into the mailbox of each subscriber of its topic. It first evicts
 // the cached results that the change made stale: a client that reads again after the change
 // must get the new result. If replicas share a bus, each of them does this.
-func (h *hub) deliver(ev fanout.Event) {
+func (h *Hub) deliver(ev fanout.Event) {
 	h.cache.Evict(ev)
 	n := h.each(ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
 	if n > 0 {
@@ -184,7 +209,7 @@ func (h *hub) deliver(ev fanout.Event) {
 }
 
 // each calls do for the subscribers of a topic, and returns their number.
-func (h *hub) each(t fanout.Topic, do func(*fanout.Mailbox)) int {
+func (h *Hub) each(t fanout.Topic, do func(*fanout.Mailbox)) int {
 	buf := h.scratch.Get().(*[]*fanout.Mailbox)
 	*buf = h.index.AppendSubscribers((*buf)[:0], t)
 	n := len(*buf)
@@ -196,12 +221,23 @@ func (h *hub) each(t fanout.Topic, do func(*fanout.Mailbox)) int {
 	return n
 }
 
-func (h *hub) snapshot() Snapshot {
+// A Snapshot is what a Hub holds.
+type Snapshot struct {
+	Closed  bool
+	Streams int // open listen streams
+	Members int // legacy sessions that can subscribe
+	Topics  int // distinct topics with subscribers
+	Pairs   int // (topic, subscriber) pairs
+	Cache   cache.Snapshot
+}
+
+// Snapshot returns what the hub holds.
+func (h *Hub) Snapshot() Snapshot {
 	topics, pairs := h.index.Len()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return Snapshot{
-		Draining: h.closed, Streams: h.streams.Len(), Members: len(h.subscriptions) - h.streams.Len(),
+		Closed: h.closed, Streams: h.streams.Len(), Members: len(h.subscriptions) - h.streams.Len(),
 		Topics: topics, Pairs: pairs, Cache: h.cache.Snapshot(),
 	}
 }

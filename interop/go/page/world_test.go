@@ -25,10 +25,13 @@ const token = "the-admin-token-of-the-test"
 type world struct {
 	base, admin string // http://…
 	audit       string // a file
+	file        string // the configuration
+	config      string // its text
 	*process.Process
 }
 
-func newWorld(t testing.TB) *world {
+// newWorld starts it, with more servers perhaps, which are lines of YAML.
+func newWorld(t testing.TB, more ...string) *world {
 	t.Helper()
 	listen, admin, at := rig.FreeAddr(t), rig.FreeAddr(t), rig.FreeAddr(t)
 	server, err := process.Start("modern-go", nil, modern, "-http", at)
@@ -39,8 +42,9 @@ func newWorld(t testing.TB) *world {
 	if err := server.Ready(t.Context(), "http://"+at+"/", 0); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{base: "http://" + listen, admin: "http://" + admin, audit: filepath.Join(t.TempDir(), "audit.jsonl")}
-	w.Process = programs.StartBridge(t, fmt.Sprintf(`
+	dir := t.TempDir()
+	w := &world{base: "http://" + listen, admin: "http://" + admin, audit: filepath.Join(dir, "audit.jsonl"), file: filepath.Join(dir, "config.yaml")}
+	w.config = fmt.Sprintf(`
 listen: %s
 admin: %s
 admin_token: %s
@@ -51,7 +55,8 @@ servers:
   legacy: {command: %s, env: {SOME_TOKEN: "the-secret-of-the-server"}}
   modern: {url: "http://%s/mcp", headers: {Authorization: "Bearer the-secret-of-the-url"}}
   gone: {url: "http://%s/mcp"}
-`, listen, admin, token, w.audit, programs.Server, at, rig.FreeAddr(t)), admin)
+`, listen, admin, token, w.audit, programs.Server, at, rig.FreeAddr(t)) + strings.Join(more, "")
+	w.Process = programs.StartBridgeFile(t, w.file, w.config, admin)
 	t.Cleanup(func() {
 		if err := w.Stop(20 * time.Second); err != nil {
 			t.Error(err)
@@ -61,6 +66,14 @@ servers:
 		}
 	})
 	return w
+}
+
+// rewrite replaces parts of the configuration as it was at the start.
+func (w *world) rewrite(t testing.TB, oldnew ...string) {
+	t.Helper()
+	if err := os.WriteFile(w.file, []byte(strings.NewReplacer(oldnew...).Replace(w.config)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // connect connects an SDK client of a revision.

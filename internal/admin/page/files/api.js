@@ -19,7 +19,7 @@ export async function ask(path, body) {
     throw new Error('the session has ended');
   }
   const text = await res.text();
-  if (!res.ok) throw new Error(text.trim() || res.statusText);
+  if (!res.ok) throw Object.assign(new Error(text.trim() || res.statusText), {status: res.status});
   return text ? JSON.parse(text) : undefined;
 }
 

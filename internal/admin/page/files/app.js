@@ -16,14 +16,22 @@ const main = document.getElementById('main');
 const glow = 1500; // ms for which a topic that has changed is marked
 
 const actions = {
+  // How it went is in the state, which follows.
   reload: async () => {
+    say('Reading the configuration.');
     try {
       await ask('/reload', {});
+      say('The configuration was read, and is in use.');
     } catch (err) {
-      alert(`The configuration was not read: ${err.message}`);
+      say(err.status === 422 ? 'The configuration can\'t be used: the one before stays in use.' : `The configuration was not read: ${err.message}`);
     }
   },
 };
+
+// say tells what became of an action, until another view is opened.
+function say(text) {
+  document.getElementById('notice').textContent = text;
+}
 
 function chosen() {
   const [id, rest] = location.hash.slice(1).split('/');
@@ -103,6 +111,7 @@ function linked(on) {
 
 window.addEventListener('hashchange', () => {
   if (location.hash === '#main') return;
+  say('');
   show(true);
   main.focus({preventScroll: true});
   window.scrollTo(0, 0);

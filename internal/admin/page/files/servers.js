@@ -38,10 +38,14 @@ function lastReload(r) {
     el('h3', {}, 'The configuration'),
     facts([
       ['Last read', r.time && when(r.time, '', ' ago')],
+      ['Because of', r.why],
       ['Outcome', r.ok ? 'in use' : el('span', {class: 'bad-text'}, 'refused: the former one stays in use')],
       ['File', r.file],
       ['Line', r.line],
+      ['Added', list(r.added)],
       ['Changed', list(r.changed)],
+      ['Removed', list(r.removed)],
+      ['Other credentials', list(r.renewed)],
       ['Needs a restart', list(r.needs_restart)],
     ]),
     r.error && el('pre', {tabIndex: 0, role: 'region', 'aria-label': 'Error'}, r.error));

@@ -157,7 +157,13 @@ func FreeAddr(t testing.TB) string {
 // the address admin says that it is. env is added to its environment. Whoever gets it ends it.
 func (b *Binaries) StartBridge(t testing.TB, config, admin string, env ...string) *process.Process {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "mcpbridge.yaml")
+	return b.StartBridgeFile(t, filepath.Join(t.TempDir(), "mcpbridge.yaml"), config, admin, env...)
+}
+
+// StartBridgeFile is StartBridge with the name of the file that the configuration is written
+// to.
+func (b *Binaries) StartBridgeFile(t testing.TB, file, config, admin string, env ...string) *process.Process {
+	t.Helper()
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,13 +17,6 @@ func TestTextsStayTexts(t *testing.T) {
 	w := newWorld(t)
 	b := newBrowser(t)
 	b.login(w)
-	evil := func(where string) string {
-		return fmt.Sprintf(`<img src=x onerror="window.run='%s'"><script>window.run='%[1]s'</script>`, where)
-	}
-	quoted := func(s string) string {
-		text, _ := json.Marshal(s)
-		return string(text)
-	}
 	cs := w.connect(t, "modern", "2025-11-25", evil("client"), nil)
 	if err := cs.Subscribe(t.Context(), subscribeTo("res://item/001")); err != nil {
 		t.Fatal(err)
@@ -66,5 +58,87 @@ func (b *browser) clean(where string) {
 	}
 	if wide := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
 		b.t.Errorf("%s: a text makes the page %d pixels wider than the screen", where, wide)
+	}
+}
+
+// Texts of servers that are HTML stay texts, too: why a server can't be reached, what a tool
+// says of itself and of its arguments, its errors, and messages for logs.
+func TestTextsOfServersStayTexts(t *testing.T) {
+	w := newWorld(t, startEvil(t))
+	b := newBrowser(t)
+	b.login(w)
+	refused := eval[[]string](b, `window.refused = []; document.addEventListener('securitypolicyviolation', (e) => window.refused.push(e.violatedDirective + ' ' + e.blockedURI)); window.refused`)
+	b.sees(evil("last error"))
+	b.clean("servers")
+	b.picture("texts-servers")
+
+	b.view("try")
+	b.choose("#try-server", "evil")
+	rig.Until(t, 20*time.Second, "the tools", func() string {
+		if got := eval[int](b, `document.querySelectorAll('#try-tool option').length`); got != 2 {
+			return fmt.Sprint(got)
+		}
+		return ""
+	})
+	b.sees(evil("description"))
+	b.clean("the form")
+	b.do(chromedp.Click(`.try button[type="submit"]`))
+	b.sees("The tool reported an error", "window.run='tool error'")
+	b.clean("a result")
+	b.choose("#try-tool", evil("tool name"))
+	b.do(chromedp.Click(`.try button[type="submit"]`))
+	b.sees("Refused, or failed", evil("error"))
+	b.clean("an error")
+	b.picture("texts-try")
+
+	b.view("live")
+	b.sees(evil("tool name"), evil("error"))
+	b.clean("live")
+	for i := range eval[int](b, `document.querySelectorAll('.lines li[data-type="call"] button').length`) {
+		b.view("live")
+		eval[bool](b, fmt.Sprintf(`document.querySelectorAll('.lines li[data-type="call"] button')[%d].click(); true`, i))
+		b.do(chromedp.WaitVisible(".sides"))
+		b.clean("call")
+	}
+	if refused = eval[[]string](b, `window.refused`); len(refused) > 0 {
+		t.Errorf("the policy of the page had to refuse %q", refused)
+	}
+}
+
+// If a text became markup all the same, the browser would not run it: the policy of the page
+// makes no markup out of text, and runs nothing that is in the page.
+func TestPolicyRefusesMarkup(t *testing.T) {
+	w := newWorld(t)
+	b := newBrowser(t)
+	b.login(w)
+	policy := eval[string](b, `fetch('/').then((r) => r.headers.get('Content-Security-Policy'))`)
+	for _, want := range []string{"default-src 'none'", "script-src 'self';", "require-trusted-types-for 'script'", "trusted-types 'none'", "base-uri 'none'"} {
+		if !strings.Contains(policy, want) {
+			t.Errorf("the policy is %s, want %s in it", policy, want)
+		}
+	}
+	b.provokes.Store(true)
+	for name, script := range map[string]string{
+		"markup":          `document.body.insertAdjacentHTML('beforeend', text)`,
+		"inner markup":    `document.getElementById('main').innerHTML = text`,
+		"a document":      `document.write(text)`,
+		"a frame":         `Object.assign(document.body.appendChild(document.createElement('iframe')), {srcdoc: text})`,
+		"text of scripts": `document.body.appendChild(document.createElement('script')).text = "window.run='script'"`,
+		"an attribute":    `document.body.appendChild(document.createElement('img')).setAttribute('onerror', "window.run='attribute'")`,
+		"a string":        `setTimeout("window.run='string'")`,
+		"a link":          `Object.assign(document.body.appendChild(document.createElement('a')), {href: "javascript:window.run='link'"}).click()`,
+	} {
+		if refused := eval[bool](b, `new Promise((done) => {
+			const told = () => done(true);
+			document.addEventListener('securitypolicyviolation', told, {once: true});
+			setTimeout(() => done(false), 2000);
+			const text = `+quoted(evil(name))+`;
+			try { `+script+`; } catch { done(true); }
+		})`); !refused {
+			t.Errorf("%s: not refused", name)
+		}
+		if got := eval[string](b, `String(window.run ?? '')`); got != "" {
+			t.Fatalf("%s ran", got)
+		}
 	}
 }

@@ -19,10 +19,14 @@ import (
 func (g *Gateway) Status(texts bool) *status.Snapshot {
 	snap, servers := g.Snapshot(), g.now().servers
 	out := &status.Snapshot{Time: time.Now(), Draining: snap.Draining, Counts: status.Counts{
-		Requests: g.inflight.Len(), Streams: snap.Streams, Sessions: snap.Sessions, Sockets: snap.Sockets, Topics: snap.Topics, Pairs: snap.Pairs,
+		Requests: g.inflight.Len(), Streams: snap.Streams, Sessions: snap.Sessions, Sockets: snap.Sockets,
 	}}
 	out.Clients.List, out.Questions.List = []status.Client{}, []status.Question{}
-	topics, pairs := overview.Follows(g.hub.Index(), &out.Follows, g.hub.Followers)
+	var relayed []status.Following
+	for _, s := range servers {
+		relayed = s.legacy.AppendFollowings(relayed)
+	}
+	topics, pairs := overview.Follows(g.hub.Index(), relayed, &out.Follows, g.hub.Followers)
 	for _, ss := range snap.Servers {
 		s := servers[ss.Name]
 		if s == nil {

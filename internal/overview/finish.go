@@ -16,8 +16,8 @@ func Server(told status.Server, back mcp.Back) status.Server {
 	return told
 }
 
-// Finish sorts what was collected, counts the questions, and hides secrets. texts says that
-// it has what servers ask, too.
+// Finish sorts what was collected, counts what all servers have, and hides secrets. texts
+// says that it has what servers ask, too.
 func Finish(out *status.Snapshot, secrets *redact.Redactor, texts bool) {
 	out.Clients.Sort()
 	out.Counts.Questions = len(out.Questions.List) + out.Questions.Left
@@ -33,6 +33,8 @@ func Finish(out *status.Snapshot, secrets *redact.Redactor, texts bool) {
 	for i := range out.Servers {
 		s := &out.Servers[i]
 		s.Questions = counts[s.Name]
+		out.Counts.Topics += s.Topics
+		out.Counts.Pairs += s.Followers
 		if s.Era != spec.Unknown.String() && s.EraReason == "" {
 			s.EraReason = "the configuration says so"
 		}

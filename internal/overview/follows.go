@@ -41,22 +41,32 @@ func (f *Follower) key(alone bool) status.FollowerKey {
 // An Index is who follows what.
 type Index = index.Index[fanout.Topic, *fanout.Mailbox]
 
-// Follows says who follows what, and returns the number of topics, and of pairs of a topic
-// and a subscriber, by server. find sets the followers of mailboxes, and returns how many
-// there are in all; one that is not there any more stays zero.
-func Follows(x *Index, out *status.Follows, find func(mails []*fanout.Mailbox, of []Follower) (all int)) (topics, pairs map[string]int) {
+// Follows says who follows what, by the index and by others, and returns the number of
+// topics, and of pairs of a topic and a subscriber, by server. find sets the followers of
+// mailboxes, and returns how many there are in all; one that is not there any more stays
+// zero.
+func Follows(x *Index, others []status.Following, out *status.Follows, find func(mails []*fanout.Mailbox, of []Follower) (all int)) (topics, pairs map[string]int) {
 	topics, pairs = make(map[string]int), make(map[string]int)
 	n, _ := x.Len()
 	counts := make(map[status.TopicKey]int, n)
+	relayed := make(map[status.TopicKey]int)
 	x.Walk(func(t fanout.Topic, subs []*fanout.Mailbox) { counts[topicKey(t)] += len(subs) })
+	for i := range others {
+		for _, k := range others[i].Topics {
+			relayed[k]++
+			counts[k]++
+		}
+	}
 	for k, n := range counts {
 		topics[k.Server]++
 		pairs[k.Server] += n
 	}
 	g := status.NewGraph(counts)
+	some := sampleOthers(others, relayed, g)
 	mails, places := sample(x, g)
 	followers := make([]Follower, len(mails))
-	alone := find(mails, followers) <= fewFollowers
+	alone := find(mails, followers)+len(others) <= fewFollowers
+	some.add(g, alone)
 	for i := range followers {
 		if f := &followers[i]; f.number > 0 {
 			g.Add(places[i], f.key(alone))
@@ -80,6 +90,44 @@ func sample(x *Index, g *status.Graph) (mails []*fanout.Mailbox, places []int) {
 		}
 	})
 	return mails, places
+}
+
+// A pick is followers of which each follows a topic.
+type pick struct {
+	by     []*status.Following
+	places []int
+}
+
+// sampleOthers returns some of those that are not in the index; all has how many these are.
+// They are as many among all that are looked at as among all that there are.
+func sampleOthers(others []status.Following, all map[status.TopicKey]int, g *status.Graph) (p pick) {
+	left := make(map[status.TopicKey]int)
+	for k, n := range all {
+		left[k] = g.Share(k, n)
+	}
+	for i := range others {
+		for _, k := range others[i].Topics {
+			if left[k] == 0 {
+				continue
+			}
+			left[k]--
+			topic, _ := g.Wants(k)
+			g.Take(topic, 1)
+			p.by, p.places = append(p.by, &others[i]), append(p.places, topic)
+		}
+	}
+	return p
+}
+
+// add adds them to the graph: each by itself, or as one of those like it.
+func (p *pick) add(g *status.Graph, alone bool) {
+	for i, f := range p.by {
+		k := f.By()
+		if !alone {
+			k.Session = ""
+		}
+		g.Add(p.places[i], k)
+	}
 }
 
 // topicKey returns the topic without its profile.

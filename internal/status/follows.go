@@ -33,6 +33,13 @@ type Topic struct {
 	Followers int    `json:"followers"`
 }
 
+// A Following is a client that follows topics without subscriptions of the gateway: its
+// session is relayed.
+type Following struct {
+	Topics []TopicKey
+	By     func() FollowerKey // called only for a client that is told of
+}
+
 // An Edge says that Count of a Follower's subscribers follow a Topic. Both are given by
 // their place in the lists.
 type Edge struct {

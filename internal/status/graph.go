@@ -53,6 +53,20 @@ func (g *Graph) Wants(k TopicKey) (topic, more int) {
 	return topic, maxSample - g.sampled[topic]
 }
 
+// Share returns how many of n followers of a topic are to be looked at, so that these are
+// among those that are looked at as they are among all.
+func (g *Graph) Share(k TopicKey, n int) int {
+	topic, ok := g.topics[k]
+	if !ok {
+		return 0
+	}
+	all := g.follows.Topics[topic].Followers
+	if all <= maxSample {
+		return n
+	}
+	return (maxSample*n + all - 1) / all
+}
+
 // Take says that n followers of a topic are looked at.
 func (g *Graph) Take(topic, n int) { g.sampled[topic] += n }
 

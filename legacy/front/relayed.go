@@ -47,6 +47,7 @@ func (f *Front) relay(ctx context.Context, s *session, req *mcp.Request, m *wire
 	}
 	version, _ := wire.GetString(wire.Get(answer, "result"), "protocolVersion")
 	s.revision, s.service = spec.Revision(version), r
+	s.subscriptions.offer(answer)
 	return true, answer, nil
 }
 
@@ -115,7 +116,7 @@ func (s *relayed) request(m *wire.Message, from origin, w replyWriter) {
 		r.refuse(err)
 		return
 	}
-	s.upstream.Call(m, r)
+	s.upstream.Call(m, s.noting(m, r))
 }
 
 // A relayedRequest is a request that is forwarded.
@@ -189,4 +190,5 @@ var (
 	_ service         = (*relayed)(nil)
 	_ mcp.RelayClient = (*relayed)(nil)
 	_ mcp.RelayedCall = (*relayedRequest)(nil)
+	_ mcp.RelayedCall = (*subscribing)(nil)
 )

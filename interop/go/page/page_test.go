@@ -2,11 +2,13 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
@@ -23,6 +25,15 @@ func TestViews(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := two.Subscribe(t.Context(), subscribeTo("res://item/001")); err != nil {
+		t.Fatal(err)
+	}
+	three := w.connect(t, "legacy", "2025-11-25", "relayed-sdk", nil)
+	for _, uri := range []string{"res://item/02", "res://item/03"} {
+		if err := three.Subscribe(t.Context(), subscribeTo(uri)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := three.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: "res://item/03"}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -45,14 +56,18 @@ func TestViews(t *testing.T) {
 		rig.Until(t, 20*time.Second, "the drawing", func() string {
 			labels := eval[[]string](b, `[...document.querySelectorAll('.follows text')].map((n) => n.textContent)`)
 			all := strings.Join(labels, " ")
-			for _, want := range []string{"modern-sdk/1", "legacy-sdk/1", "res://item/00", "res://item/001", "list of tools", "legacy", "modern"} {
+			for _, want := range []string{"modern-sdk/1", "legacy-sdk/1", "relayed-sdk/1", "res://item/00", "res://item/001", "res://item/02", "list of tools", "legacy", "modern"} {
 				if !strings.Contains(all, want) {
 					return "no " + want + " in " + all
 				}
 			}
+			if strings.Contains(all, "res://item/03") {
+				return "there is one whose subscription has ended"
+			}
 			return ""
 		})
 		b.picture("follows")
+		relayedFollows(t, w)
 	})
 	asked := make(chan struct{})
 	go func() { // ends with the call, whose question the test answers
@@ -87,6 +102,28 @@ func TestViews(t *testing.T) {
 		b.picture("login")
 		b.do(chromedp.Navigate(w.admin+"/"), chromedp.WaitVisible("#token"))
 	})
+}
+
+// relayedFollows looks for the topics of the client whose session is relayed, as JSON.
+func relayedFollows(t *testing.T, w *world) {
+	t.Helper()
+	var f struct {
+		Followers []struct{ Name string }
+		Topics    []struct{ Server, Kind, URI string }
+		Edges     []struct{ Follower, Topic int }
+	}
+	w.get(t, "/api/follows", &f)
+	var topics []string
+	for _, e := range f.Edges {
+		if f.Followers[e.Follower].Name == "relayed-sdk/1" {
+			topics = append(topics, f.Topics[e.Topic].Server+" "+f.Topics[e.Topic].Kind+" "+f.Topics[e.Topic].URI)
+		}
+	}
+	slices.Sort(topics)
+	want := []string{"legacy promptsListChanged ", "legacy resourceUpdated res://item/02", "legacy resourcesListChanged ", "legacy toolsListChanged "}
+	if !slices.Equal(topics, want) {
+		t.Errorf("/api/follows has the topics %q of the relayed client, want %q", topics, want)
+	}
 }
 
 // live looks at what passes, with the filter and the pause.

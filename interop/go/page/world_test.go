@@ -128,6 +128,24 @@ func (w *world) audited(t testing.TB, words ...string) (lines []string) {
 	return lines
 }
 
+// get reads what the admin address has at a path.
+func (w *world) get(t testing.TB, path string, into any) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.admin+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(into); err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", path, res.Status, err)
+	}
+}
+
 // send posts a modern request with any tool, client name and arguments.
 func (w *world) send(t testing.TB, server, method, params, client string) {
 	t.Helper()

@@ -60,7 +60,7 @@ var layers = map[string][]string{
 	// A listener of the program: how clients reach it, and what bounds them before.
 	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/hub", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/requeststate"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/hub", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/peer", "internal/requeststate"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
 	"internal/hub": slices.Concat(waist, bottom, []string{"internal/cache", "internal/downstream", "internal/overview"}),
 	// What comes before a request is looked at: how its connection was accepted, which page
@@ -116,6 +116,9 @@ var layers = map[string][]string{
 
 	// Who waits for which changes: the same for the backs of both eras.
 	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits", "internal/backoff", "internal/upstream"},
+
+	// How requests reach another replica: it does not know which replica holds what.
+	"internal/peer": {"internal/downstream", "internal/http1", "internal/mcp", "internal/replicas", "internal/spec"},
 
 	// Which era a server is of: the gateway has a Detector for a back.
 	"internal/detect": slices.Concat(waist, bottom),
@@ -247,7 +250,8 @@ var testLayers = map[string][]string{
 	"cmd/mcpbridge":                     {"internal/bridgetest"},
 	"internal/auth":                     {"internal/bridgetest/issuertest"},
 	"internal/replicas/member":          {"internal/replicas/replicastest"},
-	"internal/gateway":                  {"internal/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
+	"internal/peer":                     {"internal/replicas/replicastest"},
+	"internal/gateway":                  {"internal/replicas", "internal/replicas/replicastest", "internal/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
 	"cmd/mcpbridge/internal/httpserver": {"internal/certs"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -111,6 +112,31 @@ func (r *Response) Flush() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.flushLocked()
+}
+
+// Copy writes events that another Response has written, as they come, to the end of src.
+func (r *Response) Copy(src io.Reader) error {
+	buf := make([]byte, 4<<10) // for as long as the stream, so it is small
+	for {
+		n, err := src.Read(buf)
+		if n > 0 {
+			if err := r.writeEvents(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Response) writeEvents(text []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writeLocked(text)
 }
 
 // Last writes an event and ends the stream.

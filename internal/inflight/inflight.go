@@ -28,12 +28,15 @@ type Counter struct {
 type Slot struct {
 	f     *Counter
 	share mcp.Share
-	mine  *atomic.Int64 // the share's counter
+	mine  *atomic.Int64 // the share's counter; nil if it is not counted for a share
 }
 
 // Leave frees the slot.
 func (p Slot) Leave() {
 	p.f.all.Add(-1)
+	if p.mine == nil {
+		return
+	}
 	if p.mine.Add(-1) == 0 && p.f.shares.Load() > maxIdle && p.mine.CompareAndSwap(0, -1) {
 		p.f.by.CompareAndDelete(p.share, p.mine)
 		p.f.shares.Add(-1)
@@ -63,6 +66,15 @@ func (f *Counter) Enter(share mcp.Share) (p Slot, limit *limits.Limit, most int6
 		return Slot{}, limits.RequestsEach, most
 	}
 	return p, nil, 0
+}
+
+// EnterCounted is Enter for a request that another replica has counted for its share.
+func (f *Counter) EnterCounted() (p Slot, limit *limits.Limit, most int64) {
+	if most := f.max.Load(); f.all.Add(1) > most {
+		f.all.Add(-1)
+		return Slot{}, limits.Requests, most
+	}
+	return Slot{f: f}, nil, 0
 }
 
 // count increments the counter of a share, and returns the counter and its new value.

@@ -86,4 +86,6 @@ type Sender struct {
 	Identity *Identity
 	// Arrival says how the messages arrive; nil while nobody observes.
 	Arrival *trace.Arrival
+	// Via is the instance of the replica that has forwarded the request; empty if none has.
+	Via string
 }

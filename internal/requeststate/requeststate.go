@@ -55,8 +55,12 @@ type keyring struct {
 
 // NewSealer returns a Sealer. Each key is a secret of any length; without keys it uses a
 // random one, which lasts as long as the process.
-func NewSealer(keys ...string) (*Sealer, error) {
-	s := &Sealer{instance: rand.Text()[:8]}
+func NewSealer(keys ...string) (*Sealer, error) { return NewSealerOf(rand.Text()[:8], keys...) }
+
+// NewSealerOf returns a Sealer whose requestStates name an instance, of eight letters and
+// digits, which holds the calls.
+func NewSealerOf(instance string, keys ...string) (*Sealer, error) {
+	s := &Sealer{instance: instance}
 	if err := s.Replace(keys...); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,251 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+// patience is how long a request waits for the begin of its response before the other replica
+// is asked whether it lives.
+const patience = time.Second
+
+// A Forward says how a request is forwarded.
+type Forward struct {
+	To     replicas.Replica
+	Path   string     // at the other replica
+	Sender mcp.Sender // who sent the request
+	Body   []byte     // the body, if it was read; nil streams that of the request
+
+	// Streams serve the event streams of GETs, which last until one of Ends ends, or the
+	// client or the other replica ends them.
+	Streams *downstream.Streams
+	Ends    []context.Context
+	// WriteTimeout bounds each write to the client.
+	WriteTimeout time.Duration
+}
+
+// ErrCut is the error of a response that has broken off after its begin.
+var ErrCut = errors.New("the response of another replica has broken off")
+
+// An UnansweredError says that a request was sent, and the other replica ended without a
+// response: the request may have taken effect.
+type UnansweredError struct {
+	Instance string
+	cause    error
+}
+
+func (e *UnansweredError) Error() string {
+	return "replica " + e.Instance + " has ended without a response: " + e.cause.Error()
+}
+
+// Forward has another replica serve a request, and passes its response on as it comes. If it
+// returns an error, nothing was written, except after ErrCut. The error is a [*GoneError] or
+// [*SilentError] if nothing was sent, an [*UnansweredError], or one of reading the body.
+func (g *Group) Forward(w http.ResponseWriter, r *http.Request, f Forward) error {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	left := context.AfterFunc(r.Context(), func() { cancel(downstream.ErrClientLeft) })
+	defer left()
+	resp, err := g.exchange(ctx, cancel, r, f)
+	switch {
+	case err != nil:
+		cancel(nil)
+		return g.counted(g.failed(r, f, err))
+	case f.Streams != nil && r.Method == http.MethodGet && resp.StatusCode == http.StatusOK && isEvents(resp):
+		copyHeader(w.Header(), resp.Header)
+		g.stream(w, r, resp, f, cancel)
+		return g.counted(nil)
+	}
+	defer cancel(nil)
+	defer func() { _ = resp.Body.Close() }() // it was read, or is not wanted any more
+	copyHeader(w.Header(), resp.Header)
+	w.WriteHeader(resp.StatusCode)
+	return g.counted(relay(w, r, resp, f.WriteTimeout))
+}
+
+// counted counts a forwarded request by its outcome.
+func (g *Group) counted(err error) error {
+	return err
+}
+
+// failed returns the error of a request without a response; nil if its client has left.
+func (g *Group) failed(r *http.Request, f Forward, err error) error {
+	gone, silent := (*GoneError)(nil), (*SilentError)(nil)
+	switch {
+	case r.Context().Err() != nil:
+		return nil
+	case errors.As(err, &gone):
+		return gone
+	case errors.As(err, &silent):
+		return silent
+	}
+	return &UnansweredError{f.To.Instance, err}
+}
+
+// exchange sends a request, and returns the response once it begins.
+func (g *Group) exchange(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request, f Forward) (*http.Response, error) {
+	out := g.outgoing(ctx, r, f)
+	e := &Envelope{Addr: r.RemoteAddr}
+	e.fill(f.Sender)
+	if f.Body != nil {
+		e.Digest = digest(f.Body)
+	}
+	g.seal(e, f.To, out)
+	t := g.gates.of(g, f.To)
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
+	defer t.doubt(ctx, cancel)()
+	return g.sendPast(t, out)
+}
+
+// outgoing returns the request to another replica.
+func (g *Group) outgoing(ctx context.Context, r *http.Request, f Forward) *http.Request {
+	out := &http.Request{
+		Method: r.Method, URL: &url.URL{Scheme: g.scheme, Host: f.To.Addr, Path: f.Path, RawQuery: r.URL.RawQuery},
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: make(http.Header, len(r.Header)+1), Host: r.Host, ContentLength: r.ContentLength,
+	}
+	copyHeader(out.Header, r.Header)
+	switch {
+	case f.Body != nil:
+		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(f.Body)), int64(len(f.Body))
+	case r.ContentLength != 0:
+		out.Body = r.Body
+	}
+	return out.WithContext(ctx)
+}
+
+// doubt asks the replica whether it lives, if the response to a request does not begin within
+// patience. If it gives no sign of life for silentFor, the request ends. The function that it
+// returns ends that.
+func (t *gate) doubt(ctx context.Context, cancel context.CancelCauseFunc) (trust func()) {
+	ctx, end := context.WithCancel(ctx)
+	done, begun := make(chan struct{}), time.Now()
+	timer := time.AfterFunc(patience, func() {
+		defer close(done)
+		t.await(ctx, begun, cancel)
+	})
+	return func() {
+		end()
+		if !timer.Stop() {
+			<-done
+		}
+	}
+}
+
+// await returns once the replica has given a sign of life since a time.
+func (t *gate) await(ctx context.Context, begun time.Time, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(dialEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil && !t.answers(ctx, begun) {
+		if gone := (*GoneError)(nil); errors.As(t.closed(), &gone) {
+			cancel(errNoSign)
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+var errNoSign = errors.New("it gives no sign of life")
+
+// stream passes on an event stream. It returns while the stream goes on.
+func (g *Group) stream(w http.ResponseWriter, r *http.Request, resp *http.Response, f Forward, cancel context.CancelCauseFunc) {
+	f.Streams.Serve(w, r, f.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
+		return func() {
+			defer cancel(nil)
+			defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+			copyEvents(res, resp, f.Ends, cancel)
+		}
+	})
+}
+
+// copyEvents passes on events until the stream ends, or one of ends ends. The client sees whether the
+// stream ended in order.
+func copyEvents(res *downstream.Response, resp *http.Response, ends []context.Context, cancel context.CancelCauseFunc) {
+	var ended atomic.Bool
+	for _, ctx := range ends {
+		defer context.AfterFunc(ctx, func() {
+			ended.Store(true)
+			cancel(errEnded)
+		})()
+	}
+	err := res.Copy(resp.Body)
+	_ = resp.Body.Close() // it was read, or is not wanted any more
+	if err != nil && !ended.Load() {
+		res.Cut()
+		return
+	}
+	_ = res.End() // an error means that the client has left
+}
+
+var errEnded = errors.New("streams end")
+
+// relay passes on the body of a response.
+func relay(w http.ResponseWriter, r *http.Request, resp *http.Response, timeout time.Duration) error {
+	rc := http.NewResponseController(w)
+	at := resp.ContentLength < 0 // once it comes
+	buf := downstream.NewBuffer()
+	defer downstream.FreeBuffer(buf)
+	p := (*buf)[:cap(*buf)]
+	for {
+		n, err := resp.Body.Read(p)
+		if n > 0 {
+			_ = rc.SetWriteDeadline(time.Now().Add(timeout)) // a writer without deadlines (a test's) can't stall
+			if _, err := w.Write(p[:n]); err != nil || at && rc.Flush() != nil {
+				return nil // the client has left
+			}
+		}
+		switch {
+		case err == io.EOF, err != nil && r.Context().Err() != nil:
+			return nil
+		case err != nil:
+			return ErrCut
+		}
+	}
+}
+
+func isEvents(resp *http.Response) bool {
+	return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
+}
+
+// copyHeader copies all headers but those that concern one connection.
+//
+// Spec: RFC 9110, 7.6.1.
+func copyHeader(dst, src http.Header) {
+	for name, values := range src {
+		if !isOfConnection(name, src["Connection"]) {
+			dst[name] = values
+		}
+	}
+}
+
+// isOfConnection reports whether a header concerns one connection. named is what the
+// Connection header names.
+func isOfConnection(name string, named []string) bool {
+	switch name {
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect", Header:
+		return true
+	}
+	for _, line := range named {
+		for one := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(one), name) {
+				return true
+			}
+		}
+	}
+	return false
+}

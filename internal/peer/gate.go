@@ -1,0 +1,241 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+const (
+	// dialTimeout bounds a connect to another replica, and the answer to a hello.
+	dialTimeout = 750 * time.Millisecond
+	// dialEvery is the least time between two connects to a replica that is gone or silent.
+	dialEvery = time.Second
+	// surely is how long after a connect another one is expected to succeed.
+	surely = 20 * time.Millisecond
+	// silentFor is how long a silent replica may come back: after that it counts as gone.
+	silentFor = 3 * time.Second
+)
+
+// A GoneError says that a replica does not exist any more.
+type GoneError struct{ Instance string }
+
+func (e *GoneError) Error() string { return "replica " + e.Instance + " is gone" }
+
+// A SilentError says that a replica does not answer, and may do so again.
+type SilentError struct{ Instance string }
+
+func (e *SilentError) Error() string { return "replica " + e.Instance + " does not answer" }
+
+// newTransport returns what connects to other replicas.
+func (g *Group) newTransport(conf *tls.Config) *http.Transport {
+	return &http.Transport{
+		DialContext:            g.dialPeer,
+		TLSClientConfig:        conf,
+		TLSHandshakeTimeout:    dialTimeout,
+		MaxIdleConnsPerHost:    64,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 1 << 20,
+		DisableCompression:     true,
+	}
+}
+
+// gates are what is known of how other replicas are reached, by instance.
+type gates struct {
+	mu sync.Mutex
+	by map[string]*gate
+}
+
+// A gate lets requests pass to one replica, or says that it can't be reached.
+type gate struct {
+	g  *Group
+	to replicas.Replica
+
+	// mu guards the fields below. It is not held while something is sent.
+	mu     sync.Mutex
+	gone   bool          // it has refused the last connect
+	silent time.Time     // since when it does not answer; zero if it does
+	dialed time.Time     // when the last connect succeeded
+	asked  time.Time     // when the last hello began
+	dial   chan struct{} // closed once the connect under way has ended; nil if there is none
+	hello  chan struct{} // the same of the hello under way
+}
+
+type gateKey struct{}
+
+// send sends a request to a replica, if that can be reached.
+func (g *Group) send(r *http.Request, to replicas.Replica) (*http.Response, error) {
+	gate := g.gates.of(g, to)
+	if err := gate.enter(); err != nil {
+		return nil, err
+	}
+	return g.sendPast(gate, r)
+}
+
+// sendPast sends a request to the replica behind a gate, whatever that says.
+func (g *Group) sendPast(t *gate, r *http.Request) (*http.Response, error) {
+	resp, err := g.client.RoundTrip(r.WithContext(context.WithValue(r.Context(), gateKey{}, t)))
+	if err != nil {
+		return nil, t.notSent(err)
+	}
+	if resp.Header.Get(Header) == "" {
+		return resp, nil
+	}
+	_ = resp.Body.Close() // it has no more than the status
+	if resp.StatusCode == http.StatusMisdirectedRequest {
+		t.note(errGone) // its address is another's
+		return nil, &GoneError{t.to.Instance}
+	}
+	return nil, errors.New("replica " + t.to.Instance + " refuses the envelope; compare replicas.keys, and the clocks")
+}
+
+// of returns the gate of a replica.
+func (gs *gates) of(g *Group, to replicas.Replica) *gate {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	if t := gs.by[to.Instance]; t != nil && t.to.Addr == to.Addr {
+		return t
+	}
+	if gs.by == nil {
+		gs.by = make(map[string]*gate)
+	}
+	v := g.engine.View()
+	for instance := range gs.by {
+		if _, lives := v.Member(instance); !lives {
+			delete(gs.by, instance)
+		}
+	}
+	t := &gate{g: g, to: to}
+	gs.by[to.Instance] = t
+	return t
+}
+
+// enter returns nil if the replica can be reached, by what is known. Otherwise the replica is
+// asked again in the background, at most once in dialEvery.
+func (t *gate) enter() error {
+	t.mu.Lock()
+	err := t.closedLocked()
+	ask := err != nil && t.hello == nil && time.Since(t.asked) >= dialEvery
+	if ask {
+		t.beginHelloLocked()
+	}
+	t.mu.Unlock()
+	return err
+}
+
+// closedLocked returns why nothing is sent to the replica; nil if it is.
+func (t *gate) closedLocked() error {
+	switch {
+	case t.gone, !t.silent.IsZero() && time.Since(t.silent) >= silentFor:
+		return &GoneError{t.to.Instance}
+	case !t.silent.IsZero():
+		return &SilentError{t.to.Instance}
+	}
+	return nil
+}
+
+// errGone is what is noted of a replica whose address is another's.
+var errGone = errors.New("another replica answers")
+
+// note takes how a connect or a hello has ended.
+func (t *gate) note(err error) {
+	var timeout interface{ Timeout() bool }
+	t.mu.Lock()
+	was := t.closedLocked()
+	switch {
+	case err == nil:
+		t.gone, t.silent = false, time.Time{}
+	case errors.As(err, &timeout) && timeout.Timeout():
+		if t.gone = false; t.silent.IsZero() {
+			t.silent = time.Now()
+		}
+	case !errors.Is(err, context.Canceled):
+		t.gone = true
+	}
+	is := t.closedLocked()
+	t.mu.Unlock()
+	if (was == nil) != (is == nil) {
+		t.g.report(t.to, is)
+	}
+}
+
+// notSent returns the error for a request that got no response.
+func (t *gate) notSent(err error) error {
+	if op := (*net.OpError)(nil); !errors.As(err, &op) || op.Op != "dial" {
+		return err
+	}
+	t.note(err) // a handshake; connects are noted already
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if closed := t.closedLocked(); closed != nil {
+		return closed
+	}
+	return err
+}
+
+// dialPeer connects to another replica. While it is unknown whether that can be reached, one
+// connect at a time is under way.
+func (g *Group) dialPeer(ctx context.Context, network, addr string) (net.Conn, error) {
+	t, _ := ctx.Value(gateKey{}).(*gate)
+	if t == nil {
+		return nil, errors.New("peer: a connect without a gate")
+	}
+	done, err := t.beginDial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	d := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
+	c, err := d.DialContext(ctx, network, addr)
+	if ctx.Err() == nil {
+		t.note(err)
+	}
+	return c, err
+}
+
+// beginDial waits until another connect has ended, and returns what ends the next.
+func (t *gate) beginDial(ctx context.Context) (done func(), err error) {
+	for {
+		t.mu.Lock()
+		under := t.dial
+		switch {
+		case time.Since(t.dialed) < surely:
+			t.mu.Unlock()
+			return func() {}, nil
+		case under == nil:
+			t.dial = make(chan struct{})
+			t.mu.Unlock()
+			return t.endDial, nil
+		}
+		t.mu.Unlock()
+		select {
+		case <-under:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if err := t.closed(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (t *gate) closed() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closedLocked()
+}
+
+func (t *gate) endDial() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if close(t.dial); t.closedLocked() == nil {
+		t.dialed = time.Now()
+	}
+	t.dial = nil
+}

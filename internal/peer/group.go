@@ -1,0 +1,192 @@
+package peer
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/http1"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+// HelloPath is where a replica says who it is: to one that knows only its address.
+const HelloPath = "/peer/hello"
+
+// Options configure a Group.
+type Options struct {
+	// Engine knows the replicas. Required.
+	Engine replicas.Engine
+	// Keys sign envelopes: the first one signs, all are accepted. At least one, each of at
+	// least 16 characters.
+	Keys []string
+	// TLS is how other replicas are reached; nil for HTTP without TLS. Without a ServerName
+	// the host of a replica's address is what its certificate has to name.
+	TLS     *tls.Config
+	Logger  *slog.Logger // nil discards
+	Metrics mcp.Metrics  // nil counts nothing
+}
+
+// A Group is what one replica knows of the others, and reaches them by. It is safe for
+// concurrent use.
+type Group struct {
+	engine  replicas.Engine
+	keys    atomic.Pointer[keyring]
+	nonce   atomic.Uint64
+	replays replays
+	scheme  string
+	client  *http1.Transport
+	gates   gates
+	log     *slog.Logger
+	metrics mcp.Metrics
+
+	live    context.Context // ends with Close
+	end     context.CancelFunc
+	running sync.WaitGroup // hellos in the background
+}
+
+// New returns a Group. It starts nothing.
+func New(o Options) (*Group, error) {
+	if o.Engine == nil {
+		return nil, errors.New("peer: no engine")
+	}
+	ring, err := newKeyring(o.Keys)
+	if err != nil {
+		return nil, fmt.Errorf("peer: %w", err)
+	}
+	g := &Group{engine: o.Engine, scheme: "http", log: o.Logger, metrics: o.Metrics}
+	if g.keys.Store(ring); g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	if g.metrics == nil {
+		g.metrics = mcp.NoMetrics{}
+	}
+	if o.TLS != nil {
+		g.scheme = "https"
+	}
+	g.live, g.end = context.WithCancel(context.Background())
+	g.client = http1.NewTransport(g.newTransport(o.TLS))
+	return g, nil
+}
+
+// Replace sets the keys for further envelopes. If it fails, nothing has changed.
+func (g *Group) Replace(keys ...string) error {
+	ring, err := newKeyring(keys)
+	if err != nil {
+		return err
+	}
+	g.keys.Store(ring)
+	return nil
+}
+
+// Self is this replica.
+func (g *Group) Self() replicas.Replica { return g.engine.View().Self }
+
+// View is what was last heard of the replicas.
+func (g *Group) View() *replicas.View { return g.engine.View() }
+
+// Member returns the living replica of an instance, unless it is this one.
+func (g *Group) Member(instance string) (replicas.Replica, bool) {
+	v := g.engine.View()
+	if instance == v.Self.Instance {
+		return replicas.Replica{}, false
+	}
+	return v.Member(instance)
+}
+
+// Close closes the connections to other replicas. Call it after all requests have ended.
+func (g *Group) Close() {
+	g.end()
+	g.running.Wait()
+	g.client.CloseIdleConnections()
+}
+
+// report logs and counts that a replica can't be reached, or can again.
+func (g *Group) report(to replicas.Replica, err error) {
+	if err == nil {
+		g.log.Info("replica answers again", "replica", to.Instance, "addr", to.Addr)
+		return
+	}
+	g.log.Warn("replica can't be reached", "replica", to.Instance, "addr", to.Addr, "err", err)
+}
+
+// URL returns where a path is at another replica.
+func (g *Group) URL(to replicas.Replica, path string) string {
+	return g.scheme + "://" + to.Addr + path
+}
+
+// RoundTripper returns what sends requests of this replica, or of those that sender names, to
+// another one. Nil for sender means an anonymous one. Errors are a [*GoneError] or
+// [*SilentError] if the other can't be reached. purpose is for the log.
+func (g *Group) RoundTripper(to replicas.Replica, purpose string, sender func(*http.Request) mcp.Sender) http.RoundTripper {
+	return &roundTripper{g, to, purpose, sender}
+}
+
+type roundTripper struct {
+	g       *Group
+	to      replicas.Replica
+	purpose string
+	sender  func(*http.Request) mcp.Sender
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	out := r.Clone(r.Context())
+	out.URL.Scheme, out.URL.Host = t.g.scheme, t.to.Addr
+	if out.Header == nil {
+		out.Header = make(http.Header)
+	}
+	e := &Envelope{}
+	if t.sender != nil {
+		e.fill(t.sender(r))
+	}
+	if err := e.digestOf(out); err != nil {
+		return nil, err
+	}
+	t.g.seal(e, t.to, out)
+	return t.g.send(out, t.to)
+}
+
+// digestOf sets the digest of a body that can be read twice.
+func (e *Envelope) digestOf(r *http.Request) error {
+	if r.GetBody == nil || r.ContentLength <= 0 {
+		return nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }() // it is in memory
+	h := sha256.New()
+	if _, err := io.Copy(h, body); err != nil {
+		return err
+	}
+	e.Digest = base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+	return nil
+}
+
+// CloseIdleConnections does nothing: the connections are the Group's.
+func (t *roundTripper) CloseIdleConnections() {}
+
+// fill sets on whose behalf a request is sent.
+func (e *Envelope) fill(s mcp.Sender) {
+	e.Identity, e.Net = s.Identity, s.Net
+}
+
+// seal completes and signs the envelope of a request.
+func (g *Group) seal(e *Envelope, to replicas.Replica, r *http.Request) {
+	e.From, e.To = g.Self().Instance, to.Instance
+	e.Expires, e.Nonce = time.Now().Add(lifetime).Truncate(time.Millisecond), g.nonce.Add(1)
+	text := e.text()
+	sum := g.keys.Load().sign(text, r)
+	r.Header[Header] = []string{string(appendMAC(make([]byte, 0, len(text)+64), text, sum[:]))}
+}

@@ -1,0 +1,130 @@
+package peer
+
+import (
+	"context"
+	"crypto/hmac"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+// maxHello bounds what a replica says of itself, in bytes.
+const maxHello = 4 << 10
+
+// A greeting is what a replica says of itself.
+type greeting struct {
+	Instance string `json:"instance"`
+	Version  string `json:"version"`
+	Draining bool   `json:"draining,omitempty"`
+}
+
+// ServeHello answers a hello, whose envelope was opened. The answer is signed, together with
+// the nonce: whoever has no key can't answer.
+func (g *Group) ServeHello(w http.ResponseWriter, r *http.Request, e *Envelope) {
+	self := g.Self()
+	text, err := json.Marshal(greeting{self.Instance, self.Version, self.Draining})
+	if err != nil {
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set(proofHeader, proofOf(g.keys.Load().keys[0], e, text))
+	_, _ = w.Write(text) // the other replica has gone if it fails
+}
+
+const proofHeader = "Mcpbridge-Proof"
+
+// proofOf returns the signature of an answer to a hello.
+func proofOf(k *key, e *Envelope, text []byte) string {
+	sum := k.code(e.text()+macPart+string(text), &http.Request{Method: "hello", URL: new(url.URL)})
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// Hello asks who is at an address. It does not heed what is known of the address.
+func (g *Group) Hello(ctx context.Context, addr string) (replicas.Replica, error) {
+	return g.ask(ctx, &gate{g: g, to: replicas.Replica{Addr: addr}})
+}
+
+// ask asks the replica behind a gate who it is.
+func (g *Group) ask(ctx context.Context, t *gate) (replicas.Replica, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL(t.to, HelloPath), nil)
+	if err != nil {
+		return replicas.Replica{}, err
+	}
+	e := new(Envelope)
+	g.seal(e, t.to, r)
+	resp, err := g.sendPast(t, r)
+	if err != nil {
+		return replicas.Replica{}, err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read, or is of no use
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxHello))
+	if err != nil {
+		return replicas.Replica{}, err
+	}
+	return g.greeted(t.to.Addr, e, resp, text)
+}
+
+// greeted reads the answer to a hello.
+func (g *Group) greeted(addr string, e *Envelope, resp *http.Response, text []byte) (replicas.Replica, error) {
+	var said greeting
+	proof, ours := resp.Header.Get(proofHeader), false
+	for _, k := range g.keys.Load().keys {
+		ours = ours || hmac.Equal([]byte(proof), []byte(proofOf(k, e, text)))
+	}
+	if resp.StatusCode != http.StatusOK || !ours || json.Unmarshal(text, &said) != nil {
+		return replicas.Replica{}, errors.New("no replica with the same keys answers at " + addr)
+	}
+	return replicas.Replica{Instance: said.Instance, Addr: addr, Version: said.Version, Draining: said.Draining}, nil
+}
+
+// beginHelloLocked asks the replica in the background whether it lives.
+func (t *gate) beginHelloLocked() chan struct{} {
+	done := make(chan struct{})
+	t.hello, t.asked = done, time.Now()
+	t.g.running.Go(func() { // ends within dialTimeout
+		_, err := t.g.ask(t.g.live, t)
+		if t.g.live.Err() == nil {
+			t.note(err)
+		}
+		t.mu.Lock()
+		t.hello = nil
+		t.mu.Unlock()
+		close(done)
+	})
+	return done
+}
+
+// answers reports whether the replica has answered a hello since a time. It asks if that is
+// not known.
+func (t *gate) answers(ctx context.Context, since time.Time) bool {
+	t.mu.Lock()
+	done := t.hello
+	if done == nil && time.Since(t.asked) >= dialEvery {
+		done = t.beginHelloLocked()
+	}
+	t.mu.Unlock()
+	if done != nil {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closedLocked() == nil && t.asked.After(since)
+}
+
+// isInstance reports whether a text can be the instance of a replica.
+func isInstance(s string) bool {
+	return len(s) == instanceLen && strings.IndexFunc(s, func(c rune) bool { return (c < 'A' || c > 'Z') && (c < '2' || c > '7') }) < 0
+}

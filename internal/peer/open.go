@@ -1,0 +1,119 @@
+package peer
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"hash"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// A RefusedError says why an envelope is not accepted.
+type RefusedError struct {
+	Status int // 401, or 421 if it is for another replica
+	Reason string
+}
+
+func (e *RefusedError) Error() string { return e.Reason }
+
+func refused(reason string) error { return &RefusedError{http.StatusUnauthorized, reason} }
+
+// ErrAltered is the error of reading a body that is not the one of the envelope.
+var ErrAltered = errors.New("the body is not the one that was signed")
+
+// Open returns the envelope of a request to the peer listener, and removes its header. The
+// error is a [*RefusedError]. An envelope is accepted once.
+func (g *Group) Open(r *http.Request) (*Envelope, error) {
+	values := r.Header[Header]
+	delete(r.Header, Header)
+	if len(values) != 1 || len(values[0]) > maxEnvelope {
+		return nil, refused("there is no envelope")
+	}
+	text, mac, ok := strings.Cut(values[0], macPart)
+	code, err := base64.RawURLEncoding.DecodeString(mac)
+	if !ok || err != nil || !g.keys.Load().verify(code, text, r) {
+		return nil, refused("the envelope is not signed with a key of this replica; compare replicas.keys")
+	}
+	e, err := parse(text)
+	if err != nil {
+		return nil, refused(err.Error())
+	}
+	if err := g.check(e, r); err != nil {
+		return nil, err
+	}
+	if e.Digest != "" {
+		err = checkBody(r, e.Digest)
+	}
+	return e, err
+}
+
+// check checks an envelope whose signature is valid.
+func (g *Group) check(e *Envelope, r *http.Request) error {
+	now := time.Now()
+	isHello := e.To == "" && r.Method == http.MethodGet && r.URL.Path == HelloPath
+	switch left := e.Expires.Sub(now); {
+	case e.To != g.Self().Instance && !isHello:
+		return &RefusedError{http.StatusMisdirectedRequest, "the envelope is for another replica"}
+	case left <= 0 || left > 2*lifetime:
+		return refused("the envelope has expired, or is not valid yet; compare the clocks of the replicas")
+	case !g.replays.accept(e.From, e.Nonce, now):
+		return refused("the envelope was used before")
+	case e.Identity != nil && !e.Identity.Expires.IsZero() && !e.Identity.Expires.After(now):
+		return refused("the credential has expired")
+	}
+	return nil
+}
+
+// Refuse answers a request whose envelope was refused with err.
+func Refuse(w http.ResponseWriter, err error) {
+	status := http.StatusUnauthorized
+	if refusal := (*RefusedError)(nil); errors.As(err, &refusal) {
+		status = refusal.Status
+	}
+	w.Header().Set(Header, "refused")
+	w.Header().Set("Connection", "close")
+	http.Error(w, http.StatusText(status), status)
+}
+
+func appendMAC(dst []byte, text string, code []byte) []byte {
+	dst = append(append(dst, text...), macPart...)
+	return base64.RawURLEncoding.AppendEncode(dst, code)
+}
+
+// digest returns the Digest of a body.
+func digest(body []byte) string {
+	sum := sha256.Sum256(body)
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// checkBody has the body of r end with an error if it is not the one of a digest.
+func checkBody(r *http.Request, want string) error {
+	sum, err := base64.RawURLEncoding.DecodeString(want)
+	if err != nil || r.ContentLength < 0 {
+		return refused(errMalformed.Error())
+	}
+	r.Body = &signedBody{ReadCloser: r.Body, hash: sha256.New(), left: r.ContentLength, want: sum}
+	return nil
+}
+
+// A signedBody is the body of a request with a digest. Its last bytes are not read unless all
+// of them are the signed ones.
+type signedBody struct {
+	io.ReadCloser
+	hash hash.Hash
+	left int64
+	want []byte
+}
+
+func (b *signedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	_, _ = b.hash.Write(p[:n]) // writing to a hash never fails
+	if b.left -= int64(n); b.left <= 0 && !bytes.Equal(b.hash.Sum(nil), b.want) {
+		return 0, ErrAltered
+	}
+	return n, err
+}

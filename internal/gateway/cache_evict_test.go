@@ -125,7 +125,7 @@ func TestM2L08OvertakenResultIsNotKept(t *testing.T) {
 }
 
 // holdNext has requests of a method wait for release from now on.
-func (p *peer) holdNext(method string) (release func()) {
+func (p *scriptedPeer) holdNext(method string) (release func()) {
 	hold := make(chan struct{})
 	p.mu.Lock()
 	defer p.mu.Unlock()

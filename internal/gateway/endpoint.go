@@ -81,7 +81,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, sender mcp.Sender
 	in := mcp.NewReservation(s.memory, sender.Share)
 	defer in.Release()
 	body, ok := s.g.now().bodies.read(w, r, s.name, &in)
-	if !ok {
+	if !ok || s.g.peers != nil && s.forwardedRetry(w, r, body, sender) {
 		return
 	}
 	s.route(w, r, body, sender)

@@ -25,6 +25,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -107,6 +108,13 @@ const (
 // Options configure a Gateway.
 type Options struct {
 	Servers []ServerOptions
+
+	// Instance begins the ids of sessions, events and requestStates: eight characters of
+	// [rand.Text], new with each start. Empty means that of Peers, or a random one.
+	Instance string
+	// Peers are the other replicas, to which requests of their sessions and calls are
+	// forwarded. Nil means that there are none.
+	Peers *peer.Group
 
 	// Memory bounds the memory for all clients of all servers, in bytes: messages and their
 	// responses, calls, sessions, subscriptions, and cached results. It is divided among
@@ -205,7 +213,10 @@ type Gateway struct {
 	expiry   *expiry.Watch // of the credentials of what is open
 
 	// Set by New, read-only after.
-	instance string          // prefix of the ids of sessions and events
+	instance string          // prefix of the ids of sessions, events and requestStates
+	peers    *peer.Group     // nil for one replica
+	streams  context.Context // ends with EndStreams
+	endAll   context.CancelFunc
 	live     context.Context // ends when Close waits no longer
 	cut      context.CancelFunc
 	made     atomic.Int64 // servers that were built, also by Reload
@@ -226,7 +237,7 @@ type Gateway struct {
 // New builds a Gateway and all its servers. It starts nothing.
 func New(opts Options) (*Gateway, error) {
 	opts.fill()
-	sealer, err := requeststate.NewSealer(opts.StateKeys...)
+	sealer, err := requeststate.NewSealerOf(opts.Instance, opts.StateKeys...)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
@@ -237,10 +248,11 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		opts: opts, budget: memory, sealer: sealer, sockets: newSockets(opts),
-		instance: rand.Text()[:8], expiry: expiry.New(),
+		instance: opts.Instance, peers: opts.Peers, expiry: expiry.New(),
 	}
 	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
 	g.live, g.cut = context.WithCancel(context.Background())
+	g.streams, g.endAll = context.WithCancel(g.live)
 	g.bound(&opts)
 	first, _, err := g.newTable(opts)
 	if err != nil {
@@ -252,6 +264,10 @@ func New(opts Options) (*Gateway, error) {
 
 // fill sets the defaults.
 func (opts *Options) fill() {
+	if opts.Peers != nil {
+		opts.Instance = opts.Peers.Self().Instance
+	}
+	opts.Instance = cmp.Or(opts.Instance, rand.Text()[:8])
 	opts.Memory = cmp.Or(opts.Memory, DefaultMemory)
 	opts.MaxBody = cmp.Or(opts.MaxBody, limits.Body.Default)
 	opts.Lengths.Fill()
@@ -332,6 +348,9 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 	if g.opts.Observers.Any() {
 		sender.Arrival = arrival(r)
 	}
+	if g.peers != nil && g.forwarded(w, r, s, sender) {
+		return
+	}
 	serve(s, w, r, sender)
 }
 
@@ -344,6 +363,7 @@ func (g *Gateway) EndStreams() {
 	t := g.now()
 	g.mu.Unlock()
 	g.sockets.stop()
+	g.endAll()
 	for _, s := range t.servers {
 		if d, ok := s.back.(*detect.Detector); ok {
 			d.Drain()

@@ -71,7 +71,7 @@ func TestEachLimitIsToldOfThreeTimes(t *testing.T) {
 	} {
 		t.Run(tt.limit, func(t *testing.T) {
 			hits := &tally{}
-			var p *peer
+			var p *scriptedPeer
 			r := newRig(t, func(o *Options) {
 				p = newPeer(t)
 				o.Metrics = hits

@@ -428,8 +428,8 @@ func TestM2L23RootsOutsideACall(t *testing.T) {
 func TestM2L23ProvisionalRootsAreRefreshed(t *testing.T) {
 	r := newRig(t, nil)
 	asked := make(chan string, 4)
-	r.peer.onInitialized = func(p *peer) { asked <- p.ask(context.Background(), p.push, "roots/list", `{}`) }
-	r.peer.onRootsChanged = func(p *peer) { asked <- p.ask(context.Background(), p.push, "roots/list", `{}`) }
+	r.peer.onInitialized = func(p *scriptedPeer) { asked <- p.ask(context.Background(), p.push, "roots/list", `{}`) }
+	r.peer.onRootsChanged = func(p *scriptedPeer) { asked <- p.ask(context.Background(), p.push, "roots/list", `{}`) }
 	r.peer.answer("tools/call", say("done"))
 	r.send(t, http.MethodPost, askableBody("0", "tools/list", allQuestions, ""), modernHeaders("tools/list", ""))
 	if got := <-asked; got != `{"roots":[]}` {

@@ -13,6 +13,7 @@ import (
 // Why credentials are refused, as the metric says it, besides the codes of challenges.
 const (
 	refusedMissing    = "no_credential"
+	refusedPeer       = "peer_envelope"
 	refusedUnverified = "not_verified" // what it takes to verify it is missing at the moment
 )
 
@@ -31,7 +32,7 @@ func newRefusedLog(server string, o *Options) *refusedLog {
 	if server != "" {
 		l.log = l.log.With("upstream", server)
 	}
-	for _, reason := range []string{refusedMissing, refusedUnverified, auth.CodeInvalidRequest, auth.CodeInvalidToken, auth.CodeInsufficientScope} {
+	for _, reason := range []string{refusedMissing, refusedUnverified, refusedPeer, auth.CodeInvalidRequest, auth.CodeInvalidToken, auth.CodeInsufficientScope} {
 		l.lines[reason] = new(transport.WarnLimiter)
 	}
 	return l
@@ -51,4 +52,10 @@ func (l *refusedLog) report(r *http.Request, err error) {
 	}
 	l.metrics.Refused(l.server, reason)
 	l.lines[reason].Log(l.log, slog.LevelInfo, "request refused: not authenticated", "downstream", r.RemoteAddr, "status", refusal.StatusCode(), "err", err)
+}
+
+// reportPeer takes a request to the peer listener that is refused because of its envelope.
+func (l *refusedLog) reportPeer(r *http.Request, err error) {
+	l.metrics.Refused(l.server, refusedPeer)
+	l.lines[refusedPeer].Warn(l.log, "request of a replica refused", "downstream", r.RemoteAddr, "err", err)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // openAnew returns what opens another back of the rig's peer.
-func (r *rig) openAnew(p *peer) func(mcp.Changes) (mcp.Back, error) {
+func (r *rig) openAnew(p *scriptedPeer) func(mcp.Changes) (mcp.Back, error) {
 	return func(c mcp.Changes) (mcp.Back, error) {
 		return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Linger: time.Millisecond,
 			ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})

@@ -25,9 +25,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
 
-// A peer is a scripted legacy server on loopback. It answers the handshake and
+// A scriptedPeer is a scripted legacy server on loopback. It answers the handshake and
 // subscriptions by itself, and other requests with what the test says.
-type peer struct {
+type scriptedPeer struct {
 	*httptest.Server
 	capabilities string
 
@@ -40,7 +40,7 @@ type peer struct {
 	lastID  int
 	deleted int // sessions ended by DELETE
 
-	onInitialized, onRootsChanged func(*peer) // run for these notifications, if set
+	onInitialized, onRootsChanged func(*scriptedPeer) // run for these notifications, if set
 
 	streams map[chan string]bool
 	hold    map[string]chan struct{} // method -> closed when it may be answered
@@ -48,8 +48,8 @@ type peer struct {
 
 const everyCapability = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"logging":{},"completions":{}}`
 
-func newPeer(t *testing.T) *peer {
-	p := &peer{capabilities: everyCapability, answers: map[string]string{}, before: map[string][]string{},
+func newPeer(t *testing.T) *scriptedPeer {
+	p := &scriptedPeer{capabilities: everyCapability, answers: map[string]string{}, before: map[string][]string{},
 		handle: map[string]func(*peerCall) string{}, replies: map[string]chan wire.Message{},
 		streams: map[chan string]bool{}, hold: map[string]chan struct{}{}}
 	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
@@ -57,7 +57,7 @@ func newPeer(t *testing.T) *peer {
 	return p
 }
 
-func (p *peer) serve(w http.ResponseWriter, r *http.Request) {
+func (p *scriptedPeer) serve(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:
 		p.serveStream(w, r)
@@ -133,7 +133,7 @@ func (p *peer) serve(w http.ResponseWriter, r *http.Request) {
 
 // A peerCall is a request that the peer serves with a function of the test.
 type peerCall struct {
-	p   *peer
+	p   *scriptedPeer
 	w   http.ResponseWriter
 	ctx context.Context
 	m   wire.Message
@@ -142,7 +142,7 @@ type peerCall struct {
 
 // serveCall answers a request with what handle returns: a result, or an error
 // object, on a stream on which handle may ask before.
-func (p *peer) serveCall(w http.ResponseWriter, r *http.Request, m wire.Message, handle func(*peerCall) string) {
+func (p *scriptedPeer) serveCall(w http.ResponseWriter, r *http.Request, m wire.Message, handle func(*peerCall) string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	_ = http.NewResponseController(w).Flush()
 	c := &peerCall{p: p, w: w, ctx: r.Context(), m: m}
@@ -165,7 +165,7 @@ func (c *peerCall) send(msg string) {
 // text: the result, or the error's code and message.
 func (c *peerCall) ask(method, params string) string { return c.p.ask(c.ctx, c.send, method, params) }
 
-func (p *peer) ask(ctx context.Context, send func(string), method, params string) string {
+func (p *scriptedPeer) ask(ctx context.Context, send func(string), method, params string) string {
 	p.mu.Lock()
 	p.lastID++
 	id := fmt.Sprint(p.lastID)
@@ -184,7 +184,7 @@ func (p *peer) ask(ctx context.Context, send func(string), method, params string
 	}
 }
 
-func (p *peer) usual(m *wire.Message) string {
+func (p *scriptedPeer) usual(m *wire.Message) string {
 	if m.Method == "initialize" {
 		version, _ := wire.GetString(m.Params, "protocolVersion")
 		if spec.Revision(version).Era() != spec.Legacy {
@@ -196,7 +196,7 @@ func (p *peer) usual(m *wire.Message) string {
 }
 
 // serveStream keeps a GET stream open and sends what the test pushes.
-func (p *peer) serveStream(w http.ResponseWriter, r *http.Request) {
+func (p *scriptedPeer) serveStream(w http.ResponseWriter, r *http.Request) {
 	push := make(chan string, 64)
 	p.mu.Lock()
 	p.streams[push] = true
@@ -220,7 +220,7 @@ func (p *peer) serveStream(w http.ResponseWriter, r *http.Request) {
 }
 
 // push sends a message on every open GET stream.
-func (p *peer) push(msg string) {
+func (p *scriptedPeer) push(msg string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for ch := range p.streams {
@@ -228,26 +228,26 @@ func (p *peer) push(msg string) {
 	}
 }
 
-func (p *peer) isListening() bool {
+func (p *scriptedPeer) isListening() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.streams) > 0
 }
 
-func (p *peer) answer(method, result string) {
+func (p *scriptedPeer) answer(method, result string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answers[method] = result
 }
 
-func (p *peer) ended() int {
+func (p *scriptedPeer) ended() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.deleted
 }
 
 // sent returns the messages of a method that the peer received.
-func (p *peer) sent(method string) (out []string) {
+func (p *scriptedPeer) sent(method string) (out []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, msg := range p.got {
@@ -263,7 +263,7 @@ func (p *peer) sent(method string) (out []string) {
 type rig struct {
 	*httptest.Server
 	g    *Gateway
-	peer *peer
+	peer *scriptedPeer
 	logs *bridgetest.Log
 }
 

@@ -1,0 +1,233 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
+)
+
+// A peerRoute is what the peer listener serves, for other replicas alone. The envelope of the
+// request was opened.
+type peerRoute struct {
+	path  string // followed by the name of a server if it ends with a slash
+	serve func(g *Gateway, w http.ResponseWriter, r *http.Request, e *peer.Envelope, server string)
+}
+
+// peerRoutes returns all routes of the peer listener.
+func peerRoutes() []peerRoute {
+	return []peerRoute{
+		{"/mcp/", forwardedTo((*server).serve)},
+		{messagesPath + "/", forwardedTo((*server).serveMessages)},
+		{peer.HelloPath, func(g *Gateway, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
+			g.peers.ServeHello(w, r, e)
+		}},
+	}
+}
+
+// PeerHandler returns the handler of the peer listener. It serves other replicas, and nobody
+// else. Nothing that it serves is forwarded.
+func (g *Gateway) PeerHandler() http.Handler {
+	routes := peerRoutes()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.servePeer(w, r, routes) })
+}
+
+func (g *Gateway) servePeer(w http.ResponseWriter, r *http.Request, routes []peerRoute) {
+	t := g.now()
+	t.bodies.bound(w, r)
+	endChunked(w, r)
+	if g.peers == nil {
+		http.NotFound(w, r)
+		return
+	}
+	e, err := g.peers.Open(r)
+	if err != nil {
+		t.guard.refused.reportPeer(r, err)
+		peer.Refuse(w, err)
+		return
+	}
+	r.RemoteAddr = cmp.Or(e.Addr, r.RemoteAddr)
+	for _, route := range routes {
+		name, ok := strings.CutPrefix(r.URL.Path, route.path)
+		if ok && (name == "") != strings.HasSuffix(route.path, "/") {
+			route.serve(g, w, r, e, name)
+			return
+		}
+	}
+	http.NotFound(w, r)
+}
+
+// forwardedTo serves a request that another replica has forwarded to a server.
+func forwardedTo(serve serveFunc) func(*Gateway, http.ResponseWriter, *http.Request, *peer.Envelope, string) {
+	return func(g *Gateway, w http.ResponseWriter, r *http.Request, e *peer.Envelope, name string) {
+		t := g.now()
+		s := t.servers[name]
+		if s == nil || !s.life.Enter() {
+			downstream.WriteError(w, http.StatusNotFound, wire.ID{}, t.unknownServer(name))
+			return
+		}
+		defer s.life.Leave()
+		sender, ok := g.admitForwarded(w, r, s, e)
+		if !ok {
+			return
+		}
+		place, limit, most := g.inflight.EnterCounted()
+		if limit != nil {
+			g.refuseInFlight(w, r, limit, most)
+			return
+		}
+		defer place.Leave()
+		if g.opts.Observers.Any() {
+			sender.Arrival = arrival(r)
+		}
+		serve(s, w, r, sender)
+	}
+}
+
+// admitForwarded returns the sender of a forwarded request, who is authenticated again: what
+// the replica at the edge has found has to be found here. Only a certificate can't be
+// presented twice: that of the client is known to the edge alone.
+func (g *Gateway) admitForwarded(w http.ResponseWriter, r *http.Request, s *server, e *peer.Envelope) (mcp.Sender, bool) {
+	sender := e.Sender()
+	sender.Via = e.From
+	if _, byCertificate := s.guard.auth.(auth.MTLS); byCertificate && e.Identity != nil {
+		return sender, true
+	}
+	id, err := s.guard.auth.Authenticate(r, s.guard.endpoint)
+	if err == nil && principalOf(id) != sender.Principal {
+		err = &auth.Refusal{Verbatim: true, Reason: "the credential is not the principal's that another replica has named"}
+	}
+	if err != nil {
+		g.refuseSender(w, r, &s.guard, err)
+		return sender, false
+	}
+	sender.Identity = id
+	return sender, true
+}
+
+func principalOf(id *mcp.Identity) mcp.Principal {
+	if id == nil {
+		return mcp.Anonymous
+	}
+	return id.Principal
+}
+
+// forwarded forwards a request of a session that another replica holds, and reports whether
+// it has.
+func (g *Gateway) forwarded(w http.ResponseWriter, r *http.Request, s *server, sender mcp.Sender) bool {
+	instance, path := holderOf(r)
+	if instance == "" || instance == g.instance {
+		return false
+	}
+	to, lives := g.peers.Member(instance)
+	if !lives {
+		return false // there is no such session, as the front says
+	}
+	err := s.forward(w, r, sender, peer.Forward{To: to, Path: path + s.name})
+	if gone := (*peer.GoneError)(nil); errors.As(err, &gone) {
+		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "the replica that held this session is gone; %s", s.anew(path)))
+	}
+	return true
+}
+
+// anew says how a client gets another session.
+func (s *server) anew(path string) string {
+	if path == messagesPath+"/" {
+		return "GET " + eventsPath + "/" + s.name + " again"
+	}
+	return "initialize anew"
+}
+
+// holderOf returns the instance that the session of a request names, and where requests of
+// such sessions are served.
+func holderOf(r *http.Request) (instance, path string) {
+	switch {
+	case strings.HasPrefix(r.URL.Path, messagesPath):
+		return peer.OfSession(r.URL.Query().Get(legacyfront.SessionParam)), messagesPath + "/"
+	case strings.HasPrefix(r.URL.Path, eventsPath), headerEra(r.Header) == spec.Modern:
+		return "", ""
+	}
+	return peer.OfSession(r.Header.Get(spec.HeaderSession)), "/mcp/"
+}
+
+// forwardedRetry forwards a modern request that continues a call which another replica holds,
+// and reports whether it has. If that replica is gone, the front says so.
+func (s *server) forwardedRetry(w http.ResponseWriter, r *http.Request, body []byte, sender mcp.Sender) bool {
+	if sender.Via != "" || len(s.g.peers.View().Members) < 2 {
+		return false
+	}
+	state, ok := wire.GetString(wire.Get(body, "params"), "requestState")
+	if !ok {
+		return false
+	}
+	to, lives := s.g.peers.Member(peer.OfState(state))
+	if !lives {
+		return false
+	}
+	err := s.forward(w, r, sender, peer.Forward{To: to, Path: "/mcp/" + s.name, Body: body})
+	gone := (*peer.GoneError)(nil)
+	return !errors.As(err, &gone)
+}
+
+// forward forwards a request. It answers what can't be forwarded, except to a replica that is
+// gone: that is returned as an error.
+func (s *server) forward(w http.ResponseWriter, r *http.Request, sender mcp.Sender, f peer.Forward) error {
+	t := s.g.now()
+	f.Sender, f.Streams, f.WriteTimeout = sender, &s.streams, cmp.Or(t.opts.WriteTimeout, legacyfront.DefaultWriteTimeout)
+	f.Ends = []context.Context{s.g.streams}
+	body := &forwardedBody{ReadCloser: r.Body, w: w, left: r.ContentLength}
+	if f.Body == nil {
+		r = r.WithContext(r.Context())
+		r.Body = body
+	}
+	err := s.g.peers.Forward(w, r, f)
+	gone, silent, unanswered := (*peer.GoneError)(nil), (*peer.SilentError)(nil), (*peer.UnansweredError)(nil)
+	switch {
+	case err == nil:
+	case body.err != nil:
+		t.bodies.refuse(w, r, s.name, body.err)
+	case err == peer.ErrCut:
+		panic(http.ErrAbortHandler) // the client must not take it for the end
+	case errors.As(err, &gone):
+		return err
+	case errors.As(err, &silent):
+		refuseBusy(w, wire.Errorf(spec.CodeInternal, "this is held by a replica that does not answer; try again"))
+	case errors.As(err, &unanswered):
+		s.g.opts.Logger.Warn("forwarded request without a response", "upstream", s.name, "replica", unanswered.Instance, "err", err)
+		downstream.WriteError(w, http.StatusBadGateway, wire.ID{}, wire.Errorf(spec.CodeInternal,
+			"the replica that holds this has not answered; the request may have taken effect: check before sending it again"))
+	}
+	return nil
+}
+
+// A forwardedBody is a request's body that is read while it is forwarded. Like
+// [bodyReader.read], it clears the deadline once all is read.
+type forwardedBody struct {
+	io.ReadCloser
+	w    http.ResponseWriter
+	left int64 // negative if the length is unknown
+	err  error // of reading
+}
+
+func (b *forwardedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	switch {
+	case err == io.EOF, err == nil && b.left == 0:
+		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{})
+	case err != nil:
+		b.err = err
+	}
+	return n, err
+}

@@ -26,7 +26,7 @@ func (r *record) append(dst []byte, req *trace.Request) []byte {
 	a.text("request", req.RequestID())
 	a.text("upstream", req.Server)
 	a.text("method", req.Method)
-	a.text("name", req.Name)
+	a.text("name", req.Subject())
 	a.text("era", req.Era)
 	a.text("id", req.ID)
 	a.text("session", req.Session)

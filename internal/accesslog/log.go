@@ -54,7 +54,10 @@ func (l *Log) Close() {
 }
 
 // Begin implements [trace.Observer].
-func (l *Log) Begin(*trace.Request) trace.Record { return &record{l: l} }
+func (l *Log) Begin(r *trace.Request) trace.Record {
+	r.Subject() // is in the line
+	return &record{l: l}
+}
 
 // A record counts what belongs into the line of one request.
 type record struct {

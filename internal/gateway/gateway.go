@@ -345,9 +345,7 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 		return
 	}
 	defer place.Leave()
-	if g.opts.Observers.Any() {
-		sender.Arrival = arrival(r)
-	}
+	sender.Arrival = g.arrival(r)
 	if g.peers != nil && g.forwarded(w, r, s, sender) {
 		return
 	}

@@ -11,9 +11,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// arrival returns how the message of an HTTP request has arrived.
-func arrival(r *http.Request) *trace.Arrival {
-	return &trace.Arrival{Protocol: "http", Version: strings.TrimPrefix(r.Proto, "HTTP/"), Peer: r.RemoteAddr, Context: trace.FromHeader(r.Header)}
+// arrival returns how the message of an HTTP request has arrived; nil while nobody observes.
+func (g *Gateway) arrival(r *http.Request) *trace.Arrival {
+	if !g.opts.Observers.Any() {
+		return nil
+	}
+	return g.opts.Observers.Arrive(trace.Arrival{Protocol: "http", Version: strings.TrimPrefix(r.Proto, "HTTP/"), Peer: r.RemoteAddr, Context: trace.FromHeader(r.Header)})
 }
 
 // observe tells the observers of a client's request, once. Requests of the gateway itself
@@ -24,10 +27,10 @@ func (s *server) observe(req *mcp.Request) {
 		return
 	}
 	req.Trace = o.Begin(trace.Info{
-		Server: s.name, Method: req.Method, Name: mcp.Subject(req.Method, req.Params), ID: req.ID.String(),
+		Server: s.name, Method: req.Method, Named: req, ID: req.ID.String(),
 		Era: req.Era.String(), Revision: string(req.Revision),
 		Principal: nameOf(req.Principal), Session: req.Session, ClientInfo: req.ClientInfo,
-		Arrival: req.Arrival, Context: trace.FromMeta(wire.Get(req.Params, "_meta")),
+		Arrival: req.Arrival, Context: trace.FromMeta(req.Meta),
 	})
 }
 

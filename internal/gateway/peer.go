@@ -88,9 +88,7 @@ func forwardedTo(serve serveFunc) func(*Gateway, http.ResponseWriter, *http.Requ
 			return
 		}
 		defer place.Leave()
-		if g.opts.Observers.Any() {
-			sender.Arrival = arrival(r)
-		}
+		sender.Arrival = g.arrival(r)
 		serve(s, w, r, sender)
 	}
 }

@@ -35,7 +35,7 @@ func newPlayer(f *testing.F) *player {
 		f.Fatal(err)
 	}
 	p := &player{t: Transport{maxHeader: 4 << 10, pool: pool{most: -1}}, out: outgoing{req: req, text: new([]byte)}, br: bufio.NewReader(nil)}
-	if err := p.out.fill(false); err != nil {
+	if err := p.out.fill(nil, false); err != nil {
 		f.Fatal(err)
 	}
 	return p

@@ -71,10 +71,10 @@ type outgoing struct {
 
 var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 4<<10)) }}
 
-// fill appends the header to text, and reads and closes a small body.
-func (out *outgoing) fill(close bool) (err error) {
+// fill appends the header to text, with further fields, and reads and closes a small body.
+func (out *outgoing) fill(fields []Field, close bool) (err error) {
 	req := out.req
-	if *out.text, err = appendHead((*out.text)[:0], req, close); err != nil {
+	if *out.text, err = appendHead((*out.text)[:0], req, fields, close); err != nil {
 		return err
 	}
 	if !hasBody(req) {
@@ -162,7 +162,7 @@ func (out *outgoing) done() {
 // appendHead appends the request line and the header.
 //
 // Spec: RFC 9112, 3 and 5.
-func appendHead(dst []byte, req *http.Request, close bool) ([]byte, error) {
+func appendHead(dst []byte, req *http.Request, fields []Field, close bool) ([]byte, error) {
 	target := req.URL.RequestURI()
 	host := req.Host
 	if host == "" {
@@ -185,7 +185,12 @@ func appendHead(dst []byte, req *http.Request, close bool) ([]byte, error) {
 	if close || req.Close {
 		dst = append(dst, "Connection: close\r\n"...)
 	}
-	dst, err := appendFields(dst, req.Header)
+	dst, err := appendHeader(dst, req.Header, fields)
+	for _, f := range fields {
+		if err == nil {
+			dst, err = appendField(dst, f.Name, f.Value)
+		}
+	}
 	return append(dst, "\r\n"...), err
 }
 
@@ -193,9 +198,9 @@ func appendLength(dst []byte, n int64) []byte {
 	return append(strconv.AppendInt(append(dst, "Content-Length: "...), n, 10), "\r\n"...)
 }
 
-// appendFields appends the fields of h, sorted by name, except those that appendHead
-// writes.
-func appendFields(dst []byte, h http.Header) ([]byte, error) {
+// appendHeader appends the fields of h, sorted by name, except those that appendHead
+// writes, and those in place of which others are sent.
+func appendHeader(dst []byte, h http.Header, others []Field) (_ []byte, err error) {
 	var few [16]string
 	names := few[:0]
 	for name := range h {
@@ -207,20 +212,29 @@ func appendFields(dst []byte, h http.Header) ([]byte, error) {
 		case "Host", "Content-Length", "Transfer-Encoding", "Trailer":
 			continue
 		}
-		if !isToken(name) {
-			return dst, fmt.Errorf("http1: invalid header name %q", name)
+		if isAmong(others, name) {
+			continue
 		}
 		for _, v := range h[name] {
-			if !isValue(v) {
-				return dst, fmt.Errorf("http1: invalid value of header %s", name) // it may be a secret
-			}
 			if name == "User-Agent" && v == "" {
 				continue // the caller wants none
 			}
-			dst = append(append(append(append(dst, name...), ": "...), strings.Trim(v, " \t")...), "\r\n"...)
+			if dst, err = appendField(dst, name, v); err != nil {
+				return dst, err
+			}
 		}
 	}
 	return dst, nil
+}
+
+func appendField(dst []byte, name, value string) ([]byte, error) {
+	switch {
+	case !isToken(name):
+		return dst, fmt.Errorf("http1: invalid header name %q", name)
+	case !isValue(value):
+		return dst, fmt.Errorf("http1: invalid value of header %s", name) // it may be a secret
+	}
+	return append(append(append(append(dst, name...), ": "...), strings.Trim(value, " \t")...), "\r\n"...), nil
 }
 
 // isToken reports whether s is a token.

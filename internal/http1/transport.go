@@ -71,8 +71,14 @@ func (t *Transport) CloseIdleConnections() {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return t.RoundTripWith(req, nil)
+}
+
+// RoundTripWith is RoundTrip with further fields; see [Merged]. The request's header may be
+// shared by requests with other fields.
+func (t *Transport) RoundTripWith(req *http.Request, fields []Field) (*http.Response, error) {
 	if !t.serves(req) {
-		return t.pass(req)
+		return t.pass(Merged(req, fields))
 	}
 	ctx := req.Context()
 	if ctx.Err() != nil {
@@ -81,7 +87,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	out := outgoing{req: req, text: buffers.Get().(*[]byte)}
 	defer out.done()
-	if err := out.fill(t.pool.most < 0); err != nil {
+	if err := out.fill(fields, t.pool.most < 0); err != nil {
 		closeBody(req)
 		return nil, err
 	}

@@ -13,6 +13,12 @@ const maxClient = 128
 
 // ClientName returns the name and version that a client declared, as logs have them.
 func ClientName(info []byte) string {
+	var few [maxClient]byte
+	return string(AppendClientName(few[:0], info))
+}
+
+// AppendClientName appends what ClientName returns.
+func AppendClientName(dst, info []byte) []byte {
 	var name, version []byte
 	for k, v := range wire.Members(info) {
 		switch {
@@ -22,10 +28,14 @@ func ClientName(info []byte) string {
 			version = unquoted(v)
 		}
 	}
-	if len(version) == 0 {
-		return Truncate(string(name), maxClient)
+	at := len(dst)
+	if dst = append(dst, name...); len(version) > 0 {
+		dst = append(append(dst, '/'), version...)
 	}
-	return Truncate(string(name)+"/"+string(version), maxClient)
+	if len(dst)-at > maxClient {
+		return append(dst[:at], Truncate(string(dst[at:]), maxClient)...)
+	}
+	return dst
 }
 
 // unquoted returns the text of a JSON string, without copying if it has no escapes. For any

@@ -55,6 +55,8 @@ type Observed struct {
 	// ID and Arrival are set for a message of a client.
 	ID      wire.ID
 	Arrival *trace.Arrival
+	// Meta is the message's _meta if it may have a trace context; else nil.
+	Meta json.RawMessage
 	// Trace is set by the gateway when the request is admitted, and ended by whoever has it
 	// admitted; it is nil while nobody observes.
 	Trace *trace.Request

@@ -8,6 +8,9 @@ import (
 // maxSubject bounds the name of a tool, prompt or resource in logs and traces, in bytes.
 const maxSubject = 256
 
+// Subject implements [trace.Named].
+func (r *Request) Subject() string { return Subject(r.Method, r.Params) }
+
 // Subject returns the tool, prompt or resource of a request, or "".
 func Subject(method string, params []byte) string {
 	member := spec.Named(method)

@@ -66,59 +66,57 @@ func (t *Tracer) text(s string) string {
 	return strings.ToValidUTF8(mcp.Truncate(t.secrets.String(s), mostText), "�")
 }
 
-// target returns what the name of a span has after the method: the tool or prompt. URIs
-// would make too many names. Parts of a call have none.
-func (t *Tracer) target(method string, r *trace.Request) string {
-	if method == r.Method && (method == spec.MethodToolsCall || method == spec.MethodPromptsGet) {
-		return t.text(r.Name)
-	}
-	return ""
-}
-
 // requestAttributes appends those of a client's request.
-func (t *Tracer) requestAttributes(dst []byte, r *trace.Request, outcome string) []byte {
-	dst = appendText(dst, spanAttributes, attrServer, r.Server)
-	dst = appendText(dst, spanAttributes, attrEra, r.Era)
-	dst = appendText(dst, spanAttributes, attrRequest, r.RequestID())
+func (r *record) requestAttributes(dst []byte, req *trace.Request, outcome string) []byte {
+	t := r.t
+	dst = appendText(dst, spanAttributes, attrServer, req.Server)
+	dst = appendText(dst, spanAttributes, attrEra, req.Era)
+	var few [32]byte // which is as much as string needs no memory for
+	dst = appendText(dst, spanAttributes, attrRequest, string(req.AppendRequestID(few[:0])))
 	dst = appendText(dst, spanAttributes, attrOutcome, outcome)
-	dst = t.common(dst, r.Method, r, r.ID, r.Revision)
-	dst = appendText(dst, spanAttributes, attrSession, t.text(r.Session))
-	dst = appendText(dst, spanAttributes, attrUser, t.text(r.Principal))
-	dst = appendText(dst, spanAttributes, attrClient, t.text(mcp.ClientName(r.ClientInfo)))
-	if r.Arrival == nil {
+	dst = r.common(dst, req.ID, req.Revision, r.method)
+	dst = r.subject(dst, req.Method)
+	dst = appendText(dst, spanAttributes, attrSession, t.text(req.Session))
+	dst = appendText(dst, spanAttributes, attrUser, t.text(req.Principal))
+	dst = appendText(dst, spanAttributes, attrClient, t.text(string(mcp.AppendClientName(few[:0], req.ClientInfo))))
+	if req.Arrival == nil {
 		return dst
 	}
-	dst = network(dst, r.Arrival.Protocol, r.Arrival.Version)
-	return hostPort(dst, attrClientAddress, attrClientPort, r.Arrival.Peer)
+	dst = network(dst, req.Arrival.Protocol, req.Arrival.Version)
+	return hostPort(dst, attrClientAddress, attrClientPort, req.Arrival.Peer)
 }
 
-// exchangeAttributes appends those of a request to a server.
-func (t *Tracer) exchangeAttributes(dst []byte, x *trace.Exchange) []byte {
+// exchangeAttributes appends those of a request to a server; method is as spans have it.
+func (r *record) exchangeAttributes(dst []byte, x *trace.Exchange, method string) []byte {
 	dst = appendText(dst, spanAttributes, attrServer, x.Server)
 	dst = appendText(dst, spanAttributes, attrEra, x.Era)
-	dst = t.common(dst, x.Method, x.Request(), strconv.FormatInt(x.ID, 10), x.Revision)
-	dst = appendText(dst, spanAttributes, attrSession, t.text(x.Session))
+	var few [20]byte
+	dst = r.common(dst, string(strconv.AppendInt(few[:0], x.ID, 10)), x.Revision, method)
+	if x.Method == x.Request().Method {
+		dst = r.subject(dst, x.Method)
+	}
+	dst = appendText(dst, spanAttributes, attrSession, r.t.text(x.Session))
 	dst = network(dst, x.Protocol, "")
 	return hostPort(dst, attrServerAddress, attrServerPort, x.Address)
 }
 
-// common appends what the spans of both sides have: method is that of the span, and r the
-// client's request.
-func (t *Tracer) common(dst []byte, method string, r *trace.Request, id, revision string) []byte {
-	dst = appendText(dst, spanAttributes, attrMethod, t.text(method))
-	dst = appendText(dst, spanAttributes, attrID, t.text(unquoted(id)))
-	dst = appendText(dst, spanAttributes, attrRevision, t.text(revision))
-	if method != r.Method {
-		return dst
-	}
+// common appends what the spans of both sides have; method is as spans have it.
+func (r *record) common(dst []byte, id, revision, method string) []byte {
+	dst = appendText(dst, spanAttributes, attrMethod, method)
+	dst = appendText(dst, spanAttributes, attrID, r.t.text(unquoted(id)))
+	return appendText(dst, spanAttributes, attrRevision, r.t.text(revision))
+}
+
+// subject appends what the request's own method is about.
+func (r *record) subject(dst []byte, method string) []byte {
 	switch method {
 	case spec.MethodToolsCall:
-		dst = appendText(dst, spanAttributes, attrTool, t.text(r.Name))
+		dst = appendText(dst, spanAttributes, attrTool, r.name)
 		return appendText(dst, spanAttributes, attrOperation, "execute_tool")
 	case spec.MethodPromptsGet:
-		return appendText(dst, spanAttributes, attrPrompt, t.text(r.Name))
+		return appendText(dst, spanAttributes, attrPrompt, r.name)
 	case spec.MethodResourcesRead, spec.MethodSubscribe, spec.MethodUnsubscribe:
-		return appendText(dst, spanAttributes, attrURI, t.text(r.Name))
+		return appendText(dst, spanAttributes, attrURI, r.name)
 	}
 	return dst
 }
@@ -137,8 +135,8 @@ func hostPort(dst []byte, address, port, text string) []byte {
 	if text == "" {
 		return dst
 	}
-	host, number, err := net.SplitHostPort(text)
-	if err != nil {
+	host, number, ok := splitHostPort(text)
+	if !ok {
 		return appendText(dst, spanAttributes, address, text)
 	}
 	dst = appendText(dst, spanAttributes, address, host)
@@ -146,6 +144,17 @@ func hostPort(dst []byte, address, port, text string) []byte {
 		dst = appendInt(dst, spanAttributes, port, n)
 	}
 	return dst
+}
+
+// splitHostPort is [net.SplitHostPort], but for host names and IPv4 addresses it does no more
+// than looking for the colon.
+func splitHostPort(text string) (host, port string, ok bool) {
+	host, port, ok = strings.Cut(text, ":")
+	if ok && host != "" && host[0] != '[' && strings.IndexByte(port, ':') < 0 {
+		return host, port, true
+	}
+	host, port, err := net.SplitHostPort(text)
+	return host, port, err == nil
 }
 
 // unquoted returns an id without the quotes of a string.

@@ -21,31 +21,57 @@ func (*sink) UploadTraces(_ context.Context, spans []*tracepb.ResourceSpans) err
 	return err
 }
 
-// A call with one request to a server, exports included.
+// discarding returns a Tracer that exports to a sink, and records traces below a bound.
+func discarding(b testing.TB, bound uint64) *Tracer {
+	limits, err := newBatchLimits()
+	if err != nil {
+		b.Fatal(err)
+	}
+	limits.queue = 1 << 30
+	t := &Tracer{secrets: redact.New("a-token-of-some-length"), contexts: true, baggage: true, sampler: sampler{bound: bound}}
+	t.batch = newBatch(&sink{}, limits, &resourcepb.Resource{}, "v1", newLosses(Options{}))
+	b.Cleanup(func() { _ = t.Shutdown(context.Background()) })
+	return t
+}
+
+// serve has a call with one request to a server observed.
+func serve(o *trace.Observers, i trace.Info) {
+	i.Arrival = o.Arrive(trace.Arrival{Protocol: "http", Version: "1.1", Peer: "127.0.0.1:4711"})
+	r := o.Begin(i)
+	x := r.Upstream(trace.Exchange{Server: "docs", Method: "tools/call", Era: "legacy", Revision: "2025-11-25", ID: 7, Protocol: "http", Address: "127.0.0.1:8080"})
+	x.End(nil)
+	r.Note("ok", nil)
+	r.End(nil)
+}
+
+// levels are who is recorded, by the bounds of samplers, and what a call allocates at most.
+var levels = []struct {
+	name   string
+	bound  uint64
+	allocs float64
+}{
+	{"unsampled", 0, 3},     // the request with its arrival, the record, the context for the server
+	{"sampled", 1 << 63, 5}, // the id of the trace as well, and that of the request without quotes
+}
+
+// A call, exports included.
 func BenchmarkCall(b *testing.B) {
-	for _, tt := range []struct {
-		name  string
-		bound uint64
-	}{{"unsampled", 0}, {"sampled", 1 << 63}} {
+	for _, tt := range levels {
 		b.Run(tt.name, func(b *testing.B) {
-			limits, err := newBatchLimits()
-			if err != nil {
-				b.Fatal(err)
-			}
-			limits.queue = 1 << 30
-			t := &Tracer{secrets: redact.New("a-token-of-some-length"), contexts: true, baggage: true, sampler: sampler{bound: tt.bound}}
-			t.batch = newBatch(&sink{}, limits, &resourcepb.Resource{}, "v1", newLosses(Options{}))
-			defer func() { _ = t.Shutdown(context.Background()) }()
-			o := trace.New(t)
-			i := call(trace.Context{}, &trace.Arrival{Protocol: "http", Version: "1.1", Peer: "127.0.0.1:4711"})
+			o, i := trace.New(discarding(b, tt.bound)), call(trace.Context{}, nil)
 			b.ReportAllocs()
 			for b.Loop() {
-				r := o.Begin(i)
-				x := r.Upstream(trace.Exchange{Server: "docs", Method: "tools/call", Era: "legacy", Revision: "2025-11-25", ID: 7, Protocol: "http", Address: "127.0.0.1:8080"})
-				x.End(nil)
-				r.Note("ok", nil)
-				r.End(nil)
+				serve(o, i)
 			}
 		})
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	for _, tt := range levels {
+		o, i := trace.New(discarding(t, tt.bound)), call(trace.Context{}, nil)
+		if got := testing.AllocsPerRun(1000, func() { serve(o, i) }); got > tt.allocs {
+			t.Errorf("%s: %v allocations for a call, want at most %v", tt.name, got, tt.allocs)
+		}
 	}
 }

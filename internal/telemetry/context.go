@@ -45,17 +45,22 @@ func decode(dst []byte, text string) bool {
 	return err == nil
 }
 
-// format returns the trace context of a span.
-func format(c *spanContext) trace.Context {
-	text := make([]byte, 0, traceparentLen)
-	text = append(text, "00-"...)
-	text = hex.AppendEncode(text, c.trace[:])
-	text = append(text, '-')
-	text = hex.AppendEncode(text, c.span[:])
+// traceparent returns the text that has a span of the same trace.
+func (c *spanContext) traceparent(span id) string {
+	text := [traceparentLen]byte{'0', '0', '-', 35: '-', 52: '-', 53: '0', 54: '0'}
+	hex.Encode(text[3:35], c.trace[:])
+	hex.Encode(text[36:52], span[:])
 	if c.sampled {
-		return trace.Context{Traceparent: string(append(text, "-01"...)), Tracestate: c.state}
+		text[54] = '1'
 	}
-	return trace.Context{Traceparent: string(append(text, "-00"...)), Tracestate: c.state}
+	return string(text[:])
+}
+
+// traceID returns the id of the trace as text.
+func (c *spanContext) traceID() string {
+	var text [32]byte
+	hex.Encode(text[:], c.trace[:])
+	return string(text[:])
 }
 
 // checked returns baggage, or nothing if it is not for passing on: it becomes a header.

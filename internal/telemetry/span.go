@@ -6,59 +6,76 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // appendRequest appends the span of a client's request.
-func (t *Tracer) appendRequest(dst []byte, r *record, req *trace.Request, events []trace.Event, links []link) []byte {
+func (r *record) appendRequest(dst []byte, req *trace.Request, events []trace.Event, links []link) []byte {
 	outcome, took, err := req.Outcome()
-	parent, flags := id{}, uint32(1)|flagHasRemote
-	if r.parent.isValid() {
-		parent, flags = r.parent.span, flags|flagRemote
+	flags := uint32(1) | flagHasRemote
+	if r.parent != (id{}) {
+		flags |= flagRemote
 	}
-	dst = appendHead(dst, &r.span, parent, flags, kindServer, req.Began(), took)
-	dst = t.appendName(dst, req.Method, req)
-	dst = t.requestAttributes(dst, req, outcome)
+	dst = r.appendHead(dst, r.span.span, r.parent, flags, kindServer, req.Began(), took)
+	dst = appendName(dst, r.method, r.target(req.Method))
+	dst = r.requestAttributes(dst, req, outcome)
 	for _, e := range events {
-		dst = t.appendEvent(dst, e)
+		dst = r.t.appendEvent(dst, e)
 	}
 	for _, l := range links {
 		dst = appendLink(dst, &l)
 	}
-	return t.appendError(dst, err)
+	return r.t.appendError(dst, err)
 }
 
 // appendExchange appends the span of a request to a server.
-func (t *Tracer) appendExchange(dst []byte, parent *spanContext, c *child) []byte {
-	took, err := c.x.Outcome()
-	dst = appendHead(dst, &c.span, parent.span, 1|flagHasRemote, kindClient, c.x.Began(), took)
-	dst = t.appendName(dst, c.x.Method, c.x.Request())
-	dst = t.exchangeAttributes(dst, c.x)
-	if f := c.x.Former; f != nil {
+func (r *record) appendExchange(dst []byte, x *trace.Exchange) []byte {
+	took, err := x.Outcome()
+	method, target := r.method, ""
+	if x.Method == x.Request().Method {
+		target = r.target(x.Method)
+	} else {
+		method = r.t.text(x.Method)
+	}
+	dst = r.appendHead(dst, x.Span, r.span.span, 1|flagHasRemote, kindClient, x.Began, took)
+	dst = appendName(dst, method, target)
+	dst = r.exchangeAttributes(dst, x, method)
+	if f := x.Former; f != nil {
 		dst = appendLink(dst, &link{parse(f.Context), true})
 	}
-	return t.appendError(dst, err)
+	return r.t.appendError(dst, err)
 }
 
-func appendHead(dst []byte, c *spanContext, parent id, flags uint32, kind uint64, began time.Time, took time.Duration) []byte {
-	dst = appendBytes(dst, spanTraceID, c.trace[:])
-	dst = appendBytes(dst, spanID, c.span[:])
-	dst = appendString(dst, spanState, c.state)
+func (r *record) appendHead(dst []byte, span, parent id, flags uint32, kind uint64, began time.Time, took time.Duration) []byte {
+	dst = appendBytes(dst, spanTraceID, r.span.trace[:])
+	dst = appendBytes(dst, spanID, span[:])
+	dst = appendString(dst, spanState, r.span.state)
 	if parent != (id{}) {
 		dst = appendBytes(dst, spanParent, parent[:])
 	}
 	dst = appendVarint(dst, spanKind, kind)
-	dst = appendTime(dst, spanStart, began)
-	dst = appendTime(dst, spanEnd, began.Add(took))
+	start := uint64(began.UnixNano())
+	dst = appendFixed64(dst, spanStart, start)
+	dst = appendFixed64(dst, spanEnd, start+uint64(took))
 	return appendFixed32(dst, spanFlags, flags)
 }
 
+// target returns what the name of a span of the request's own method has after that: the
+// tool or prompt. URIs would make too many names.
+func (r *record) target(method string) string {
+	if method == spec.MethodToolsCall || method == spec.MethodPromptsGet {
+		return r.name
+	}
+	return ""
+}
+
 // appendName appends the name of a span.
-func (t *Tracer) appendName(dst []byte, method string, r *trace.Request) []byte {
+func appendName(dst []byte, method, target string) []byte {
 	dst, at := begin(dst, spanName)
-	dst = append(dst, t.text(method)...)
-	if target := t.target(method, r); target != "" {
+	dst = append(dst, method...)
+	if target != "" {
 		dst = append(append(dst, ' '), target...)
 	}
 	return end(dst, at)
@@ -66,7 +83,7 @@ func (t *Tracer) appendName(dst []byte, method string, r *trace.Request) []byte 
 
 func (t *Tracer) appendEvent(dst []byte, e trace.Event) []byte {
 	dst, at := begin(dst, spanEvents)
-	dst = appendTime(dst, eventTime, e.At)
+	dst = appendFixed64(dst, eventTime, uint64(e.At.UnixNano()))
 	dst = appendString(dst, eventName, eventNames[e.Kind])
 	dst = appendText(dst, eventAttributes, detailKeys[e.Kind], t.text(e.Detail))
 	return end(dst, at)

@@ -2,9 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/hex"
-	"math/rand/v2"
 
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
@@ -24,26 +21,26 @@ type Tracer struct {
 
 // Begin implements [trace.Observer].
 func (t *Tracer) Begin(r *trace.Request) trace.Record {
-	rec := &record{t: t, in: r.Context}
-	var ambient spanContext
+	var parent, ambient spanContext
 	if t.contexts {
-		rec.parent, ambient = parents(r)
+		parent, ambient = parents(r)
 	}
-	if rec.in.Baggage == "" && r.Arrival != nil {
-		rec.in.Baggage = r.Arrival.Context.Baggage
+	span := spanContext{trace: parent.trace, span: newID(), state: parent.state}
+	if !parent.isValid() {
+		span.trace, span.state = newTrace(), ""
 	}
-	rec.span = rec.parent.newSpan(rand.Uint64())
-	if !rec.parent.isValid() {
-		rec.span.state = ""
-		binary.BigEndian.PutUint64(rec.span.trace[:8], rand.Uint64())
-		binary.BigEndian.PutUint64(rec.span.trace[8:], rand.Uint64()|1) // not zero
+	span.sampled = t.sampler.samples(span.trace, &parent)
+	baggage := r.Context.Baggage
+	if baggage == "" && r.Arrival != nil {
+		baggage = r.Arrival.Context.Baggage
 	}
-	rec.span.sampled = t.sampler.samples(rec.span.trace, &rec.parent)
-	if rec.span.sampled {
-		r.SetTraceID(hex.EncodeToString(rec.span.trace[:]))
-		if ambient.isValid() {
-			rec.links = append(rec.links, link{to: ambient})
-		}
+	if !span.sampled {
+		return &unsampled{carrier{t, span, baggage}}
+	}
+	r.SetTraceID(span.traceID())
+	rec := &record{carrier: carrier{t, span, baggage}, parent: parent.span, method: t.text(r.Method), name: t.text(r.Subject())}
+	if ambient.isValid() {
+		rec.links = append(rec.links, link{to: ambient})
 	}
 	return rec
 }

@@ -1,9 +1,6 @@
 package telemetry
 
 import (
-	"encoding/binary"
-	"time"
-
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -40,8 +37,8 @@ func appendVarint(dst []byte, field protowire.Number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(dst, field, protowire.VarintType), v)
 }
 
-func appendTime(dst []byte, field protowire.Number, t time.Time) []byte {
-	return protowire.AppendFixed64(protowire.AppendTag(dst, field, protowire.Fixed64Type), uint64(t.UnixNano()))
+func appendFixed64(dst []byte, field protowire.Number, v uint64) []byte {
+	return protowire.AppendFixed64(protowire.AppendTag(dst, field, protowire.Fixed64Type), v)
 }
 
 func appendFixed32(dst []byte, field protowire.Number, v uint32) []byte {
@@ -101,10 +98,3 @@ type spanContext struct {
 }
 
 func (c *spanContext) isValid() bool { return c.trace != [16]byte{} && c.span != id{} }
-
-// newSpan returns a span of the same trace.
-func (c *spanContext) newSpan(random uint64) spanContext {
-	out := *c
-	binary.BigEndian.PutUint64(out.span[:], random|1) // not zero
-	return out
-}

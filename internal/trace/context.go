@@ -61,40 +61,32 @@ func joined(values []string) (out string) {
 // HasContext reports whether there is a context to be sent.
 func (x *Exchange) HasContext() bool { return x != nil && !x.Context.IsZero() }
 
-// Edits appends what replaces the client's context in _meta by that of the exchange: nothing
-// if x has none.
-func (x *Exchange) Edits(to []wire.Edit) []wire.Edit {
+// AppendMeta appends _meta with edits applied, as [wire.AppendEdited] does, and with the
+// context of the exchange in place of the client's, if x has one.
+func (x *Exchange) AppendMeta(dst, meta []byte, edits ...wire.Edit) []byte {
 	if !x.HasContext() {
-		return to
+		return wire.AppendEdited(dst, meta, edits...)
 	}
-	return append(to,
-		wire.Edit{Name: Traceparent, Value: quoted(x.Context.Traceparent)},
-		wire.Edit{Name: Tracestate, Value: quoted(x.Context.Tracestate)},
-		wire.Edit{Name: Baggage, Value: quoted(x.Context.Baggage)})
+	var few [8]wire.Edit
+	dst = wire.AppendEdited(dst, meta, append(append(few[:0], edits...), parts[:]...)...)
+	dst = dst[:len(dst)-1] // the bracket
+	dst = appendPart(dst, Traceparent, x.Context.Traceparent)
+	dst = appendPart(dst, Tracestate, x.Context.Tracestate)
+	dst = appendPart(dst, Baggage, x.Context.Baggage)
+	return append(dst, '}')
 }
 
-// quoted returns nil, which removes a member, for nothing.
-func quoted(s string) []byte {
-	if s == "" {
-		return nil
-	}
-	return wire.Quote(s)
-}
+// parts are edits that remove a context.
+var parts = [...]wire.Edit{{Name: Traceparent}, {Name: Tracestate}, {Name: Baggage}}
 
-// SetHeader sets the context of the exchange in an HTTP header. It reports false, and
-// changes nothing, if x has none.
-func (x *Exchange) SetHeader(h map[string][]string) bool {
-	if !x.HasContext() {
-		return false
+// appendPart appends a member to an object without its last bracket, unless text is empty.
+func appendPart(dst []byte, name, text string) []byte {
+	if text == "" {
+		return dst
 	}
-	set(h, "Traceparent", x.Context.Traceparent)
-	set(h, "Tracestate", x.Context.Tracestate)
-	set(h, "Baggage", x.Context.Baggage)
-	return true
-}
-
-func set(h map[string][]string, name, value string) {
-	if value != "" {
-		h[name] = []string{value}
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
 	}
+	dst = append(append(append(dst, '"'), name...), `":`...)
+	return wire.AppendString(dst, text)
 }

@@ -8,12 +8,13 @@ type Exchange struct {
 	// Set by whoever sends it.
 	Server   string
 	Method   string
-	Era      string // the server's
-	Revision string // empty while unknown
-	ID       int64  // the JSON-RPC id
-	Session  string // of a legacy server; empty if it has none
-	Address  string // the server's host and port; empty for a pipe
-	Protocol string // as in [Arrival]
+	Era      string    // the server's
+	Revision string    // empty while unknown
+	ID       int64     // the JSON-RPC id
+	Session  string    // of a legacy server; empty if it has none
+	Address  string    // the server's host and port; empty for a pipe
+	Protocol string    // as in [Arrival]
+	Began    time.Time // zero for when [Request.Upstream] is called
 	// Former is the exchange that this one repeats, or to which it brings input; nil if there
 	// is none. It is set by [Request.Upstream].
 	Former *Exchange
@@ -21,23 +22,27 @@ type Exchange struct {
 	// Context is sent with the request, unless it is empty: then that of the client's
 	// message is passed on.
 	Context Context
+	// Span is what a tracer keeps of x. It is set before [Request.Upstream] returns.
+	Span [8]byte
 
 	request *Request
-	began   time.Time
 	took    time.Duration
 	err     error
 }
 
-// Upstream tells that x is about to be sent. Whoever calls it calls [Exchange.End].
+// Upstream tells that x is about to be sent. Whoever calls it calls [Exchange.End], once.
 func (r *Request) Upstream(x Exchange) *Exchange {
 	if r == nil {
 		return nil
 	}
 	out := r.place()
 	*out = x
+	if out.Began.IsZero() {
+		out.Began = time.Now()
+	}
 	out.Former = r.follow(out)
 	r = r.current()
-	out.request, out.began = r, time.Now()
+	out.request = r
 	for _, rec := range r.records {
 		rec.Upstream(out)
 	}
@@ -53,13 +58,11 @@ func (r *Request) place() *Exchange {
 }
 
 // follow returns the last exchange of the same method; x is the last one from then on.
-func (r *Request) follow(x *Exchange) (former *Exchange) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if x.Method == r.Method {
-		former, r.last = r.last, x
+func (r *Request) follow(x *Exchange) *Exchange {
+	if x.Method != r.Method {
+		return nil
 	}
-	return former
+	return r.last.Swap(x)
 }
 
 // TraceID returns that of the request; empty if it is recorded in no trace.
@@ -72,9 +75,6 @@ func (x *Exchange) TraceID() string {
 
 // Request returns the request that x is for.
 func (x *Exchange) Request() *Request { return x.request }
-
-// Began returns when x was sent.
-func (x *Exchange) Began() time.Time { return x.began }
 
 // Sent tells of the message that is sent to the server.
 func (x *Exchange) Sent(text []byte) {
@@ -95,10 +95,20 @@ func (x *Exchange) Bodies() bool { return x != nil && x.request.bodies }
 
 // End tells that the server has answered, or why not.
 func (x *Exchange) End(err error) {
+	if x != nil {
+		x.EndAfter(time.Since(x.Began), err)
+	}
+}
+
+// EndAfter is End for a caller that knows how long it took.
+func (x *Exchange) EndAfter(took time.Duration, err error) {
 	if x == nil {
 		return
 	}
-	x.took, x.err = time.Since(x.began), err
+	if x.request.quiet {
+		return
+	}
+	x.took, x.err = took, err
 	for _, rec := range x.request.records {
 		rec.Answered(x)
 	}

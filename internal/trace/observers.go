@@ -3,10 +3,8 @@ package trace
 import (
 	"crypto/rand"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // An Observer is told of requests. Its methods, and those of its records, are quick, never
@@ -36,6 +34,13 @@ type BodyRecord interface {
 	Record
 	// Body is told of one message. x is nil for a message from or to the client.
 	Body(x *Exchange, d Direction, text []byte)
+}
+
+// A Quiet Record is told of exchanges before they are sent, and of nothing else unless the
+// request has other records.
+type Quiet interface {
+	Record
+	Quiet()
 }
 
 // A Direction is whether the gateway has received or sent a message.
@@ -94,32 +99,48 @@ func (o *Observers) replace(change func([]Observer) []Observer) {
 // Any reports whether anybody observes. It is one atomic load.
 func (o *Observers) Any() bool { return o != nil && o.all.Load() != nil }
 
+// Arrive returns how messages of a client arrive; nil while nobody observes.
+func (o *Observers) Arrive(a Arrival) *Arrival {
+	if !o.Any() {
+		return nil
+	}
+	r := &room{arrival: a}
+	r.arrival.room = r
+	return &r.arrival
+}
+
 // Begin tells the observers of a request that has arrived. It returns nil if none wants it.
 // Whoever gets a Request calls [Request.End].
 func (o *Observers) Begin(i Info) *Request {
 	if !o.Any() {
 		return nil
 	}
-	r := &Request{Info: i, number: o.last.Add(1), observers: o, began: time.Now()}
 	all := o.all.Load()
 	if all == nil {
 		return nil // the last one has just left
 	}
-	r.records = r.few[:0]
+	r := i.Arrival.take()
+	r.Info, r.number, r.observers = i, o.last.Add(1), o
+	r.records, r.quiet = r.few[:0], true
 	for _, one := range *all {
 		if rec := one.Begin(r); rec != nil {
-			_, bodies := rec.(BodyRecord)
-			r.bodies = r.bodies || bodies
-			r.records = append(r.records, rec)
+			r.add(rec)
 		}
 	}
 	if len(r.records) == 0 {
 		return nil
 	}
+	r.Named = nil // whoever wants the name has asked
 	return r
 }
 
-// id returns the id of the request with a number.
-func (o *Observers) id(number uint64) string {
-	return o.prefix + strconv.FormatUint(number, 36)
+// add has a record told of the request.
+func (r *Request) add(rec Record) {
+	_, quiet := rec.(Quiet)
+	_, bodies := rec.(BodyRecord)
+	if r.quiet = r.quiet && quiet; !r.quiet {
+		r.Began()
+	}
+	r.bodies = r.bodies || bodies
+	r.records = append(r.records, rec)
 }

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,7 +11,8 @@ import (
 type Info struct {
 	Server   string // in the configuration
 	Method   string
-	Name     string // of the tool, prompt or resource; empty if there is none
+	Name     string // of the tool, prompt or resource; empty if there is none, or if Named has it
+	Named    Named  // nil if Name says it
 	Era      string // the client's
 	Revision string
 	ID       string // the JSON-RPC id, as JSON
@@ -23,12 +25,32 @@ type Info struct {
 	Context Context  // of the client's trace, from the message itself
 }
 
+// A Named knows the name of a request, which it need not find out unless an observer asks.
+type Named interface{ Subject() string }
+
 // An Arrival says how messages of a client arrive.
 type Arrival struct {
 	Protocol string  // "http" or "websocket"; empty for a pipe
 	Version  string  // of the protocol, such as "1.1"
 	Peer     string  // the client's address
 	Context  Context // of the HTTP request
+
+	room *room // for its first request; nil if there is none
+}
+
+// A room has the memory for an Arrival and its first request: most have no other.
+type room struct {
+	arrival Arrival
+	used    atomic.Bool
+	request Request
+}
+
+// take returns the memory for a request of a, which may be nil.
+func (a *Arrival) take() *Request {
+	if a == nil || a.room == nil || a.room.used.Swap(true) {
+		return new(Request)
+	}
+	return &a.room.request
 }
 
 // A Request is one request of a client as it is observed, from its arrival to the end of its
@@ -42,18 +64,19 @@ type Request struct {
 	records   []Record
 	few       [3]Record
 	bodies    bool // one of records wants bodies
+	quiet     bool // all of records are Quiet
 
 	first          firstExchange
 	received, sent atomic.Int64 // bytes
 	next           atomic.Pointer[Request]
+	last           atomic.Pointer[Exchange] // of the request's own method
+	traceID        string                   // set before Begin returns
 
 	mu      sync.Mutex // guards the fields below
 	outcome string
 	err     error
 	took    time.Duration // set by End
 	ended   bool
-	traceID string
-	last    *Exchange // of the request's own method
 }
 
 // A firstExchange is the place of the first exchange of a request: most have no other.
@@ -63,10 +86,30 @@ type firstExchange struct {
 }
 
 // RequestID returns an id of the request that no other has, for people.
-func (r *Request) RequestID() string { return r.observers.id(r.number) }
+func (r *Request) RequestID() string { return string(r.AppendRequestID(nil)) }
 
-// Began returns when the request arrived.
-func (r *Request) Began() time.Time { return r.began }
+// AppendRequestID appends what RequestID returns.
+func (r *Request) AppendRequestID(dst []byte) []byte {
+	return strconv.AppendUint(append(dst, r.observers.prefix...), r.number, 36)
+}
+
+// Subject returns the name of the request's tool, prompt or resource. An observer that wants
+// it calls Subject before Begin returns, and may do so again.
+func (r *Request) Subject() string {
+	if r.Named != nil {
+		r.Name, r.Named = r.Named.Subject(), nil
+	}
+	return r.Name
+}
+
+// Began returns when the request arrived, unless all its records are [Quiet]. An observer may
+// call it before Begin returns.
+func (r *Request) Began() time.Time {
+	if r.began.IsZero() {
+		r.began = time.Now()
+	}
+	return r.began
+}
 
 // Event tells that something happened. detail may be empty.
 func (r *Request) Event(k Kind, detail string) {
@@ -76,6 +119,9 @@ func (r *Request) Event(k Kind, detail string) {
 }
 
 func (r *Request) event(k Kind, detail string) {
+	if r.quiet {
+		return
+	}
 	e := Event{k, detail, time.Now()}
 	for _, rec := range r.records {
 		rec.Event(e)
@@ -154,6 +200,9 @@ func (r *Request) Note(outcome string, err error) {
 }
 
 func (r *Request) note(outcome string, err error) {
+	if r.quiet {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.outcome == "" {
@@ -163,7 +212,7 @@ func (r *Request) note(outcome string, err error) {
 
 // End ends the request. If nobody has called Note, err says how: nil for a success.
 func (r *Request) End(err error) {
-	if r != nil && r.settle(err) {
+	if r != nil && !r.quiet && r.settle(err) {
 		for _, rec := range r.records {
 			rec.End(r)
 		}
@@ -196,11 +245,7 @@ func (r *Request) Outcome() (outcome string, took time.Duration, err error) {
 
 // SetTraceID sets the id of the trace that the request is recorded in. A Record may call it
 // before Begin returns.
-func (r *Request) SetTraceID(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.traceID = id
-}
+func (r *Request) SetTraceID(id string) { r.traceID = id }
 
 // TraceID returns the id of the trace that the request is recorded in; empty if it is
 // recorded in none.
@@ -208,7 +253,5 @@ func (r *Request) TraceID() string {
 	if r == nil {
 		return ""
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	return r.traceID
 }

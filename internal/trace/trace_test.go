@@ -14,6 +14,7 @@ type diary struct {
 	mu     sync.Mutex
 	lines  []string
 	unwell bool // it wants no request
+	asks   bool // for names
 }
 
 func (d *diary) add(parts ...string) {
@@ -31,6 +32,9 @@ func (d *diary) text() string {
 func (d *diary) Begin(r *Request) Record {
 	if d.unwell {
 		return nil
+	}
+	if d.asks {
+		r.Subject()
 	}
 	d.add("begin", r.Method, r.ID)
 	return &entry{d, r}
@@ -161,6 +165,74 @@ func TestNilAllocatesNothing(t *testing.T) {
 	}
 }
 
+// A calm is an Observer and a quiet record.
+type calm struct{ t *testing.T }
+
+func (c calm) Begin(*Request) Record { return c }
+func (c calm) Upstream(x *Exchange)  { x.Context.Traceparent = "00-calm" }
+func (c calm) Answered(*Exchange)    { c.t.Error("told of an answer") }
+func (c calm) Event(Event)           { c.t.Error("told of an event") }
+func (c calm) Follows(Record)        {}
+func (c calm) End(*Request)          { c.t.Error("told of the end") }
+func (c calm) Quiet()                {}
+
+// Nobody is told more of a request than it wants: a quiet record hears of exchanges alone.
+func TestQuietRecords(t *testing.T) {
+	o := New(calm{t})
+	r := o.Begin(Info{Method: "tools/call", Named: named{t, "nobody asks"}})
+	x := r.Upstream(Exchange{Method: "tools/call"})
+	if x.Context.Traceparent != "00-calm" {
+		t.Errorf("the server gets %+v", x.Context)
+	}
+	r.Event(Repeated, "why")
+	x.End(nil)
+	r.Note("ok", nil)
+	r.End(nil)
+	if !r.began.IsZero() {
+		t.Error("the clock was read for nobody")
+	}
+}
+
+type named struct {
+	t    *testing.T
+	text string
+}
+
+func (n named) Subject() string {
+	if n.t != nil {
+		n.t.Error(n.text)
+	}
+	return n.text
+}
+
+func TestSubjectIsAskedForOnce(t *testing.T) {
+	d := new(diary)
+	d.asks = true
+	r := New(d).Begin(Info{Named: named{nil, "echo"}})
+	if r.Named != nil || r.Subject() != "echo" {
+		t.Errorf("subject %q, want that of Begin", r.Subject())
+	}
+	if r := New(d).Begin(Info{Name: "given"}); r.Subject() != "given" {
+		t.Errorf("subject %q", r.Subject())
+	}
+}
+
+// The first request of an arrival has its memory; further ones have their own.
+func TestArrivals(t *testing.T) {
+	o := New(new(diary))
+	if a := New().Arrive(Arrival{Peer: "p"}); a != nil {
+		t.Errorf("nobody observes, and yet there is %+v", a)
+	}
+	a := o.Arrive(Arrival{Peer: "p"})
+	first, second := o.Begin(Info{Arrival: a, ID: "1"}), o.Begin(Info{Arrival: a, ID: "2"})
+	if first == second || first.ID != "1" || second.ID != "2" || first.Arrival.Peer != "p" || second.Arrival.Peer != "p" {
+		t.Errorf("requests %v and %v", first.Info, second.Info)
+	}
+	if first != &a.room.request {
+		t.Error("the first request has other memory")
+	}
+}
+
 func TestContextInMessages(t *testing.T) {
 	got := FromMeta([]byte(`{"a":1,"traceparent":"p","tracestate":"s=1","baggage":"b=2"}`))
 	if want := (Context{"p", "s=1", "b=2"}); got != want {
@@ -174,12 +246,16 @@ func TestContextInMessages(t *testing.T) {
 		t.Errorf("two traceparents: %+v", got)
 	}
 	x := &Exchange{Context: Context{Traceparent: "mine"}}
-	meta := wire.AppendEdited(nil, []byte(`{"traceparent":"theirs","tracestate":"s","k":1}`), x.Edits(nil)...)
-	if want := `{"traceparent":"mine","k":1}`; string(meta) != want {
+	meta := x.AppendMeta(nil, []byte(`{"traceparent":"theirs","tracestate":"s","k":1}`))
+	if want := `{"k":1,"traceparent":"mine"}`; string(meta) != want {
 		t.Errorf("_meta: %s, want %s", meta, want)
 	}
-	h := map[string][]string{}
-	if !x.SetHeader(h) || len(h) != 1 || h["Traceparent"][0] != "mine" {
-		t.Errorf("header: %v", h)
+	x.Context = Context{"mine", `"s"`, "b"}
+	meta = x.AppendMeta([]byte("before "), []byte(`{"token":1}`), wire.Edit{Name: "token"})
+	if want := `before {"traceparent":"mine","tracestate":"\"s\"","baggage":"b"}`; string(meta) != want {
+		t.Errorf("_meta: %s, want %s", meta, want)
+	}
+	if meta = (*Exchange)(nil).AppendMeta(nil, []byte(`{"traceparent":"theirs"}`)); string(meta) != `{"traceparent":"theirs"}` {
+		t.Errorf("_meta without a context of the exchange: %s", meta)
 	}
 }

@@ -75,7 +75,7 @@ func (h *HTTP) URL() *url.URL { return h.url }
 // body in one write, and it repeats the request itself if a connection turns out to be
 // closed before anything was sent.
 func (h *HTTP) Post(ctx context.Context, c *Call, header http.Header, frame []byte) (*Reply, error) {
-	x := h.begin(ctx, c, http.MethodPost, c.traced(header))
+	x := h.begin(ctx, c, http.MethodPost, header)
 	x.carry(frame)
 	return x.send()
 }
@@ -151,10 +151,23 @@ func (x *exchange) send() (*Reply, error) {
 
 func (x *exchange) roundTrip() (r *Reply, err error) {
 	r = &x.reply
-	if r.resp, err = r.h.rt.RoundTrip(&x.req); err != nil {
+	if r.resp, err = x.exchange(); err != nil {
 		return nil, sendFailure(r.ctx, err)
 	}
 	return r, nil
+}
+
+// exchange sends the request, with the context of the call's trace.
+func (x *exchange) exchange() (*http.Response, error) {
+	var few [3]http1.Field
+	fields := few[:0]
+	if x.req.Method == http.MethodPost {
+		fields = x.reply.call.fields(fields)
+	}
+	if lean, ok := x.reply.h.rt.(*http1.Transport); ok {
+		return lean.RoundTripWith(&x.req, fields)
+	}
+	return x.reply.h.rt.RoundTrip(http1.Merged(&x.req, fields))
 }
 
 // sendFailure returns the error of a request that got no response header.

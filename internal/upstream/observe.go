@@ -1,11 +1,10 @@
 package upstream
 
 import (
-	"maps"
-	"net/http"
 	"net/url"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
@@ -33,7 +32,7 @@ func (o *Options) Observe(c *Call, req *trace.Request, era spec.Era, revision sp
 		return
 	}
 	c.Exchange = req.Upstream(trace.Exchange{
-		Server: o.Name, Method: c.Method, Era: era.String(), Revision: string(revision), ID: c.ID,
+		Server: o.Name, Method: c.Method, Era: era.String(), Revision: string(revision), ID: c.ID, Began: c.began,
 		Protocol: o.place.protocol, Address: o.place.address,
 	})
 }
@@ -47,22 +46,27 @@ func (o *Options) Ended(c *Call, r *Response, err error) {
 	if x != nil && err == nil && mcp.ToolFailed(c.Method, r.Result, r.Outline) {
 		err = mcp.ErrToolFailed
 	}
-	o.Metrics.Upstream(o.Name, c.Method, mcp.ErrorType(err), time.Since(c.began), x.TraceID())
+	took := time.Since(c.began)
+	o.Metrics.Upstream(o.Name, c.Method, mcp.ErrorType(err), took, x.TraceID())
 	if x == nil {
 		return
 	}
 	if r != nil {
 		x.Received(r.Text)
 	}
-	x.End(err)
+	x.EndAfter(took, err)
 }
 
-// traced returns header with the context of the call's trace.
-func (c *Call) traced(header http.Header) http.Header {
+// fields appends those of a header that have the context of the call's trace. c may be nil.
+func (c *Call) fields(to []http1.Field) []http1.Field {
 	if c == nil || !c.Exchange.HasContext() {
-		return header
+		return to
 	}
-	header = maps.Clone(header)
-	c.Exchange.SetHeader(header)
-	return header
+	t := &c.Exchange.Context
+	for _, f := range [...]http1.Field{{Name: "Traceparent", Value: t.Traceparent}, {Name: "Tracestate", Value: t.Tracestate}, {Name: "Baggage", Value: t.Baggage}} {
+		if f.Value != "" {
+			to = append(to, f)
+		}
+	}
+	return to
 }

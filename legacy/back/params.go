@@ -54,13 +54,12 @@ func appendMeta(dst, meta []byte, token int64, x *trace.Exchange) []byte {
 	if token != 0 {
 		progress.Value = strconv.AppendInt(nil, token, 10)
 	}
-	few := [8]wire.Edit{progress,
-		{Name: spec.MetaProtocolVersion},
-		{Name: spec.MetaClientInfo},
-		{Name: spec.MetaClientCapabilities},
-		{Name: spec.MetaLogLevel}}
 	before := len(out)
-	out = wire.AppendEdited(out, meta, x.Edits(few[:5])...)
+	out = x.AppendMeta(out, meta, progress,
+		wire.Edit{Name: spec.MetaProtocolVersion},
+		wire.Edit{Name: spec.MetaClientInfo},
+		wire.Edit{Name: spec.MetaClientCapabilities},
+		wire.Edit{Name: spec.MetaLogLevel})
 	if string(out[before:]) == "{}" && !emptyObject(meta) {
 		return dst
 	}

@@ -57,6 +57,7 @@ var errSessionEnded = errors.New("the session has ended")
 var errCancelledByClient = errors.New("cancelled by the client")
 
 func (f *Front) newSession(id SessionID, name string, sender mcp.Sender, h handshake, c *Conn) *session {
+	sender.Arrival = nil // that of its first message alone
 	s := &session{front: f, id: id, name: name, opener: sender, handshake: h, conn: c, level: f.opts.LogLevel}
 	s.opened = time.Now().Unix()
 	mail := (*fanout.Mailbox)(nil)
@@ -135,7 +136,7 @@ func (s *session) neutralRequest(m *wire.Message, from origin) *mcp.Request {
 		ClientInfo:    s.info,
 		Principal:     s.opener.Share.Principal,
 		Identity:      from.identity,
-		Observed:      mcp.Observed{ID: m.ID, Arrival: from.arrival},
+		Observed:      mcp.Observed{ID: m.ID, Arrival: from.arrival, Meta: m.Meta},
 		Share:         s.opener.Share,
 		Memory:        s.front.opts.Memory,
 		Session:       s.name,

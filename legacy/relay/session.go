@@ -212,7 +212,7 @@ func traced(m *wire.Message, x *trace.Exchange) []byte {
 	if !x.HasContext() {
 		return m.Text
 	}
-	meta := wire.AppendEdited(nil, m.Meta, x.Edits(nil)...)
+	meta := x.AppendMeta(nil, m.Meta)
 	params := wire.AppendEdited(nil, m.Params, wire.Edit{Name: "_meta", Value: meta})
 	return wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params", Value: params})
 }

@@ -80,8 +80,7 @@ func (e envelope) edit(meta []byte) []byte {
 	if e.token != 0 {
 		set(spec.MetaProgressToken, strconv.AppendInt(nil, e.token, 10))
 	}
-	edits = e.trace.Edits(edits)
-	return wire.AppendEdited(make([]byte, 0, len(meta)+len(e.capabilities)+len(e.info)+256), meta, edits...)
+	return e.trace.AppendMeta(make([]byte, 0, len(meta)+len(e.capabilities)+len(e.info)+256), meta, edits...)
 }
 
 // quoted returns s as JSON, or nil if it is empty.

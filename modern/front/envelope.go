@@ -47,6 +47,8 @@ func (f *Front) readEnvelope(m *wire.Message) (*mcp.Request, error) {
 			}
 		case k.Is(spec.MetaProgressToken):
 			req.ProgressToken = v
+		default:
+			req.Meta = m.Meta
 		}
 	}
 	req.Revision = f.revision(version)

@@ -29,7 +29,7 @@ func (f *Feed) Begin(r *trace.Request) trace.Record {
 		return nil
 	}
 	rec := &record{feed: f, id: r.RequestID(), began: r.Began(), call: Call{
-		ID: r.RequestID(), Time: r.Began(), Server: r.Server, Method: f.text(strings.Clone(r.Method)), Name: f.text(strings.Clone(r.Name)),
+		ID: r.RequestID(), Time: r.Began(), Server: r.Server, Method: f.text(strings.Clone(r.Method)), Name: f.text(strings.Clone(r.Subject())),
 		Caller: Caller{Client: f.text(mcp.ClientName(r.ClientInfo)), Era: r.Era, Revision: strings.Clone(r.Revision), Principal: f.text(r.Principal), Session: strings.Clone(r.Session)},
 		Bodies: f.Bodies(),
 	}}
@@ -62,7 +62,7 @@ func (r *record) Upstream(x *trace.Exchange) {
 	}
 	r.open[x] = len(r.call.Exchanges)
 	r.call.Exchanges = append(r.call.Exchanges, Exchange{
-		Method: strings.Clone(x.Method), Era: x.Era, Revision: strings.Clone(x.Revision), At: millis(x.Began().Sub(r.began)), Open: true,
+		Method: strings.Clone(x.Method), Era: x.Era, Revision: strings.Clone(x.Revision), At: millis(x.Began.Sub(r.began)), Open: true,
 	})
 }
 

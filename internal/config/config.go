@@ -19,21 +19,22 @@ type Config struct {
 	// Include has the files themselves after Load, in the order in which they were read.
 	Include []string `koanf:"include" single:"yes" secret:"no" doc:"files to read, too, relative to this one; the last part of a path may be a pattern: conf.d/*.yaml"`
 
-	Listen         string   `koanf:"listen" default:"127.0.0.1:2526" secret:"no" doc:"host:port where MCP clients connect"`
-	Admin          string   `koanf:"admin" default:"127.0.0.1:2527" secret:"no" doc:"host:port of metrics and health, or unix: and the path of a socket; off for none"` // empty for none
-	AdminToken     string   `koanf:"admin_token" doc:"token of requests to admin, sent as Authorization: Bearer"`
-	MetricsToken   string   `koanf:"metrics_token" doc:"token of requests to /metrics alone, instead of admin_token"`
-	AdminBodies    bool     `koanf:"admin_bodies" default:"false" doc:"whether the admin page shows the messages of calls and questions, without secrets of the configuration"`
-	AdminDebug     bool     `koanf:"admin_debug" default:"false" doc:"whether admin serves profiles of the process beyond loopback, too"`
-	TLS            TLS      `koanf:"tls" doc:"certificates for https on listen, and on admin beyond loopback"`
-	AllowAnonymous bool     `koanf:"allow_anonymous" default:"false" doc:"whether clients on other machines may be anonymous"`
-	PublicURL      string   `koanf:"public_url" secret:"no" doc:"the URL by which clients reach the gateway, without /mcp/NAME"`
-	Auth           *Auth    `koanf:"auth" word:"none" doc:"how clients are authenticated: tokens, jwt or mtls; none for anonymous clients, which is the default"`
-	AllowedOrigins []string `koanf:"allowed_origins" doc:"origins of browser pages that may send requests, as scheme://host[:port], in addition to loopback origins"`
-	AllowedHosts   []string `koanf:"allowed_hosts" doc:"Host names to accept, without port, in addition to the names and addresses of this machine"`
-	TrustedProxies []string `koanf:"trusted_proxies" doc:"addresses or networks (10.0.0.0/8) of reverse proxies whose X-Forwarded-For and Forwarded headers are trusted"`
-	StateKeys      []string `koanf:"state_keys" doc:"secrets that encrypt requestState: the first encrypts, all decrypt; by default a random one for each run"`
-	DebugErrors    bool     `koanf:"debug_errors" default:"false" doc:"whether clients get errors with all details of the log, such as addresses and paths"`
+	Listen         string    `koanf:"listen" default:"127.0.0.1:2526" secret:"no" doc:"host:port where MCP clients connect"`
+	Admin          string    `koanf:"admin" default:"127.0.0.1:2527" secret:"no" doc:"host:port of metrics and health, or unix: and the path of a socket; off for none"` // empty for none
+	AdminToken     string    `koanf:"admin_token" doc:"token of requests to admin, sent as Authorization: Bearer"`
+	MetricsToken   string    `koanf:"metrics_token" doc:"token of requests to /metrics alone, instead of admin_token"`
+	AdminBodies    bool      `koanf:"admin_bodies" default:"false" doc:"whether the admin page shows the messages of calls and questions, without secrets of the configuration"`
+	AdminDebug     bool      `koanf:"admin_debug" default:"false" doc:"whether admin serves profiles of the process beyond loopback, too"`
+	TLS            TLS       `koanf:"tls" doc:"certificates for https on listen, and on admin beyond loopback"`
+	AllowAnonymous bool      `koanf:"allow_anonymous" default:"false" doc:"whether clients on other machines may be anonymous"`
+	PublicURL      string    `koanf:"public_url" secret:"no" doc:"the URL by which clients reach the gateway, without /mcp/NAME"`
+	Auth           *Auth     `koanf:"auth" word:"none" doc:"how clients are authenticated: tokens, jwt or mtls; none for anonymous clients, which is the default"`
+	AllowedOrigins []string  `koanf:"allowed_origins" doc:"origins of browser pages that may send requests, as scheme://host[:port], in addition to loopback origins"`
+	AllowedHosts   []string  `koanf:"allowed_hosts" doc:"Host names to accept, without port, in addition to the names and addresses of this machine"`
+	TrustedProxies []string  `koanf:"trusted_proxies" doc:"addresses or networks (10.0.0.0/8) of reverse proxies whose X-Forwarded-For and Forwarded headers are trusted"`
+	StateKeys      []string  `koanf:"state_keys" doc:"secrets that encrypt requestState: the first encrypts, all decrypt; by default derived from replicas.keys, or a random one for each run"`
+	Replicas       *Replicas `koanf:"replicas" doc:"several processes that serve the same clients"`
+	DebugErrors    bool      `koanf:"debug_errors" default:"false" doc:"whether clients get errors with all details of the log, such as addresses and paths"`
 
 	BodyTimeout  time.Duration `koanf:"body_timeout" default:"30s" min:"100ms" max:"1h" doc:"time limit for receiving a request body, or a message over a WebSocket"`
 	WriteTimeout time.Duration `koanf:"write_timeout" default:"10s" min:"100ms" max:"1h" doc:"a stream is closed if its client reads nothing for this long"`
@@ -162,6 +163,7 @@ type Server struct {
 	Tasks        string        `koanf:"tasks" default:"on" enum:"on off" doc:"whether modern clients can use tasks of a modern server"`
 	ClientInfo   string        `koanf:"client_info" default:"gateway" enum:"gateway client" doc:"whether the server gets the name of the gateway, or of the client"`
 	Subresources string        `koanf:"subresources" default:"parent" enum:"parent as-sent off" doc:"how an update of a resource below a subscribed one is reported"`
+	Replicas     string        `koanf:"replicas" default:"any" command:"one" enum:"any one" doc:"which replica serves the calls of a profile: one holds it, or the one that is asked"`
 	Lanes        Lanes         `koanf:"lanes" doc:"how many sessions one profile has for calls that may request input, by transport"`
 	Gather       time.Duration `koanf:"gather" default:"20ms" min:"1ms" max:"10s" doc:"input requests of a server that arrive within this time are sent together"`
 	ParkedTTL    time.Duration `koanf:"parked_ttl" default:"10m" min:"1s" max:"24h" doc:"how long a call waits for the client's responses to its input requests"`

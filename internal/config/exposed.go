@@ -102,7 +102,9 @@ func isSecret(path, text string) bool {
 		return true
 	case of == "headers", of == "env":
 		return credential.MatchString(name)
-	case name == "url":
+	case above == join("replicas", "keys"):
+		return true
+	case name == "url", path == join("replicas", "engine"):
 		return carriesCredentials(text)
 	}
 	return false

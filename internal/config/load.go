@@ -55,6 +55,7 @@ func Load(o Options) (*Config, []Problem, error) {
 	sc := o.scope(rep)
 	sc.envFiles(c, rep, o.name())
 	sc.tlsPaths(c, rep)
+	sc.replicaPaths(c.Replicas, rep)
 	sc.keyFiles(c, rep, o.name())
 	c.files = rep.files
 	c.check(rep, &o)

@@ -43,7 +43,7 @@ func TestDefaults(t *testing.T) {
 		Log: Log{Level: "info", Format: "auto", Access: "off"},
 		Servers: []Server{{
 			Name: "notebook", Builtin: "notebook", Pin: "off", Era: "auto", Isolation: "principal", LogLevel: "none", ClientInfo: "gateway",
-			Tasks: "on", Subresources: "parent", Lanes: Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
+			Tasks: "on", Subresources: "parent", Replicas: "any", Lanes: Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
 			Idle: 5 * time.Minute, Linger: 2 * time.Second, Remember: true,
 			Timeouts: Timeouts{Connect: 10 * time.Second, Request: time.Minute, Max: 30 * time.Minute},
 		}},

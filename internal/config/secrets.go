@@ -10,10 +10,10 @@ import (
 
 // Secrets returns the values of the configuration that logs, errors and reports must not
 // contain: tokens, client secrets, the values of headers, of the environment of commands,
-// of state keys and of expanded variables, user information and queries of URLs, and
+// of state keys, of replicas and of expanded variables, user information and queries of URLs, and
 // arguments after the name of a credential. Some may be harmless, or duplicates.
 func (c *Config) Secrets() []string {
-	out := slices.Concat([]string{c.AdminToken, c.MetricsToken}, c.StateKeys, c.expanded, c.Auth.secrets())
+	out := slices.Concat([]string{c.AdminToken, c.MetricsToken}, c.StateKeys, c.expanded, c.Auth.secrets(), c.Replicas.secrets())
 	for i := range c.Servers {
 		out = append(out, c.Servers[i].secrets()...)
 	}

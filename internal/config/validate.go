@@ -48,6 +48,7 @@ func (cfg *Config) check(rep *report, o *Options) {
 		c.fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", cfg.StateDir)
 	}
 	c.borders(cfg)
+	c.replicas(cfg)
 	c.logins(cfg)
 	if m := cfg.Limits.Memory; m != 0 && m < MinMemory {
 		c.fail(join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", sizeText(MinMemory))
@@ -147,11 +148,7 @@ const minStateKey = 16
 
 // stateKeys checks state_keys. Its errors never contain a key.
 func (c *checker) stateKeys(cfg *Config) {
-	for i, k := range cfg.StateKeys {
-		if len(k) < minStateKey {
-			c.fail(join("state_keys", strconv.Itoa(i)), "is shorter than %d characters; write a random secret, as openssl rand -base64 32 prints one", minStateKey)
-		}
-	}
+	c.keyList("state_keys", cfg.StateKeys)
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const oneEngine = "replicas: {engine: 'nats://u:s3cret@nats:4222', keys: [0123456789abcdef], advertise: '10.0.0.7:2528'}\n"
+
+func TestReplicas(t *testing.T) {
+	for _, tt := range []struct{ name, in string }{
+		{"NATS", oneEngine},
+		{"a cluster of NATS", "replicas: {engine: 'nats://u:s3cret@a:4222,b:4222,nats://c', keys: [0123456789abcdef], advertise: '[fd00::7]:2528'}\n"},
+		{"Redis with TLS", "replicas: {engine: 'rediss://:s3cret@redis:6379/3', keys: [0123456789abcdef], peer: '10.0.0.7:2528', engine_tls: {ca: ca.pem}}\n"},
+		{"names", "replicas: {peers: 'dns://mcpbridge-headless:2528,vm1:2528', keys: [0123456789abcdef, fedcba9876543210], advertise: 'host-1:2528'}\n"},
+		{"TLS", "replicas: {peers: 'dns://r:1', keys: [0123456789abcdef], peer: '10.0.0.7:2528', tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem, server_name: replicas.example}}\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := write(t, tt.in+notebook)
+			certificates(t)
+			if _, _, err := Load(Options{Path: path}); err != nil {
+				t.Errorf("Load(%q) = %v", tt.in, err)
+			}
+		})
+	}
+}
+
+func TestReplicaMistakes(t *testing.T) {
+	block := func(s string) string {
+		return "replicas: {keys: [0123456789abcdef], advertise: '10.0.0.7:2528', " + s + "}\n" + notebook
+	}
+	for _, tt := range []struct{ name, in, want string }{
+		{"neither", block(""), "c.yaml:1: replicas: want engine or peers below it; write engine: nats://nats:4222, or peers: dns://mcpbridge-headless:2528"},
+		{"both", block("engine: 'nats://n', peers: 'dns://r:1'"), "c.yaml:1: replicas: engine and peers are both set; remove one of them: an engine knows the peers"},
+		{"another engine", block("engine: 'etcd://u:s3cret@e'"), "c.yaml:1: replicas.engine: etcd:// is no engine; write nats:// or tls:// for NATS, redis:// or rediss:// for Redis"},
+		{"no host", block("engine: 'nats://u:s3cret@'"), "c.yaml:1: replicas.engine: is not the URL of an engine; write nats://host:4222 or redis://host:6379, with user:password@ before the host if it wants them"},
+		{"several Redis", block("engine: 'redis://a:1,b:1'"), "c.yaml:1: replicas.engine: names several hosts, which only NATS has; write one, such as that of a service in front of Redis"},
+		{"credentials of Redis", block("engine: 'redis://a:1', credentials: x.creds"), "c.yaml:1: replicas.credentials: is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379"},
+		{"TLS of Redis without", block("engine: 'redis://a:1', engine_tls: {ca: ca.pem}"), "c.yaml:1: replicas.engine_tls: has no effect, since engine is without TLS; write rediss://, or remove it"},
+		{"not dns", block("peers: 'a:1,b:1'"), `c.yaml:1: replicas.peers: "a:1,b:1" is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528`},
+		{"peers without a port", block("peers: 'dns://headless'"), `c.yaml:1: replicas.peers: "dns://headless" is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528`},
+		{"credentials without an engine", block("peers: 'dns://r:1', credentials: x.creds"), "c.yaml:1: replicas.credentials: is for an engine, and there is none; remove it"},
+		{"no keys", "replicas: {engine: 'nats://n', advertise: '10.0.0.7:2528'}\n" + notebook, "c.yaml:1: replicas.keys: is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas"},
+		{"a short key", "replicas: {engine: 'nats://n', advertise: '10.0.0.7:2528', keys: [s3cret]}\n" + notebook, "c.yaml:1: replicas.keys.0: is shorter than 16 characters; write a random secret, as openssl rand -base64 32 prints one"},
+		{"no address", block("engine: 'nats://n', peer: localhost"), `c.yaml:1: replicas.peer: "localhost" is not an address; write host:port, as in 0.0.0.0:2528`},
+		{"the address of clients", block("engine: 'nats://n', peer: '127.0.0.1:2526'"), "c.yaml:1: replicas.peer: is the same address as listen or admin; choose another port, such as 2528"},
+		{"nothing to advertise", "replicas: {engine: 'nats://n', keys: [0123456789abcdef]}\n" + notebook, "c.yaml:1: replicas.advertise: is missing: peer names no single address; write how other replicas reach this one, as in ${POD_IP}:2528"},
+		{"advertised without a port", "replicas: {engine: 'nats://n', keys: [0123456789abcdef], advertise: 10.0.0.7}\n" + notebook, `c.yaml:1: replicas.advertise: "10.0.0.7" is not an address; write host:port, as in 10.0.0.7:2528 or [fd00::7]:2528`},
+		{"a prefix with dots", block("engine: 'nats://n', prefix: a.b"), `c.yaml:1: replicas.prefix: "a.b" can't begin the name of a bucket; use letters, digits, - and _, at most 64`},
+		{"authorities alone", block("engine: 'nats://n', tls: {client_ca: ca.pem}"), "c.yaml:1: replicas.tls.cert: is missing: each replica is a server to the others; name the file of its certificate, and that of its key"},
+		{"no authorities", block("engine: 'nats://n', tls: {cert: cert.pem, key: key.pem}"), "c.yaml:1: replicas.tls.client_ca: is missing: nothing says whose certificates replicas have; name the file of their authority"},
+		{"where calls are served", "servers: {a: {builtin: notebook, replicas: two}}", `c.yaml:1: servers.a.replicas: "two" is unknown; write any or one`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := write(t, tt.in)
+			certificates(t)
+			_, _, err := Load(Options{Path: path})
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("Load(%q) =\n%v\nwant\n%s", tt.in, err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "s3cret") {
+				t.Error("the error has a secret")
+			}
+		})
+	}
+}
+
+func TestReplicaSecrets(t *testing.T) {
+	c, _, err := Load(Options{Path: write(t, "replicas: {engine: 'nats://u:first-secret@a:4222,v:second-secret@b:4222', keys: [0123456789abcdef], advertise: 'a:1'}\n"+notebook)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"first-secret", "second-secret", "0123456789abcdef"} {
+		if !slices.Contains(c.Secrets(), want) {
+			t.Errorf("%q is not among the secrets", want)
+		}
+	}
+}
+
+func TestCommandsAreAtOneReplica(t *testing.T) {
+	c, _, err := Load(Options{Path: write(t, "servers:\n  a: {command: x}\n  b: {url: 'https://h'}\n  c: {command: x, replicas: any}\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"one", "any", "any"} {
+		if got := c.Servers[i].Replicas; got != want {
+			t.Errorf("replicas of %s is %q, want %q", c.Servers[i].Name, got, want)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+)
+
+// recordsTTL is the longest that a record lives.
+const recordsTTL = time.Hour
+
+// errDeaf says that heartbeats of this replica were written and not told back.
+var errDeaf = errors.New("NATS does not tell of changes")
+
+// buckets are those of one connection.
+type buckets struct {
+	members, claims *mirror
+	records         jetstream.KeyValue
+
+	mu    sync.Mutex // guards the fields below
+	last  uint64     // revision of the last heartbeat of this replica
+	since time.Time  // when it was written
+}
+
+// openBuckets opens the buckets, makes those that do not exist, and waits until the watches
+// have told what is in them.
+func (s *Store) openBuckets(ctx context.Context) (*buckets, error) {
+	b := new(buckets)
+	members, err := s.bucket(ctx, "members", replicas.MemberTTL)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := s.bucket(ctx, "claims", 0)
+	if err != nil {
+		return nil, err
+	}
+	if b.records, err = s.bucket(ctx, "records", recordsTTL); err != nil {
+		return nil, err
+	}
+	if b.claims, err = s.watch(ctx, claims); err != nil {
+		return nil, err
+	}
+	if b.members, err = s.watch(ctx, members); err != nil {
+		b.claims.stop()
+		return nil, err
+	}
+	return b, nil
+}
+
+// bucket returns a bucket that exists, or makes it: on three servers if the cluster has them.
+func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
+	full := s.prefix + "_" + name
+	kv, err := s.js.KeyValue(ctx, full)
+	if !errors.Is(err, jetstream.ErrBucketNotFound) {
+		return kv, wrapBucket(full, err)
+	}
+	conf := jetstream.KeyValueConfig{
+		Bucket: full, Description: "replicas of mcpbridge: " + name, TTL: ttl, History: 1,
+		Storage: jetstream.MemoryStorage, Replicas: 3, MaxValueSize: 2 * replicas.MaxRecord,
+	}
+	if kv, err = s.js.CreateKeyValue(ctx, conf); tooFew(err) {
+		conf.Replicas = 1
+		kv, err = s.js.CreateKeyValue(ctx, conf)
+	}
+	if errors.Is(err, jetstream.ErrBucketExists) {
+		kv, err = s.js.KeyValue(ctx, full) // another replica was faster
+	}
+	return kv, wrapBucket(full, err)
+}
+
+func wrapBucket(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("opening bucket %s of NATS: %w", name, err)
+}
+
+// Error codes of JetStream that say that a bucket can't have three replicas.
+const (
+	codeInsufficientResources = 10023
+	codeNoPeers               = 10005
+	codeNotClustered          = 10074
+)
+
+func tooFew(err error) bool {
+	api := (*jetstream.APIError)(nil)
+	if !errors.As(err, &api) {
+		return false
+	}
+	return api.ErrorCode == codeInsufficientResources || api.ErrorCode == codeNoPeers || api.ErrorCode == codeNotClustered
+}
+
+func (b *buckets) stop() {
+	b.members.stop()
+	b.claims.stop()
+}
+
+// told notes that a heartbeat was written, of which the watch has to tell.
+func (b *buckets) told(revision uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.members.reached() >= b.last {
+		b.since = time.Now()
+	}
+	b.last = revision
+}
+
+// deaf reports whether the watches have ended, or have not told for two heartbeats what this
+// replica wrote.
+func (b *buckets) deaf(now time.Time) bool {
+	if b.members.ended() || b.claims.ended() {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.members.reached() < b.last && now.Sub(b.since) > 2*replicas.Heartbeat
+}
+
+func (b *buckets) snapshot(keys []string) member.Snapshot {
+	snap := member.Snapshot{Members: make(map[string][]byte), Claims: b.claims.some(keys)}
+	for instance, e := range b.members.all() {
+		snap.Members[instance] = []byte(e.Value)
+	}
+	return snap
+}

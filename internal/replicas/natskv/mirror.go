@@ -1,0 +1,124 @@
+package natskv
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
+)
+
+// A mirror has what a watch of a bucket told.
+type mirror struct {
+	kv      jetstream.KeyValue
+	watcher jetstream.KeyWatcher
+	hints   wake.Signal
+	full    chan struct{} // closed when all that was in the bucket is known
+	done    chan struct{} // closed when follow has returned
+	once    sync.Once     // stops the watcher
+
+	mu      sync.Mutex // guards the fields below
+	entries map[string]member.Entry
+	last    uint64 // revision that was told
+}
+
+// watch returns a mirror that has all that is in the bucket.
+func (s *Store) watch(ctx context.Context, kv jetstream.KeyValue) (*mirror, error) {
+	m := &mirror{kv: kv, hints: s.hints, full: make(chan struct{}), done: make(chan struct{}), entries: make(map[string]member.Entry)}
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel) // until it has begun
+	watcher, err := kv.WatchAll(lasting)
+	if !stop() || err != nil {
+		cancel()
+		if err == nil {
+			_ = watcher.Stop() // it is of no use
+			err = context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("watching bucket %s of NATS: %w", kv.Bucket(), err)
+	}
+	m.watcher = watcher
+	go m.follow(cancel) // ends by stop, or with the connection
+	select {
+	case <-m.full:
+		return m, nil
+	case <-m.done:
+		return nil, errDeaf
+	case <-ctx.Done():
+		m.stop()
+		return nil, fmt.Errorf("reading bucket %s of NATS: %w", kv.Bucket(), context.Cause(ctx))
+	}
+}
+
+// follow takes in what the watch tells, until it ends.
+func (m *mirror) follow(cancel context.CancelFunc) {
+	defer close(m.done)
+	defer m.hints.Send()
+	defer cancel()
+	full := m.full
+	for e := range m.watcher.Updates() {
+		switch {
+		case e != nil:
+			m.note(e)
+		case full != nil:
+			close(full)
+			full = nil
+		}
+		if full == nil {
+			m.hints.Send()
+		}
+	}
+}
+
+func (m *mirror) note(e jetstream.KeyValueEntry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last = max(m.last, e.Revision())
+	if e.Operation() != jetstream.KeyValuePut {
+		delete(m.entries, e.Key())
+		return
+	}
+	m.entries[e.Key()] = member.Entry{Value: string(e.Value()), Revision: e.Revision()}
+}
+
+// stop ends the watch, and waits for it.
+func (m *mirror) stop() {
+	m.once.Do(func() { _ = m.watcher.Stop() }) // it may have ended with its connection
+	<-m.done
+}
+
+func (m *mirror) ended() bool {
+	select {
+	case <-m.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (m *mirror) reached() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last
+}
+
+func (m *mirror) all() map[string]member.Entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.entries)
+}
+
+func (m *mirror) some(keys []string) map[string]member.Entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make(map[string]member.Entry, len(keys))
+	for _, key := range keys {
+		if e, kept := m.entries[key]; kept {
+			out[key] = e
+		}
+	}
+	return out
+}

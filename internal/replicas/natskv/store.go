@@ -1,0 +1,273 @@
+package natskv
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
+)
+
+// Options configure a Store.
+type Options struct {
+	URL         string      // nats:// or tls://; several servers by comma
+	TLS         *tls.Config // nil: that of the system for tls://
+	Credentials string      // file; empty for none
+	Prefix      string      // of the names of the buckets
+	Name        string      // of the connection, for whoever looks at the server
+	Logger      *slog.Logger
+}
+
+// reconnect is the pause between attempts to reach the servers.
+var reconnect = backoff.Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second}
+
+// A Store is a member.Store at NATS.
+type Store struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	prefix string
+	log    *slog.Logger
+	hints  wake.Signal
+	ended  chan struct{} // closed when the connection is
+
+	// opening is held while the buckets are opened. It may be held while the server is asked.
+	opening sync.Mutex
+
+	mu      sync.Mutex // guards the fields below; never held while the server is asked
+	open    *buckets   // nil if they have to be opened
+	closed  bool
+	closing sync.WaitGroup // buckets that are not used any more
+}
+
+// Open returns a Store that connects in the background, until Close.
+func Open(o Options) (*Store, error) {
+	s := &Store{prefix: o.Prefix, log: o.Logger, hints: wake.NewSignal(), ended: make(chan struct{})}
+	nc, err := nats.Connect(o.URL, s.options(o)...)
+	if err != nil {
+		return nil, fmt.Errorf("reaching NATS: %w", err)
+	}
+	s.nc = nc
+	if s.js, err = jetstream.New(nc); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("using JetStream of NATS: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Store) options(o Options) []nats.Option {
+	opts := []nats.Option{
+		nats.Name(o.Name),
+		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
+		nats.CustomReconnectDelay(func(attempts int) time.Duration { return backoff.Jitter(reconnect.After(attempts)) }),
+		nats.ReconnectBufSize(-1), // what can't be sent fails
+		nats.Timeout(time.Second), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			s.log.Debug("the connection to NATS ended", "error", err)
+			s.forget()
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { s.connected() }),
+		nats.ConnectHandler(func(*nats.Conn) { s.connected() }),
+		nats.ClosedHandler(func(*nats.Conn) { close(s.ended) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			s.log.Debug("an error of NATS", "error", err)
+			s.forget()
+		}),
+	}
+	if o.TLS != nil {
+		opts = append(opts, nats.Secure(o.TLS))
+	}
+	if o.Credentials != "" {
+		opts = append(opts, nats.UserCredentials(o.Credentials))
+	}
+	return opts
+}
+
+func (s *Store) connected() {
+	s.forget()
+	s.hints.Send()
+}
+
+// forget has the buckets opened again, by the next Poll.
+func (s *Store) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was := s.open; was != nil && !s.closed {
+		s.closing.Go(was.stop) // it tells the server; Close waits for it
+	}
+	s.open = nil
+}
+
+// Close ends the connection, and waits for it.
+func (s *Store) Close(context.Context) error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	s.mu.Lock()
+	was := s.open
+	s.open, s.closed = nil, true
+	s.mu.Unlock()
+	s.nc.Close() // which ends the watches
+	<-s.ended
+	if was != nil {
+		was.stop()
+	}
+	s.closing.Wait()
+	return nil
+}
+
+// Changed has a value after NATS told that something changed.
+func (s *Store) Changed() <-chan struct{} { return s.hints }
+
+// kept returns the buckets, opened if they have to be.
+func (s *Store) kept(ctx context.Context) (*buckets, error) {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	s.mu.Lock()
+	b := s.open
+	s.mu.Unlock()
+	if b != nil && !b.deaf(time.Now()) {
+		return b, nil
+	}
+	s.forget()
+	if !s.nc.IsConnected() {
+		return nil, s.absence()
+	}
+	b, err := s.openBuckets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = b
+	return b, nil
+}
+
+var errUnconnected = errors.New("not connected to NATS")
+
+// absence says why there is no connection.
+func (s *Store) absence() error {
+	if err := s.nc.LastError(); err != nil {
+		return fmt.Errorf("%w: %w", errUnconnected, err)
+	}
+	return errUnconnected
+}
+
+// use calls f with the buckets. If it fails they are opened again the next time: the server
+// may have forgotten them.
+func (s *Store) use(ctx context.Context, f func(*buckets) error) error {
+	b, err := s.kept(ctx)
+	if err == nil {
+		err = f(b)
+	}
+	if err != nil && !errors.Is(err, replicas.ErrNotFound) && ctx.Err() == nil {
+		s.forget()
+	}
+	return err
+}
+
+// Beat writes a member's record.
+func (s *Store) Beat(ctx context.Context, instance string, record []byte) error {
+	return s.use(ctx, func(b *buckets) error {
+		revision, err := b.members.kv.Put(ctx, instance, record)
+		if err == nil {
+			b.told(revision)
+		}
+		return err
+	})
+}
+
+// Poll returns what the watches have told. With fresh they are opened again, and tell all.
+func (s *Store) Poll(ctx context.Context, keys []string, fresh bool) (member.Snapshot, error) {
+	if fresh {
+		s.forget()
+	}
+	var snap member.Snapshot
+	err := s.use(ctx, func(b *buckets) error {
+		if !s.nc.IsConnected() {
+			return s.absence()
+		}
+		snap = b.snapshot(keys)
+		return nil
+	})
+	return snap, err
+}
+
+// Load asks for one claim.
+func (s *Store) Load(ctx context.Context, key string) (e member.Entry, err error) {
+	err = s.use(ctx, func(b *buckets) error {
+		got, err := b.claims.kv.Get(ctx, key)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			return nil
+		}
+		if err == nil {
+			e = member.Entry{Value: string(got.Value()), Revision: got.Revision()}
+		}
+		return err
+	})
+	return e, err
+}
+
+// Swap replaces a claim by its revision.
+func (s *Store) Swap(ctx context.Context, key string, old member.Entry, value string) (done bool, err error) {
+	err = s.use(ctx, func(b *buckets) error {
+		err := swap(ctx, b.claims.kv, key, old, value)
+		if conflict(err) {
+			return nil
+		}
+		done = err == nil
+		return err
+	})
+	return done, err
+}
+
+func swap(ctx context.Context, kv jetstream.KeyValue, key string, old member.Entry, value string) (err error) {
+	switch {
+	case value == "":
+		return kv.Delete(ctx, key, jetstream.LastRevision(old.Revision))
+	case old == member.Entry{}:
+		_, err = kv.Create(ctx, key, []byte(value))
+	default:
+		_, err = kv.Update(ctx, key, []byte(value), old.Revision)
+	}
+	return err
+}
+
+// conflict reports whether a key had another revision.
+func conflict(err error) bool {
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
+}
+
+// Claims calls f with each claim, and removes what marks those that were deleted some time
+// before: NATS would keep it for ever.
+func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error {
+	return s.use(ctx, func(b *buckets) error {
+		for key, e := range b.claims.all() {
+			f(key, e)
+		}
+		return b.claims.kv.PurgeDeletes(ctx, jetstream.DeleteMarkersOlderThan(time.Minute))
+	})
+}
+
+// URLs splits and completes the URLs of an engine: those after the first may leave out the
+// scheme.
+func URLs(text string) string {
+	scheme, _, _ := strings.Cut(text, "://")
+	var out []string
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); !strings.Contains(part, "://") {
+			part = scheme + "://" + part
+		}
+		out = append(out, part)
+	}
+	return strings.Join(out, ",")
+}

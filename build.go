@@ -23,8 +23,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/login"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/memhttp"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/release"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -74,6 +76,7 @@ type build struct {
 	secrets *redact.Redactor
 	metrics mcp.Metrics
 
+	node        *node.Node // nil for one replica
 	common      *common
 	keepsCommon bool           // it is that of a Gateway
 	parts       []*part        // in the order of the servers
@@ -165,6 +168,7 @@ func (b *build) options() gateway.Options {
 func (b *build) gatewayOptions() gateway.Options {
 	o := b.opts
 	return gateway.Options{
+		Peers:    b.group(),
 		Memory:   b.limit(limits.Memory),
 		MaxBody:  b.limit(limits.Body),
 		MaxDepth: int(b.limit(limits.Depth)),
@@ -205,6 +209,14 @@ func (b *build) gatewayOptions() gateway.Options {
 		QuietRequests:   o.hooks.QuietRequests,
 		NameTools:       b.limit(limits.MetricTools) > 0,
 	}
+}
+
+// group returns nil for one replica.
+func (b *build) group() *peer.Group {
+	if b.node == nil {
+		return nil
+	}
+	return b.node.Group()
 }
 
 // addCommon makes what the servers are made with.
@@ -273,6 +285,8 @@ func (b *build) check(s *ServerOptions) error {
 		return errors.New("want exactly one of URL, Command and Handler")
 	case !slices.Contains([]Era{"", Legacy, Modern}, s.Era):
 		return fmt.Errorf("unknown Era %q", s.Era)
+	case !slices.Contains([]Placement{"", PlaceAny, PlaceOne}, s.Replicas):
+		return fmt.Errorf("unknown Replicas %q", s.Replicas)
 	case !slices.Contains([]Isolation{"", IsolatePrincipal, IsolateRequest, IsolateNothing}, s.Isolation):
 		return fmt.Errorf("unknown Isolation %q", s.Isolation)
 	case s.LogLevel != "" && !spec.LogLevel(s.LogLevel).Valid():

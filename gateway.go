@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/release"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
@@ -28,6 +29,7 @@ type Gateway struct {
 	metrics *metrics.Metrics
 	stdio   transport.StdioOptions // without files
 
+	node     *node.Node    // nil for one replica
 	turn     chan struct{} // capacity 1, full while one of Start, Reload and Shutdown uses the next
 	standing *standing
 	begun    bool // by Start
@@ -38,7 +40,23 @@ type Gateway struct {
 // request.
 func New(o Options) (*Gateway, error) {
 	counts := metrics.New(release.Version())
-	b := newBuild(&o, counts)
+	if err := o.deriveStateKeys(); err != nil {
+		return nil, err
+	}
+	n, err := newNode(&o, counts)
+	if err != nil {
+		return nil, err
+	}
+	g, err := newGateway(&o, counts, n)
+	if err != nil && n != nil {
+		err = errors.Join(err, n.Close(context.Background()))
+	}
+	return g, err
+}
+
+func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, error) {
+	b := newBuild(o, counts)
+	b.node = n
 	if err := b.addAll(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
@@ -51,7 +69,7 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}
-	g := &Gateway{inner: inner, metrics: counts, turn: make(chan struct{}, 1)}
+	g := &Gateway{inner: inner, metrics: counts, node: n, turn: make(chan struct{}, 1)}
 	g.stand(b)
 	g.stdio = transport.StdioOptions{MaxMessage: b.number(limits.Body), WriteTimeout: o.WriteTimeout}
 	counts.WatchIndex(func() (topics, pairs int) {
@@ -120,7 +138,16 @@ func (g *Gateway) EndStreams() { g.inner.EndStreams() }
 // EndConnections waits for the WebSockets and listen streams that outlive their requests,
 // and of which an HTTP server knows nothing. When ctx ends they are cut off, and
 // EndConnections returns its cause.
-func (g *Gateway) EndConnections(ctx context.Context) error { return g.inner.EndConnections(ctx) }
+//
+// With Replicas it also waits for what others have forwarded, and tells them that this one
+// ends.
+func (g *Gateway) EndConnections(ctx context.Context) error {
+	err := g.inner.EndConnections(ctx)
+	if g.node != nil {
+		err = errors.Join(err, g.node.Leave(ctx))
+	}
+	return err
+}
 
 // Shutdown ends everything: streams, connections, sessions with servers, and their
 // commands. ctx bounds how long they have to end in order. Requests over HTTP must have
@@ -129,6 +156,9 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.turn <- struct{}{}
 	defer func() { <-g.turn }()
 	err := g.inner.Close(ctx)
+	if g.node != nil {
+		err = errors.Join(err, g.node.Close(ctx))
+	}
 	if !g.ended {
 		g.ended = true
 		g.standing.common.leave()
@@ -162,6 +192,7 @@ type Snapshot struct {
 	Sockets  int  // open WebSockets of clients
 	Topics   int  // resources and lists that somebody follows
 	Servers  []ServerSnapshot
+	Replicas *ReplicaSnapshot // nil for one replica
 }
 
 // A ServerSnapshot says how one server is doing.
@@ -185,6 +216,7 @@ const (
 func (g *Gateway) Snapshot() Snapshot {
 	from := g.inner.Snapshot()
 	s := Snapshot{Draining: from.Draining, Streams: from.Streams, Sessions: from.Sessions, Sockets: from.Sockets, Topics: from.Topics}
+	s.Replicas = g.replicas()
 	for _, server := range from.Servers {
 		s.Servers = append(s.Servers, ServerSnapshot{Name: server.Name, State: State(server.State), Error: server.Error})
 	}

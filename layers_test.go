@@ -44,7 +44,7 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/summary": {"internal/config", "cmd/mcpbridge/internal/address"},
 	"cmd/mcpbridge/internal/address": {"internal/config"},
 	// What a configuration says, for the public package: only this one has both.
-	"cmd/mcpbridge/internal/options": {".", "internal/config", "internal/spec"},
+	"cmd/mcpbridge/internal/options": {".", "internal/certs", "internal/config", "internal/spec"},
 	// The log of the program, and the files of other programs that it changes.
 	"cmd/mcpbridge/internal/logging":  {"internal/config", "internal/linebuffer", "internal/redact", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/hostfile": {"internal/hosts"},
@@ -186,6 +186,10 @@ var layers = map[string][]string{
 	"internal/replicas/member":       {"internal/replicas", "internal/wake"},
 	"internal/replicas/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
 
+	"internal/replicas/natskv": {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
+	// What makes a process one of several: the public package alone knows it.
+	"internal/replicas/node": {"internal/backoff", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/member", "internal/replicas/natskv", "internal/replicas/rediskv"},
+
 	// What bounds what: the configuration has a key for each, whoever counts has its
 	// default and its name.
 	"internal/limits": nil,
@@ -225,7 +229,7 @@ var layers = map[string][]string{
 	"internal/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	".": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/clientconn", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/release", "internal/cmdhook", "internal/fetch", "internal/login"}),
+	".": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/clientconn", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/release", "internal/cmdhook", "internal/fetch", "internal/login", "internal/peer", "internal/replicas/node"}),
 	// What the public package does not export, for cmd.
 	"internal/cmdhook": {"internal/trace", "internal/gateway", "internal/login", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
 
@@ -286,6 +290,8 @@ var libraries = map[string][]string{
 	"google.golang.org/protobuf":    {"internal/telemetry"},
 	"golang.org/x/oauth2":           {"internal/login"},
 	"golang.org/x/time":             {"internal/policy"},
+	"github.com/nats-io":            {"internal/replicas/natskv"},
+	"github.com/redis/go-redis":     {"internal/replicas/rediskv"},
 }
 
 // emptyNames are the names that say nothing about what a package or file holds.

@@ -39,6 +39,8 @@ type Options struct {
 	// for new ones. Gateways that serve the same clients share them. Empty means a
 	// random one.
 	StateKeys []string
+	// Replicas are other Gateways that serve the same clients. Nil means that there are none.
+	Replicas *Replicas
 	// Secrets are never repeated to clients in errors.
 	Secrets []string
 	// DebugErrors says that errors tell clients all that the log says: addresses, paths,

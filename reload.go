@@ -29,7 +29,7 @@ type Reloaded struct {
 // in flight go on for Drain. What all servers are built with replaces them all when it
 // changes: Authenticator, what Auth has beyond Tokens, the time-outs, Logins, Audit, StateDir,
 // PinDir, Environ, OneClient and Logger, and limits on what one server has.
-// All other options apply at once.
+// Of Replicas the Keys alone are used. All other options apply at once.
 //
 // A Handler, RoundTripper, TLS or Authenticator is the same if it is the same value, which a
 // function never is.
@@ -41,12 +41,20 @@ func (g *Gateway) Reload(o Options) (*Reloaded, error) {
 	if g.ended {
 		return nil, errEnded
 	}
+	if err := o.deriveStateKeys(); err != nil {
+		return nil, err
+	}
 	b := newBuild(&o, g.metrics)
+	b.node = g.node
 	if err := b.follow(g.standing); err != nil {
 		_ = b.close() // what was begun, and has nothing to say
 		return nil, err
 	}
+	if err := g.replaceKeys(&o); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
 	if err := g.inner.Reload(b.options()); err != nil {
+		_ = g.replaceKeys(&g.standing.opts) // which were good before
 		_ = b.close()
 		return nil, fmt.Errorf("mcpbridge: %w", err)
 	}

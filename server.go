@@ -77,6 +77,9 @@ type ServerOptions struct {
 	// Subresources says how a change of a resource is reported to clients that follow
 	// one above it. Empty means SubresourcesParent.
 	Subresources Subresources
+	// Replicas says which of several replicas serves the calls of a profile. Empty means
+	// PlaceAny.
+	Replicas Placement
 	// Lanes is how many calls of one client that can be asked for input run at the same
 	// time, where nothing else tells whom a legacy server asks. Each has a session of
 	// its own. Zero means 1 for a command, and 4 otherwise.

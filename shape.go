@@ -75,7 +75,7 @@ func (b *build) commonShape() commonShape {
 	o := &out.Options
 	o.Servers, o.Limits, o.PublicURL, o.Auth, o.Authenticator, o.Logger = nil, nil, "", o.Auth.shape(), nil, nil
 	o.AllowedHosts, o.AllowedOrigins, o.MachineName, o.TrustedProxies = nil, nil, "", nil
-	o.StateKeys, o.Secrets, o.DebugErrors, o.BodyTimeout = nil, nil, false, 0
+	o.StateKeys, o.Replicas, o.Secrets, o.DebugErrors, o.BodyTimeout = nil, nil, nil, false, 0
 	o.hooks, o.made = Options{}.hooks, nil
 	return out
 }

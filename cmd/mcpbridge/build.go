@@ -32,6 +32,9 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 	o.StateDir = remember.Dir(p.environ)
 	o.PinDir, o.Audit = stateDir(c, p.environ), auditPath(c)
 	o.Logins = loginOptions(c, p.environ)
+	if oneClient {
+		o.Replicas = nil // nobody else serves it
+	}
 	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, QuietRequests: p.accessLog, Dial: make(map[string]func(context.Context) (transport.Conn, error))}
 	for i := range c.Servers {
 		s := &c.Servers[i]

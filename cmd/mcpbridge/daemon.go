@@ -57,11 +57,14 @@ func (d *daemon) run(ctx context.Context) error {
 		return err
 	}
 	d.gateway.Start()
-	d.mcp.Start()
 	if d.admin != nil {
 		d.admin.Start()
 	}
-	err := d.announce()
+	err := d.gateway.Join(ctx)
+	d.mcp.Start()
+	if err == nil {
+		err = d.announce()
+	}
 	if err == nil {
 		err = showToken(d.stderr, d.token)
 	}
@@ -86,7 +89,11 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	d.observers, d.accessLog = d.observe.all, d.observe.access != nil
 	d.carried = &reload.Carried{}
-	if d.gateway, err = mcpbridge.New(*newOptions(d.config, false, d.process, d.log, d.guard)); err != nil {
+	o := newOptions(d.config, false, d.process, d.log, d.guard)
+	if err = options.AddReplicaTLS(o.Replicas, d.config.Replicas, d.log); err != nil {
+		return err
+	}
+	if d.gateway, err = mcpbridge.New(*o); err != nil {
 		return err
 	}
 	d.observe.count(d.gateway)
@@ -146,6 +153,7 @@ func (d *daemon) leave(ctx context.Context) {
 		return
 	}
 	d.delayed.Store(true)
+	d.gateway.Drain()
 	d.log.Info("about to drain: not ready, and still serving", "delay", delay)
 	select {
 	case <-time.After(delay):
@@ -175,6 +183,7 @@ func (d *daemon) drain(ctx context.Context) error {
 	d.log.Info("draining", "bound", d.config.Drain)
 	calls, cancel := context.WithTimeout(ctx, d.config.Drain-options.Closing(d.config.Drain))
 	defer cancel()
+	d.gateway.Drain()
 	d.gateway.EndStreams()
 	err := d.mcp.Shutdown(calls)
 	if cerr := d.gateway.EndConnections(calls); cerr != nil {

@@ -34,7 +34,9 @@ type ReplicaTLS struct {
 }
 
 // Files returns the files; zero without TLS.
-func (t *ReplicaTLS) Files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.ClientCA} }
+func (t *ReplicaTLS) Files() certs.Files {
+	return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.ClientCA}
+}
 
 // EngineTLS says how the engine is known, and how it knows us.
 type EngineTLS struct {

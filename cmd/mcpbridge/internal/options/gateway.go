@@ -17,6 +17,7 @@ func Gateway(c *config.Config) *mcpbridge.Options {
 	return &mcpbridge.Options{
 		Limits:         limits.ByName(),
 		StateKeys:      c.StateKeys,
+		Replicas:       replicas(c.Replicas),
 		DebugErrors:    c.DebugErrors,
 		BodyTimeout:    c.BodyTimeout,
 		WriteTimeout:   c.WriteTimeout,

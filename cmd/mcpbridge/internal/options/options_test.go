@@ -28,6 +28,7 @@ write_timeout: 2s
 keep_alive: 3s
 drain: 8s
 client_idle: 23s
+replicas: {engine: "nats://n:1", credentials: n.creds, prefix: p, keys: [fedcba9876543210], peer: "10.0.0.7:1", advertise: "h:2"}
 limits: {body: 2KiB, depth: 9, memory: 128MiB, command_sessions: 3, command_sessions_each: 2, id: 103, progress_token: 104, method: 105, uri: 306, filter: 307, client_info: 308, capabilities: 309, requests: 101, requests_each: 102, upstream_message: 3KiB, sessions: 4, client_sessions: 11, client_sessions_each: 12, client_events: 4KiB, websockets: 13, websockets_each: 14, new_connections: 17, streams_each: 16, streams: 5, listen_topics: 6, parked: 7, parked_each: 8, cache: 1MiB, cache_entries: 10, metric_tools: 18}
 servers:
   web:
@@ -66,6 +67,9 @@ servers:
 			"subscribes_each": 200, "parked": 7, "parked_each": 8, "cache": 1 << 20, "cache_entries": 10, "metric_tools": 18,
 		},
 		StateKeys: []string{"0123456789abcdef"}, SessionIdle: 23 * time.Second,
+		Replicas: &mcpbridge.Replicas{
+			Engine: "nats://n:1", Credentials: filepath.Join(filepath.Dir(path), "n.creds"), Prefix: "p", Keys: []string{"fedcba9876543210"}, Listen: "10.0.0.7:1", Advertise: "h:2",
+		},
 		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second, Drain: 4 * time.Second, CloseGrace: 4 * time.Second / 3,
 		AllowedHosts: []string{"mcp.example.com"}, AllowedOrigins: []string{"https://app.example.com"},
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32")},
@@ -76,7 +80,7 @@ servers:
 	web := mcpbridge.ServerOptions{
 		Name: "web", URL: "https://docs.example.com/mcp", Header: http.Header{"X-Key": {"k"}},
 		Isolation: mcpbridge.IsolateNothing, ForwardClientInfo: true, HideExtensions: []string{"com.example/x", spec.ExtensionTasks},
-		Subresources: mcpbridge.SubresourcesAsSent, Lanes: 3, Gather: 11 * time.Millisecond, ParkedTTL: 12 * time.Second,
+		Subresources: mcpbridge.SubresourcesAsSent, Replicas: mcpbridge.PlaceAny, Lanes: 3, Gather: 11 * time.Millisecond, ParkedTTL: 12 * time.Second,
 		Remember: true, Roots: []string{"file:///a", "file:///b%20c"}, Idle: 13 * time.Second, Linger: 14 * time.Second,
 		Synthesize: mcpbridge.Synthesize{Tools: 19 * time.Second, Prompts: 20 * time.Second, Resources: 21 * time.Second, Updates: 22 * time.Second},
 		Timeouts:   mcpbridge.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
@@ -85,8 +89,8 @@ servers:
 	if got := Server(&c.Servers[0]); !reflect.DeepEqual(got, web) {
 		t.Errorf("server options = %+v\nwant %+v", got, web)
 	}
-	if got := Server(&c.Servers[1]); !reflect.DeepEqual(got.Command, []string{"x"}) || got.Lanes != 2 || !got.Remember {
-		t.Errorf("options of a command = %+v, want its argv and 2 lanes", got)
+	if got := Server(&c.Servers[1]); !reflect.DeepEqual(got.Command, []string{"x"}) || got.Lanes != 2 || !got.Remember || got.Replicas != mcpbridge.PlaceOne {
+		t.Errorf("options of a command = %+v, want its argv, 2 lanes and one replica", got)
 	}
 	if got := Server(&c.Servers[2]); got.Lanes != 3 || got.URL != "wss://docs.example.com/mcp" || got.Header.Get("X-Key") != "k" || got.Transport != "" {
 		t.Errorf("options of a WebSocket = %+v", got)

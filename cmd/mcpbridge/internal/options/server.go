@@ -30,6 +30,7 @@ func Server(s *config.Server) mcpbridge.ServerOptions {
 		HideExtensions:    s.Hidden(),
 		LogLevel:          strings.TrimPrefix(s.LogLevel, "none"),
 		Subresources:      mcpbridge.Subresources(s.Subresources),
+		Replicas:          mcpbridge.Placement(s.Replicas),
 		Lanes:             int(s.Lanes.Stdio),
 		Gather:            s.Gather,
 		ParkedTTL:         s.ParkedTTL,

@@ -1,0 +1,50 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Replicas counts what one of several replicas hears of the others.
+type Replicas struct {
+	members prometheus.Gauge
+	claims  *prometheus.GaugeVec // holder
+	up      prometheus.Gauge
+	errors  prometheus.Counter
+	changes *prometheus.CounterVec // change
+}
+
+// Replicas returns the counters of replicas, which there are only then. Call it once.
+func (m *Metrics) Replicas() *Replicas {
+	r := &Replicas{
+		members: single("replicas", "Replicas that live, this one included."),
+		claims:  gauge("replica_claims", "Profiles that this replica watches, by which replica holds them: self or other.", "holder"),
+		up:      single("replica_engine_up", "1 if the engine of the replicas answers, 0 if it is away."),
+		errors:  prometheus.NewCounter(prometheus.CounterOpts{Namespace: "mcpbridge", Name: "replica_engine_errors_total", Help: "Rounds of questions to the engine of the replicas that failed."}),
+		changes: counter("replica_changes_total", "Changes among the replicas: joined, draining, left or silent of another one; claimed, yielded or released of a claim of this one.", "change"),
+	}
+	r.Away(false)
+	m.registry.MustRegister(r.members, r.claims, r.up, r.errors, r.changes)
+	return r
+}
+
+// Members sets how many replicas live.
+func (r *Replicas) Members(n int) { r.members.Set(float64(n)) }
+
+// Claims sets how many names this replica wants, and how many of them it holds.
+func (r *Replicas) Claims(own, wanted int) {
+	r.claims.WithLabelValues("self").Set(float64(own))
+	r.claims.WithLabelValues("other").Set(float64(wanted - own))
+}
+
+// Away sets whether the engine is away.
+func (r *Replicas) Away(away bool) {
+	up := 1.0
+	if away {
+		up = 0
+	}
+	r.up.Set(up)
+}
+
+// Failed counts a round with the engine that failed.
+func (r *Replicas) Failed() { r.errors.Inc() }
+
+// Moved counts a change.
+func (r *Replicas) Moved(change string) { r.changes.WithLabelValues(change).Inc() }

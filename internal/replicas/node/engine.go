@@ -1,0 +1,31 @@
+package node
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/natskv"
+)
+
+// openEngine returns the engine that the options name.
+func (n *Node) openEngine() (replicas.Engine, error) {
+	store, err := n.openStore()
+	if err != nil {
+		return nil, err
+	}
+	return member.New(store, member.Options{Logger: n.opts.Logger, Observer: n.opts.Observer}), nil
+}
+
+func (n *Node) openStore() (member.Store, error) {
+	o := n.opts
+	switch scheme, _, _ := strings.Cut(o.Engine, "://"); scheme {
+	case "nats", "tls":
+		return natskv.Open(natskv.Options{
+			URL: natskv.URLs(o.Engine), TLS: o.EngineTLS, Credentials: o.Credentials, Prefix: o.Prefix,
+			Name: "mcpbridge " + n.self.Instance, Logger: o.Logger,
+		})
+	}
+	return nil, errors.New("the scheme of the engine's URL is unknown; write nats://, tls://, redis:// or rediss://")
+}

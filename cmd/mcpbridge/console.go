@@ -47,8 +47,9 @@ func newTopCommand(p process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show what a running mcpbridge holds at the moment",
-		Long: `Shows the servers, the clients, what is followed most, and the questions that
-wait for an answer, again and again on a terminal and else once.`,
+		Long: `Shows the servers with their calls per second, the clients, what is followed
+most, and the questions that wait for an answer, again and again on a terminal
+and else once, after a second.`,
 		Example: `  mcpbridge top
   mcpbridge top -c config.yaml --once
   mcpbridge top --json`,
@@ -65,13 +66,13 @@ wait for an answer, again and again on a terminal and else once.`,
 				return p.printState(cmd.Context(), a)
 			}
 			if once || !output.IsTerminal(p.stdout) {
-				every = 0
+				return a.Once(cmd.Context(), p.stdout)
 			}
 			return a.Top(cmd.Context(), p.stdout, every)
 		},
 	}
 	consoleFlags(cmd)
-	cmd.Flags().BoolVar(&once, "once", false, "print it once")
+	cmd.Flags().BoolVar(&once, "once", false, "print it once, after a second in which calls are counted")
 	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "how often it is shown again")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print it once, as JSON")
 	return cmd

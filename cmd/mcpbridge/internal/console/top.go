@@ -21,9 +21,10 @@ const (
 	wholeScreen = "\x1b[H\x1b[J"
 )
 
-// Top prints what the gateway holds: once, or every so often over a cleared screen, until
-// ctx ends.
+// Top prints what the gateway holds over a cleared screen, every so often until ctx ends.
+// Rates are those since the time before.
 func (a *Admin) Top(ctx context.Context, w io.Writer, every time.Duration) error {
+	var before *sample
 	for {
 		s, err := a.State(ctx)
 		if ctx.Err() != nil {
@@ -32,17 +33,16 @@ func (a *Admin) Top(ctx context.Context, w io.Writer, every time.Duration) error
 		if err != nil {
 			return err
 		}
-		if every == 0 {
-			return Print(w, s)
-		}
+		now, _ := a.sample(ctx) // without it there are no rates
 		var screen bytes.Buffer
 		screen.WriteString(wholeScreen)
-		if err := Print(&screen, s); err != nil {
+		if err := Print(&screen, s, now.since(before)); err != nil {
 			return err
 		}
 		if _, err := w.Write(screen.Bytes()); err != nil {
 			return err
 		}
+		before = now
 		select {
 		case <-time.After(every):
 		case <-ctx.Done():
@@ -51,18 +51,35 @@ func (a *Admin) Top(ctx context.Context, w io.Writer, every time.Duration) error
 	}
 }
 
-// Print prints tables of what a gateway holds.
-func Print(w io.Writer, s *State) error {
-	var text bytes.Buffer
-	c := s.Counts
-	fmt.Fprintf(&text, "mcpbridge %s, up %s; %d requests in flight, %d streams, %d sessions, %d WebSockets, %d subscriptions to %d topics, %d questions\n",
-		s.Version, s.Time.Sub(s.Started).Round(time.Second), c.Requests, c.Streams, c.Sessions, c.Sockets, c.Pairs, c.Topics, c.Questions)
-	if s.Draining {
-		text.WriteString("It is ending.\n")
+// sampleTime is the time between two samples for rates that are printed once.
+const sampleTime = time.Second
+
+// Once prints what the gateway holds, with the rates of one second.
+func (a *Admin) Once(ctx context.Context, w io.Writer) error {
+	var now *sample
+	before, err := a.sample(ctx)
+	if err == nil {
+		select {
+		case <-time.After(sampleTime):
+		case <-ctx.Done():
+			return nil
+		}
+		now, _ = a.sample(ctx)
 	}
-	table(&text, "SERVER\tSTATE\tERA\tSESSIONS\tTOPICS\tFOLLOWERS\tQUESTIONS\tPROCESSES\tERROR", len(s.Servers), func(i int) []any {
+	s, err := a.State(ctx)
+	if err != nil {
+		return err
+	}
+	return Print(w, s, now.since(before))
+}
+
+// Print prints tables of what a gateway holds.
+func Print(w io.Writer, s *State, rates Rates) error {
+	var text bytes.Buffer
+	text.WriteString(summary(s, rates))
+	table(&text, "SERVER\tSTATE\tERA\tCALLS/S\tSESSIONS\tTOPICS\tFOLLOWERS\tQUESTIONS\tPROCESSES\tERROR", len(s.Servers), func(i int) []any {
 		v := &s.Servers[i]
-		return []any{v.Name, v.State, v.Era, v.Sessions, v.Topics, v.Followers, v.Questions, processes(v.Processes, v.ProcessesLeft), v.Error}
+		return []any{v.Name, v.State, v.Era, rates.text(v.Name), v.Sessions, v.Topics, v.Followers, v.Questions, processes(v.Processes, v.ProcessesLeft), v.Error}
 	})
 	clients := s.Clients.List[:min(len(s.Clients.List), mostClients)]
 	table(&text, "CLIENT\tERA\tSERVER\tPRINCIPAL\tSESSION\tSTREAMS\tTOPICS\tIN FLIGHT", len(clients), func(i int) []any {
@@ -85,6 +102,20 @@ func Print(w io.Writer, s *State) error {
 	})
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+// summary returns the lines before the tables.
+func summary(s *State, rates Rates) string {
+	c, calls := s.Counts, ""
+	if rates != nil {
+		calls = rates.sum() + " calls/s, "
+	}
+	text := fmt.Sprintf("mcpbridge %s, up %s; %s%d requests in flight, %d streams, %d sessions, %d WebSockets, %d subscriptions to %d topics, %d questions\n",
+		s.Version, s.Time.Sub(s.Started).Round(time.Second), calls, c.Requests, c.Streams, c.Sessions, c.Sockets, c.Pairs, c.Topics, c.Questions)
+	if s.Draining {
+		text += "It is ending.\n"
+	}
+	return text
 }
 
 // table prints a table, unless it has no rows. No text of a client or server can steer the

@@ -64,7 +64,7 @@ func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, er
 	if err := errors.Join(b.addCommon(), b.addAccess()); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	counts.NameTools(b.number(limits.MetricTools))
+	counts.NameTools(b.number(limits.MetricTools), o.Logger)
 	inner, err := gateway.New(b.options())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())

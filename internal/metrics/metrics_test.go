@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"regexp"
 	"runtime"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -150,27 +152,32 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// Tools are named once they have answered, and no more of them than configured.
+// Tools are named once they have answered, and no more of them than configured: that is
+// counted, and logged once.
 func TestTools(t *testing.T) {
 	m := New("v1.2.3")
+	log := &bridgetest.Log{}
 	call := func(tool, outcome string) {
 		m.Request(mcp.Served{Server: "docs", Method: "tools/call", Era: "modern", Outcome: outcome, Tool: tool})
 	}
 	call("early", "ok")
-	m.NameTools(2)
-	for _, tool := range []string{"a", "b", "a", "c"} {
+	m.NameTools(2, slog.New(slog.NewTextHandler(log, nil)))
+	for _, tool := range []string{"a", "b", "a", "c", "d\nlevel=ERROR"} {
 		call(tool, "ok")
 	}
 	call("invented", "error")
 	call("a", "error")
 	got := scrape(t, m)
-	for tool, want := range map[string]int{"": 1, "a": 3, "b": 1, "other": 2} {
+	for tool, want := range map[string]int{"": 1, "a": 3, "b": 1, "other": 3} {
 		if text := fmt.Sprintf(`mcp_server_operation_duration_seconds_count{error_type="",gen_ai_tool_name=%q,mcp_method_name="tools/call",server="docs"} %d`, tool, want); !strings.Contains(got, text) {
 			t.Errorf("no %q", text)
 		}
 	}
-	if want := `mcpbridge_limits_hit_total{limit="metric_tools",server="docs"} 1`; !strings.Contains(got, want) {
+	if want := `mcpbridge_limits_hit_total{limit="metric_tools",server="docs"} 2`; !strings.Contains(got, want) {
 		t.Errorf("no %q", want)
+	}
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "level=WARN") || !strings.Contains(text, "raise limits.metric_tools") || !strings.Contains(text, "upstream=docs limit=2") {
+		t.Errorf("the log is %q, want one line that names limits.metric_tools", text)
 	}
 	for _, tool := range []string{"c", "early", "invented"} {
 		if strings.Contains(got, `gen_ai_tool_name="`+tool+`"`) {

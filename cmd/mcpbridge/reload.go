@@ -18,13 +18,13 @@ import (
 // A reloading is what a daemon needs to read its configuration again.
 type reloading struct {
 	source   config.Options
-	watches  bool                     // the files
-	seen     reload.Contents          // of the files, at the start
-	level    slog.LevelVar            // of the log
-	started  *config.Config           // what it was when the process began
-	reloader *reload.Reloader         // nil if there is no file
-	read     atomic.Pointer[[]string] // files of what is in use; nil before the first reload
-	settled  atomic.Bool              // all servers were tried before the first reload that succeeded
+	watches  bool             // the files
+	seen     reload.Contents  // of the files, at the start
+	level    slog.LevelVar    // of the log
+	started  *config.Config   // what it was when the process began
+	reloader *reload.Reloader // nil if there is no file
+	files    reload.Files     // that are watched
+	settled  atomic.Bool      // all servers were tried before the first reload that succeeded
 }
 
 // openReloading makes what reads the configuration again; nothing if there is no file.
@@ -32,7 +32,7 @@ func (d *daemon) openReloading() {
 	if d.started = d.config; d.source.Path == "" {
 		return
 	}
-
+	d.files.Use(d.started.Files())
 	d.reloader = reload.New(d.reload, d.log, cmdhook.Metrics(d.gateway).Reloaded)
 }
 
@@ -84,19 +84,11 @@ func (d *daemon) watchFiles() *reload.Watcher {
 	if !d.watches {
 		return nil
 	}
-	w, err := reload.Watch(d.seen, d.files, func() { d.reloader.Now("its files have changed") }, d.log)
+	w, err := reload.Watch(d.seen, d.files.All, func() { d.reloader.Now("its files have changed") }, d.log)
 	if err != nil {
 		d.log.Warn("the configuration can't be watched; after changes send SIGHUP, or POST /reload to the admin address", "err", err)
 	}
 	return w
-}
-
-// files are those of the configuration that is in use.
-func (d *daemon) files() []string {
-	if f := d.read.Load(); f != nil {
-		return *f
-	}
-	return d.started.Files()
 }
 
 // reload reads the configuration again, and serves by it.
@@ -104,6 +96,7 @@ func (d *daemon) reload() reload.Outcome {
 	d.notify.Reloading()
 	o, err := d.reloadConfig()
 	if err != nil {
+		d.files.Failed(err)
 		o = reload.Failed(err)
 		o.Error = d.secrets.String(o.Error)
 		d.notify.Ready("serving; the changed configuration can't be used")
@@ -141,8 +134,7 @@ func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
 // use makes c what the process goes by.
 func (d *daemon) use(c *config.Config) {
 	d.config = c // who reads it later waits for the reloader first
-	files := c.Files()
-	d.read.Store(&files)
+	d.files.Use(c.Files())
 	d.level.Set(logging.Level(c.Log.Level))
 	memory.Bound(c, memory.ServeMost, d.environ)
 }

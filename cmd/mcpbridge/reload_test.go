@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -184,4 +185,35 @@ func TestReloadIncluded(t *testing.T) {
 	if !r.has("a") || !r.has("b2") {
 		t.Error("other servers are gone, too")
 	}
+}
+
+// A file that only a configuration with a mistake includes is watched: mending it is enough.
+func TestReloadMendedInclude(t *testing.T) {
+	r := serveFile(t, oneNotebook)
+	dir := filepath.Dir(r.file)
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mistake := func(file string, line int) {
+		t.Helper()
+		bridgetest.Eventually(t, "the mistake is told of with its file", func() bool {
+			_, body := get(t, r.admin("/readyz"))
+			return strings.Contains(body, fmt.Sprintf(`"file":%q,"line":%d`, filepath.Join(dir, file), line))
+		})
+		if !r.has("a") || r.has("b") || r.has("c") {
+			t.Error("a mistake has changed what is served")
+		}
+	}
+	write("b.yaml", "servers: {b: {biltin: notebook}}\n")
+	r.write("include: [b.yaml, other/*.yaml, c.yaml]\n" + oneNotebook)
+	mistake("config.yaml", 1) // there is no c.yaml
+	write("c.yaml", "\nservers: {c: {biltin: notebook}}\n")
+	mistake("b.yaml", 1)
+	write("b.yaml", "servers: {b: {builtin: notebook}}\n")
+	mistake("c.yaml", 2)
+	write("c.yaml", "servers: {c: {builtin: notebook}}\n")
+	bridgetest.Eventually(t, "all are served", func() bool { return r.has("a") && r.has("b") && r.has("c") })
 }

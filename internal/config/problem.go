@@ -37,7 +37,11 @@ func (p Problem) At() (file string, line int) {
 
 // An Error contains all mistakes of a configuration, in the order of the file. Problems is
 // never empty.
-type Error struct{ Problems []Problem }
+type Error struct {
+	Problems []Problem
+	// Files are those that were read, or looked for, as of [Config.Files].
+	Files []string
+}
 
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
@@ -103,7 +107,7 @@ func (r *report) err() error {
 		return nil
 	}
 	r.inOrder(r.errors)
-	return &Error{Problems: r.errors}
+	return &Error{Problems: r.errors, Files: slices.Clone(r.files)}
 }
 
 // inOrder sorts problems by their files, in the order in which these were read, and lines.

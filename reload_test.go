@@ -134,6 +134,14 @@ func (r *running) wantCall(server, want string) {
 	}
 }
 
+// metrics returns what is counted.
+func (r *running) metrics(t *testing.T) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	r.g.MetricsHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return w.Body.String()
+}
+
 func (r *running) reload(o Options) *Reloaded {
 	r.t.Helper()
 	out, err := r.g.Reload(o)
@@ -182,6 +190,37 @@ func TestReloadServers(t *testing.T) {
 	}
 	if got := r.g.Snapshot().Servers; len(got) != 1 || got[0].Name != "c" {
 		t.Errorf("servers = %v, want c alone", got)
+	}
+}
+
+// Metrics of a server go with it, once it has ended, and begin at zero for another one of its
+// name; those of servers that stay go on.
+func TestReloadForgetsMetrics(t *testing.T) {
+	a, b := &shelf{text: "of a"}, &shelf{text: "of b"}
+	at := func(name string, s *shelf) ServerOptions { return ServerOptions{Name: name, Handler: s, Era: Legacy} }
+	r := run(t, Options{Servers: []ServerOptions{at("a", a), at("b", b)}})
+	r.wantCall("a", "of a")
+	r.wantCall("b", "of b")
+	b.settle(t)
+	count := func(text string) int { return strings.Count(r.metrics(t), text) }
+	calls := func(server string, n int) string {
+		return fmt.Sprintf("mcpbridge_requests_total{era=\"modern\",method=\"tools/call\",outcome=\"ok\",server=%q} %d\n", server, n)
+	}
+	of := count(`server="a"`)
+	if of == 0 || count(calls("b", 1)) != 1 {
+		t.Fatalf("%d series of a in\n%s", of, r.metrics(t))
+	}
+	r.reload(Options{Servers: []ServerOptions{at("a", a), at("b", &shelf{text: "of another b"})}}) // b is replaced, and then removed
+	r.reload(Options{Servers: []ServerOptions{at("a", a)}})
+	until(t, "nothing is told of b", func() bool { return count(`server="b"`) == 0 })
+	if n := count(`server="a"`); n != of {
+		t.Errorf("%d series of a, which stays, want %d", n, of)
+	}
+	r.reload(Options{Servers: []ServerOptions{at("a", a), at("b", b)}})
+	r.wantCall("b", "of b")
+	until(t, "b is counted from zero", func() bool { return count(calls("b", 1)) == 1 })
+	if text := r.metrics(t); strings.Contains(text, "} -") {
+		t.Errorf("a gauge is below zero:\n%s", text)
 	}
 }
 

@@ -221,9 +221,9 @@ type Gateway struct {
 	cut      context.CancelFunc
 	made     atomic.Int64 // servers that were built, also by Reload
 
-	retiring sync.WaitGroup // servers that are in no table any more
+	retiring retirement
 
-	// mu guards the next two, and that no table follows the last one.
+	// mu guards the next two, retiring.of, and that no table follows the last one.
 	mu     sync.Mutex
 	begun  bool // Start was called
 	ending bool // EndStreams was called
@@ -248,7 +248,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		opts: opts, budget: memory, sealer: sealer, sockets: newSockets(opts),
-		instance: opts.Instance, peers: opts.Peers, expiry: expiry.New(),
+		instance: opts.Instance, peers: opts.Peers, expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
 	}
 	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
 	g.live, g.cut = context.WithCancel(context.Background())

@@ -49,7 +49,10 @@ func (g *Gateway) swap(next *table) (former *table, begun, ok bool) {
 		return nil, false, false
 	}
 	former = g.table.Swap(next)
-	g.retiring.Add(len(former.leftBy(next)))
+	for _, s := range former.leftBy(next) {
+		g.retiring.of[s.name]++
+		g.retiring.Add(1)
+	}
 	return former, g.begun, true
 }
 
@@ -76,6 +79,8 @@ func (g *Gateway) bound(opts *Options) {
 // connections, and then what it has of the server itself.
 func (g *Gateway) retire(s *server, removed bool) {
 	defer g.retiring.Done()
+	inTime := true
+	defer func() { g.retired(s.name, inTime) }()
 	why := &replacedError{s.name, removed}
 	s.life.End(why)
 	g.hub.EndSubscriptions(followed{s}, why)
@@ -86,12 +91,38 @@ func (g *Gateway) retire(s *server, removed bool) {
 	wg.Go(func() { s.life.Wait(ctx) })
 	wg.Go(func() { _ = s.streams.Wait(ctx) }) // they were told why
 	wg.Wait()
+	inTime = ctx.Err() == nil
 	ctx, cancel = context.WithTimeout(g.live, retireTime)
 	defer cancel()
-	if err := s.close(ctx); err != nil && !errors.Is(err, context.Canceled) {
+	err := s.close(ctx)
+	if err != nil && !errors.Is(err, context.Canceled) {
 		g.opts.Logger.Warn("ending a server that is not served any more", "upstream", s.name, "err", err)
 	}
+	inTime = inTime && err == nil
 	g.hub.Cache().Forget(s.name) // what its last requests have put there
+}
+
+// A retirement has the servers that are in no table any more.
+type retirement struct {
+	sync.WaitGroup
+	of map[string]int // how many there are of a name; guarded by Gateway.mu
+}
+
+// retired has the Metrics forget the servers of a name when the last one has ended. One that
+// has not ended in time may still be counted: the Metrics go on to know its name.
+func (g *Gateway) retired(name string, inTime bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if inTime {
+		g.retiring.of[name]--
+	}
+	if g.retiring.of[name] > 0 {
+		return
+	}
+	delete(g.retiring.of, name)
+	if g.now().servers[name] == nil {
+		g.opts.Metrics.Forget(name)
+	}
 }
 
 // abandon closes servers that were not started. What they were given stays the caller's.

@@ -53,6 +53,10 @@ type Metrics interface {
 	SessionEnded(server, why string)
 	// CommandStarted counts a start of a server's command.
 	CommandStarted(server string)
+
+	// Forget drops what was counted of a server that is not there any more. Nothing of it
+	// that adds a negative delta may follow.
+	Forget(server string)
 }
 
 // A Served is a request of a client that was served.
@@ -86,6 +90,7 @@ func (NoMetrics) Delivered(string, int)                                  {}
 func (NoMetrics) CacheLooked(string, string, bool)                       {}
 func (NoMetrics) CacheEvicted(string, string)                            {}
 func (NoMetrics) CacheBytes(string, int)                                 {}
+func (NoMetrics) Forget(string)                                          {}
 func (NoMetrics) SessionOpened(string)                                   {}
 func (NoMetrics) SessionEnded(string, string)                            {}
 func (NoMetrics) CommandStarted(string)                                  {}

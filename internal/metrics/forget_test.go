@@ -1,0 +1,79 @@
+package metrics
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+// use counts one of everything that is counted by server.
+func use(m *Metrics, server string) {
+	m.Request(mcp.Served{Server: server, Method: "tools/call", Era: "modern", Outcome: "ok", Took: time.Millisecond})
+	m.Upstream(server, "tools/call", "", time.Millisecond, "")
+	m.Dropped(server, "x")
+	m.Limit(server, "x")
+	m.Refused(server, "x")
+	m.Parked(server, 1)
+	m.Sessions(server, 1)
+	m.Sockets(server, 1)
+	m.Offered(server, 1)
+	m.Delivered(server, 1)
+	m.CacheLooked(server, "tools/list", true)
+	m.CacheEvicted(server, "x")
+	m.CacheBytes(server, 1)
+	m.SessionOpened(server)
+	m.SessionEnded(server, "x")
+	m.CommandStarted(server)
+}
+
+// Of a server that is forgotten nothing is left, of others everything; and one of its name
+// begins at zero.
+func TestForget(t *testing.T) {
+	m := New("v1")
+	use(m, "docs")
+	use(m, "files")
+	before := scrape(t, m)
+	series := strings.Count(before, `server="docs"`)
+	if metrics := strings.Count(before, "# TYPE mcp"); series < 19 || series != strings.Count(before, `server="files"`) {
+		t.Fatalf("%d series of a server in %d metrics", series, metrics)
+	}
+	m.Forget("docs")
+	got := scrape(t, m)
+	for line := range strings.Lines(got) {
+		if strings.Contains(line, `server="docs"`) {
+			t.Errorf("left: %s", line)
+		}
+	}
+	if n := strings.Count(got, `server="files"`); n != series {
+		t.Errorf("%d series of another server, want %d", n, series)
+	}
+	use(m, "docs")
+	if got := scrape(t, m); strings.Count(got, `server="docs"`) != series {
+		t.Errorf("%d series of one of that name, want %d", strings.Count(got, `server="docs"`), series)
+	}
+	for _, want := range []string{`mcpbridge_requests_total{era="modern",method="tools/call",outcome="ok",server="docs"} 1`, `mcp_client_operation_duration_seconds_count{error_type="",mcp_method_name="tools/call",server="docs"} 1`} {
+		if got := scrape(t, m); !strings.Contains(got, want) {
+			t.Errorf("no %q: it does not begin at zero, or counts where nobody looks", want)
+		}
+	}
+}
+
+// A configuration that names another server each time does not make the process grow.
+func TestHardeningForgottenServers(t *testing.T) {
+	m := New("v1")
+	use(m, "stays")
+	before := len(scrape(t, m))
+	for i := range 500 {
+		use(m, fmt.Sprint("server-", i))
+		m.Forget(fmt.Sprint("server-", i))
+	}
+	if after := len(scrape(t, m)); after > before+2000 {
+		t.Errorf("/metrics has %d bytes, %d before", after, before)
+	}
+	if all := *m.requests.ofClients.all.Load(); len(all) != 1 {
+		t.Errorf("%d keys are kept", len(all))
+	}
+}

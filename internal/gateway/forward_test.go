@@ -6,9 +6,11 @@ import (
 	"crypto/rand"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,8 +28,36 @@ const replicaKey = "a key of all replicas"
 type replica struct {
 	rig
 	listener *httptest.Server
+	conns    *killable // of listener
 	engine   *replicastest.Engine
 	peers    *peer.Group
+}
+
+// A killable listener keeps its connections, to end them as the death of a process does.
+type killable struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (m *killable) Accept() (net.Conn, error) {
+	c, err := m.Listener.Accept()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		m.conns = append(m.conns, c)
+	}
+	return c, err
+}
+
+func (m *killable) kill() {
+	_ = m.Listener.Close()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.conns {
+		_ = c.(*net.TCPConn).SetLinger(0)
+		_ = c.Close()
+	}
 }
 
 // newReplicas returns n gateways on loopback with the same server, which know each other.
@@ -48,7 +78,10 @@ func newReplica(t *testing.T, broker *replicastest.Broker, p *scriptedPeer, chan
 	t.Helper()
 	r := &replica{rig: rig{peer: p, logs: &bridgetest.Log{}}}
 	var handler http.Handler
-	r.listener = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { handler.ServeHTTP(w, req) }))
+	r.listener = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { handler.ServeHTTP(w, req) }))
+	r.conns = &killable{Listener: r.listener.Listener}
+	r.listener.Listener = r.conns
+	r.listener.Start()
 	r.engine = broker.Join(t, rand.Text()[:8], r.listener.Listener.Addr().String())
 	opts := Options{Logger: slog.New(slog.NewTextHandler(r.logs, nil))}
 	var err error
@@ -142,5 +175,129 @@ func TestForwardSession(t *testing.T) {
 	}
 	if got := b.send(t, http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, sessionHeaders(session)); got.status != http.StatusNotFound || got.code() != -32001 {
 		t.Errorf("after its end: %+v", got)
+	}
+}
+
+// Events pass at once, resumed streams too, and a client that leaves is noticed where its
+// session is.
+func TestForwardStream(t *testing.T) {
+	all := newReplicas(t, 3, nil)
+	a, b, c := all[0], all[1], all[2]
+	session := a.initialize(t)
+	res := b.open(t, http.MethodGet, "", sessionHeaders(session))
+	events := bufio.NewReader(res.Body)
+	eventually(t, a.peer.isListening)
+	for range 10 {
+		began := time.Now()
+		a.peer.push(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		if _, data := nextEvent(t, events); !strings.Contains(data, "list_changed") {
+			t.Fatalf("event %q", data)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("an event took %v", took)
+		}
+	}
+	a.peer.push(`{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`)
+	last, _ := nextEvent(t, events)
+	res.Body.Close()
+	eventually(t, func() bool { return c.g.inflight.Len() == 0 && b.g.inflight.Len() == 0 })
+	a.peer.push(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
+	header := sessionHeaders(session)
+	header.Set("Last-Event-Id", last)
+	res = c.open(t, http.MethodGet, "", header)
+	defer res.Body.Close()
+	if _, data := nextEvent(t, bufio.NewReader(res.Body)); !strings.Contains(data, "resources/list_changed") {
+		t.Errorf("after %s: %q", last, data)
+	}
+}
+
+// nextEvent returns the id and the data of the next event with data.
+func nextEvent(t *testing.T, r *bufio.Reader) (id, data string) {
+	t.Helper()
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatalf("reading an event: %v", err)
+		}
+		if text, ok := strings.CutPrefix(line, "id: "); ok {
+			id = strings.TrimSpace(text)
+		}
+		if text, ok := strings.CutPrefix(line, "data: "); ok && strings.TrimSpace(text) != "" {
+			return id, strings.TrimSpace(text)
+		}
+	}
+}
+
+// EndStreams ends forwarded streams in order, as others.
+func TestForwardStreamEnds(t *testing.T) {
+	all := newReplicas(t, 2, nil)
+	session := all[0].initialize(t)
+	res := all[1].open(t, http.MethodGet, "", sessionHeaders(session))
+	defer res.Body.Close()
+	eventually(t, all[0].peer.isListening)
+	all[1].g.EndStreams()
+	if rest, err := io.ReadAll(res.Body); err != nil {
+		t.Errorf("the stream's end: %q, %v", rest, err)
+	}
+	again := all[0].open(t, http.MethodGet, "", sessionHeaders(session))
+	defer again.Body.Close()
+	if again.StatusCode != 200 {
+		t.Errorf("the stream elsewhere = %d", again.StatusCode)
+	}
+}
+
+func TestForwardEventSession(t *testing.T) {
+	all := newReplicas(t, 2, nil)
+	a, b := all[0], all[1]
+	c := a.openEvents(t, "/sse/peer", nil)
+	c.r = &b.rig // where all messages are posted
+	c.initialize("2024-11-05", `{}`)
+	a.peer.answer("tools/list", `{"tools":[]}`)
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	c.want(`"id":1,"result"`)
+	if got := c.post(`{"jsonrpc"`); got.status != http.StatusBadRequest {
+		t.Errorf("half a message = %+v", got)
+	}
+}
+
+// A parked call is continued from each replica, in any order.
+func TestForwardRetry(t *testing.T) {
+	all := newReplicas(t, 3, nil)
+	a, b, c := all[0], all[1], all[2]
+	a.peer.handle["tools/call"] = func(c *peerCall) string {
+		return say(c.ask("elicitation/create", `{"message":"1"}`) + c.ask("roots/list", `{}`))
+	}
+	rd := a.tool(t, "1", allQuestions, "").round(t)
+	rd = b.tool(t, "2", allQuestions, rd.retry(map[string]string{"elicitation/create": accept})).round(t)
+	if got := c.tool(t, "3", allQuestions, rd.retry(map[string]string{"roots/list": someDir})); !strings.Contains(got.body, "file:///x") || !strings.Contains(got.body, `"id":3`) {
+		t.Errorf("the last retry = %+v", got)
+	}
+	if got := b.tool(t, "4", allQuestions, rd.retry(map[string]string{"roots/list": someDir})); !strings.Contains(got.body, "requestState is not valid") {
+		t.Errorf("a retry of a call that is over = %+v", got)
+	}
+}
+
+// What a replica held is gone with it: clients are told at once.
+func TestForwardHolderDies(t *testing.T) {
+	all := newReplicas(t, 2, nil)
+	a, b := all[0], all[1]
+	a.peer.handle["tools/call"] = func(c *peerCall) string { return say(c.ask("roots/list", `{}`)) }
+	session, rd := a.initialize(t), a.tool(t, "1", allQuestions, "").round(t)
+	res := b.open(t, http.MethodGet, "", sessionHeaders(session))
+	defer res.Body.Close()
+	eventually(t, a.peer.isListening)
+	a.conns.kill()
+	if rest, err := io.ReadAll(res.Body); err == nil {
+		t.Errorf("the stream ended in order after %q", rest)
+	}
+	for i := range 20 {
+		began := time.Now()
+		got := b.send(t, http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, sessionHeaders(session))
+		if took := time.Since(began); got.status != http.StatusNotFound || got.code() != -32001 || took > time.Second {
+			t.Fatalf("request %d after %v: %+v", i, took, got)
+		}
+	}
+	if got := b.tool(t, "3", allQuestions, rd.retry(map[string]string{"roots/list": someDir})); got.code() != -32602 || !strings.Contains(got.body, "the replica that held this call is gone; send it anew") {
+		t.Errorf("retry = %+v", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
@@ -153,7 +154,7 @@ func holderOf(r *http.Request) (instance, path string) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, messagesPath):
 		return peer.OfSession(r.URL.Query().Get(legacyfront.SessionParam)), messagesPath + "/"
-	case strings.HasPrefix(r.URL.Path, eventsPath), headerEra(r.Header) == spec.Modern:
+	case strings.HasPrefix(r.URL.Path, eventsPath), headerEra(r.Header) == spec.Modern, transport.IsUpgrade(r):
 		return "", ""
 	}
 	return peer.OfSession(r.Header.Get(spec.HeaderSession)), "/mcp/"
@@ -190,7 +191,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, sender mcp.Send
 		r.Body = body
 	}
 	err := s.g.peers.Forward(w, r, f)
-	gone, silent, unanswered := (*peer.GoneError)(nil), (*peer.SilentError)(nil), (*peer.UnansweredError)(nil)
+	gone := (*peer.GoneError)(nil)
 	switch {
 	case err == nil:
 	case body.err != nil:
@@ -199,14 +200,25 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, sender mcp.Send
 		panic(http.ErrAbortHandler) // the client must not take it for the end
 	case errors.As(err, &gone):
 		return err
-	case errors.As(err, &silent):
-		refuseBusy(w, wire.Errorf(spec.CodeInternal, "this is held by a replica that does not answer; try again"))
-	case errors.As(err, &unanswered):
-		s.g.opts.Logger.Warn("forwarded request without a response", "upstream", s.name, "replica", unanswered.Instance, "err", err)
-		downstream.WriteError(w, http.StatusBadGateway, wire.ID{}, wire.Errorf(spec.CodeInternal,
-			"the replica that holds this has not answered; the request may have taken effect: check before sending it again"))
+	default:
+		s.notForwarded(w, f, err)
 	}
 	return nil
+}
+
+// notForwarded answers a request that another replica has not answered.
+func (s *server) notForwarded(w http.ResponseWriter, f peer.Forward, err error) {
+	m, _ := wire.Parse(f.Body, wire.Options{}) // without a body there is no id
+	w.Header().Set("Connection", "close")      // the rest of the body is not read
+	if silent := (*peer.SilentError)(nil); errors.As(err, &silent) {
+		w.Header().Set("Retry-After", "1")
+		downstream.WriteError(w, http.StatusServiceUnavailable, m.ID, wire.Errorf(spec.CodeInternal,
+			"this is held by a replica that does not answer; try again"))
+		return
+	}
+	s.g.opts.Logger.Warn("forwarded request without a response", "upstream", s.name, "replica", f.To.Instance, "err", err)
+	downstream.WriteError(w, http.StatusBadGateway, m.ID, wire.Errorf(spec.CodeInternal,
+		"the replica that holds this has not answered; the request may have taken effect: check before sending it again"))
 }
 
 // A forwardedBody is a request's body that is read while it is forwarded. Like

@@ -227,6 +227,7 @@ func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 		Gather:        so.Gather,
 		ParkedTTL:     so.ParkedTTL,
 		Sealer:        g.sealer,
+		Replicas:      g.peers != nil,
 		Logger:        g.opts.Logger,
 		Metrics:       g.opts.Metrics,
 	})

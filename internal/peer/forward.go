@@ -97,6 +97,9 @@ func (g *Group) exchange(ctx context.Context, cancel context.CancelCauseFunc, r 
 	out := g.outgoing(ctx, r, f)
 	e := &Envelope{Addr: r.RemoteAddr}
 	e.fill(f.Sender)
+	if len(r.Header["Authorization"]) > 0 && e.Identity != nil {
+		e.Identity = &mcp.Identity{Principal: e.Identity.Principal, Expires: e.Identity.Expires} // the rest is verified there
+	}
 	if f.Body != nil {
 		e.Digest = digest(f.Body)
 	}
@@ -197,7 +200,7 @@ var errEnded = errors.New("streams end")
 // relay passes on the body of a response.
 func relay(w http.ResponseWriter, r *http.Request, resp *http.Response, timeout time.Duration) error {
 	rc := http.NewResponseController(w)
-	at := resp.ContentLength < 0 // once it comes
+	atOnce := resp.ContentLength < 0
 	buf := downstream.NewBuffer()
 	defer downstream.FreeBuffer(buf)
 	p := (*buf)[:cap(*buf)]
@@ -205,12 +208,15 @@ func relay(w http.ResponseWriter, r *http.Request, resp *http.Response, timeout 
 		n, err := resp.Body.Read(p)
 		if n > 0 {
 			_ = rc.SetWriteDeadline(time.Now().Add(timeout)) // a writer without deadlines (a test's) can't stall
-			if _, err := w.Write(p[:n]); err != nil || at && rc.Flush() != nil {
+			if _, err := w.Write(p[:n]); err != nil || atOnce && rc.Flush() != nil {
 				return nil // the client has left
 			}
 		}
 		switch {
-		case err == io.EOF, err != nil && r.Context().Err() != nil:
+		case err == io.EOF:
+			_ = rc.Flush() // the client need not wait until its body is read, if it was not
+			return nil
+		case err != nil && r.Context().Err() != nil:
 			return nil
 		case err != nil:
 			return ErrCut

@@ -33,6 +33,10 @@ type SilentError struct{ Instance string }
 
 func (e *SilentError) Error() string { return "replica " + e.Instance + " does not answer" }
 
+// dialer connects to other replicas. A machine that is gone is noticed even where nothing is
+// sent.
+var dialer = net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
+
 // newTransport returns what connects to other replicas.
 func (g *Group) newTransport(conf *tls.Config) *http.Transport {
 	return &http.Transport{
@@ -62,7 +66,7 @@ type gate struct {
 	gone   bool          // it has refused the last connect
 	silent time.Time     // since when it does not answer; zero if it does
 	dialed time.Time     // when the last connect succeeded
-	asked  time.Time     // when the last hello began
+	asked  time.Time     // when the last hello began, or the last connect failed
 	dial   chan struct{} // closed once the connect under way has ended; nil if there is none
 	hello  chan struct{} // the same of the hello under way
 }
@@ -148,6 +152,9 @@ func (t *gate) note(err error) {
 	var timeout interface{ Timeout() bool }
 	t.mu.Lock()
 	was := t.closedLocked()
+	if err != nil {
+		t.asked = time.Now()
+	}
 	switch {
 	case err == nil:
 		t.gone, t.silent = false, time.Time{}
@@ -191,8 +198,7 @@ func (g *Group) dialPeer(ctx context.Context, network, addr string) (net.Conn, e
 		return nil, err
 	}
 	defer done()
-	d := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
-	c, err := d.DialContext(ctx, network, addr)
+	c, err := g.connect(ctx, network, addr)
 	if ctx.Err() == nil {
 		t.note(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,7 @@ type Group struct {
 	replays replays
 	scheme  string
 	client  *http1.Transport
+	connect func(ctx context.Context, network, addr string) (net.Conn, error)
 	gates   gates
 	log     *slog.Logger
 	metrics mcp.Metrics
@@ -63,7 +65,7 @@ func New(o Options) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
 	}
-	g := &Group{engine: o.Engine, scheme: "http", log: o.Logger, metrics: o.Metrics}
+	g := &Group{engine: o.Engine, scheme: "http", connect: dialer.DialContext, log: o.Logger, metrics: o.Metrics}
 	if g.keys.Store(ring); g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}

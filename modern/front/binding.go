@@ -25,7 +25,10 @@ func binding(server string, req *mcp.Request) [sha256.Size]byte {
 
 // stateRefusal returns the error for a client whose requestState can't be used. Only the
 // log has the reason.
-func stateRefusal(err error) error {
+func (f *Front) stateRefusal(err error) error {
+	if errors.Is(err, requeststate.ErrOtherInstance) && f.opts.Replicas {
+		return mcp.Refuse(spec.CodeInvalidParams, "the replica that held this call is gone; send it anew, without requestState and inputResponses")
+	}
 	if errors.Is(err, requeststate.ErrOtherInstance) {
 		return mcp.Refuse(spec.CodeInvalidParams, "the gateway was restarted; send the request again, without requestState and inputResponses")
 	}

@@ -46,6 +46,9 @@ type Options struct {
 	// Empty means the modern ones.
 	Revisions []spec.Revision
 
+	// Replicas says that there are others, and that requests which continue their calls don't
+	// come here.
+	Replicas bool
 	// WriteTimeout bounds a write to a client; after that, the stream ends. Zero means
 	// DefaultWriteTimeout.
 	WriteTimeout time.Duration

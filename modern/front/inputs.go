@@ -50,7 +50,7 @@ func (f *Front) serveParkable(ctx context.Context, req *mcp.Request, p *reply) e
 	}
 	if err != nil {
 		f.opts.Logger.Info("requestState refused", "upstream", f.opts.Name, "method", req.Method, "err", err)
-		return stateRefusal(err)
+		return f.stateRefusal(err)
 	}
 	return c.serveReply(ctx, req, p)
 }

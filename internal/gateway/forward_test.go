@@ -80,7 +80,7 @@ func newReplica(t *testing.T, broker *replicastest.Broker, p *scriptedPeer, chan
 	var handler http.Handler
 	r.listener = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { handler.ServeHTTP(w, req) }))
 	r.conns = &killable{Listener: r.listener.Listener}
-	r.listener.Listener = r.conns
+	r.listener.Listener, r.listener.Config.MaxHeaderBytes = r.conns, 128<<10
 	r.listener.Start()
 	r.engine = broker.Join(t, rand.Text()[:8], r.listener.Listener.Addr().String())
 	opts := Options{Logger: slog.New(slog.NewTextHandler(r.logs, nil))}

@@ -196,6 +196,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, sender mcp.Send
 	case err == nil:
 	case body.err != nil:
 		t.bodies.refuse(w, r, s.name, body.err)
+	case errors.Is(err, downstream.ErrClientLeft):
 	case err == peer.ErrCut:
 		panic(http.ErrAbortHandler) // the client must not take it for the end
 	case errors.As(err, &gone):

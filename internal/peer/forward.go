@@ -51,7 +51,7 @@ func (e *UnansweredError) Error() string {
 
 // Forward has another replica serve a request, and passes its response on as it comes. If it
 // returns an error, nothing was written, except after ErrCut. The error is a [*GoneError] or
-// [*SilentError] if nothing was sent, an [*UnansweredError], or one of reading the body.
+// [*SilentError] if nothing was sent, an [*UnansweredError], or downstream.ErrClientLeft.
 func (g *Group) Forward(w http.ResponseWriter, r *http.Request, f Forward) error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	left := context.AfterFunc(r.Context(), func() { cancel(downstream.ErrClientLeft) })
@@ -78,12 +78,12 @@ func (g *Group) counted(err error) error {
 	return err
 }
 
-// failed returns the error of a request without a response; nil if its client has left.
+// failed returns the error of a request without a response.
 func (g *Group) failed(r *http.Request, f Forward, err error) error {
 	gone, silent := (*GoneError)(nil), (*SilentError)(nil)
 	switch {
-	case r.Context().Err() != nil:
-		return nil
+	case r.Context().Err() != nil: // or its body did not come in time
+		return downstream.ErrClientLeft
 	case errors.As(err, &gone):
 		return gone
 	case errors.As(err, &silent):

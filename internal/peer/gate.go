@@ -64,6 +64,7 @@ type gate struct {
 	// mu guards the fields below. It is not held while something is sent.
 	mu     sync.Mutex
 	gone   bool          // it has refused the last connect
+	mute   bool          // it connects, and has not answered the last hello
 	silent time.Time     // since when it does not answer; zero if it does
 	dialed time.Time     // when the last connect succeeded
 	asked  time.Time     // when the last hello began, or the last connect failed
@@ -93,7 +94,7 @@ func (g *Group) sendPast(t *gate, r *http.Request) (*http.Response, error) {
 	}
 	_ = resp.Body.Close() // it has no more than the status
 	if resp.StatusCode == http.StatusMisdirectedRequest {
-		t.note(errGone) // its address is another's
+		t.note(errGone, true) // its address is another's
 		return nil, &GoneError{t.to.Instance}
 	}
 	return nil, errors.New("replica " + t.to.Instance + " refuses the envelope; compare replicas.keys, and the clocks")
@@ -147,23 +148,15 @@ func (t *gate) closedLocked() error {
 // errGone is what is noted of a replica whose address is another's.
 var errGone = errors.New("another replica answers")
 
-// note takes how a connect or a hello has ended.
-func (t *gate) note(err error) {
-	var timeout interface{ Timeout() bool }
+// note takes how a connect or a hello has ended. A connect says nothing of a replica that does
+// not answer: the kernel connects for a process that is stopped.
+func (t *gate) note(err error, hello bool) {
 	t.mu.Lock()
 	was := t.closedLocked()
-	if err != nil {
-		t.asked = time.Now()
-	}
-	switch {
-	case err == nil:
-		t.gone, t.silent = false, time.Time{}
-	case errors.As(err, &timeout) && timeout.Timeout():
-		if t.gone = false; t.silent.IsZero() {
-			t.silent = time.Now()
-		}
-	case !errors.Is(err, context.Canceled):
-		t.gone = true
+	if err == nil {
+		t.succeededLocked(hello)
+	} else {
+		t.failedLocked(err, hello)
 	}
 	is := t.closedLocked()
 	t.mu.Unlock()
@@ -172,12 +165,33 @@ func (t *gate) note(err error) {
 	}
 }
 
+func (t *gate) succeededLocked(hello bool) {
+	t.gone = false
+	if t.mute = t.mute && !hello; !t.mute {
+		t.silent = time.Time{}
+	}
+}
+
+func (t *gate) failedLocked(err error, hello bool) {
+	t.asked = time.Now()
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
+		t.gone, t.mute = false, t.mute || hello
+		if t.silent.IsZero() {
+			t.silent = time.Now()
+		}
+	case !errors.Is(err, context.Canceled):
+		t.gone = true
+	}
+}
+
 // notSent returns the error for a request that got no response.
 func (t *gate) notSent(err error) error {
 	if op := (*net.OpError)(nil); !errors.As(err, &op) || op.Op != "dial" {
 		return err
 	}
-	t.note(err) // a handshake; connects are noted already
+	t.note(err, false) // a handshake; connects are noted already
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if closed := t.closedLocked(); closed != nil {
@@ -200,7 +214,7 @@ func (g *Group) dialPeer(ctx context.Context, network, addr string) (net.Conn, e
 	defer done()
 	c, err := g.connect(ctx, network, addr)
 	if ctx.Err() == nil {
-		t.note(err)
+		t.note(err, false)
 	}
 	return c, err
 }

@@ -93,8 +93,8 @@ func (t *gate) beginHelloLocked() chan struct{} {
 	t.hello, t.asked = done, time.Now()
 	t.g.running.Go(func() { // ends within dialTimeout
 		_, err := t.g.ask(t.g.live, t)
-		if t.g.live.Err() == nil {
-			t.note(err)
+		if t.g.live.Err() == nil && !isVerdict(err) {
+			t.note(err, true)
 		}
 		t.mu.Lock()
 		t.hello = nil
@@ -102,6 +102,12 @@ func (t *gate) beginHelloLocked() chan struct{} {
 		close(done)
 	})
 	return done
+}
+
+// isVerdict reports whether err is what a gate says, which has noted the cause.
+func isVerdict(err error) bool {
+	gone, silent := (*GoneError)(nil), (*SilentError)(nil)
+	return errors.As(err, &gone) || errors.As(err, &silent)
 }
 
 // answers reports whether the replica has answered a hello since a time. It asks if that is

@@ -1,0 +1,272 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
+)
+
+// dials counts connects, and says what becomes of them.
+type dials struct {
+	n    atomic.Int64
+	mu   sync.Mutex
+	next func(ctx context.Context) (net.Conn, error)
+}
+
+func (d *dials) set(next func(ctx context.Context) (net.Conn, error)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.next = next
+}
+
+func (d *dials) connect(ctx context.Context, _, _ string) (net.Conn, error) {
+	d.n.Add(1)
+	d.mu.Lock()
+	next := d.next
+	d.mu.Unlock()
+	return next(ctx)
+}
+
+func refuse(context.Context) (net.Conn, error) {
+	return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+}
+
+func stall(ctx context.Context) (net.Conn, error) {
+	select {
+	case <-time.After(dialTimeout):
+		return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// stopped is a process that is stopped: its kernel connects, and nothing answers.
+func stopped(context.Context) (net.Conn, error) {
+	near, far := net.Pipe()
+	go func() { // ends with the connection
+		for buf := make([]byte, 1024); ; {
+			if _, err := far.Read(buf); err != nil {
+				_ = far.Close()
+				return
+			}
+		}
+	}()
+	return near, nil
+}
+
+// answering returns connects to a group's hello, and to a call that takes long.
+func answering(g *Group, takes time.Duration) func(context.Context) (net.Conn, error) {
+	return func(context.Context) (net.Conn, error) {
+		near, far := net.Pipe()
+		l := &oneConn{conn: far, done: make(chan struct{})}
+		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			e, err := g.Open(r)
+			switch {
+			case err != nil:
+				Refuse(w, err)
+			case r.URL.Path == HelloPath:
+				g.ServeHello(w, r, e)
+			default:
+				time.Sleep(takes)
+				_, _ = w.Write([]byte("served"))
+			}
+		}), ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				close(l.done)
+			}
+		}}
+		go func() { _ = s.Serve(l) }() // ends with the connection
+		return near, nil
+	}
+}
+
+type oneConn struct {
+	conn net.Conn
+	used atomic.Bool
+	done chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if !l.used.Swap(true) {
+		return l.conn, nil
+	}
+	<-l.done
+	return nil, net.ErrClosed
+}
+func (l *oneConn) Close() error   { return nil }
+func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
+
+// call forwards a request, and returns what became of it.
+func call(g *Group) (string, error) {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/mcp/files", strings.NewReader("{}"))
+	err := g.Forward(w, r, Forward{To: holder, Path: "/mcp/files", WriteTimeout: time.Second})
+	return w.Body.String(), err
+}
+
+func isGone(err error) bool {
+	gone := (*GoneError)(nil)
+	return errors.As(err, &gone)
+}
+
+func isSilent(err error) bool {
+	silent := (*SilentError)(nil)
+	return errors.As(err, &silent)
+}
+
+// A replica that refuses connects is gone at once, and is not asked more than once a second
+// whatever the number of requests.
+func TestGateGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dials{next: refuse}
+		g := newGroup(t, edge, testKey)
+		g.connect = d.connect
+		var wg sync.WaitGroup
+		for range 500 {
+			wg.Go(func() {
+				if _, err := call(g); !isGone(err) {
+					t.Errorf("= %v, want that it is gone", err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := d.n.Load(); n != 1 {
+			t.Errorf("%d connects for 500 requests, want 1", n)
+		}
+		for range 1000 {
+			time.Sleep(10 * time.Millisecond)
+			began := time.Now()
+			if _, err := call(g); !isGone(err) || time.Since(began) > 0 {
+				t.Fatalf("= %v after %v", err, time.Since(began))
+			}
+		}
+		synctest.Wait()
+		if n := d.n.Load(); n < 5 || n > 11 {
+			t.Errorf("%d connects in 10 s, want one a second", n)
+		}
+		d.set(answering(newGroup(t, holder, testKey), 0))
+		time.Sleep(dialEvery)
+		_, _ = call(g)
+		time.Sleep(dialEvery)
+		if got, err := call(g); got != "served" {
+			t.Errorf("when it is there again: %q, %v", got, err)
+		}
+	})
+}
+
+// A replica that does not answer connects may come back for three seconds, and is gone then.
+func TestGateSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dials{next: stall}
+		g := newGroup(t, edge, testKey)
+		g.connect = d.connect
+		began := time.Now()
+		if _, err := call(g); !isSilent(err) || time.Since(began) != dialTimeout {
+			t.Fatalf("the first = %v after %v", err, time.Since(began))
+		}
+		silent := time.Now()
+		for time.Since(silent) < 10*time.Second {
+			began := time.Now()
+			_, err := call(g)
+			if took := time.Since(began); took > 0 || isSilent(err) != (time.Since(silent) < silentFor) || isGone(err) == isSilent(err) {
+				t.Fatalf("after %v: %v in %v", time.Since(silent), err, took)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		if n := d.n.Load(); n > 11 {
+			t.Errorf("%d connects in 10 s", n)
+		}
+		d.set(answering(newGroup(t, holder, testKey), 0))
+		time.Sleep(2 * dialEvery)
+		_, _ = call(g)
+		time.Sleep(2 * dialEvery)
+		if got, err := call(g); got != "served" {
+			t.Errorf("when it is there again: %q, %v", got, err)
+		}
+	})
+}
+
+// A request that was sent to a stopped process is not waited for without end; one that waits
+// for a living process is.
+func TestGateStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dials{next: stopped}
+		g := newGroup(t, edge, testKey)
+		g.connect = d.connect
+		began := time.Now()
+		unanswered := (*UnansweredError)(nil)
+		if _, err := call(g); !errors.As(err, &unanswered) || time.Since(began) > 2*silentFor {
+			t.Errorf("= %v after %v", err, time.Since(began))
+		}
+		if _, err := call(g); !isGone(err) {
+			t.Errorf("the next = %v", err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		d := &dials{next: answering(newGroup(t, holder, testKey), 5*time.Minute)}
+		g := newGroup(t, edge, testKey)
+		g.connect = d.connect
+		if got, err := call(g); got != "served" {
+			t.Errorf("a call of five minutes = %q, %v", got, err)
+		}
+		if n := d.n.Load(); n > 3 {
+			t.Errorf("%d connects", n)
+		}
+	})
+}
+
+// The answer to a hello is another replica's, or none.
+func TestHello(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dials{next: answering(newGroup(t, holder, testKey), 0)}
+		g := newGroup(t, edge, testKey)
+		g.connect = d.connect
+		if got, err := g.Hello(t.Context(), holder.Addr); err != nil || got != holder {
+			t.Errorf("Hello() = %+v, %v, want %+v", got, err, holder)
+		}
+		d.set(answering(newGroup(t, holder, otherKey), 0))
+		if got, err := g.Hello(t.Context(), "127.0.0.1:3"); err == nil {
+			t.Errorf("of another key: %+v", got)
+		}
+		d.set(func(context.Context) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() { // ends with the request
+				defer far.Close()
+				_, _ = far.Read(make([]byte, 4096))
+				_, _ = far.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\n{\"instance\":\"BBBBBBBB\"}"))
+			}()
+			return near, nil
+		})
+		if got, err := g.Hello(t.Context(), "127.0.0.1:4"); err == nil {
+			t.Errorf("without a proof: %+v", got)
+		}
+	})
+}
+
+// A client that leaves ends its request at once.
+func TestForwardClientLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dials{next: stopped}
+		g := newGroup(t, edge, testKey)
+		g.connect = d.connect
+		ctx, leave := context.WithCancel(t.Context())
+		time.AfterFunc(100*time.Millisecond, leave)
+		began := time.Now()
+		r := httptest.NewRequest(http.MethodGet, "/mcp/files", nil).WithContext(ctx)
+		if err := g.Forward(httptest.NewRecorder(), r, Forward{To: holder, Path: "/mcp/files"}); err != downstream.ErrClientLeft || time.Since(began) != 100*time.Millisecond {
+			t.Errorf("= %v after %v", err, time.Since(began))
+		}
+	})
+}

@@ -29,7 +29,7 @@ func TestAxe(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: interop/build fetches it", err)
 	}
-	w := newWorld(t)
+	w := newWorld(t, startTools(t))
 	answer := make(chan string)
 	one := w.connect(t, "legacy", "2026-07-28", "modern-sdk", func() string { return <-answer })
 	two := w.connect(t, "modern", "2025-11-25", "legacy-sdk", nil)
@@ -51,6 +51,7 @@ func TestAxe(t *testing.T) {
 	}
 	b.do(chromedp.Reload(), chromedp.WaitVisible("#views a"))
 	eval[bool](b, string(source)+"; true")
+	b.openForm("flat")
 	for _, s := range screens {
 		b.screen(s.wide, s.high, s.dark)
 		for _, id := range []string{"servers", "clients", "follows", "live", "questions", "try"} {
@@ -62,6 +63,17 @@ func TestAxe(t *testing.T) {
 				b.judge()
 			})
 		}
+	}
+	b.view("try")
+	b.raw()
+	for _, s := range screens {
+		b.screen(s.wide, s.high, s.dark)
+		t.Run(s.name+"/try-json", func(t *testing.T) {
+			b := b.in(t)
+			b.do(chromedp.WaitVisible("#try-arguments"))
+			b.picture("try-json-" + s.name)
+			b.judge()
+		})
 	}
 	answer <- "n"
 	<-asked

@@ -55,7 +55,7 @@ func serveEvil(w http.ResponseWriter, r *http.Request) {
 	case c.Method == "initialize":
 		respond(w, c, `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":`+quoted(evil("server"))+`,"version":"1"},"instructions":`+quoted(evil("instructions"))+`}`)
 	case c.Method == "tools/list":
-		respond(w, c, `"result":{"tools":[`+evilTool("evil")+`,`+evilTool(evil("tool name"))+`]}`)
+		respond(w, c, `"result":{"tools":[`+evilTool("evil", "s")+`,`+evilTool(evil("tool name"), evil("required"))+`]}`)
 	case c.Method == "tools/call" && c.Params.Name == "evil":
 		w.Header().Set("Content-Type", "text/event-stream")
 		event(w, `"method":"notifications/message","params":{"level":"emergency","logger":`+quoted(evil("logger"))+`,"data":`+quoted(evil("log message"))+`}`)
@@ -65,13 +65,14 @@ func serveEvil(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// evilTool returns a tool, all of whose texts are HTML.
-func evilTool(name string) string {
+// evilTool returns a tool, all of whose texts are HTML. If an argument is required that the
+// schema does not have, the form has no inputs for it.
+func evilTool(name, required string) string {
 	text := func(where string) string { return quoted(evil(where)) }
-	return `{"name":` + quoted(name) + `,"title":` + text("title") + `,"description":` + text("description") + `,"inputSchema":{"type":"object","required":["s",` + text("required") + `],"properties":{` +
+	return `{"name":` + quoted(name) + `,"title":` + text("title") + `,"description":` + text("description") + `,"inputSchema":{"type":"object","required":["s",` + quoted(required) + `],"properties":{` +
 		`"s":{"type":"string","title":` + text("property title") + `,"description":` + text("property description") + `,"default":` + text("default") + `},` +
 		text("property") + `:{"type":"string"},` +
-		`"e":{"type":"string","enum":[` + text("enum") + `,"b"],"enumNames":[` + text("enum name") + `,"b"]},` +
+		`"e":{"type":"string","enum":[` + text("enum") + `,"b"]},"o":{"oneOf":[{"const":` + text("constant") + `,"title":` + text("constant's title") + `}]},` +
 		`"__proto__":{"type":"number","default":` + text("number") + `},"b":{"type":"boolean","description":` + text("boolean") + `}}}}`
 }
 

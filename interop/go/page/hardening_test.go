@@ -80,8 +80,11 @@ func TestTextsOfServersStayTexts(t *testing.T) {
 		}
 		return ""
 	})
-	b.sees(evil("description"))
+	b.sees(evil("description"), evil("property"), evil("property title"), evil("property description"), evil("boolean"), "__proto__")
 	b.clean("the form")
+	if got := eval[string](b, `document.querySelector('#try-argument-0').value`); got != evil("default") {
+		t.Errorf("the default is %q", got)
+	}
 	b.do(chromedp.Click(`.try button[type="submit"]`))
 	b.sees("The tool reported an error", "window.run='tool error'")
 	b.clean("a result")

@@ -169,10 +169,10 @@ func try(t *testing.T, w *world, b *browser) {
 		return fmt.Sprint(names)
 	})
 	b.choose("#try-tool", "text")
-	b.do(chromedp.SetValue("#try-arguments", `{"size": 17}`), chromedp.Click("#try-about ~ div button"))
+	b.do(chromedp.WaitVisible("#try-argument-0"), chromedp.SetValue("#try-argument-0", "17"), chromedp.Click(`.try button[type="submit"]`))
 	b.sees("Done after")
-	if got := b.text("#try-result"); !strings.Contains(got, `"content"`) {
-		t.Errorf("the result is %s", got)
+	if got := b.text("#try-result"); !strings.Contains(got, `"content"`) || !strings.Contains(got, "abcdefghijklmnopq\"") {
+		t.Errorf("the result is %s, want 17 letters", got)
 	}
 	b.picture("try")
 	rig.Until(t, 10*time.Second, "the audit log", func() string {

@@ -44,22 +44,29 @@ type laid struct {
 	args []string
 }
 
-// layOut makes the file system of a replica as a kubelet does.
-func layOut(t *testing.T, r *release, ip string) *laid {
+// newLaid makes a root that has nothing but the program.
+func newLaid(t *testing.T, user *syscall.Credential) *laid {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("a root of its own for a process needs root")
 	}
-	spec := r.deployment(t).Spec.Template.Spec
-	c, s := spec.Containers[0], spec.SecurityContext
-	group := uint32(*s.FSGroup)
-	l := &laid{root: t.TempDir(), args: c.Args, user: &syscall.Credential{Uid: uint32(*s.RunAsUser), Gid: uint32(*s.RunAsGroup), Groups: []uint32{group}}}
-	l.env = environment(t, r, c, ip)
+	l := &laid{root: t.TempDir(), user: user}
 	for dir := l.root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		must(t, os.Chmod(dir, 0o755)) // the container's root is everybody's
 	}
 	must(t, os.MkdirAll(filepath.Join(l.root, "usr/bin"), 0o755))
 	must(t, os.Link(bridge, filepath.Join(l.root, "usr/bin/mcpbridge")))
+	return l
+}
+
+// layOut makes the file system of a replica as a kubelet does.
+func layOut(t *testing.T, r *release, ip string) *laid {
+	t.Helper()
+	spec := r.deployment(t).Spec.Template.Spec
+	c, s := spec.Containers[0], spec.SecurityContext
+	group := uint32(*s.FSGroup)
+	l := newLaid(t, &syscall.Credential{Uid: uint32(*s.RunAsUser), Gid: uint32(*s.RunAsGroup), Groups: []uint32{group}})
+	l.args, l.env = c.Args, environment(t, r, c, ip)
 	for _, m := range c.VolumeMounts {
 		l.mount(t, r, volume(t, spec, m.Name), m.MountPath, int(group))
 	}

@@ -128,3 +128,7 @@ var composeSecrets = []string{
 	"2222222222222222222222222222222222222222222222222222222222222222",
 	"12e5d4f1a8c9b7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2",
 }
+
+func composeSecret(name string) string {
+	return composeSecrets[slices.Index([]string{"nats_password", "admin_token", "peer_key"}, name)]
+}

@@ -39,7 +39,7 @@ func TestNATS(t *testing.T) {
 		env := environment(t, r, s.Spec.Template.Spec.Containers[0], "10.77.0.21")
 		o := natsOptions(t, named[*corev1.ConfigMap](r, s.Name).Data["nats.conf"], env)
 		password := string(secret(t, r, r.deployment(t).Name)["nats-password"])
-		if o.Username != "mcpbridge" || o.Password != password || o.ServerName != "nats-0" {
+		if o.Username != "peers" || o.Password != password || o.ServerName != "nats-0" {
 			t.Errorf("%s: NATS is %s and knows %s with %d bytes", name, o.ServerName, o.Username, len(o.Password))
 		}
 		if int(*s.Spec.Replicas) != nodes {
@@ -63,7 +63,7 @@ func TestNATS(t *testing.T) {
 func TestComposeNATS(t *testing.T) {
 	for _, password := range append(composeSecrets, "12345", "true", "10k") {
 		o := natsOptions(t, readFile(t, replicas+"/nats.conf"), []string{"NATS_PASSWORD='" + password + "'"})
-		if o.Username != "mcpbridge" || o.Password != password {
+		if o.Username != "peers" || o.Password != password {
 			t.Errorf("the password of %s is %q, want %q", o.Username, o.Password, password)
 		}
 	}

@@ -179,8 +179,13 @@ func environment(t *testing.T, r *release, c corev1.Container, ip string) (env [
 
 // command is a command of mcpbridge in the container.
 func (l *laid) command(argv ...string) *exec.Cmd {
-	cmd := exec.Command("/usr/bin/mcpbridge", argv...)
-	cmd.Path, cmd.Err = "/usr/bin/mcpbridge", nil // which is not this machine's
+	return l.run("/usr/bin/mcpbridge", argv...)
+}
+
+// run is a program in the container.
+func (l *laid) run(path string, argv ...string) *exec.Cmd {
+	cmd := exec.Command(path, argv...)
+	cmd.Path, cmd.Err = path, nil // which is not this machine's
 	cmd.Dir, cmd.Env = "/var/lib/mcpbridge", l.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: l.root, Credential: l.user}
 	return cmd

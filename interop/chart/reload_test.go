@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"helm.sh/helm/v4/pkg/chart/common"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -17,10 +16,7 @@ func restarts(t *testing.T, before, after string) bool {
 	t.Helper()
 	var templates, configs [2]string
 	for i, text := range []string{before, after} {
-		values, err := common.ReadValues([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		values := valuesOf(t, text)
 		values["existingSecret"] = "mcpbridge-keys"
 		r := newRelease(t, values)
 		template := r.deployment(t).Spec.Template

@@ -2,7 +2,6 @@ package chart
 
 import (
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,13 +34,14 @@ func valuesFiles(t *testing.T) map[string]string {
 
 func readValues(t *testing.T, path string) map[string]any {
 	t.Helper()
-	text, err := os.ReadFile(path)
+	return valuesOf(t, readFile(t, path))
+}
+
+func valuesOf(t *testing.T, text string) map[string]any {
+	t.Helper()
+	values, err := common.ReadValues([]byte(text))
 	if err != nil {
-		t.Fatal(err)
-	}
-	values, err := common.ReadValues(text)
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
+		t.Fatalf("%v in %s", err, text)
 	}
 	return values
 }
@@ -115,11 +115,7 @@ func TestMistakes(t *testing.T) {
 		{`{config: {allow_anonymous: true}, peer: {keys: []}}`, "keys"},
 		{`{config: {allow_anonymous: true}, drainSeconds: 10s}`, "drainSeconds"},
 	} {
-		values, err := common.ReadValues([]byte(tt.values))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := render(t, engine.Engine{}, values); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := render(t, engine.Engine{}, valuesOf(t, tt.values)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s = %v, want an error that says %s", tt.values, err, tt.want)
 		}
 	}

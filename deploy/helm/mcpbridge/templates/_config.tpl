@@ -31,7 +31,7 @@ servers include allow_anonymous public_url auth allowed_origins allowed_hosts tr
 {{- if eq .kind "dns" }}
 peers: dns://{{ include "mcpbridge.headless" $ }}:2528
 {{- else }}
-engine: {{ ternary (printf "nats://mcpbridge:${file:/run/secrets/mcpbridge/nats-password}@%s:4222" (include "mcpbridge.nats" $)) .url (eq .kind "nats") | quote }}
+engine: {{ ternary (printf "nats://peers:${file:/run/secrets/mcpbridge/nats-password}@%s:4222" (include "mcpbridge.nats" $)) .url (eq .kind "nats") | quote }}
 prefix: {{ .prefix | quote }}
 {{- if .tlsSecret }}
 engine_tls:

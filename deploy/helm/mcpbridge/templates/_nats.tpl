@@ -4,7 +4,7 @@ server_name: $POD_NAME
 listen: 0.0.0.0:4222
 http: 0.0.0.0:8222
 jetstream {store_dir: /data, max_memory_store: 64MB, max_file_store: 256MB}
-authorization {user: mcpbridge, password: $NATS_PASSWORD}
+authorization {user: peers, password: $NATS_PASSWORD}
 lame_duck_duration: 30s
 lame_duck_grace_period: 5s
 {{- if gt (int .Values.nats.replicas) 1 }}

@@ -186,7 +186,8 @@ var layers = map[string][]string{
 	"internal/replicas/member":       {"internal/replicas", "internal/wake"},
 	"internal/replicas/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
 
-	"internal/replicas/natskv": {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
+	"internal/replicas/natskv":  {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
+	"internal/replicas/rediskv": {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
 	// What makes a process one of several: the public package alone knows it.
 	"internal/replicas/node": {"internal/backoff", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/member", "internal/replicas/natskv", "internal/replicas/rediskv"},
 
@@ -291,7 +292,7 @@ var libraries = map[string][]string{
 	"golang.org/x/oauth2":           {"internal/login"},
 	"golang.org/x/time":             {"internal/policy"},
 	"github.com/nats-io":            {"internal/replicas/natskv"},
-	"github.com/redis/go-redis":     {"internal/replicas/rediskv"},
+	"github.com/gomodule/redigo":    {"internal/replicas/rediskv"},
 }
 
 // emptyNames are the names that say nothing about what a package or file holds.

@@ -19,14 +19,15 @@ const (
 
 // clock is when things were done, and are due. Member.mu guards it.
 type clock struct {
-	beats  uint64    // heartbeats of this replica
-	beat   time.Time // when the next one is due
-	round  time.Time // when the last round ended
-	heard  time.Time // when the store answered last
-	away   time.Time // since when it does not
-	failed bool      // the last round did
-	hint   time.Time // when a hint is followed; zero if there is none
-	sweep  time.Time // when the next sweep is due
+	beats  uint64           // heartbeats of this replica
+	told   replicas.Replica // this one, as the last heartbeat had it; zero if others may not know it
+	beat   time.Time        // when the next one is due
+	round  time.Time        // when the last round ended
+	heard  time.Time        // when the store answered last
+	away   time.Time        // since when it does not
+	failed bool             // the last round did
+	hint   time.Time        // when a hint is followed; zero if there is none
+	sweep  time.Time        // when the next sweep is due
 }
 
 // run has a round at each heartbeat, hint and kick, until Close.
@@ -162,7 +163,7 @@ func (m *Member) renew(ctx context.Context) error {
 	}
 	m.clock.beats++
 	m.clock.beat = now.Add(replicas.Heartbeat)
-	self, beat := m.self, m.clock.beats
+	self, beat, news := m.self, m.clock.beats, m.clock.told != m.self
 	m.mu.Unlock()
 	data, err := encode(self, beat, false)
 	if err != nil {
@@ -170,7 +171,13 @@ func (m *Member) renew(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return m.store.Beat(ctx, self.Instance, data)
+	if err := m.store.Beat(ctx, self.Instance, data, news); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.clock.told = self
+	m.mu.Unlock()
+	return nil
 }
 
 // settleClockLocked notes whether the store answered.
@@ -189,7 +196,7 @@ func (m *Member) settleClockLocked(now time.Time, err error) {
 	if m.ctx.Err() != nil {
 		return
 	}
-	c.failed, c.beat = true, time.Time{}
+	c.failed, c.beat, c.told = true, time.Time{}, replicas.Replica{}
 	m.seen.Failed()
 	if c.away.IsZero() && now.Sub(c.heard) >= 2*replicas.Heartbeat {
 		c.away, m.news = now, true

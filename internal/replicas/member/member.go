@@ -135,7 +135,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	m.mu.Unlock()
 	data, err := encode(self, beat, true)
 	if err == nil {
-		err = m.store.Beat(ctx, self.Instance, data)
+		err = m.store.Beat(ctx, self.Instance, data, true)
 	}
 	if err != nil {
 		return fmt.Errorf("telling the other replicas that this one ends: %w", err)

@@ -16,8 +16,8 @@ import (
 // broker can't be reached.
 type Store interface {
 	// Beat writes the record of a member, which ends by itself after replicas.MemberTTL or
-	// somewhat later.
-	Beat(ctx context.Context, instance string, record []byte) error
+	// somewhat later. news says that it is no mere heartbeat, so that others are told at once.
+	Beat(ctx context.Context, instance string, record []byte, news bool) error
 	// Poll returns the records of all members, and the claims under keys that exist. It may
 	// answer by what the broker has told by itself, unless fresh is set.
 	Poll(ctx context.Context, keys []string, fresh bool) (Snapshot, error)

@@ -176,7 +176,7 @@ func (s *Store) use(ctx context.Context, f func(*buckets) error) error {
 }
 
 // Beat writes a member's record.
-func (s *Store) Beat(ctx context.Context, instance string, record []byte) error {
+func (s *Store) Beat(ctx context.Context, instance string, record []byte, _ bool) error {
 	return s.use(ctx, func(b *buckets) error {
 		revision, err := b.members.kv.Put(ctx, instance, record)
 		if err == nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/natskv"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/rediskv"
 )
 
 // openEngine returns the engine that the options name.
@@ -26,6 +27,8 @@ func (n *Node) openStore() (member.Store, error) {
 			URL: natskv.URLs(o.Engine), TLS: o.EngineTLS, Credentials: o.Credentials, Prefix: o.Prefix,
 			Name: "mcpbridge " + n.self.Instance, Logger: o.Logger,
 		})
+	case "redis", "rediss":
+		return rediskv.Open(rediskv.Options{URL: o.Engine, TLS: o.EngineTLS, Prefix: o.Prefix, Name: "mcpbridge-" + n.self.Instance, Logger: o.Logger}), nil
 	}
 	return nil, errors.New("the scheme of the engine's URL is unknown; write nats://, tls://, redis:// or rediss://")
 }

@@ -173,11 +173,11 @@ func (h *handle) leave(changed bool) {
 	h.b.mu.Unlock()
 }
 
-func (h *handle) Beat(ctx context.Context, instance string, record []byte) error {
+func (h *handle) Beat(ctx context.Context, instance string, record []byte, news bool) error {
 	if err := h.enter(ctx); err != nil {
 		return err
 	}
-	defer h.leave(true)
+	defer h.leave(news)
 	h.b.members[instance] = kept{record, time.Now().Add(replicas.MemberTTL)}
 	return nil
 }

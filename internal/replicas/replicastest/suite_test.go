@@ -1,0 +1,30 @@
+package replicastest_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/replicastest"
+)
+
+type inMemory struct{ b *replicastest.Broker }
+
+func (w inMemory) Engine(t *testing.T) (replicas.Engine, func(bool)) {
+	e := w.b.Engine(t, member.Options{})
+	return e, e.SetFrozen
+}
+
+func (w inMemory) Stop() { w.b.SetAway(true) }
+
+func (w inMemory) Start(empty bool) {
+	if empty {
+		w.b.Empty()
+	}
+	w.b.SetAway(false)
+}
+
+func TestSuite(t *testing.T) {
+	replicastest.Suite(t, synctest.Test, func(*testing.T) replicastest.World { return inMemory{replicastest.New()} })
+}

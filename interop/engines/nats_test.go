@@ -1,0 +1,82 @@
+package engines
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/natskv"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/replicastest"
+)
+
+// natsWorld is a nats-server with JetStream.
+type natsWorld struct {
+	t    *testing.T
+	port int
+	dir  string
+	s    *server.Server
+}
+
+func TestNATS(t *testing.T) {
+	t.Parallel()
+	replicastest.Suite(t, directly, func(t *testing.T) replicastest.World {
+		w := &natsWorld{t: t, port: freePort(t), dir: t.TempDir()}
+		w.Start(false)
+		t.Cleanup(w.Stop)
+		return w
+	})
+}
+
+func (w *natsWorld) Start(empty bool) {
+	w.t.Helper()
+	if empty {
+		clear(w.t, w.dir)
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName: "engine", Host: "127.0.0.1", Port: w.port, Username: "replica", Password: "open sesame",
+		JetStream: true, StoreDir: w.dir, NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(20 * time.Second) {
+		w.t.Fatal("nats-server is not ready")
+	}
+	w.s = s
+}
+
+func (w *natsWorld) Stop() {
+	w.s.Shutdown()
+	w.s.WaitForShutdown()
+}
+
+func (w *natsWorld) Engine(t *testing.T) (replicas.Engine, func(bool)) {
+	p := newProxy(t, w.port)
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level()}))
+	s, err := natskv.Open(natskv.Options{URL: natskv.URLs("nats://replica:open%20sesame@" + p.addr()), Prefix: "test", Name: t.Name(), Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return closing(t, member.New(s, member.Options{Logger: log})), p.stall
+}
+
+// clear removes what is in a directory.
+func clear(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

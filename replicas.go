@@ -63,10 +63,11 @@ func newNode(o *Options, counts *metrics.Metrics) (*node.Node, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	seen := counts.Replicas()
 	n, err := node.New(node.Options{
 		Engine: r.Engine, EngineTLS: r.EngineTLS, Credentials: r.Credentials, Prefix: r.prefix(), Peers: r.Peers,
 		Keys: r.Keys, Listen: r.Listen, Advertise: r.Advertise, ServerTLS: r.ServerTLS, ClientTLS: r.ClientTLS,
-		Version: release.Version(), Logger: log, Metrics: counts, Observer: counts.Replicas(),
+		Version: release.Version(), Logger: log, Forwards: seen, Observer: seen,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("mcpbridge: %w", err)

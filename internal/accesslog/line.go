@@ -34,6 +34,7 @@ func (r *record) append(dst []byte, req *trace.Request) []byte {
 	a.text("principal", req.Principal)
 	if req.Arrival != nil {
 		a.text("downstream", req.Arrival.Peer)
+		a.text("via", req.Arrival.Via)
 	}
 	a.text("trace", req.TraceID())
 	a.number("in", in)

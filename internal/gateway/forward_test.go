@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/replicastest"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -299,5 +300,55 @@ func TestForwardHolderDies(t *testing.T) {
 	}
 	if got := b.tool(t, "3", allQuestions, rd.retry(map[string]string{"roots/list": someDir})); got.code() != -32602 || !strings.Contains(got.body, "the replica that held this call is gone; send it anew") {
 		t.Errorf("retry = %+v", got)
+	}
+}
+
+// A seen remembers the requests that an observer is told of, and where they came from.
+type seen struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (s *seen) Begin(r *trace.Request) trace.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	host, _, _ := net.SplitHostPort(r.Arrival.Peer)
+	s.lines = append(s.lines, r.Method+" from "+host+" via "+r.Arrival.Via)
+	return nil
+}
+
+// A forwarded request is observed once: where it is served, as one of its client.
+func TestForwardSeenOnce(t *testing.T) {
+	var s seen
+	all := newReplicas(t, 2, func(o *Options) {
+		o.Observers = new(trace.Observers)
+		o.Observers.Add(&s)
+	})
+	session := all[0].initialize(t)
+	all[0].peer.answer("tools/list", `{"tools":[]}`)
+	all[1].send(t, http.MethodPost, listTools, sessionHeaders(session))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if got, want := strings.Join(s.lines, "\n"), "initialize from 127.0.0.1 via \ntools/list from 127.0.0.1 via "+all[1].peers.Self().Instance; got != want {
+		t.Errorf("observed:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// One replica that has peers, and requests of its own sessions, need no other.
+func TestForwardNotHeard(t *testing.T) {
+	p := newPeer(t)
+	broker := replicastest.New()
+	broker.SetAway(true)
+	r := newReplica(t, broker, p, nil)
+	if got := r.send(t, http.MethodPost, listTools, sessionHeaders("1ABCDEFGH-secret")); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+		t.Errorf("a session of a replica that is not known yet = %+v, want 503", got)
+	}
+	if got := r.send(t, http.MethodPost, listTools, sessionHeaders(r.initialize(t))); got.status != 200 {
+		t.Errorf("its own = %+v", got)
+	}
+	broker.SetAway(false)
+	eventually(t, func() bool { return !r.peers.View().Heard.IsZero() })
+	if got := r.send(t, http.MethodPost, listTools, sessionHeaders("1ABCDEFGH-secret")); got.status != http.StatusNotFound {
+		t.Errorf("a session of a replica that is gone = %+v, want 404", got)
 	}
 }

@@ -89,7 +89,9 @@ func forwardedTo(serve serveFunc) func(*Gateway, http.ResponseWriter, *http.Requ
 			return
 		}
 		defer place.Leave()
-		sender.Arrival = g.arrival(r)
+		if sender.Arrival = g.arrival(r); sender.Arrival != nil {
+			sender.Arrival.Via = sender.Via
+		}
 		serve(s, w, r, sender)
 	}
 }
@@ -130,6 +132,10 @@ func (g *Gateway) forwarded(w http.ResponseWriter, r *http.Request, s *server, s
 		return false
 	}
 	to, lives := g.peers.Member(instance)
+	if !lives && g.peers.View().Heard.IsZero() {
+		refuseBusy(w, wire.Errorf(spec.CodeInternal, "this replica does not know the others yet; try again in a moment"))
+		return true
+	}
 	if !lives {
 		return false // there is no such session, as the front says
 	}

@@ -9,6 +9,7 @@ type Replicas struct {
 	up      prometheus.Gauge
 	errors  prometheus.Counter
 	changes *prometheus.CounterVec // change
+	forward *prometheus.CounterVec // outcome
 }
 
 // Replicas returns the counters of replicas, which there are only then. Call it once.
@@ -19,9 +20,10 @@ func (m *Metrics) Replicas() *Replicas {
 		up:      single("replica_engine_up", "1 if the engine of the replicas answers, 0 if it is away."),
 		errors:  prometheus.NewCounter(prometheus.CounterOpts{Namespace: "mcpbridge", Name: "replica_engine_errors_total", Help: "Rounds of questions to the engine of the replicas that failed."}),
 		changes: counter("replica_changes_total", "Changes among the replicas: joined, draining, left or silent of another one; claimed, yielded or released of a claim of this one.", "change"),
+		forward: counter("forwards_total", "Requests that were forwarded to the replica that holds their session or call, by outcome: ok, gone, silent, unanswered, cut or left.", "outcome"),
 	}
 	r.Away(false)
-	m.registry.MustRegister(r.members, r.claims, r.up, r.errors, r.changes)
+	m.registry.MustRegister(r.members, r.claims, r.up, r.errors, r.changes, r.forward)
 	return r
 }
 
@@ -45,6 +47,9 @@ func (r *Replicas) Away(away bool) {
 
 // Failed counts a round with the engine that failed.
 func (r *Replicas) Failed() { r.errors.Inc() }
+
+// Forwarded counts a request that was forwarded to another replica.
+func (r *Replicas) Forwarded(outcome string) { r.forward.WithLabelValues(outcome).Inc() }
 
 // Moved counts a change.
 func (r *Replicas) Moved(change string) { r.changes.WithLabelValues(change).Inc() }

@@ -75,7 +75,27 @@ func (g *Group) Forward(w http.ResponseWriter, r *http.Request, f Forward) error
 
 // counted counts a forwarded request by its outcome.
 func (g *Group) counted(err error) error {
+	if g.metrics != nil {
+		g.metrics.Forwarded(outcomeOf(err))
+	}
 	return err
+}
+
+func outcomeOf(err error) string {
+	switch err.(type) {
+	case nil:
+		return "ok"
+	case *GoneError:
+		return "gone"
+	case *SilentError:
+		return "silent"
+	case *UnansweredError:
+		return "unanswered"
+	}
+	if err == ErrCut {
+		return "cut"
+	}
+	return "left"
 }
 
 // failed returns the error of a request without a response.

@@ -34,7 +34,14 @@ type Options struct {
 	// the host of a replica's address is what its certificate has to name.
 	TLS     *tls.Config
 	Logger  *slog.Logger // nil discards
-	Metrics mcp.Metrics  // nil counts nothing
+	Metrics Metrics      // nil counts nothing
+}
+
+// Metrics count what is forwarded. Safe for concurrent use.
+type Metrics interface {
+	// Forwarded counts a forwarded request: "ok", "gone" or "silent" if its replica can't be
+	// reached, "unanswered", "cut" within the response, or "left" if its client has left.
+	Forwarded(outcome string)
 }
 
 // A Group is what one replica knows of the others, and reaches them by. It is safe for
@@ -49,7 +56,7 @@ type Group struct {
 	connect func(ctx context.Context, network, addr string) (net.Conn, error)
 	gates   gates
 	log     *slog.Logger
-	metrics mcp.Metrics
+	metrics Metrics // may be nil
 
 	live    context.Context // ends with Close
 	end     context.CancelFunc
@@ -68,9 +75,6 @@ func New(o Options) (*Group, error) {
 	g := &Group{engine: o.Engine, scheme: "http", connect: dialer.DialContext, log: o.Logger, metrics: o.Metrics}
 	if g.keys.Store(ring); g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
-	}
-	if g.metrics == nil {
-		g.metrics = mcp.NoMetrics{}
 	}
 	if o.TLS != nil {
 		g.scheme = "https"

@@ -40,6 +40,7 @@ const (
 	attrClient  = "mcpbridge.client"
 	attrRequest = "mcpbridge.request.id"
 	attrOutcome = "mcpbridge.outcome"
+	attrVia     = "mcpbridge.via"
 	attrInput   = "mcpbridge.input.method"
 	attrReason  = "mcpbridge.reason"
 )
@@ -83,6 +84,7 @@ func (r *record) requestAttributes(dst []byte, req *trace.Request, outcome strin
 		return dst
 	}
 	dst = network(dst, req.Arrival.Protocol, req.Arrival.Version)
+	dst = appendText(dst, spanAttributes, attrVia, req.Arrival.Via)
 	return hostPort(dst, attrClientAddress, attrClientPort, req.Arrival.Peer)
 }
 

@@ -34,6 +34,7 @@ type Arrival struct {
 	Version  string  // of the protocol, such as "1.1"
 	Peer     string  // the client's address
 	Context  Context // of the HTTP request
+	Via      string  // the replica that has forwarded it; empty if none has
 
 	room *room // for its first request; nil if there is none
 }

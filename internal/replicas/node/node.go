@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
@@ -36,7 +35,7 @@ type Options struct {
 
 	Version  string
 	Logger   *slog.Logger
-	Metrics  mcp.Metrics
+	Forwards peer.Metrics
 	Observer replicas.Observer
 }
 
@@ -63,7 +62,7 @@ func New(o Options) (*Node, error) {
 		return nil, fmt.Errorf("replicas: %w", err)
 	}
 	n.engine.Update(n.self)
-	n.group, err = peer.New(peer.Options{Engine: n.engine, Keys: o.Keys, TLS: o.ClientTLS, Logger: o.Logger, Metrics: o.Metrics})
+	n.group, err = peer.New(peer.Options{Engine: n.engine, Keys: o.Keys, TLS: o.ClientTLS, Logger: o.Logger, Metrics: o.Forwards})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("replicas: %w", err), n.engine.Close(context.Background()))
 	}

@@ -129,7 +129,7 @@ func (g *Group) exchange(ctx context.Context, cancel context.CancelCauseFunc, r 
 		return nil, err
 	}
 	defer t.doubt(ctx, cancel)()
-	return g.sendPast(t, out)
+	return g.sendPast(pass{t: t}, out)
 }
 
 // outgoing returns the request to another replica.

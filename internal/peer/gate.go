@@ -74,18 +74,25 @@ type gate struct {
 
 type gateKey struct{}
 
+// A pass is how a connect passes a gate: a hello does, whatever that says.
+type pass struct {
+	t     *gate
+	hello bool
+}
+
 // send sends a request to a replica, if that can be reached.
 func (g *Group) send(r *http.Request, to replicas.Replica) (*http.Response, error) {
 	gate := g.gates.of(g, to)
 	if err := gate.enter(); err != nil {
 		return nil, err
 	}
-	return g.sendPast(gate, r)
+	return g.sendPast(pass{t: gate}, r)
 }
 
 // sendPast sends a request to the replica behind a gate, whatever that says.
-func (g *Group) sendPast(t *gate, r *http.Request) (*http.Response, error) {
-	resp, err := g.client.RoundTrip(r.WithContext(context.WithValue(r.Context(), gateKey{}, t)))
+func (g *Group) sendPast(p pass, r *http.Request) (*http.Response, error) {
+	t := p.t
+	resp, err := g.client.RoundTrip(r.WithContext(context.WithValue(r.Context(), gateKey{}, p)))
 	if err != nil {
 		return nil, t.notSent(err)
 	}
@@ -203,11 +210,12 @@ func (t *gate) notSent(err error) error {
 // dialPeer connects to another replica. While it is unknown whether that can be reached, one
 // connect at a time is under way.
 func (g *Group) dialPeer(ctx context.Context, network, addr string) (net.Conn, error) {
-	t, _ := ctx.Value(gateKey{}).(*gate)
-	if t == nil {
+	p, ok := ctx.Value(gateKey{}).(pass)
+	if !ok {
 		return nil, errors.New("peer: a connect without a gate")
 	}
-	done, err := t.beginDial(ctx)
+	t := p.t
+	done, err := p.beginDial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -220,11 +228,14 @@ func (g *Group) dialPeer(ctx context.Context, network, addr string) (net.Conn, e
 }
 
 // beginDial waits until another connect has ended, and returns what ends the next.
-func (t *gate) beginDial(ctx context.Context) (done func(), err error) {
-	for {
+func (p pass) beginDial(ctx context.Context) (done func(), err error) {
+	for t := p.t; ; {
 		t.mu.Lock()
-		under := t.dial
+		under, closed := t.dial, t.closedLocked()
 		switch {
+		case closed != nil && !p.hello:
+			t.mu.Unlock()
+			return nil, closed
 		case time.Since(t.dialed) < surely:
 			t.mu.Unlock()
 			return func() {}, nil
@@ -238,9 +249,6 @@ func (t *gate) beginDial(ctx context.Context) (done func(), err error) {
 		case <-under:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		}
-		if err := t.closed(); err != nil {
-			return nil, err
 		}
 	}
 }

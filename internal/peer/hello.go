@@ -62,7 +62,7 @@ func (g *Group) ask(ctx context.Context, t *gate) (replicas.Replica, error) {
 	}
 	e := new(Envelope)
 	g.seal(e, t.to, r)
-	resp, err := g.sendPast(t, r)
+	resp, err := g.sendPast(pass{t, true}, r)
 	if err != nil {
 		return replicas.Replica{}, err
 	}

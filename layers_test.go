@@ -186,8 +186,9 @@ var layers = map[string][]string{
 	"internal/replicas/member":       {"internal/replicas", "internal/wake"},
 	"internal/replicas/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
 
-	"internal/replicas/natskv":  {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
-	"internal/replicas/rediskv": {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
+	"internal/replicas/dnspeers": {"internal/replicas", "internal/wake"},
+	"internal/replicas/natskv":   {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
+	"internal/replicas/rediskv":  {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
 	// What makes a process one of several: the public package alone knows it.
 	"internal/replicas/node": {"internal/backoff", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/member", "internal/replicas/natskv", "internal/replicas/rediskv"},
 

@@ -42,6 +42,7 @@ type daemon struct {
 	reloading
 	leaving atomic.Bool // the process is about to end
 	delayed atomic.Bool // and goes on serving for drain_delay
+	joined  atomic.Bool // other replicas have heard of this one
 }
 
 // run serves until ctx ends, and drains. Nothing of it is left when it returns.
@@ -60,8 +61,7 @@ func (d *daemon) run(ctx context.Context) error {
 	if d.admin != nil {
 		d.admin.Start()
 	}
-	err := d.gateway.Join(ctx)
-	d.mcp.Start()
+	err := d.join(ctx)
 	if err == nil {
 		err = d.announce()
 	}
@@ -79,6 +79,17 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	d.leave(ctx)
 	return errors.Join(err, d.drain(ctx))
+}
+
+// join begins to serve clients, once other replicas have heard of this one.
+func (d *daemon) join(ctx context.Context) error {
+	err := d.gateway.Join(ctx)
+	if ctx.Err() != nil {
+		err = nil // that the process ends is no mistake
+	}
+	d.joined.Store(err == nil)
+	d.mcp.Start()
+	return err
 }
 
 // open builds everything and takes the addresses. It leaves nothing behind if
@@ -215,13 +226,14 @@ const killTime = 2 * time.Second
 type states struct {
 	g       *mcpbridge.Gateway
 	leaving *atomic.Bool
+	joined  *atomic.Bool
 	settled *atomic.Bool
 }
 
 // Snapshot implements [admin.Source].
 func (s states) Snapshot() admin.Snapshot {
 	from := s.g.Snapshot()
-	out := admin.Snapshot{Draining: from.Draining || s.leaving.Load(), Settled: s.settled.Load(), Servers: []admin.Server{}}
+	out := admin.Snapshot{Draining: from.Draining || s.leaving.Load(), Settled: s.settled.Load(), Joining: from.Replicas != nil && !s.joined.Load(), Servers: []admin.Server{}, Replicas: replicasOf(from.Replicas)}
 	for _, server := range from.Servers {
 		state := admin.Up
 		switch server.State {
@@ -233,4 +245,16 @@ func (s states) Snapshot() admin.Snapshot {
 		out.Servers = append(out.Servers, admin.Server{Name: server.Name, State: state, Reason: server.Error})
 	}
 	return out
+}
+
+// replicasOf returns nil for one replica.
+func replicasOf(r *mcpbridge.ReplicaSnapshot) *admin.Replicas {
+	if r == nil {
+		return nil
+	}
+	engine := "ok"
+	if !r.Away.IsZero() {
+		engine = "away since " + r.Away.UTC().Format(time.RFC3339)
+	}
+	return &admin.Replicas{Self: r.Self, Members: len(r.Members), Engine: engine}
 }

@@ -26,8 +26,19 @@ type Server struct {
 // A Snapshot is the state of the process at one moment.
 type Snapshot struct {
 	Draining bool     // the process is about to end
+	Joining  bool     // other replicas have not heard of this one yet
 	Settled  bool     // all servers of the first configuration were tried
 	Servers  []Server // in the order of the configuration
+	Replicas *Replicas
+}
+
+// Replicas is what the process knows of other replicas; nil if it is alone.
+type Replicas struct {
+	Self    string `json:"self"`
+	Members int    `json:"members"`
+	// Engine is "ok", or since when it is away: what it said last stands, and the process is
+	// ready.
+	Engine string `json:"engine"`
 }
 
 // A Source tells the state of the process. It is asked once per request, from
@@ -55,10 +66,11 @@ func (h readyz) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body := struct {
-		Status  string   `json:"status"`
-		Servers []Server `json:"servers"`
-		Reload  any      `json:"reload,omitempty"`
-	}{Status: status, Servers: s.Servers}
+		Status   string    `json:"status"`
+		Servers  []Server  `json:"servers"`
+		Replicas *Replicas `json:"replicas,omitempty"`
+		Reload   any       `json:"reload,omitempty"`
+	}{Status: status, Servers: s.Servers, Replicas: s.Replicas}
 	if h.reload != nil {
 		body.Reload = h.reload()
 	}
@@ -73,6 +85,9 @@ type statusOnly struct {
 func (s Snapshot) readiness() (status string, code int) {
 	if s.Draining {
 		return "draining", http.StatusServiceUnavailable
+	}
+	if s.Joining {
+		return "joining", http.StatusServiceUnavailable
 	}
 	for _, server := range s.Servers {
 		if server.State == Untried && !s.Settled {

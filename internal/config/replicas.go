@@ -54,7 +54,15 @@ func (r *Replicas) secrets() []string {
 	}
 	out := slices.Clone(r.Keys)
 	for _, text := range engineURLs(r.Engine) {
-		out = append(out, inURL(text)...)
+		u, err := url.Parse(text)
+		if err != nil || u.User == nil {
+			continue
+		}
+		password, has := u.User.Password()
+		if !has {
+			password = u.User.Username() // a token: the name of a user is no secret
+		}
+		out = append(out, password)
 	}
 	return out
 }

@@ -67,14 +67,17 @@ func TestReplicaMistakes(t *testing.T) {
 }
 
 func TestReplicaSecrets(t *testing.T) {
-	c, _, err := Load(Options{Path: write(t, "replicas: {engine: 'nats://u:first-secret@a:4222,v:second-secret@b:4222', keys: [0123456789abcdef], advertise: 'a:1'}\n"+notebook)})
+	c, _, err := Load(Options{Path: write(t, "replicas: {engine: 'nats://user-a:first-secret@a:4222,third-secret@b:4222,v:second-secret@c:4222', keys: [0123456789abcdef], advertise: 'a:1'}\n"+notebook)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"first-secret", "second-secret", "0123456789abcdef"} {
+	for _, want := range []string{"first-secret", "second-secret", "third-secret", "0123456789abcdef"} {
 		if !slices.Contains(c.Secrets(), want) {
 			t.Errorf("%q is not among the secrets", want)
 		}
+	}
+	if slices.Contains(c.Secrets(), "user-a") {
+		t.Error("the name of a user is hidden in logs, wherever it stands")
 	}
 }
 

@@ -1,10 +1,12 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/dnspeers"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/natskv"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/rediskv"
@@ -12,11 +14,20 @@ import (
 
 // openEngine returns the engine that the options name.
 func (n *Node) openEngine() (replicas.Engine, error) {
+	if n.opts.Peers != "" {
+		names, err := dnspeers.Names(n.opts.Peers)
+		return dnspeers.New(dnspeers.Options{Names: names, Hello: n.hello, Logger: n.opts.Logger, Observer: n.opts.Observer}), err
+	}
 	store, err := n.openStore()
 	if err != nil {
 		return nil, err
 	}
 	return member.New(store, member.Options{Logger: n.opts.Logger, Observer: n.opts.Observer}), nil
+}
+
+// hello asks who is at an address. It is called after Join, when there is a group.
+func (n *Node) hello(ctx context.Context, addr string) (replicas.Replica, error) {
+	return n.group.Hello(ctx, addr)
 }
 
 func (n *Node) openStore() (member.Store, error) {

@@ -56,8 +56,17 @@ func (c *client) do(t *testing.T, session, message string) (*http.Response, stri
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}`
 
-// use has a session that each of the addresses serves, and a note that all of them know.
+// use has a session that each of the addresses serves, with a note.
 func (c *client) use(t *testing.T) {
+	t.Helper()
+	session := c.open(t)
+	for i := range 7 {
+		c.edit(t, session, i)
+	}
+}
+
+// open returns a session.
+func (c *client) open(t *testing.T) string {
 	t.Helper()
 	resp, body := c.do(t, "", initialize)
 	session := resp.Header.Get("Mcp-Session-Id")
@@ -65,15 +74,19 @@ func (c *client) use(t *testing.T) {
 		t.Fatalf("initialize = %d %s", resp.StatusCode, body)
 	}
 	c.do(t, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	for i := range 7 {
-		call := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"edit_note","arguments":{"name":"todo","text":"round %d"}}}`, i+2, i)
-		if resp, body := c.do(t, session, call); resp.StatusCode != http.StatusOK || strings.Contains(body, `"error"`) {
-			t.Errorf("call %d = %d %s", i, resp.StatusCode, body)
-		}
-		read := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"uri":"note://todo"}}`, i+100)
-		if resp, body := c.do(t, session, read); resp.StatusCode != http.StatusOK || !strings.Contains(body, fmt.Sprintf("round %d", i)) {
-			t.Errorf("read %d = %d %s", i, resp.StatusCode, body)
-		}
+	return session
+}
+
+// edit writes a note by one connection, and reads it by the next.
+func (c *client) edit(t *testing.T, session string, i int) {
+	t.Helper()
+	call := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"edit_note","arguments":{"name":"todo","text":"round %d"}}}`, i+2, i)
+	if resp, body := c.do(t, session, call); resp.StatusCode != http.StatusOK || strings.Contains(body, `"error"`) {
+		t.Errorf("call %d = %d %s", i, resp.StatusCode, body)
+	}
+	read := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"uri":"note://todo"}}`, i+1000)
+	if resp, body := c.do(t, session, read); resp.StatusCode != http.StatusOK || !strings.Contains(body, fmt.Sprintf(`round %d"`, i)) {
+		t.Errorf("read %d = %d %s", i, resp.StatusCode, body)
 	}
 }
 
@@ -95,9 +108,8 @@ func (n *network) ready(t *testing.T, addr, path string) {
 	t.Fatalf("%s%s is not ready: %v", addr, path, last)
 }
 
-// joined waits until a replica knows as many as there are, by the metrics that Prometheus
-// would scrape.
-func (n *network) joined(t *testing.T, addr, token string, want int) {
+// metric waits until a replica has a line in what Prometheus would scrape.
+func (n *network) metric(t *testing.T, addr, token, want string) {
 	t.Helper()
 	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: n.dial}}
 	var last string
@@ -110,11 +122,13 @@ func (n *network) joined(t *testing.T, addr, token string, want int) {
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		must(t, err)
-		if last = string(body); strings.Contains(last, fmt.Sprintf("\nmcpbridge_replicas %d\n", want)) {
+		if last = string(body); strings.Contains(last, "\n"+want+"\n") {
 			return
 		}
 	}
-	t.Fatalf("%s knows others than %d replicas: %s", addr, want, regexp.MustCompile(`(?m)^mcpbridge_replica.*`).FindAllString(last, -1))
+	name, _, _ := strings.Cut(want, " ")
+	name, _, _ = strings.Cut(name, "{")
+	t.Fatalf("%s has not %s: %q", addr, want, regexp.MustCompile(`(?m)^`+name+`.*`).FindAllString(last, -1))
 }
 
 // until waits until the endpoint is there.

@@ -49,6 +49,7 @@ func given(t *testing.T) map[string]map[string][]byte {
 	key := []byte("0123456789abcdefghijklmnopqrstuvwxyzABCD")
 	return map[string]map[string][]byte{
 		"mcpbridge-keys":  {"peer-key": key, "peer-key-2": key[1:], "admin-token": key, "metrics-token": key[2:]},
+		"all-keys":        {"peer-key": key, "peer-key-2": key[1:], "admin-token": key, "metrics-token": key[2:], "nats-password": key},
 		"mcpbridge-files": {"docs-token": key},
 		"redis-password":  {"REDIS_PASSWORD": key},
 		"redis-tls":       pair, "nats-tls": pair, "mcpbridge-tls": pair, "mcpbridge-peer-tls": pair, "peer-tls": pair,

@@ -91,6 +91,7 @@ type playing struct {
 	*network
 	*release
 	addrs  []string
+	hosts  []string // lines of /etc/hosts
 	pods   []*laid
 	inside []int // the namespaces of pods
 }
@@ -107,19 +108,55 @@ func play(t *testing.T, values map[string]any) *playing {
 	if len(all[*appsv1.StatefulSet](p.release)) > 0 {
 		hosts = append(hosts, playNATS(t, p.network, p.release)...)
 	}
-	for i, addr := range p.addrs {
-		l := layOut(t, p.release, addr)
-		l.hosts(t, hosts...)
-		p.pods, p.inside = append(p.pods, l), append(p.inside, p.join(t, addr))
-		start(t, fmt.Sprintf("mcpbridge %d", i), p.inside[i], l.command(l.args...))
+	for _, addr := range p.addrs {
+		p.run(t, p.release, addr, hosts)
 	}
+	p.know(t, len(p.addrs))
+	return p
+}
+
+// run starts a pod.
+func (p *playing) run(t *testing.T, r *release, addr string, hosts []string) {
+	t.Helper()
+	l, namespace := layOut(t, r, addr), p.join(t, addr)
+	l.hosts(t, hosts...)
+	p.hosts, p.pods, p.inside = hosts, append(p.pods, l), append(p.inside, namespace)
+	start(t, "mcpbridge at "+addr, namespace, l.command(l.args...))
+}
+
+// know waits until the pods know of so many replicas.
+func (p *playing) know(t *testing.T, n int) {
+	t.Helper()
 	for _, addr := range p.addrs {
 		p.ready(t, addr+":2527", "/readyz")
-		if len(p.addrs) > 1 {
-			p.joined(t, addr, string(secret(t, p.release, d.Name)["metrics-token"]), len(p.addrs))
+		if n > 1 {
+			p.metric(t, addr, p.token(t), fmt.Sprintf("mcpbridge_replicas %d", n))
 		}
 	}
-	return p
+}
+
+// token is the one of Prometheus.
+func (p *playing) token(t *testing.T) string {
+	t.Helper()
+	for _, v := range p.deployment(t).Spec.Template.Spec.Volumes {
+		if v.Name == "secret" {
+			return string(secret(t, p.release, v.Secret.SecretName)["metrics-token"])
+		}
+	}
+	return ""
+}
+
+// upgrade gives the pods what values make of the ConfigMap, one after the other, as
+// kubelets do in their own time. between is called after each.
+func (p *playing) upgrade(t *testing.T, values string, reloads int, between func()) {
+	t.Helper()
+	next := newRelease(t, valuesOf(t, values))
+	text := named[*corev1.ConfigMap](next, next.deployment(t).Name).Data["config.yaml"]
+	for i, l := range p.pods {
+		project(t, filepath.Join(l.root, "etc/mcpbridge"), map[string][]byte{"config.yaml": []byte(text)}, 0o440, int(l.user.Gid))
+		p.metric(t, p.addrs[i], p.token(t), fmt.Sprintf(`mcpbridge_config_reloads_total{result="ok"} %d`, reloads))
+		between()
+	}
 }
 
 // client is one of the Service, which sends each connection to another pod.
@@ -156,15 +193,28 @@ func TestChartIsUsed(t *testing.T) {
 			}
 		}
 	}
-	next := newRelease(t, valuesOf(t, `{config: {allow_anonymous: true, servers: {second: {builtin: notebook}}}, replicaCount: 1, engine: {kind: none}}`))
-	text := named[*corev1.ConfigMap](next, next.deployment(t).Name).Data["config.yaml"]
-	for _, l := range p.pods {
-		project(t, filepath.Join(l.root, "etc/mcpbridge"), map[string][]byte{"config.yaml": []byte(text)}, 0o440, int(l.user.Gid))
-	}
-	for _, addr := range p.addrs {
-		newClient(p.network, "/mcp/second", addr).until(t)
-	}
+	p.upgrade(t, `{config: {allow_anonymous: true, servers: {second: {builtin: notebook}}}, replicaCount: 1, engine: {kind: none}}`, 1, func() {})
 	p.client("/mcp/second").use(t)
+}
+
+// The key of the replicas is replaced in the three steps of docs/replicas.md, while they
+// differ and a session goes on.
+func TestKeysAreReplaced(t *testing.T) {
+	const values = `{config: {allow_anonymous: true}, nats: {replicas: 1}, existingSecret: all-keys, peer: {keys: %s}}`
+	p := play(t, valuesOf(t, fmt.Sprintf(values, "[peer-key]")))
+	c := p.client("/mcp/notebook")
+	session, i := c.open(t), 0
+	for step, keys := range []string{"[peer-key, peer-key-2]", "[peer-key-2, peer-key]", "[peer-key-2]"} {
+		p.upgrade(t, fmt.Sprintf(values, keys), step+1, func() {
+			for range 3 {
+				c.edit(t, session, i)
+				i++
+			}
+		})
+	}
+	p.run(t, newRelease(t, valuesOf(t, fmt.Sprintf(values, "[peer-key-2]"))), "10.77.0.14", p.hosts)
+	p.know(t, 4)
+	newClient(p.network, "/mcp/notebook", "10.77.0.14").edit(t, session, i) // whose only key is the new one
 }
 
 // playNATS starts the nodes of a release, and returns the lines of /etc/hosts for them.
@@ -205,7 +255,7 @@ func TestComposeIsPlayed(t *testing.T) {
 	start(t, "haproxy", balancer, exec.Command("haproxy", "-db", "-f", replicas+"/haproxy.cfg"))
 	for _, addr := range played {
 		n.ready(t, addr+":2527", "/readyz")
-		n.joined(t, addr, composeSecret("admin_token"), len(played))
+		n.metric(t, addr, composeSecret("admin_token"), "mcpbridge_replicas 3")
 	}
 	newClient(n, "/mcp/notebook", "10.77.0.2").until(t)
 	newClient(n, "/mcp/notebook", "10.77.0.2").use(t)

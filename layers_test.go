@@ -224,7 +224,7 @@ var layers = map[string][]string{
 	"internal/rules":                 nil,
 	"internal/rules/cmd":             {"internal/rules"},
 	// The benchmarks put the gateway together as cmd/mcpbridge does, and have it know and judge callers.
-	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/clientconn", "internal/upstream", "internal/accesslog", "internal/linebuffer", "internal/telemetry", "internal/auth", "internal/fetch", "internal/policy", "internal/access"}),
+	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/peer", "internal/replicas", "internal/clientconn", "internal/upstream", "internal/accesslog", "internal/linebuffer", "internal/telemetry", "internal/auth", "internal/fetch", "internal/policy", "internal/access"}),
 	"internal/bench/budget": nil,
 	// Makes packages of binaries: files alone.
 	"internal/packaging":      nil,

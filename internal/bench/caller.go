@@ -24,7 +24,8 @@ type target struct {
 
 type clientConn struct {
 	net.Conn
-	r *bufio.Reader
+	r       *bufio.Reader
+	request []byte // its own; nil for the target's
 }
 
 // newTarget connects to addr and checks one answer in full.
@@ -35,7 +36,7 @@ func newTarget(c *child, addr string, request []byte, want, conns int) (*target,
 		if err != nil {
 			return nil, err
 		}
-		t.conns = append(t.conns, &clientConn{conn, bufio.NewReaderSize(conn, 64<<10)})
+		t.conns = append(t.conns, &clientConn{Conn: conn, r: bufio.NewReaderSize(conn, 64<<10)})
 	}
 	var text bytes.Buffer
 	if err := t.conns[0].call(t, &text); err != nil {
@@ -55,7 +56,7 @@ func (t *target) close() {
 
 // call makes one call and copies its answer to w.
 func (c *clientConn) call(t *target, w io.Writer) error {
-	if _, err := c.Write(t.request); err != nil {
+	if _, err := c.Write(c.requestOf(t)); err != nil {
 		return err
 	}
 	res, err := http.ReadResponse(c.r, nil)
@@ -67,6 +68,13 @@ func (c *clientConn) call(t *target, w io.Writer) error {
 		return fmt.Errorf("%s answered %s, %d bytes, %v; want 200 and %d bytes", t.child.name, res.Status, n, err, t.want)
 	}
 	return nil
+}
+
+func (c *clientConn) requestOf(t *target) []byte {
+	if c.request != nil {
+		return c.request
+	}
+	return t.request
 }
 
 // run makes n calls, spread over the connections.

@@ -22,6 +22,7 @@ var roles = map[string]func(*control, roleOptions) error{
 	"hub":      runHub,
 	"readers":  runReaders,
 	"topics":   runTopics,
+	"replicas": runReplicas,
 }
 
 // roleOptions are a child's part of the command line.
@@ -56,6 +57,7 @@ var parts = []part{
 	{"streams", (*bench).streams},
 	{"sessions", (*bench).sessions},
 	{"topics", (*bench).topics},
+	{"replicas", (*bench).forwards},
 }
 
 func main() {
@@ -66,7 +68,7 @@ func main() {
 	flag.StringVar(&ro.issuer, "issuer", "", "a gateway's issuer")
 	flag.StringVar(&ro.collector, "collector", "", "where an observed gateway's traces go")
 	flag.StringVar(&o.log, "log", "info", "level of the gateway's log, as serve's default; off for none")
-	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, access, observed, latency, streams, sessions, topics")
+	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, access, observed, latency, streams, sessions, topics, replicas")
 	flag.IntVar(&o.rounds, "rounds", 12, "rounds of each measurement")
 	flag.IntVar(&o.streams, "streams", 10_000, "listen streams")
 	flag.StringVar(&o.profile, "profile", "", "write CPU and heap profiles of the gateway to `DIR`")

@@ -118,7 +118,7 @@ var layers = map[string][]string{
 	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits", "internal/backoff", "internal/upstream"},
 
 	// How requests reach another replica: it does not know which replica holds what.
-	"internal/peer": {"internal/downstream", "internal/http1", "internal/mcp", "internal/replicas", "internal/spec"},
+	"internal/peer": {"internal/downstream", "internal/http1", "internal/mcp", "internal/replicas", "internal/spec", "internal/transport"},
 
 	// Which era a server is of: the gateway has a Detector for a back.
 	"internal/detect": slices.Concat(waist, bottom),

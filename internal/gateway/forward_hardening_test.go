@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -326,5 +327,34 @@ func TestForwardHugeHeaders(t *testing.T) {
 	h.Set("X-Huge", strings.Repeat("x", 60<<10))
 	if got := all[1].send(t, http.MethodPost, listTools, h); got.status != 200 {
 		t.Errorf("large = %d %.100s", got.status, got.body)
+	}
+}
+
+// A token that has expired is refused where the request is served as where it arrives: with
+// the status that tells a client to get another.
+func TestForwardExpired(t *testing.T) {
+	var expired atomic.Bool
+	all := newReplicas(t, 2, func(o *Options) {
+		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) {
+			if expired.Load() && r.Header.Get("Mcp-Session-Id") != "" {
+				return "", &auth.Refusal{Code: auth.CodeInvalidToken, Reason: "it has expired"}
+			}
+			return byBearer(r)
+		})
+	})
+	session := all[0].openAs(t, "alice")
+	rt := all[1].peers.RoundTripper(all[0].peers.Self(), "test", func(*http.Request) mcp.Sender {
+		return mcp.Sender{Identity: &mcp.Identity{Principal: "alice", Expires: time.Now().Add(-time.Second)}}
+	})
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp/peer", strings.NewReader(listTools))
+	req.Header = as("alice", sessionHeaders(session))
+	res, err := rt.RoundTrip(req)
+	if err != nil || res.StatusCode != http.StatusUnauthorized {
+		t.Fatalf("an envelope with a credential that has expired = %v, %v", res, err)
+	}
+	res.Body.Close()
+	expired.Store(true)
+	if got := all[1].send(t, http.MethodPost, listTools, as("alice", sessionHeaders(session))); got.status != http.StatusUnauthorized || !strings.Contains(got.header.Get("WWW-Authenticate"), "invalid_token") {
+		t.Errorf("a token that has expired = %+v", got)
 	}
 }

@@ -54,8 +54,7 @@ func (g *Gateway) servePeer(w http.ResponseWriter, r *http.Request, routes []pee
 	}
 	e, err := g.peers.Open(r)
 	if err != nil {
-		t.guard.refused.reportPeer(r, err)
-		peer.Refuse(w, err)
+		g.refuseEnvelope(w, r, &t.guard, err)
 		return
 	}
 	r.RemoteAddr = cmp.Or(e.Addr, r.RemoteAddr)
@@ -67,6 +66,17 @@ func (g *Gateway) servePeer(w http.ResponseWriter, r *http.Request, routes []pee
 		}
 	}
 	http.NotFound(w, r)
+}
+
+// refuseEnvelope answers a request whose envelope was refused: what it says of a client's
+// credential is for the client.
+func (g *Gateway) refuseEnvelope(w http.ResponseWriter, r *http.Request, at *guard, err error) {
+	if refusal := (*peer.RefusedError)(nil); errors.As(err, &refusal) && refusal.Expired {
+		g.refuseSender(w, r, at, &auth.Refusal{Code: auth.CodeInvalidToken, Reason: refusal.Reason})
+		return
+	}
+	at.refused.reportPeer(r, err)
+	peer.Refuse(w, err)
 }
 
 // forwardedTo serves a request that another replica has forwarded to a server.

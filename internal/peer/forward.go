@@ -14,7 +14,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
+
+// maxCopied is how much of a response is passed on at once, in bytes.
+const maxCopied = 256 << 10
 
 // patience is how long a request waits for the begin of its response before the other replica
 // is asked whether it lives.
@@ -118,7 +122,7 @@ func (g *Group) exchange(ctx context.Context, cancel context.CancelCauseFunc, r 
 	e := &Envelope{Addr: r.RemoteAddr}
 	e.fill(f.Sender)
 	if len(r.Header["Authorization"]) > 0 && e.Identity != nil {
-		e.Identity = &mcp.Identity{Principal: e.Identity.Principal, Expires: e.Identity.Expires} // the rest is verified there
+		e.Identity = &mcp.Identity{Principal: e.Identity.Principal} // the rest is verified there
 	}
 	if f.Body != nil {
 		e.Digest = digest(f.Body)
@@ -171,8 +175,8 @@ func (t *gate) doubt(ctx context.Context, cancel context.CancelCauseFunc) (trust
 func (t *gate) await(ctx context.Context, begun time.Time, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(dialEvery)
 	defer tick.Stop()
-	for ctx.Err() == nil && !t.answers(ctx, begun) {
-		if gone := (*GoneError)(nil); errors.As(t.closed(), &gone) {
+	for ctx.Err() == nil && (time.Since(begun) >= silentFor || !t.answers(ctx, begun)) {
+		if time.Since(begun) >= silentFor {
 			cancel(errNoSign)
 			return
 		}
@@ -221,9 +225,9 @@ var errEnded = errors.New("streams end")
 func relay(w http.ResponseWriter, r *http.Request, resp *http.Response, timeout time.Duration) error {
 	rc := http.NewResponseController(w)
 	atOnce := resp.ContentLength < 0
-	buf := downstream.NewBuffer()
-	defer downstream.FreeBuffer(buf)
-	p := (*buf)[:cap(*buf)]
+	buf := transport.GetBuffer(int(min(max(resp.ContentLength, 4<<10), maxCopied)))
+	defer transport.PutBuffer(buf)
+	p := buf[:cap(buf)]
 	for {
 		n, err := resp.Body.Read(p)
 		if n > 0 {

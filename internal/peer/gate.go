@@ -17,8 +17,6 @@ const (
 	dialTimeout = 750 * time.Millisecond
 	// dialEvery is the least time between two connects to a replica that is gone or silent.
 	dialEvery = time.Second
-	// surely is how long after a connect another one is expected to succeed.
-	surely = 20 * time.Millisecond
 	// silentFor is how long a silent replica may come back: after that it counts as gone.
 	silentFor = 3 * time.Second
 )
@@ -58,18 +56,17 @@ type gates struct {
 
 // A gate lets requests pass to one replica, or says that it can't be reached.
 type gate struct {
-	g  *Group
-	to replicas.Replica
+	g    *Group
+	to   replicas.Replica
+	turn chan struct{} // capacity 1: taken by the connect under way
 
 	// mu guards the fields below. It is not held while something is sent.
 	mu     sync.Mutex
 	gone   bool          // it has refused the last connect
 	mute   bool          // it connects, and has not answered the last hello
 	silent time.Time     // since when it does not answer; zero if it does
-	dialed time.Time     // when the last connect succeeded
 	asked  time.Time     // when the last hello began, or the last connect failed
-	dial   chan struct{} // closed once the connect under way has ended; nil if there is none
-	hello  chan struct{} // the same of the hello under way
+	hello  chan struct{} // closed once the hello under way has ended; nil if there is none
 }
 
 type gateKey struct{}
@@ -107,6 +104,10 @@ func (g *Group) sendPast(p pass, r *http.Request) (*http.Response, error) {
 	return nil, errors.New("replica " + t.to.Instance + " refuses the envelope; compare replicas.keys, and the clocks")
 }
 
+func newGate(g *Group, to replicas.Replica) *gate {
+	return &gate{g: g, to: to, turn: make(chan struct{}, 1)}
+}
+
 // of returns the gate of a replica.
 func (gs *gates) of(g *Group, to replicas.Replica) *gate {
 	gs.mu.Lock()
@@ -123,7 +124,7 @@ func (gs *gates) of(g *Group, to replicas.Replica) *gate {
 			delete(gs.by, instance)
 		}
 	}
-	t := &gate{g: g, to: to}
+	t := newGate(g, to)
 	gs.by[to.Instance] = t
 	return t
 }
@@ -167,7 +168,7 @@ func (t *gate) note(err error, hello bool) {
 	}
 	is := t.closedLocked()
 	t.mu.Unlock()
-	if (was == nil) != (is == nil) {
+	if (was == nil) != (is == nil) && t.to.Instance != "" {
 		t.g.report(t.to, is)
 	}
 }
@@ -207,8 +208,8 @@ func (t *gate) notSent(err error) error {
 	return err
 }
 
-// dialPeer connects to another replica. While it is unknown whether that can be reached, one
-// connect at a time is under way.
+// dialPeer connects to another replica. One connect at a time is under way, so that no more
+// than one notices that the replica is gone.
 func (g *Group) dialPeer(ctx context.Context, network, addr string) (net.Conn, error) {
 	p, ok := ctx.Value(gateKey{}).(pass)
 	if !ok {
@@ -227,43 +228,24 @@ func (g *Group) dialPeer(ctx context.Context, network, addr string) (net.Conn, e
 	return c, err
 }
 
-// beginDial waits until another connect has ended, and returns what ends the next.
+// beginDial waits for the turn to connect, and returns what ends it.
 func (p pass) beginDial(ctx context.Context) (done func(), err error) {
-	for t := p.t; ; {
-		t.mu.Lock()
-		under, closed := t.dial, t.closedLocked()
-		switch {
-		case closed != nil && !p.hello:
-			t.mu.Unlock()
-			return nil, closed
-		case time.Since(t.dialed) < surely:
-			t.mu.Unlock()
-			return func() {}, nil
-		case under == nil:
-			t.dial = make(chan struct{})
-			t.mu.Unlock()
-			return t.endDial, nil
-		}
-		t.mu.Unlock()
-		select {
-		case <-under:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+	t := p.t
+	select {
+	case t.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
+	done = func() { <-t.turn }
+	if err := t.closed(); err != nil && !p.hello {
+		done()
+		return nil, err
+	}
+	return done, nil
 }
 
 func (t *gate) closed() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.closedLocked()
-}
-
-func (t *gate) endDial() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if close(t.dial); t.closedLocked() == nil {
-		t.dialed = time.Now()
-	}
-	t.dial = nil
 }

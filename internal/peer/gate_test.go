@@ -207,11 +207,15 @@ func TestGateStopped(t *testing.T) {
 		g.connect = d.connect
 		began := time.Now()
 		unanswered := (*UnansweredError)(nil)
-		if _, err := call(g); !errors.As(err, &unanswered) || time.Since(began) > 2*silentFor {
+		if _, err := call(g); !errors.As(err, &unanswered) || time.Since(began) > silentFor+dialEvery {
 			t.Errorf("= %v after %v", err, time.Since(began))
 		}
-		if _, err := call(g); !isGone(err) {
+		if _, err := call(g); !isSilent(err) {
 			t.Errorf("the next = %v", err)
+		}
+		time.Sleep(2 * dialEvery)
+		if _, err := call(g); !isGone(err) {
+			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

@@ -49,7 +49,7 @@ func proofOf(k *key, e *Envelope, text []byte) string {
 
 // Hello asks who is at an address. It does not heed what is known of the address.
 func (g *Group) Hello(ctx context.Context, addr string) (replicas.Replica, error) {
-	return g.ask(ctx, &gate{g: g, to: replicas.Replica{Addr: addr}})
+	return g.ask(ctx, newGate(g, replicas.Replica{Addr: addr}))
 }
 
 // ask asks the replica behind a gate who it is.

@@ -14,13 +14,16 @@ import (
 
 // A RefusedError says why an envelope is not accepted.
 type RefusedError struct {
-	Status int // 401, or 421 if it is for another replica
-	Reason string
+	Status  int // 401, or 421 if it is for another replica
+	Reason  string
+	Expired bool // the envelope is valid, and the credential of its sender is not any more
 }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-func refused(reason string) error { return &RefusedError{http.StatusUnauthorized, reason} }
+func refused(reason string) error {
+	return &RefusedError{Status: http.StatusUnauthorized, Reason: reason}
+}
 
 // ErrAltered is the error of reading a body that is not the one of the envelope.
 var ErrAltered = errors.New("the body is not the one that was signed")
@@ -57,13 +60,13 @@ func (g *Group) check(e *Envelope, r *http.Request) error {
 	isHello := e.To == "" && r.Method == http.MethodGet && r.URL.Path == HelloPath
 	switch left := e.Expires.Sub(now); {
 	case e.To != g.Self().Instance && !isHello:
-		return &RefusedError{http.StatusMisdirectedRequest, "the envelope is for another replica"}
+		return &RefusedError{Status: http.StatusMisdirectedRequest, Reason: "the envelope is for another replica"}
 	case left <= 0 || left > 2*lifetime:
 		return refused("the envelope has expired, or is not valid yet; compare the clocks of the replicas")
 	case !g.replays.accept(e.From, e.Nonce, now):
 		return refused("the envelope was used before")
 	case e.Identity != nil && !e.Identity.Expires.IsZero() && !e.Identity.Expires.After(now):
-		return refused("the credential has expired")
+		return &RefusedError{http.StatusUnauthorized, "the credential has expired", true}
 	}
 	return nil
 }

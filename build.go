@@ -300,6 +300,7 @@ func (b *build) entry(s *ServerOptions, p *part, open func(mcp.Changes) (mcp.Bac
 	return gateway.ServerOptions{
 		Name:              s.Name,
 		Open:              open,
+		OpenPeer:          openPeer(s, p),
 		Command:           len(s.Command) > 0,
 		StartTimeout:      connectTimeout(s),
 		Isolation:         gateway.Isolation(s.Isolation),
@@ -318,6 +319,15 @@ func (b *build) entry(s *ServerOptions, p *part, open func(mcp.Changes) (mcp.Bac
 		Kept:              b.kept[p],
 		Ended:             p.end,
 	}
+}
+
+// openPeer returns what watches a server at another replica; nil if each replica has processes
+// of its own, which may have other changes.
+func openPeer(s *ServerOptions, p *part) func(upstream.Peer) (mcp.Back, error) {
+	if len(s.Command) > 0 && s.Replicas == PlaceAny {
+		return nil
+	}
+	return p.server.OpenPeer
 }
 
 // loginOf returns the principal whose login a server is used with; empty if it is not one

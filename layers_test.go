@@ -60,7 +60,7 @@ var layers = map[string][]string{
 	// A listener of the program: how clients reach it, and what bounds them before.
 	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/hub", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/peer", "internal/requeststate"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/hub", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/peer", "internal/replicas", "internal/replicas/listen", "internal/replicas/source", "internal/requeststate", "internal/upstream"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
 	"internal/hub": slices.Concat(waist, bottom, []string{"internal/cache", "internal/downstream", "internal/overview"}),
 	// What comes before a request is looked at: how its connection was accepted, which page
@@ -182,8 +182,13 @@ var layers = map[string][]string{
 
 	// Which replica holds what. Engines differ in where they keep it: each by itself, over
 	// what they have in common; tests have one in memory.
-	"internal/replicas":              nil,
-	"internal/replicas/member":       {"internal/replicas", "internal/wake"},
+	"internal/replicas":        nil,
+	"internal/replicas/member": {"internal/replicas", "internal/wake"},
+	// Who watches a profile upstream: it stands before a back, and opens others, of which it
+	// knows the interface alone.
+	"internal/replicas/source": {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/upstream", "internal/wake", "internal/wire"},
+	// What other replicas watch here: a modern front before the hub.
+	"internal/replicas/listen":       {"internal/downstream", "internal/fanout", "internal/hub", "internal/mcp", "internal/replicas/source", "internal/spec", "internal/wire", "modern/front"},
 	"internal/replicas/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
 
 	"internal/replicas/dnspeers": {"internal/replicas", "internal/wake"},
@@ -255,9 +260,10 @@ var layers = map[string][]string{
 var testLayers = map[string][]string{
 	"cmd/mcpbridge":                     {"internal/bridgetest"},
 	"internal/auth":                     {"internal/bridgetest/issuertest"},
+	"internal/replicas/source":          {"internal/downstream", "internal/hub", "internal/replicas/listen", "internal/replicas/replicastest", "internal/server", "internal/spec", "modern/protocol"},
 	"internal/replicas/member":          {"internal/replicas/replicastest"},
 	"internal/peer":                     {"internal/replicas/replicastest"},
-	"internal/gateway":                  {"internal/replicas", "internal/replicas/replicastest", "internal/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
+	"internal/gateway":                  {"internal/server", "internal/replicas", "internal/replicas/replicastest", "internal/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
 	"cmd/mcpbridge/internal/httpserver": {"internal/certs"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},

@@ -24,5 +24,8 @@ func (f followed) ForClient(err error) error { return f.s.forClient(err) }
 
 // Watch implements [mcp.Source].
 func (f followed) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+	if shared := f.s.together.source; shared != nil {
+		return shared.Watch(ctx, p, want)
+	}
 	return f.s.back.Watch(ctx, p, want)
 }

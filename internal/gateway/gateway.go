@@ -27,9 +27,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/source"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // Defaults of Options, but for limits that package limits declares.
@@ -48,6 +50,9 @@ type ServerOptions struct {
 	Name string
 	// Open builds the back, which reports changes to c. Required.
 	Open func(c mcp.Changes) (mcp.Back, error)
+	// OpenPeer builds a back that watches the server at another replica. Nil means that each
+	// replica watches by itself.
+	OpenPeer func(upstream.Peer) (mcp.Back, error)
 	// Isolation decides which requests may share upstream sessions. Empty means
 	// IsolatePrincipal.
 	Isolation Isolation
@@ -215,6 +220,7 @@ type Gateway struct {
 	// Set by New, read-only after.
 	instance string          // prefix of the ids of sessions, events and requestStates
 	peers    *peer.Group     // nil for one replica
+	sources  *source.Group   // nil for one replica
 	streams  context.Context // ends with EndStreams
 	endAll   context.CancelFunc
 	live     context.Context // ends when Close waits no longer
@@ -248,7 +254,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		opts: opts, budget: memory, sealer: sealer, sockets: newSockets(opts),
-		instance: opts.Instance, peers: opts.Peers, expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
+		instance: opts.Instance, peers: opts.Peers, sources: newSources(&opts), expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
 	}
 	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
 	g.live, g.cut = context.WithCancel(context.Background())
@@ -362,6 +368,7 @@ func (g *Gateway) EndStreams() {
 	g.mu.Unlock()
 	g.sockets.stop()
 	g.endAll()
+	g.sources.Drain()
 	for _, s := range t.servers {
 		if d, ok := s.back.(*detect.Detector); ok {
 			d.Drain()
@@ -402,6 +409,7 @@ func (g *Gateway) Close(ctx context.Context) error {
 		}
 		wg.Wait()
 		g.retiring.Wait()
+		g.sources.Close()
 		g.cut()
 		g.expiry.Close()
 		g.closing.err = errors.Join(append(errs, cutErr)...)

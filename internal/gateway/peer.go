@@ -31,6 +31,7 @@ func peerRoutes() []peerRoute {
 	return []peerRoute{
 		{"/mcp/", forwardedTo((*server).serve)},
 		{messagesPath + "/", forwardedTo((*server).serveMessages)},
+		{watchPath, (*Gateway).serveWatch},
 		{peer.HelloPath, func(g *Gateway, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
 			g.peers.ServeHello(w, r, e)
 		}},

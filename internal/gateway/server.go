@@ -30,17 +30,17 @@ import (
 // A server is one server of the gateway: its fronts, its back, and the handlers between
 // them.
 type server struct {
-	g        *Gateway
-	opts     *Options // those that it was built with
-	name     string
-	life     *lifetime.Lifetime
-	streams  downstream.Streams // listen streams over HTTP
-	ended    func()             // called once it is closed; may be nil
-	back     mcp.Back
-	handler  mcp.Handler  // the back, behind what keeps its results, and what is a principal's own
-	owners   *owner.Guard // nil where there are no principals
-	modern   *modernfront.Front
-	legacy   *legacyfront.Front
+	g       *Gateway
+	opts    *Options // those that it was built with
+	name    string
+	life    *lifetime.Lifetime
+	streams downstream.Streams // listen streams over HTTP
+	ended   func()             // called once it is closed; may be nil
+	back    mcp.Back
+	handler mcp.Handler  // the back, behind what keeps its results, and what is a principal's own
+	owners  *owner.Guard // nil where there are no principals
+	fronts
+	together together
 	shared   bool // all clients have one session upstream
 	log      *requestLog
 	guard    guard
@@ -48,6 +48,12 @@ type server struct {
 	access   *access.Control // nil if nothing is controlled
 	memory   mcp.Memory      // what clients' messages are paid from
 	profiles *profiler
+}
+
+// fronts serve the clients of both eras.
+type fronts struct {
+	modern *modernfront.Front
+	legacy *legacyfront.Front
 }
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
@@ -70,7 +76,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	}
 	s := &server{g: g, opts: opts, life: lifetime.New(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), memory: &clientMemory{g, so.Name},
 		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
-	if s.back, err = so.Open(g.hub); err != nil {
+	if err = s.openBack(so); err != nil {
 		return nil, err
 	}
 	s.profiles.era = s.back.Era
@@ -78,6 +84,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 		d.WhenReplaced(func(reason error) { g.hub.EndServer(followed{s}, reason) })
 	}
 	if err := s.assemble(so); err != nil {
+		s.together.close(context.Background())
 		return nil, errors.Join(err, s.back.Close(context.Background()))
 	}
 	return s, nil
@@ -236,6 +243,7 @@ func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 // close ends the calls of the fronts, and then the back.
 func (s *server) close(ctx context.Context) error {
 	s.modern.Close()
+	s.together.close(ctx)
 	defer s.owners.Close()
 	err := errors.Join(s.legacy.Close(ctx), s.back.Close(ctx))
 	s.profiles.close()

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/overview"
 )
 
 // A Hub delivers changes from backs to subscribers: through a bus, an index and mailboxes.
@@ -31,6 +32,7 @@ type Hub struct {
 	mu            sync.Mutex
 	subscriptions map[*fanout.Mailbox]*Subscription
 	streams       downstream.Places // of the listen streams in subscriptions
+	peers         peers             // in subscriptions, too
 	closed        bool
 
 	scratch sync.Pool     // *[]*fanout.Mailbox; buffers of the method each
@@ -68,6 +70,7 @@ func New(opts Options) *Hub {
 		until:         opts.Until,
 		streams:       downstream.Places{All: limits.Streams, Max: opts.MaxStreams, Each: limits.StreamsEach, MaxEach: opts.MaxStreamsEach},
 		subscriptions: make(map[*fanout.Mailbox]*Subscription),
+		peers:         peers{index: index.New[fanout.Topic, *fanout.Mailbox](index.Options{})},
 		scratch:       sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},
 	}
 	h.unsubscribe = h.bus.Subscribe(h.deliver)
@@ -84,7 +87,13 @@ func (h *Hub) add(s *Subscription) error {
 	if why := s.server.Reason(); why != nil {
 		return refuseEnding(why, s.stream)
 	}
-	if s.stream {
+	switch {
+	case s.peer:
+		if h.peers.open >= maxPeers {
+			return h.fullOfPeers(s.server.Name())
+		}
+		h.peers.open++
+	case s.stream:
 		if limit, most := h.streams.Full(s.profile.Share); limit != nil {
 			return h.full(s.server.Name(), limit, most)
 		}
@@ -107,7 +116,10 @@ func (h *Hub) remove(s *Subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.subscriptions, s.mail)
-	if s.stream {
+	switch {
+	case s.peer:
+		h.peers.open--
+	case s.stream:
 		h.streams.Give(s.profile.Share)
 		h.metrics.Streams(-1)
 	}
@@ -116,8 +128,13 @@ func (h *Hub) remove(s *Subscription) {
 // EndServer ends all subscriptions that have a topic of a server.
 func (h *Hub) EndServer(s Server, reason error) {
 	h.cache.Forget(s.Name()) // before subscribers receive the end and read again
-	for topic, mails := range h.index.Snapshot() {
-		if mcp.ScopePrefix(topic.Scope) == s.Scope() {
+	h.endScopes(h.index, s.Scope(), reason)
+	h.endScopes(h.peers.index, s.Scope(), reason)
+}
+
+func (h *Hub) endScopes(x *overview.Index, prefix string, reason error) {
+	for topic, mails := range x.Snapshot() {
+		if mcp.ScopePrefix(topic.Scope) == prefix {
 			for _, mail := range mails {
 				mail.End(reason)
 			}
@@ -132,7 +149,7 @@ func (h *Hub) EndSubscriptions(s Server, reason error) {
 	var open []*fanout.Mailbox
 	h.mu.Lock()
 	for mail, sub := range h.subscriptions {
-		if sub.server == s {
+		if sub.server.Scope() == s.Scope() {
 			open = append(open, mail)
 		}
 	}
@@ -176,11 +193,16 @@ func (h *Hub) Publish(ev fanout.Event) {
 }
 
 // Wanted implements [mcp.Changes].
-func (h *Hub) Wanted(t fanout.Topic) bool { return h.index.Has(t) }
+func (h *Hub) Wanted(t fanout.Topic) bool { return h.index.Has(t) || h.WantedByPeers(t) }
 
 // End implements [mcp.Changes].
 func (h *Hub) End(t fanout.Topic, reason error) {
-	h.each(t, func(mail *fanout.Mailbox) {
+	h.end(h.index, t, reason)
+	h.end(h.peers.index, t, reason)
+}
+
+func (h *Hub) end(x *overview.Index, t fanout.Topic, reason error) {
+	h.each(x, t, func(mail *fanout.Mailbox) {
 		if s := h.subscription(mail); s != nil {
 			s.lose(t, reason)
 		}
@@ -196,10 +218,18 @@ func (h *Hub) subscription(mail *fanout.Mailbox) *Subscription {
 
 // deliver puts an event into the mailbox of each subscriber of its topic. It first evicts
 // the cached results that the change made stale: a client that reads again after the change
-// must get the new result. If replicas share a bus, each of them does this.
+// must get the new result.
 func (h *Hub) deliver(ev fanout.Event) {
+	h.deliverLocally(ev)
+	if h.peers.index.Has(ev.Topic) {
+		h.each(h.peers.index, ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
+	}
+}
+
+// deliverLocally is deliver for the clients of this replica.
+func (h *Hub) deliverLocally(ev fanout.Event) {
 	h.cache.Evict(ev)
-	n := h.each(ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
+	n := h.each(h.index, ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
 	if n > 0 {
 		h.metrics.Offered(mcp.ServerOf(ev.Topic.Scope), n)
 	}
@@ -208,10 +238,10 @@ func (h *Hub) deliver(ev fanout.Event) {
 	}
 }
 
-// each calls do for the subscribers of a topic, and returns their number.
-func (h *Hub) each(t fanout.Topic, do func(*fanout.Mailbox)) int {
+// each calls do for the subscribers of a topic in an index, and returns their number.
+func (h *Hub) each(x *overview.Index, t fanout.Topic, do func(*fanout.Mailbox)) int {
 	buf := h.scratch.Get().(*[]*fanout.Mailbox)
-	*buf = h.index.AppendSubscribers((*buf)[:0], t)
+	*buf = x.AppendSubscribers((*buf)[:0], t)
 	n := len(*buf)
 	for _, mail := range *buf {
 		do(mail)
@@ -226,6 +256,7 @@ type Snapshot struct {
 	Closed  bool
 	Streams int // open listen streams
 	Members int // legacy sessions that can subscribe
+	Peers   int // open listen streams of other replicas
 	Topics  int // distinct topics with subscribers
 	Pairs   int // (topic, subscriber) pairs
 	Cache   cache.Snapshot
@@ -237,7 +268,8 @@ func (h *Hub) Snapshot() Snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return Snapshot{
-		Closed: h.closed, Streams: h.streams.Len(), Members: len(h.subscriptions) - h.streams.Len(),
+		Closed: h.closed, Streams: h.streams.Len(), Members: len(h.subscriptions) - h.streams.Len() - h.peers.open,
+		Peers:  h.peers.open,
 		Topics: topics, Pairs: pairs, Cache: h.cache.Snapshot(),
 	}
 }

@@ -28,7 +28,7 @@ func (h *Hub) SomeStreams() (some []overview.Stream, all int) {
 		if len(some) == overview.MaxStreams {
 			break
 		}
-		if s.stream {
+		if s.stream && !s.peer {
 			some = append(some, overview.Stream{Server: s.server.Name(), By: s.by})
 		}
 	}

@@ -27,7 +27,9 @@ type Subscription struct {
 	server  Server
 	profile mcp.Profile
 	mail    *fanout.Mailbox
-	stream  bool   // see mcp.SubscribeOptions
+	index   *overview.Index // for its topics
+	stream  bool            // see mcp.SubscribeOptions, as the next one
+	peer    bool
 	forget  func() // its credential
 	by      overview.Follower
 
@@ -44,7 +46,10 @@ type Subscription struct {
 // Subscribe implements [mcp.Subscriber] for one server. A stream ends with the credential
 // that it was opened with; the session of a legacy client may get another.
 func (h *Hub) Subscribe(s Server, req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (*Subscription, error) {
-	sub := &Subscription{hub: h, server: s, profile: req.Profile, mail: mail, stream: o.Stream, forget: func() {}, by: overview.NewFollower(req, h.last.Add(1))}
+	sub := &Subscription{hub: h, index: h.index, server: s, profile: req.Profile, mail: mail, stream: o.Stream, peer: o.Peer, forget: func() {}, by: overview.NewFollower(req, h.last.Add(1))}
+	if o.Peer {
+		sub.index = h.peers.index
+	}
 	if err := h.add(sub); err != nil {
 		return nil, err
 	}
@@ -75,11 +80,11 @@ func (s *Subscription) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, er
 // first, so that no change after the server's answer is lost.
 func (s *Subscription) addAll(ctx context.Context, topics []fanout.Topic) ([]fanout.Topic, error) {
 	for _, t := range topics {
-		s.hub.index.Subscribe(t, s.mail)
+		s.index.Subscribe(t, s.mail)
 	}
 	honored, release, err := s.server.Watch(ctx, s.profile, topics)
 	if err != nil {
-		s.hub.index.Prune(s.mail)
+		s.index.Prune(s.mail)
 		return nil, err
 	}
 	s.keepRelease(release)
@@ -111,7 +116,7 @@ func (s *Subscription) narrow(topics, honored []fanout.Topic) {
 			honored = honored[1:]
 			continue
 		}
-		s.hub.index.Unsubscribe(t, s.mail)
+		s.index.Unsubscribe(t, s.mail)
 		refused = append(refused, t)
 	}
 	s.mail.Refuse(refused...)
@@ -174,7 +179,7 @@ func (s *Subscription) register(t fanout.Topic) (h, lost *watchedTopic, own bool
 	h = &watchedTopic{topic: t, settled: make(chan struct{})}
 	s.topics.add(h)
 	s.mail.Accept(t)
-	s.hub.index.Subscribe(t, s.mail)
+	s.index.Subscribe(t, s.mail)
 	return h, lost, true
 }
 
@@ -214,7 +219,7 @@ func (s *Subscription) Remove(uris ...string) {
 func (s *Subscription) forgetLocked(h *watchedTopic) {
 	t := h.topic
 	s.topics.remove(t)
-	s.hub.index.Unsubscribe(t, s.mail)
+	s.index.Unsubscribe(t, s.mail)
 	s.mail.Refuse(t)
 	if s.forgotten = append(s.forgotten, t); len(s.forgotten) > maxForgotten {
 		s.mail.Accept(s.forgotten[0])
@@ -236,7 +241,7 @@ func (s *Subscription) lose(t fanout.Topic, reason error) {
 	if h != nil {
 		s.topics.remove(t)
 		s.lost.add(h)
-		s.hub.index.Unsubscribe(t, s.mail)
+		s.index.Unsubscribe(t, s.mail)
 	}
 	s.mu.Unlock()
 	if h != nil {
@@ -250,7 +255,7 @@ func (s *Subscription) Close() {
 	s.mu.Lock()
 	first, held, lost, release := !s.closed, s.topics, s.lost, s.release
 	s.closed, s.topics, s.lost = true, watchedTopics{}, watchedTopics{}
-	s.hub.index.Prune(s.mail)
+	s.index.Prune(s.mail)
 	s.mu.Unlock()
 	if !first {
 		return

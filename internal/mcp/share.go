@@ -8,6 +8,8 @@ type Share struct {
 	// Net is the network of an anonymous client: its IPv4 address, or the /64 of its IPv6
 	// address, in which a client can choose any address. Zero if unknown.
 	Net netip.Prefix
+	// Charged says that another replica has charged the client: nothing is charged here.
+	Charged bool
 }
 
 // NewShare returns the share of a principal with an address, which may be zero. Only the

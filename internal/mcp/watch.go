@@ -147,6 +147,9 @@ type SubscribeOptions struct {
 	// no more changes of one of its topics, the whole stream ends; other subscribers only
 	// lose that topic.
 	Stream bool
+	// Peer says that the subscriber is another replica of the gateway, which has applied
+	// the limits on clients' streams. There is another one on those of replicas.
+	Peer bool
 }
 
 // A Subscription is the set of topics of one subscriber. Its methods are safe for

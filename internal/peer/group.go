@@ -94,6 +94,9 @@ func (g *Group) Replace(keys ...string) error {
 	return nil
 }
 
+// Engine is the one of the Options.
+func (g *Group) Engine() replicas.Engine { return g.engine }
+
 // Self is this replica.
 func (g *Group) Self() replicas.Replica { return g.engine.View().Self }
 

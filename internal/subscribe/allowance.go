@@ -41,19 +41,23 @@ type Allowances struct {
 	// Allowance's may be taken under it.
 	mu     sync.Mutex
 	shares map[mcp.Share]*Allowance
-	swept  time.Time // when idle shares were last forgotten
+	free   *Allowance // of all shares that are Charged
+	swept  time.Time  // when idle shares were last forgotten
 }
 
 // NewAllowances returns unused Allowances: each share may have o.Subscribes per second. o
 // must be complete.
 func NewAllowances(o *upstream.Options) *Allowances {
-	return &Allowances{opts: o, shares: make(map[mcp.Share]*Allowance)}
+	return &Allowances{opts: o, shares: make(map[mcp.Share]*Allowance), free: &Allowance{opts: o, free: true}}
 }
 
 // Of returns the Allowance of a share.
 func (as *Allowances) Of(share mcp.Share) *Allowance {
 	as.mu.Lock()
 	defer as.mu.Unlock()
+	if share.Charged {
+		return as.free
+	}
 	if a := as.shares[share]; a != nil {
 		return a
 	}
@@ -85,6 +89,7 @@ func (as *Allowances) forgetIdleLocked() {
 // their rate, and their number in flight. It is safe for concurrent use.
 type Allowance struct {
 	opts *upstream.Options
+	free bool // limits nothing; read-only
 
 	// mu guards the fields below. It is a leaf, held for arithmetic only.
 	mu     sync.Mutex
@@ -104,6 +109,9 @@ func (a *Allowance) Subscribe() (wait time.Duration, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
+	if a.free {
+		return 0, true
+	}
 	if wait = a.waitLocked(&a.starts, now); wait > maxAhead {
 		a.hitLocked(now, "refused")
 		return 0, false
@@ -119,6 +127,9 @@ func (a *Allowance) Subscribe() (wait time.Duration, ok bool) {
 func (a *Allowance) Unsubscribe() (wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.free {
+		return 0
+	}
 	wait = a.waitLocked(&a.ends, time.Now())
 	a.ends.next = a.ends.next.Add(a.gap())
 	return wait
@@ -129,7 +140,7 @@ func (a *Allowance) Unsubscribe() (wait time.Duration) {
 func (a *Allowance) Enter() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.out >= maxAtOnce {
+	if a.out >= maxAtOnce && !a.free {
 		a.hitLocked(time.Now(), "put off")
 		return false
 	}

@@ -39,7 +39,7 @@ var (
 func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (watch.Stream, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, ackTimeout, errNoAck)
 	defer cancel()
-	params := append(protocol.AppendFilter([]byte(`{"notifications":`), want), '}')
+	params := b.listenParams(p, want)
 	for negotiated := false; ; negotiated = true {
 		s, err := b.link.listen(ctx, b.ownCall(spec.MethodListen, params, p))
 		var refusal *wire.Error
@@ -50,11 +50,30 @@ func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (
 			continue
 		case errors.Is(err, errNoAck):
 			return nil, fmt.Errorf("server %q: %w", b.opts.Name, errNoAck)
+		case refusal != nil && b.opts.Peer != nil:
+			return nil, b.refusedByPeer(p, refusal)
 		case refusal != nil:
 			return nil, fmt.Errorf("server %q refused subscriptions/listen: %w", b.opts.Name, refusal)
 		}
 		return nil, b.listenError(err)
 	}
+}
+
+// listenParams returns the params of a listen request.
+func (b *Back) listenParams(p mcp.Profile, want mcp.Filter) []byte {
+	params := append(protocol.AppendFilter([]byte(`{"notifications":`), want), '}')
+	if b.opts.Peer == nil {
+		return params
+	}
+	return wire.AppendEdited(nil, params, wire.Edit{Name: "_meta", Value: wire.AppendEdited(nil, nil, b.opts.Peer.Meta(p)...)})
+}
+
+// refusedByPeer returns the error of a listen request that another replica has refused. It
+// leaves out what its server refuses, so this is about all topics, and is not bisected.
+func (b *Back) refusedByPeer(p mcp.Profile, refusal *wire.Error) error {
+	err := fmt.Errorf("the replica refused to watch: %s", mcp.Shorten(refusal.Error()))
+	b.opts.Peer.Refused(p.Scope, err)
+	return err
 }
 
 // listenError returns the error of a listen request without a response: the text for

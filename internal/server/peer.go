@@ -1,0 +1,38 @@
+package server
+
+import (
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	modernback "github.com/mcpbridge/mcpbridge/modern/back"
+)
+
+// peerConnect is Timeouts.Connect for another replica: it is near.
+const peerConnect = time.Second
+
+// OpenPeer returns a back that watches the server at another replica, to which this one is a
+// modern client. The server's own headers and credentials are not sent.
+func (s *Server) OpenPeer(p upstream.Peer) (mcp.Back, error) {
+	from := &s.opts.Options
+	o := modernback.Options{Peer: &p, Options: upstream.Options{
+		Name:         from.Name,
+		URL:          p.URL,
+		RoundTripper: p.RoundTripper,
+		Credentials:  p.Credentials,
+		ClientInfo:   from.ClientInfo,
+		Timeouts:     upstream.Timeouts{Connect: peerConnect},
+		Linger:       from.Linger,
+		Subscribes:   from.Subscribes,
+		MaxMessage:   from.MaxMessage,
+		Subresources: from.Subresources,
+		Logger:       from.Logger.With("through", "replica"),
+		Metrics:      from.Metrics,
+		Changes:      p.Changes,
+	}}
+	back, err := modernback.New(o)
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	return back, nil
+}

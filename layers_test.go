@@ -60,7 +60,7 @@ var layers = map[string][]string{
 	// A listener of the program: how clients reach it, and what bounds them before.
 	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/hub", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/peer", "internal/replicas", "internal/replicas/listen", "internal/replicas/source", "internal/requeststate", "internal/upstream"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/hub", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/listen", "internal/replicas/source", "internal/requeststate", "internal/upstream"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
 	"internal/hub": slices.Concat(waist, bottom, []string{"internal/cache", "internal/downstream", "internal/overview"}),
 	// What comes before a request is looked at: how its connection was accepted, which page
@@ -187,6 +187,8 @@ var layers = map[string][]string{
 	// Who watches a profile upstream: it stands before a back, and opens others, of which it
 	// knows the interface alone.
 	"internal/replicas/source": {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/upstream", "internal/wake", "internal/wire"},
+	// Cached results leave all replicas: it knows scopes, and no results.
+	"internal/replicas/evict": {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
 	// What other replicas watch here: a modern front before the hub.
 	"internal/replicas/listen":       {"internal/downstream", "internal/fanout", "internal/hub", "internal/mcp", "internal/replicas/source", "internal/spec", "internal/wire", "modern/front"},
 	"internal/replicas/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
@@ -260,6 +262,7 @@ var layers = map[string][]string{
 var testLayers = map[string][]string{
 	"cmd/mcpbridge":                     {"internal/bridgetest"},
 	"internal/auth":                     {"internal/bridgetest/issuertest"},
+	"internal/replicas/evict":           {"internal/replicas/replicastest"},
 	"internal/replicas/source":          {"internal/downstream", "internal/hub", "internal/replicas/listen", "internal/replicas/replicastest", "internal/server", "internal/spec", "modern/protocol"},
 	"internal/replicas/member":          {"internal/replicas/replicastest"},
 	"internal/peer":                     {"internal/replicas/replicastest"},

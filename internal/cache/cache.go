@@ -39,6 +39,7 @@ type Options struct {
 type Cache struct {
 	metrics mcp.Metrics // read-only, as the next one
 	account *budget.Account
+	fresh   func() bool // see Heed; nil for always
 
 	// mu guards the fields below and the scopes. It is held for map work only.
 	mu       sync.Mutex
@@ -117,6 +118,23 @@ func (c *Cache) Bound(entries, bytes int) {
 	c.entries.Resize(entries + 1)
 }
 
+// Heed has results served only while fresh reports true. It must be quick, and is called
+// without a lock. Call Heed before the first request.
+func (c *Cache) Heed(fresh func() bool) { c.fresh = fresh }
+
+// Clear removes all results, and prevents that those in a fetch are cached, because changes
+// may have been missed.
+func (c *Cache) Clear() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.scopes {
+		c.evictLocked(s, "changed", everything)
+	}
+}
+
 // Keeps reports whether results of a method can be cached.
 func Keeps(method string) bool { return spec.Cacheable(method) && method != spec.MethodDiscover }
 
@@ -124,6 +142,9 @@ func Keeps(method string) bool { return spec.Cacheable(method) && method != spec
 // caller may wait for or, if own is true, one that the caller has to carry out and finish.
 // If alone is set, it is always the caller's own.
 func (c *Cache) lookup(server string, k key, alone bool) (res *mcp.Result, f *fetch, own bool) {
+	if c.fresh != nil && !c.fresh() {
+		return nil, c.unkept(server, k), true
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.entries.Get(k); ok {
@@ -136,6 +157,15 @@ func (c *Cache) lookup(server string, k key, alone bool) (res *mcp.Result, f *fe
 		return nil, f, false
 	}
 	return nil, c.fetchLocked(server, k), true
+}
+
+// unkept begins a fetch whose result is not cached.
+func (c *Cache) unkept(server string, k key) *fetch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := &fetch{key: k, server: server, done: make(chan struct{}), stale: true}
+	c.scopeLocked(k.scope, server).fetches[f] = struct{}{}
+	return f
 }
 
 // fetchLocked begins a fetch. After Close its result is not cached.

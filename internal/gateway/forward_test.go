@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ type replica struct {
 	conns    *killable // of listener
 	engine   *replicastest.Engine
 	peers    *peer.Group
+	stall    atomic.Pointer[chan struct{}] // see stallEvictions
 }
 
 // A killable listener keeps its connections, to end them as the death of a process does.
@@ -100,7 +102,7 @@ func newReplica(t *testing.T, broker *replicastest.Broker, p *scriptedPeer, chan
 	if r.g, err = New(opts); err != nil {
 		t.Fatal(err)
 	}
-	handler = r.g.PeerHandler()
+	handler = r.stallEvictions(r.g.PeerHandler())
 	r.Server = httptest.NewServer(r.g)
 	t.Cleanup(func() {
 		r.g.EndStreams()

@@ -27,7 +27,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/source"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
@@ -218,9 +217,9 @@ type Gateway struct {
 	expiry   *expiry.Watch // of the credentials of what is open
 
 	// Set by New, read-only after.
-	instance string          // prefix of the ids of sessions, events and requestStates
-	peers    *peer.Group     // nil for one replica
-	sources  *source.Group   // nil for one replica
+	instance string      // prefix of the ids of sessions, events and requestStates
+	peers    *peer.Group // nil for one replica
+	sharing  sharing
 	streams  context.Context // ends with EndStreams
 	endAll   context.CancelFunc
 	live     context.Context // ends when Close waits no longer
@@ -254,14 +253,16 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		opts: opts, budget: memory, sealer: sealer, sockets: newSockets(opts),
-		instance: opts.Instance, peers: opts.Peers, sources: newSources(&opts), expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
+		instance: opts.Instance, peers: opts.Peers, expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
 	}
 	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
 	g.live, g.cut = context.WithCancel(context.Background())
 	g.streams, g.endAll = context.WithCancel(g.live)
 	g.bound(&opts)
+	g.share(opts.Peers)
 	first, _, err := g.newTable(opts)
 	if err != nil {
+		g.sharing.close()
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g.table.Store(first)
@@ -368,7 +369,7 @@ func (g *Gateway) EndStreams() {
 	g.mu.Unlock()
 	g.sockets.stop()
 	g.endAll()
-	g.sources.Drain()
+	g.sharing.sources.Drain()
 	for _, s := range t.servers {
 		if d, ok := s.back.(*detect.Detector); ok {
 			d.Drain()
@@ -409,7 +410,7 @@ func (g *Gateway) Close(ctx context.Context) error {
 		}
 		wg.Wait()
 		g.retiring.Wait()
-		g.sources.Close()
+		g.sharing.close()
 		g.cut()
 		g.expiry.Close()
 		g.closing.err = errors.Join(append(errs, cutErr)...)

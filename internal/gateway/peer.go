@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/evict"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -32,6 +33,7 @@ func peerRoutes() []peerRoute {
 		{"/mcp/", forwardedTo((*server).serve)},
 		{messagesPath + "/", forwardedTo((*server).serveMessages)},
 		{watchPath, (*Gateway).serveWatch},
+		{evict.Path, (*Gateway).serveEvict},
 		{peer.HelloPath, func(g *Gateway, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
 			g.peers.ServeHello(w, r, e)
 		}},

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/evict"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/listen"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/source"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -21,44 +22,77 @@ const watchPath = source.Path + "/"
 // together is what watches a server together with other replicas. It is zero if there are
 // none.
 type together struct {
-	source   *source.Source
-	endpoint *listen.Endpoint
+	source   *source.Source   // nil if it watches by itself
+	endpoint *listen.Endpoint // nil as well
+	told     []*evict.Changes // of a server whose results are kept
 }
 
-// newSources returns what the sources of all servers share; nil if there are no other
+// sharing is what servers share that are watched together. It is zero if there are no other
 // replicas.
-func newSources(opts *Options) *source.Group {
-	if opts.Peers == nil {
-		return nil
+type sharing struct {
+	sources   *source.Group
+	evictions *evict.Group
+}
+
+// share begins to watch together with other replicas.
+func (g *Gateway) share(peers *peer.Group) {
+	if peers == nil {
+		return
 	}
-	return source.NewGroup(source.Options{
-		Engine: opts.Peers.Engine(),
-		URL:    opts.Peers.URL,
+	log := g.opts.Logger
+	g.sharing.sources = source.NewGroup(source.Options{
+		Engine: peers.Engine(), URL: peers.URL, Logger: log,
 		RoundTripper: func(to replicas.Replica, sender func(*http.Request) mcp.Sender) http.RoundTripper {
-			return opts.Peers.RoundTripper(to, "watch", sender)
+			return peers.RoundTripper(to, "watch", sender)
 		},
-		Logger: opts.Logger,
 	})
+	g.sharing.evictions = evict.NewGroup(evict.Options{
+		Engine: peers.Engine(), URL: peers.URL, Logger: log, Metrics: g.opts.Metrics, Cache: g.hub.Cache(), Scope: g.scopeOf,
+		RoundTripper: func(to replicas.Replica) http.RoundTripper { return peers.RoundTripper(to, "evict", nil) },
+	})
+	g.hub.Cache().Heed(g.sharing.evictions.Fresh)
+}
+
+func (h *sharing) close() {
+	h.sources.Close()
+	h.evictions.Close()
+}
+
+// scopeOf returns what the scopes of a server begin with; empty if there is none.
+func (g *Gateway) scopeOf(name string) string {
+	if s := g.now().servers[name]; s != nil {
+		return s.profiles.scope
+	}
+	return ""
 }
 
 // openBack opens the back of a server, and what watches it together with other replicas.
 func (s *server) openBack(so ServerOptions) (err error) {
 	h := s.g.hub
-	if s.g.sources == nil || so.OpenPeer == nil {
-		s.back, err = so.Open(h)
+	changes, cues := s.tellOthers(so, h), s.tellOthers(so, h.Local())
+	if s.g.sharing.sources == nil || so.OpenPeer == nil {
+		s.back, err = so.Open(changes)
 		return err
 	}
-	s.together.source = s.g.sources.Open(source.ServerOptions{
-		Name: so.Name, Open: so.OpenPeer, Changes: h, Local: h.Local(), Cues: h.Local(), WantedByPeers: h.WantedByPeers,
+	s.together.source = s.g.sharing.sources.Open(source.ServerOptions{
+		Name: so.Name, Open: so.OpenPeer, Changes: changes, Local: h.Local(), Cues: cues, WantedByPeers: h.WantedByPeers,
 	})
 	if s.back, err = so.Open(s.together.source.Changes()); err == nil {
 		s.together.source.Use(s.back)
 		s.together.endpoint, err = s.openEndpoint()
 	}
-	if err != nil {
-		s.together.close(context.Background())
-	}
 	return err
+}
+
+// tellOthers returns what has other replicas evict cached results before changes are passed
+// on, if results of the server are kept.
+func (s *server) tellOthers(so ServerOptions, next mcp.Changes) mcp.Changes {
+	if s.g.sharing.evictions == nil || len(so.Keep) == 0 {
+		return next
+	}
+	c := s.g.sharing.evictions.Open(so.Name, next)
+	s.together.told = append(s.together.told, c)
+	return c
 }
 
 func (s *server) openEndpoint() (*listen.Endpoint, error) {
@@ -75,6 +109,9 @@ func (t *together) close(ctx context.Context) {
 	}
 	if t.source != nil {
 		t.source.Close(ctx)
+	}
+	for _, c := range t.told {
+		c.Close()
 	}
 }
 
@@ -111,4 +148,9 @@ func (g *Gateway) serveWatch(w http.ResponseWriter, r *http.Request, e *peer.Env
 	}
 	defer s.life.Leave()
 	s.together.endpoint.Serve(w, r, e.Sender())
+}
+
+// serveEvict evicts what another replica tells.
+func (g *Gateway) serveEvict(w http.ResponseWriter, r *http.Request, _ *peer.Envelope, _ string) {
+	g.sharing.evictions.ServeHTTP(w, r)
 }

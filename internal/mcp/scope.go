@@ -17,3 +17,13 @@ func ServerOf(scope string) string {
 	name, _, _ := strings.Cut(ScopePrefix(scope), ScopeMark)
 	return name
 }
+
+// PlainScope returns a scope without what tells a server from earlier ones of its name. It is
+// the same in replicas that were not reloaded equally often.
+func PlainScope(scope string) string {
+	_, digest, ok := strings.Cut(scope, "/")
+	if !ok {
+		return ServerOf(scope)
+	}
+	return ServerOf(scope) + "/" + digest
+}

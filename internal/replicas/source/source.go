@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -89,13 +88,8 @@ func (s *Source) WatchHere(ctx context.Context, p mcp.Profile, want []fanout.Top
 // has.
 func isOfSession(p mcp.Profile) bool { return p.Revision != "" }
 
-// Name returns what the profiles of a scope are claimed by: the scope without what tells a
-// server from earlier ones of its name, so that replicas need not be reloaded equally often.
-func Name(scope string) string {
-	server, digest, _ := strings.Cut(scope, "/")
-	server, _, _ = strings.Cut(server, mcp.ScopeMark)
-	return server + "/" + digest
-}
+// Name returns what the profiles of a scope are claimed by.
+func Name(scope string) string { return mcp.PlainScope(scope) }
 
 // follow watches for one caller, wherever that is done for the scope.
 func (s *Source) follow(ctx context.Context, sc *scope, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {

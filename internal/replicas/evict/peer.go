@@ -1,0 +1,167 @@
+package evict
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+const (
+	// postTimeout bounds one attempt to tell a replica.
+	postTimeout = 2 * time.Second
+	// maxPending bounds the changes that a replica is to be told of. Beyond that it is told
+	// to forget all results of their servers.
+	maxPending = 4096
+)
+
+var pauses = backoff.Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second}
+
+// A message is what replicas tell each other. Scopes are those of mcp.PlainScope.
+type message struct {
+	Events []fanout.Event `json:"events,omitempty"`
+	Forget []string       `json:"forget,omitempty"` // servers
+}
+
+// A change is what of an event decides on what it makes stale.
+type change struct {
+	topic fanout.Topic
+	uri   string
+}
+
+// A peer is a replica that has something to be told. Group.mu guards its fields but the first
+// two.
+type peer struct {
+	g  *Group
+	to replicas.Replica
+
+	events  map[change]bool
+	forget  map[string]bool
+	waiting []chan struct{} // closed when all of that is told
+	failing bool            // the last attempt has failed
+}
+
+// addLocked adds changes of a server, and returns a channel that is closed when the replica
+// has evicted.
+func (p *peer) addLocked(server string, events []fanout.Event) <-chan struct{} {
+	if p.events == nil {
+		p.events, p.forget = make(map[change]bool), make(map[string]bool)
+	}
+	for _, ev := range events {
+		topic := ev.Topic
+		topic.Scope = mcp.PlainScope(topic.Scope)
+		p.events[change{topic, ev.URI}] = true
+	}
+	if len(p.events) > maxPending {
+		for c := range p.events {
+			p.forget[mcp.ServerOf(c.topic.Scope)] = true
+		}
+		clear(p.events)
+		p.g.opts.Metrics.Limit(server, "peer_evictions")
+	}
+	done := make(chan struct{})
+	p.waiting = append(p.waiting, done)
+	return done
+}
+
+// run tells the replica until there is nothing left, or the replica is gone.
+func (p *peer) run() {
+	for failures := 0; ; {
+		m, waiting, ok := p.take()
+		if !ok {
+			return
+		}
+		err := p.post(m)
+		if err == nil {
+			failures = 0
+			p.told(waiting)
+			continue
+		}
+		failures++
+		if !p.again(m, waiting) {
+			p.g.late.Warn(p.g.opts.Logger, "telling a replica what to evict, trying again", "replica", p.to.Instance, "err", err)
+		}
+		if backoff.Wait(p.g.live, backoff.Jitter(pauses.After(failures-1))) != nil {
+			return
+		}
+	}
+}
+
+// take returns what is to be told. It returns false, and forgets the replica, if that is
+// nothing or the replica is gone: it serves no cached results then, see Fresh.
+func (p *peer) take() (m message, waiting []chan struct{}, ok bool) {
+	_, lives := p.g.opts.Engine.View().Member(p.to.Instance)
+	p.g.mu.Lock()
+	defer p.g.mu.Unlock()
+	if len(p.waiting) == 0 || !lives {
+		delete(p.g.peers, p.to.Instance)
+		for _, done := range p.waiting {
+			close(done)
+		}
+		return m, nil, false
+	}
+	for c := range p.events {
+		m.Events = append(m.Events, fanout.Event{Topic: c.topic, URI: c.uri})
+	}
+	for server := range p.forget {
+		m.Forget = append(m.Forget, server)
+	}
+	waiting = p.waiting
+	p.events, p.forget, p.waiting = nil, nil, nil
+	return m, waiting, true
+}
+
+// told tells those who wait that the replica has evicted.
+func (p *peer) told(waiting []chan struct{}) {
+	p.g.mu.Lock()
+	defer p.g.mu.Unlock()
+	p.failing = false
+	for _, done := range waiting {
+		close(done)
+	}
+}
+
+// again keeps what could not be told for the next attempt, and reports whether the last one
+// had failed, too.
+func (p *peer) again(m message, waiting []chan struct{}) (failing bool) {
+	p.g.mu.Lock()
+	defer p.g.mu.Unlock()
+	failing, p.failing = p.failing, true
+	p.addLocked("", m.Events)
+	for _, server := range m.Forget {
+		p.forget[server] = true
+	}
+	p.waiting = append(p.waiting[:len(p.waiting)-1], waiting...)
+	return failing
+}
+
+// post tells the replica.
+func (p *peer) post(m message) error {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(p.g.live, postTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.g.opts.URL(p.to, Path), bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := p.g.opts.RoundTripper(p.to).RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close() // the status is all
+	if resp.StatusCode != http.StatusNoContent {
+		return fmt.Errorf("it answered with status %d", resp.StatusCode)
+	}
+	return nil
+}

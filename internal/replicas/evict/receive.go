@@ -1,0 +1,42 @@
+package evict
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+// maxBody bounds what another replica may tell at once, in bytes. It has at most maxPending
+// changes, each with the length of a URI.
+const maxBody = 64 << 20
+
+// ServeHTTP evicts what another replica tells, whose envelope was opened.
+func (g *Group) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var m message
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&m); err != nil {
+		g.opts.Logger.Warn("another replica tells what to evict, and it can't be read: forgetting all cached results", "err", err)
+		g.opts.Cache.Clear() // it may be of a later version
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	g.evict(&m)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// evict evicts results by the scopes that they have here.
+func (g *Group) evict(m *message) {
+	for _, ev := range m.Events {
+		prefix := g.opts.Scope(mcp.ServerOf(ev.Topic.Scope))
+		_, digest, _ := strings.Cut(ev.Topic.Scope, "/")
+		if prefix == "" {
+			continue
+		}
+		ev.Topic.Scope = prefix + "/" + digest
+		g.opts.Cache.Evict(ev)
+	}
+	for _, server := range m.Forget {
+		g.opts.Cache.Forget(server)
+	}
+}

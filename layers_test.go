@@ -302,7 +302,7 @@ var libraries = map[string][]string{
 	"golang.org/x/oauth2":           {"internal/login"},
 	"golang.org/x/time":             {"internal/policy"},
 	"github.com/nats-io":            {"internal/replicas/natskv"},
-	"github.com/gomodule/redigo":    {"internal/replicas/rediskv"},
+	"github.com/redis/go-redis":     {"internal/replicas/rediskv"},
 }
 
 // emptyNames are the names that say nothing about what a package or file holds.

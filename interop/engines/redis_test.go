@@ -68,6 +68,9 @@ func (w *redisWorld) Stop() {
 func (w *redisWorld) Engine(t *testing.T) (replicas.Engine, func(bool)) {
 	p := newProxy(t, w.port)
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level()}))
-	s := rediskv.Open(rediskv.Options{URL: "redis://:open%20sesame@" + p.addr() + "/2", Prefix: "test", Name: "test", Logger: log})
+	s, err := rediskv.Open(rediskv.Options{URL: "redis://:open%20sesame@" + p.addr() + "/2", Prefix: "test", Name: "test", Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return closing(t, member.New(s, member.Options{Logger: log})), p.stall
 }

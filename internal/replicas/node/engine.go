@@ -39,7 +39,7 @@ func (n *Node) openStore() (member.Store, error) {
 			Name: "mcpbridge " + n.self.Instance, Logger: o.Logger,
 		})
 	case "redis", "rediss":
-		return rediskv.Open(rediskv.Options{URL: o.Engine, TLS: o.EngineTLS, Prefix: o.Prefix, Name: "mcpbridge-" + n.self.Instance, Logger: o.Logger}), nil
+		return rediskv.Open(rediskv.Options{URL: o.Engine, TLS: o.EngineTLS, Prefix: o.Prefix, Name: "mcpbridge-" + n.self.Instance, Logger: o.Logger})
 	}
 	return nil, errors.New("the scheme of the engine's URL is unknown; write nats://, tls://, redis:// or rediss://")
 }

@@ -2,10 +2,9 @@ package rediskv
 
 import (
 	"context"
-	"sync"
+	"errors"
+	"net"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 )
@@ -19,58 +18,32 @@ const quiet = 5 * time.Second
 // listen takes in what is published, until ctx ends.
 func (s *Store) listen(ctx context.Context) {
 	defer close(s.done)
-	for failures := 0; ; failures++ {
-		heard, err := s.hear(ctx)
-		if heard {
+	for failures := 0; ctx.Err() == nil; {
+		err := s.hear(ctx)
+		if err == nil {
 			failures = 0
-		}
-		if ctx.Err() != nil {
-			return
+			s.hints.Send()
+			continue
 		}
 		s.log.Debug("no hints of Redis", "error", err)
 		if backoff.Wait(ctx, backoff.Jitter(reconnect.After(failures))) != nil {
 			return
 		}
+		failures++
 	}
 }
 
-// hear subscribes, and returns when the connection is of no use any more. That the
-// subscription begins is a hint too: others may have been missed.
-func (s *Store) hear(ctx context.Context) (heard bool, err error) {
-	c, err := s.dial(ctx)
-	if err != nil {
-		return false, err
-	}
-	sub := redis.PubSubConn{Conn: c}
-	defer func() { _ = sub.Close() }() // nothing is lost
-	stop := context.AfterFunc(ctx, func() { _ = sub.Close() })
-	defer stop()
-	if err := sub.Subscribe(s.channel()); err != nil {
-		return false, err
-	}
-	defer pinging(sub)()
+// hear returns after a message, or if nothing can be heard: then the next call connects
+// anew. That the subscription begins is a message too: others may have been missed.
+func (s *Store) hear(ctx context.Context) error {
 	for {
-		switch got := sub.ReceiveWithTimeout(2 * quiet).(type) {
-		case error:
-			return heard, got
-		case redis.Pong:
-		default:
-			s.hints.Send()
-			heard = true
+		_, err := s.pubsub.ReceiveTimeout(ctx, quiet)
+		timeout := net.Error(nil)
+		if !errors.As(err, &timeout) || !timeout.Timeout() {
+			return err
 		}
-	}
-}
-
-// pinging pings until stop is called, so that a connection that is gone is noticed.
-func pinging(sub redis.PubSubConn) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		for backoff.Wait(ctx, quiet) == nil && sub.Ping("") == nil {
+		if err := s.pubsub.Ping(ctx); err != nil {
+			return err
 		}
-	})
-	return func() {
-		cancel()
-		running.Wait()
 	}
 }

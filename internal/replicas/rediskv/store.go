@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
@@ -37,38 +39,57 @@ type Options struct {
 
 // A Store is a member.Store at Redis.
 type Store struct {
-	pool   *redis.Pool
-	dial   func(context.Context) (redis.Conn, error)
+	client *redis.Client
 	prefix string // of keys, with the hash tag
 	log    *slog.Logger
 	hints  wake.Signal
+	pubsub *redis.PubSub
 	cancel context.CancelFunc
 	done   chan struct{} // closed when listen has returned
 }
 
 // Open returns a Store that connects when it is asked, until Close.
-func Open(o Options) *Store {
-	dialOptions := []redis.DialOption{
-		redis.DialConnectTimeout(patience), redis.DialTLSHandshakeTimeout(patience),
-		redis.DialReadTimeout(patience), redis.DialWriteTimeout(patience), redis.DialClientName(o.Name),
+func Open(o Options) (*Store, error) {
+	redis.SetLogger(silence{}) // which would write to standard error by itself
+	opts, err := redis.ParseURL(o.URL)
+	if err != nil {
+		return nil, errors.New("the URL of Redis can't be read; write redis://user:password@host:6379/0, or rediss:// for TLS")
 	}
-	if o.TLS != nil {
-		dialOptions = append(dialOptions, redis.DialTLSConfig(o.TLS))
+	opts.ClientName, opts.DisableIdentity, opts.Protocol = o.Name, true, 2
+	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
+	opts.ContextTimeoutEnabled, opts.MaxRetries, opts.DialerRetries = true, -1, 1
+	opts.PoolSize, opts.MaxActiveConns = connections, connections
+	opts.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	if o.TLS != nil && opts.TLSConfig != nil {
+		opts.TLSConfig = o.TLS.Clone()
+		if host, _, err := net.SplitHostPort(opts.Addr); err == nil && opts.TLSConfig.ServerName == "" {
+			opts.TLSConfig.ServerName = host
+		}
 	}
-	s := &Store{prefix: "{" + o.Prefix + "}:", log: o.Logger, hints: wake.NewSignal(), done: make(chan struct{})}
-	s.dial = func(ctx context.Context) (redis.Conn, error) { return redis.DialURLContext(ctx, o.URL, dialOptions...) }
-	s.pool = &redis.Pool{DialContext: s.dial, MaxIdle: connections, MaxActive: connections, Wait: true, IdleTimeout: time.Minute}
+	s := &Store{client: redis.NewClient(opts), prefix: "{" + o.Prefix + "}:", log: o.Logger, hints: wake.NewSignal(), done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
+	s.pubsub = s.client.Subscribe(ctx, s.channel())
 	go s.listen(ctx) // ends by Close
-	return s
+	return s, nil
 }
+
+// silence is the log of the client, whose errors are returned as well.
+type silence struct{}
+
+// Printf implements the client's Logging.
+func (silence) Printf(context.Context, string, ...any) {}
 
 // Close ends all connections.
 func (s *Store) Close(context.Context) error {
 	s.cancel()
+	err := s.pubsub.Close()
 	<-s.done
-	return wrap(s.pool.Close())
+	err = errors.Join(err, s.client.Close())
+	if errors.Is(err, redis.ErrClosed) || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // Changed has a value after Redis told that something changed.
@@ -78,44 +99,16 @@ func (s *Store) key(name string) string      { return s.prefix + name }
 func (s *Store) claimKey(key string) string  { return s.prefix + "claim:" + key }
 func (s *Store) recordKey(key string) string { return s.prefix + "record:" + key }
 func (s *Store) channel() string             { return s.prefix + "changed" }
-
-// use calls f with a connection.
-func (s *Store) use(ctx context.Context, f func(redis.Conn) error) error {
-	c, err := s.pool.GetContext(ctx)
-	if err != nil {
-		return wrap(err)
+func (s *Store) claimKeys(keys []string) (out []string) {
+	for _, key := range keys {
+		out = append(out, s.claimKey(key))
 	}
-	err = f(c)
-	if cerr := c.Close(); err == nil {
-		err = cerr // of what is given back; a broken connection has told before
-	}
-	if errors.Is(err, replicas.ErrNotFound) {
-		return err
-	}
-	return wrap(err)
-}
-
-// do asks one command.
-func (s *Store) do(ctx context.Context, command string, args ...any) (reply any, err error) {
-	err = s.use(ctx, func(c redis.Conn) (err error) {
-		reply, err = redis.DoContext(c, ctx, command, args...)
-		return err
-	})
-	return reply, err
-}
-
-// run runs a script.
-func (s *Store) run(ctx context.Context, script *redis.Script, args ...any) (reply any, err error) {
-	err = s.use(ctx, func(c redis.Conn) (err error) {
-		reply, err = script.DoContext(ctx, c, args...)
-		return err
-	})
-	return reply, err
+	return out
 }
 
 // beat writes the record of a member and when it ends, and removes those that have ended. If
 // all replicas end, so do both keys.
-var beat = redis.NewScript(3, `
+var beat = redis.NewScript(`
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 for _, dead in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now)) do
@@ -135,69 +128,46 @@ func (s *Store) Beat(ctx context.Context, instance string, record []byte, news b
 	if news {
 		told = "1"
 	}
-	_, err := s.run(ctx, beat, s.key("members"), s.key("ends"), s.channel(), instance, record, replicas.MemberTTL.Milliseconds(), told)
-	return err
+	keys := []string{s.key("members"), s.key("ends"), s.channel()}
+	return wrap(beat.Run(ctx, s.client, keys, instance, record, replicas.MemberTTL.Milliseconds(), told).Err())
 }
 
 // Poll asks for the members and for claims, in one go.
-func (s *Store) Poll(ctx context.Context, keys []string, _ bool) (snap member.Snapshot, err error) {
-	err = s.use(ctx, func(c redis.Conn) (err error) {
-		snap, err = s.poll(ctx, c, keys)
-		return err
-	})
-	return snap, err
-}
-
-func (s *Store) poll(ctx context.Context, c redis.Conn, keys []string) (snap member.Snapshot, err error) {
+func (s *Store) Poll(ctx context.Context, keys []string, _ bool) (member.Snapshot, error) {
+	snap := member.Snapshot{Members: make(map[string][]byte), Claims: make(map[string]member.Entry, len(keys))}
+	var claims []*redis.SliceCmd
+	pipe := s.client.Pipeline()
 	for some := range slices.Chunk(keys, atOnce) {
-		args := make([]any, len(some))
-		for i, key := range some {
-			args[i] = s.claimKey(key)
-		}
-		if err := c.Send("MGET", args...); err != nil {
-			return snap, err
+		claims = append(claims, pipe.MGet(ctx, s.claimKeys(some)...))
+	}
+	members := pipe.HGetAll(ctx, s.key("members")) // after the claims: a holder is known when its claim is
+	if _, err := pipe.Exec(ctx); err != nil {
+		return snap, wrap(err)
+	}
+	for i, some := range claims {
+		for j, value := range some.Val() {
+			if text, kept := value.(string); kept {
+				snap.Claims[keys[i*atOnce+j]] = member.Entry{Value: text}
+			}
 		}
 	}
-	// After the claims: a holder is known when its claim is.
-	if err := errors.Join(c.Send("HGETALL", s.key("members")), c.Flush()); err != nil {
-		return snap, err
-	}
-	snap.Claims = make(map[string]member.Entry, len(keys))
-	for some := range slices.Chunk(keys, atOnce) {
-		values, err := redis.Values(redis.ReceiveContext(c, ctx))
-		if err != nil {
-			return snap, err
-		}
-		note(snap.Claims, some, values)
-	}
-	members, err := redis.StringMap(redis.ReceiveContext(c, ctx))
-	snap.Members = make(map[string][]byte, len(members))
-	for instance, record := range members {
+	for instance, record := range members.Val() {
 		snap.Members[instance] = []byte(record)
 	}
-	return snap, err
-}
-
-// note adds the claims that exist.
-func note(claims map[string]member.Entry, keys []string, values []any) {
-	for i, value := range values[:min(len(values), len(keys))] {
-		if text, kept := value.([]byte); kept {
-			claims[keys[i]] = member.Entry{Value: string(text)}
-		}
-	}
+	return snap, nil
 }
 
 // Load asks for one claim.
 func (s *Store) Load(ctx context.Context, key string) (member.Entry, error) {
-	value, err := redis.String(s.do(ctx, "GET", s.claimKey(key)))
-	if errors.Is(err, redis.ErrNil) {
+	value, err := s.client.Get(ctx, s.claimKey(key)).Result()
+	if errors.Is(err, redis.Nil) {
 		return member.Entry{}, nil
 	}
-	return member.Entry{Value: value}, err
+	return member.Entry{Value: value}, wrap(err)
 }
 
 // swap compares values: a value has the holder and an epoch that rises.
-var swap = redis.NewScript(2, `
+var swap = redis.NewScript(`
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[2]) end
 redis.call('PUBLISH', KEYS[2], KEYS[1])
@@ -205,37 +175,37 @@ return 1`)
 
 // Swap replaces a claim if its value is old's.
 func (s *Store) Swap(ctx context.Context, key string, old member.Entry, value string) (bool, error) {
-	n, err := redis.Int(s.run(ctx, swap, s.claimKey(key), s.channel(), old.Value, value))
-	return n == 1, err
+	n, err := swap.Run(ctx, s.client, []string{s.claimKey(key), s.channel()}, old.Value, value).Int()
+	return n == 1, wrap(err)
 }
 
 // Claims calls f with each claim.
 func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error {
 	above := s.claimKey("")
-	for cursor := "0"; ; {
-		reply, err := redis.Values(s.do(ctx, "SCAN", cursor, "MATCH", above+"*", "COUNT", atOnce))
+	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+		keys, next, err := s.client.Scan(ctx, cursor, above+"*", atOnce).Result()
 		if err != nil {
-			return err
-		}
-		var keys []string
-		if _, err := redis.Scan(reply, &cursor, &keys); err != nil {
 			return wrap(err)
 		}
-		if err := s.each(ctx, keys, above, f); err != nil || cursor == "0" {
+		if err := s.each(ctx, keys, above, f); err != nil {
 			return err
 		}
+		cursor = next
 	}
+	return nil
 }
 
 func (s *Store) each(ctx context.Context, keys []string, above string, f func(string, member.Entry)) error {
-	for _, key := range keys {
-		key = strings.TrimPrefix(key, above)
-		e, err := s.Load(ctx, key)
-		if err != nil {
-			return err
-		}
-		if e.Value != "" {
-			f(key, e)
+	if len(keys) == 0 {
+		return nil
+	}
+	values, err := s.client.MGet(ctx, keys...).Result()
+	if err != nil {
+		return wrap(err)
+	}
+	for i, value := range values {
+		if text, kept := value.(string); kept {
+			f(keys[i][len(above):], member.Entry{Value: text})
 		}
 	}
 	return nil

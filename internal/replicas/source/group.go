@@ -200,11 +200,7 @@ func (g *Group) Release(name string) {
 	}
 }
 
-// holder returns which other replica should watch a name; false for this one.
-func (g *Group) holder(name string) (replicas.Claim, bool) {
-	c, ok := g.opts.Engine.Holder(name)
-	if !ok || c.Holder.Instance == g.opts.Engine.View().Self.Instance {
-		return replicas.Claim{}, false
-	}
-	return c, true
+// isSelf reports whether a replica is this one.
+func (g *Group) isSelf(r replicas.Replica) bool {
+	return r.Instance == g.opts.Engine.View().Self.Instance
 }

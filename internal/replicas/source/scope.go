@@ -15,6 +15,9 @@ const (
 	// failedFor one that could not be asked.
 	refusedFor = time.Minute
 	failedFor  = 2 * time.Second
+	// ownerlessFor is how long a replica that watches through an owner that is gone waits
+	// for the next one, before it watches by itself.
+	ownerlessFor = 2 * time.Second
 )
 
 // A scope is a profile with its subscribers. Source.mu guards all fields but the first ones.
@@ -52,6 +55,15 @@ func (n *tenure) hear(c replicas.Claim, reached bool) {
 	if reached {
 		n.seizes = 0
 	}
+}
+
+// ownerless reports whether the scope has had no owner for a moment only: some replica is about
+// to claim it.
+func (n *tenure) ownerless() bool {
+	if n.claim.Holder.Instance != "" {
+		n.claim, n.since = replicas.Claim{}, time.Now()
+	}
+	return time.Since(n.since) < ownerlessFor
 }
 
 // overdue reports whether an owner that can't be reached since a time has had its time.
@@ -213,7 +225,7 @@ func (s *Source) endLocked(sc *scope) {
 
 // lookAt has a scope watched by its owner.
 func (s *Source) lookAt(sc *scope) {
-	claim, elsewhere := s.group.holder(sc.name)
+	claim, owned := s.group.Holder(sc.name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sc.aim == nil || s.closed {
@@ -223,7 +235,9 @@ func (s *Source) lookAt(sc *scope) {
 	switch {
 	case s.group.isDrained():
 		aim = s.stayLocked(sc)
-	case elsewhere && s.reachesLocked(sc, claim):
+	case !owned && sc.ownerless():
+		aim = sc.aim
+	case owned && !s.group.isSelf(claim.Holder) && s.reachesLocked(sc, claim):
 		aim = s.peerLocked(claim.Holder)
 	}
 	if aim != sc.aim {

@@ -108,6 +108,9 @@ func play(t *testing.T, values map[string]any) *playing {
 	if len(all[*appsv1.StatefulSet](p.release)) > 0 {
 		hosts = append(hosts, playNATS(t, p.network, p.release)...)
 	}
+	if engine, _ := values["engine"].(map[string]any); engine["kind"] == "url" {
+		hosts = append(hosts, playRedis(t, p.network))
+	}
 	for _, addr := range p.addrs {
 		p.run(t, p.release, addr, hosts)
 	}
@@ -169,6 +172,9 @@ func (p *playing) client(path string) *client {
 func TestChartIsPlayed(t *testing.T) {
 	for name, text := range map[string]string{
 		"nats":               `{config: {allow_anonymous: true}}`,
+		"dns":                `{config: {allow_anonymous: true}, engine: {kind: dns}}`,
+		"dns, with TLS":      `{config: {allow_anonymous: true}, engine: {kind: dns}, peer: {tlsSecret: peer-tls, serverName: peers.example.com}}`,
+		"redis":              `{config: {allow_anonymous: true}, engine: {kind: url, url: "redis://:${REDIS_PASSWORD}@redis:6379"}, envFrom: [{secretRef: {name: redis-password}}]}`,
 		"one node, with TLS": `{config: {allow_anonymous: true}, nats: {replicas: 1}, peer: {tlsSecret: mcpbridge-peer-tls}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +223,8 @@ func TestKeysAreReplaced(t *testing.T) {
 	newClient(p.network, "/mcp/notebook", "10.77.0.14").edit(t, session, i) // whose only key is the new one
 }
 
-// playNATS starts the nodes of a release, and returns the lines of /etc/hosts for them.
+// playNATS starts the nodes of a release, and returns the lines of /etc/hosts for them. It
+// does not wait for them: nobody does in a cluster.
 func playNATS(t *testing.T, n *network, r *release) (hosts []string) {
 	t.Helper()
 	s := all[*appsv1.StatefulSet](r)[0]
@@ -229,10 +236,18 @@ func playNATS(t *testing.T, n *network, r *release) (hosts []string) {
 		env := append(environment(t, r, s.Spec.Template.Spec.Containers[0], addr), fmt.Sprintf("POD_NAME=%s-%d", s.Name, i))
 		startNATS(t, n, addr, named[*corev1.ConfigMap](r, s.Name).Data["nats.conf"], env, hosts)
 	}
-	for _, addr := range addrs {
-		n.ready(t, addr+":8222", "/healthz?js-server-only=true")
-	}
 	return hosts
+}
+
+// playRedis starts a Redis with the password that the values have.
+func playRedis(t *testing.T, n *network) (host string) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Fatalf("%v: interop/redis installs it", err)
+	}
+	password := string(given(t)["redis-password"]["REDIS_PASSWORD"])
+	start(t, "redis", n.join(t, "10.77.0.31"), exec.Command("redis-server", "--bind", "0.0.0.0", "--requirepass", password, "--save", "", "--appendonly", "no", "--dir", t.TempDir()))
+	return "10.77.0.31 redis"
 }
 
 // The compose file: three replicas and NATS, each in a namespace of its own, and HAProxy,

@@ -151,6 +151,6 @@ func (g *Gateway) serveWatch(w http.ResponseWriter, r *http.Request, e *peer.Env
 }
 
 // serveEvict evicts what another replica tells.
-func (g *Gateway) serveEvict(w http.ResponseWriter, r *http.Request, _ *peer.Envelope, _ string) {
-	g.sharing.evictions.ServeHTTP(w, r)
+func (g *Gateway) serveEvict(w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
+	g.sharing.evictions.Serve(w, r, e.From)
 }

@@ -68,7 +68,7 @@ func newRig(t *testing.T, names ...string) *rig {
 		r.Group = NewGroup(Options{
 			Engine: r.engine, Cache: r, Metrics: r,
 			URL:          func(to replicas.Replica, path string) string { return "http://" + to.Addr + path },
-			RoundTripper: func(to replicas.Replica) http.RoundTripper { return &network{rig, to.Instance} },
+			RoundTripper: func(to replicas.Replica) http.RoundTripper { return &network{rig, name, to.Instance} },
 			Scope:        func(server string) string { return server + "@" + name },
 		})
 		t.Cleanup(r.Close)
@@ -80,8 +80,8 @@ func newRig(t *testing.T, names ...string) *rig {
 }
 
 type network struct {
-	rig *rig
-	to  string
+	rig      *rig
+	from, to string
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -94,7 +94,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errors.New("the network is cut")
 	}
 	w := httptest.NewRecorder()
-	n.rig.by[n.to].ServeHTTP(w, r)
+	n.rig.by[n.to].Serve(w, r, n.from)
 	return w.Result(), nil
 }
 
@@ -151,6 +151,7 @@ func TestUnreachable(t *testing.T) {
 		synctest.Wait()
 		a.want(t, "after 200 ms", "told u:1")
 		time.Sleep(5 * time.Second)
+		a.want(t, "b is away for long", "clear")
 		c.Publish(updated("files/1", "u:2"))
 		synctest.Wait()
 		a.want(t, "it is known to be away", "evict files/1 u:2", "told u:2")
@@ -182,8 +183,8 @@ func TestTooManyChanges(t *testing.T) {
 			c.Publish(updated("files/1", fmt.Sprint("u:", i)))
 		}
 		time.Sleep(time.Minute)
-		if done := len(a.take()); done != 6*maxPending {
-			t.Errorf("a did %d things, want all changes evicted and told", done)
+		if done := len(a.take()); done != 6*maxPending+1 {
+			t.Errorf("a did %d things, want all changes evicted and told, and what is kept forgotten", done)
 		}
 		rig.setCut("b", false)
 		time.Sleep(5 * time.Second)
@@ -266,10 +267,58 @@ func TestUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t, "a")
 		w := httptest.NewRecorder()
-		rig.by["a"].ServeHTTP(w, httptest.NewRequest("POST", Path, http.NoBody))
+		rig.by["a"].Serve(w, httptest.NewRequest("POST", Path, http.NoBody), "b")
 		if w.Code != http.StatusNoContent {
 			t.Errorf("status %d, want 204", w.Code)
 		}
 		rig.by["a"].want(t, "an unreadable message", "clear")
 	})
+}
+
+// A replica that does not reach another one, or that another one does not reach, keeps nothing
+// from before a change, though the engine is there for both.
+func TestPartition(t *testing.T) {
+	for _, tt := range []struct {
+		name, cut string
+		fresh     bool // b, which has what it kept forgotten each time
+	}{
+		{"both ways", "both", false},
+		{"the one that knows can't tell", "b", true},
+		{"the other can't ask", "a", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rig := newRig(t, "a", "b")
+				a, b := rig.by["a"], rig.by["b"]
+				ca, cb := a.Open("files", a), b.Open("files", b)
+				defer ca.Close()
+				defer cb.Close()
+				time.Sleep(5 * time.Second)
+				if !b.Fresh() {
+					t.Fatal("b is not fresh before")
+				}
+				for _, name := range []string{"a", "b"} {
+					rig.setCut(name, tt.cut == name || tt.cut == "both")
+				}
+				b.take()
+				ca.Publish(updated("files/1", "u:1"))
+				time.Sleep(6 * time.Second)
+				synctest.Wait()
+				if got := b.take(); !slices.ContainsFunc(got, func(line string) bool { return line == "clear" || line == "evict files@b/1 u:1" }) {
+					t.Errorf("b did %q, want what it kept forgotten", got)
+				}
+				if got := b.Fresh(); got != tt.fresh {
+					t.Errorf("Fresh() = %v, want %v", got, tt.fresh)
+				}
+				rig.setCut("a", false)
+				rig.setCut("b", false)
+				time.Sleep(10 * time.Second)
+				b.take()
+				time.Sleep(2 * time.Second)
+				if got := b.take(); !b.Fresh() || len(got) != 0 {
+					t.Errorf("healed: fresh %v, b did %q", b.Fresh(), got)
+				}
+			})
+		})
+	}
 }

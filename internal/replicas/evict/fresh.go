@@ -26,10 +26,10 @@ type freshness struct {
 }
 
 // Fresh reports whether cached results may be served: this replica is known to the others, and
-// so is told of every change. If it was not for a moment, the results are forgotten.
+// reaches them, and so is told of every change. If it was not for a moment, the results are forgotten.
 func (g *Group) Fresh() bool {
 	now := time.Now()
-	hears := g.opts.Engine.View().Fresh(now)
+	hears := g.opts.Engine.View().Fresh(now) && g.linked(now)
 	fresh, lapsed := g.fresh.note(now, hears)
 	if lapsed {
 		g.opts.Cache.Clear()
@@ -52,11 +52,15 @@ func (f *freshness) note(now time.Time, hears bool) (fresh, lapsed bool) {
 	return hears && now.Sub(f.since) >= settle, lapsed
 }
 
-// watchFreshness notices moments in which nobody asks.
+// watchFreshness notices moments in which nobody wants a cached result.
 func (g *Group) watchFreshness() {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
-	for {
+	for asked := (time.Time{}); ; {
+		if time.Since(asked) >= askEvery {
+			asked = time.Now()
+			g.ask()
+		}
 		g.Fresh()
 		select {
 		case <-ticker.C:

@@ -56,6 +56,7 @@ type Group struct {
 	// mu guards the fields below, and those of peers.
 	mu    sync.Mutex
 	peers map[string]*peer // by instance: those that have something to be told
+	links map[string]*link // by instance: the others
 	ended bool
 }
 

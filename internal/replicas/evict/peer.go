@@ -28,6 +28,7 @@ var pauses = backoff.Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second}
 type message struct {
 	Events []fanout.Event `json:"events,omitempty"`
 	Forget []string       `json:"forget,omitempty"` // servers
+	Ask    bool           `json:"ask,omitempty"`    // is there something that could not be told?
 }
 
 // A change is what of an event decides on what it makes stale.
@@ -78,7 +79,7 @@ func (p *peer) run() {
 		if !ok {
 			return
 		}
-		err := p.post(m)
+		_, err := p.post(m)
 		if err == nil {
 			failures = 0
 			p.told(waiting)
@@ -142,26 +143,29 @@ func (p *peer) again(m message, waiting []chan struct{}) (failing bool) {
 	return failing
 }
 
-// post tells the replica.
-func (p *peer) post(m message) error {
+// post tells or asks the replica. owed says that it could not tell this one something.
+func (p *peer) post(m message) (owed bool, err error) {
 	body, err := json.Marshal(m)
 	if err != nil {
-		return err
+		return false, err
 	}
 	ctx, cancel := context.WithTimeout(p.g.live, postTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.g.opts.URL(p.to, Path), bytes.NewReader(body))
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := p.g.opts.RoundTripper(p.to).RoundTrip(r)
 	if err != nil {
-		return err
+		return false, err
 	}
 	_ = resp.Body.Close() // the status is all
-	if resp.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("it answered with status %d", resp.StatusCode)
+	switch resp.StatusCode {
+	case http.StatusNoContent:
+		return false, nil
+	case http.StatusConflict:
+		return true, nil
 	}
-	return nil
+	return false, fmt.Errorf("it answered with status %d", resp.StatusCode)
 }

@@ -12,8 +12,9 @@ import (
 // changes, each with the length of a URI.
 const maxBody = 64 << 20
 
-// ServeHTTP evicts what another replica tells, whose envelope was opened.
-func (g *Group) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// Serve evicts what another replica tells, whose envelope was opened, and answers what it
+// asks. from is its instance.
+func (g *Group) Serve(w http.ResponseWriter, r *http.Request, from string) {
 	var m message
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&m); err != nil {
 		g.opts.Logger.Warn("another replica tells what to evict, and it can't be read: forgetting all cached results", "err", err)
@@ -22,6 +23,10 @@ func (g *Group) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.evict(&m)
+	if m.Ask && g.owes(from) {
+		w.WriteHeader(http.StatusConflict)
+		return
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 

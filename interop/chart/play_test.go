@@ -174,7 +174,7 @@ func TestChartIsPlayed(t *testing.T) {
 		"nats":               `{config: {allow_anonymous: true}}`,
 		"dns":                `{config: {allow_anonymous: true}, engine: {kind: dns}}`,
 		"dns, with TLS":      `{config: {allow_anonymous: true}, engine: {kind: dns}, peer: {tlsSecret: peer-tls, serverName: peers.example.com}}`,
-		"redis":              `{config: {allow_anonymous: true}, engine: {kind: url, url: "redis://:${REDIS_PASSWORD}@redis:6379"}, envFrom: [{secretRef: {name: redis-password}}]}`,
+		"redis":              `{config: {allow_anonymous: true}, engine: {kind: url, url: "redis://peers:${REDIS_PASSWORD}@redis:6379"}, envFrom: [{secretRef: {name: redis-password}}]}`,
 		"one node, with TLS": `{config: {allow_anonymous: true}, nats: {replicas: 1}, peer: {tlsSecret: mcpbridge-peer-tls}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -239,14 +239,23 @@ func playNATS(t *testing.T, n *network, r *release) (hosts []string) {
 	return hosts
 }
 
-// playRedis starts a Redis with the password that the values have.
+// playRedis starts a Redis that has but the user of docs/replicas.md, with the password that
+// the values have.
 func playRedis(t *testing.T, n *network) (host string) {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Fatalf("%v: interop/redis installs it", err)
 	}
 	password := string(given(t)["redis-password"]["REDIS_PASSWORD"])
-	start(t, "redis", n.join(t, "10.77.0.31"), exec.Command("redis-server", "--bind", "0.0.0.0", "--requirepass", password, "--save", "", "--appendonly", "no", "--dir", t.TempDir()))
+	_, acl, _ := strings.Cut(readFile(t, "../../docs/replicas.md"), "`user peers ")
+	acl, _, found := strings.Cut(acl, "`")
+	if !found {
+		t.Fatal("docs/replicas.md has no user of Redis")
+	}
+	config := filepath.Join(t.TempDir(), "redis.conf")
+	write := "bind 0.0.0.0\nsave \"\"\nuser default off\nuser peers " + strings.Replace(acl, "PASSWORD", password, 1) + "\n"
+	must(t, os.WriteFile(config, []byte(write), 0o600))
+	start(t, "redis", n.join(t, "10.77.0.31"), exec.Command("redis-server", config, "--dir", t.TempDir()))
 	return "10.77.0.31 redis"
 }
 

@@ -302,6 +302,7 @@ func (b *build) entry(s *ServerOptions, p *part, open func(mcp.Changes) (mcp.Bac
 		Open:              open,
 		OpenPeer:          openPeer(s, p),
 		Command:           len(s.Command) > 0,
+		HoldFor:           holdFor(s),
 		StartTimeout:      connectTimeout(s),
 		Isolation:         gateway.Isolation(s.Isolation),
 		Gather:            s.Gather,
@@ -328,6 +329,15 @@ func openPeer(s *ServerOptions, p *part) func(upstream.Peer) (mcp.Back, error) {
 		return nil
 	}
 	return p.server.OpenPeer
+}
+
+// holdFor returns for how long after its last call a replica holds a profile, if one serves
+// all its calls: until the session with the server has ended.
+func holdFor(s *ServerOptions) time.Duration {
+	if s.Replicas != PlaceOne {
+		return 0
+	}
+	return cmp.Or(s.Idle, 5*time.Minute) + time.Minute
 }
 
 // loginOf returns the principal whose login a server is used with; empty if it is not one

@@ -75,7 +75,7 @@ func TestOptionsArrive(t *testing.T) {
 	if got := unset(p.access); !slices.Equal(got, []string{"Server", "Metrics"}) {
 		t.Errorf("options of the access to a server that are not set: %v", got)
 	}
-	if got := unset(b.entry(&s, p, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "Saw", "OnlyFor", "Kept"}) {
+	if got := unset(b.entry(&s, p, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "HoldFor", "Saw", "OnlyFor", "Kept"}) {
 		t.Errorf("what the gateway is not told of a server: %v", got)
 	}
 	s.UpstreamAuth = &UpstreamAuth{Login: &StoredLogin{Principal: "ada"}}
@@ -85,7 +85,10 @@ func TestOptionsArrive(t *testing.T) {
 	if err := s.UpstreamAuth.fault(&s); err == nil || s.Isolation != IsolateNothing {
 		t.Error("the login of one principal is used for sessions of all")
 	}
-	s.UpstreamAuth = nil
+	s.UpstreamAuth, s.Replicas = nil, PlaceOne
+	if got := b.entry(&s, p, nil).HoldFor; got <= s.Idle {
+		t.Errorf("a profile is held for %v after its last call, its session lasts %v", got, s.Idle)
+	}
 	s.URL, s.Command, s.Dir, s.Env = "", []string{"x"}, "/", map[string]string{"A": "b"}
 	command := b.serverOptions(&s, p)
 	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Guard"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {

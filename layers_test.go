@@ -60,7 +60,7 @@ var layers = map[string][]string{
 	// A listener of the program: how clients reach it, and what bounds them before.
 	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/hub", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/listen", "internal/replicas/source", "internal/requeststate", "internal/upstream"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/hub", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "internal/replicas/listen", "internal/replicas/placement", "internal/replicas/source", "internal/requeststate", "internal/upstream"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
 	"internal/hub": slices.Concat(waist, bottom, []string{"internal/cache", "internal/downstream", "internal/overview"}),
 	// What comes before a request is looked at: how its connection was accepted, which page
@@ -196,6 +196,10 @@ var layers = map[string][]string{
 	"internal/replicas/dnspeers": {"internal/replicas", "internal/wake"},
 	"internal/replicas/natskv":   {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
 	"internal/replicas/rediskv":  {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
+	// How sessions of legacy clients outlive their replica.
+	"internal/replicas/handover": {"internal/mcp", "internal/replicas", "internal/spec", "internal/wake", "legacy/front"},
+	// Which replica serves the calls of a profile, where the server has a state.
+	"internal/replicas/placement": {"internal/replicas"},
 	// What makes a process one of several: the public package alone knows it.
 	"internal/replicas/node": {"internal/backoff", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/member", "internal/replicas/natskv", "internal/replicas/rediskv"},
 

@@ -102,10 +102,12 @@ func (g *Gateway) Join(ctx context.Context) error {
 	return g.node.Join(ctx, g.inner.PeerHandler())
 }
 
-// Drain tells the other [Replicas] that this one is about to end. It goes on serving.
+// Drain tells the other [Replicas] that this one is about to end, and hands over to them the
+// sessions that they can go on with. It goes on serving.
 func (g *Gateway) Drain() {
 	if g.node != nil {
 		g.node.Drain()
+		g.inner.Drain()
 	}
 }
 

@@ -123,9 +123,12 @@ func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, send
 	if m == nil {
 		return
 	}
-	if isModern(m, header) {
+	modern := isModern(m, header)
+	switch {
+	case s.hold > 0 && s.placed(w, r, m, body, modern, sender):
+	case modern:
 		s.modern.ServeMessage(w, r, m, sender)
-	} else {
+	default:
 		s.refuse(w, r, m, header, sender)
 	}
 }

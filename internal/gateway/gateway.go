@@ -27,6 +27,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/placement"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
@@ -61,6 +62,10 @@ type ServerOptions struct {
 	// StartTimeout is how long a legacy client's initialize waits for a server that starts.
 	// Zero means the front's default.
 	StartTimeout time.Duration
+	// HoldFor has all calls of a profile served by one of several replicas, since the server
+	// has a state of its own: the first one that is asked, for this long after the last call.
+	// Zero means that each replica serves what it is asked.
+	HoldFor time.Duration
 	// Gather and ParkedTTL are those of the front; zero means its defaults.
 	Gather, ParkedTTL time.Duration
 	// Keep names the methods whose public results the gateway caches, and serves to the
@@ -226,6 +231,9 @@ type Gateway struct {
 	cut      context.CancelFunc
 	made     atomic.Int64 // servers that were built, also by Reload
 
+	leaving   leaving
+	placement *placement.Table // nil for one replica
+
 	retiring retirement
 
 	// mu guards the next two, retiring.of, and that no table follows the last one.
@@ -256,10 +264,16 @@ func New(opts Options) (*Gateway, error) {
 		instance: opts.Instance, peers: opts.Peers, expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
 	}
 	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
+	if g.leaving.group, err = newHandover(&opts); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
 	g.live, g.cut = context.WithCancel(context.Background())
 	g.streams, g.endAll = context.WithCancel(g.live)
 	g.bound(&opts)
 	g.share(opts.Peers)
+	if g.placement, err = newPlacement(&opts, g.sharing.sources); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
 	first, _, err := g.newTable(opts)
 	if err != nil {
 		g.sharing.close()
@@ -353,8 +367,12 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 	}
 	defer place.Leave()
 	sender.Arrival = g.arrival(r)
-	if g.peers != nil && g.forwarded(w, r, s, sender) {
-		return
+	if g.peers != nil {
+		release, done := g.forwarded(w, r, s, sender, false)
+		defer release()
+		if done {
+			return
+		}
 	}
 	serve(s, w, r, sender)
 }
@@ -367,6 +385,7 @@ func (g *Gateway) EndStreams() {
 	g.ending = true
 	t := g.now()
 	g.mu.Unlock()
+	g.Drain()
 	g.sockets.stop()
 	g.endAll()
 	g.sharing.sources.Drain()
@@ -391,6 +410,7 @@ func (g *Gateway) EndConnections(ctx context.Context) error {
 	for i, s := range servers {
 		wg.Go(func() { errs[i] = s.streams.Wait(ctx) })
 	}
+	g.endLeaving(ctx)
 	sockets := g.sockets.wait(ctx)
 	wg.Wait()
 	return cmp.Or(append(errs, sockets)...)
@@ -410,9 +430,13 @@ func (g *Gateway) Close(ctx context.Context) error {
 		}
 		wg.Wait()
 		g.retiring.Wait()
+		if g.placement != nil {
+			g.placement.Close()
+		}
 		g.sharing.close()
 		g.cut()
 		g.expiry.Close()
+		g.leaving.close()
 		g.closing.err = errors.Join(append(errs, cutErr)...)
 	})
 	return g.closing.err

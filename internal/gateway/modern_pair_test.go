@@ -25,6 +25,14 @@ type modernPeer struct {
 	answers map[string]string // method -> result
 	got     []wire.Message    // requests, as they came
 	listens chan wire.Message
+	hold    map[string]chan struct{} // method -> closed when it may be answered
+}
+
+func newModernPeer(t *testing.T) *modernPeer {
+	p := &modernPeer{answers: map[string]string{}, listens: make(chan wire.Message, 256)}
+	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
+	t.Cleanup(p.Close)
+	return p
 }
 
 func newModernRig(t *testing.T, keep []string) (*rig, *modernPeer) {
@@ -32,9 +40,7 @@ func newModernRig(t *testing.T, keep []string) (*rig, *modernPeer) {
 }
 
 func newModernRigWith(t *testing.T, keep []string, change func(*Options)) (*rig, *modernPeer) {
-	p := &modernPeer{answers: map[string]string{}, listens: make(chan wire.Message, 16)}
-	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
-	t.Cleanup(p.Close)
+	p := newModernPeer(t)
 	r := newRig(t, func(o *Options) {
 		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c mcp.Changes) (mcp.Back, error) {
 			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
@@ -52,8 +58,11 @@ func (p *modernPeer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Lock()
 	p.got = append(p.got, m)
-	answer := p.answers[m.Method]
+	answer, hold := p.answers[m.Method], p.hold[m.Method]
 	p.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
 	if m.Method == spec.MethodListen {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(w, `data: {"jsonrpc":"2.0","method":"%s","params":{"notifications":%s,"_meta":{"%s":%s}}}`+"\n\n",

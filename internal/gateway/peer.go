@@ -14,8 +14,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/evict"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/handover"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
@@ -30,10 +30,11 @@ type peerRoute struct {
 // peerRoutes returns all routes of the peer listener.
 func peerRoutes() []peerRoute {
 	return []peerRoute{
-		{"/mcp/", forwardedTo((*server).serve)},
+		{streamablePath, forwardedTo((*server).serve)},
 		{messagesPath + "/", forwardedTo((*server).serveMessages)},
 		{watchPath, (*Gateway).serveWatch},
 		{evict.Path, (*Gateway).serveEvict},
+		{handover.Path, (*Gateway).serveHandover},
 		{peer.HelloPath, func(g *Gateway, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
 			g.peers.ServeHello(w, r, e)
 		}},
@@ -105,7 +106,11 @@ func forwardedTo(serve serveFunc) func(*Gateway, http.ResponseWriter, *http.Requ
 		if sender.Arrival = g.arrival(r); sender.Arrival != nil {
 			sender.Arrival.Via = sender.Via
 		}
-		serve(s, w, r, sender)
+		release, done := g.forwarded(w, r, s, sender, e.Moved)
+		defer release()
+		if !done {
+			serve(s, w, r, sender)
+		}
 	}
 }
 
@@ -137,48 +142,6 @@ func principalOf(id *mcp.Identity) mcp.Principal {
 	return id.Principal
 }
 
-// forwarded forwards a request of a session that another replica holds, and reports whether
-// it has.
-func (g *Gateway) forwarded(w http.ResponseWriter, r *http.Request, s *server, sender mcp.Sender) bool {
-	instance, path := holderOf(r)
-	if instance == "" || instance == g.instance {
-		return false
-	}
-	to, lives := g.peers.Member(instance)
-	if !lives && g.peers.View().Heard.IsZero() {
-		refuseBusy(w, wire.Errorf(spec.CodeInternal, "this replica does not know the others yet; try again in a moment"))
-		return true
-	}
-	if !lives {
-		return false // there is no such session, as the front says
-	}
-	err := s.forward(w, r, sender, peer.Forward{To: to, Path: path + s.name})
-	if gone := (*peer.GoneError)(nil); errors.As(err, &gone) {
-		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "the replica that held this session is gone; %s", s.anew(path)))
-	}
-	return true
-}
-
-// anew says how a client gets another session.
-func (s *server) anew(path string) string {
-	if path == messagesPath+"/" {
-		return "GET " + eventsPath + "/" + s.name + " again"
-	}
-	return "initialize anew"
-}
-
-// holderOf returns the instance that the session of a request names, and where requests of
-// such sessions are served.
-func holderOf(r *http.Request) (instance, path string) {
-	switch {
-	case strings.HasPrefix(r.URL.Path, messagesPath):
-		return peer.OfSession(r.URL.Query().Get(legacyfront.SessionParam)), messagesPath + "/"
-	case strings.HasPrefix(r.URL.Path, eventsPath), headerEra(r.Header) == spec.Modern, transport.IsUpgrade(r):
-		return "", ""
-	}
-	return peer.OfSession(r.Header.Get(spec.HeaderSession)), "/mcp/"
-}
-
 // forwardedRetry forwards a modern request that continues a call which another replica holds,
 // and reports whether it has. If that replica is gone, the front says so.
 func (s *server) forwardedRetry(w http.ResponseWriter, r *http.Request, body []byte, sender mcp.Sender) bool {
@@ -193,7 +156,7 @@ func (s *server) forwardedRetry(w http.ResponseWriter, r *http.Request, body []b
 	if !lives {
 		return false
 	}
-	err := s.forward(w, r, sender, peer.Forward{To: to, Path: "/mcp/" + s.name, Body: body})
+	err := s.forward(w, r, sender, peer.Forward{To: to, Path: streamablePath + s.name, Body: body})
 	gone := (*peer.GoneError)(nil)
 	return !errors.As(err, &gone)
 }

@@ -36,6 +36,9 @@ type Envelope struct {
 	Expires  time.Time     // of the envelope, in whole milliseconds
 	Nonce    uint64        // new for each request of From, rising
 	Digest   string        // of a body that was read before; empty for one that is streamed
+	// Moved says that From got the request from another replica, for a session that From has
+	// handed over to To: the only case in which what was forwarded is forwarded again.
+	Moved bool
 }
 
 // Sender returns who sent the request to the first replica.
@@ -65,6 +68,9 @@ func (e *Envelope) text() string {
 	b = strconv.AppendUint(append(b, ";nonce="...), e.Nonce, 10)
 	if e.Digest != "" {
 		b = append(append(b, ";body="...), e.Digest...)
+	}
+	if e.Moved {
+		b = append(b, ";moved=1"...)
 	}
 	return string(b)
 }
@@ -120,6 +126,8 @@ func (e *Envelope) set(name, value string) (err error) {
 		e.Nonce, err = strconv.ParseUint(value, 10, 64)
 	case "body":
 		e.Digest = value
+	case "moved":
+		e.Moved = value == "1"
 	}
 	return err
 }

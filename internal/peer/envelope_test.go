@@ -54,6 +54,7 @@ func TestEnvelope(t *testing.T) {
 		"no expiry":   {Identity: &mcp.Identity{Principal: "bob"}},
 		"odd addr":    {Addr: "pipe;x=y"},
 		"with digest": {Digest: digest([]byte("body"))},
+		"moved":       {Moved: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sent := want

@@ -30,6 +30,7 @@ type Forward struct {
 	Path   string     // at the other replica
 	Sender mcp.Sender // who sent the request
 	Body   []byte     // the body, if it was read; nil streams that of the request
+	Moved  bool       // see Envelope
 
 	// Streams serve the event streams of GETs, which last until one of Ends ends, or the
 	// client or the other replica ends them.
@@ -119,7 +120,7 @@ func (g *Group) failed(r *http.Request, f Forward, err error) error {
 // exchange sends a request, and returns the response once it begins.
 func (g *Group) exchange(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request, f Forward) (*http.Response, error) {
 	out := g.outgoing(ctx, r, f)
-	e := &Envelope{Addr: r.RemoteAddr}
+	e := &Envelope{Addr: r.RemoteAddr, Moved: f.Moved}
 	e.fill(f.Sender)
 	if len(r.Header["Authorization"]) > 0 && e.Identity != nil {
 		e.Identity = &mcp.Identity{Principal: e.Identity.Principal} // the rest is verified there

@@ -127,6 +127,7 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Send
 		f.sessions.release(s)
 		return
 	}
+	f.sessions.read(s)
 	f.opts.Streams.Serve(w, r, f.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
 		sw := s.openGet(res, st, from, last != "")
 		_ = res.Comment() // some clients wait for the headers; if it fails, ctx ends
@@ -152,14 +153,14 @@ func (s *session) writeGet(ctx context.Context, w *streamWriter) {
 	err := w.run(ctx)
 	w.close(err)
 	downstream.ReportStray(ctx, s.front.opts.Metrics, s.front.opts.Name, s.front.log, "session", s.name)
-	if err == errNoChanges {
+	if err == errNoChanges && !s.front.isEnding() {
 		why := endedClosed
 		if reason, _ := s.subscriptions.mail.Ended(); reason != nil {
 			why = reason.Error()
 		}
 		s.front.sessions.end(s, why)
 	}
-	s.front.sessions.release(s)
+	s.front.sessions.releaseReader(s)
 }
 
 // ServeDelete ends a session.

@@ -42,19 +42,21 @@ type sessions struct {
 	front *Front
 
 	// mu guards the fields below. It is held for map work only.
-	mu     sync.Mutex
-	byID   map[SessionID]*session // nil after close
-	places downstream.Places
-	idle   *simplelru.LRU[*session, *time.Timer]
+	mu       sync.Mutex
+	byID     map[SessionID]*session // nil after close
+	places   downstream.Places
+	idle     *simplelru.LRU[*session, *time.Timer]
+	detached map[SessionID]*Detached // taken out of byID to be handed over
 
 	running sync.WaitGroup // sessions that are ending
 }
 
 // A usage is the state of a session in the table. It is guarded by sessions.mu.
 type usage struct {
-	uses   int32
-	ending bool
-	over   chan struct{} // closed when the session has ended; nil unless someone waits
+	uses    int32
+	readers int32 // those of uses that are GET streams
+	ending  bool
+	over    chan struct{} // closed when the session has ended; nil unless someone waits
 }
 
 func newSessions(f *Front) *sessions {
@@ -222,14 +224,7 @@ func (ss *sessions) end(s *session, why string) {
 // endLocked removes the session from the table, so that requests don't find it. A
 // goroutine, for which close waits, does the rest.
 func (ss *sessions) endLocked(s *session, why string) {
-	s.usage.ending = true
-	delete(ss.byID, s.id)
-	ss.places.Give(s.opener.Share)
-	if t, ok := ss.idle.Peek(s); ok {
-		t.Stop()
-		ss.idle.Remove(s)
-	}
-	ss.front.opts.Metrics.Sessions(ss.front.opts.Name, -1)
+	ss.removeLocked(s)
 	switch why {
 	case endedEvicted:
 		ss.front.limit(limits.ClientSessions.Key)
@@ -244,6 +239,18 @@ func (ss *sessions) endLocked(s *session, why string) {
 			close(over)
 		}
 	})
+}
+
+// removeLocked removes the session from the table.
+func (ss *sessions) removeLocked(s *session) {
+	s.usage.ending = true
+	delete(ss.byID, s.id)
+	ss.places.Give(s.opener.Share)
+	if t, ok := ss.idle.Peek(s); ok {
+		t.Stop()
+		ss.idle.Remove(s)
+	}
+	ss.front.opts.Metrics.Sessions(ss.front.opts.Name, -1)
 }
 
 // close ends all sessions, and waits for that.

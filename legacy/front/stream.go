@@ -256,6 +256,15 @@ func (st *eventStream) position() uint64 {
 	return st.written
 }
 
+// hasUnread reports whether a call's stream has events that were not written to a connection.
+func (s *streams) hasUnread() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.order, func(st *eventStream) bool {
+		return !st.id.IsZero() && (!st.done || st.unwrittenLocked() > 0)
+	})
+}
+
 func (st *eventStream) wakeLocked() {
 	if st.writer != nil {
 		st.writer.wake.Send()

@@ -75,28 +75,75 @@ func (s *subscriptions) begin() {
 	}
 	s.begun = true
 	want := mcp.Filter{Tools: lists.Tools, Prompts: lists.Prompts, Resources: lists.Resources}
-	s.session.spawn(func(ctx context.Context) { s.addLists(ctx, want) }) // ends with the session
+	s.session.spawn(func(ctx context.Context) { s.addAll(ctx, want) }) // ends with the session
 }
 
-// addLists subscribes to lists, and retries with growing pauses, because the client was
-// promised changes.
-func (s *subscriptions) addLists(ctx context.Context, want mcp.Filter) {
+// addAll subscribes to lists, and to resources that the session has already, and retries with
+// growing pauses, because the client was promised changes.
+func (s *subscriptions) addAll(ctx context.Context, want mcp.Filter) {
 	for pause := listRetries.Min; ; pause = listRetries.Next(pause) {
 		member, err := s.join()
 		if err == nil {
 			var held mcp.Filter
 			held, err = member.Add(ctx, want)
-			s.mu.Lock()
-			s.lists = held
-			s.mu.Unlock()
+			s.hold(want, held)
 		}
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		s.session.front.log.Warn("subscribing to lists failed, trying again", "session", s.session.name, "error", err)
+		s.session.front.log.Warn("subscribing failed, trying again", "session", s.session.name, "error", err)
 		if backoff.Wait(ctx, backoff.Jitter(pause)) != nil {
 			return
 		}
+	}
+}
+
+// hold stores which lists are held, and removes the resources that are not.
+func (s *subscriptions) hold(want, held mcp.Filter) {
+	lost := 0
+	s.mu.Lock()
+	for _, uri := range want.URIs {
+		if at, known := slices.BinarySearch(s.uris, uri); known && !slices.Contains(held.URIs, uri) {
+			s.uris = slices.Delete(s.uris, at, at+1)
+			lost += sizeOf(uri)
+		}
+	}
+	held.URIs = nil
+	s.lists = held
+	s.mu.Unlock()
+	s.session.streams.giveMemory(lost)
+}
+
+// takeOver takes the memory for what a session follows, and stores it.
+func (s *subscriptions) takeOver(uris []string) error {
+	size := 0
+	for _, uri := range uris {
+		size += sizeOf(uri)
+	}
+	if err := s.session.streams.takeMemory(size); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uris = slices.Compact(slices.Sorted(slices.Values(uris)))
+	return nil
+}
+
+// resume subscribes to what the session has followed at another replica, and then marks all of
+// it as changed.
+func (s *subscriptions) resume(lists bool) {
+	s.mu.Lock()
+	s.begun = lists
+	want := mcp.Filter{URIs: slices.Clone(s.uris)}
+	s.mu.Unlock()
+	if offered := s.session.offered.Lists; lists {
+		want.Tools, want.Prompts, want.Resources = offered.Tools, offered.Prompts, offered.Resources
+	}
+	if len(want.Topics("")) > 0 {
+		s.session.spawn(func(ctx context.Context) { // ends with the session
+			s.addAll(ctx, want)
+			s.markAll()
+		})
 	}
 }
 

@@ -26,6 +26,7 @@ type Broker struct {
 	mu      sync.Mutex
 	away    bool
 	calls   int
+	reads   int // of records
 	members map[string]kept
 	claims  map[string]member.Entry
 	records map[string]kept
@@ -71,6 +72,13 @@ func (b *Broker) Calls() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.calls
+}
+
+// Reads is how often the engines have asked for a record.
+func (b *Broker) Reads() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reads
 }
 
 // Kept counts the claims in the broker, of the living and the dead.
@@ -255,6 +263,7 @@ func (h *handle) read(ctx context.Context, key string, take bool) ([]byte, error
 		return nil, err
 	}
 	defer h.leave(false)
+	h.b.reads++
 	k, found := h.b.records[key]
 	if !found || !time.Now().Before(k.ends) {
 		return nil, replicas.ErrNotFound

@@ -1,0 +1,185 @@
+package handover
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
+)
+
+const (
+	// maxParcel bounds the body of a request, in bytes.
+	maxParcel = 16 << 20
+	// maxPuts bounds the records that are put at the same time.
+	maxPuts = 16
+)
+
+// adopted is a session of another replica that goes on here.
+type adopted struct {
+	id    legacyfront.SessionID
+	front *legacyfront.Front
+	put   time.Time // when its place was last recorded; zero if that has failed
+}
+
+var errStateful = errors.New("the server keeps something of its sessions, or is not known well enough yet")
+
+// Serve takes sessions of another replica, whose envelope was opened.
+func (g *Group) Serve(w http.ResponseWriter, r *http.Request, s Server) {
+	var p parcel
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxParcel))
+	if err == nil {
+		err = json.Unmarshal(body, &p)
+	}
+	if err != nil || r.Method != http.MethodPost || len(p.Sessions) > maxBatch {
+		http.Error(w, http.StatusText(http.StatusBadRequest), http.StatusBadRequest)
+		return
+	}
+	got := receipt{Refused: make([]string, len(p.Sessions))}
+	var taken []*adopted
+	for i := range p.Sessions {
+		a, err := adopt(s, &p.Sessions[i])
+		if err != nil {
+			got.Refused[i] = err.Error()
+			continue
+		}
+		taken = append(taken, a)
+	}
+	g.add(taken)
+	g.record(r.Context(), taken)
+	if len(taken) > 0 {
+		g.opts.Logger.Info("client sessions of another replica go on here", "upstream", s.Name, "sessions", len(taken))
+	}
+	text, _ := json.Marshal(got) // strings alone
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(text) // the other has gone if it fails: then its sessions are here
+}
+
+// adopt goes on with a session.
+func adopt(s Server, r *record) (*adopted, error) {
+	if !s.Stateless() {
+		return nil, errStateful
+	}
+	h, err := r.handover()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Front.Adopt(h); err != nil {
+		return nil, err
+	}
+	s.Took(h)
+	return &adopted{id: h.ID, front: s.Front}, nil
+}
+
+// add remembers sessions that go on here, and has their records renewed.
+func (g *Group) add(all []*adopted) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, a := range all {
+		g.adopted[a.id] = a
+	}
+	if len(all) > 0 && !g.begun && !g.closed {
+		g.begun = true
+		g.running.Go(g.renew) // ends with Close
+	}
+}
+
+// forget forgets sessions that are handed over to another replica, and returns what regain
+// needs: nil for sessions that were opened here.
+func (g *Group) forget(all []record) []*adopted {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := make([]*adopted, len(all))
+	for i, r := range all {
+		id := legacyfront.SessionID(r.ID)
+		out[i] = g.adopted[id]
+		delete(g.adopted, id)
+	}
+	return out
+}
+
+// regain is for a session that was not handed over. The other may have recorded another place.
+func (g *Group) regain(a *adopted) {
+	if a != nil {
+		a.put = time.Time{}
+		g.add([]*adopted{a})
+	}
+}
+
+// record puts the places of sessions into the engine.
+func (g *Group) record(ctx context.Context, all []*adopted) {
+	text, _ := json.Marshal(placeRecord{g.opts.Engine.View().Self.Instance}) // a string alone
+	g.each(all, func(a *adopted) {
+		err := g.opts.Engine.Put(ctx, keyOf(string(a.id)), text, recordTTL)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if err == nil {
+			a.put = time.Now()
+		}
+	})
+}
+
+// each calls f with some at the same time, and waits.
+func (g *Group) each(all []*adopted, f func(*adopted)) {
+	var wg sync.WaitGroup
+	next := make(chan *adopted)
+	for range min(maxPuts, len(all)) {
+		wg.Go(func() {
+			for a := range next {
+				f(a)
+			}
+		})
+	}
+	for _, a := range all {
+		next <- a
+	}
+	close(next)
+	wg.Wait()
+}
+
+// renew renews the records of places, and deletes those of sessions that have ended.
+func (g *Group) renew() {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-g.live.Done():
+			return
+		}
+		due, over := g.due()
+		g.record(g.live, due)
+		g.each(over, func(a *adopted) {
+			_, _ = g.opts.Engine.Take(g.live, keyOf(string(a.id))) // it ends by itself else
+		})
+	}
+}
+
+// due returns the sessions whose records are to be renewed, and those that have ended, which
+// it forgets.
+func (g *Group) due() (due, over []*adopted) {
+	g.mu.Lock()
+	all := make([]*adopted, 0, len(g.adopted))
+	for _, a := range g.adopted {
+		all = append(all, a)
+	}
+	g.mu.Unlock()
+	for _, a := range all {
+		lives := a.front.Has(a.id)
+		g.mu.Lock()
+		switch {
+		case g.adopted[a.id] != a:
+		case !lives:
+			delete(g.adopted, a.id)
+			over = append(over, a)
+		case time.Since(a.put) >= renewEvery:
+			due = append(due, a)
+		}
+		g.mu.Unlock()
+	}
+	return due, over
+}

@@ -1,0 +1,231 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+const (
+	// maxNames bounds the names that this replica wants. Beyond that it forgets the one that
+	// was not used for longest.
+	maxNames = 16384
+	// look is how often it is checked which names were not used for long.
+	look = 5 * time.Second
+	// claimTimeout bounds how long a call waits for the engine.
+	claimTimeout = time.Second
+)
+
+// Claims are what an Engine has of them.
+type Claims interface {
+	Claim(ctx context.Context, name string) (replicas.Claim, error)
+	Holder(name string) (replicas.Claim, bool)
+	Release(name string)
+}
+
+// Options configure a Table. All are required but Logger and Full.
+type Options struct {
+	Engine replicas.Engine
+	Claims Claims // those of Engine, or what shares them with others
+	// Full is called when a name is forgotten because there are too many. It must not block.
+	Full   func()
+	Logger *slog.Logger // nil discards
+}
+
+// A Table knows which replica holds which names. It is safe for concurrent use.
+type Table struct {
+	opts    Options
+	live    context.Context // ends with Close
+	stop    context.CancelFunc
+	running sync.WaitGroup // the loop
+
+	// mu guards the fields below. It is held for map work only.
+	mu     sync.Mutex
+	names  *simplelru.LRU[string, *wanted]
+	begun  bool
+	closed bool
+}
+
+// A wanted name was claimed, if asked is closed.
+type wanted struct {
+	asked chan struct{}
+	used  time.Time
+	hold  time.Duration // how long it stays wanted after its last use
+}
+
+// New returns a Table. The caller must call Close.
+func New(o Options) (*Table, error) {
+	if o.Engine == nil || o.Claims == nil {
+		return nil, errors.New("placement: Engine and Claims are required")
+	}
+	if o.Full == nil {
+		o.Full = func() {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	names, err := simplelru.NewLRU[string, *wanted](maxNames+1, nil) // it never evicts by itself
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{opts: o, names: names}
+	t.live, t.stop = context.WithCancel(context.Background())
+	return t, nil
+}
+
+// Close gives up all names. Call it after all calls have ended.
+func (t *Table) Close() {
+	t.mu.Lock()
+	t.closed = true
+	names := t.names.Keys()
+	t.names.Purge()
+	t.mu.Unlock()
+	t.stop()
+	t.running.Wait()
+	for _, name := range names {
+		t.opts.Claims.Release(name)
+	}
+}
+
+// Find returns the replica that serves calls under a name, which may be this one. If there is
+// none, it becomes this one: it holds the name for as long as hold after the last call.
+func (t *Table) Find(ctx context.Context, name string, hold time.Duration) replicas.Replica {
+	view := t.opts.Engine.View()
+	if !view.Self.Draining {
+		t.want(ctx, name, hold)
+	}
+	c, ok := t.opts.Claims.Holder(name)
+	switch {
+	case ok:
+		return c.Holder
+	case view.Self.Draining, !view.Away.IsZero():
+		return choose(view, name)
+	}
+	return t.claim(ctx, name, t.opts.Engine.Claim) // it is wanted already
+}
+
+// choose returns the replica that all choose: the one that an engine lets claim first.
+func choose(view *replicas.View, name string) replicas.Replica { return view.Pick(replicas.Key(name)) }
+
+// Heir returns who may serve calls under a name once this replica has ended.
+func (t *Table) Heir(name string) replicas.Replica {
+	view := t.opts.Engine.View()
+	c, ok := t.opts.Claims.Holder(name)
+	if ok && c.Holder.Instance != view.Self.Instance && !c.Holder.Draining {
+		return c.Holder
+	}
+	return choose(view, name)
+}
+
+// Lost says that a replica that was found is gone. It returns the next one.
+func (t *Table) Lost(ctx context.Context, name string, gone replicas.Replica) replicas.Replica {
+	view := t.opts.Engine.View()
+	c, ok := t.opts.Claims.Holder(name)
+	switch {
+	case ok && c.Holder.Instance != gone.Instance:
+		return c.Holder
+	case !ok:
+		return view.Self
+	}
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	next, err := t.opts.Engine.Seize(ctx, name, c)
+	t.opts.Logger.Info("the replica that served the calls of a profile is gone", "replica", gone.Instance, "claim", replicas.Key(name), "err", err)
+	if err != nil || next.Holder.Instance == gone.Instance {
+		return view.Self
+	}
+	return next.Holder
+}
+
+// want notes that a name is used, and claims it the first time.
+func (t *Table) want(ctx context.Context, name string, hold time.Duration) {
+	t.mu.Lock()
+	w, known := t.names.Get(name)
+	if !known && !t.closed {
+		w = &wanted{asked: make(chan struct{})}
+		t.names.Add(name, w)
+		t.beginLocked()
+	}
+	if w == nil {
+		t.mu.Unlock()
+		return
+	}
+	w.used, w.hold = time.Now(), hold
+	extra := t.extraLocked()
+	t.mu.Unlock()
+	if !known {
+		t.claim(ctx, name, t.opts.Claims.Claim)
+		close(w.asked)
+	}
+	if extra != "" {
+		t.opts.Claims.Release(extra)
+		t.opts.Full()
+	}
+	select {
+	case <-w.asked:
+	case <-ctx.Done():
+	}
+}
+
+// extraLocked forgets the name that was not used for longest, if there are too many.
+func (t *Table) extraLocked() string {
+	if t.names.Len() <= maxNames {
+		return ""
+	}
+	name, _, _ := t.names.RemoveOldest()
+	return name
+}
+
+// claim asks the engine who holds a name, and returns that; without an answer, the replica
+// that all choose.
+func (t *Table) claim(ctx context.Context, name string, by func(context.Context, string) (replicas.Claim, error)) replicas.Replica {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+	defer cancel()
+	c, err := by(ctx, name)
+	if err != nil {
+		return choose(t.opts.Engine.View(), name)
+	}
+	return c.Holder
+}
+
+func (t *Table) beginLocked() {
+	if !t.begun {
+		t.begun = true
+		t.running.Go(t.run) // ends with Close
+	}
+}
+
+// run gives up names that were not used for long.
+func (t *Table) run() {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-t.live.Done():
+			return
+		}
+		for _, name := range t.idle() {
+			t.opts.Claims.Release(name)
+		}
+	}
+}
+
+// idle forgets the names that were not used for long, and returns them.
+func (t *Table) idle() (names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, name := range t.names.Keys() {
+		if w, _ := t.names.Peek(name); time.Since(w.used) >= w.hold {
+			t.names.Remove(name)
+			names = append(names, name)
+		}
+	}
+	return names
+}

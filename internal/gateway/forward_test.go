@@ -354,3 +354,18 @@ func TestForwardNotHeard(t *testing.T) {
 		t.Errorf("a session of a replica that is gone = %+v, want 404", got)
 	}
 }
+
+// A stream that is passed on ends in order when its server is served no more at the edge.
+func TestForwardStreamEndsWithItsServer(t *testing.T) {
+	all := newReplicas(t, 2, nil)
+	session := all[0].initialize(t)
+	res := all[1].open(t, http.MethodGet, "", sessionHeaders(session))
+	defer res.Body.Close()
+	eventually(t, all[0].peer.isListening)
+	if err := all[1].g.Reload(Options{StateKeys: []string{replicaKey}, Peers: all[1].peers}); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(res.Body); err != nil {
+		t.Errorf("the stream's end: %q, %v", rest, err)
+	}
+}

@@ -166,7 +166,7 @@ func (s *server) forwardedRetry(w http.ResponseWriter, r *http.Request, body []b
 func (s *server) forward(w http.ResponseWriter, r *http.Request, sender mcp.Sender, f peer.Forward) error {
 	t := s.g.now()
 	f.Sender, f.Streams, f.WriteTimeout = sender, &s.streams, cmp.Or(t.opts.WriteTimeout, legacyfront.DefaultWriteTimeout)
-	f.Ends = []context.Context{s.g.streams}
+	f.Ends = []context.Context{s.g.streams, s.life.Context()}
 	body := &forwardedBody{ReadCloser: r.Body, w: w, left: r.ContentLength}
 	if f.Body == nil {
 		r = r.WithContext(r.Context())

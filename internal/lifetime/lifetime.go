@@ -11,13 +11,16 @@ import (
 type Lifetime struct {
 	users atomic.Int64          // requests and connections that are being served
 	why   atomic.Pointer[error] // why it is served no more; nil as long as it is
-	over  chan struct{}         // closed once why is set
-	idle  chan struct{}         // capacity 1: nothing uses it any more
+	over  context.Context       // ends once why is set
+	end   context.CancelFunc
+	idle  chan struct{} // capacity 1: nothing uses it any more
 }
 
 // New returns a Lifetime that has begun.
 func New() *Lifetime {
-	return &Lifetime{over: make(chan struct{}), idle: make(chan struct{}, 1)}
+	l := &Lifetime{idle: make(chan struct{}, 1)}
+	l.over, l.end = context.WithCancel(context.Background())
+	return l
 }
 
 // Enter counts a user, until Leave. It reports false if the server is served no more.
@@ -52,12 +55,15 @@ func (l *Lifetime) Reason() error {
 }
 
 // Over returns a channel that is closed once the server is served no more.
-func (l *Lifetime) Over() <-chan struct{} { return l.over }
+func (l *Lifetime) Over() <-chan struct{} { return l.over.Done() }
+
+// Context returns a context that ends once the server is served no more.
+func (l *Lifetime) Context() context.Context { return l.over }
 
 // End says that the server is served no more. It is called once.
 func (l *Lifetime) End(why error) {
 	l.why.Store(&why)
-	close(l.over)
+	l.end()
 }
 
 // Wait waits after End until nothing uses the server, at most until ctx ends.

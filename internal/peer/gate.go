@@ -110,6 +110,7 @@ func newGate(g *Group, to replicas.Replica) *gate {
 
 // of returns the gate of a replica.
 func (gs *gates) of(g *Group, to replicas.Replica) *gate {
+	v := g.engine.View()
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	if t := gs.by[to.Instance]; t != nil && t.to.Addr == to.Addr {
@@ -118,7 +119,6 @@ func (gs *gates) of(g *Group, to replicas.Replica) *gate {
 	if gs.by == nil {
 		gs.by = make(map[string]*gate)
 	}
-	v := g.engine.View()
 	for instance := range gs.by {
 		if _, lives := v.Member(instance); !lives {
 			delete(gs.by, instance)

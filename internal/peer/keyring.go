@@ -54,6 +54,7 @@ func (ring *keyring) verify(code []byte, text string, r *http.Request) bool {
 }
 
 // signedHeaders are the headers of a request that decide what it does, and to whose session.
+// Other headers need another version of the envelope.
 var signedHeaders = [...]string{spec.HeaderSession, spec.HeaderLastEventID, spec.HeaderProtocolVersion, "Authorization", "Content-Type"}
 
 // code returns the code of an envelope and its request. Lengths separate the parts, so that

@@ -22,15 +22,16 @@ func (r *record) append(dst []byte, req *trace.Request) []byte {
 	if a.json {
 		a.dst = append(a.dst, '{')
 	}
-	a.time("time", time.Now())
-	a.text("request", req.RequestID())
+	a.time("time", req.Began().Add(took), &r.l.seconds)
+	var few [32]byte // which is as much as a string needs no memory for
+	a.text("request", string(req.AppendRequestID(few[:0])))
 	a.text("upstream", req.Server)
 	a.text("method", req.Method)
 	a.text("name", req.Subject())
 	a.text("era", req.Era)
 	a.text("id", req.ID)
 	a.text("session", req.Session)
-	a.text("client", mcp.ClientName(req.ClientInfo))
+	a.text("client", r.l.clients.Of(req.ClientInfo))
 	a.text("principal", req.Principal)
 	if req.Arrival != nil {
 		a.text("downstream", req.Arrival.Peer)
@@ -40,7 +41,7 @@ func (r *record) append(dst []byte, req *trace.Request) []byte {
 	a.number("in", in)
 	a.number("out", out)
 	a.number("requests", int64(r.exchanges.Load()))
-	a.seconds("took", took)
+	a.duration("took", took)
 	a.text("outcome", outcome)
 	a.text("error", mcp.ErrorType(err))
 	if a.json {
@@ -105,17 +106,27 @@ func (l *line) number(name string, n int64) {
 	l.dst = strconv.AppendInt(l.dst, n, 10)
 }
 
-func (l *line) seconds(name string, d time.Duration) {
+func (l *line) duration(name string, d time.Duration) {
 	l.key(name)
-	l.dst = strconv.AppendFloat(l.dst, d.Seconds(), 'f', 6, 64)
+	micros := d.Round(time.Microsecond).Microseconds()
+	l.dst = append(strconv.AppendInt(l.dst, micros/1e6, 10), '.')
+	l.dst = appendDigits(l.dst, int(micros%1e6), 1e5)
 }
 
-func (l *line) time(name string, at time.Time) {
+// appendDigits appends the digits of a number from that of unit on.
+func appendDigits(dst []byte, n, unit int) []byte {
+	for ; unit > 0; unit /= 10 {
+		dst = append(dst, '0'+byte(n/unit%10))
+	}
+	return dst
+}
+
+func (l *line) time(name string, at time.Time, seconds *seconds) {
 	l.key(name)
 	if l.json {
 		l.dst = append(l.dst, '"')
 	}
-	l.dst = at.AppendFormat(l.dst, "2006-01-02T15:04:05.000Z07:00")
+	l.dst = seconds.append(l.dst, at)
 	if l.json {
 		l.dst = append(l.dst, '"')
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/linebuffer"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
@@ -34,6 +35,8 @@ type Log struct {
 	secrets *redact.Redactor
 	to      io.Writer
 	lines   *linebuffer.Writer // to; nil if each line is written at once
+	seconds seconds
+	clients mcp.ClientNames
 }
 
 // New returns a Log.

@@ -129,3 +129,25 @@ func BenchmarkLine(b *testing.B) {
 		})
 	}
 }
+
+// A line takes the memory of its request, and no other: that and what is counted of it.
+func TestAllocations(t *testing.T) {
+	for _, format := range []Format{Text, JSON} {
+		l := New(Options{To: io.Discard, Format: format, Secrets: redact.New("a-token-of-some-length")})
+		defer l.Close()
+		o, i := trace.New(l), info()
+		i.Name, i.ID = "read", "7" // without what has to be escaped
+		call := []byte("12345")
+		if got := testing.AllocsPerRun(1000, func() {
+			i.Arrival = o.Arrive(trace.Arrival{Protocol: "http", Peer: "10.0.0.7:4711"})
+			r := o.Begin(i)
+			r.Received(call)
+			r.Upstream(trace.Exchange{}).End(nil)
+			r.Sent(call)
+			r.Note("ok", nil)
+			r.End(nil)
+		}); got > 2 {
+			t.Errorf("%s: %v allocations for a line, want at most 2", format, got)
+		}
+	}
+}

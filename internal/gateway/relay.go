@@ -34,7 +34,7 @@ func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Messag
 	if l == nil {
 		return nil, s.cleanRefusal(answer), s.forClient(err)
 	}
-	return &loggedRelay{session.Relay(s.owners.Relay(l, req.Share)), s, relayOwner{callerOf(req), req.Revision, req.ClientInfo}}, answer, nil
+	return &loggedRelay{session.Relay(s.owners.Relay(l, req.Share)), s, relayOwner{s.log.callerOf(req), req.Revision, req.ClientInfo}}, answer, nil
 }
 
 // cleanRefusal removes secrets from an error response to initialize.

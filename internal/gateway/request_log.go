@@ -33,8 +33,8 @@ type requester struct {
 	client    string // its own name and version
 }
 
-func callerOf(req *mcp.Request) requester {
-	return requester{req.Principal, req.Session, mcp.ClientName(req.ClientInfo)}
+func (l *requestLog) callerOf(req *mcp.Request) requester {
+	return requester{req.Principal, req.Session, l.clients.Of(req.ClientInfo)}
 }
 
 // A requestLog counts the requests to one server, and writes a line for each. Safe for
@@ -46,6 +46,7 @@ type requestLog struct {
 	metrics mcp.Metrics
 	lines   slog.Handler // knows the server's name
 	kinds   sync.Map     // lineKind -> slog.Handler, of lines
+	clients mcp.ClientNames
 }
 
 // report counts a request that has ended, and writes its line.
@@ -75,7 +76,7 @@ func (l *requestLog) write(ctx context.Context, req *mcp.Request, took time.Dura
 	if !l.enabled(ctx, levelOf(result)) {
 		return
 	}
-	l.writeLine(ctx, requestLine{lineKind{req.Method, req.Era}, mcp.Subject(req.Method, req.Params), callerOf(req)}, took, result, err)
+	l.writeLine(ctx, requestLine{lineKind{req.Method, req.Era}, mcp.Subject(req.Method, req.Params), l.callerOf(req)}, took, result, err)
 }
 
 func (l *requestLog) enabled(ctx context.Context, level slog.Level) bool {

@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -13,12 +15,6 @@ const maxClient = 128
 
 // ClientName returns the name and version that a client declared, as logs have them.
 func ClientName(info []byte) string {
-	var few [maxClient]byte
-	return string(AppendClientName(few[:0], info))
-}
-
-// AppendClientName appends what ClientName returns.
-func AppendClientName(dst, info []byte) []byte {
 	var name, version []byte
 	for k, v := range wire.Members(info) {
 		switch {
@@ -28,14 +24,36 @@ func AppendClientName(dst, info []byte) []byte {
 			version = unquoted(v)
 		}
 	}
-	at := len(dst)
-	if dst = append(dst, name...); len(version) > 0 {
-		dst = append(append(dst, '/'), version...)
+	if len(version) == 0 {
+		return Truncate(string(name), maxClient)
 	}
-	if len(dst)-at > maxClient {
-		return append(dst[:at], Truncate(string(dst[at:]), maxClient)...)
+	return Truncate(string(name)+"/"+string(version), maxClient)
+}
+
+// ClientNames has the names of a few clients at hand. Its zero value has none. Safe for
+// concurrent use.
+type ClientNames [16]atomic.Pointer[clientName]
+
+type clientName struct{ info, name string }
+
+// maxClientInfo bounds the declarations whose names are at hand, in bytes.
+const maxClientInfo = 512
+
+// Of returns what [ClientName] does.
+func (c *ClientNames) Of(info []byte) string {
+	if len(info) == 0 || len(info) > maxClientInfo {
+		return ClientName(info)
 	}
-	return dst
+	place := &c[(len(info)+int(info[len(info)/2]))%len(c)]
+	known := place.Load()
+	if known != nil && known.info == string(info) {
+		return known.name
+	}
+	name := ClientName(info)
+	if known == nil || rand.Uint32()%16 == 0 { // clients that share a place get it now and then
+		place.Store(&clientName{string(info), name})
+	}
+	return name
 }
 
 // unquoted returns the text of a JSON string, without copying if it has no escapes. For any

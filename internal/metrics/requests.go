@@ -100,18 +100,19 @@ func (r *requests) newSent(k sentKey) histogram {
 // A histogram has the traces of some values as examples.
 type histogram struct {
 	prometheus.Observer
-	last *atomic.Int64 // when the last example was given, in Unix seconds
+	made time.Time
+	last *atomic.Int64 // the second since made, from 1, in which the last example was given
 }
 
 func newHistogram(v *prometheus.HistogramVec, labels ...string) histogram {
-	return histogram{v.WithLabelValues(labels...), new(atomic.Int64)}
+	return histogram{v.WithLabelValues(labels...), time.Now(), new(atomic.Int64)}
 }
 
 // observe adds a value. If it is recorded in a trace, that is the example of its bucket, once
 // a second at most: a scraper sees no more, and an example costs more than the value.
 func (h *histogram) observe(value float64, traceID string) {
 	if traceID != "" {
-		if now, last := time.Now().Unix(), h.last.Load(); now != last && h.last.CompareAndSwap(last, now) {
+		if now, last := int64(time.Since(h.made)/time.Second)+1, h.last.Load(); now != last && h.last.CompareAndSwap(last, now) {
 			h.Observer.(prometheus.ExemplarObserver).ObserveWithExemplar(value, prometheus.Labels{"trace_id": traceID})
 			return
 		}

@@ -64,49 +64,46 @@ const mostText = 1 << 10
 
 // text returns what a span may have of a text that came from outside.
 func (t *Tracer) text(s string) string {
+	if s == "" {
+		return ""
+	}
 	return strings.ToValidUTF8(mcp.Truncate(t.secrets.String(s), mostText), "�")
 }
 
 // requestAttributes appends those of a client's request.
 func (r *record) requestAttributes(dst []byte, req *trace.Request, outcome string) []byte {
-	t := r.t
-	dst = appendText(dst, spanAttributes, attrServer, req.Server)
-	dst = appendText(dst, spanAttributes, attrEra, req.Era)
-	var few [32]byte // which is as much as string needs no memory for
-	dst = appendText(dst, spanAttributes, attrRequest, string(req.AppendRequestID(few[:0])))
-	dst = appendText(dst, spanAttributes, attrOutcome, outcome)
-	dst = r.common(dst, req.ID, req.Revision, r.method)
+	c := kind{server: req.Server, era: req.Era, method: r.method, revision: req.Revision, outcome: outcome}
+	a := req.Arrival
+	if a != nil {
+		c.transport, c.protocol, c.version = transportOf(a.Protocol), a.Protocol, a.Version
+	}
+	dst = r.t.appendKind(dst, &c)
 	dst = r.subject(dst, req.Method)
-	dst = appendText(dst, spanAttributes, attrSession, t.text(req.Session))
-	dst = appendText(dst, spanAttributes, attrUser, t.text(req.Principal))
-	dst = appendText(dst, spanAttributes, attrClient, t.text(string(mcp.AppendClientName(few[:0], req.ClientInfo))))
-	if req.Arrival == nil {
+	var few [32]byte // which is as much as a string needs no memory for
+	dst = appendText(dst, spanAttributes, attrRequest, string(req.AppendRequestID(few[:0])))
+	dst = appendText(dst, spanAttributes, attrID, r.t.text(unquoted(req.ID)))
+	dst = appendText(dst, spanAttributes, attrSession, r.t.text(req.Session))
+	dst = appendText(dst, spanAttributes, attrUser, r.t.text(req.Principal))
+	dst = appendText(dst, spanAttributes, attrClient, r.t.text(r.t.clients.Of(req.ClientInfo)))
+	if a == nil {
 		return dst
 	}
-	dst = network(dst, req.Arrival.Protocol, req.Arrival.Version)
-	dst = appendText(dst, spanAttributes, attrVia, req.Arrival.Via)
-	return hostPort(dst, attrClientAddress, attrClientPort, req.Arrival.Peer)
+	dst = appendText(dst, spanAttributes, attrVia, a.Via)
+	return hostPort(dst, attrClientAddress, attrClientPort, a.Peer)
 }
 
 // exchangeAttributes appends those of a request to a server; method is as spans have it.
 func (r *record) exchangeAttributes(dst []byte, x *trace.Exchange, method string) []byte {
-	dst = appendText(dst, spanAttributes, attrServer, x.Server)
-	dst = appendText(dst, spanAttributes, attrEra, x.Era)
-	var few [20]byte
-	dst = r.common(dst, string(strconv.AppendInt(few[:0], x.ID, 10)), x.Revision, method)
+	dst = r.t.appendKind(dst, &kind{
+		server: x.Server, era: x.Era, method: method, revision: x.Revision,
+		transport: transportOf(x.Protocol), protocol: x.Protocol, address: x.Address,
+	})
 	if x.Method == x.Request().Method {
 		dst = r.subject(dst, x.Method)
 	}
-	dst = appendText(dst, spanAttributes, attrSession, r.t.text(x.Session))
-	dst = network(dst, x.Protocol, "")
-	return hostPort(dst, attrServerAddress, attrServerPort, x.Address)
-}
-
-// common appends what the spans of both sides have; method is as spans have it.
-func (r *record) common(dst []byte, id, revision, method string) []byte {
-	dst = appendText(dst, spanAttributes, attrMethod, method)
-	dst = appendText(dst, spanAttributes, attrID, r.t.text(unquoted(id)))
-	return appendText(dst, spanAttributes, attrRevision, r.t.text(revision))
+	var few [20]byte
+	dst = appendText(dst, spanAttributes, attrID, string(strconv.AppendInt(few[:0], x.ID, 10)))
+	return appendText(dst, spanAttributes, attrSession, r.t.text(x.Session))
 }
 
 // subject appends what the request's own method is about.
@@ -121,16 +118,6 @@ func (r *record) subject(dst []byte, method string) []byte {
 		return appendText(dst, spanAttributes, attrURI, r.name)
 	}
 	return dst
-}
-
-// network appends the transport. A pipe has no protocol.
-func network(dst []byte, protocol, version string) []byte {
-	if protocol == "" {
-		return appendText(dst, spanAttributes, attrTransport, "pipe")
-	}
-	dst = appendText(dst, spanAttributes, attrTransport, "tcp")
-	dst = appendText(dst, spanAttributes, attrProtocol, protocol)
-	return appendText(dst, spanAttributes, attrProtocolVersion, strings.TrimSuffix(version, ".0"))
 }
 
 func hostPort(dst []byte, address, port, text string) []byte {

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
@@ -17,6 +18,8 @@ type Tracer struct {
 	contexts bool // trace contexts are read and sent
 	baggage  bool // baggage is
 	batch    *batch
+	kinds    kinds
+	clients  mcp.ClientNames
 }
 
 // Begin implements [trace.Observer].

@@ -408,6 +408,7 @@ func (b *build) serverOptions(s *ServerOptions, p *part) server.Options {
 			Subresources:   fanout.Subresources(s.Subresources),
 			Logger:         b.opts.Logger,
 			Metrics:        b.metrics,
+			Observers:      b.opts.hooks.Observers,
 		},
 		Transport:   legacyback.Transport(s.Transport),
 		Dial:        b.opts.hooks.Dial[s.Name],

@@ -259,3 +259,30 @@ func TestContextInMessages(t *testing.T) {
 		t.Errorf("_meta without a context of the exchange: %s", meta)
 	}
 }
+
+// An observer of clients' requests is not told of the gateway's own.
+func TestOwnIsNotForAll(t *testing.T) {
+	d := &diary{}
+	o := New(d)
+	if x := o.Own(Exchange{Server: "docs", Method: "initialize"}); x != nil || d.text() != "" {
+		t.Errorf("Own() = %v, told of %q", x, d.text())
+	}
+	own := &ownDiary{diary: diary{}}
+	defer o.Add(own)()
+	x := o.Own(Exchange{Server: "docs", Method: "initialize"})
+	if x == nil || x.Context.Traceparent != "00-own" || x.Request().Server != "docs" || x.Began.IsZero() {
+		t.Fatalf("Own() = %+v", x)
+	}
+	x.Sent([]byte("{}"))
+	x.End(errors.New("gone"))
+	if want := "begin own initialize\nupstream initialize\nbody {}\nanswered initialize gone"; own.text() != want || d.text() != "" {
+		t.Errorf("told of %q and %q, want %q alone", own.text(), d.text(), want)
+	}
+}
+
+type ownDiary struct{ diary }
+
+func (d *ownDiary) BeginOwn(r *Request) Record {
+	d.add("begin own", r.Method)
+	return &entry{&d.diary, r}
+}

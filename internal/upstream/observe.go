@@ -31,10 +31,30 @@ func (o *Options) Observe(c *Call, req *trace.Request, era spec.Era, revision sp
 	if req == nil {
 		return
 	}
-	c.Exchange = req.Upstream(trace.Exchange{
+	c.Exchange = req.Upstream(o.exchange(c, era, revision))
+}
+
+func (o *Options) exchange(c *Call, era spec.Era, revision spec.Revision) trace.Exchange {
+	return trace.Exchange{
 		Server: o.Name, Method: c.Method, Era: era.String(), Revision: string(revision), ID: c.ID, Began: c.began,
 		Protocol: o.place.protocol, Address: o.place.address,
-	})
+	}
+}
+
+// ObserveOwn tells the observers of o that c, a request of the gateway's own, is about to be
+// sent. The caller calls EndOwn.
+func (o *Options) ObserveOwn(c *Call, era spec.Era, revision spec.Revision) {
+	if c.Exchange == nil && o.Observers.Any() {
+		c.Exchange = o.Observers.Own(o.exchange(c, era, revision))
+	}
+}
+
+// EndOwn tells the observers how c has ended: with a response, or an error.
+func (c *Call) EndOwn(r *Response, err error) {
+	if err == nil && r.Err != nil {
+		err = r.Err
+	}
+	c.Exchange.End(err)
 }
 
 // Ended counts c, and tells the observers how it has ended: with a response, or an error.

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
 
 // Defaults of Options.
@@ -72,6 +73,8 @@ type Options struct {
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
 	Changes mcp.Changes  // gets changes; nil ignores them
+	// Observers are told of requests of the gateway's own; nil tells nobody.
+	Observers *trace.Observers
 	// Doubt is called with the reason if the server seems to be of the other era. It must
 	// not block; it may be nil.
 	Doubt func(why string)

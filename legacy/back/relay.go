@@ -45,7 +45,7 @@ func (b *Back) dialRelay(ctx context.Context, req *mcp.Request, m *wire.Message,
 		if err := connect(ctx, r.Link()); err != nil {
 			return err
 		}
-		if err := r.Open(ctx, m); err != nil {
+		if err := r.Open(ctx, m, req.Trace); err != nil {
 			why := connectError(ctx, r.Link(), err)
 			endSession(ctx, r.Link())
 			return why

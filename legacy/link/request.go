@@ -34,9 +34,16 @@ func (l *Link) RoundTrip(ctx context.Context, c *Call, params []byte) (json.RawM
 	return bytes.Clone(r.Result), nil
 }
 
-// Exchange sends the request c and waits for its response. The caller must free the
-// response.
+// Exchange sends c, a request of the gateway's own, and waits for its response. The caller
+// must free the response.
 func (l *Link) Exchange(ctx context.Context, c *Call, frame []byte) (upstream.Response, error) {
+	l.opts.ObserveOwn(&c.Call, spec.Legacy, "")
+	r, err := l.exchange(ctx, c, frame)
+	c.EndOwn(&r, err)
+	return r, err
+}
+
+func (l *Link) exchange(ctx context.Context, c *Call, frame []byte) (upstream.Response, error) {
 	err := l.Do(ctx, c, frame)
 	if r, ok := c.Settled(); ok {
 		return l.Finish(c, r), nil

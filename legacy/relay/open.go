@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
@@ -19,9 +20,9 @@ type Refusal struct {
 
 func (e *Refusal) Error() string { return "initialize: " + e.text }
 
-// Open opens the session with the client's own initialize, m. The error is a [*Refusal] if
-// the server refused.
-func (s *Session) Open(ctx context.Context, m *wire.Message) error {
+// Open opens the session with the client's own initialize, m, which by observes. The error is
+// a [*Refusal] if the server refused.
+func (s *Session) Open(ctx context.Context, m *wire.Message, by *trace.Request) error {
 	c := &link.Call{Call: upstream.Call{Method: spec.MethodInitialize}, Opens: true}
 	ctx = c.Begin(ctx)
 	if err := s.link.Calls.Add(c); err != nil {
@@ -29,6 +30,7 @@ func (s *Session) Open(ctx context.Context, m *wire.Message) error {
 		return err
 	}
 	s.early.opens(c)
+	s.opts.Observe(&c.Call, by, spec.Legacy, "")
 	r, err := s.link.Exchange(ctx, c, withID(s.declared(m), wire.NumberID(c.ID)))
 	if err != nil {
 		return fmt.Errorf("initialize: %w", err)

@@ -199,11 +199,17 @@ func mutual(list []byte) spec.Revision {
 	return best
 }
 
-// ownCall returns a request of the gateway itself, on behalf of a profile.
+// ownCall returns a request of the gateway itself, on behalf of a profile. The caller calls
+// EndOwn.
 func (b *Back) ownCall(method string, params []byte, p mcp.Profile) *upstreamCall {
-	id := b.lastID.Add(1)
+	of := upstream.Call{ID: b.lastID.Add(1), Method: method}
+	b.opts.ObserveOwn(&of, spec.Modern, b.revision())
 	req := &mcp.Request{Method: method, Params: params, Profile: p}
-	return b.call(id, req, upstreamParams(req, b.envelopeOf(req, "", id), nil))
+	e := b.envelopeOf(req, "", of.ID)
+	e.trace = of.Exchange
+	c := b.call(of.ID, req, upstreamParams(req, e, nil))
+	c.Exchange = of.Exchange
+	return c
 }
 
 // call returns the upstreamCall with an id for a request with params.
@@ -227,7 +233,9 @@ func (b *Back) call(id int64, req *mcp.Request, params []byte) *upstreamCall {
 // another revision. The caller owns the result; the server's error is a *wire.Error.
 func (b *Back) request(ctx context.Context, method string, params []byte, p mcp.Profile) (json.RawMessage, error) {
 	for again := false; ; again = true {
-		a, err := b.link.exchange(ctx, b.ownCall(method, params, p))
+		c := b.ownCall(method, params, p)
+		a, err := b.link.exchange(ctx, c)
+		c.EndOwn(&a, err)
 		if err != nil {
 			return nil, err
 		}

@@ -41,7 +41,9 @@ func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (
 	defer cancel()
 	params := b.listenParams(p, want)
 	for negotiated := false; ; negotiated = true {
-		s, err := b.link.listen(ctx, b.ownCall(spec.MethodListen, params, p))
+		c := b.ownCall(spec.MethodListen, params, p)
+		s, err := b.link.listen(ctx, c)
+		c.Exchange.End(err) // the stream goes on
 		var refusal *wire.Error
 		switch {
 		case err == nil:

@@ -64,6 +64,7 @@ func (p prober) probe(ctx context.Context, how mcp.Probing) mcp.Verdict {
 			c := p.ownCall(spec.MethodDiscover, []byte("{}"), p.probeProfile())
 			c.noCancel = true
 			a, err := p.link.exchange(ctx, c)
+			c.EndOwn(&a, err)
 			f = p.evaluate(ctx, a, err, again)
 			return f.answer, f.means()
 		}))

@@ -23,11 +23,12 @@ var (
 	attributeLine = regexp.MustCompile(`^\s+-> ([a-z][a-z0-9_.]*): [A-Z][a-z]+\((.*)\)$`)
 )
 
-// spans returns those that the collector has printed, once there are n of them.
+// spans returns those that the collector has printed, once there are n of them, but for those
+// of requests of the gateway's own.
 func (c *collector) spans(t *testing.T, n int) (all []*span) {
 	t.Helper()
 	rig.Until(t, 20*time.Second, "spans at the collector", func() string {
-		if all = readSpans(c.Log()); len(all) < n {
+		if all = slices.DeleteFunc(readSpans(c.Log()), (*span).isOwn); len(all) < n {
 			return c.Log()
 		}
 		return ""
@@ -36,6 +37,26 @@ func (c *collector) spans(t *testing.T, n int) (all []*span) {
 		t.Fatalf("%d spans, want %d:\n%s", len(all), n, c.Log())
 	}
 	return all
+}
+
+// isOwn reports whether a span is of a request of the gateway's own.
+func (s *span) isOwn() bool { return s.kind == "Client" && s.parent == "" }
+
+// own waits for spans of requests of the gateway's own to a server, by their methods.
+func (c *collector) own(t *testing.T, server string, methods ...string) {
+	t.Helper()
+	rig.Until(t, 20*time.Second, "spans of the gateway's own requests", func() string {
+		missing := slices.Clone(methods)
+		for _, s := range readSpans(c.Log()) {
+			if s.isOwn() && s.attributes["mcpbridge.server"] == server && s.trace != clientTrace && s.attributes["mcp.method.name"] == s.name {
+				missing = slices.DeleteFunc(missing, func(method string) bool { return method == s.name })
+			}
+		}
+		if len(missing) > 0 {
+			return strings.Join(missing, " ") + " missing in " + c.Log()
+		}
+		return ""
+	})
 }
 
 func readSpans(text string) (all []*span) {

@@ -64,6 +64,8 @@ func TestModernClientLegacyServer(t *testing.T) {
 		t.Error("the resource has another service.name")
 	}
 	b.legacy.got(t, exchange)
+	at.own(t, "legacy", "server/discover", "initialize")
+	at.own(t, "modern", "server/discover")
 }
 
 // A legacy client calls a tool of a modern server, which requires input: both requests to

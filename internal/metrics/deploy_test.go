@@ -25,12 +25,13 @@ var (
 )
 
 // scraped are the labels that Prometheus adds.
-var scraped = []string{"job", "instance", "le"}
+var scraped = []string{"job", "instance", "namespace", "le"}
 
 // metricNames returns what a gateway counts, each with its labels.
 func metricNames(t *testing.T) map[string][]string {
 	t.Helper()
 	m := New("v1")
+	m.Replicas()
 	m.WatchIndex(func() (topics, pairs int) { return 0, 0 })
 	found := map[string][]string{"up": nil}
 	ch := make(chan *prometheus.Desc, 1000)

@@ -69,7 +69,7 @@ var layers = map[string][]string{
 	"internal/origin":     {"internal/downstream", "internal/spec", "internal/wire"},
 	"internal/clientaddr": {"internal/mcp"},
 	// What the admin address shows of a gateway, and asks it for.
-	"internal/overview": slices.Concat(waist, bottom),
+	"internal/overview": slices.Concat(waist, bottom, []string{"internal/replicas"}),
 	"internal/admin":    slices.Concat(eras, waist, bottom, []string{"internal/admin/live", "internal/admin/page"}),
 	// What passes while somebody looks, and the files of the page that shows it.
 	"internal/admin/live": {"internal/mcp", "internal/redact", "internal/trace"},

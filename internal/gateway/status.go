@@ -37,6 +37,9 @@ func (g *Gateway) Status(texts bool) *status.Snapshot {
 		told := status.Server{Name: ss.Name, State: ss.State, Error: ss.Error, Topics: topics[ss.Name], Followers: pairs[ss.Name]}
 		out.Servers = append(out.Servers, overview.Server(told, s.back))
 	}
+	if g.peers != nil {
+		out.Replicas = overview.Replicas(g.peers.Engine())
+	}
 	streams, all := g.hub.SomeStreams()
 	overview.Streams(&out.Clients, streams, all)
 	overview.Finish(out, g.opts.Secrets, texts)

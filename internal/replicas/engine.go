@@ -44,6 +44,16 @@ type Claim struct {
 	Epoch  uint64
 }
 
+// A Named is a claim, and the [Key] of its name.
+type Named struct {
+	Key string
+	Claim
+}
+
+// A Lister is an Engine that tells which names this replica wants, in order. The holder of
+// one that nobody living holds is zero.
+type Lister interface{ Claims() []Named }
+
 // An Engine keeps few small facts for all replicas. What it last said stands
 // while it is away. All methods may be called at the same time.
 type Engine interface {

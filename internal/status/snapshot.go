@@ -22,6 +22,7 @@ type Snapshot struct {
 	Follows  Follows   `json:"follows"`
 	// Questions are input requests that wait for an answer of their client.
 	Questions Questions `json:"questions"`
+	Replicas  *Replicas `json:"replicas,omitempty"` // nil for one
 }
 
 // Counts are what a gateway holds at the moment.

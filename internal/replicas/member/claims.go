@@ -3,6 +3,8 @@ package member
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +43,19 @@ func (m *Member) Holder(name string) (replicas.Claim, bool) {
 	}
 	holder, lives := m.replicaLocked(w.claim.holder)
 	return replicas.Claim{Holder: holder, Epoch: w.claim.epoch}, lives
+}
+
+// Claims implements [replicas.Lister].
+func (m *Member) Claims() []replicas.Named {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]replicas.Named, 0, len(m.wishes))
+	for _, key := range slices.Sorted(maps.Keys(m.wishes)) {
+		w := m.wishes[key]
+		holder, _ := m.replicaLocked(w.claim.holder)
+		all = append(all, replicas.Named{Key: key, Claim: replicas.Claim{Holder: holder, Epoch: w.claim.epoch}})
+	}
+	return all
 }
 
 // Claim returns who holds name, and claims it if nobody living does.

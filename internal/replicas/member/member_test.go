@@ -69,6 +69,9 @@ func TestTheFirstHolds(t *testing.T) {
 			}
 		}
 		wantHolder(t, "profile", "aaaa", r[:]...)
+		if all := r[1].Claims(); len(all) != 1 || all[0].Key != replicas.Key("profile") || all[0].Holder.Instance != "aaaa" {
+			t.Errorf("Claims = %+v, want the one of aaaa", all)
+		}
 	})
 }
 

@@ -63,6 +63,7 @@ function header() {
   const s = model.state;
   document.getElementById('version').textContent = s.version;
   const counts = [['in flight', s.counts.requests], ['streams', s.counts.streams], ['sessions', s.counts.sessions], ['WebSockets', s.counts.sockets], ['subscriptions', s.counts.pairs]];
+  if (s.replicas) counts.push(['replicas', s.replicas.members.length]);
   replace(document.getElementById('counts'), counts.map(([name, n]) => el('div', {}, el('dt', {}, name), el('dd', {}, String(n)))));
 }
 

@@ -27,9 +27,25 @@ export const servers = {
   show: ({state: s}, {reload}) => [
     el('div', {class: 'head'}, el('h2', {}, 'Servers'), s.can_reload && el('button', {type: 'button', onclick: reload}, 'Read the configuration anew')),
     el('div', {class: 'panel'}, table('Servers', columns, s.servers ?? [], 'No servers are configured.')),
+    s.replicas && replicas(s.replicas),
     s.reload && lastReload(s.reload),
   ],
 };
+
+// replicas shows the processes that serve the same clients.
+function replicas(r) {
+  const held = (m) => r.claims.filter((c) => c.holder === m.instance).length;
+  const columns = [
+    {title: 'Replica', class: 'name', show: (m) => [m.instance, m.instance === r.self && sub('this one')]},
+    {title: 'Address', show: (m) => el('span', {class: 'mono'}, m.addr)},
+    {title: 'Version', show: (m) => m.version},
+    {title: 'State', show: (m) => (m.draining ? 'takes no new work' : 'serves')},
+    {title: 'Profiles held', class: 'num', show: held},
+  ];
+  return el('section', {class: 'panel', 'aria-label': 'Replicas'},
+    table('Replicas', columns, r.members, 'No replicas are known.'),
+    r.away && el('p', {class: 'pad bad-text'}, 'The engine is away, for ', when(r.away), ': sessions and calls go on.'));
+}
 
 // lastReload shows how reading the configuration anew went.
 function lastReload(r) {

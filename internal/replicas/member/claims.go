@@ -236,25 +236,35 @@ func (m *Member) movedLocked(key string, w *wish, c claim) {
 // holds. A living holder whose claim has vanished, since the store was emptied,
 // has time to claim again; so has one whose claim is heard of before itself.
 func (m *Member) orphanedLocked(now time.Time, key string, w *wish, c claim, known bool) {
-	before, _ := m.livesLocked(w.claim.holder)
-	own := w.claim.holder == m.self.Instance
-	wait := courtesy
-	switch {
-	case !own && (c.holder == "" && before || c.holder != "" && !known):
-		wait = grace
-	case own || m.view.Load().Pick(key).Instance == m.self.Instance:
-		wait = 0
-	}
-	if due := now.Add(wait); w.due.IsZero() || due.Before(w.due) {
+	before, lives := m.replicaLocked(w.claim.holder)
+	if due := now.Add(m.waitLocked(key, w, c, before, known)); w.due.IsZero() || due.Before(w.due) {
 		w.due = due
 	}
-	if !before {
+	if !lives {
 		m.news = m.news || w.claim.holder != ""
 	}
 }
 
+// waitLocked is how long others come first. before is the holder that was known, if it lives:
+// one that is draining has given the name up, and this replica, if it is, leaves it to others.
+func (m *Member) waitLocked(key string, w *wish, c claim, before replicas.Replica, known bool) time.Duration {
+	own := w.claim.holder == m.self.Instance
+	switch {
+	case m.self.Draining, c.holder != "" && !known:
+		return grace
+	case !own && c.holder == "" && before.Instance != "" && !before.Draining:
+		return grace
+	case own, m.view.Load().Pick(key).Instance == m.self.Instance:
+		return 0
+	}
+	return courtesy
+}
+
 // dueLocked returns the keys that are to be taken.
 func (m *Member) dueLocked(now time.Time) (keys []string) {
+	if m.state != joined {
+		return nil
+	}
 	for key, w := range m.wishes {
 		if !w.due.IsZero() && !now.Before(w.due) {
 			keys = append(keys, key)
@@ -270,6 +280,7 @@ func (m *Member) takeOver(ctx context.Context, keys []string) error {
 		before := m.known(key)
 		c, err := m.settle(ctx, key, claim{})
 		if errors.Is(err, errContended) || errors.Is(err, replicas.ErrClosed) {
+			m.postpone(key)
 			return nil
 		}
 		if err == nil && c != before {
@@ -279,6 +290,15 @@ func (m *Member) takeOver(ctx context.Context, keys []string) error {
 		}
 		return err
 	})
+}
+
+// postpone has a name tried again a little later.
+func (m *Member) postpone(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.wishes[key]; w != nil {
+		w.due = time.Now().Add(courtesy)
+	}
 }
 
 func (m *Member) known(key string) claim {

@@ -78,8 +78,10 @@ func (m *Member) pause(now time.Time) time.Duration {
 			next = sooner(next, p.seen.Add(replicas.MemberTTL))
 		}
 	}
-	for _, w := range m.wishes {
-		next = sooner(next, w.due)
+	if m.state == joined {
+		for _, w := range m.wishes {
+			next = sooner(next, w.due)
+		}
 	}
 	return max(next.Sub(now), 0)
 }
@@ -112,6 +114,7 @@ func (m *Member) round(ctx context.Context) {
 		m.clock.round = began // this replica was stopped meanwhile: the next round is due
 	}
 	m.publishLocked()
+	m.seen.Claims(m.ownLocked(), len(m.wishes))
 	m.mu.Unlock()
 }
 

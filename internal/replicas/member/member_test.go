@@ -279,6 +279,49 @@ func TestDrainingIsToldAtOnce(t *testing.T) {
 	})
 }
 
+// A replica that drains and releases its claims is followed at once, by one that does not drain.
+func TestADrainingReplicaIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, r := room(t)
+		for _, e := range r {
+			claim(t, e, "profile")
+		}
+		for _, e := range r[:2] {
+			self := e.View().Self
+			self.Draining = true
+			e.Update(self)
+		}
+		pass(t, 100*time.Millisecond)
+		r[0].Release("profile")
+		pass(t, 300*time.Millisecond)
+		wantHolder(t, "profile", "cccc", r[1], r[2])
+	})
+}
+
+// After it has left, a replica asks its broker once a second, and for no claim.
+func TestAReplicaThatLeftIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := room(t)
+		for _, e := range r {
+			claim(t, e, "profile")
+		}
+		for _, e := range r {
+			if err := e.Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(t, time.Second)
+		before := b.Calls()
+		pass(t, 10*time.Second)
+		if n := b.Calls() - before; n > 3*12 {
+			t.Errorf("three replicas that left asked the broker %d times in 10 s", n)
+		}
+		if n := b.Kept(); n != 0 {
+			t.Errorf("%d claims are left, want none", n)
+		}
+	})
+}
+
 func TestARecordIsTakenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, r := room(t)

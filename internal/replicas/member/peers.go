@@ -112,7 +112,6 @@ func (m *Member) publishLocked() {
 		m.changed = make(chan struct{})
 		v.Self, v.Members = m.self, m.membersLocked()
 		m.seen.Members(len(v.Members))
-		m.seen.Claims(m.ownLocked(), len(m.wishes))
 	}
 	v.Changed = m.changed
 	m.view.Store(&v)

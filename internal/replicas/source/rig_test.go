@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -36,13 +37,14 @@ type rig struct {
 	server *modernServer
 	by     map[string]*replica
 
-	mu   sync.Mutex
-	cuts map[[2]string]bool // who does not reach whom
-	open map[[2]string][]context.CancelFunc
+	mu     sync.Mutex
+	cuts   map[[2]string]bool // who does not reach whom
+	stalls map[[2]string]bool // whose requests of whom carry nothing
+	open   map[[2]string][]context.CancelFunc
 }
 
 func newRig(t *testing.T, names ...string) *rig {
-	r := &rig{t: t, broker: replicastest.New(), server: startServer(t), by: make(map[string]*replica), cuts: make(map[[2]string]bool), open: make(map[[2]string][]context.CancelFunc)}
+	r := &rig{t: t, broker: replicastest.New(), server: startServer(t), by: make(map[string]*replica), cuts: make(map[[2]string]bool), stalls: make(map[[2]string]bool), open: make(map[[2]string][]context.CancelFunc)}
 	for _, name := range names {
 		r.add(name)
 	}
@@ -150,7 +152,44 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	rig.mu.Unlock()
 	out := r.Clone(ctx)
 	out.Header.Set("X-Principal", string(n.sender(r).Principal))
-	return rig.by[n.to.Instance].rt.RoundTrip(out)
+	if rig.isStalled(cut) {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	res, err := rig.by[n.to.Instance].rt.RoundTrip(out)
+	if err == nil {
+		res.Body = &stallingBody{res.Body, ctx, func() bool { return rig.isStalled(cut) }}
+	}
+	return res, err
+}
+
+func (r *rig) isStalled(way [2]string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stalls[way]
+}
+
+// stall has what a replica asks of another carry nothing any more.
+func (r *rig) stall(from, to string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stalls[[2]string{from, to}] = true
+}
+
+// A stallingBody is read as long as its connection carries something.
+type stallingBody struct {
+	io.ReadCloser
+	ctx     context.Context
+	stalled func() bool
+}
+
+func (b *stallingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.stalled() {
+		<-b.ctx.Done()
+		return 0, context.Cause(b.ctx)
+	}
+	return n, err
 }
 
 // breakStreams breaks what a replica has open with another, on both sides.

@@ -316,3 +316,21 @@ func add(sum, more map[string]int) map[string]int {
 	}
 	return sum
 }
+
+// An owner whose connections carry nothing any more, without breaking, counts as one that can't
+// be reached.
+func TestSilentOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "a", "b")
+		r.by["a"].follow("ada", "u:1")
+		b := r.by["b"].follow("ada", "u:1")
+		quiet()
+		r.stall("b", "a")
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		b.take()
+		r.server.push("u:1")
+		b.want("a change while the owner is silent", "u:1")
+		r.wantSubscriptions("the owner is silent", 2, "u:1")
+	})
+}

@@ -113,7 +113,7 @@ type heededBody struct {
 // Read implements [io.Reader].
 func (b *heededBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.late.Stop() {
+	if b.late.Stop() && err == nil {
 		b.late.Reset(silentAfter)
 	}
 	return n, err

@@ -169,7 +169,7 @@ func (t *gate) note(err error, hello bool) {
 	is := t.closedLocked()
 	t.mu.Unlock()
 	if (was == nil) != (is == nil) && t.to.Instance != "" {
-		t.g.report(t.to, is)
+		t.g.report(t.to, err)
 	}
 }
 

@@ -5,7 +5,27 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 )
+
+// Pods pass where a namespace admits but what the Pod Security Standards call restricted.
+func TestPodSecurityStandards(t *testing.T) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	each(t, func(t *testing.T, r *release) {
+		for _, p := range r.pods() {
+			results := evaluator.EvaluatePod(restricted, &metav1.ObjectMeta{Labels: p.labels}, p.spec)
+			if all := policy.AggregateCheckResults(results); !all.Allowed || len(results) == 0 {
+				t.Errorf("%s is refused by %d checks: %s", p.of, len(results), all.ForbiddenDetail())
+			}
+		}
+	})
+}
 
 // A process in a pod is not root, may write to nothing but its volumes, has no call of the
 // kernel that the runtime's profile leaves out, no privilege, and no token of the cluster.

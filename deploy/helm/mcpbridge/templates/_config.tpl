@@ -97,6 +97,9 @@ allowed_hosts:
 servers:
   notebook:
     builtin: notebook
+    {{- if ne .Values.engine.kind "none" }}
+    replicas: one
+    {{- end }}
 {{- end }}
 {{- end -}}
 

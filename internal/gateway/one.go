@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/owner"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/placement"
@@ -122,4 +123,12 @@ func (s *server) nameOfSession(h legacyfront.Handover) (name string, ok bool) {
 	}
 	return s.nameOf(&mcp.Request{Method: spec.MethodInitialize, Era: spec.Legacy, Revision: h.Revision, Capabilities: h.Capabilities,
 		ClientInfo: h.ClientInfo, Principal: h.Opener.Principal, Identity: h.Opener.Identity, Share: h.Opener.Share, Session: h.Name})
+}
+
+// sharedTasks returns where all replicas find whose a task is; nil for one replica.
+func (g *Gateway) sharedTasks() *owner.Shared {
+	if g.peers == nil {
+		return nil
+	}
+	return &owner.Shared{Records: g.peers.Engine(), Unknown: []error{replicas.ErrNotFound, replicas.ErrNoClaims}}
 }

@@ -131,6 +131,10 @@ func (s *server) newOwners(so ServerOptions) (*owner.Guard, error) {
 		return nil, nil
 	}
 	return owner.New(owner.Options{
+		Shared: g.sharedTasks(),
+		Unshared: func(err error) {
+			g.opts.Logger.Warn("other replicas don't know whose a task is", "upstream", so.Name, "err", err)
+		},
 		Server:  so.Name,
 		Account: func(share mcp.Share) *budget.Account { return g.budget.Account(share) },
 		Sealer:  g.sealer,

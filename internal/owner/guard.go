@@ -28,6 +28,10 @@ type Options struct {
 	Full func()
 	// NoTasks says that clients can't use tasks.
 	NoTasks bool
+	// Shared is what other replicas know of tasks; nil if there are none. Unshared is called
+	// for a task that could not be stored there, and must be set with it.
+	Shared   *Shared
+	Unshared func(error)
 }
 
 // A Guard protects the tasks and requestStates of one server's principals from each other.
@@ -36,11 +40,14 @@ type Guard struct {
 	sealer *requeststate.Sealer
 	era    func() spec.Era
 	tasks  *tasks // nil with NoTasks
+
+	shared   *Shared // nil for one replica
+	unshared func(error)
 }
 
 // New returns a Guard. The caller must call Close.
 func New(o Options) (*Guard, error) {
-	g := &Guard{server: o.Server, sealer: o.Sealer, era: o.Era}
+	g := &Guard{server: o.Server, sealer: o.Sealer, era: o.Era, shared: o.Shared, unshared: o.Unshared}
 	if g.era == nil {
 		g.era = func() spec.Era { return spec.Modern }
 	}
@@ -87,11 +94,15 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 		if err != nil {
 			return nil, err
 		}
-		if id := wire.Unquote(id); h.tasks.ownedByOther(req.Principal, id) {
-			return h.serveAsUnknown(ctx, req, caller, id)
+		foreign, err := h.isForeign(ctx, shareOf(req), wire.Unquote(id))
+		switch {
+		case err != nil:
+			return nil, err
+		case foreign:
+			return h.serveAsUnknown(ctx, req, caller, wire.Unquote(id))
 		}
 	case h.tasks != nil && req.Method == spec.MethodListen:
-		req, err = h.withoutOthers(req)
+		req, err = h.withoutOthers(ctx, req)
 	case spec.MayAsk(req.Method) && h.era() != spec.Legacy:
 		req, err = h.unbind(req)
 	}
@@ -100,13 +111,13 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	}
 	res, err := h.next.Serve(ctx, req, caller)
 	if err == nil {
-		h.record(req, res)
+		h.record(ctx, req, res)
 	}
 	return res, err
 }
 
 // record stores the task and tags the requestState of a result.
-func (h *handler) record(req *mcp.Request, res *mcp.Result) {
+func (h *handler) record(ctx context.Context, req *mcp.Request, res *mcp.Result) {
 	kind := res.Outline.Get(res.Body, "resultType")
 	if string(kind) == `"`+spec.ResultComplete+`"` {
 		return // the usual case
@@ -114,7 +125,7 @@ func (h *handler) record(req *mcp.Request, res *mcp.Result) {
 	switch wire.Unquote(kind) {
 	case spec.ResultTask:
 		if id, ok := wire.GetString(res.Body, memberTaskID); ok && h.tasks != nil {
-			h.tasks.note(req.Share, id)
+			h.note(ctx, req.Share, id)
 		}
 	case spec.ResultInputRequired:
 		if spec.MayAsk(req.Method) {
@@ -146,8 +157,15 @@ func member(object []byte, name string) (value []byte, err error) {
 	return value, nil
 }
 
+// shareOf returns the share of a request's principal.
+func shareOf(req *mcp.Request) mcp.Share {
+	share := req.Share
+	share.Principal = req.Principal
+	return share
+}
+
 // withoutOthers returns a listen request without other principals' tasks in its filter.
-func (h *handler) withoutOthers(req *mcp.Request) (*mcp.Request, error) {
+func (h *handler) withoutOthers(ctx context.Context, req *mcp.Request) (*mcp.Request, error) {
 	filter := wire.Get(req.Params, "notifications")
 	if _, err := member(filter, spec.FilterTaskIDs); err != nil {
 		return nil, err
@@ -158,9 +176,14 @@ func (h *handler) withoutOthers(req *mcp.Request) (*mcp.Request, error) {
 			continue // the member may occur twice
 		}
 		for id := range wire.Elements(ids) {
-			if id[0] == '"' && h.tasks.ownedByOther(req.Principal, wire.Unquote(id)) {
-				foreign = true
-				continue
+			if id[0] == '"' {
+				others, err := h.isForeign(ctx, shareOf(req), wire.Unquote(id))
+				if err != nil {
+					return nil, err
+				}
+				if foreign = foreign || others; others {
+					continue
+				}
 			}
 			own = append(append(own, id...), ',')
 		}

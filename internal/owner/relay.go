@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"context"
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -51,7 +52,13 @@ func (l *guardedRelay) guarded(m *wire.Message, o mcp.RelayedCall) (*wire.Messag
 		return nil, nil
 	}
 	id := wire.Unquote(text)
-	if !l.guard.tasks.ownedByOther(l.of.Principal, id) {
+	foreign, err := l.guard.isForeign(context.Background(), l.of, id)
+	switch {
+	case err != nil:
+		we := mcp.WireError(err)
+		o.Answer(wire.AppendError(nil, m.ID, we), we)
+		return nil, nil
+	case !foreign:
 		return m, o
 	}
 	substitute := substitution{from: unknownTaskID(), to: id}
@@ -86,7 +93,7 @@ type creatingCall struct {
 // Answer implements [mcp.RelayedCall]. It stores the task before the client can name it.
 func (c *creatingCall) Answer(text []byte, failed error) {
 	if id, ok := wire.GetString(wire.Get(wire.Get(text, "result"), "task"), memberTaskID); ok {
-		c.l.guard.tasks.note(c.l.of, id)
+		c.l.guard.note(context.Background(), c.l.of, id)
 	}
 	c.RelayedCall.Answer(text, failed)
 }
@@ -103,7 +110,7 @@ func (c *listingCall) Answer(text []byte, failed error) {
 	own, foreign := []byte{'['}, false
 	for task := range wire.Elements(wire.Get(result, "tasks")) {
 		id, _ := wire.GetString(task, memberTaskID)
-		if c.l.guard.tasks.ownedByOther(c.l.of.Principal, id) {
+		if others, _ := c.l.guard.isForeign(context.Background(), c.l.of, id); others { // also if that is not known
 			foreign = true
 			continue
 		}

@@ -108,6 +108,13 @@ func (o *tasks) ownedByOther(p mcp.Principal, id string) bool {
 	return false
 }
 
+// knows reports whether it is known whose a task is.
+func (o *tasks) knows(id string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.known.Contains(keyOfTask(id))
+}
+
 func (o *tasks) addLocked(key taskKey, t *task) {
 	o.known.Add(key, t)
 	mine := o.by[t.owner]

@@ -30,7 +30,7 @@ func Server(s *config.Server) mcpbridge.ServerOptions {
 		HideExtensions:    s.Hidden(),
 		LogLevel:          strings.TrimPrefix(s.LogLevel, "none"),
 		Subresources:      mcpbridge.Subresources(s.Subresources),
-		Replicas:          mcpbridge.Placement(s.Replicas),
+		Replicas:          placement(s),
 		Lanes:             int(s.Lanes.Stdio),
 		Gather:            s.Gather,
 		ParkedTTL:         s.ParkedTTL,
@@ -94,4 +94,13 @@ func cacheHints(s *config.Server) map[string]mcpbridge.CacheHint {
 		hints[method] = h
 	}
 	return hints
+}
+
+// placement returns which replica serves the calls of a profile. A builtin server keeps what it
+// has in the process, as a command does.
+func placement(s *config.Server) mcpbridge.Placement {
+	if s.Builtin != "" {
+		return mcpbridge.PlaceOne
+	}
+	return mcpbridge.Placement(s.Replicas)
 }

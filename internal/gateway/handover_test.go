@@ -127,7 +127,10 @@ func TestHandover(t *testing.T) {
 		}
 		if n > 0 {
 			f := &frames{t, stream, bufio.NewReader(stream.Body)}
-			for !strings.Contains(f.next(), "note://a") {
+			for data := f.next(); !strings.Contains(data, "note://a"); data = f.next() {
+				if data == "" {
+					t.Fatal("the stream has ended without a cue")
+				}
 			}
 		}
 		d.works(t, session, fmt.Sprint("before ", n))

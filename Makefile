@@ -75,7 +75,7 @@ interop: bin/rules ## real clients and servers, the conformance suite and the pu
 	$(GO) -C interop/engines test -race -count=1 -timeout 5m .
 	@rm -f interop/bin/*.txt; rc=0; \
 	  $(GO) test -count=1 -timeout 2m -tags schemas -json ./legacy/projection | $(WATCH) -o bin/schemas.json || rc=$$?; \
-	  $(GO) -C interop/go test -count=1 -timeout 10m -p 1 -json . ./internal/... ./matrix ./firststart ./extensions ./auth ./install ./traces ./page ./reload | $(WATCH) -v -o bin/interop.json || rc=$$?; \
+	  $(GO) -C interop/go test -count=1 -timeout 10m -p 1 -json . ./internal/... ./matrix ./firststart ./extensions ./auth ./install ./traces ./page ./reload ./replicas | $(WATCH) -v -o bin/interop.json || rc=$$?; \
 	  cat interop/bin/pairings.txt interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/legacy.txt interop/bin/conformance.txt interop/bin/login.txt || rc=1; exit $$rc
 
 .PHONY: matrix
@@ -104,6 +104,7 @@ soak: ## the same in numbers that CI has no time for
 	interop/build
 	STREAMS=10000 KILLS=1000 FIRSTSTART=all ENDINGS=all HOSTILE=60 RELOADS=1000 $(GO) -C interop/go test -count=1 -timeout 120m -p 1 -v ./trunk ./chaos ./sessions ./firststart ./endings ./hostile ./reload
 	PAGE_STREAMS=10000 $(GO) -C interop/go test -count=1 -timeout 30m -v -run TestCostOfLooking ./page
+	REPLICAS=full $(GO) -C interop/go test -count=1 -timeout 180m -v ./replicas
 	AUTHSOAK=10m $(GO) -C interop/go test -count=1 -timeout 15m -v -run TestSoak ./auth
 
 .PHONY: package

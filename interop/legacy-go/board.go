@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	itemCount = 60
+	itemCount = 60 // unless -items says otherwise
 	pageSize  = 2
 )
 
@@ -36,7 +36,7 @@ type board struct {
 	labels   map[*mcp.ServerSession]string
 }
 
-func newBoard(l *ledger, refuse string) *board {
+func newBoard(l *ledger, refuse string, items int) *board {
 	b := &board{
 		ledger:   l,
 		refuse:   refuse,
@@ -50,7 +50,7 @@ func newBoard(l *ledger, refuse string) *board {
 		UnsubscribeHandler: b.unsubscribe,
 	})
 	b.server.AddSendingMiddleware(b.note)
-	for i := range itemCount {
+	for i := range items {
 		uri := itemURI(i)
 		b.versions[uri] = max(l.former[uri], 1)
 		b.server.AddResource(&mcp.Resource{URI: uri, Name: fmt.Sprintf("item %02d", i), MIMEType: "text/plain"}, b.read)

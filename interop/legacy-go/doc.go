@@ -2,7 +2,7 @@
 // other, for proofs of what happens between it and mcpbridge. It serves stdio,
 // or with -http ADDR stateful Streamable HTTP at /mcp.
 //
-// It has 60 resources res://item/00 … res://item/59, two items to a page, and
+// It has 60 resources res://item/00 … res://item/59 (-items N of them), two items to a page, and
 // the tools touch, change_lists, subscriptions, ledger, text, mark, wait and ask. It
 // writes down what it sent and what it was asked, in memory and, with -ledger
 // FILE, as a line of JSON each that survives kill -9. A server started anew goes

@@ -20,6 +20,7 @@ type flags struct {
 	http, admin    string
 	eventIDs, json bool
 	ledger, refuse string
+	items          int
 }
 
 func main() {
@@ -30,6 +31,7 @@ func main() {
 	flag.BoolVar(&f.json, "json", false, "answer POST with JSON instead of a stream")
 	flag.StringVar(&f.ledger, "ledger", "", "append the ledger to `FILE`")
 	flag.StringVar(&f.refuse, "refuse", "", "refuse to subscribe to the URIs in `FILE`")
+	flag.IntVar(&f.items, "items", itemCount, "serve so many resources")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -47,7 +49,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	defer l.close()
 	l.add(entry{What: "start", PID: os.Getpid()})
-	b := newBoard(l, f.refuse)
+	b := newBoard(l, f.refuse, f.items)
 	g := &gate{}
 	if f.admin != "" {
 		stop, err := serve(f.admin, adminHandler(b, g))

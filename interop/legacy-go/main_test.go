@@ -33,7 +33,7 @@ func newWorld(t *testing.T, opts *mcp.StreamableHTTPOptions) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.b = newBoard(l, w.refuse)
+	w.b = newBoard(l, w.refuse, itemCount)
 	g := &gate{next: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return w.b.server }, opts)}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", g)
@@ -212,7 +212,7 @@ func TestVersionsSurvive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	next := newBoard(l, "")
+	next := newBoard(l, "", itemCount)
 	if got, other := next.versions[itemURI(4)], next.versions[itemURI(5)]; got != 4 || other != 1 {
 		t.Errorf("versions = %d and %d, want 4 and 1", got, other)
 	}

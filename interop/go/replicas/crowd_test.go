@@ -1,0 +1,238 @@
+package replicas
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
+)
+
+// A crowd is many listen streams on few resources of one server, at all replicas, while the
+// resources change.
+type crowd struct {
+	w    *world
+	f    *fixture
+	uris []string
+
+	mu      sync.Mutex // guards streams
+	streams []*stream
+}
+
+// Claims and what they are for, as a replica counts them.
+const (
+	ownClaims   = `mcpbridge_replica_claims{holder="self"}`
+	otherClaims = `mcpbridge_replica_claims{holder="other"}`
+)
+
+// newCrowd opens count streams on so many resources, each on one of them, and waits for
+// them.
+func newCrowd(t *testing.T, w *world, f *fixture, count, uris int) *crowd {
+	t.Helper()
+	c := &crowd{w: w, f: f, uris: f.list(uris), streams: make([]*stream, count)}
+	t.Cleanup(c.close)
+	if err := each(count, func(i int) (err error) {
+		c.streams[i], err = c.listen(w.replicas[i%len(w.replicas)], c.uris[i/len(w.replicas)%uris])
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// listen opens a stream, and waits until it is acknowledged.
+func (c *crowd) listen(r *replica, uri string) (*stream, error) {
+	s, err := c.w.listen(r, c.f.name, uri)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.wait(recovery); err != nil {
+		s.close()
+		return nil, fmt.Errorf("at %s: %w", r.name, err)
+	}
+	return s, nil
+}
+
+func (c *crowd) all() []*stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.streams)
+}
+
+func (c *crowd) close() {
+	for _, s := range c.all() {
+		if s != nil {
+			s.close()
+		}
+	}
+}
+
+// once changes each resource once, and wants each stream to be told once.
+func (c *crowd) once(t *testing.T) {
+	t.Helper()
+	since := time.Now().UnixNano()
+	c.f.touch(c.uris...)
+	var late string
+	rig.Until(t, recovery, "each stream is told", func() string {
+		late = c.missing(since)
+		return late
+	})
+	time.Sleep(300 * time.Millisecond) // a second frame would come now
+	twice := 0
+	for _, s := range c.all() {
+		if n := s.count(s.want[0], since); n != 1 {
+			twice++
+			if twice < 4 {
+				t.Errorf("a stream at %s was told %d times of %s, want once", s.at.name, n, s.want[0])
+			}
+		}
+	}
+}
+
+// missing names a stream that was not told since a time.
+func (c *crowd) missing(since int64) string {
+	missing, first := 0, ""
+	for _, s := range c.all() {
+		if s.heard(s.want[0], since) == 0 {
+			if missing++; missing == 1 {
+				ending, problems := s.status()
+				first = fmt.Sprintf("a stream at %s (%s, %.200q) was not told of %s", s.at.name, ending, problems, s.want[0])
+			}
+		}
+	}
+	if missing == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s, and %d others", first, missing-1)
+}
+
+// change changes resources at random until the returned function is called, which returns
+// what was changed.
+func (c *crowd) change(t *testing.T, pause time.Duration) (stop func() []entry) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	var touches []entry
+	go func() { // ends with stop
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(pause):
+			}
+			touched, err := c.f.tryTouch(c.uris[rand.IntN(len(c.uris))])
+			if err != nil {
+				t.Errorf("a change: %v", err)
+				return
+			}
+			touches = append(touches, touched...)
+		}
+	}()
+	return func() []entry {
+		close(done)
+		<-ended
+		return touches
+	}
+}
+
+// owed returns for each change and each stream that was open when it happened how long it
+// took until the stream was told, the longest first, and the streams that were never told
+// although they are open. Streams that broke within that time are owed nothing.
+func (c *crowd) owed(touches []entry) (longest time.Duration, lost []string) {
+	byURI := make(map[string][]int64)
+	for _, e := range touches {
+		byURI[e.URI] = append(byURI[e.URI], e.At)
+	}
+	for _, s := range c.all() {
+		s.mu.Lock()
+		next, told := 0, s.frames
+		for _, at := range byURI[s.want[0]] {
+			if s.ackAt == 0 || s.ackAt > at || s.endAt != 0 && s.endAt < at {
+				continue
+			}
+			for next < len(told) && told[next].at < at {
+				next++
+			}
+			switch {
+			case next < len(told):
+				longest = max(longest, time.Duration(told[next].at-at))
+			case s.endAt == 0:
+				lost = append(lost, fmt.Sprintf("a stream at %s was not told of %s, changed at %s", s.at.name, s.want[0], clock(at)))
+			}
+		}
+		s.mu.Unlock()
+	}
+	return longest, lost
+}
+
+func clock(at int64) string { return time.Unix(0, at).Format("15:04:05.000") }
+
+// settle waits until nothing is owed, and returns the longest that anything took.
+func (c *crowd) settle(t *testing.T, d time.Duration, touches []entry) time.Duration {
+	t.Helper()
+	var longest time.Duration
+	rig.Until(t, d, fmt.Sprintf("%d changes are told to all", len(touches)), func() string {
+		var lost []string
+		if longest, lost = c.owed(touches); len(lost) > 0 {
+			return fmt.Sprintf("%s, and %d others", lost[0], len(lost)-1)
+		}
+		return ""
+	})
+	return longest
+}
+
+// reopen opens streams that have ended anew, at the replicas that run.
+func (c *crowd) reopen(t *testing.T, living []*replica) int {
+	t.Helper()
+	all := c.all()
+	var ended []int
+	for i, s := range all {
+		select {
+		case <-s.done:
+			ended = append(ended, i)
+		default:
+		}
+	}
+	if err := each(len(ended), func(i int) error {
+		at := ended[i]
+		s, err := c.listen(living[i%len(living)], all[at].want[0])
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.streams[at] = s
+		return nil
+	}); err != nil {
+		t.Fatalf("streams that are opened anew: %v", err)
+	}
+	return len(ended)
+}
+
+// owner returns the replica with most claims.
+func (w *world) owner() (owner *replica) {
+	w.t.Helper()
+	rig.Until(w.t, recovery, "somebody has claims", func() string {
+		most := 0.0
+		for _, r := range w.replicas {
+			if r.p == nil {
+				continue
+			}
+			if n := r.gauges()[ownClaims]; n > most {
+				owner, most = r, n
+			}
+		}
+		if most == 0 {
+			return "nobody has"
+		}
+		return ""
+	})
+	return owner
+}
+
+// others returns the replicas but one.
+func (w *world) others(r *replica) []*replica {
+	return slices.DeleteFunc(slices.Clone(w.replicas), func(other *replica) bool { return other == r })
+}

@@ -1,0 +1,39 @@
+// Package replicas shows three mcpbridge processes as one gateway: whatever replica a
+// request reaches, and whatever dies, stalls or is cut off on the way, clients see what the
+// operators' page promises.
+//
+// # The world
+//
+// A test begins with newWorld(t, setup{…}). It starts what the setup names: an engine, the
+// servers legacy-go and modern-go of interop/, three replicas A, B and C of the real
+// program, each with a configuration of its own, and a balancer before them. All of it has
+// ended, and was waited for, when the test is over. A test that fails leaves the whole logs
+// and configurations in interop/bin/replicas/NAME OF THE TEST; others leave nothing.
+//
+//	over(t, both, func(t *testing.T, engine string) { … })  a subtest for each engine
+//	w.replicas[i].url("legacy")     a request to one replica: what a directed test uses
+//	w.balancer.url("legacy")        a request to the next replica, whatever the connection
+//	r.kill(), r.stop(), r.start(), r.pause(), r.resume()    one replica's fate
+//	r.gauges(), r.get(path)         what a replica says of itself
+//	w.engine.stop(), start(), wipe(), messages()  the engine's fate, and what it was told
+//	w.legacy.touch(…), subscriptions(), entries() the server's ledger: what really happened
+//
+// With setup.links, a proxy stands before each replica's peer listener and between each
+// replica and the engine. Between two parties a link flows, stalls (what is sent lies there)
+// or is cut (connections break, new ones are refused), for each direction:
+//
+//	w.part(a, b, cut)               neither replica reaches the other
+//	a.toEngine.set("", both ways)   and so on: see link
+//
+// # The clients
+//
+// modern.go's stream is a listen stream that is read by hand; call is a modern request.
+// legacy.go's session is a Streamable HTTP or HTTP+SSE session whose every request names
+// the replica that gets it. The SDK's clients of the matrix come with steer.
+//
+// # Lines
+//
+// TestLineNN… are the lines of what the feature must show, in the short form that CI has
+// time for; REPLICAS=full, which `make soak` sets, makes them as large as they are stated.
+// Lengths and counts of both forms stand at the top of each file, as size{short, full}.
+package replicas

@@ -1,0 +1,269 @@
+package replicas
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A fault is what is wrong with one direction between two parties.
+type fault int
+
+const (
+	flows  fault = iota
+	stalls       // what is sent lies there, and goes on when the fault is over
+	cut          // connections break, and new ones are refused
+)
+
+// A link is a TCP proxy before one address. Whoever connects is known by the process that
+// has the other end, so that a fault is between two parties.
+type link struct {
+	t        testing.TB
+	addr, to string
+	parties  func() map[int]string // by their process
+
+	// mu guards the fields below.
+	mu     sync.Mutex
+	cond   *sync.Cond // of mu: a fault has changed, or a connection is over
+	l      net.Listener
+	faults map[string][2]fault // by party: to the address, and back. "" is for all
+	conns  map[*crossing]bool
+	tap    *bytes.Buffer // nil, or what was sent to the address, whether it stalls or not
+	closed bool
+
+	running sync.WaitGroup
+}
+
+// A crossing is one connection, and the proxy's own to the address.
+type crossing struct {
+	from    string
+	in, out net.Conn
+	over    bool // guarded by link.mu
+}
+
+// newLink returns a link to an address.
+func newLink(t testing.TB, addr, to string, w *world) *link {
+	t.Helper()
+	k := &link{t: t, addr: addr, to: to, parties: w.running, faults: make(map[string][2]fault), conns: make(map[*crossing]bool)}
+	k.cond = sync.NewCond(&k.mu)
+	k.open()
+	t.Cleanup(k.close)
+	return k
+}
+
+// open accepts connections. Before, they are refused.
+func (k *link) open() {
+	k.t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.l != nil {
+		return
+	}
+	l, err := net.Listen("tcp", k.addr)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.l = l
+	k.running.Go(func() { k.accept(l) }) // ends with the listener
+}
+
+// shut breaks all connections and refuses new ones, as a machine does whose program has
+// ended.
+func (k *link) shut() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.l != nil {
+		_ = k.l.Close() // it listens no more, whatever it says
+		k.l = nil
+	}
+	for c := range k.conns {
+		c.breakLocked()
+	}
+	k.cond.Broadcast()
+}
+
+func (k *link) close() {
+	k.shut()
+	k.mu.Lock()
+	k.closed = true
+	k.cond.Broadcast()
+	k.mu.Unlock()
+	k.running.Wait()
+}
+
+// set makes a fault between a party, "" for all, and the address, for either direction.
+func (k *link) set(party string, to, back fault) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.faults[party] = [2]fault{to, back}
+	if to == cut || back == cut {
+		for c := range k.conns {
+			if party == "" || c.from == party {
+				c.breakLocked()
+			}
+		}
+	}
+	k.cond.Broadcast()
+}
+
+// heal ends all faults.
+func (k *link) heal() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.faults)
+	k.cond.Broadcast()
+}
+
+// listen keeps what is sent to the address from here on.
+func (k *link) listen() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tap = new(bytes.Buffer)
+}
+
+// heard returns what was kept.
+func (k *link) heard() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.tap.String()
+}
+
+// breakLocked has both ends see a reset.
+func (c *crossing) breakLocked() {
+	c.over = true
+	for _, conn := range []net.Conn{c.in, c.out} {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // it is closed next
+			_ = tcp.Close()
+		}
+	}
+}
+
+func (k *link) faultLocked(party string, back int) fault {
+	return max(k.faults[""][back], k.faults[party][back])
+}
+
+func (k *link) accept(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		k.running.Go(func() { k.cross(conn) }) // ends with either end, or shut
+	}
+}
+
+// cross connects one connection with the address, and copies until either end is closed.
+func (k *link) cross(conn net.Conn) {
+	c := &crossing{in: conn, from: k.whose(conn)}
+	k.mu.Lock()
+	k.conns[c] = true
+	if k.l == nil || k.faultLocked(c.from, 0) == cut || k.faultLocked(c.from, 1) == cut {
+		c.breakLocked()
+	}
+	for !c.over && k.faultLocked(c.from, 0) == stalls {
+		k.cond.Wait()
+	}
+	refused := c.over
+	k.mu.Unlock()
+	if !refused {
+		k.carry(c)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c.breakLocked()
+	delete(k.conns, c)
+}
+
+func (k *link) carry(c *crossing) {
+	out, err := net.DialTimeout("tcp", k.to, 5*time.Second)
+	if err != nil {
+		return
+	}
+	k.mu.Lock()
+	c.out = out
+	if c.over {
+		c.breakLocked()
+	}
+	k.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(func() { k.copy(c, c.out, c.in, 0) }) // ends with in, or shut
+	k.copy(c, c.in, c.out, 1)
+	both.Wait()
+}
+
+// copy carries bytes one way, or holds them while that way stalls.
+func (k *link) copy(c *crossing, to, from net.Conn, way int) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		k.mu.Lock()
+		if k.tap != nil && way == 0 {
+			k.tap.Write(buf[:n])
+		}
+		for !c.over && !k.closed && k.faultLocked(c.from, way) == stalls {
+			k.cond.Wait()
+		}
+		k.mu.Unlock()
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				_ = from.Close() // the other way ends, too
+				return
+			}
+		}
+		if err == io.EOF {
+			_ = to.(*net.TCPConn).CloseWrite() // the other end may be gone
+			return
+		}
+		if err != nil {
+			_ = to.Close() // the other way ends, too
+			return
+		}
+	}
+}
+
+// whose returns the party that has the other end of a connection, by the tables of the
+// kernel.
+func (k *link) whose(conn net.Conn) string {
+	peer, self := conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr)
+	inode := inodeOf(peer.Port, self.Port)
+	if inode == "" {
+		return ""
+	}
+	for pid, name := range k.parties() {
+		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // a process that is gone has none
+		for _, file := range links {
+			if to, err := os.Readlink(file); err == nil && to == "socket:["+inode+"]" {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// inodeOf returns the inode of the socket with the ports, as its owner has it.
+func inodeOf(local, remote int) string {
+	want := [2]string{fmt.Sprintf(":%04X", local), fmt.Sprintf(":%04X", remote)}
+	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		defer f.Close()
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			fields := strings.Fields(lines.Text())
+			if len(fields) > 9 && strings.HasSuffix(fields[1], want[0]) && strings.HasSuffix(fields[2], want[1]) && fields[9] != "0" {
+				return fields[9]
+			}
+		}
+	}
+	return ""
+}

@@ -113,6 +113,7 @@ func (m *Member) publishLocked() {
 		v.Self, v.Members = m.self, m.membersLocked()
 		m.seen.Members(len(v.Members))
 	}
+	m.seen.Claims(m.ownLocked(), len(m.wishes)) // a name that this replica has claimed or let go is no news
 	v.Changed = m.changed
 	m.view.Store(&v)
 	if m.news {

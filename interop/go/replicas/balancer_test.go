@@ -8,6 +8,7 @@ import (
 	"net/http/httputil"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A balancer sends each request to the next replica, whatever session or connection it
@@ -16,8 +17,9 @@ type balancer struct {
 	base     string
 	replicas []*replica
 
-	mu   sync.Mutex // guards next
-	next int
+	mu    sync.Mutex // guards the fields below
+	next  int
+	ready map[*replica]bool // nil: all are taken to be
 }
 
 func newBalancer(t testing.TB, replicas []*replica) *balancer {
@@ -48,9 +50,47 @@ func newBalancer(t testing.TB, replicas []*replica) *balancer {
 func (b *balancer) url(server string) string { return b.base + "/mcp/" + server }
 
 // choose returns whose turn it is.
-func (b *balancer) choose() *replica {
+func (b *balancer) choose() (to *replica) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.next++
-	return b.replicas[b.next%len(b.replicas)]
+	for range b.replicas {
+		b.next++
+		if to = b.replicas[b.next%len(b.replicas)]; b.ready == nil || b.ready[to] {
+			return to
+		}
+	}
+	return to
+}
+
+// follow leaves out, from here to the end of the test, what /readyz does not say is ready.
+func (b *balancer) follow(t testing.TB) {
+	t.Helper()
+	done, stopped := make(chan struct{}), make(chan struct{})
+	b.look()
+	go func() { // ends with the test
+		defer close(stopped)
+		for tick := time.NewTicker(100 * time.Millisecond); ; {
+			select {
+			case <-tick.C:
+				b.look()
+			case <-done:
+				tick.Stop()
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(done)
+		<-stopped
+	})
+}
+
+func (b *balancer) look() {
+	ready := make(map[*replica]bool)
+	for _, r := range b.replicas {
+		ready[r] = r.isReady()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ready = ready
 }

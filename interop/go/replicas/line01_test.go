@@ -26,7 +26,7 @@ func TestLine01Transcripts(t *testing.T) {
 		})
 	})
 	over(t, []string{nats, redis, peers}, func(t *testing.T, engine string) {
-		w := newWorld(t, setup{engine: engine, items: 200, servers: toured(t, dir, false)})
+		w := newWorld(t, setup{engine: engine, items: 200, servers: toured(t, dir, true)})
 		some := plan
 		if !full && engine != nats {
 			some = few(plan)

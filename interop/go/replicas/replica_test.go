@@ -123,6 +123,16 @@ func (r *replica) signal(s syscall.Signal) {
 	}
 }
 
+func (r *replica) isReady() bool {
+	res, err := r.w.us.Get("http://" + r.admin + "/readyz")
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, res.Body) // the connection is used again
+	return res.StatusCode == http.StatusOK
+}
+
 // gauges returns the samples of /metrics, by name with labels.
 func (r *replica) gauges() map[string]float64 {
 	r.w.t.Helper()

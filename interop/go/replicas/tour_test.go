@@ -47,6 +47,7 @@ var tours = map[string][]step{
 		{method: "resources/read", params: `{"uri":"demo://resource/static/document/startup.md"}`},
 		{method: "prompts/get", params: `{"name":"args-prompt","arguments":{"city":"Austin","state":"Texas"}}`},
 		{method: "tools/call", params: `{"name":"gzip-file-as-resource","arguments":{"name":"{cell}.gz","data":"data:text/plain,hello","outputType":"resource"}}`, hear: "resources"},
+		{method: "resources/read", params: `{"uri":"demo://resource/session/{cell}.gz"}`},
 		{method: "tools/call", params: `{"name":"no such tool","arguments":{}}`},
 	},
 	"modern": {

@@ -56,6 +56,7 @@ func TestLine05Killed(t *testing.T) {
 // and are served when it is back.
 func TestLine05Silent(t *testing.T) {
 	over(t, both, func(t *testing.T, engine string) {
+		t.Parallel() // most of the time it waits
 		w := newWorld(t, setup{engine: engine})
 		a := w.replicas[0]
 		sessions := w.openMany(a, "modern", 20)

@@ -15,14 +15,14 @@ func TestLine07Partitions(t *testing.T) {
 		w := newWorld(t, setup{engine: engine, links: true, warn: true})
 		c := newCrowd(t, w, w.legacy, size(60, 600), 20)
 		w.legacy.wantSubscribed(recovery, c.uris)
-		long := size(5*time.Second, time.Minute)
+		long := size(3*time.Second, time.Minute)
 		for _, how := range []fault{cut, stalls} {
 			name := map[fault]string{cut: "cut", stalls: "stalled"}[how]
 			w.fault(t, c, "owner and follower, "+name, long, func(owner, other *replica) { w.part(owner, other, how) })
 			w.fault(t, c, "owner and engine, "+name, long, func(owner, _ *replica) { owner.toEngine.set("", how, how) })
-			w.fault(t, c, "follower and engine, "+name, size(4*time.Second, long), func(_, other *replica) { other.toEngine.set("", how, how) })
+			w.fault(t, c, "follower and engine, "+name, long, func(_, other *replica) { other.toEngine.set("", how, how) })
 		}
-		w.fault(t, c, "answers to the owner, stalled", size(4*time.Second, long), func(owner, other *replica) { owner.inbound.set(other.name, flows, stalls) })
+		w.fault(t, c, "answers to the owner, stalled", long, func(owner, other *replica) { owner.inbound.set(other.name, flows, stalls) })
 		w.fault(t, c, "the owner stopped", 10*time.Second, func(owner, _ *replica) { owner.pause() })
 	})
 }

@@ -306,6 +306,7 @@ func (w *thief) believesNoClient(t *testing.T, r *replica, request []byte, s *se
 // TestLine10Expiry: the principal and the expiry of the credential decide at the holder.
 func TestLine10Expiry(t *testing.T) {
 	over(t, []string{nats, redis, peers}, func(t *testing.T, engine string) {
+		t.Parallel() // most of the time it waits
 		i := newIssuer(t)
 		w := newWorld(t, setup{engine: engine, config: fmt.Sprintf("public_url: %s\nauth: {jwt: {issuer: %q}}", publicURL, i.url)})
 		a, b, c := w.replicas[0], w.replicas[1], w.replicas[2]

@@ -15,6 +15,7 @@ import (
 func TestLine12Left(t *testing.T) {
 	count := size(600, 10_000)
 	over(t, both, func(t *testing.T, engine string) {
+		t.Parallel() // most of the time it waits
 		w := newWorld(t, setup{engine: engine, warn: true, config: "limits: {client_sessions_each: 10000}"})
 		w.comeAndGo(t, 100) // caches, connections, the heap
 		before := w.quiet()

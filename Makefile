@@ -39,7 +39,7 @@ lint: ## gofmt, go vet and staticcheck, on the peers' harness too
 	  if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 	$(GO) vet -tags schemas,man ./...
 	$(GO) run $(STATICCHECK) -tags schemas,man ./...
-	@set -x; for m in interop/go interop/legacy-go interop/modern-go interop/odd interop/events interop/remote interop/client-go161 interop/client-mcpgo; do \
+	@set -x; for m in interop/go interop/legacy-go interop/modern-go interop/odd interop/events interop/remote interop/client-go161 interop/client-mcpgo interop/collector interop/engines interop/chart; do \
 	  $(GO) -C $$m vet ./...; (cd $$m && $(GO) run $(STATICCHECK) ./...); done
 
 .PHONY: cross

@@ -42,6 +42,7 @@ func init() {
 	cmdhook.Set = func(o any, h cmdhook.Hooks) { o.(*Options).hooks = h }
 	cmdhook.Gateway = func(g any) *gateway.Gateway { return g.(*Gateway).inner }
 	cmdhook.Metrics = func(g any) mcp.Metrics { return g.(*Gateway).metrics }
+	cmdhook.Audit = func(g any) *audit.Log { return g.(*Gateway).audit() }
 	cmdhook.Servers = func(o any) ([]*server.Server, error) {
 		b := newBuild(o.(*Options), mcp.NoMetrics{})
 		if err := b.addAll(); err != nil {

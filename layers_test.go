@@ -54,7 +54,7 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/healthcheck": nil,
 	// What SIGHUP means, and what became of reading the configuration again.
 	"cmd/mcpbridge/internal/hangup": nil,
-	"cmd/mcpbridge/internal/reload": {"internal/config", "internal/limits"},
+	"cmd/mcpbridge/internal/reload": {"internal/audit", "internal/config", "internal/limits"}, // each attempt has an audit record
 	// What the admin address shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/admin/live", "internal/status", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/output"},
 	// A listener of the program: how clients reach it, and what bounds them before.
@@ -244,7 +244,7 @@ var layers = map[string][]string{
 	// The public package. Only it puts the parts of a gateway together.
 	".": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/clientconn", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/release", "internal/cmdhook", "internal/fetch", "internal/login", "internal/peer", "internal/replicas/node"}),
 	// What the public package does not export, for cmd.
-	"internal/cmdhook": {"internal/trace", "internal/gateway", "internal/login", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
+	"internal/cmdhook": {"internal/audit", "internal/trace", "internal/gateway", "internal/login", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
 
 	// One server, of either era: how it is reached, and what its back is.
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember", "internal/upstream"}),

@@ -33,7 +33,13 @@ func (d *daemon) openReloading() {
 		return
 	}
 	d.files.Use(d.started.Files())
-	d.reloader = reload.New(d.reload, d.log, cmdhook.Metrics(d.gateway).Reloaded)
+	d.reloader = reload.New(d.reload, d.log, d.reloaded)
+}
+
+// reloaded counts an attempt, and writes it to the audit log.
+func (d *daemon) reloaded(o reload.Outcome) {
+	cmdhook.Metrics(d.gateway).Reloaded(o.OK)
+	cmdhook.Audit(d.gateway).Write(o.Record())
 }
 
 // lastReload returns how it went last, as JSON is made of it; nil if there was no attempt.

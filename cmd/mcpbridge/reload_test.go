@@ -119,6 +119,25 @@ func TestReloadPosted(t *testing.T) {
 	}
 }
 
+// The audit log has who asked for a reload, and what became of it.
+func TestReloadAudited(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	audited := "audit: " + path + "\n" + oneNotebook
+	r := serveFile(t, audited, "--watch=false")
+	if status, o := r.reload(); status != 200 {
+		t.Fatalf("POST /reload = %d %+v", status, o)
+	}
+	r.write(audited + "limits: {body: lots}\n")
+	if status, o := r.reload(); status != 422 {
+		t.Fatalf("POST /reload of a mistake = %d %+v", status, o)
+	}
+	bridgetest.Eventually(t, "both reloads are in the audit log", func() bool {
+		text, _ := os.ReadFile(path)
+		return strings.Contains(string(text), `"method":"reload","kind":"configuration","name":"POST /reload","decision":"allow","outcome":"ok"`) &&
+			strings.Contains(string(text), "limits.body") && strings.Contains(string(text), `"outcome":"failed"`)
+	})
+}
+
 // Without a file there is nothing to read again.
 func TestReloadWithoutAFile(t *testing.T) {
 	s := serve(t, nil)

@@ -7,6 +7,7 @@ package cmdhook
 import (
 	"context"
 
+	"github.com/mcpbridge/mcpbridge/internal/audit"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/login"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -54,4 +55,6 @@ var (
 	Gateway func(g any) *gateway.Gateway
 	// Metrics returns what a *mcpbridge.Gateway counts with.
 	Metrics func(g any) mcp.Metrics
+	// Audit returns the audit log of a *mcpbridge.Gateway; nil if there is none.
+	Audit func(g any) *audit.Log
 )

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas/placement"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/source"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
@@ -31,8 +32,11 @@ func newPlacement(o *Options, claims placement.Claims) (*placement.Table, error)
 	if o.Peers == nil {
 		return nil, nil
 	}
-	return placement.New(placement.Options{Engine: o.Peers.Engine(), Claims: claims, Logger: o.Logger,
-		Full: func() { o.Metrics.Limit("", "placed_profiles") }})
+	var full transport.WarnLimiter
+	return placement.New(placement.Options{Engine: o.Peers.Engine(), Claims: claims, Logger: o.Logger, Full: func() {
+		o.Metrics.Limit("", "placed_profiles")
+		full.Warn(o.Logger, "too many profiles have a replica that serves them: the one that was not used for longest is forgotten, and claimed again at its next call")
+	}})
 }
 
 // placed forwards a request to the replica that serves all calls of its profile, if the server

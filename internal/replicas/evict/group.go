@@ -47,6 +47,7 @@ type Group struct {
 	opts  Options
 	fresh freshness
 	late  transport.WarnLimiter // logs replicas that do not answer
+	many  transport.WarnLimiter // logs replicas for which too many changes wait
 
 	live    context.Context // ends with Close
 	stop    context.CancelFunc

@@ -66,6 +66,7 @@ func (p *peer) addLocked(server string, events []fanout.Event) <-chan struct{} {
 		}
 		clear(p.events)
 		p.g.opts.Metrics.Limit(server, "peer_evictions")
+		p.g.many.Warn(p.g.opts.Logger, "many changes wait for a replica: it evicts all cached results of their servers", "upstream", server, "replica", p.to.Instance, "limit", maxPending)
 	}
 	done := make(chan struct{})
 	p.waiting = append(p.waiting, done)

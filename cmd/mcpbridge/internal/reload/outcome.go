@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/audit"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -36,6 +37,16 @@ func Failed(err error) Outcome {
 		o.File, o.Line = mistakes.Problems[0].At()
 	}
 	return o
+}
+
+// Record returns the line of the audit log for the attempt, which has taken as long as until
+// now.
+func (o *Outcome) Record() *audit.Record {
+	r := &audit.Record{Time: o.Time, Method: "reload", Kind: "configuration", Name: o.Why, Decision: "allow", Outcome: "ok", Took: time.Since(o.Time)}
+	if !o.OK {
+		r.Outcome, r.Reason = "failed", o.Error
+	}
+	return r
 }
 
 // log writes what people have to know.

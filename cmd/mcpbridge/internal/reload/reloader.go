@@ -11,22 +11,22 @@ import (
 // A Reloader makes attempts, one at a time, and keeps the last outcome. Safe for concurrent
 // use.
 type Reloader struct {
-	try   func() Outcome
-	log   *slog.Logger
-	count func(ok bool)
+	try  func() Outcome
+	log  *slog.Logger
+	tell func(Outcome)
 
 	turn   chan struct{} // capacity 1: full during an attempt, and after Close
 	closed chan struct{}
 	last   atomic.Pointer[Outcome]
 }
 
-// New returns a Reloader. try makes one attempt, but for Time and Why of its outcome; count,
+// New returns a Reloader. try makes one attempt, but for Time and Why of its outcome; tell,
 // which may be nil, is told of each.
-func New(try func() Outcome, log *slog.Logger, count func(ok bool)) *Reloader {
-	if count == nil {
-		count = func(bool) {}
+func New(try func() Outcome, log *slog.Logger, tell func(Outcome)) *Reloader {
+	if tell == nil {
+		tell = func(Outcome) {}
 	}
-	return &Reloader{try: try, log: log, count: count, turn: make(chan struct{}, 1), closed: make(chan struct{})}
+	return &Reloader{try: try, log: log, tell: tell, turn: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
 // Now makes an attempt, and returns its outcome. It waits for one that is under way: what
@@ -42,7 +42,7 @@ func (r *Reloader) Now(why string) Outcome {
 	o := r.try()
 	o.Time, o.Why = begin.UTC().Truncate(time.Millisecond), why
 	r.last.Store(&o)
-	r.count(o.OK)
+	r.tell(o)
 	o.log(r.log)
 	return o
 }

@@ -24,7 +24,7 @@ func TestReloader(t *testing.T) {
 		}
 		n++
 		return outcomes[n-1]
-	}, slog.New(slog.NewTextHandler(logs, nil)), func(ok bool) { counted = append(counted, ok) })
+	}, slog.New(slog.NewTextHandler(logs, nil)), func(o Outcome) { counted = append(counted, o.OK) })
 	if r.Last() != nil {
 		t.Error("an outcome before the first attempt")
 	}

@@ -10,6 +10,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
+// idle is by how much goroutines and descriptors may differ: replicas keep connections to
+// each other for a while, now more, now less.
+const idle = 30
+
 // TestLine12Left: sessions across replicas, each ended at another than its holder, leave no
 // goroutine, descriptor or claim.
 func TestLine12Left(t *testing.T) {
@@ -17,7 +21,7 @@ func TestLine12Left(t *testing.T) {
 	over(t, both, func(t *testing.T, engine string) {
 		t.Parallel() // most of the time it waits
 		w := newWorld(t, setup{engine: engine, warn: true, config: "limits: {client_sessions_each: 10000}"})
-		w.comeAndGo(t, 100) // caches, connections, the heap
+		w.comeAndGo(t, 600) // caches, connections, the heap
 		before := w.quiet()
 		keys := len(w.engine.keys())
 		w.comeAndGo(t, count)
@@ -25,7 +29,7 @@ func TestLine12Left(t *testing.T) {
 			rig.Until(t, 2*time.Minute, r.name+" has nothing left", func() string {
 				w.clients.CloseIdleConnections()
 				now := r.gauges()
-				for name, slack := range map[string]float64{"go_goroutines": 10, "process_open_fds": 10, ownClaims: 0, otherClaims: 0} {
+				for name, slack := range map[string]float64{"go_goroutines": idle, "process_open_fds": idle, ownClaims: 0, otherClaims: 0} {
 					if now[name] > before[i][name]+slack {
 						return fmt.Sprintf("%s = %v, and was %v", name, now[name], before[i][name])
 					}

@@ -81,7 +81,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, sender mcp.Sender
 	in := mcp.NewReservation(s.memory, sender.Share)
 	defer in.Release()
 	body, ok := s.g.now().bodies.read(w, r, s.name, &in)
-	if !ok || s.g.peers != nil && s.forwardedRetry(w, r, body, sender) {
+	if !ok || s.g.peers != nil && (forwarder{s}).forwardedRetry(w, r, body, sender) {
 		return
 	}
 	s.route(w, r, body, sender)
@@ -125,7 +125,7 @@ func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, send
 	}
 	modern := isModern(m, header)
 	switch {
-	case s.hold > 0 && s.placed(w, r, m, body, modern, sender):
+	case s.hold > 0 && (placer{s}).placed(w, r, m, body, modern, sender):
 	case modern:
 		s.modern.ServeMessage(w, r, m, sender)
 	default:

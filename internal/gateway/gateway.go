@@ -222,17 +222,10 @@ type Gateway struct {
 	expiry   *expiry.Watch // of the credentials of what is open
 
 	// Set by New, read-only after.
-	instance string      // prefix of the ids of sessions, events and requestStates
-	peers    *peer.Group // nil for one replica
-	sharing  sharing
-	streams  context.Context // ends with EndStreams
-	endAll   context.CancelFunc
-	live     context.Context // ends when Close waits no longer
-	cut      context.CancelFunc
-	made     atomic.Int64 // servers that were built, also by Reload
-
-	leaving   leaving
-	placement *placement.Table // nil for one replica
+	instance string // prefix of the ids of sessions, events and requestStates
+	replication
+	lifetimes
+	made atomic.Int64 // servers that were built, also by Reload
 
 	retiring retirement
 
@@ -245,6 +238,23 @@ type Gateway struct {
 		once sync.Once
 		err  error
 	}
+}
+
+// A replication is what a Gateway has together with other replicas. It is zero for one
+// replica.
+type replication struct {
+	peers     *peer.Group
+	sharing   sharing
+	leaving   leaving
+	placement *placement.Table
+}
+
+// lifetimes bound what a Gateway has begun.
+type lifetimes struct {
+	streams context.Context // ends with EndStreams
+	endAll  context.CancelFunc
+	live    context.Context // ends when Close waits no longer
+	cut     context.CancelFunc
 }
 
 // New builds a Gateway and all its servers. It starts nothing.
@@ -261,7 +271,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		opts: opts, budget: memory, sealer: sealer, sockets: newSockets(opts),
-		instance: opts.Instance, peers: opts.Peers, expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
+		instance: opts.Instance, replication: replication{peers: opts.Peers}, expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
 	}
 	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
 	if g.leaving.group, err = newHandover(&opts); err != nil {

@@ -39,9 +39,12 @@ func newPlacement(o *Options, claims placement.Claims) (*placement.Table, error)
 	}})
 }
 
+// A placer finds the replica on which a server serves a profile.
+type placer struct{ *server }
+
 // placed forwards a request to the replica that serves all calls of its profile, if the server
 // is one of which each profile has a state, and reports whether it has.
-func (s *server) placed(w http.ResponseWriter, r *http.Request, m *wire.Message, body []byte, modern bool, sender mcp.Sender) bool {
+func (s placer) placed(w http.ResponseWriter, r *http.Request, m *wire.Message, body []byte, modern bool, sender mcp.Sender) bool {
 	if s.hold == 0 || s.g.peers == nil || m.Kind() != wire.Request {
 		return false
 	}
@@ -54,7 +57,7 @@ func (s *server) placed(w http.ResponseWriter, r *http.Request, m *wire.Message,
 		if to.Instance == s.g.instance || sender.Via != "" { // what was forwarded is served here
 			return false
 		}
-		err := s.forward(w, r, sender, peer.Forward{To: to, Path: streamablePath + s.name, Body: body})
+		err := forwarder{s.server}.forward(w, r, sender, peer.Forward{To: to, Path: streamablePath + s.name, Body: body})
 		if gone := (*peer.GoneError)(nil); !errors.As(err, &gone) {
 			return true
 		}
@@ -66,7 +69,7 @@ func (s *server) placed(w http.ResponseWriter, r *http.Request, m *wire.Message,
 // placeOf returns the name of a request's profile for all replicas. It reports false for a
 // request that is served where it is: one that continues a call, one whose changes the owner
 // watches anyway, and that of a session which has its own upstream.
-func (s *server) placeOf(ctx context.Context, m *wire.Message, modern bool, sender mcp.Sender) (name string, ok bool) {
+func (s placer) placeOf(ctx context.Context, m *wire.Message, modern bool, sender mcp.Sender) (name string, ok bool) {
 	req := &mcp.Request{Method: m.Method, Era: spec.Modern, Principal: sender.Principal, Identity: sender.Identity, Share: sender.Share}
 	switch {
 	case modern && m.Method == spec.MethodListen:
@@ -87,7 +90,7 @@ func (s *server) placeOf(ctx context.Context, m *wire.Message, modern bool, send
 }
 
 // nameOf returns the name of the profile of a request, if other replicas may have it.
-func (s *server) nameOf(req *mcp.Request) (name string, ok bool) {
+func (s placer) nameOf(req *mcp.Request) (name string, ok bool) {
 	if err := s.profiles.admit(req); err != nil || req.Profile.Revision != "" || req.Profile.Single {
 		return "", false
 	}
@@ -96,7 +99,7 @@ func (s *server) nameOf(req *mcp.Request) (name string, ok bool) {
 
 // awaitVerdict waits until the era of the server is known, which decides whether a legacy
 // client has a session of its own there.
-func (s *server) awaitVerdict(ctx context.Context) {
+func (s placer) awaitVerdict(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, verdictWait)
 	defer cancel()
 	for s.back.Era() == spec.Unknown && errors.Is(s.back.Err(), mcp.ErrStarting) {
@@ -107,7 +110,7 @@ func (s *server) awaitVerdict(ctx context.Context) {
 }
 
 // heir returns which replica a session goes on at once this one has ended.
-func (s *server) heir(h legacyfront.Handover) replicas.Replica {
+func (s placer) heir(h legacyfront.Handover) replicas.Replica {
 	if name, ok := s.nameOfSession(h); ok {
 		return s.g.placement.Heir(name)
 	}
@@ -115,13 +118,13 @@ func (s *server) heir(h legacyfront.Handover) replicas.Replica {
 }
 
 // took has the calls of a session's profile served here that goes on here.
-func (s *server) took(h legacyfront.Handover) {
+func (s placer) took(h legacyfront.Handover) {
 	if name, ok := s.nameOfSession(h); ok {
 		s.g.placement.Find(context.Background(), name, s.hold)
 	}
 }
 
-func (s *server) nameOfSession(h legacyfront.Handover) (name string, ok bool) {
+func (s placer) nameOfSession(h legacyfront.Handover) (name string, ok bool) {
 	if s.hold == 0 {
 		return "", false
 	}

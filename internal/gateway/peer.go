@@ -142,9 +142,12 @@ func principalOf(id *mcp.Identity) mcp.Principal {
 	return id.Principal
 }
 
+// A forwarder forwards requests for a server to other replicas.
+type forwarder struct{ *server }
+
 // forwardedRetry forwards a modern request that continues a call which another replica holds,
 // and reports whether it has. If that replica is gone, the front says so.
-func (s *server) forwardedRetry(w http.ResponseWriter, r *http.Request, body []byte, sender mcp.Sender) bool {
+func (s forwarder) forwardedRetry(w http.ResponseWriter, r *http.Request, body []byte, sender mcp.Sender) bool {
 	if sender.Via != "" || len(s.g.peers.View().Members) < 2 {
 		return false
 	}
@@ -163,7 +166,7 @@ func (s *server) forwardedRetry(w http.ResponseWriter, r *http.Request, body []b
 
 // forward forwards a request. It answers what can't be forwarded, except to a replica that is
 // gone: that is returned as an error.
-func (s *server) forward(w http.ResponseWriter, r *http.Request, sender mcp.Sender, f peer.Forward) error {
+func (s forwarder) forward(w http.ResponseWriter, r *http.Request, sender mcp.Sender, f peer.Forward) error {
 	t := s.g.now()
 	f.Sender, f.Streams, f.WriteTimeout = sender, &s.streams, cmp.Or(t.opts.WriteTimeout, legacyfront.DefaultWriteTimeout)
 	f.Ends = []context.Context{s.g.streams, s.life.Context()}
@@ -190,7 +193,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, sender mcp.Send
 }
 
 // notForwarded answers a request that another replica has not answered.
-func (s *server) notForwarded(w http.ResponseWriter, f peer.Forward, err error) {
+func (s forwarder) notForwarded(w http.ResponseWriter, f peer.Forward, err error) {
 	m, _ := wire.Parse(f.Body, wire.Options{}) // without a body there is no id
 	w.Header().Set("Connection", "close")      // the rest of the body is not read
 	if silent := (*peer.SilentError)(nil); errors.As(err, &silent) {

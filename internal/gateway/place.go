@@ -55,7 +55,7 @@ func (g *Gateway) Drain() {
 // handedOver returns the server as one whose sessions are handed over. Those of a legacy server
 // have a state there.
 func (s *server) handedOver() handover.Server {
-	return handover.Server{Name: s.name, Front: s.legacy, Stateless: func() bool { return s.back.Era() == spec.Modern }, Heir: s.heir, Took: s.took}
+	return handover.Server{Name: s.name, Front: s.legacy, Stateless: func() bool { return s.back.Era() == spec.Modern }, Heir: placer{s}.heir, Took: placer{s}.took}
 }
 
 // endLeaving waits until all sessions are handed over that can be, at most until ctx ends.
@@ -206,7 +206,7 @@ func (q *sought) refuseUnknown(err error) {
 
 // forward forwards the request. It reports false if the other replica is gone.
 func (q *sought) forward(to replicas.Replica) bool {
-	err := q.s.forward(q.w, q.r, q.sender, peer.Forward{To: to, Path: q.path + q.s.name, Moved: q.sender.Via != ""})
+	err := forwarder{q.s}.forward(q.w, q.r, q.sender, peer.Forward{To: to, Path: q.path + q.s.name, Moved: q.sender.Via != ""})
 	gone := (*peer.GoneError)(nil)
 	return !errors.As(err, &gone)
 }

@@ -125,7 +125,7 @@ func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, send
 	}
 	modern := isModern(m, header)
 	switch {
-	case s.hold > 0 && (placer{s}).placed(w, r, m, body, modern, sender):
+	case s.together.hold > 0 && (placer{s}).placed(w, r, m, body, modern, sender):
 	case modern:
 		s.modern.ServeMessage(w, r, m, sender)
 	default:

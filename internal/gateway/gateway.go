@@ -281,16 +281,33 @@ func New(opts Options) (*Gateway, error) {
 	g.streams, g.endAll = context.WithCancel(g.live)
 	g.bound(&opts)
 	g.share(opts.Peers)
-	if g.placement, err = newPlacement(&opts, g.sharing.sources); err != nil {
-		return nil, fmt.Errorf("gateway: %w", err)
-	}
-	first, _, err := g.newTable(opts)
+	first, err := g.first(opts)
 	if err != nil {
-		g.sharing.close()
+		g.release()
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g.table.Store(first)
 	return g, nil
+}
+
+// first returns the first table of a Gateway.
+func (g *Gateway) first(opts Options) (t *table, err error) {
+	if g.placement, err = newPlacement(&opts, g.sharing.sources); err != nil {
+		return nil, err
+	}
+	t, _, err = g.newTable(opts)
+	return t, err
+}
+
+// release ends what all servers have in common. Call it after all requests have ended.
+func (g *Gateway) release() {
+	if g.placement != nil {
+		g.placement.Close()
+	}
+	g.sharing.close()
+	g.cut()
+	g.expiry.Close()
+	g.leaving.close()
 }
 
 // fill sets the defaults.
@@ -440,13 +457,7 @@ func (g *Gateway) Close(ctx context.Context) error {
 		}
 		wg.Wait()
 		g.retiring.Wait()
-		if g.placement != nil {
-			g.placement.Close()
-		}
-		g.sharing.close()
-		g.cut()
-		g.expiry.Close()
-		g.leaving.close()
+		g.release()
 		g.closing.err = errors.Join(append(errs, cutErr)...)
 	})
 	return g.closing.err

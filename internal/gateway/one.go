@@ -45,14 +45,14 @@ type placer struct{ *server }
 // placed forwards a request to the replica that serves all calls of its profile, if the server
 // is one of which each profile has a state, and reports whether it has.
 func (s placer) placed(w http.ResponseWriter, r *http.Request, m *wire.Message, body []byte, modern bool, sender mcp.Sender) bool {
-	if s.hold == 0 || s.g.peers == nil || m.Kind() != wire.Request {
+	if s.together.hold == 0 || s.g.peers == nil || m.Kind() != wire.Request {
 		return false
 	}
 	name, ok := s.placeOf(r.Context(), m, modern, sender)
 	if !ok {
 		return false
 	}
-	to := s.g.placement.Find(r.Context(), name, s.hold)
+	to := s.g.placement.Find(r.Context(), name, s.together.hold)
 	for range 2 {
 		if to.Instance == s.g.instance || sender.Via != "" { // what was forwarded is served here
 			return false
@@ -120,12 +120,12 @@ func (s placer) heir(h legacyfront.Handover) replicas.Replica {
 // took has the calls of a session's profile served here that goes on here.
 func (s placer) took(h legacyfront.Handover) {
 	if name, ok := s.nameOfSession(h); ok {
-		s.g.placement.Find(context.Background(), name, s.hold)
+		s.g.placement.Find(context.Background(), name, s.together.hold)
 	}
 }
 
 func (s placer) nameOfSession(h legacyfront.Handover) (name string, ok bool) {
-	if s.hold == 0 {
+	if s.together.hold == 0 {
 		return "", false
 	}
 	return s.nameOf(&mcp.Request{Method: spec.MethodInitialize, Era: spec.Legacy, Revision: h.Revision, Capabilities: h.Capabilities,

@@ -41,8 +41,7 @@ type server struct {
 	owners  *owner.Guard // nil where there are no principals
 	fronts
 	together together
-	shared   bool          // all clients have one session upstream
-	hold     time.Duration // see ServerOptions.HoldFor
+	shared   bool // all clients have one session upstream
 	log      *requestLog
 	guard    guard
 	onlyFor  mcp.Principal   // empty for everybody
@@ -75,7 +74,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{g: g, opts: opts, life: lifetime.New(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), hold: so.HoldFor, memory: &clientMemory{g, so.Name},
+	s := &server{g: g, opts: opts, life: lifetime.New(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: together{hold: so.HoldFor}, memory: &clientMemory{g, so.Name},
 		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if err = s.openBack(so); err != nil {
 		s.together.close(context.Background())

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -19,9 +20,9 @@ import (
 // name of a server follows.
 const watchPath = source.Path + "/"
 
-// together is what watches a server together with other replicas. It is zero if there are
-// none.
+// together is what a server has together with other replicas. It is zero if there are none.
 type together struct {
+	hold     time.Duration    // see ServerOptions.HoldFor
 	source   *source.Source   // nil if it watches by itself
 	endpoint *listen.Endpoint // nil as well
 	told     []*evict.Changes // of a server whose results are kept

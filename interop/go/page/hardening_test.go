@@ -67,7 +67,7 @@ func TestTextsOfServersStayTexts(t *testing.T) {
 	w := newWorld(t, startEvil(t))
 	b := newBrowser(t)
 	b.login(w)
-	refused := eval[[]string](b, `window.refused = []; document.addEventListener('securitypolicyviolation', (e) => window.refused.push(e.violatedDirective + ' ' + e.blockedURI)); window.refused`)
+	_ = eval[[]string](b, `window.refused = []; document.addEventListener('securitypolicyviolation', (e) => window.refused.push(e.violatedDirective + ' ' + e.blockedURI)); window.refused`)
 	b.sees(evil("last error"))
 	b.clean("servers")
 	b.picture("texts-servers")
@@ -103,7 +103,7 @@ func TestTextsOfServersStayTexts(t *testing.T) {
 		b.do(chromedp.WaitVisible(".sides"))
 		b.clean("call")
 	}
-	if refused = eval[[]string](b, `window.refused`); len(refused) > 0 {
+	if refused := eval[[]string](b, `window.refused`); len(refused) > 0 {
 		t.Errorf("the policy of the page had to refuse %q", refused)
 	}
 }

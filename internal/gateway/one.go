@@ -57,7 +57,7 @@ func (s placer) placed(w http.ResponseWriter, r *http.Request, m *wire.Message, 
 		if to.Instance == s.g.instance || sender.Via != "" { // what was forwarded is served here
 			return false
 		}
-		err := forwarder{s.server}.forward(w, r, sender, peer.Forward{To: to, Path: streamablePath + s.name, Body: body})
+		err := forwarder(s).forward(w, r, sender, peer.Forward{To: to, Path: streamablePath + s.name, Body: body})
 		if gone := (*peer.GoneError)(nil); !errors.As(err, &gone) {
 			return true
 		}

@@ -83,8 +83,11 @@ func engineURLs(text string) []string {
 
 var prefixForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
+// A replicaChecker checks what is said of replicas.
+type replicaChecker struct{ *checker }
+
 // replicas checks the replicas block. Its errors contain neither a key nor the engine's URL.
-func (c *checker) replicas(cfg *Config) {
+func (c replicaChecker) replicas(cfg *Config) {
 	r := cfg.Replicas
 	if r == nil {
 		return
@@ -110,7 +113,7 @@ func (c *checker) replicas(cfg *Config) {
 	c.replicaTLS(r)
 }
 
-func (c *checker) engine(r *Replicas) {
+func (c replicaChecker) engine(r *Replicas) {
 	path := join("replicas", "engine")
 	first, _, _ := strings.Cut(r.Engine, "://")
 	all := engineURLs(r.Engine)
@@ -136,7 +139,7 @@ func (c *checker) engine(r *Replicas) {
 	}
 }
 
-func (c *checker) peers(r *Replicas) {
+func (c replicaChecker) peers(r *Replicas) {
 	names, ok := strings.CutPrefix(r.Peers, "dns://")
 	for name := range strings.SplitSeq(names, ",") {
 		host, port, err := net.SplitHostPort(strings.TrimSpace(name))
@@ -153,7 +156,7 @@ func (c *checker) peers(r *Replicas) {
 }
 
 // peer checks the addresses of the peer listener.
-func (c *checker) peer(r *Replicas, cfg *Config) {
+func (c replicaChecker) peer(r *Replicas, cfg *Config) {
 	host, port, err := net.SplitHostPort(r.Peer)
 	switch {
 	case err != nil || !isPort(port):
@@ -172,7 +175,7 @@ func (c *checker) peer(r *Replicas, cfg *Config) {
 	}
 }
 
-func (c *checker) replicaTLS(r *Replicas) {
+func (c replicaChecker) replicaTLS(r *Replicas) {
 	t, path := &r.TLS, join("replicas", "tls")
 	switch {
 	case *t == ReplicaTLS{}:

@@ -48,7 +48,7 @@ func (cfg *Config) check(rep *report, o *Options) {
 		c.fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", cfg.StateDir)
 	}
 	c.borders(cfg)
-	c.replicas(cfg)
+	replicaChecker{c}.replicas(cfg)
 	c.logins(cfg)
 	if m := cfg.Limits.Memory; m != 0 && m < MinMemory {
 		c.fail(join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", sizeText(MinMemory))

@@ -73,7 +73,12 @@ type Request struct {
 	last           atomic.Pointer[Exchange] // of the request's own method
 	traceID        string                   // set before Begin returns
 
-	mu      sync.Mutex // guards the fields below
+	mu sync.Mutex // guards ending
+	ending
+}
+
+// An ending is what became of a request.
+type ending struct {
 	outcome string
 	err     error
 	took    time.Duration // set by End

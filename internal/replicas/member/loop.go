@@ -73,15 +73,9 @@ func (m *Member) pause(now time.Time) time.Duration {
 		// What is due waits until the store is there.
 		return max(m.clock.round.Add(replicas.Heartbeat).Sub(now), 0)
 	}
-	for _, p := range m.peers {
-		if p.lives {
-			next = sooner(next, p.seen.Add(replicas.MemberTTL))
-		}
-	}
+	next = m.peers.nextSilent(next)
 	if m.state == joined {
-		for _, w := range m.wishes {
-			next = sooner(next, w.due)
-		}
+		next = m.wishes.nextDue(next)
 	}
 	return max(next.Sub(now), 0)
 }
@@ -114,7 +108,7 @@ func (m *Member) round(ctx context.Context) {
 		m.clock.round = began // this replica was stopped meanwhile: the next round is due
 	}
 	m.publishLocked()
-	m.seen.Claims(m.ownLocked(), len(m.wishes))
+	m.seen.Claims(m.wishes.own(m.self.Instance), len(m.wishes.all))
 	m.mu.Unlock()
 }
 
@@ -128,7 +122,10 @@ func (m *Member) exchange(ctx context.Context) error {
 	}
 	m.mu.Lock()
 	m.hearLocked(time.Now(), snap, fresh)
-	due := m.dueLocked(time.Now())
+	var due []string
+	if m.state == joined {
+		due = m.wishes.due(time.Now())
+	}
 	m.publishLocked()
 	m.mu.Unlock()
 	if err := m.renew(ctx); err != nil {
@@ -148,12 +145,8 @@ func (m *Member) begin(now time.Time) (keys []string, fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clock.hint = time.Time{}
-	keys = make([]string, 0, len(m.wishes))
-	for key := range m.wishes {
-		keys = append(keys, key)
-	}
 	stalled := now.Sub(m.clock.round) > stall
-	return keys, stalled || m.clock.failed
+	return m.wishes.keys(), stalled || m.clock.failed
 }
 
 // renew writes the heartbeat if it is due.

@@ -39,9 +39,8 @@ type Member struct {
 	mu      sync.Mutex
 	state   phase
 	self    replicas.Replica
-	peers   map[string]*peer // by instance, without this replica
-	wishes  map[string]*wish // by key
-	resigns map[string]bool  // keys whose claims are to be deleted in the background
+	peers   *peers
+	wishes  *wishes
 	clock   clock
 	changed chan struct{} // of the view
 	news    bool          // the next view differs
@@ -59,22 +58,21 @@ const (
 
 // New returns a Member that has not joined. It owns the store. Close ends it.
 func New(store Store, opts Options) *Member {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Observer == nil {
+		opts.Observer = replicas.Unobserved{}
+	}
 	m := &Member{
 		store:   store,
 		logger:  opts.Logger,
 		seen:    opts.Observer,
 		kick:    wake.NewSignal(),
 		done:    make(chan struct{}),
-		peers:   make(map[string]*peer),
-		wishes:  make(map[string]*wish),
-		resigns: make(map[string]bool),
+		peers:   newPeers(opts.Logger, opts.Observer),
+		wishes:  newWishes(opts.Logger, opts.Observer),
 		changed: make(chan struct{}),
-	}
-	if m.logger == nil {
-		m.logger = slog.New(slog.DiscardHandler)
-	}
-	if m.seen == nil {
-		m.seen = replicas.Unobserved{}
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.view.Store(&replicas.View{Changed: m.changed})
@@ -127,11 +125,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	}
 	m.state = left
 	self, beat := m.self, m.clock.beats+1
-	for key, w := range m.wishes {
-		if w.claim.holder == self.Instance {
-			m.resigns[key] = true
-		}
-	}
+	m.wishes.resignAll(self.Instance)
 	m.mu.Unlock()
 	data, err := encode(self, beat, true)
 	if err == nil {

@@ -43,7 +43,7 @@ func (m *Member) stray(key string, e Entry) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if holder == m.self.Instance {
-		return m.wishes[key] == nil
+		return m.wishes.all[key] == nil
 	}
 	lives, _ := m.livesLocked(holder)
 	return !lives
@@ -59,7 +59,7 @@ func (m *Member) deleteStrays(ctx context.Context, found map[string]Entry) error
 		}
 	}
 	m.strays = found
-	return m.each(ctx, again, func(ctx context.Context, key string) error {
+	return each(ctx, again, func(ctx context.Context, key string) error {
 		if !m.stray(key, found[key]) {
 			return nil
 		}

@@ -1,0 +1,147 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+const (
+	// courtesy is how long those wait that View.Pick does not choose, before they take a dead
+	// holder's name: so that not all try each name.
+	courtesy = 100 * time.Millisecond
+	// grace is how long a living holder has to claim again, when its claim has vanished.
+	grace = 3 * replicas.Heartbeat / 2
+	// atOnce is how many claims are changed at the same time.
+	atOnce = 16
+)
+
+// hearClaimsLocked takes in who holds what is wanted, and marks what is due to
+// be taken.
+func (m *Member) hearClaimsLocked(now time.Time, claims map[string]Entry) {
+	for key, w := range m.wishes.all {
+		c := parse(claims[key].Value)
+		w.highest = max(w.highest, c.epoch)
+		if lives, known := m.livesLocked(c.holder); !lives || c.holder == "" {
+			m.orphanedLocked(now, key, w, c, known)
+			continue
+		}
+		switch {
+		case c == w.claim:
+			w.due = time.Time{}
+		case c.epoch < w.claim.epoch:
+			w.due = now // heard late, or claimed anew in an empty store: the store is asked
+		default:
+			m.wishes.moved(key, w, c, m.self.Instance)
+			m.news = true
+		}
+	}
+}
+
+// orphanedLocked decides when this replica takes a name that nobody living
+// holds. A living holder whose claim has vanished, since the store was emptied,
+// has time to claim again; so has one whose claim is heard of before itself.
+func (m *Member) orphanedLocked(now time.Time, key string, w *wish, c claim, known bool) {
+	before, lives := m.replicaLocked(w.claim.holder)
+	if due := now.Add(m.waitLocked(key, w, c, before, known)); w.due.IsZero() || due.Before(w.due) {
+		w.due = due
+	}
+	if !lives {
+		m.news = m.news || w.claim.holder != ""
+	}
+}
+
+// waitLocked is how long others come first. before is the holder that was known, if it lives:
+// one that is draining has given the name up, and this replica, if it is, leaves it to others.
+func (m *Member) waitLocked(key string, w *wish, c claim, before replicas.Replica, known bool) time.Duration {
+	own := w.claim.holder == m.self.Instance
+	switch {
+	case m.self.Draining, c.holder != "" && !known:
+		return grace
+	case !own && c.holder == "" && before.Instance != "" && !before.Draining:
+		return grace
+	case own, m.view.Load().Pick(key).Instance == m.self.Instance:
+		return 0
+	}
+	return courtesy
+}
+
+// takeOver claims what is due. What is left after half a heartbeat waits for
+// the next round, so that this replica's own heartbeat does not.
+func (m *Member) takeOver(ctx context.Context, keys []string) error {
+	return each(ctx, keys, func(ctx context.Context, key string) error {
+		m.mu.Lock()
+		before := m.wishes.last(key)
+		m.mu.Unlock()
+		c, err := m.settle(ctx, key, claim{})
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if errors.Is(err, errContended) || errors.Is(err, replicas.ErrClosed) {
+			m.wishes.postpone(key, time.Now())
+			return nil
+		}
+		m.news = m.news || err == nil && c != before
+		return err
+	})
+}
+
+// resign deletes claims of this replica that it does not want any more.
+func (m *Member) resign(ctx context.Context) error {
+	m.mu.Lock()
+	keys, self := m.wishes.resigned(), m.self.Instance
+	m.mu.Unlock()
+	return each(ctx, keys, func(ctx context.Context, key string) error {
+		e, err := m.store.Load(ctx, key)
+		if err == nil && parse(e.Value).holder == self && m.resigning(key) {
+			_, err = m.store.Swap(ctx, key, e, "")
+			m.seen.Moved("released")
+		}
+		if err == nil {
+			m.mu.Lock()
+			delete(m.wishes.resigns, key)
+			m.mu.Unlock()
+		}
+		return err
+	})
+}
+
+func (m *Member) resigning(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wishes.resigns[key]
+}
+
+// each calls f with each key, some at the same time, for at most half a
+// heartbeat, and waits.
+func each(ctx context.Context, keys []string, f func(context.Context, string) error) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	end := time.Now().Add(replicas.Heartbeat / 2)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	next := make(chan string)
+	errs := make([]error, min(atOnce, len(keys)))
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			for key := range next {
+				if errs[i] == nil {
+					errs[i] = f(ctx, key)
+				}
+			}
+		})
+	}
+	for _, key := range keys {
+		if time.Now().After(end) {
+			break
+		}
+		next <- key
+	}
+	close(next)
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,156 @@
+package member
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+// wish is a name that this replica wants.
+type wish struct {
+	claim   claim     // the last one of a holder that lived
+	highest uint64    // epoch ever heard
+	due     time.Time // when this replica takes the name; zero while its holder lives
+}
+
+// wishes are the names that this replica wants, and those that it gives up.
+// Member.mu guards both maps. Methods that take self are told the instance of
+// this replica.
+type wishes struct {
+	all     map[string]*wish // by key
+	resigns map[string]bool  // keys whose claims are to be deleted in the background
+	logger  *slog.Logger
+	seen    replicas.Observer
+}
+
+func newWishes(logger *slog.Logger, seen replicas.Observer) *wishes {
+	return &wishes{all: make(map[string]*wish), resigns: make(map[string]bool), logger: logger, seen: seen}
+}
+
+// keys are those of all wishes.
+func (ws *wishes) keys() []string {
+	return slices.AppendSeq(make([]string, 0, len(ws.all)), maps.Keys(ws.all))
+}
+
+func (ws *wishes) want(key string) {
+	delete(ws.resigns, key)
+	if ws.all[key] == nil {
+		ws.all[key] = &wish{}
+	}
+}
+
+// release ends a wish. It reports whether a claim is to be deleted.
+func (ws *wishes) release(key, self string) bool {
+	w := ws.all[key]
+	if w == nil {
+		return false
+	}
+	delete(ws.all, key)
+	if w.claim.holder != self {
+		return false
+	}
+	ws.resigns[key] = true
+	return true
+}
+
+// resignAll has all claims of this replica deleted. The wishes stay.
+func (ws *wishes) resignAll(self string) {
+	for key, w := range ws.all {
+		if w.claim.holder == self {
+			ws.resigns[key] = true
+		}
+	}
+}
+
+// resigned are the keys whose claims are to be deleted.
+func (ws *wishes) resigned() []string {
+	return slices.AppendSeq(make([]string, 0, len(ws.resigns)), maps.Keys(ws.resigns))
+}
+
+// last is the last claim on a name of a holder that lived.
+func (ws *wishes) last(key string) claim {
+	if w := ws.all[key]; w != nil {
+		return w.claim
+	}
+	return claim{}
+}
+
+// highest is the highest epoch of a name that was heard.
+func (ws *wishes) highest(key string) uint64 {
+	if w := ws.all[key]; w != nil {
+		return w.highest
+	}
+	return 0
+}
+
+// own counts the names that this replica holds.
+func (ws *wishes) own(self string) (n int) {
+	for _, w := range ws.all {
+		if w.claim.holder == self {
+			n++
+		}
+	}
+	return n
+}
+
+// note remembers who holds a name. It reports whether that claim is to be
+// deleted, since the name was released meanwhile.
+func (ws *wishes) note(key string, c claim, self string) bool {
+	if w := ws.all[key]; w != nil {
+		ws.moved(key, w, c, self)
+		return false
+	}
+	if c.holder != self {
+		return false
+	}
+	ws.resigns[key] = true
+	return true
+}
+
+// moved remembers who holds a name that is wanted.
+func (ws *wishes) moved(key string, w *wish, c claim, self string) {
+	if w.claim.holder == self && c.holder != self {
+		ws.logger.Info("this replica yields a claim", "claim", key, "epoch", c.epoch, "to", c.holder)
+		ws.seen.Moved("yielded")
+	}
+	w.claim, w.due = c, time.Time{}
+	w.highest = max(w.highest, c.epoch)
+}
+
+// taken tells of a claim of this replica. It needs no lock.
+func (ws *wishes) taken(key string, before, after claim) {
+	ws.seen.Moved("claimed")
+	if before.holder == "" {
+		ws.logger.Debug("this replica holds a claim", "claim", key, "epoch", after.epoch)
+		return
+	}
+	ws.logger.Info("this replica takes over a claim", "claim", key, "epoch", after.epoch, "from", before.holder)
+}
+
+// due returns the keys that are to be taken.
+func (ws *wishes) due(now time.Time) (keys []string) {
+	for key, w := range ws.all {
+		if !w.due.IsZero() && !now.Before(w.due) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// nextDue is when the next name is to be taken, if that is before t.
+func (ws *wishes) nextDue(t time.Time) time.Time {
+	for _, w := range ws.all {
+		t = sooner(t, w.due)
+	}
+	return t
+}
+
+// postpone has a name tried again a little later.
+func (ws *wishes) postpone(key string, now time.Time) {
+	if w := ws.all[key]; w != nil {
+		w.due = now.Add(courtesy)
+	}
+}

@@ -269,6 +269,7 @@ var testLayers = map[string][]string{
 	"internal/replicas/evict":           {"internal/replicas/replicastest"},
 	"internal/replicas/source":          {"internal/downstream", "internal/hub", "internal/replicas/listen", "internal/replicas/replicastest", "internal/server", "internal/spec", "modern/protocol"},
 	"internal/replicas/member":          {"internal/replicas/replicastest"},
+	"internal/replicas/placement":       {"internal/replicas/replicastest"},
 	"internal/replicas/node":            {"internal/certs"},
 	"internal/peer":                     {"internal/replicas/replicastest"},
 	"internal/gateway":                  {"internal/server", "internal/replicas", "internal/replicas/replicastest", "internal/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},

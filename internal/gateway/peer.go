@@ -20,11 +20,14 @@ import (
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
 
+// A peerListener serves the requests of other replicas.
+type peerListener struct{ *Gateway }
+
 // A peerRoute is what the peer listener serves, for other replicas alone. The envelope of the
 // request was opened.
 type peerRoute struct {
 	path  string // followed by the name of a server if it ends with a slash
-	serve func(g *Gateway, w http.ResponseWriter, r *http.Request, e *peer.Envelope, server string)
+	serve func(g peerListener, w http.ResponseWriter, r *http.Request, e *peer.Envelope, server string)
 }
 
 // peerRoutes returns all routes of the peer listener.
@@ -32,10 +35,10 @@ func peerRoutes() []peerRoute {
 	return []peerRoute{
 		{streamablePath, forwardedTo((*server).serve)},
 		{messagesPath + "/", forwardedTo((*server).serveMessages)},
-		{watchPath, (*Gateway).serveWatch},
-		{evict.Path, (*Gateway).serveEvict},
-		{handover.Path, (*Gateway).serveHandover},
-		{peer.HelloPath, func(g *Gateway, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
+		{watchPath, peerListener.serveWatch},
+		{evict.Path, peerListener.serveEvict},
+		{handover.Path, peerListener.serveHandover},
+		{peer.HelloPath, func(g peerListener, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
 			g.peers.ServeHello(w, r, e)
 		}},
 	}
@@ -45,10 +48,10 @@ func peerRoutes() []peerRoute {
 // else. Nothing that it serves is forwarded.
 func (g *Gateway) PeerHandler() http.Handler {
 	routes := peerRoutes()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.servePeer(w, r, routes) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { peerListener{g}.servePeer(w, r, routes) })
 }
 
-func (g *Gateway) servePeer(w http.ResponseWriter, r *http.Request, routes []peerRoute) {
+func (g peerListener) servePeer(w http.ResponseWriter, r *http.Request, routes []peerRoute) {
 	t := g.now()
 	t.bodies.bound(w, r)
 	endChunked(w, r)
@@ -74,7 +77,7 @@ func (g *Gateway) servePeer(w http.ResponseWriter, r *http.Request, routes []pee
 
 // refuseEnvelope answers a request whose envelope was refused: what it says of a client's
 // credential is for the client.
-func (g *Gateway) refuseEnvelope(w http.ResponseWriter, r *http.Request, at *guard, err error) {
+func (g peerListener) refuseEnvelope(w http.ResponseWriter, r *http.Request, at *guard, err error) {
 	if refusal := (*peer.RefusedError)(nil); errors.As(err, &refusal) && refusal.Expired {
 		g.refuseSender(w, r, at, &auth.Refusal{Code: auth.CodeInvalidToken, Reason: refusal.Reason})
 		return
@@ -84,8 +87,8 @@ func (g *Gateway) refuseEnvelope(w http.ResponseWriter, r *http.Request, at *gua
 }
 
 // forwardedTo serves a request that another replica has forwarded to a server.
-func forwardedTo(serve serveFunc) func(*Gateway, http.ResponseWriter, *http.Request, *peer.Envelope, string) {
-	return func(g *Gateway, w http.ResponseWriter, r *http.Request, e *peer.Envelope, name string) {
+func forwardedTo(serve serveFunc) func(peerListener, http.ResponseWriter, *http.Request, *peer.Envelope, string) {
+	return func(g peerListener, w http.ResponseWriter, r *http.Request, e *peer.Envelope, name string) {
 		t := g.now()
 		s := t.servers[name]
 		if s == nil || !s.life.Enter() {
@@ -117,7 +120,7 @@ func forwardedTo(serve serveFunc) func(*Gateway, http.ResponseWriter, *http.Requ
 // admitForwarded returns the sender of a forwarded request, who is authenticated again: what
 // the replica at the edge has found has to be found here. Only a certificate can't be
 // presented twice: that of the client is known to the edge alone.
-func (g *Gateway) admitForwarded(w http.ResponseWriter, r *http.Request, s *server, e *peer.Envelope) (mcp.Sender, bool) {
+func (g peerListener) admitForwarded(w http.ResponseWriter, r *http.Request, s *server, e *peer.Envelope) (mcp.Sender, bool) {
 	sender := e.Sender()
 	sender.Via = e.From
 	if _, byCertificate := s.guard.auth.(auth.MTLS); byCertificate && e.Identity != nil {

@@ -71,7 +71,7 @@ func (g *Gateway) endLeaving(ctx context.Context) {
 }
 
 // serveHandover takes sessions of a replica that ends.
-func (g *Gateway) serveHandover(w http.ResponseWriter, r *http.Request, _ *peer.Envelope, name string) {
+func (g peerListener) serveHandover(w http.ResponseWriter, r *http.Request, _ *peer.Envelope, name string) {
 	s := g.now().servers[name]
 	if s == nil || !s.life.Enter() {
 		http.NotFound(w, r)

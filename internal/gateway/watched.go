@@ -140,7 +140,7 @@ func (h watchedHere) Watch(ctx context.Context, p mcp.Profile, want []fanout.Top
 }
 
 // serveWatch serves a listen request of another replica.
-func (g *Gateway) serveWatch(w http.ResponseWriter, r *http.Request, e *peer.Envelope, name string) {
+func (g peerListener) serveWatch(w http.ResponseWriter, r *http.Request, e *peer.Envelope, name string) {
 	t := g.now()
 	s := t.servers[name]
 	if s == nil || s.together.endpoint == nil || !s.life.Enter() {
@@ -152,6 +152,6 @@ func (g *Gateway) serveWatch(w http.ResponseWriter, r *http.Request, e *peer.Env
 }
 
 // serveEvict evicts what another replica tells.
-func (g *Gateway) serveEvict(w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
+func (g peerListener) serveEvict(w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
 	g.sharing.evictions.Serve(w, r, e.From)
 }

@@ -313,9 +313,6 @@ func TestReloadRefused(t *testing.T) {
 
 // Other credentials count from the next request, and nobody is disturbed.
 func TestReloadCredentials(t *testing.T) {
-	a := &shelf{text: "of a"}
-	far := httptest.NewServer(a)
-	defer far.Close()
 	for _, tt := range []struct {
 		name          string
 		first, second func(*ServerOptions)
@@ -327,6 +324,9 @@ func TestReloadCredentials(t *testing.T) {
 			func(s *ServerOptions) { s.UpstreamAuth = &UpstreamAuth{Token: "four"} }, "Bearer four"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			a := &shelf{text: "of a"}
+			far := httptest.NewServer(a)
+			t.Cleanup(far.Close)
 			s := ServerOptions{Name: "a", URL: far.URL, Era: Legacy}
 			tt.first(&s)
 			r := run(t, Options{Servers: []ServerOptions{s}})

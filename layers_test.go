@@ -74,7 +74,10 @@ var layers = map[string][]string{
 	// What passes while somebody looks, and the files of the page that shows it.
 	"internal/admin/live": {"internal/mcp", "internal/redact", "internal/trace"},
 	"internal/admin/page": nil,
-	"internal/config":     slices.Concat(eras, waist, bottom, []string{"internal/policy", "internal/hosts"}),
+	"internal/config":     slices.Concat(eras, waist, bottom, []string{"internal/config/keypath", "internal/config/problem", "internal/policy", "internal/hosts"}),
+	// What is wrong with a configuration, and where it stands: texts alone.
+	"internal/config/problem": {"internal/config/keypath"},
+	"internal/config/keypath": nil,
 	// What editors know of the configuration, by what package config says of its keys.
 	"internal/config/schema": {"internal/config"},
 	"internal/metrics":       slices.Concat(eras, waist, bottom),

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // Auth says how clients prove who they are. One field is set.
@@ -97,14 +100,14 @@ func (c *checker) auth(cfg *Config) {
 	c.authAt("auth", cfg.Auth)
 	for i := range cfg.Servers {
 		s := &cfg.Servers[i]
-		path := join("servers", s.Name)
+		path := keypath.Join("servers", s.Name)
 		if s.Disabled {
 			continue
 		}
-		c.publicURL(join(path, "public_url"), s.PublicURL)
-		c.authAt(join(path, "auth"), s.Auth)
+		c.publicURL(keypath.Join(path, "public_url"), s.PublicURL)
+		c.authAt(keypath.Join(path, "auth"), s.Auth)
 		if a := cfg.AuthOf(s); a != nil && a.JWT != nil && cfg.PublicURLOf(s) == "" {
-			c.fail(path, "its clients send access tokens, which are for one URL, and nothing says which; write public_url: https://mcp.example.com, where clients find mcpbridge")
+			c.rep.Fail(path, "its clients send access tokens, which are for one URL, and nothing says which; write public_url: https://mcp.example.com, where clients find mcpbridge")
 		}
 	}
 }
@@ -115,9 +118,9 @@ func (c *checker) publicURL(path, text string) {
 	switch {
 	case text == "":
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.ContainsAny(text, "?#\\\"") || u.Opaque != "" || !isPrintable(text):
-		c.fail(path, "is not a URL of clients; write one such as https://mcp.example.com, without a query")
+		c.rep.Fail(path, "is not a URL of clients; write one such as https://mcp.example.com, without a query")
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
-		c.fail(path, "clients send their credentials there; write https://%s", u.Host)
+		c.rep.Fail(path, "clients send their credentials there; write https://%s", u.Host)
 	}
 }
 
@@ -135,12 +138,12 @@ func (c *checker) authAt(path string, a *Auth) {
 			ways++
 		}
 	}
-	if ways != 1 && !c.mistaken(path) {
-		c.fail(path, "want exactly one of tokens, jwt and mtls below it, or the word none")
+	if ways != 1 && !c.rep.Mistaken(path) {
+		c.rep.Fail(path, "want exactly one of tokens, jwt and mtls below it, or the word none")
 	}
-	c.tokens(join(path, "tokens"), a.Tokens)
+	c.tokens(keypath.Join(path, "tokens"), a.Tokens)
 	if a.JWT != nil {
-		c.jwt(join(path, "jwt"), a.JWT)
+		c.jwt(keypath.Join(path, "jwt"), a.JWT)
 	}
 }
 
@@ -156,25 +159,25 @@ func IsPrincipal(name string) bool { return principalForm.MatchString(name) && n
 func (c *checker) tokens(path string, all []Token) {
 	names := make(map[string]bool)
 	for i, t := range all {
-		here := join(path, strconv.Itoa(i))
+		here := keypath.Join(path, strconv.Itoa(i))
 		digest, err := hex.DecodeString(t.SHA256)
 		switch {
-		case c.mistaken(here): // so that what was meant is not missed, too
+		case c.rep.Mistaken(here): // so that what was meant is not missed, too
 		case !IsPrincipal(t.Name):
-			c.fail(here, "name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous")
+			c.rep.Fail(here, "name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous")
 		case names[t.Name]:
-			c.fail(here, "%s has a token already; give each client a name of its own", t.Name)
+			c.rep.Fail(here, "%s has a token already; give each client a name of its own", t.Name)
 		case (t.Token == "") == (t.SHA256 == ""):
-			c.fail(here, "want either token or sha256; mcpbridge token prints both")
+			c.rep.Fail(here, "want either token or sha256; mcpbridge token prints both")
 		case t.SHA256 != "" && (err != nil || len(digest) != 32):
-			c.fail(here, "sha256 is not a SHA-256; write 64 hexadecimal digits, as mcpbridge token prints them")
+			c.rep.Fail(here, "sha256 is not a SHA-256; write 64 hexadecimal digits, as mcpbridge token prints them")
 		case t.Token != "" && len(t.Token) < minToken:
-			c.fail(here, "token is shorter than %d characters; write one that mcpbridge token makes", minToken)
+			c.rep.Fail(here, "token is shorter than %d characters; write one that mcpbridge token makes", minToken)
 		case t.Token != "" && !tokenForm.MatchString(t.Token):
-			c.fail(here, "token has characters that no Authorization header can; write one that mcpbridge token makes")
+			c.rep.Fail(here, "token has characters that no Authorization header can; write one that mcpbridge token makes")
 		}
 		names[t.Name] = true
-		c.scopes(join(here, "scopes"), t.Scopes)
+		c.scopes(keypath.Join(here, "scopes"), t.Scopes)
 	}
 }
 
@@ -187,7 +190,7 @@ var scopeForm = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]+$`)
 func (c *checker) scopes(path string, scopes []string) {
 	for i, scope := range scopes {
 		if !scopeForm.MatchString(scope) {
-			c.fail(join(path, strconv.Itoa(i)), "%q is not a scope; write one without spaces and quotes", scope)
+			c.rep.Fail(keypath.Join(path, strconv.Itoa(i)), "%q is not a scope; write one without spaces and quotes", scope)
 		}
 	}
 }
@@ -200,9 +203,9 @@ var asymmetric = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", 
 func (c *checker) jwt(path string, j *JWT) {
 	c.jwtIssuer(path, j)
 	c.jwtNames(path, j)
-	c.scopes(join(path, "scopes"), j.Scopes)
+	c.scopes(keypath.Join(path, "scopes"), j.Scopes)
 	if in := j.Introspection; in != nil && (in.ClientID == "" || in.ClientSecret == "") {
-		c.fail(join(path, "introspection"), "needs client_id and client_secret: issuers answer only clients that they know")
+		c.rep.Fail(keypath.Join(path, "introspection"), "needs client_id and client_secret: issuers answer only clients that they know")
 	}
 }
 
@@ -210,11 +213,11 @@ func (c *checker) jwtIssuer(path string, j *JWT) {
 	u, err := url.Parse(j.Issuer)
 	switch {
 	case j.Issuer == "":
-		c.fail(path, "lacks issuer; write the URL that tokens have as iss")
+		c.rep.Fail(path, "lacks issuer; write the URL that tokens have as iss")
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !isPrintable(j.Issuer):
-		c.fail(join(path, "issuer"), "is not a URL of an issuer; write one such as https://id.example.com")
+		c.rep.Fail(keypath.Join(path, "issuer"), "is not a URL of an issuer; write one such as https://id.example.com")
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
-		c.fail(join(path, "issuer"), "its keys have to come over https; write https://%s", u.Host)
+		c.rep.Fail(keypath.Join(path, "issuer"), "its keys have to come over https; write https://%s", u.Host)
 	}
 }
 
@@ -222,17 +225,17 @@ func (c *checker) jwtIssuer(path string, j *JWT) {
 func (c *checker) jwtNames(path string, j *JWT) {
 	for i, name := range j.Algorithms {
 		if !slices.Contains(asymmetric, name) {
-			c.fail(join(join(path, "algorithms"), strconv.Itoa(i)), "%q is not an algorithm of a public key; write %s", name, either(asymmetric))
+			c.rep.Fail(keypath.Join(path, "algorithms", strconv.Itoa(i)), "%q is not an algorithm of a public key; write %s", name, problem.Either(asymmetric))
 		}
 	}
 	for i, name := range j.Types {
 		if !strings.EqualFold(name, "at+jwt") && !strings.EqualFold(name, "JWT") {
-			c.fail(join(join(path, "types"), strconv.Itoa(i)), "%q is not a type of access tokens; write at+jwt or JWT", name)
+			c.rep.Fail(keypath.Join(path, "types", strconv.Itoa(i)), "%q is not a type of access tokens; write at+jwt or JWT", name)
 		}
 	}
 	for i, name := range j.PrincipalClaims {
 		if name == "" || name == "iss" || name == "sub" {
-			c.fail(join(join(path, "principal_claims"), strconv.Itoa(i)), "issuer and subject are part of the principal anyway; write another claim, such as client_id, or remove it")
+			c.rep.Fail(keypath.Join(path, "principal_claims", strconv.Itoa(i)), "issuer and subject are part of the principal anyway; write another claim, such as client_id, or remove it")
 		}
 	}
 }

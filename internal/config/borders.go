@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/certs"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // TLS says with which certificate clients are served.
@@ -57,16 +59,16 @@ func (cfg *Config) AdminTLS() bool {
 }
 
 // tlsPaths makes the paths of files ones that can be opened.
-func (sc *scope) tlsPaths(cfg *Config, rep *report) {
+func (sc *scope) tlsPaths(cfg *Config, rep *problem.Report) {
 	resolve := func(above string, files map[string]*string) {
 		for name, file := range files {
-			*file = sc.of(rep, join(above, name)).path(*file)
+			*file = sc.of(rep, keypath.Join(above, name)).path(*file)
 		}
 	}
 	resolve("tls", map[string]*string{"cert": &cfg.TLS.Cert, "key": &cfg.TLS.Key, "client_ca": &cfg.TLS.ClientCA})
 	for i := range cfg.Servers {
 		s := &cfg.Servers[i]
-		resolve(join(join("servers", s.Name), "tls"), map[string]*string{"ca": &s.TLS.CA, "cert": &s.TLS.Cert, "key": &s.TLS.Key})
+		resolve(keypath.Join("servers", s.Name, "tls"), map[string]*string{"ca": &s.TLS.CA, "cert": &s.TLS.Cert, "key": &s.TLS.Key})
 	}
 }
 
@@ -74,7 +76,7 @@ func (sc *scope) tlsPaths(cfg *Config, rep *report) {
 func (c *checker) borders(cfg *Config) {
 	t := &cfg.TLS
 	if t.ClientCA != "" && t.Cert == "" {
-		c.fail(join("tls", "client_ca"), "has no effect without cert and key; set them, or remove it")
+		c.rep.Fail(keypath.Join("tls", "client_ca"), "has no effect without cert and key; set them, or remove it")
 	}
 	c.files("tls", t.Files())
 	c.admin(cfg)
@@ -85,7 +87,7 @@ func (c *checker) borders(cfg *Config) {
 		}
 		c.serverTLS(s)
 		if a := cfg.AuthOf(s); a != nil && a.MTLS != nil && t.ClientCA == "" {
-			c.fail(join(join("servers", s.Name), "auth"), "its clients show certificates, and nothing says whose are valid; write tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem} at the top")
+			c.rep.Fail(keypath.Join("servers", s.Name, "auth"), "its clients show certificates, and nothing says whose are valid; write tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem} at the top")
 		}
 	}
 }
@@ -94,18 +96,18 @@ func (c *checker) borders(cfg *Config) {
 func (c *checker) files(path string, f certs.Files) {
 	switch {
 	case f.Cert != "" && f.Key == "":
-		c.fail(join(path, "key"), "is missing: a certificate is of no use without its private key; name its file")
+		c.rep.Fail(keypath.Join(path, "key"), "is missing: a certificate is of no use without its private key; name its file")
 		return
 	case f.Key != "" && f.Cert == "":
-		c.fail(join(path, "cert"), "is missing: key is the private key of a certificate; name its file")
+		c.rep.Fail(keypath.Join(path, "cert"), "is missing: key is the private key of a certificate; name its file")
 		return
 	}
 	if err := f.Check(); err != nil {
-		c.fail(path, "%v", err)
+		c.rep.Fail(path, "%v", err)
 		return
 	}
 	if f.Key != "" && othersRead(f.Key) {
-		c.warn(join(path, "key"), "can be read by every user of this machine; run chmod 600 %s", f.Key)
+		c.rep.Warn(keypath.Join(path, "key"), "can be read by every user of this machine; run chmod 600 %s", f.Key)
 	}
 }
 
@@ -115,13 +117,13 @@ func (c *checker) serverTLS(s *Server) {
 	if s.URL == "" || s.TLS == (ServerTLS{}) {
 		return // that it is of a URL was checked
 	}
-	path := join(join("servers", s.Name), "tls")
+	path := keypath.Join("servers", s.Name, "tls")
 	if u, err := url.Parse(s.URL); err == nil && (u.Scheme == "http" || u.Scheme == "ws") {
-		c.fail(path, "has no effect, since url is without TLS; write %ss://, or remove it", u.Scheme)
+		c.rep.Fail(path, "has no effect, since url is without TLS; write %ss://, or remove it", u.Scheme)
 		return
 	}
 	if name := s.TLS.ServerName; name != "" && !serverNameForm.MatchString(name) {
-		c.fail(join(path, "server_name"), "%q is not a host name; write one such as mcp.internal.example, without a port", name)
+		c.rep.Fail(keypath.Join(path, "server_name"), "%q is not a host name; write one such as mcp.internal.example, without a port", name)
 	}
 	c.files(path, s.TLS.Files())
 }
@@ -137,11 +139,11 @@ const (
 func (c *checker) admin(cfg *Config) {
 	for key, t := range map[string]string{"admin_token": cfg.AdminToken, "metrics_token": cfg.MetricsToken} {
 		if t != "" && (len(t) < minAdminToken || strings.ContainsFunc(t, func(r rune) bool { return r <= ' ' || r > '~' })) {
-			c.fail(key, "is no token of at least %d characters without spaces; write a random one, as openssl rand -hex 32 prints one", minAdminToken)
+			c.rep.Fail(key, "is no token of at least %d characters without spaces; write a random one, as openssl rand -hex 32 prints one", minAdminToken)
 		}
 	}
 	if cfg.MetricsToken != "" && cfg.MetricsToken == cfg.AdminToken {
-		c.fail("metrics_token", "is the admin_token; write another one, or leave it out: admin_token opens /metrics, too")
+		c.rep.Fail("metrics_token", "is the admin_token; write another one, or leave it out: admin_token opens /metrics, too")
 	}
 	switch path := cfg.AdminSocket(); {
 	case cfg.Admin == "":
@@ -149,9 +151,9 @@ func (c *checker) admin(cfg *Config) {
 	case !strings.HasPrefix(cfg.Admin, socketPrefix):
 		c.adminAddress(cfg)
 	case runtime.GOOS == "windows":
-		c.fail("admin", "a socket can't be kept from other users on Windows; write an address such as %s", onLoopback("2527"))
+		c.rep.Fail("admin", "a socket can't be kept from other users on Windows; write an address such as %s", onLoopback("2527"))
 	case !strings.HasPrefix(path, "/") || len(path) > maxSocketPath:
-		c.fail("admin", "%q is not a socket; write unix: and a path from the root of at most %d bytes, as in unix:/run/mcpbridge/admin.sock", cfg.Admin, maxSocketPath)
+		c.rep.Fail("admin", "%q is not a socket; write unix: and a path from the root of at most %d bytes, as in unix:/run/mcpbridge/admin.sock", cfg.Admin, maxSocketPath)
 	}
 }
 
@@ -159,13 +161,13 @@ func (c *checker) adminAddress(cfg *Config) {
 	host, port, err := net.SplitHostPort(cfg.Admin)
 	switch {
 	case err != nil || !isPort(port):
-		c.fail("admin", "%q is not an address; write host:port, as in %s, or unix: and the path of a socket", cfg.Admin, onLoopback("2527"))
+		c.rep.Fail("admin", "%q is not an address; write host:port, as in %s, or unix: and the path of a socket", cfg.Admin, onLoopback("2527"))
 	case cfg.Admin == cfg.Listen && !strings.HasSuffix(cfg.Admin, ":0"):
-		c.fail("admin", "is the same address as listen; choose another port, or write off")
+		c.rep.Fail("admin", "is the same address as listen; choose another port, or write off")
 	case loopback(host):
 	case cfg.AdminToken == "" && !cfg.AllowAnonymous:
-		c.fail("admin", "%q can be reached from other machines; set admin_token, or write %s, or unix: and the path of a socket", cfg.Admin, onLoopback(port))
+		c.rep.Fail("admin", "%q can be reached from other machines; set admin_token, or write %s, or unix: and the path of a socket", cfg.Admin, onLoopback(port))
 	case cfg.AdminToken != "" && !cfg.AdminTLS():
-		c.warn("admin_token", "can be read on its way to admin, which is beyond this machine and without TLS; set tls")
+		c.rep.Warn("admin_token", "can be read on its way to admin, which is beyond this machine and without TLS; set tls")
 	}
 }

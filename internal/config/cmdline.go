@@ -7,6 +7,9 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // named returns servers of the command line as YAML, as a file would contain them.
@@ -40,13 +43,13 @@ func named(servers []Server) (*yaml.Node, []string) {
 }
 
 // flagLayer reads the flags that are set and have a key.
-func flagLayer(rep *report, o Options) koanf.Provider {
-	return posflag.ProviderWithFlag(o.Flags, delim, nil, func(f *pflag.Flag) (string, any) {
+func flagLayer(rep *problem.Report, o Options) koanf.Provider {
+	return posflag.ProviderWithFlag(o.Flags, keypath.Delim, nil, func(f *pflag.Flag) (string, any) {
 		dotted, ok := o.FlagKeys[f.Name]
 		if !ok || !f.Changed {
 			return "", nil
 		}
-		path, k := resolve(strings.Split(dotted, "."), koanf.New(delim))
+		path, k := resolve(strings.Split(dotted, "."), koanf.New(keypath.Delim))
 		w := &walker{rep: rep, where: "--" + f.Name}
 		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: f.Value.String()}
 		v, ok := w.value(n, k, path)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -9,6 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
@@ -63,15 +64,15 @@ func keysIn(n *yaml.Node) []string {
 
 // adapt converts a host's file to mcpbridge's keys. It warns of keys that have another
 // meaning here, or none.
-func adapt(root *yaml.Node, o Options, rep *report) *yaml.Node {
+func adapt(root *yaml.Node, o Options, rep *problem.Report) *yaml.Node {
 	out, notes := hosts.Guess(o.Path, root).Adapt(root, hostOptions(o.Path, o.Environ))
 	for _, n := range notes {
-		at := place{where: fmt.Sprintf("%s:%d", o.Path, n.Line), line: n.Line}
+		at := problem.InFile(o.Path, n.Line)
 		path := ""
 		for _, name := range n.Path {
-			path = join(path, name)
+			path = keypath.Join(path, name)
 		}
-		rep.warn(at, path, "%s", n.Text)
+		rep.WarnAt(at, path, "%s", n.Text)
 	}
 	return out
 }
@@ -84,7 +85,7 @@ func hostOptions(path string, environ []string) hosts.Options {
 		Machine: ThisMachine(environ),
 		Path:    path,
 		Keys:    slices.DeleteFunc(serverKeys(), func(name string) bool { return name == hostsAuth }),
-		Suggest: func(name string) string { return suggest(name, serverKeys()) },
+		Suggest: func(name string) string { return problem.Suggest(name, serverKeys()) },
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // Whose file it is decides what becomes of a key that nobody knows: in a host's it is
@@ -57,7 +59,7 @@ func TestDialects(t *testing.T) {
 func TestOursByKey(t *testing.T) {
 	shared := []string{"disabled", "command", "args", "env", "envFile", "cwd", "url", "serverUrl", "baseUrl", "headers", "type", hostsAuth}
 	for _, name := range serverKeys() {
-		root, isJSON := parseFile("c.json", []byte(`{"servers": {"a": {"`+name+`": 1}}}`), newReport())
+		root, isJSON := parseFile("c.json", []byte(`{"servers": {"a": {"`+name+`": 1}}}`), problem.NewReport(""))
 		if got, want := isHosts(root), slices.Contains(shared, name); !isJSON || got != want {
 			t.Errorf("with %s the file is a host's: %v, want %v", name, got, want)
 		}

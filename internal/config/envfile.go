@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // maxEnvFile bounds a file of environment variables, in bytes.
@@ -12,17 +15,17 @@ const maxEnvFile = 1 << 20
 
 // envFiles adds the variables of env_file to each command's environment. Variables in env
 // override them.
-func (sc *scope) envFiles(c *Config, rep *report, fallback string) {
+func (sc *scope) envFiles(c *Config, rep *problem.Report) {
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		if s.EnvFile == "" || s.Disabled || s.Command == "" {
 			continue
 		}
-		path := join(join("servers", s.Name), "env_file")
+		path := keypath.Join("servers", s.Name, "env_file")
 		s.EnvFile = sc.of(rep, path).path(s.EnvFile)
 		vars, err := sc.readEnvFile(s.EnvFile)
 		if err != nil {
-			rep.fail(rep.find(path, fallback), path, "%v", err)
+			rep.Fail(path, "%v", err)
 			continue
 		}
 		env := make(map[string]string, len(vars)+len(s.Env))

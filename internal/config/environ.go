@@ -7,6 +7,9 @@ import (
 	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/v2"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // Prefix is the prefix of environment variables that set a key.
@@ -15,27 +18,27 @@ const Prefix = "MCPBRIDGE_"
 // environLayer reads MCPBRIDGE_…: two underscores separate levels, so
 // MCPBRIDGE_SERVERS__DOCS__URL sets servers.docs.url. Lists are YAML. Variables in values
 // are not expanded: a shell would have done that.
-func environLayer(rep *report, environ []string, given *koanf.Koanf) koanf.Provider {
-	return env.Provider(delim, env.Opt{
+func environLayer(rep *problem.Report, environ []string, given *koanf.Koanf) koanf.Provider {
+	return env.Provider(keypath.Delim, env.Opt{
 		Prefix:      Prefix,
 		EnvironFunc: func() []string { return environ },
 		TransformFunc: func(name, value string) (string, any) {
 			path, k := resolve(strings.Split(strings.TrimPrefix(name, Prefix), "__"), given)
-			at := place{where: name}
+			at := problem.Place{Where: name}
 			if k == nil {
 				// Only a warning: Kubernetes sets variables such as MCPBRIDGE_PORT for
 				// a Service named mcpbridge.
-				rep.warn(at, "", "names no key of the configuration and has no effect; levels are separated by __")
+				rep.WarnAt(at, "", "names no key of the configuration and has no effect; levels are separated by __")
 				return "", nil
 			}
 			if path == includeKey {
-				rep.fail(at, path, "can't be set by the environment; write it into the file")
+				rep.FailAt(at, path, "can't be set by the environment; write it into the file")
 				return "", nil
 			}
 			n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 			if k.kind == list {
 				if n = parseList(value); n == nil {
-					rep.fail(at, path, "want a list, as in [a, b]")
+					rep.FailAt(at, path, "want a list, as in [a, b]")
 					return "", nil
 				}
 			}
@@ -72,7 +75,7 @@ func resolve(levels []string, given *koanf.Koanf) (path string, k *key) {
 		if k == nil {
 			return "", nil
 		}
-		path = join(path, name)
+		path = keypath.Join(path, name)
 	}
 	if k.kind == group || k.kind == table || k.kind == dict {
 		return "", nil

@@ -5,19 +5,6 @@ import (
 	"testing"
 )
 
-func TestNearest(t *testing.T) {
-	for _, tt := range []struct{ a, b string }{
-		{"lisetn", "listen"}, {"keepalive", "keep_alive"}, {"write-timeout", "write_timeout"}, {"ear", "era"}, {"server", "servers"},
-	} {
-		if got, ok := nearest(tt.a, append(schema.spelled(), serverKeys()...)); !ok || got != tt.b {
-			t.Errorf("nearest(%q) = %q, %v, want %q", tt.a, got, ok, tt.b)
-		}
-	}
-	if got, ok := nearest("banana", schema.spelled()); ok {
-		t.Errorf("nearest(%q) = %q, want none", "banana", got)
-	}
-}
-
 // A value without ${ is never touched, and no value makes expand panic or
 // repeat a variable's value in an error.
 func FuzzExpand(f *testing.F) {

@@ -10,6 +10,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // othersMayRead is the permission of users who are neither the owner nor in the group.
@@ -47,7 +50,7 @@ func (c exposure) file(cfg *Config, file string) {
 		return
 	}
 	if key := c.literalSecret(cfg, file); key != "" {
-		c.rep.warn(place{where: file}, "", "can be read by every user of this machine, and %s in it is a secret; run chmod 600 %[2]s, or write ${VARIABLE} or ${file:PATH} instead", shown(key), file)
+		c.rep.WarnAt(problem.Place{Where: file}, "", "can be read by every user of this machine, and %s in it is a secret; run chmod 600 %[2]s, or write ${VARIABLE} or ${file:PATH} instead", keypath.Shown(key), file)
 	}
 }
 
@@ -58,7 +61,7 @@ func (c exposure) listenAddress(cfg *Config) {
 	if err != nil || loopback(host) || cfg.TLS.Cert != "" || len(cfg.TrustedProxies) > 0 || !cfg.authenticates() {
 		return
 	}
-	c.warn("listen", "can be reached from other machines without TLS, so that others can read the credentials of clients on the way; set tls, or trusted_proxies if a proxy in front has TLS")
+	c.rep.Warn("listen", "can be reached from other machines without TLS, so that others can read the credentials of clients on the way; set tls, or trusted_proxies if a proxy in front has TLS")
 }
 
 // authenticates reports whether clients of an enabled server send credentials.
@@ -76,17 +79,17 @@ var secretKeys = []string{"admin_token", "client_secret", "metrics_token", "stat
 // literalSecret returns the first key whose value grants access and stands in a file as it
 // is; empty if there is none.
 func (c exposure) literalSecret(cfg *Config, file string) string {
-	for _, path := range slices.Sorted(maps.Keys(c.rep.places)) {
-		at := c.rep.places[path]
-		if at.file() == file && at.text != "" && !strings.Contains(at.text, "${") && isSecret(path, at.text) {
+	for _, path := range slices.Sorted(maps.Keys(c.rep.Places)) {
+		at := c.rep.Places[path]
+		if at.File() == file && at.Text != "" && !strings.Contains(at.Text, "${") && isSecret(path, at.Text) {
 			return path
 		}
 	}
 	for i := range cfg.Servers {
 		s := &cfg.Servers[i]
-		args := join(join("servers", s.Name), "args")
+		args := keypath.Join("servers", s.Name, "args")
 		for at, from := range s.credentials() {
-			if c.rep.places[args].file() == file && from >= 0 && s.writtenArg(at) != "" && !strings.Contains(s.writtenArg(at), "${") {
+			if c.rep.Places[args].File() == file && from >= 0 && s.writtenArg(at) != "" && !strings.Contains(s.writtenArg(at), "${") {
 				return args
 			}
 		}
@@ -96,15 +99,15 @@ func (c exposure) literalSecret(cfg *Config, file string) string {
 
 // isSecret reports whether the value at a path, which is text, grants access.
 func isSecret(path, text string) bool {
-	above, name := parent(path), path[strings.LastIndex(path, delim)+1:]
-	switch of := above[strings.LastIndex(above, delim)+1:]; {
+	above, name := keypath.Parent(path), keypath.Base(path)
+	switch of := keypath.Base(above); {
 	case slices.Contains(secretKeys, name), slices.Contains(secretKeys, of):
 		return true
 	case of == "headers", of == "env":
 		return credential.MatchString(name)
-	case above == join("replicas", "keys"):
+	case above == keypath.Join("replicas", "keys"):
 		return true
-	case name == "url", path == join("replicas", "engine"):
+	case name == "url", path == keypath.Join("replicas", "engine"):
 		return carriesCredentials(text)
 	}
 	return false
@@ -118,7 +121,7 @@ func (c exposure) envFile(s *Server) {
 	vars, err := (&scope{}).readEnvFile(s.EnvFile)
 	for name := range vars {
 		if err == nil && secretName.MatchString(strings.ToUpper(name)) {
-			c.warn(join(join("servers", s.Name), "env_file"), "can be read by every user of this machine and holds secrets; run chmod 600 %s", s.EnvFile)
+			c.rep.Warn(keypath.Join("servers", s.Name, "env_file"), "can be read by every user of this machine and holds secrets; run chmod 600 %s", s.EnvFile)
 			return
 		}
 	}
@@ -128,8 +131,8 @@ func (c exposure) envFile(s *Server) {
 func (c exposure) keys(s *Server) {
 	for way, client := range s.UpstreamAuth.keys() {
 		if client.PrivateKey != "" && othersRead(client.PrivateKey) {
-			path := join(join(join("servers", s.Name), "upstream_auth"), way)
-			c.warn(join(path, "private_key"), "can be read by every user of this machine; run chmod 600 %s", client.PrivateKey)
+			path := keypath.Join("servers", s.Name, "upstream_auth", way)
+			c.rep.Warn(keypath.Join(path, "private_key"), "can be read by every user of this machine; run chmod 600 %s", client.PrivateKey)
 		}
 	}
 }
@@ -140,7 +143,7 @@ func (c exposure) serverURL(s *Server) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "ws" || loopback(u.Hostname()) || !s.sendsCredentials() {
 		return
 	}
-	c.warn(join(join("servers", s.Name), "url"), "is %s://, and credentials are sent to it, which others can read on the way; write %[1]ss:// if the server has TLS", u.Scheme)
+	c.rep.Warn(keypath.Join("servers", s.Name, "url"), "is %s://, and credentials are sent to it, which others can read on the way; write %[1]ss:// if the server has TLS", u.Scheme)
 }
 
 // sendsCredentials reports whether requests to the server grant access.

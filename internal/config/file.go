@@ -15,12 +15,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
 // readFile parses a file. The error is that of reading it; mistakes in the file go to rep.
-func readFile(path string, rep *report) (root *yaml.Node, isJSON bool, err error) {
-	rep.opened(path)
+func readFile(path string, rep *problem.Report) (root *yaml.Node, isJSON bool, err error) {
+	rep.Opened(path)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, false, fmt.Errorf("reading the configuration: %w", err)
@@ -32,10 +33,10 @@ func readFile(path string, rep *report) (root *yaml.Node, isJSON bool, err error
 // parseFile parses the content of a file as JSON, possibly with comments, or as a YAML
 // document; isJSON says which. It reports one mistake with its line if the content is
 // neither.
-func parseFile(path string, data []byte, rep *report) (root *yaml.Node, isJSON bool) {
+func parseFile(path string, data []byte, rep *problem.Report) (root *yaml.Node, isJSON bool) {
 	empty := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1}
 	if at, ok := findTOML(path, data); ok {
-		rep.fail(lineAt(path, data, at), "", "%s", tomlAdvice)
+		rep.FailAt(lineAt(path, data, at), "", "%s", tomlAdvice)
 		return empty, false
 	}
 	var whyNot error
@@ -51,30 +52,30 @@ func parseFile(path string, data []byte, rep *report) (root *yaml.Node, isJSON b
 }
 
 // lineAt returns the place of the byte at an offset.
-func lineAt(path string, data []byte, offset int) place {
+func lineAt(path string, data []byte, offset int) problem.Place {
 	line := 1 + bytes.Count(data[:offset], []byte("\n"))
-	return place{where: fmt.Sprintf("%s:%d", path, line), line: line}
+	return problem.InFile(path, line)
 }
 
 // readYAML parses YAML. It returns nil for an empty document, and for a mistake, which it
 // reports. whyNot is the error of parsing the content as JSON; nil if it does not look like
 // JSON.
-func readYAML(path string, data []byte, rep *report, whyNot error) *yaml.Node {
+func readYAML(path string, data []byte, rep *problem.Report, whyNot error) *yaml.Node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		switch e := (*hosts.SyntaxError)(nil); {
 		case errors.Is(err, io.EOF):
 		case errors.As(whyNot, &e) && quotedKeys.Match(data):
-			rep.fail(place{where: fmt.Sprintf("%s:%d", path, e.Line), line: e.Line}, "", "not readable as JSON: %s (column %d)", e.Why, e.Column)
+			rep.FailAt(problem.InFile(path, e.Line), "", "not readable as JSON: %s (column %d)", e.Why, e.Column)
 		default:
 			notYAML(rep, path, data, err)
 		}
 		return nil
 	}
 	if err := dec.Decode(&second); err == nil {
-		at := place{where: fmt.Sprintf("%s:%d", path, second.Line), line: second.Line}
-		rep.fail(at, "", "a second YAML document begins here; keep one")
+		at := problem.InFile(path, second.Line)
+		rep.FailAt(at, "", "a second YAML document begins here; keep one")
 	} else if !errors.Is(err, io.EOF) {
 		notYAML(rep, path, data, err)
 	}
@@ -100,21 +101,21 @@ func findTOML(path string, data []byte) (at int, ok bool) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-func notYAML(rep *report, path string, data []byte, err error) {
+func notYAML(rep *problem.Report, path string, data []byte, err error) {
 	why := err.Error()
 	at := lineAt(path, data, unlined(data, why))
 	if m := yamlLine.FindStringSubmatch(why); m != nil {
 		why = m[2]
 		if line, err := strconv.Atoi(m[1]); err == nil {
-			at = place{where: fmt.Sprintf("%s:%d", path, line), line: line}
+			at = problem.InFile(path, line)
 		}
 	}
 	if line := tabbed(data); line > 0 && strings.Contains(why, "cannot start any token") {
-		at = place{where: fmt.Sprintf("%s:%d", path, line), line: line}
-		rep.fail(at, "", "this line is indented with a tab, and YAML requires spaces; write two spaces for each tab")
+		at = problem.InFile(path, line)
+		rep.FailAt(at, "", "this line is indented with a tab, and YAML requires spaces; write two spaces for each tab")
 		return
 	}
-	rep.fail(at, "", "not readable as YAML or JSON: %s", why)
+	rep.FailAt(at, "", "not readable as YAML or JSON: %s", why)
 }
 
 // unlined returns the offset of a mistake for which the parser gives no line: that of the

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 var fuzzedFiles = []string{
@@ -56,16 +58,16 @@ func FuzzLoad(f *testing.F) {
 // name a line.
 func fileMistakes(t *testing.T, text string) int {
 	o := Options{Path: "c.yaml", Environ: []string{"TOKEN=s3cret"}}
-	rep := newReport()
+	rep := problem.NewReport("")
 	root, isJSON := parseFile(o.Path, []byte(text), rep)
 	root, w := o.walk(root, isJSON, rep)
 	w.value(root, schema, "")
-	for _, p := range append(rep.errors, rep.warnings...) {
+	for _, p := range append(rep.Errors, rep.Warnings...) {
 		if !namesLine(p, text) {
 			t.Errorf("%q: %q names no line", text, p)
 		}
 	}
-	return len(rep.errors)
+	return len(rep.Errors)
 }
 
 // namesLine reports whether p names a line of text, as YAML counts them. In UTF-16, which

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
@@ -10,22 +11,22 @@ import (
 // converted become comments. Values stay unchanged, including secrets and references to
 // variables. It returns an [*Error] if the file is not the host's.
 func Import(h *hosts.Host, path string, environ []string) ([]byte, error) {
-	rep := newReport()
+	rep := problem.NewReport("")
 	root, isJSON, err := readFile(path, rep)
 	if err != nil {
 		return nil, err
 	}
-	if err := rep.err(); err != nil {
+	if err := rep.Err(); err != nil {
 		return nil, err
 	}
 	if !isJSON {
-		rep.fail(place{where: path}, "", "is not JSON, as %s has it", h.Title)
-		return nil, rep.err()
+		rep.FailAt(problem.Place{Where: path}, "", "is not JSON, as %s has it", h.Title)
+		return nil, rep.Err()
 	}
 	adapted, notes := h.Adapt(root, hostOptions(path, environ))
 	if table := adapted.Content[1]; len(table.Content) == 0 {
-		rep.fail(place{where: path}, "", "has no servers of %s; is it the right file?", h.Title)
-		return nil, rep.err()
+		rep.FailAt(problem.Place{Where: path}, "", "has no servers of %s; is it the right file?", h.Title)
+		return nil, rep.Err()
 	}
 	head := fmt.Sprintf("The servers of %s, from %s.\nServe them with mcpbridge serve -c, or look first with mcpbridge check -c.", h.Title, path)
 	return hosts.YAML(adapted, notes, head)

@@ -12,6 +12,9 @@ import (
 
 	"github.com/knadh/koanf/v2"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 const (
@@ -25,22 +28,22 @@ const (
 // An inclusion reads the files that the configuration includes.
 type inclusion struct {
 	o     Options // of the file that includes
-	rep   *report
+	rep   *problem.Report
 	given *koanf.Koanf // what the files add to
 	order []string     // names of their servers
 	files []string
 }
 
 // include adds the files that given includes.
-func (o Options) include(given *koanf.Koanf, rep *report) (*inclusion, error) {
+func (o Options) include(given *koanf.Koanf, rep *problem.Report) (*inclusion, error) {
 	in := &inclusion{o: o, rep: rep, given: given}
 	names := given.Strings(includeKey)
-	if _, more := rep.places[join(includeKey, strconv.Itoa(len(names)))]; more {
+	if _, more := rep.Places[keypath.Join(includeKey, strconv.Itoa(len(names)))]; more {
 		return in, nil // a name has a mistake, which was reported
 	}
 	seen := map[string]bool{whole(o.Path): true}
 	for i, name := range names {
-		at := rep.places[join(includeKey, strconv.Itoa(i))]
+		at := rep.Places[keypath.Join(includeKey, strconv.Itoa(i))]
 		for _, file := range in.named(at, name) {
 			if seen[whole(file)] {
 				continue
@@ -60,39 +63,39 @@ func (o Options) include(given *koanf.Koanf, rep *report) (*inclusion, error) {
 }
 
 // named returns the files that an entry of the list names.
-func (in *inclusion) named(at place, name string) []string {
+func (in *inclusion) named(at problem.Place, name string) []string {
 	path := in.o.scope(in.rep).path(name)
 	base := filepath.Base(path)
 	switch {
 	case name == "":
-		in.rep.fail(at, includeKey, "names no file; write one, or a pattern such as conf.d/*.yaml")
+		in.rep.FailAt(at, includeKey, "names no file; write one, or a pattern such as conf.d/*.yaml")
 		return nil
 	case strings.ContainsAny(filepath.Dir(name), wildcards):
-		in.rep.fail(at, includeKey, "only the last part of the path may be a pattern; write an entry for each folder, as in [a/*.yaml, b/*.yaml]")
+		in.rep.FailAt(at, includeKey, "only the last part of the path may be a pattern; write an entry for each folder, as in [a/*.yaml, b/*.yaml]")
 		return nil
 	case !strings.ContainsAny(base, wildcards) && whole(path) == whole(in.o.Path):
-		in.rep.fail(at, includeKey, "names this file itself; remove it")
+		in.rep.FailAt(at, includeKey, "names this file itself; remove it")
 		return nil
 	case !strings.ContainsAny(base, wildcards):
 		return []string{path}
 	}
-	in.rep.opened(path)
+	in.rep.Opened(path)
 	files, err := Glob(path)
 	if err != nil {
-		in.rep.fail(at, includeKey, "%v", err)
+		in.rep.FailAt(at, includeKey, "%v", err)
 	}
 	return files
 }
 
 // read adds what a file has.
-func (in *inclusion) read(at place, file string) error {
+func (in *inclusion) read(at problem.Place, file string) error {
 	data, err := in.o.scope(in.rep).read(file, maxIncluded)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		in.rep.fail(at, includeKey, "there is no file %s; create it, or write a pattern such as conf.d/*.yaml, which may match none", file)
+		in.rep.FailAt(at, includeKey, "there is no file %s; create it, or write a pattern such as conf.d/*.yaml, which may match none", file)
 		return nil
 	case err != nil:
-		in.rep.fail(at, includeKey, "%v", err)
+		in.rep.FailAt(at, includeKey, "%v", err)
 		return nil
 	}
 	in.files = append(in.files, file)
@@ -100,7 +103,7 @@ func (in *inclusion) read(at place, file string) error {
 	o.Path = file
 	root, isJSON := parseFile(file, data, in.rep)
 	root, w := o.walk(root, isJSON, in.rep)
-	w.includedBy, w.others = in.o.Path, maps.Clone(in.rep.places)
+	w.includedBy, w.others = in.o.Path, maps.Clone(in.rep.Places)
 	in.order = append(in.order, serverNames(root)...)
 	return load(in.given, w, root)
 }
@@ -108,27 +111,27 @@ func (in *inclusion) read(at place, file string) error {
 // taken reports a key that an included file can't have: another file has it, or none but the
 // first may.
 func (w *walker) taken(kn *yaml.Node, path string) bool {
-	if above := parent(path); w.includedBy == "" || above != "" && above != "servers" {
+	if above := keypath.Parent(path); w.includedBy == "" || above != "" && above != "servers" {
 		return false
 	}
 	before, twice := w.others[path]
 	switch {
 	case path == includeKey:
-		w.rep.fail(w.place(kn), path, "an included file can't include others; write it into %s", w.includedBy)
+		w.rep.FailAt(w.place(kn), path, "an included file can't include others; write it into %s", w.includedBy)
 	case path == "servers" || !twice:
 		return false
-	case parent(path) == "servers":
-		w.rep.fail(w.place(kn), path, "is also a server in %s; rename or remove one of them", before.where)
+	case keypath.Parent(path) == "servers":
+		w.rep.FailAt(w.place(kn), path, "is also a server in %s; rename or remove one of them", before.Where)
 	default:
-		w.rep.fail(w.place(kn), path, "is also set in %s; remove one of them", before.where)
+		w.rep.FailAt(w.place(kn), path, "is also set in %s; remove one of them", before.Where)
 	}
 	return true
 }
 
 // of returns the scope of the file that has a key, to which its paths are relative.
-func (sc *scope) of(rep *report, path string) *scope {
+func (sc *scope) of(rep *problem.Report, path string) *scope {
 	out := *sc
-	if file := rep.places[path].file(); file != "" {
+	if file := rep.Places[path].File(); file != "" {
 		out.dir = filepath.Dir(file)
 	}
 	return &out

@@ -13,6 +13,9 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // Options are the sources of a configuration. The zero value means defaults without
@@ -38,40 +41,44 @@ type Options struct {
 	OneUser bool
 }
 
+// A Problem is one mistake, and how to correct it.
+type Problem = problem.Problem
+
+// An Error contains all mistakes of a configuration. Its Files are those of [Config.Files].
+type Error = problem.Error
+
 // Load reads all layers and checks the result. Besides the Config, or the error, it returns
 // warnings. The error is an [*Error] that lists every mistake, or wraps the reason why the
 // file can't be read.
-func Load(o Options) (*Config, []Problem, error) {
-	rep := newReport()
+func Load(o Options) (*Config, []problem.Problem, error) {
+	rep := problem.NewReport(o.name())
 	given, order, err := layers(o, rep)
 	if err != nil {
 		return nil, nil, err
 	}
-	rep.inOrder(rep.warnings)
 	c, err := decode(given, order, rep)
 	if err != nil {
-		return nil, rep.warnings, err
+		return nil, rep.Sorted(), err
 	}
 	sc := o.scope(rep)
-	sc.envFiles(c, rep, o.name())
+	sc.envFiles(c, rep)
 	sc.tlsPaths(c, rep)
 	sc.replicaPaths(c.Replicas, rep)
-	sc.keyFiles(c, rep, o.name())
-	c.files = rep.files
+	sc.keyFiles(c, rep)
+	c.files = rep.Files
 	c.check(rep, &o)
-	if len(rep.errors) == 0 {
-		exposure{&checker{rep: rep, fallback: o.name()}}.check(c, o.Path)
+	if len(rep.Errors) == 0 {
+		exposure{&checker{rep: rep}}.check(c, o.Path)
 	}
-	rep.inOrder(rep.warnings)
-	if err := rep.err(); err != nil {
-		return nil, rep.warnings, err
+	if err := rep.Err(); err != nil {
+		return nil, rep.Sorted(), err
 	}
-	return c, rep.warnings, nil
+	return c, rep.Sorted(), nil
 }
 
 // scope returns what references of the file are resolved by.
-func (o Options) scope(rep *report) *scope {
-	return &scope{lookup: environment(o.Environ), dir: filepath.Dir(o.Path), opened: rep.opened}
+func (o Options) scope(rep *problem.Report) *scope {
+	return &scope{lookup: environment(o.Environ), dir: filepath.Dir(o.Path), opened: rep.Opened}
 }
 
 // name returns the name of the configuration in messages.
@@ -84,8 +91,8 @@ func (o Options) name() string {
 
 // layers loads the layers except defaults: file, command line, environment, flags. order is
 // the order of the servers.
-func layers(o Options, rep *report) (given *koanf.Koanf, order []string, err error) {
-	given = koanf.New(delim)
+func layers(o Options, rep *problem.Report) (given *koanf.Koanf, order []string, err error) {
+	given = koanf.New(keypath.Delim)
 	if o.Path != "" {
 		root, isJSON, err := readFile(o.Path, rep)
 		if err != nil {
@@ -120,7 +127,7 @@ func layers(o Options, rep *report) (given *koanf.Koanf, order []string, err err
 }
 
 // walk returns the root of the file in mcpbridge's keys, and a walker that checks it.
-func (o Options) walk(root *yaml.Node, isJSON bool, rep *report) (*yaml.Node, *walker) {
+func (o Options) walk(root *yaml.Node, isJSON bool, rep *problem.Report) (*yaml.Node, *walker) {
 	if isJSON && isHosts(root) {
 		root = adapt(root, o, rep)
 	}
@@ -136,8 +143,8 @@ func load(into *koanf.Koanf, w *walker, root *yaml.Node) error {
 }
 
 // decode adds defaults, and decodes the Config.
-func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
-	all := koanf.New(delim)
+func decode(given *koanf.Koanf, order []string, rep *problem.Report) (*Config, error) {
+	all := koanf.New(keypath.Delim)
 	base := schema.defaults(setting{top: given.Raw(), entry: given.Raw(), here: given.Raw()})
 	if err := all.Load(confmap.Provider(base, ""), nil); err != nil {
 		return nil, fmt.Errorf("loading defaults: %v", err)
@@ -154,7 +161,7 @@ func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
 	c := doc.Config
 	c.Servers = inFileOrder(doc.Servers, order, rep)
 	c.AdminChosen = given.Exists("admin")
-	c.expanded = rep.expanded
+	c.expanded = rep.Expanded
 	if c.Admin == "off" {
 		c.Admin = ""
 	}
@@ -163,7 +170,7 @@ func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
 
 // inFileOrder returns the servers in the order of the file. Those that only the environment
 // has are last, sorted by name.
-func inFileOrder(servers map[string]Server, order []string, rep *report) []Server {
+func inFileOrder(servers map[string]Server, order []string, rep *problem.Report) []Server {
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		if !slices.Contains(order, name) {
 			order = append(order, name)
@@ -180,18 +187,18 @@ func inFileOrder(servers map[string]Server, order []string, rep *report) []Serve
 		if strings.HasPrefix(s.Type, "streamable") {
 			s.Type = "http"
 		}
-		s.written = rep.written(&s)
+		s.written = asWrittenIn(rep, &s)
 		out = append(out, s)
 	}
 	return out
 }
 
-// written returns the values of s before the expansion of variables.
-func (r *report) written(s *Server) written {
-	here := join("servers", s.Name)
-	w := written{command: r.places[join(here, "command")].text, url: r.places[join(here, "url")].text}
+// asWrittenIn returns the values of s before the expansion of variables.
+func asWrittenIn(r *problem.Report, s *Server) written {
+	here := keypath.Join("servers", s.Name)
+	w := written{command: r.Places[keypath.Join(here, "command")].Text, url: r.Places[keypath.Join(here, "url")].Text}
 	for i := range s.Args {
-		w.args = append(w.args, r.places[join(join(here, "args"), strconv.Itoa(i))].text)
+		w.args = append(w.args, r.Places[keypath.Join(here, "args", strconv.Itoa(i))].Text)
 	}
 	return w
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"strconv"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/policy"
 )
 
@@ -71,32 +72,32 @@ func (p *Policy) Compiled() []policy.Rule {
 
 // policy finds rules that don't do what they say.
 func (c *checker) policy(cfg *Config, s *Server, path string) {
-	c.rates(s, join(path, "rate"))
-	path = join(path, "policy")
-	if s.Policy == nil || c.mistaken(path) {
+	c.rates(s, keypath.Join(path, "rate"))
+	path = keypath.Join(path, "policy")
+	if s.Policy == nil || c.rep.Mistaken(path) {
 		return
 	}
 	if s.Policy.Default == "" {
-		c.fail(path, "does not say what becomes of what no rule matches; write default: deny, or default: allow")
+		c.rep.Fail(path, "does not say what becomes of what no rule matches; write default: deny, or default: allow")
 	}
 	for i := range s.Policy.Rules {
-		c.rule(&s.Policy.Rules[i], cfg.AuthOf(s), join(join(path, "rules"), strconv.Itoa(i)))
+		c.rule(&s.Policy.Rules[i], cfg.AuthOf(s), keypath.Join(path, "rules", strconv.Itoa(i)))
 	}
 }
 
 func (c *checker) rule(r *Rule, a *Auth, path string) {
 	if (r.Allow == nil) == (r.Deny == nil) {
-		c.fail(path, "has to be one of allow and deny; write it as in - allow: {tools: [\"read_*\"]}")
+		c.rep.Fail(path, "has to be one of allow and deny; write it as in - allow: {tools: [\"read_*\"]}")
 		return
 	}
 	m, key := r.match()
-	path = join(path, key)
+	path = keypath.Join(path, key)
 	if c.emptyLists(m, path) {
 		return
 	}
 	compiled := r.compiled()
 	if err := compiled.Check(); err != nil {
-		c.fail(path, "%v", err)
+		c.rep.Fail(path, "%v", err)
 		return
 	}
 	c.who(m, a, path)
@@ -108,11 +109,11 @@ func (c *checker) who(m *Match, a *Auth, path string) {
 	anonymous := a == nil || a.Word != ""
 	switch {
 	case len(m.Claims) > 0 && (anonymous || a.JWT == nil):
-		c.fail(join(path, "claims"), "only access tokens have claims, so that the rule matches nobody; set auth: {jwt: …}, or name principals")
+		c.rep.Fail(keypath.Join(path, "claims"), "only access tokens have claims, so that the rule matches nobody; set auth: {jwt: …}, or name principals")
 	case len(m.Scopes) > 0 && (anonymous || a.MTLS != nil):
-		c.fail(join(path, "scopes"), "clients of this server have no scopes, so that the rule matches nobody; set auth with tokens or jwt, or name principals")
+		c.rep.Fail(keypath.Join(path, "scopes"), "clients of this server have no scopes, so that the rule matches nobody; set auth with tokens or jwt, or name principals")
 	case anonymous && len(m.Principals) > 0 && !policy.Matches(m.Principals, "anonymous"):
-		c.fail(join(path, "principals"), "all clients of this server are anonymous, so that the rule matches nobody; set auth")
+		c.rep.Fail(keypath.Join(path, "principals"), "all clients of this server are anonymous, so that the rule matches nobody; set auth")
 	}
 }
 
@@ -120,14 +121,14 @@ func (c *checker) who(m *Match, a *Auth, path string) {
 // has left a list empty.
 func (c *checker) emptyLists(m *Match, path string) (found bool) {
 	check := func(key string, list []string) {
-		here := join(path, key)
-		if _, written := c.rep.places[here]; written && len(list) == 0 {
-			c.fail(here, "is empty, and would match everything; name something, or remove it")
+		here := keypath.Join(path, key)
+		if c.rep.Written(here) && len(list) == 0 {
+			c.rep.Fail(here, "is empty, and would match everything; name something, or remove it")
 			found = true
 		}
 		for i, text := range list {
 			if text == "" {
-				c.fail(join(here, strconv.Itoa(i)), "is empty; write a name or a pattern, such as read_*")
+				c.rep.Fail(keypath.Join(here, strconv.Itoa(i)), "is empty; write a name or a pattern, such as read_*")
 				found = true
 			}
 		}
@@ -139,7 +140,7 @@ func (c *checker) emptyLists(m *Match, path string) (found bool) {
 	check("prompts", m.Prompts)
 	check("resources", m.Resources)
 	for name, values := range m.Claims {
-		check(join("claims", name), values)
+		check(keypath.Join("claims", name), values)
 	}
 	return found
 }
@@ -147,12 +148,12 @@ func (c *checker) emptyLists(m *Match, path string) (found bool) {
 func (c *checker) rates(s *Server, path string) {
 	check := func(r Rate, path string) {
 		if r.Burst > 0 && r.PerSecond == 0 {
-			c.fail(join(path, "burst"), "has no meaning without per_second; write that, too, or concurrent")
+			c.rep.Fail(keypath.Join(path, "burst"), "has no meaning without per_second; write that, too, or concurrent")
 		}
 	}
-	check(s.Rate.Principal, join(path, "principal"))
-	check(s.Rate.Server, join(path, "server"))
+	check(s.Rate.Principal, keypath.Join(path, "principal"))
+	check(s.Rate.Server, keypath.Join(path, "server"))
 	for name, r := range s.Rate.Tools {
-		check(r, join(join(path, "tools"), name))
+		check(r, keypath.Join(path, "tools", name))
 	}
 }

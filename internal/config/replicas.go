@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/certs"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // Replicas says how several processes with this configuration serve the same clients.
@@ -94,48 +96,48 @@ func (c replicaChecker) replicas(cfg *Config) {
 	}
 	switch {
 	case r.Engine == "" && r.Peers == "":
-		c.fail("replicas", "want engine or peers below it; write engine: nats://nats:4222, or peers: dns://mcpbridge-headless:2528")
+		c.rep.Fail("replicas", "want engine or peers below it; write engine: nats://nats:4222, or peers: dns://mcpbridge-headless:2528")
 	case r.Engine != "" && r.Peers != "":
-		c.fail("replicas", "engine and peers are both set; remove one of them: an engine knows the peers")
+		c.rep.Fail("replicas", "engine and peers are both set; remove one of them: an engine knows the peers")
 	case r.Engine != "":
 		c.engine(r)
 	default:
 		c.peers(r)
 	}
 	if len(r.Keys) == 0 {
-		c.fail(join("replicas", "keys"), "is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas")
+		c.rep.Fail(keypath.Join("replicas", "keys"), "is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas")
 	}
-	c.keyList(join("replicas", "keys"), r.Keys)
+	c.keyList(keypath.Join("replicas", "keys"), r.Keys)
 	c.peer(r, cfg)
 	if !prefixForm.MatchString(r.Prefix) {
-		c.fail(join("replicas", "prefix"), "%q can't begin the name of a bucket; use letters, digits, - and _, at most 64", r.Prefix)
+		c.rep.Fail(keypath.Join("replicas", "prefix"), "%q can't begin the name of a bucket; use letters, digits, - and _, at most 64", r.Prefix)
 	}
 	c.replicaTLS(r)
 }
 
 func (c replicaChecker) engine(r *Replicas) {
-	path := join("replicas", "engine")
+	path := keypath.Join("replicas", "engine")
 	first, _, _ := strings.Cut(r.Engine, "://")
 	all := engineURLs(r.Engine)
 	for _, text := range all {
 		u, err := url.Parse(text)
 		switch {
 		case err != nil || u.Hostname() == "" || u.Scheme != first:
-			c.fail(path, "is not the URL of an engine; write nats://host:4222 or redis://host:6379, with user:password@ before the host if it wants them")
+			c.rep.Fail(path, "is not the URL of an engine; write nats://host:4222 or redis://host:6379, with user:password@ before the host if it wants them")
 			return
 		case !slices.Contains([]string{"nats", "tls", "redis", "rediss"}, u.Scheme):
-			c.fail(path, "%s:// is no engine; write nats:// or tls:// for NATS, redis:// or rediss:// for Redis", u.Scheme)
+			c.rep.Fail(path, "%s:// is no engine; write nats:// or tls:// for NATS, redis:// or rediss:// for Redis", u.Scheme)
 			return
 		}
 	}
 	redis := strings.HasPrefix(first, "redis")
 	switch {
 	case redis && len(all) > 1:
-		c.fail(path, "names several hosts, which only NATS has; write one, such as that of a service in front of Redis")
+		c.rep.Fail(path, "names several hosts, which only NATS has; write one, such as that of a service in front of Redis")
 	case redis && r.Credentials != "":
-		c.fail(join("replicas", "credentials"), "is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379")
+		c.rep.Fail(keypath.Join("replicas", "credentials"), "is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379")
 	case first == "redis" && r.EngineTLS != EngineTLS{}:
-		c.fail(join("replicas", "engine_tls"), "has no effect, since engine is without TLS; write rediss://, or remove it")
+		c.rep.Fail(keypath.Join("replicas", "engine_tls"), "has no effect, since engine is without TLS; write rediss://, or remove it")
 	}
 }
 
@@ -146,11 +148,11 @@ func (c replicaChecker) peers(r *Replicas) {
 		ok = ok && err == nil && host != "" && isPort(port)
 	}
 	if !ok {
-		c.fail(join("replicas", "peers"), "%q is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528", r.Peers)
+		c.rep.Fail(keypath.Join("replicas", "peers"), "%q is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528", r.Peers)
 	}
 	for key, set := range map[string]bool{"engine_tls": r.EngineTLS != EngineTLS{}, "credentials": r.Credentials != ""} {
 		if set {
-			c.fail(join("replicas", key), "is for an engine, and there is none; remove it")
+			c.rep.Fail(keypath.Join("replicas", key), "is for an engine, and there is none; remove it")
 		}
 	}
 }
@@ -160,48 +162,48 @@ func (c replicaChecker) peer(r *Replicas, cfg *Config) {
 	host, port, err := net.SplitHostPort(r.Peer)
 	switch {
 	case err != nil || !isPort(port):
-		c.fail(join("replicas", "peer"), "%q is not an address; write host:port, as in 0.0.0.0:2528", r.Peer)
+		c.rep.Fail(keypath.Join("replicas", "peer"), "%q is not an address; write host:port, as in 0.0.0.0:2528", r.Peer)
 		return
 	case (r.Peer == cfg.Listen || r.Peer == cfg.Admin) && port != "0":
-		c.fail(join("replicas", "peer"), "is the same address as listen or admin; choose another port, such as 2528")
+		c.rep.Fail(keypath.Join("replicas", "peer"), "is the same address as listen or admin; choose another port, such as 2528")
 	}
 	ip, _ := netip.ParseAddr(host)
 	to, port, err := net.SplitHostPort(r.Advertise)
 	switch {
 	case r.Advertise == "" && (host == "" || ip.IsUnspecified()):
-		c.fail(join("replicas", "advertise"), "is missing: peer names no single address; write how other replicas reach this one, as in ${POD_IP}:2528")
+		c.rep.Fail(keypath.Join("replicas", "advertise"), "is missing: peer names no single address; write how other replicas reach this one, as in ${POD_IP}:2528")
 	case r.Advertise != "" && (err != nil || to == "" || !isPort(port) || port == "0"):
-		c.fail(join("replicas", "advertise"), "%q is not an address; write host:port, as in 10.0.0.7:2528 or [fd00::7]:2528", r.Advertise)
+		c.rep.Fail(keypath.Join("replicas", "advertise"), "%q is not an address; write host:port, as in 10.0.0.7:2528 or [fd00::7]:2528", r.Advertise)
 	}
 }
 
 func (c replicaChecker) replicaTLS(r *Replicas) {
-	t, path := &r.TLS, join("replicas", "tls")
+	t, path := &r.TLS, keypath.Join("replicas", "tls")
 	switch {
 	case *t == ReplicaTLS{}:
 	case t.Cert == "":
-		c.fail(join(path, "cert"), "is missing: each replica is a server to the others; name the file of its certificate, and that of its key")
+		c.rep.Fail(keypath.Join(path, "cert"), "is missing: each replica is a server to the others; name the file of its certificate, and that of its key")
 	case t.ClientCA == "":
-		c.fail(join(path, "client_ca"), "is missing: nothing says whose certificates replicas have; name the file of their authority")
+		c.rep.Fail(keypath.Join(path, "client_ca"), "is missing: nothing says whose certificates replicas have; name the file of their authority")
 	case t.ServerName != "" && !serverNameForm.MatchString(t.ServerName):
-		c.fail(join(path, "server_name"), "%q is not a host name; write one such as mcpbridge.internal.example, without a port", t.ServerName)
+		c.rep.Fail(keypath.Join(path, "server_name"), "%q is not a host name; write one such as mcpbridge.internal.example, without a port", t.ServerName)
 	default:
 		c.files(path, t.Files())
 	}
-	c.files(join("replicas", "engine_tls"), r.EngineTLS.Files())
+	c.files(keypath.Join("replicas", "engine_tls"), r.EngineTLS.Files())
 }
 
 // keyList checks secrets that keys are made of. Its errors never contain one.
 func (c *checker) keyList(path string, keys []string) {
 	for i, k := range keys {
 		if len(k) < minStateKey {
-			c.fail(join(path, strconv.Itoa(i)), "is shorter than %d characters; write a random secret, as openssl rand -base64 32 prints one", minStateKey)
+			c.rep.Fail(keypath.Join(path, strconv.Itoa(i)), "is shorter than %d characters; write a random secret, as openssl rand -base64 32 prints one", minStateKey)
 		}
 	}
 }
 
 // replicaPaths makes the paths of files ones that can be opened.
-func (sc *scope) replicaPaths(r *Replicas, rep *report) {
+func (sc *scope) replicaPaths(r *Replicas, rep *problem.Report) {
 	if r == nil {
 		return
 	}
@@ -212,7 +214,7 @@ func (sc *scope) replicaPaths(r *Replicas, rep *report) {
 	} {
 		path := "replicas"
 		for name := range strings.SplitSeq(key, ".") {
-			path = join(path, name)
+			path = keypath.Join(path, name)
 		}
 		*file = sc.of(rep, path).path(*file)
 	}

@@ -11,17 +11,18 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
 // scalar expands the variables in n, and reads it as a value of k.
 func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
 	if n.Kind != yaml.ScalarNode {
-		w.rep.fail(w.place(n), path, "want a single value; found %s", describe(n))
+		w.rep.FailAt(w.place(n), path, "want a single value; found %s", describe(n))
 		return nil, false
 	}
 	if n.Tag == "!!null" {
-		w.rep.fail(w.place(n), path, "has no value; remove the key, or write \"\" for an empty one")
+		w.rep.FailAt(w.place(n), path, "has no value; remove the key, or write \"\" for an empty one")
 		return nil, false
 	}
 	s := n.Value
@@ -29,7 +30,7 @@ func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
 		expanded, err := w.noting(k).expand(s)
 		if err != nil {
 			if !w.disabled {
-				w.rep.fail(w.place(n), path, "%v", err)
+				w.rep.FailAt(w.place(n), path, "%v", err)
 			}
 			return nil, false
 		}
@@ -37,7 +38,7 @@ func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
 	}
 	v, problem := k.read(s, w.quote(n))
 	if problem != "" {
-		w.rep.fail(w.place(n), path, "%s", problem)
+		w.rep.FailAt(w.place(n), path, "%s", problem)
 		return nil, false
 	}
 	return v, true
@@ -48,7 +49,7 @@ func (w *walker) noting(k *key) *scope {
 	sc := *w.scope
 	sc.note = func(variable, value string) {
 		if k.secret && !slices.Contains(commonVariables, strings.ToUpper(variable)) {
-			w.rep.expanded = append(w.rep.expanded, value)
+			w.rep.Expanded = append(w.rep.Expanded, value)
 		}
 	}
 	return &sc
@@ -104,7 +105,7 @@ func (k *key) readText(s, quoted string) (any, string) {
 	if len(k.oneOf) == 0 || slices.Contains(k.oneOf, s) {
 		return s, ""
 	}
-	return nil, fmt.Sprintf("%s is unknown; write %s", quoted, either(k.oneOf))
+	return nil, fmt.Sprintf("%s is unknown; write %s", quoted, problem.Either(k.oneOf))
 }
 
 var bareNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -103,18 +105,18 @@ func (a *UpstreamAuth) keys() map[string]*IssuerClient {
 const maxKeyFile = 64 << 10
 
 // keyFiles reads the private keys.
-func (sc *scope) keyFiles(c *Config, rep *report, fallback string) {
+func (sc *scope) keyFiles(c *Config, rep *problem.Report) {
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		for way, client := range s.UpstreamAuth.keys() {
 			if client.PrivateKey == "" || s.Disabled {
 				continue
 			}
-			path := join(join(join("servers", s.Name), "upstream_auth"), join(way, "private_key"))
+			path := keypath.Join("servers", s.Name, "upstream_auth", way, "private_key")
 			client.PrivateKey = sc.of(rep, path).path(client.PrivateKey)
 			text, err := sc.read(client.PrivateKey, maxKeyFile)
 			if err != nil {
-				rep.fail(rep.find(path, fallback), path, "%v", err)
+				rep.Fail(path, "%v", err)
 				continue
 			}
 			client.Key = string(text)
@@ -125,18 +127,18 @@ func (sc *scope) keyFiles(c *Config, rep *report, fallback string) {
 // logins checks what logins at servers have in common.
 func (c *checker) logins(cfg *Config) {
 	if u, err := url.Parse(cfg.ClientMetadataURL); cfg.ClientMetadataURL != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || !isPrintable(cfg.ClientMetadataURL)) {
-		c.fail("client_metadata_url", "is not the URL of a document; write one such as https://mcp.example.com/client.json, which begins with https:// and has a path")
+		c.rep.Fail("client_metadata_url", "is not the URL of a document; write one such as https://mcp.example.com/client.json, which begins with https:// and has a path")
 	}
 	for i, h := range cfg.AllowHosts {
 		if _, err := netip.ParseAddr(h); err != nil && (h == "" || strings.ContainsAny(h, "/:@* ")) {
-			c.fail(join("allow_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as id.corp.example, without a port", h)
+			c.rep.Fail(keypath.Join("allow_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as id.corp.example, without a port", h)
 		}
 	}
 }
 
 // upstreamAuth checks with which credentials requests are sent to a server.
 func (c *checker) upstreamAuth(cfg *Config, s *Server) {
-	a, path := s.UpstreamAuth, join(join("servers", s.Name), "upstream_auth")
+	a, path := s.UpstreamAuth, keypath.Join("servers", s.Name, "upstream_auth")
 	if a == nil {
 		return
 	}
@@ -149,13 +151,13 @@ func (c *checker) upstreamAuth(cfg *Config, s *Server) {
 	slices.Sort(ways)
 	switch {
 	case len(ways) == 0:
-		c.fail(path, "says nothing; write one of static, client_credentials, token_exchange, oauth and passthrough, or remove it")
+		c.rep.Fail(path, "says nothing; write one of static, client_credentials, token_exchange, oauth and passthrough, or remove it")
 	case len(ways) > 1:
-		c.fail(path, "%s are both set; a request has one credential, so remove one of them", strings.Join(ways, " and "))
+		c.rep.Fail(path, "%s are both set; a request has one credential, so remove one of them", strings.Join(ways, " and "))
 	case s.HasHeader("Authorization"):
-		c.fail(path, "headers has Authorization, too; a request has one credential, so remove one of them")
+		c.rep.Fail(path, "headers has Authorization, too; a request has one credential, so remove one of them")
 	default:
-		c.upstreamWay(cfg, s, join(path, ways[0]))
+		c.upstreamWay(cfg, s, keypath.Join(path, ways[0]))
 	}
 }
 
@@ -174,7 +176,7 @@ func (c *checker) upstreamWay(cfg *Config, s *Server, path string) {
 	a := s.UpstreamAuth
 	switch {
 	case a.Static != nil && (a.Static.Token == "" || strings.ContainsFunc(a.Static.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f })):
-		c.fail(join(path, "token"), "is no token: it is empty, or has characters that no header can hold")
+		c.rep.Fail(keypath.Join(path, "token"), "is no token: it is empty, or has characters that no header can hold")
 	case a.ClientCredentials != nil:
 		c.issuerClient(path, &a.ClientCredentials.IssuerClient)
 	case a.TokenExchange != nil:
@@ -188,12 +190,12 @@ func (c *checker) upstreamWay(cfg *Config, s *Server, path string) {
 }
 
 func (c *checker) issuerClient(path string, o *IssuerClient) {
-	c.issuer(join(path, "issuer"), o.Issuer)
+	c.issuer(keypath.Join(path, "issuer"), o.Issuer)
 	switch {
 	case o.ClientID == "":
-		c.fail(path, "has no client_id; write the id that mcpbridge has at the issuer")
+		c.rep.Fail(path, "has no client_id; write the id that mcpbridge has at the issuer")
 	case (o.ClientSecret == "") == (o.PrivateKey == ""):
-		c.fail(path, "the client authenticates by one of client_secret and private_key; write one of them")
+		c.rep.Fail(path, "the client authenticates by one of client_secret and private_key; write one of them")
 	}
 }
 
@@ -202,9 +204,9 @@ func (c *checker) issuer(path, issuer string) {
 	u, err := url.Parse(issuer)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !isPrintable(issuer):
-		c.fail(path, "is not the URL of an authorization server; write one such as https://id.example.com")
+		c.rep.Fail(path, "is not the URL of an authorization server; write one such as https://id.example.com")
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
-		c.fail(path, "secrets are sent there; write one with https://")
+		c.rep.Fail(path, "secrets are sent there; write one with https://")
 	}
 }
 
@@ -213,31 +215,31 @@ func (c *checker) callers(cfg *Config, s *Server, path string) {
 	auth := cfg.AuthOf(s)
 	switch {
 	case s.Isolation == "shared":
-		c.fail(path, "sends a token of the caller's, and with isolation: shared all callers have one session; remove one of them")
+		c.rep.Fail(path, "sends a token of the caller's, and with isolation: shared all callers have one session; remove one of them")
 	case auth == nil || auth.JWT == nil:
-		c.fail(path, "sends a token of the caller's, and clients of this server have none; write auth: {jwt: …}, or use client_credentials")
+		c.rep.Fail(path, "sends a token of the caller's, and clients of this server have none; write auth: {jwt: …}, or use client_credentials")
 	case s.Era == spec.Unknown.String() || s.Era == "auto":
-		c.fail(path, "mcpbridge has no token of its own to ask the server which era it is of; write era: legacy or era: modern")
+		c.rep.Fail(path, "mcpbridge has no token of its own to ask the server which era it is of; write era: legacy or era: modern")
 	case s.OverWebSocket():
-		c.fail(path, "sends a token of the caller's, and callers share a WebSocket; use client_credentials")
+		c.rep.Fail(path, "sends a token of the caller's, and callers share a WebSocket; use client_credentials")
 	}
 }
 
 func (c *checker) storedLogin(s *Server, path string) {
 	o := s.UpstreamAuth.OAuth
 	if o.Issuer != "" {
-		c.issuer(join(path, "issuer"), o.Issuer)
+		c.issuer(keypath.Join(path, "issuer"), o.Issuer)
 	}
 	of := o.Principal != "" || o.SharedIdentity || c.oneUser
 	switch {
 	case !of, o.Principal != "" && o.SharedIdentity:
-		c.fail(path, "whose login is it? Write principal: NAME for the only one who may use it, which is anonymous where clients are not authenticated, or shared_identity: true for everybody")
+		c.rep.Fail(path, "whose login is it? Write principal: NAME for the only one who may use it, which is anonymous where clients are not authenticated, or shared_identity: true for everybody")
 	case o.Principal != "" && (s.Isolation == "shared" || s.OverWebSocket()):
-		c.fail(path, "the login is one principal's, and all callers have one session; remove isolation: shared, or write shared_identity: true")
+		c.rep.Fail(path, "the login is one principal's, and all callers have one session; remove isolation: shared, or write shared_identity: true")
 	case o.ClientSecret != "" && o.ClientID == "":
-		c.fail(path, "has a client_secret without a client_id; write both")
+		c.rep.Fail(path, "has a client_secret without a client_id; write both")
 	case o.SharedIdentity:
-		c.rep.warn(c.rep.find(join(path, "shared_identity"), c.fallback), join(path, "shared_identity"), "every client acts at the server as the person who has logged in")
+		c.rep.Warn(keypath.Join(path, "shared_identity"), "every client acts at the server as the person who has logged in")
 	case o.Principal == "":
 		o.SharedIdentity = true // with the only user there is
 	}
@@ -255,12 +257,12 @@ func (c *checker) passthrough(cfg *Config, s *Server, path string) {
 	}
 	switch {
 	case !s.UpstreamAuth.Passthrough.SameResource:
-		c.fail(path, "passes tokens of callers on, which the specification forbids unless the server and mcpbridge are the same resource; write same_resource: true if they are, or use token_exchange")
+		c.rep.Fail(path, "passes tokens of callers on, which the specification forbids unless the server and mcpbridge are the same resource; write same_resource: true if they are, or use token_exchange")
 		return
 	case here != s.URL:
-		c.fail(path, "the server and mcpbridge are not the same resource: public_url of this server has to be its url, byte for byte; use token_exchange if they differ")
+		c.rep.Fail(path, "the server and mcpbridge are not the same resource: public_url of this server has to be its url, byte for byte; use token_exchange if they differ")
 		return
 	}
 	c.callers(cfg, s, path)
-	c.rep.warn(c.rep.find(path, c.fallback), path, "tokens of callers are passed on to the server")
+	c.rep.Warn(path, "tokens of callers are passed on to the server")
 }

@@ -12,49 +12,41 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // A checker finds mistakes that involve several keys, or the meaning of a value.
 type checker struct {
-	rep          *report
-	fallback     string
+	rep          *problem.Report
 	mayMakeToken bool
 	oneUser      bool
-}
-
-func (c *checker) fail(path, format string, args ...any) {
-	c.rep.fail(c.rep.find(path, c.fallback), path, format, args...)
-}
-
-func (c *checker) warn(path, format string, args ...any) {
-	c.rep.warn(c.rep.find(path, c.fallback), path, format, args...)
 }
 
 // MinMemory is the least that limits.memory may be, in bytes.
 const MinMemory = 64 << 20
 
-// check reports the mistakes of the whole configuration. Those without a better place have
-// its name.
-func (cfg *Config) check(rep *report, o *Options) {
-	c := &checker{rep: rep, fallback: o.name(), mayMakeToken: o.MayMakeToken, oneUser: o.OneUser}
+// check reports the mistakes of the whole configuration.
+func (cfg *Config) check(rep *problem.Report, o *Options) {
+	c := &checker{rep: rep, mayMakeToken: o.MayMakeToken, oneUser: o.OneUser}
 	c.listen(cfg)
 	c.origins(cfg)
 	c.proxies(cfg)
 	c.stateKeys(cfg)
 	c.auth(cfg)
 	if cfg.StateDir != "" && !filepath.IsAbs(cfg.StateDir) {
-		c.fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", cfg.StateDir)
+		c.rep.Fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", cfg.StateDir)
 	}
 	c.borders(cfg)
 	replicaChecker{c}.replicas(cfg)
 	c.logins(cfg)
 	if m := cfg.Limits.Memory; m != 0 && m < MinMemory {
-		c.fail(join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", sizeText(MinMemory))
+		c.rep.Fail(keypath.Join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", sizeText(MinMemory))
 	}
-	if len(cfg.Servers) == 0 && len(rep.errors) == 0 {
-		c.fail("servers", "no servers; add one, for example notebook: {builtin: notebook}")
+	if len(cfg.Servers) == 0 && len(rep.Errors) == 0 {
+		c.rep.Fail("servers", "no servers; add one, for example notebook: {builtin: notebook}")
 	}
 	enabled := 0
 	for i := range cfg.Servers {
@@ -64,11 +56,11 @@ func (cfg *Config) check(rep *report, o *Options) {
 			enabled++
 			c.server(s)
 			c.upstreamAuth(cfg, s)
-			c.policy(cfg, s, join("servers", s.Name))
+			c.policy(cfg, s, keypath.Join("servers", s.Name))
 		}
 	}
 	if enabled == 0 && len(cfg.Servers) > 0 {
-		c.fail("servers", "every server is disabled; enable one")
+		c.rep.Fail("servers", "every server is disabled; enable one")
 	}
 }
 
@@ -77,7 +69,7 @@ func (cfg *Config) check(rep *report, o *Options) {
 func (c *checker) listen(cfg *Config) {
 	host, port, err := net.SplitHostPort(cfg.Listen)
 	if err != nil || !isPort(port) {
-		c.fail("listen", "%q is not an address; write host:port, as in %s", cfg.Listen, onLoopback(cfg.Listen))
+		c.rep.Fail("listen", "%q is not an address; write host:port, as in %s", cfg.Listen, onLoopback(cfg.Listen))
 		return
 	}
 	written, unsaid := cfg.anonymous()
@@ -88,7 +80,7 @@ func (c *checker) listen(cfg *Config) {
 		cfg.MakeToken = true
 		return
 	}
-	c.fail("listen", "%q can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or %s here, or set allow_anonymous: true", cfg.Listen, onLoopback(port))
+	c.rep.Fail("listen", "%q can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or %s here, or set allow_anonymous: true", cfg.Listen, onLoopback(port))
 }
 
 func isPort(text string) bool {
@@ -114,12 +106,12 @@ func (c *checker) origins(cfg *Config) {
 	for i, o := range cfg.AllowedOrigins {
 		u, err := url.Parse(o)
 		if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
-			c.fail(join("allowed_origins", strconv.Itoa(i)), "%q is not an origin; write scheme://host, as in https://app.example.com", o)
+			c.rep.Fail(keypath.Join("allowed_origins", strconv.Itoa(i)), "%q is not an origin; write scheme://host, as in https://app.example.com", o)
 		}
 	}
 	for i, h := range cfg.AllowedHosts {
 		if _, err := netip.ParseAddr(h); err != nil && (h == "" || strings.ContainsAny(h, "/:@* ")) {
-			c.fail(join("allowed_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as mcp.example.com, without a port", h)
+			c.rep.Fail(keypath.Join("allowed_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as mcp.example.com, without a port", h)
 		}
 	}
 }
@@ -128,7 +120,7 @@ func (c *checker) origins(cfg *Config) {
 func (c *checker) proxies(cfg *Config) {
 	for i, p := range cfg.TrustedProxies {
 		if _, err := Network(p); err != nil {
-			c.fail(join("trusted_proxies", strconv.Itoa(i)), "%q is neither a network nor an address; write one such as 10.0.0.0/8 or 192.0.2.7", p)
+			c.rep.Fail(keypath.Join("trusted_proxies", strconv.Itoa(i)), "%q is neither a network nor an address; write one such as 10.0.0.0/8 or 192.0.2.7", p)
 		}
 	}
 }
@@ -155,38 +147,38 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func (c *checker) name(s *Server) {
 	if !nameForm.MatchString(s.Name) {
-		c.fail(join("servers", s.Name), "a server's name is part of its endpoint's path; use letters, digits, dots, - and _, at most 64")
+		c.rep.Fail(keypath.Join("servers", s.Name), "a server's name is part of its endpoint's path; use letters, digits, dots, - and _, at most 64")
 	}
 }
 
 func (c *checker) server(s *Server) {
-	path := join("servers", s.Name)
+	path := keypath.Join("servers", s.Name)
 	c.transport(s, path)
 	if s.URL != "" {
 		c.url(s, path)
 	}
 	for name := range s.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(s.Env[name], "\x00") {
-			c.fail(join(path, "env"), "contains a variable with an empty name, = in its name, or a zero byte; correct or remove it")
+			c.rep.Fail(keypath.Join(path, "env"), "contains a variable with an empty name, = in its name, or a zero byte; correct or remove it")
 		}
 	}
 	c.extensions(s, path)
 	c.roots(s, path)
 	c.cache(s, path)
 	if t := s.Timeouts; t.Request > t.Max {
-		c.fail(join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", hosts.DurationText(t.Request), hosts.DurationText(t.Max))
+		c.rep.Fail(keypath.Join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", hosts.DurationText(t.Request), hosts.DurationText(t.Max))
 	}
 }
 
 // extensions checks extensions.hide. The tasks extension has a key of its own.
 func (c *checker) extensions(s *Server, path string) {
 	for i, name := range s.Extensions.Hide {
-		here := join(join(join(path, "extensions"), "hide"), strconv.Itoa(i))
+		here := keypath.Join(path, "extensions", "hide", strconv.Itoa(i))
 		switch name {
 		case "":
-			c.fail(here, "is empty; write an extension's name, such as io.modelcontextprotocol/ui, or remove it")
+			c.rep.Fail(here, "is empty; write an extension's name, such as io.modelcontextprotocol/ui, or remove it")
 		case spec.ExtensionTasks:
-			c.fail(here, "hides the extension alone, and not the methods of tasks; remove it, and set tasks: off for the server")
+			c.rep.Fail(here, "hides the extension alone, and not the methods of tasks; remove it, and set tasks: off for the server")
 		}
 	}
 }
@@ -196,7 +188,7 @@ func (c *checker) roots(s *Server, path string) {
 	for i, root := range s.Roots {
 		u, err := url.Parse(root)
 		if err != nil || u.Scheme != "file" || !strings.HasPrefix(u.Path, "/") || strings.ContainsFunc(root, func(r rune) bool { return r <= ' ' }) {
-			c.fail(join(join(path, "roots"), strconv.Itoa(i)), "is not a file URI; write one such as file:///home/ada/notes, a space as %%20")
+			c.rep.Fail(keypath.Join(path, "roots", strconv.Itoa(i)), "is not a file URI; write one such as file:///home/ada/notes, a space as %%20")
 		}
 	}
 }
@@ -208,11 +200,11 @@ func (c *checker) cache(s *Server, path string) {
 		if h.Keep == nil || !*h.Keep || h.keepable(method) {
 			continue
 		}
-		here := join(join(join(path, "cache"), method), "keep")
+		here := keypath.Join(path, "cache", method, "keep")
 		if method == spec.MethodDiscover {
-			c.fail(here, "the gateway answers %s itself, so there is nothing to cache; remove it", method)
+			c.rep.Fail(here, "the gateway answers %s itself, so there is nothing to cache; remove it", method)
 		} else {
-			c.fail(here, "the gateway caches only public results, for their ttl; set scope: public and a ttl, or remove it")
+			c.rep.Fail(here, "the gateway caches only public results, for their ttl; set scope: public and a ttl, or remove it")
 		}
 	}
 }
@@ -224,18 +216,18 @@ func (c *checker) transport(s *Server, path string) {
 		ways = append(ways, w[0])
 	}
 	switch {
-	case len(ways) == 0 && c.mistaken(path):
+	case len(ways) == 0 && c.rep.Mistaken(path):
 		return // its transport was refused before
 	case len(ways) == 0:
-		c.fail(path, "has no builtin, command or url; set one of them")
+		c.rep.Fail(path, "has no builtin, command or url; set one of them")
 		return
 	case len(ways) > 1:
-		c.fail(path, "%s are both set; remove one of them", strings.Join(ways, " and "))
+		c.rep.Fail(path, "%s are both set; remove one of them", strings.Join(ways, " and "))
 		return
 	}
 	c.typ(s, path, ways[0])
 	if s.Type == "sse" && s.Era == spec.Modern.String() {
-		c.fail(join(path, "era"), "modern does not fit type sse, which only legacy servers have; remove one of them")
+		c.rep.Fail(keypath.Join(path, "era"), "modern does not fit type sse, which only legacy servers have; remove one of them")
 	}
 	for _, owner := range []string{"command", "url"} {
 		if owner != ways[0] {
@@ -253,9 +245,9 @@ func (c *checker) typ(s *Server, path, way string) {
 	switch {
 	case s.Type == "" || slices.Contains(fit, s.Type):
 	case way == "url" && s.Type != "stdio":
-		c.fail(join(path, "type"), "%s does not fit the scheme of url; ws goes with ws:// and wss://, http and sse with http:// and https://", s.Type)
+		c.rep.Fail(keypath.Join(path, "type"), "%s does not fit the scheme of url; ws goes with ws:// and wss://, http and sse with http:// and https://", s.Type)
 	default:
-		c.fail(join(path, "type"), "%s does not fit a server with %s; remove it", s.Type, way)
+		c.rep.Fail(keypath.Join(path, "type"), "%s does not fit a server with %s; remove it", s.Type, way)
 	}
 }
 
@@ -263,7 +255,7 @@ func (c *checker) typ(s *Server, path, way string) {
 func (c *checker) belongs(s *Server, path, owner, way string) {
 	for _, name := range serverKey.spelled() {
 		if k := serverKey.byName[name]; k.name == name && k.owner == owner && c.has(s, k, path) {
-			c.fail(join(path, name), "belongs to servers with %s; this one has %s, so remove it", owner, way)
+			c.rep.Fail(keypath.Join(path, name), "belongs to servers with %s; this one has %s, so remove it", owner, way)
 		}
 	}
 }
@@ -271,8 +263,7 @@ func (c *checker) belongs(s *Server, path, owner, way string) {
 // has reports whether k is set for s. An inherited value is not set.
 func (c *checker) has(s *Server, k *key, path string) bool {
 	if k.inherits != "" {
-		_, written := c.rep.places[join(path, k.name)]
-		return written
+		return c.rep.Written(keypath.Join(path, k.name))
 	}
 	v := reflect.ValueOf(s).Elem().Field(k.index)
 	switch v.Kind() {
@@ -282,29 +273,21 @@ func (c *checker) has(s *Server, k *key, path string) bool {
 	return v.Len() > 0
 }
 
-// mistaken reports whether a mistake at path or below it was reported.
-func (c *checker) mistaken(path string) bool {
-	here := shown(path)
-	return slices.ContainsFunc(c.rep.errors, func(p Problem) bool {
-		return p.Key == here || strings.HasPrefix(p.Key, here+".")
-	})
-}
-
 // url checks the URL and the headers. Its errors don't contain the URL, whose query may
 // contain a key.
 func (c *checker) url(s *Server, path string) {
-	here := join(path, "url")
+	here := keypath.Join(path, "url")
 	u, err := url.Parse(s.URL)
 	switch {
 	case err != nil || !s.OverWebSocket() && u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		c.fail(here, "is not a URL of an MCP server; write one such as https://docs.example.com/mcp, or wss://docs.example.com/mcp")
+		c.rep.Fail(here, "is not a URL of an MCP server; write one such as https://docs.example.com/mcp, or wss://docs.example.com/mcp")
 	case u.User != nil:
-		c.fail(here, "contains a user name or password, which would appear in logs; write them below headers, as Authorization")
+		c.rep.Fail(here, "contains a user name or password, which would appear in logs; write them below headers, as Authorization")
 	case u.Fragment != "":
-		c.fail(here, "has a fragment (#…), which is never sent; remove it")
+		c.rep.Fail(here, "has a fragment (#…), which is never sent; remove it")
 	}
 	for name, value := range s.Headers {
-		c.header(join(join(path, "headers"), name), name, value)
+		c.header(keypath.Join(path, "headers", name), name, value)
 	}
 }
 
@@ -325,10 +308,10 @@ func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 func (c *checker) header(path, name, value string) {
 	switch {
 	case !headerName.MatchString(name):
-		c.fail(path, "is not a header's name; use letters, digits and -")
+		c.rep.Fail(path, "is not a header's name; use letters, digits and -")
 	case slices.Contains(reserved, strings.ToLower(name)):
-		c.fail(path, "is set by mcpbridge itself; remove it")
+		c.rep.Fail(path, "is set by mcpbridge itself; remove it")
 	case strings.ContainsFunc(value, isControl):
-		c.fail(path, "contains a line break or another control character, which no header can have; check the source of the value")
+		c.rep.Fail(path, "contains a line break or another control character, which no header can have; check the source of the value")
 	}
 }

@@ -7,12 +7,15 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // A walker checks the YAML of one layer against the schema, and converts it to values of the
 // kinds in the schema.
 type walker struct {
-	rep *report
+	rep *problem.Report
 	// where names the layer; for a file the line is added.
 	where string
 	file  bool
@@ -26,13 +29,13 @@ type walker struct {
 	// includedBy is the file that includes this one, and others has the places of all keys
 	// of the files before it; zero for a layer that was not included.
 	includedBy string
-	others     map[string]place
+	others     map[string]problem.Place
 }
 
-func (w *walker) place(n *yaml.Node) place {
-	at := place{where: w.where, text: n.Value}
+func (w *walker) place(n *yaml.Node) problem.Place {
+	at := problem.Place{Where: w.where, Text: n.Value}
 	if w.file {
-		at.where, at.line = fmt.Sprintf("%s:%d", w.where, n.Line), n.Line
+		at.Where, at.Line = fmt.Sprintf("%s:%d", w.where, n.Line), n.Line
 	}
 	return at
 }
@@ -45,8 +48,8 @@ func (w *walker) value(n *yaml.Node, k *key, path string) (v any, ok bool) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	if _, seen := w.rep.places[path]; !seen || !w.file {
-		w.rep.places[path] = w.place(n)
+	if _, seen := w.rep.Places[path]; !seen || !w.file {
+		w.rep.Places[path] = w.place(n)
 	}
 	switch k.kind {
 	case group:
@@ -74,17 +77,17 @@ func (w *walker) group(n *yaml.Node, k *key, path string) (any, bool) {
 			return
 		}
 		if before, twice := set[f.name]; twice {
-			w.rep.fail(w.place(kn), join(path, name), "means the same as %s, which is also set; remove one of them", before)
+			w.rep.FailAt(w.place(kn), keypath.Join(path, name), "means the same as %s, which is also set; remove one of them", before)
 			return
 		}
 		set[f.name] = name
-		here := join(path, f.name)
+		here := keypath.Join(path, f.name)
 		if w.taken(kn, here) {
 			return
 		}
 		at := w.place(kn)
-		at.text = vn.Value
-		w.rep.places[here] = at
+		at.Text = vn.Value
+		w.rep.Places[here] = at
 		if v, ok := w.value(vn, f, here); ok {
 			out[f.name] = v
 		}
@@ -95,13 +98,13 @@ func (w *walker) group(n *yaml.Node, k *key, path string) (any, bool) {
 func (w *walker) table(n *yaml.Node, k *key, path string) (any, bool) {
 	out := make(map[string]any)
 	ok := w.pairs(n, path, func(name string, kn, vn *yaml.Node) {
-		here := join(path, name)
+		here := keypath.Join(path, name)
 		if w.taken(kn, here) {
 			return
 		}
-		w.rep.places[here] = w.place(kn)
+		w.rep.Places[here] = w.place(kn)
 		if len(k.names) > 0 && !slices.Contains(k.names, name) {
-			w.rep.fail(w.place(kn), here, "unknown name; %s", suggest(name, k.names))
+			w.rep.FailAt(w.place(kn), here, "unknown name; %s", problem.Suggest(name, k.names))
 			return
 		}
 		w.disabled = w.disabled || isDisabled(vn)
@@ -118,12 +121,12 @@ func (w *walker) list(n *yaml.Node, k *key, path string) (any, bool) {
 		n = &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{n}}
 	}
 	if n.Kind != yaml.SequenceNode {
-		w.rep.fail(w.place(n), path, "want a list, as in [a, b]; found %s", describe(n))
+		w.rep.FailAt(w.place(n), path, "want a list, as in [a, b]; found %s", describe(n))
 		return nil, false
 	}
 	out := make([]any, 0, len(n.Content))
 	for i, item := range n.Content {
-		v, ok := w.value(item, k.each, join(path, strconv.Itoa(i)))
+		v, ok := w.value(item, k.each, keypath.Join(path, strconv.Itoa(i)))
 		if given, isGroup := v.(map[string]any); ok && isGroup {
 			v = filled(given, k.each.defaults(setting{here: given}))
 		}
@@ -152,7 +155,7 @@ func filled(given, defaults map[string]any) map[string]any {
 func (w *walker) dict(n *yaml.Node, k *key, path string) (any, bool) {
 	out := make(map[string]any)
 	ok := w.pairs(n, path, func(name string, _, vn *yaml.Node) {
-		if v, ok := w.value(vn, k.each, join(path, name)); ok {
+		if v, ok := w.value(vn, k.each, keypath.Join(path, name)); ok {
 			out[name] = v
 		}
 	})
@@ -166,7 +169,7 @@ func (w *walker) pairs(n *yaml.Node, path string, f func(name string, kn, vn *ya
 		return true
 	}
 	if n.Kind != yaml.MappingNode {
-		w.rep.fail(w.place(n), path, "want keys with values below it, as in {key: value}; found %s", describe(n))
+		w.rep.FailAt(w.place(n), path, "want keys with values below it, as in {key: value}; found %s", describe(n))
 		return false
 	}
 	lines := make(map[string]int)
@@ -174,11 +177,11 @@ func (w *walker) pairs(n *yaml.Node, path string, f func(name string, kn, vn *ya
 		kn, vn := n.Content[i], n.Content[i+1]
 		switch before, twice := lines[kn.Value]; {
 		case kn.Kind != yaml.ScalarNode:
-			w.rep.fail(w.place(kn), path, "a key must be a word; found %s", describe(kn))
+			w.rep.FailAt(w.place(kn), path, "a key must be a word; found %s", describe(kn))
 		case kn.Tag == "!!merge":
-			w.rep.fail(w.place(kn), path, "YAML's << is not supported; repeat the keys, or use an anchor for a whole value")
+			w.rep.FailAt(w.place(kn), path, "YAML's << is not supported; repeat the keys, or use an anchor for a whole value")
 		case twice:
-			w.rep.fail(w.place(kn), join(path, kn.Value), "is a duplicate of the key on line %d; remove or rename one of them", before)
+			w.rep.FailAt(w.place(kn), keypath.Join(path, kn.Value), "is a duplicate of the key on line %d; remove or rename one of them", before)
 		default:
 			lines[kn.Value] = kn.Line
 			f(kn.Value, kn, vn)
@@ -189,18 +192,18 @@ func (w *walker) pairs(n *yaml.Node, path string, f func(name string, kn, vn *ya
 
 // unknown reports a key that is not a field of k.
 func (w *walker) unknown(kn *yaml.Node, k *key, path string) {
-	at, here, name := w.place(kn), join(path, kn.Value), kn.Value
+	at, here, name := w.place(kn), keypath.Join(path, kn.Value), kn.Value
 	isTop := path == ""
-	isServer := parent(path) == "servers"
+	isServer := keypath.Parent(path) == "servers"
 	switch {
 	case (isTop || isServer) && slices.Contains(foreign, name):
-		w.rep.warn(at, here, "belongs to desktop clients and has no effect here")
+		w.rep.WarnAt(at, here, "belongs to desktop clients and has no effect here")
 	case isServer && instead[name] != "":
-		w.rep.fail(at, here, "belongs to desktop clients' files; write %s", instead[name])
+		w.rep.FailAt(at, here, "belongs to desktop clients' files; write %s", instead[name])
 	case isTop && slices.Contains(serverKeys(), name):
-		w.rep.fail(at, here, "belongs to a server; move it below servers and the server's name")
+		w.rep.FailAt(at, here, "belongs to a server; move it below servers and the server's name")
 	default:
-		w.rep.fail(at, here, "unknown key; %s", suggest(name, k.spelled()))
+		w.rep.FailAt(at, here, "unknown key; %s", problem.Suggest(name, k.spelled()))
 	}
 }
 

@@ -1,13 +1,13 @@
-package config
+package problem
 
 import (
 	"fmt"
 	"strings"
 )
 
-// suggest returns the end of a message about an unknown word: the nearest known word if one
+// Suggest returns the end of a message about an unknown word: the nearest known word if one
 // is similar, or else all known words.
-func suggest(word string, known []string) string {
+func Suggest(word string, known []string) string {
 	if near, ok := nearest(word, known); ok {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
@@ -50,8 +50,8 @@ func distance(a, b string) int {
 	return prev[len(b)]
 }
 
-// either writes words as a choice: "a, b or c".
-func either(words []string) string {
+// Either writes words as a choice: "a, b or c".
+func Either(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}

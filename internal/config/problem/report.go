@@ -1,0 +1,109 @@
+package problem
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+)
+
+// A Report collects the mistakes of one configuration, and where its values were written.
+type Report struct {
+	Errors, Warnings []Problem
+	// Places has the place of every value, by path; later layers override.
+	Places map[string]Place
+	// Expanded has the values of variables that may be secrets.
+	Expanded []string
+	// Files are those that were read, or looked for.
+	Files []string
+
+	fallback string // the Where of what was written nowhere
+}
+
+// NewReport returns an empty report. Mistakes without a better place have fallback as theirs.
+func NewReport(fallback string) *Report {
+	return &Report{Places: make(map[string]Place), fallback: fallback}
+}
+
+// Opened adds a file that is read.
+func (r *Report) Opened(path string) {
+	if !slices.Contains(r.Files, path) {
+		r.Files = append(r.Files, path)
+	}
+}
+
+// Fail adds a mistake of the value at a path.
+func (r *Report) Fail(path, format string, args ...any) {
+	r.FailAt(r.find(path), path, format, args...)
+}
+
+// FailAt adds a mistake at a place.
+func (r *Report) FailAt(at Place, path, format string, args ...any) {
+	r.Errors = append(r.Errors, problem(at, path, format, args...))
+}
+
+// Warn adds a warning of the value at a path.
+func (r *Report) Warn(path, format string, args ...any) {
+	r.WarnAt(r.find(path), path, format, args...)
+}
+
+// WarnAt adds a warning at a place.
+func (r *Report) WarnAt(at Place, path, format string, args ...any) {
+	r.Warnings = append(r.Warnings, problem(at, path, format, args...))
+}
+
+func problem(at Place, path, format string, args ...any) Problem {
+	return Problem{Where: at.Where, Key: keypath.Shown(path), Message: fmt.Sprintf(format, args...), line: at.Line}
+}
+
+// find returns the place of path or, if the key is missing, of the nearest key above it.
+func (r *Report) find(path string) Place {
+	for p := path; p != ""; p = keypath.Parent(p) {
+		if at, ok := r.Places[p]; ok {
+			return at
+		}
+	}
+	return Place{Where: r.fallback}
+}
+
+// Written reports whether a value stands at path.
+func (r *Report) Written(path string) bool {
+	_, ok := r.Places[path]
+	return ok
+}
+
+// Mistaken reports whether the value at path, or one below it, has a mistake.
+func (r *Report) Mistaken(path string) bool {
+	here := keypath.Shown(path)
+	return slices.ContainsFunc(r.Errors, func(p Problem) bool {
+		return p.Key == here || strings.HasPrefix(p.Key, here+".")
+	})
+}
+
+// Err returns an [*Error] with the mistakes in order, or nil if there are none.
+func (r *Report) Err() error {
+	if len(r.Errors) == 0 {
+		return nil
+	}
+	r.sort(r.Errors)
+	return &Error{Problems: r.Errors, Files: slices.Clone(r.Files)}
+}
+
+// Sorted returns the warnings in order.
+func (r *Report) Sorted() []Problem {
+	r.sort(r.Warnings)
+	return r.Warnings
+}
+
+// sort orders problems by their files, in the order in which these were read, and lines.
+func (r *Report) sort(ps []Problem) {
+	rank := func(p Problem) int {
+		file, _ := p.At()
+		return slices.Index(r.Files, file)
+	}
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.line, b.line))
+	})
+}

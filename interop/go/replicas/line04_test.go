@@ -14,6 +14,7 @@ func TestLine04Owner(t *testing.T) {
 		w := newWorld(t, setup{engine: engine, items: uris, warn: true})
 		c := newCrowd(t, w, w.legacy, streams, uris)
 		w.legacy.wantSubscribed(recovery, c.uris)
+		c.steady(t)
 		for range 3 {
 			c.once(t)
 		}
@@ -22,6 +23,7 @@ func TestLine04Owner(t *testing.T) {
 			longest = max(longest, w.killOwner(t, c))
 		}
 		w.legacy.wantTold(recovery, c.uris)
+		c.steady(t)
 		c.once(t)
 		t.Logf("%d streams on %d URIs, %d owners killed: the longest that a change took to a follower is %v", streams, uris, kills, longest)
 	})
@@ -37,6 +39,7 @@ func (w *world) killOwner(t *testing.T, c *crowd) time.Duration {
 	owner := w.owner()
 	begun := time.Now()
 	owner.kill()
+	c.broken(t, owner)
 	moved := c.reopen(t, w.others(owner))
 	time.Sleep(max(0, time.Until(begun.Add(4*time.Second))))
 	touches := stop()

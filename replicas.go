@@ -133,7 +133,7 @@ func (g *Gateway) replicas() *ReplicaSnapshot {
 	v := g.node.Engine().View()
 	out := &ReplicaSnapshot{Self: v.Self.Instance, Away: v.Away}
 	for _, r := range v.Members {
-		out.Members = append(out.Members, ReplicaMember(r))
+		out.Members = append(out.Members, ReplicaMember{Instance: r.Instance, Addr: r.Addr, Version: r.Version, Draining: r.Draining})
 	}
 	return out
 }

@@ -10,7 +10,7 @@ func Replicas(e replicas.Engine) *status.Replicas {
 	v := e.View()
 	out := &status.Replicas{Self: v.Self.Instance, Away: v.Away, Members: []status.Replica{}, Claims: []status.Claim{}}
 	for _, r := range v.Members {
-		out.Members = append(out.Members, status.Replica(r))
+		out.Members = append(out.Members, status.Replica{Instance: r.Instance, Addr: r.Addr, Version: r.Version, Draining: r.Draining})
 	}
 	lister, ok := e.(replicas.Lister)
 	if !ok {

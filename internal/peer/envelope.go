@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// Header has the envelope of a forwarded request. In a response it says why the
-	// envelope was refused. Clients can neither send nor see it.
+	// Header has the envelope of a forwarded request. In a response it says that the
+	// envelope was refused, and which version is understood if that is why. Clients can neither send nor see it.
 	Header = "Mcpbridge-Peer"
 
 	// lifetime is how long an envelope is valid. It is also by how much the clocks of two
@@ -23,8 +23,11 @@ const (
 	// maxEnvelope bounds the header, in bytes. A credential is at most 16 KiB.
 	maxEnvelope = 32 << 10
 
-	version = "1"
-	macPart = ";mac="
+	// firstPart begins an envelope, and has its version. A later version may send further
+	// parts, which are skipped. What must not be skipped needs another version, which is
+	// refused; the response says which one is understood.
+	firstPart = "v=1"
+	macPart   = ";mac="
 )
 
 // An Envelope says who sends a request on behalf of whom.
@@ -53,7 +56,7 @@ func (e *Envelope) Sender() mcp.Sender {
 // text returns the envelope as it is signed.
 func (e *Envelope) text() string {
 	b := make([]byte, 0, 256)
-	b = append(b, "v="+version+";from="+e.From+";to="+e.To...)
+	b = append(b, firstPart+";from="+e.From+";to="+e.To...)
 	if e.Identity != nil {
 		b = append(b, ";id="...)
 		b = base64.RawURLEncoding.AppendEncode(b, encodeIdentity(e.Identity))
@@ -105,7 +108,7 @@ func parse(text string) (*Envelope, error) {
 func (e *Envelope) set(name, value string) (err error) {
 	switch name {
 	case "v":
-		if value != version {
+		if name+"="+value != firstPart {
 			return errMalformed
 		}
 	case "from":

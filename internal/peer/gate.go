@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,7 +102,15 @@ func (g *Group) sendPast(p pass, r *http.Request) (*http.Response, error) {
 		t.note(errGone, true) // its address is another's
 		return nil, &GoneError{t.to.Instance}
 	}
-	return nil, errors.New("replica " + t.to.Instance + " refuses the envelope; compare replicas.keys, and the clocks")
+	return nil, t.refusal(resp.Header.Get(Header))
+}
+
+// refusal returns the error for an envelope that was refused. why is what the response says.
+func (t *gate) refusal(why string) error {
+	if strings.HasPrefix(why, "v=") {
+		return errors.New("replica " + t.to.Instance + " is of a version that does not understand the envelope; compare the versions of mcpbridge")
+	}
+	return errors.New("replica " + t.to.Instance + " refuses the envelope; compare replicas.keys, and the clocks")
 }
 
 func newGate(g *Group, to replicas.Replica) *gate {

@@ -22,6 +22,7 @@ const maxHello = 4 << 10
 type greeting struct {
 	Instance string `json:"instance"`
 	Version  string `json:"version"`
+	Revision int    `json:"revision,omitempty"`
 	Draining bool   `json:"draining,omitempty"`
 }
 
@@ -29,7 +30,7 @@ type greeting struct {
 // the nonce: whoever has no key can't answer.
 func (g *Group) ServeHello(w http.ResponseWriter, r *http.Request, e *Envelope) {
 	self := g.Self()
-	text, err := json.Marshal(greeting{self.Instance, self.Version, self.Draining})
+	text, err := json.Marshal(greeting{self.Instance, self.Version, self.Revision, self.Draining})
 	if err != nil {
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return
@@ -84,7 +85,7 @@ func (g *Group) greeted(addr string, e *Envelope, resp *http.Response, text []by
 	if resp.StatusCode != http.StatusOK || !ours || json.Unmarshal(text, &said) != nil {
 		return replicas.Replica{}, errors.New("no replica with the same keys answers at " + addr)
 	}
-	return replicas.Replica{Instance: said.Instance, Addr: addr, Version: said.Version, Draining: said.Draining}, nil
+	return replicas.Replica{Instance: said.Instance, Addr: addr, Version: said.Version, Revision: said.Revision, Draining: said.Draining}, nil
 }
 
 // beginHelloLocked asks the replica in the background whether it lives.

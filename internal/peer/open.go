@@ -17,6 +17,7 @@ type RefusedError struct {
 	Status  int // 401, or 421 if it is for another replica
 	Reason  string
 	Expired bool // the envelope is valid, and the credential of its sender is not any more
+	Version bool // the envelope is of another version
 }
 
 func (e *RefusedError) Error() string { return e.Reason }
@@ -35,6 +36,9 @@ func (g *Group) Open(r *http.Request) (*Envelope, error) {
 	delete(r.Header, Header)
 	if len(values) != 1 || len(values[0]) > maxEnvelope {
 		return nil, refused("there is no envelope")
+	}
+	if v, _, _ := strings.Cut(values[0], ";"); v != firstPart {
+		return nil, &RefusedError{Status: http.StatusUnauthorized, Reason: "the envelope is of a version that this replica does not understand; compare the versions of mcpbridge", Version: true}
 	}
 	text, mac, ok := strings.Cut(values[0], macPart)
 	code, err := base64.RawURLEncoding.DecodeString(mac)
@@ -66,18 +70,20 @@ func (g *Group) check(e *Envelope, r *http.Request) error {
 	case !g.replays.accept(e.From, e.Nonce, now):
 		return refused("the envelope was used before")
 	case e.Identity != nil && !e.Identity.Expires.IsZero() && !e.Identity.Expires.After(now):
-		return &RefusedError{http.StatusUnauthorized, "the credential has expired", true}
+		return &RefusedError{Status: http.StatusUnauthorized, Reason: "the credential has expired", Expired: true}
 	}
 	return nil
 }
 
 // Refuse answers a request whose envelope was refused with err.
 func Refuse(w http.ResponseWriter, err error) {
-	status := http.StatusUnauthorized
+	status, why := http.StatusUnauthorized, "refused"
 	if refusal := (*RefusedError)(nil); errors.As(err, &refusal) {
-		status = refusal.Status
+		if status = refusal.Status; refusal.Version {
+			why = firstPart
+		}
 	}
-	w.Header().Set(Header, "refused")
+	w.Header().Set(Header, why)
 	w.Header().Set("Connection", "close")
 	http.Error(w, http.StatusText(status), status)
 }

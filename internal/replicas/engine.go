@@ -15,6 +15,11 @@ const (
 	MemberTTL = 3 * Heartbeat
 	// MaxRecord bounds a record of Put, in bytes.
 	MaxRecord = 512 << 10
+
+	// Revision is that of what this program understands of other replicas; 0 is the first. It
+	// rises when a replica can be asked for something new: whoever asks looks at the other's
+	// Revision, and does without if that is lower. What others may skip needs no revision.
+	Revision = 0
 )
 
 var (
@@ -35,6 +40,7 @@ type Replica struct {
 	Instance string // begins the ids of sessions, events and states; new with each start
 	Addr     string // host:port of the peer listener
 	Version  string // of the program
+	Revision int    // of what it understands
 	Draining bool   // it takes no new work
 }
 

@@ -54,13 +54,14 @@ type Entry struct {
 type record struct {
 	Addr     string `json:"addr"`
 	Version  string `json:"version"`
+	Revision int    `json:"revision,omitempty"`
 	Draining bool   `json:"draining,omitempty"`
 	Beat     uint64 `json:"beat"`           // rises
 	Left     bool   `json:"left,omitempty"` // the last record of a replica that ended
 }
 
 func encode(r replicas.Replica, beat uint64, left bool) ([]byte, error) {
-	return json.Marshal(record{Addr: r.Addr, Version: r.Version, Draining: r.Draining, Beat: beat, Left: left})
+	return json.Marshal(record{Addr: r.Addr, Version: r.Version, Revision: r.Revision, Draining: r.Draining, Beat: beat, Left: left})
 }
 
 func decode(instance string, data []byte) (replicas.Replica, record, error) {
@@ -68,7 +69,7 @@ func decode(instance string, data []byte) (replicas.Replica, record, error) {
 	if err := json.Unmarshal(data, &rec); err != nil {
 		return replicas.Replica{}, record{}, fmt.Errorf("reading the record of replica %s: %v", instance, err)
 	}
-	return replicas.Replica{Instance: instance, Addr: rec.Addr, Version: rec.Version, Draining: rec.Draining}, rec, nil
+	return replicas.Replica{Instance: instance, Addr: rec.Addr, Version: rec.Version, Revision: rec.Revision, Draining: rec.Draining}, rec, nil
 }
 
 // claim is an Entry that was read.

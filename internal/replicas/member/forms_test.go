@@ -1,0 +1,62 @@
+package member
+
+import (
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+// What replicas of other versions have written is read, and what this one writes is what they
+// read.
+func TestForms(t *testing.T) {
+	forms := bridgetest.ReadForms(t)
+	one := replicas.Replica{Instance: "AAAAAAAA", Addr: "10.0.0.1:2528", Version: "v1.2.3"}
+	draining, later := one, one
+	draining.Draining, later.Revision = true, 7
+	for _, tt := range []struct {
+		name  string
+		want  replicas.Replica
+		beat  uint64
+		left  bool
+		other bool // written by another version
+	}{
+		{"member", one, 17, false, false},
+		{"member/draining", draining, 18, false, false},
+		{"member/left", draining, 19, true, false},
+		{"member/revision", later, 17, false, false},
+		{"member/later", later, 20, false, true},
+	} {
+		if !tt.other {
+			text, err := encode(tt.want, tt.beat, tt.left)
+			if err != nil {
+				t.Fatal(err)
+			}
+			forms.Want(tt.name, string(text))
+		}
+		got, rec, err := decode("AAAAAAAA", []byte(forms.Text(tt.name)))
+		if err != nil || got != tt.want || rec.Beat != tt.beat || rec.Left != tt.left {
+			t.Errorf("%s is read as %+v, beat %d, left %v, %v", tt.name, got, rec.Beat, rec.Left, err)
+		}
+	}
+}
+
+// A claim of a later version counts by its first two words; what can't be read is nobody's.
+func TestFormsOfClaims(t *testing.T) {
+	want := claim{holder: "AAAAAAAA", epoch: 18446744073709551615}
+	if got := want.value(); got != "AAAAAAAA 18446744073709551615" {
+		t.Errorf("a claim is written as %q", got)
+	}
+	for text, want := range map[string]claim{
+		"AAAAAAAA 18446744073709551615":   want,
+		"AAAAAAAA 3 new=1 another":        {"AAAAAAAA", 3},
+		"":                                {},
+		"AAAAAAAA":                        {},
+		"AAAAAAAA -1":                     {},
+		`{"holder":"AAAAAAAA","epoch":1}`: {},
+	} {
+		if got := parse(text); got != want {
+			t.Errorf("%q is read as %+v, want %+v", text, got, want)
+		}
+	}
+}

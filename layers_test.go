@@ -26,6 +26,9 @@ var (
 	// commands are what the commands are made of.
 	commands = []string{"cmd/mcpbridge/internal/address", "cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/hostfile", "cmd/mcpbridge/internal/httpserver", "cmd/mcpbridge/internal/logging", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify", "cmd/mcpbridge/internal/summary"}
 
+	// configParts is what the keys of every subject are made of.
+	configParts = []string{"internal/config/expand", "internal/config/form", "internal/config/keypath", "internal/config/problem", "internal/config/secret"}
+
 	top = []string{"internal/gateway", "internal/admin", "internal/config", "internal/metrics"}
 )
 
@@ -33,7 +36,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/schema", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -44,7 +47,7 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/summary": {"internal/config", "cmd/mcpbridge/internal/address"},
 	"cmd/mcpbridge/internal/address": {"internal/config"},
 	// What a configuration says, for the public package: only this one has both.
-	"cmd/mcpbridge/internal/options": {".", "internal/certs", "internal/config", "internal/spec"},
+	"cmd/mcpbridge/internal/options": {".", "internal/certs", "internal/config", "internal/config/form", "internal/spec"},
 	// The log of the program, and the files of other programs that it changes.
 	"cmd/mcpbridge/internal/logging":  {"internal/config", "internal/linebuffer", "internal/redact", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/hostfile": {"internal/hosts"},
@@ -74,10 +77,17 @@ var layers = map[string][]string{
 	// What passes while somebody looks, and the files of the page that shows it.
 	"internal/admin/live": {"internal/mcp", "internal/redact", "internal/trace"},
 	"internal/admin/page": nil,
-	"internal/config":     slices.Concat(eras, waist, bottom, []string{"internal/config/keypath", "internal/config/problem", "internal/policy", "internal/hosts"}),
-	// What is wrong with a configuration, and where it stands: texts alone.
-	"internal/config/problem": {"internal/config/keypath"},
+	"internal/config":     slices.Concat(eras, waist, bottom, configParts, []string{"internal/config/certificates", "internal/config/replicas", "internal/policy", "internal/hosts"}),
+	// What is wrong with a configuration, what its texts look like, what they refer to, and
+	// what of them is secret: no keys.
 	"internal/config/keypath": nil,
+	"internal/config/problem": {"internal/config/keypath"},
+	"internal/config/form":    nil,
+	"internal/config/expand":  {"internal/config/form", "internal/config/keypath", "internal/config/problem", "internal/hosts"},
+	"internal/config/secret":  {"internal/config/keypath", "internal/config/problem"},
+	// The keys of one subject each: what they are, and which mistakes there are in them.
+	"internal/config/certificates": slices.Concat(configParts, []string{"internal/certs"}),
+	"internal/config/replicas":     slices.Concat(configParts, []string{"internal/config/certificates", "internal/certs"}),
 	// What editors know of the configuration, by what package config says of its keys.
 	"internal/config/schema": {"internal/config"},
 	"internal/metrics":       slices.Concat(eras, waist, bottom),

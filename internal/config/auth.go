@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
@@ -117,15 +118,11 @@ func (c *checker) publicURL(path, text string) {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.ContainsAny(text, "?#\\\"") || u.Opaque != "" || !isPrintable(text):
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.ContainsAny(text, "?#\\\"") || u.Opaque != "" || !form.IsPrintable(text):
 		c.rep.Fail(path, "is not a URL of clients; write one such as https://mcp.example.com, without a query")
-	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+	case !form.Private(u):
 		c.rep.Fail(path, "clients send their credentials there; write https://%s", u.Host)
 	}
-}
-
-func isPrintable(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
 func (c *checker) authAt(path string, a *Auth) {
@@ -214,9 +211,9 @@ func (c *checker) jwtIssuer(path string, j *JWT) {
 	switch {
 	case j.Issuer == "":
 		c.rep.Fail(path, "lacks issuer; write the URL that tokens have as iss")
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !isPrintable(j.Issuer):
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !form.IsPrintable(j.Issuer):
 		c.rep.Fail(keypath.Join(path, "issuer"), "is not a URL of an issuer; write one such as https://id.example.com")
-	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+	case !form.Private(u):
 		c.rep.Fail(keypath.Join(path, "issuer"), "its keys have to come over https; write https://%s", u.Host)
 	}
 }

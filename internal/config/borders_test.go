@@ -10,8 +10,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
-// certificates writes cert.pem, key.pem and ca.pem, with modes, beside c.yaml.
-func certificates(t *testing.T) {
+// writeCertificates writes cert.pem, key.pem and ca.pem, with modes, beside c.yaml.
+func writeCertificates(t *testing.T) {
 	t.Helper()
 	bridgetest.NewAuthority(t, "a").Files(".", bridgetest.Leaf{})
 }
@@ -39,7 +39,7 @@ func TestBorderMistakes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := write(t, tt.in)
-			certificates(t)
+			writeCertificates(t)
 			_, _, err := Load(Options{Path: path})
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("Load(%q) =\n%v\nwant\n%s", tt.in, err, tt.want)
@@ -94,7 +94,7 @@ func TestBorderWarnings(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := write(t, tt.in)
-			certificates(t)
+			writeCertificates(t)
 			if err := os.WriteFile("env", []byte("DB_PASSWORD=x\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -135,10 +135,10 @@ func TestTLSFiles(t *testing.T) {
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("Load = %v, %v", warnings, err)
 	}
-	if got, want := c.TLS, (TLS{cert, key, ca, "optional"}); got != want {
+	if got, want := c.TLS, (TLS{Cert: cert, Key: key, ClientCA: ca, ClientAuth: "optional"}); got != want {
 		t.Errorf("tls = %+v, want %+v", got, want)
 	}
-	if got, want := c.Servers[0].TLS, (ServerTLS{ca, cert, key, "x.example"}); got != want {
+	if got, want := c.Servers[0].TLS, (ServerTLS{CA: ca, Cert: cert, Key: key, ServerName: "x.example"}); got != want {
 		t.Errorf("tls of the server = %+v, want %+v", got, want)
 	}
 	if c.AdminSocket() != "/run/admin.sock" || c.AdminTLS() {

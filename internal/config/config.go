@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
+	"github.com/mcpbridge/mcpbridge/internal/config/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -19,22 +21,22 @@ type Config struct {
 	// Include has the files themselves after Load, in the order in which they were read.
 	Include []string `koanf:"include" single:"yes" secret:"no" doc:"files to read, too, relative to this one; the last part of a path may be a pattern: conf.d/*.yaml"`
 
-	Listen         string    `koanf:"listen" default:"127.0.0.1:2526" secret:"no" doc:"host:port where MCP clients connect"`
-	Admin          string    `koanf:"admin" default:"127.0.0.1:2527" secret:"no" doc:"host:port of metrics and health, or unix: and the path of a socket; off for none"` // empty for none
-	AdminToken     string    `koanf:"admin_token" doc:"token of requests to admin, sent as Authorization: Bearer"`
-	MetricsToken   string    `koanf:"metrics_token" doc:"token of requests to /metrics alone, instead of admin_token"`
-	AdminBodies    bool      `koanf:"admin_bodies" default:"false" doc:"whether the admin page shows the messages of calls and questions, without secrets of the configuration"`
-	AdminDebug     bool      `koanf:"admin_debug" default:"false" doc:"whether admin serves profiles of the process beyond loopback, too"`
-	TLS            TLS       `koanf:"tls" doc:"certificates for https on listen, and on admin beyond loopback"`
-	AllowAnonymous bool      `koanf:"allow_anonymous" default:"false" doc:"whether clients on other machines may be anonymous"`
-	PublicURL      string    `koanf:"public_url" secret:"no" doc:"the URL by which clients reach the gateway, without /mcp/NAME"`
-	Auth           *Auth     `koanf:"auth" word:"none" doc:"how clients are authenticated: tokens, jwt or mtls; none for anonymous clients, which is the default"`
-	AllowedOrigins []string  `koanf:"allowed_origins" doc:"origins of browser pages that may send requests, as scheme://host[:port], in addition to loopback origins"`
-	AllowedHosts   []string  `koanf:"allowed_hosts" doc:"Host names to accept, without port, in addition to the names and addresses of this machine"`
-	TrustedProxies []string  `koanf:"trusted_proxies" doc:"addresses or networks (10.0.0.0/8) of reverse proxies whose X-Forwarded-For and Forwarded headers are trusted"`
-	StateKeys      []string  `koanf:"state_keys" doc:"secrets that encrypt requestState: the first encrypts, all decrypt; by default derived from replicas.keys, or a random one for each run"`
-	Replicas       *Replicas `koanf:"replicas" doc:"several processes that serve the same clients"`
-	DebugErrors    bool      `koanf:"debug_errors" default:"false" doc:"whether clients get errors with all details of the log, such as addresses and paths"`
+	Listen         string                `koanf:"listen" default:"127.0.0.1:2526" secret:"no" doc:"host:port where MCP clients connect"`
+	Admin          string                `koanf:"admin" default:"127.0.0.1:2527" secret:"no" doc:"host:port of metrics and health, or unix: and the path of a socket; off for none"` // empty for none
+	AdminToken     string                `koanf:"admin_token" doc:"token of requests to admin, sent as Authorization: Bearer"`
+	MetricsToken   string                `koanf:"metrics_token" doc:"token of requests to /metrics alone, instead of admin_token"`
+	AdminBodies    bool                  `koanf:"admin_bodies" default:"false" doc:"whether the admin page shows the messages of calls and questions, without secrets of the configuration"`
+	AdminDebug     bool                  `koanf:"admin_debug" default:"false" doc:"whether admin serves profiles of the process beyond loopback, too"`
+	TLS            certificates.Listener `koanf:"tls" doc:"certificates for https on listen, and on admin beyond loopback"`
+	AllowAnonymous bool                  `koanf:"allow_anonymous" default:"false" doc:"whether clients on other machines may be anonymous"`
+	PublicURL      string                `koanf:"public_url" secret:"no" doc:"the URL by which clients reach the gateway, without /mcp/NAME"`
+	Auth           *Auth                 `koanf:"auth" word:"none" doc:"how clients are authenticated: tokens, jwt or mtls; none for anonymous clients, which is the default"`
+	AllowedOrigins []string              `koanf:"allowed_origins" doc:"origins of browser pages that may send requests, as scheme://host[:port], in addition to loopback origins"`
+	AllowedHosts   []string              `koanf:"allowed_hosts" doc:"Host names to accept, without port, in addition to the names and addresses of this machine"`
+	TrustedProxies []string              `koanf:"trusted_proxies" doc:"addresses or networks (10.0.0.0/8) of reverse proxies whose X-Forwarded-For and Forwarded headers are trusted"`
+	StateKeys      []string              `koanf:"state_keys" doc:"secrets that encrypt requestState: the first encrypts, all decrypt; by default derived from replicas.keys, or a random one for each run"`
+	Replicas       *replicas.Config      `koanf:"replicas" doc:"several processes that serve the same clients"`
+	DebugErrors    bool                  `koanf:"debug_errors" default:"false" doc:"whether clients get errors with all details of the log, such as addresses and paths"`
 
 	BodyTimeout  time.Duration `koanf:"body_timeout" default:"30s" min:"100ms" max:"1h" doc:"time limit for receiving a request body, or a message over a WebSocket"`
 	WriteTimeout time.Duration `koanf:"write_timeout" default:"10s" min:"100ms" max:"1h" doc:"a stream is closed if its client reads nothing for this long"`
@@ -72,6 +74,13 @@ type Config struct {
 // those that it names for values. Certificates are not among them. Patterns of include are,
 // since a file that matches one later belongs to the configuration, too: see [Glob].
 func (c *Config) Files() []string { return slices.Clone(c.files) }
+
+// Parts of the configuration, each with a package of its own.
+type (
+	Replicas  = replicas.Config
+	TLS       = certificates.Listener
+	ServerTLS = certificates.Server
+)
 
 // Limits bound what clients and servers can make the process use. All except Memory are
 // positive. Package limits declares each of them under the name of its key.
@@ -138,10 +147,10 @@ type Server struct {
 	EnvFile string            `koanf:"env_file" also:"envFile" of:"command" doc:"file of NAME=value lines, relative to the configuration; env overrides it"`
 	Cwd     string            `koanf:"cwd" of:"command" hosts:"yes" doc:"working directory of the command; by default that of mcpbridge"`
 	// Remember is Config.Remember if it is not set for the server.
-	Remember bool              `koanf:"remember" inherits:"remember" of:"command" doc:"overrides remember of all servers"`
-	URL      string            `koanf:"url" also:"serverUrl baseUrl" hosts:"yes" doc:"URL of the server: Streamable HTTP, or a WebSocket with ws:// or wss://"`
-	Headers  map[string]string `koanf:"headers" of:"url" hosts:"yes" doc:"headers of requests to the URL, such as credentials"`
-	TLS      ServerTLS         `koanf:"tls" of:"url" doc:"certificates for https and wss to the server"`
+	Remember bool                `koanf:"remember" inherits:"remember" of:"command" doc:"overrides remember of all servers"`
+	URL      string              `koanf:"url" also:"serverUrl baseUrl" hosts:"yes" doc:"URL of the server: Streamable HTTP, or a WebSocket with ws:// or wss://"`
+	Headers  map[string]string   `koanf:"headers" of:"url" hosts:"yes" doc:"headers of requests to the URL, such as credentials"`
+	TLS      certificates.Server `koanf:"tls" of:"url" doc:"certificates for https and wss to the server"`
 	// Type is stdio, http, sse or ws, or empty if the user did not set it. It agrees with
 	// the other keys.
 	Type string `koanf:"type" enum:"stdio http streamable-http streamableHttp sse ws" hosts:"yes" doc:"the transport; by default that of the command or URL: for an HTTP URL http is tried first, and then sse"`

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/expand"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
@@ -91,7 +92,7 @@ func hostOptions(path string, environ []string) hosts.Options {
 
 // ThisMachine returns the directories in which hosts keep their files.
 func ThisMachine(environ []string) hosts.Machine {
-	lookup := environment(environ)
+	lookup := expand.Environ(environ)
 	m := hosts.Machine{OS: runtime.GOOS}
 	home, config := "HOME", "XDG_CONFIG_HOME"
 	if m.OS == "windows" {

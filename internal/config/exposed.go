@@ -1,31 +1,18 @@
 package config
 
 import (
-	"io/fs"
 	"maps"
 	"net"
 	"net/url"
-	"os"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/expand"
+	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/secret"
 )
-
-// othersMayRead is the permission of users who are neither the owner nor in the group.
-const othersMayRead fs.FileMode = 0o004
-
-// othersRead reports whether every user of the machine may read a file.
-func othersRead(path string) bool {
-	if runtime.GOOS == "windows" {
-		return false // its modes say nothing of other users
-	}
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().Perm()&othersMayRead != 0
-}
 
 // An exposure warns of secrets that others can read: in files, and on their way.
 type exposure struct{ *checker }
@@ -46,7 +33,7 @@ func (c exposure) check(cfg *Config, file string) {
 
 // file warns of a file of the configuration, if a secret stands in it.
 func (c exposure) file(cfg *Config, file string) {
-	if file == "" || !othersRead(file) {
+	if file == "" || !expand.OthersRead(file) {
 		return
 	}
 	if key := c.literalSecret(cfg, file); key != "" {
@@ -58,7 +45,7 @@ func (c exposure) file(cfg *Config, file string) {
 // proxy in front may have it.
 func (c exposure) listenAddress(cfg *Config) {
 	host, _, err := net.SplitHostPort(cfg.Listen)
-	if err != nil || loopback(host) || cfg.TLS.Cert != "" || len(cfg.TrustedProxies) > 0 || !cfg.authenticates() {
+	if err != nil || form.Loopback(host) || cfg.TLS.Cert != "" || len(cfg.TrustedProxies) > 0 || !cfg.authenticates() {
 		return
 	}
 	c.rep.Warn("listen", "can be reached from other machines without TLS, so that others can read the credentials of clients on the way; set tls, or trusted_proxies if a proxy in front has TLS")
@@ -104,23 +91,23 @@ func isSecret(path, text string) bool {
 	case slices.Contains(secretKeys, name), slices.Contains(secretKeys, of):
 		return true
 	case of == "headers", of == "env":
-		return credential.MatchString(name)
+		return secret.Names(name)
 	case above == keypath.Join("replicas", "keys"):
 		return true
 	case name == "url", path == keypath.Join("replicas", "engine"):
-		return carriesCredentials(text)
+		return secret.URLCarries(text)
 	}
 	return false
 }
 
 // envFile warns of an env_file with a secret.
 func (c exposure) envFile(s *Server) {
-	if s.EnvFile == "" || !othersRead(s.EnvFile) {
+	if s.EnvFile == "" || !expand.OthersRead(s.EnvFile) {
 		return
 	}
-	vars, err := (&scope{}).readEnvFile(s.EnvFile)
+	vars, err := (&expand.Scope{}).EnvFile(s.EnvFile)
 	for name := range vars {
-		if err == nil && secretName.MatchString(strings.ToUpper(name)) {
+		if err == nil && secret.NamesVariable(name) {
 			c.rep.Warn(keypath.Join("servers", s.Name, "env_file"), "can be read by every user of this machine and holds secrets; run chmod 600 %s", s.EnvFile)
 			return
 		}
@@ -130,7 +117,7 @@ func (c exposure) envFile(s *Server) {
 // keys warns of the private keys with which mcpbridge authenticates to issuers.
 func (c exposure) keys(s *Server) {
 	for way, client := range s.UpstreamAuth.keys() {
-		if client.PrivateKey != "" && othersRead(client.PrivateKey) {
+		if client.PrivateKey != "" && expand.OthersRead(client.PrivateKey) {
 			path := keypath.Join("servers", s.Name, "upstream_auth", way)
 			c.rep.Warn(keypath.Join(path, "private_key"), "can be read by every user of this machine; run chmod 600 %s", client.PrivateKey)
 		}
@@ -140,7 +127,7 @@ func (c exposure) keys(s *Server) {
 // serverURL warns of credentials that are sent to another machine without TLS.
 func (c exposure) serverURL(s *Server) {
 	u, err := url.Parse(s.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "ws" || loopback(u.Hostname()) || !s.sendsCredentials() {
+	if err != nil || u.Scheme != "http" && u.Scheme != "ws" || form.Loopback(u.Hostname()) || !s.sendsCredentials() {
 		return
 	}
 	c.rep.Warn(keypath.Join("servers", s.Name, "url"), "is %s://, and credentials are sent to it, which others can read on the way; write %[1]ss:// if the server has TLS", u.Scheme)
@@ -148,18 +135,6 @@ func (c exposure) serverURL(s *Server) {
 
 // sendsCredentials reports whether requests to the server grant access.
 func (s *Server) sendsCredentials() bool {
-	named := func(name string) bool { return credential.MatchString(name) }
-	return s.UpstreamAuth != nil || slices.ContainsFunc(s.HeaderNames(), named) || carriesCredentials(s.URL)
+	named := func(name string) bool { return secret.Names(name) }
+	return s.UpstreamAuth != nil || slices.ContainsFunc(s.HeaderNames(), named) || secret.URLCarries(s.URL)
 }
-
-// carriesCredentials reports whether a URL has user information, or a query that sounds
-// like a credential.
-func carriesCredentials(text string) bool {
-	u, err := url.Parse(text)
-	if err != nil {
-		return false
-	}
-	return u.User != nil || credentialQuery.MatchString(u.RawQuery)
-}
-
-var credentialQuery = regexp.MustCompile(`(?i)(key|token|secret|passw|auth)[^&=]*=`)

@@ -64,7 +64,7 @@ func (o Options) include(given *koanf.Koanf, rep *problem.Report) (*inclusion, e
 
 // named returns the files that an entry of the list names.
 func (in *inclusion) named(at problem.Place, name string) []string {
-	path := in.o.scope(in.rep).path(name)
+	path := in.o.scope(in.rep).Path(name)
 	base := filepath.Base(path)
 	switch {
 	case name == "":
@@ -89,7 +89,7 @@ func (in *inclusion) named(at problem.Place, name string) []string {
 
 // read adds what a file has.
 func (in *inclusion) read(at problem.Place, file string) error {
-	data, err := in.o.scope(in.rep).read(file, maxIncluded)
+	data, err := in.o.scope(in.rep).Read(file, maxIncluded)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		in.rep.FailAt(at, includeKey, "there is no file %s; create it, or write a pattern such as conf.d/*.yaml, which may match none", file)
@@ -126,15 +126,6 @@ func (w *walker) taken(kn *yaml.Node, path string) bool {
 		w.rep.FailAt(w.place(kn), path, "is also set in %s; remove one of them", before.Where)
 	}
 	return true
-}
-
-// of returns the scope of the file that has a key, to which its paths are relative.
-func (sc *scope) of(rep *problem.Report, path string) *scope {
-	out := *sc
-	if file := rep.Places[path].File(); file != "" {
-		out.dir = filepath.Dir(file)
-	}
-	return &out
 }
 
 // Glob returns the files that match a path, of which the last part may be a pattern, in the

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/expand"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
@@ -60,11 +61,7 @@ func Load(o Options) (*Config, []problem.Problem, error) {
 	if err != nil {
 		return nil, rep.Sorted(), err
 	}
-	sc := o.scope(rep)
-	sc.envFiles(c, rep)
-	sc.tlsPaths(c, rep)
-	sc.replicaPaths(c.Replicas, rep)
-	sc.keyFiles(c, rep)
+	c.resolve(o.scope(rep), rep)
 	c.files = rep.Files
 	c.check(rep, &o)
 	if len(rep.Errors) == 0 {
@@ -77,8 +74,8 @@ func Load(o Options) (*Config, []problem.Problem, error) {
 }
 
 // scope returns what references of the file are resolved by.
-func (o Options) scope(rep *problem.Report) *scope {
-	return &scope{lookup: environment(o.Environ), dir: filepath.Dir(o.Path), opened: rep.Opened}
+func (o Options) scope(rep *problem.Report) *expand.Scope {
+	return &expand.Scope{Lookup: expand.Environ(o.Environ), Dir: filepath.Dir(o.Path), Opened: rep.Opened}
 }
 
 // name returns the name of the configuration in messages.

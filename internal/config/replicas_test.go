@@ -18,7 +18,7 @@ func TestReplicas(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := write(t, tt.in+notebook)
-			certificates(t)
+			writeCertificates(t)
 			if _, _, err := Load(Options{Path: path}); err != nil {
 				t.Errorf("Load(%q) = %v", tt.in, err)
 			}
@@ -54,7 +54,7 @@ func TestReplicaMistakes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := write(t, tt.in)
-			certificates(t)
+			writeCertificates(t)
 			_, _, err := Load(Options{Path: path})
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("Load(%q) =\n%v\nwant\n%s", tt.in, err, tt.want)

@@ -11,7 +11,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/expand"
+	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/secret"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
@@ -27,7 +30,7 @@ func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
 	}
 	s := n.Value
 	if w.scope != nil {
-		expanded, err := w.noting(k).expand(s)
+		expanded, err := w.noting(k).Expand(s)
 		if err != nil {
 			if !w.disabled {
 				w.rep.FailAt(w.place(n), path, "%v", err)
@@ -45,10 +48,10 @@ func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
 }
 
 // noting returns the scope with a note that collects values which may be secrets of k.
-func (w *walker) noting(k *key) *scope {
+func (w *walker) noting(k *key) *expand.Scope {
 	sc := *w.scope
-	sc.note = func(variable, value string) {
-		if k.secret && !slices.Contains(commonVariables, strings.ToUpper(variable)) {
+	sc.Note = func(variable, value string) {
+		if k.secret && !secret.IsCommon(variable) {
 			w.rep.Expanded = append(w.rep.Expanded, value)
 		}
 	}
@@ -80,11 +83,11 @@ func (k *key) read(s, quoted string) (v any, problem string) {
 	case decimal:
 		return k.readDecimal(s, quoted)
 	case size:
-		n, ok := bytesOf(s)
+		n, ok := form.ParseSize(s)
 		if !ok {
 			return nil, quoted + " is not a size; write one such as 65536, 64KiB or 4MiB"
 		}
-		return n, k.within(n, quoted, sizeText)
+		return n, k.within(n, quoted, form.Size)
 	case span:
 		return k.readSpan(s, quoted)
 	}
@@ -141,32 +144,4 @@ func (k *key) within(n int64, quoted string, show func(int64) string) string {
 		return fmt.Sprintf("%s is too large; write at most %s", quoted, show(k.max))
 	}
 	return ""
-}
-
-var units = []struct {
-	name   string
-	factor int64
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1}, {"", 1}}
-
-// bytesOf reads a size: a whole number, alone or with a unit.
-func bytesOf(s string) (int64, bool) {
-	for _, u := range units {
-		digits, ok := strings.CutSuffix(s, u.name)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
-		return n * u.factor, err == nil && n >= 0 && n <= math.MaxInt64/u.factor
-	}
-	return 0, false
-}
-
-// sizeText formats n bytes with the largest unit that is exact.
-func sizeText(n int64) string {
-	for _, u := range units[:3] {
-		if n > 0 && n%u.factor == 0 {
-			return strconv.FormatInt(n/u.factor, 10) + u.name
-		}
-	}
-	return strconv.FormatInt(n, 10)
 }

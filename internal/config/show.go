@@ -2,14 +2,11 @@ package config
 
 import (
 	"maps"
-	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-)
 
-// Masked replaces a value that is not shown.
-const Masked = "***"
+	"github.com/mcpbridge/mcpbridge/internal/config/secret"
+)
 
 // Target returns a line for people and logs that says how the server is reached. It shows
 // variables as they were written, and masks credentials.
@@ -21,9 +18,9 @@ func (s *Server) Target() string {
 		return strings.Join(append([]string{asWritten(s.Command, s.written.command)}, s.maskedArgs()...), " ")
 	case strings.Contains(s.written.url, "${"):
 		path, query, _ := strings.Cut(s.written.url, "?")
-		return path + maskedQuery(query)
+		return path + secret.Query(query)
 	}
-	return maskedURL(s.URL)
+	return secret.URL(s.URL)
 }
 
 // HeaderNames returns the names of the configured headers, in order.
@@ -36,14 +33,12 @@ func sortedNames(m map[string]string) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
-var credential = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth|bearer|cookie`)
-
 // maskedArgs returns the arguments with masked credentials. Variables are as written.
 func (s *Server) maskedArgs() []string {
 	args := slices.Clone(s.Args)
 	for i, from := range s.credentials() {
 		if from >= 0 {
-			args[i] = args[i][:from] + Masked
+			args[i] = args[i][:from] + secret.Masked
 		} else {
 			args[i] = asWritten(args[i], s.writtenArg(i))
 		}
@@ -60,7 +55,7 @@ func (s *Server) credentials() []int {
 	for _, a := range s.Args {
 		from := -1
 		end := strings.IndexAny(a, "=:")
-		sounds := credential.MatchString(a[:max(end, 0)]) || end < 0 && credential.MatchString(a)
+		sounds := secret.Names(a[:max(end, 0)]) || end < 0 && secret.Names(a)
 		switch {
 		case next:
 			from = 0
@@ -86,35 +81,4 @@ func asWritten(value, written string) string {
 		return written
 	}
 	return value
-}
-
-// maskedURL hides a URL's query values and password.
-func maskedURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return Masked
-	}
-	query := u.RawQuery
-	u.RawQuery, u.User = "", nil
-	return u.String() + maskedQuery(query)
-}
-
-// maskedQuery hides the values of a URL's query, and an invalid query completely.
-func maskedQuery(raw string) string {
-	if raw == "" {
-		return ""
-	}
-	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return "?" + Masked
-	}
-	shown := ""
-	for i, name := range slices.Sorted(maps.Keys(query)) {
-		sep := "&"
-		if i == 0 {
-			sep = "?"
-		}
-		shown += sep + url.QueryEscape(name) + "=" + Masked
-	}
-	return shown
 }

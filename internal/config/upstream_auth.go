@@ -1,12 +1,13 @@
 package config
 
 import (
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/expand"
+	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -104,33 +105,30 @@ func (a *UpstreamAuth) keys() map[string]*IssuerClient {
 // maxKeyFile bounds a file with a private key, in bytes.
 const maxKeyFile = 64 << 10
 
-// keyFiles reads the private keys.
-func (sc *scope) keyFiles(c *Config, rep *problem.Report) {
-	for i := range c.Servers {
-		s := &c.Servers[i]
-		for way, client := range s.UpstreamAuth.keys() {
-			if client.PrivateKey == "" || s.Disabled {
-				continue
-			}
-			path := keypath.Join("servers", s.Name, "upstream_auth", way, "private_key")
-			client.PrivateKey = sc.of(rep, path).path(client.PrivateKey)
-			text, err := sc.read(client.PrivateKey, maxKeyFile)
-			if err != nil {
-				rep.Fail(path, "%v", err)
-				continue
-			}
-			client.Key = string(text)
+// readKeys reads the private keys of what is below path.
+func (a *UpstreamAuth) readKeys(sc *expand.Scope, rep *problem.Report, path string) {
+	for way, client := range a.keys() {
+		if client.PrivateKey == "" {
+			continue
 		}
+		here := keypath.Join(path, way, "private_key")
+		client.PrivateKey = sc.PathOf(rep, here, client.PrivateKey)
+		text, err := sc.Read(client.PrivateKey, maxKeyFile)
+		if err != nil {
+			rep.Fail(here, "%v", err)
+			continue
+		}
+		client.Key = string(text)
 	}
 }
 
 // logins checks what logins at servers have in common.
 func (c *checker) logins(cfg *Config) {
-	if u, err := url.Parse(cfg.ClientMetadataURL); cfg.ClientMetadataURL != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || !isPrintable(cfg.ClientMetadataURL)) {
+	if u, err := url.Parse(cfg.ClientMetadataURL); cfg.ClientMetadataURL != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || !form.IsPrintable(cfg.ClientMetadataURL)) {
 		c.rep.Fail("client_metadata_url", "is not the URL of a document; write one such as https://mcp.example.com/client.json, which begins with https:// and has a path")
 	}
 	for i, h := range cfg.AllowHosts {
-		if _, err := netip.ParseAddr(h); err != nil && (h == "" || strings.ContainsAny(h, "/:@* ")) {
+		if !form.IsHost(h) {
 			c.rep.Fail(keypath.Join("allow_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as id.corp.example, without a port", h)
 		}
 	}
@@ -203,9 +201,9 @@ func (c *checker) issuerClient(path string, o *IssuerClient) {
 func (c *checker) issuer(path, issuer string) {
 	u, err := url.Parse(issuer)
 	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !isPrintable(issuer):
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !form.IsPrintable(issuer):
 		c.rep.Fail(path, "is not the URL of an authorization server; write one such as https://id.example.com")
-	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+	case !form.Private(u):
 		c.rep.Fail(path, "secrets are sent there; write one with https://")
 	}
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"maps"
 	"net"
-	"net/netip"
 	"net/url"
 	"path/filepath"
 	"reflect"
@@ -12,8 +11,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/secret"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -40,10 +41,10 @@ func (cfg *Config) check(rep *problem.Report, o *Options) {
 		c.rep.Fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", cfg.StateDir)
 	}
 	c.borders(cfg)
-	replicaChecker{c}.replicas(cfg)
+	cfg.Replicas.Check(c.rep, cfg.Listen, cfg.Admin)
 	c.logins(cfg)
 	if m := cfg.Limits.Memory; m != 0 && m < MinMemory {
-		c.rep.Fail(keypath.Join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", sizeText(MinMemory))
+		c.rep.Fail(keypath.Join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", form.Size(MinMemory))
 	}
 	if len(cfg.Servers) == 0 && len(rep.Errors) == 0 {
 		c.rep.Fail("servers", "no servers; add one, for example notebook: {builtin: notebook}")
@@ -68,38 +69,19 @@ func (cfg *Config) check(rep *problem.Report, o *Options) {
 // are. At a terminal a token is made instead.
 func (c *checker) listen(cfg *Config) {
 	host, port, err := net.SplitHostPort(cfg.Listen)
-	if err != nil || !isPort(port) {
-		c.rep.Fail("listen", "%q is not an address; write host:port, as in %s", cfg.Listen, onLoopback(cfg.Listen))
+	if err != nil || !form.IsPort(port) {
+		c.rep.Fail("listen", "%q is not an address; write host:port, as in %s", cfg.Listen, form.OnLoopback(cfg.Listen))
 		return
 	}
 	written, unsaid := cfg.anonymous()
 	switch {
-	case loopback(host) || cfg.AllowAnonymous || !written && !unsaid:
+	case form.Loopback(host) || cfg.AllowAnonymous || !written && !unsaid:
 		return
 	case c.mayMakeToken && !written:
 		cfg.MakeToken = true
 		return
 	}
-	c.rep.Fail("listen", "%q can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or %s here, or set allow_anonymous: true", cfg.Listen, onLoopback(port))
-}
-
-func isPort(text string) bool {
-	_, err := strconv.ParseUint(text, 10, 16)
-	return err == nil
-}
-
-// onLoopback returns the loopback address with a port, or with a port as an example if it is
-// invalid.
-func onLoopback(port string) string {
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		port = "2526"
-	}
-	return net.JoinHostPort("127.0.0.1", port)
-}
-
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+	c.rep.Fail("listen", "%q can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or %s here, or set allow_anonymous: true", cfg.Listen, form.OnLoopback(port))
 }
 
 func (c *checker) origins(cfg *Config) {
@@ -110,7 +92,7 @@ func (c *checker) origins(cfg *Config) {
 		}
 	}
 	for i, h := range cfg.AllowedHosts {
-		if _, err := netip.ParseAddr(h); err != nil && (h == "" || strings.ContainsAny(h, "/:@* ")) {
+		if !form.IsHost(h) {
 			c.rep.Fail(keypath.Join("allowed_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as mcp.example.com, without a port", h)
 		}
 	}
@@ -119,28 +101,15 @@ func (c *checker) origins(cfg *Config) {
 // proxies checks trusted_proxies, which are networks or single addresses.
 func (c *checker) proxies(cfg *Config) {
 	for i, p := range cfg.TrustedProxies {
-		if _, err := Network(p); err != nil {
+		if _, err := form.Network(p); err != nil {
 			c.rep.Fail(keypath.Join("trusted_proxies", strconv.Itoa(i)), "%q is neither a network nor an address; write one such as 10.0.0.0/8 or 192.0.2.7", p)
 		}
 	}
 }
 
-// Network parses a network such as 10.0.0.0/8, or an address as a network of one address.
-func Network(text string) (netip.Prefix, error) {
-	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
-		addr = addr.Unmap()
-		return netip.PrefixFrom(addr, addr.BitLen()), nil
-	}
-	p, err := netip.ParsePrefix(text)
-	return p.Masked(), err
-}
-
-// minStateKey is the least length of a state key, in bytes.
-const minStateKey = 16
-
 // stateKeys checks state_keys. Its errors never contain a key.
 func (c *checker) stateKeys(cfg *Config) {
-	c.keyList("state_keys", cfg.StateKeys)
+	secret.CheckKeys(c.rep, "state_keys", cfg.StateKeys)
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)

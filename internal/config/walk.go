@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/expand"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
@@ -20,7 +21,7 @@ type walker struct {
 	where string
 	file  bool
 	// scope expands variables; nil leaves ${…} alone.
-	scope *scope
+	scope *expand.Scope
 	// private: the values are never shown, because environment variables are often
 	// secrets.
 	private bool

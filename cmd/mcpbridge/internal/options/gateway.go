@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/config/form"
 )
 
 // payloadPart is the part of the memory, as a divisor, that payloads may take.
@@ -37,7 +38,7 @@ func Gateway(c *config.Config) *mcpbridge.Options {
 func networks(texts []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range texts {
-		if n, err := config.Network(text); err == nil {
+		if n, err := form.Network(text); err == nil {
 			out = append(out, n)
 		}
 	}

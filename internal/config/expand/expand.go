@@ -1,4 +1,8 @@
-package config
+// Package expand resolves what values of the configuration refer to: variables, files that
+// hold a value, and files beside the configuration.
+//
+// It knows no key. Its errors never contain a value.
+package expand
 
 import (
 	"bytes"
@@ -9,24 +13,27 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/form"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
-// A scope resolves references ${…}.
-type scope struct {
-	lookup func(string) (string, bool) // environment variables
-	dir    string                      // the base of relative paths in ${file:…}
-	// note is called with each value that replaces a reference, and the name of its
+// A Scope resolves references ${…}.
+type Scope struct {
+	Lookup func(string) (string, bool) // environment variables
+	Dir    string                      // the base of relative paths in ${file:…}
+	// Note is called with each value that replaces a reference, and the name of its
 	// variable: "" for a file. It may be nil.
-	note func(variable, value string)
-	// opened is called with the path of each file that is read. It may be nil.
-	opened func(path string)
+	Note func(variable, value string)
+	// Opened is called with the path of each file that is read. It may be nil.
+	Opened func(path string)
 }
 
-// expand replaces ${VAR}, ${VAR:-default}, ${env:VAR} and ${file:PATH} in a scalar; $${ is a
+// Expand replaces ${VAR}, ${VAR:-default}, ${env:VAR} and ${file:PATH} in a scalar; $${ is a
 // literal ${. It expands values after parsing, so that a variable can't add a key or close a
 // quote. The default is used if the variable is unset or empty, as in a shell.
-func (sc *scope) expand(s string) (string, error) {
+func (sc *Scope) Expand(s string) (string, error) {
 	var out strings.Builder
 	for {
 		i := strings.Index(s, "${")
@@ -54,7 +61,7 @@ func (sc *scope) expand(s string) (string, error) {
 }
 
 // value evaluates the text between the braces.
-func (sc *scope) value(ref string) (string, error) {
+func (sc *Scope) value(ref string) (string, error) {
 	if path, ok := strings.CutPrefix(ref, "file:"); ok {
 		return sc.secret(path)
 	}
@@ -69,7 +76,7 @@ func (sc *scope) value(ref string) (string, error) {
 		// The error does not repeat the text, which may be part of a password.
 		return "", errors.New("the text in ${…} is not the name of an environment variable; write $${ for a literal ${")
 	}
-	v, ok := sc.lookup(name)
+	v, ok := sc.Lookup(name)
 	if hasDefault && v == "" {
 		return def, nil
 	}
@@ -79,17 +86,17 @@ func (sc *scope) value(ref string) (string, error) {
 	return sc.noted(name, v), nil
 }
 
-func (sc *scope) noted(variable, value string) string {
-	if sc.note != nil {
-		sc.note(variable, value)
+func (sc *Scope) noted(variable, value string) string {
+	if sc.Note != nil {
+		sc.Note(variable, value)
 	}
 	return value
 }
 
 // input returns the value of an input for which a desktop client would ask the user.
-func (sc *scope) input(id string) (string, error) {
+func (sc *Scope) input(id string) (string, error) {
 	name := hosts.InputVariable(id)
-	v, ok := sc.lookup(name)
+	v, ok := sc.Lookup(name)
 	if !ok {
 		return "", fmt.Errorf("desktop clients ask the user for ${input:…}; set the environment variable %s instead", name)
 	}
@@ -101,12 +108,12 @@ const maxSecret = 64 << 10
 
 // secret reads a file, without the newline at its end, which editors and Docker add. Errors
 // contain the name of the file, and never its content.
-func (sc *scope) secret(path string) (string, error) {
-	path = sc.path(path)
+func (sc *Scope) secret(path string) (string, error) {
+	path = sc.Path(path)
 	if path == "" {
 		return "", errors.New("${file:} names no file; write ${file:/run/secrets/token}")
 	}
-	data, err := sc.read(path, maxSecret)
+	data, err := sc.Read(path, maxSecret)
 	if err != nil {
 		return "", err
 	}
@@ -120,11 +127,11 @@ func (sc *scope) secret(path string) (string, error) {
 	return sc.noted("", secret), nil
 }
 
-// path resolves a path of the configuration: ~/ and relative paths.
-func (sc *scope) path(name string) string {
+// Path resolves a path of the configuration: ~/ and relative paths.
+func (sc *Scope) Path(name string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		for _, home := range []string{"HOME", "USERPROFILE"} {
-			if dir, set := sc.lookup(home); set {
+			if dir, set := sc.Lookup(home); set {
 				return filepath.Join(dir, rest)
 			}
 		}
@@ -132,13 +139,13 @@ func (sc *scope) path(name string) string {
 	if name == "" || filepath.IsAbs(name) {
 		return name
 	}
-	return filepath.Join(sc.dir, name)
+	return filepath.Join(sc.Dir, name)
 }
 
-// read reads a file of at most limit bytes.
-func (sc *scope) read(path string, limit int64) ([]byte, error) {
-	if sc.opened != nil {
-		sc.opened(path)
+// Read reads a file of at most limit bytes.
+func (sc *Scope) Read(path string, limit int64) ([]byte, error) {
+	if sc.Opened != nil {
+		sc.Opened(path)
 	}
 	return readBounded(path, limit)
 }
@@ -155,7 +162,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("can't be read: %w", err)
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is larger than %s", path, sizeText(limit))
+		return nil, fmt.Errorf("%s is larger than %s", path, form.Size(limit))
 	}
 	return data, nil
 }
@@ -170,8 +177,8 @@ func isVariable(name string) bool {
 	return name != ""
 }
 
-// environment returns a function that looks up KEY=VALUE entries.
-func environment(environ []string) func(string) (string, bool) {
+// Environ returns a function that looks up KEY=VALUE entries.
+func Environ(environ []string) func(string) (string, bool) {
 	vars := make(map[string]string, len(environ))
 	for _, e := range environ {
 		if k, v, ok := strings.Cut(e, "="); ok {
@@ -181,5 +188,22 @@ func environment(environ []string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		v, ok := vars[name]
 		return v, ok
+	}
+}
+
+// PathOf resolves a path that is the value of a key: it is relative to the file that has the
+// key.
+func (sc *Scope) PathOf(rep *problem.Report, key, name string) string {
+	of := *sc
+	if file := rep.Places[key].File(); file != "" {
+		of.Dir = filepath.Dir(file)
+	}
+	return of.Path(name)
+}
+
+// Resolve makes paths that are values of the keys below a path ones that can be opened.
+func (sc *Scope) Resolve(rep *problem.Report, path string, names map[string]*string) {
+	for key, name := range names {
+		*name = sc.PathOf(rep, keypath.Join(path, key), *name)
 	}
 }

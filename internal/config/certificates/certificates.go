@@ -1,0 +1,81 @@
+// Package certificates has the certificates of the configuration: those that clients see, and
+// those of connections to servers.
+package certificates
+
+import (
+	"net/url"
+
+	"github.com/mcpbridge/mcpbridge/internal/certs"
+	"github.com/mcpbridge/mcpbridge/internal/config/expand"
+	"github.com/mcpbridge/mcpbridge/internal/config/form"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+)
+
+// A Listener says with which certificate clients are served.
+type Listener struct {
+	Cert       string `koanf:"cert" secret:"no" doc:"file of the certificate in PEM, and those between it and its authority"`
+	Key        string `koanf:"key" secret:"no" doc:"file of the certificate's private key, in PEM"`
+	ClientCA   string `koanf:"client_ca" secret:"no" doc:"file of the authorities whose certificates clients may show"`
+	ClientAuth string `koanf:"client_auth" default:"require" enum:"require optional" doc:"whether a client without a certificate is refused, where there is a client_ca"`
+}
+
+// Files returns the files; zero without TLS.
+func (t *Listener) Files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.ClientCA} }
+
+// A Server says how a server is known, and how it knows us.
+type Server struct {
+	CA         string `koanf:"ca" secret:"no" doc:"file of the authorities that its certificate may be of, instead of those that the system trusts"`
+	Cert       string `koanf:"cert" secret:"no" doc:"file of the certificate to show it, in PEM"`
+	Key        string `koanf:"key" secret:"no" doc:"file of the certificate's private key, in PEM"`
+	ServerName string `koanf:"server_name" secret:"no" doc:"the name that its certificate is for, where that is not the host of the URL"`
+}
+
+// Files returns the files; zero if there are none.
+func (t *Server) Files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.CA} }
+
+// Check checks that certificates can be used, as far as they are named.
+func Check(rep *problem.Report, path string, f certs.Files) {
+	switch {
+	case f.Cert != "" && f.Key == "":
+		rep.Fail(keypath.Join(path, "key"), "is missing: a certificate is of no use without its private key; name its file")
+		return
+	case f.Key != "" && f.Cert == "":
+		rep.Fail(keypath.Join(path, "cert"), "is missing: key is the private key of a certificate; name its file")
+		return
+	}
+	if err := f.Check(); err != nil {
+		rep.Fail(path, "%v", err)
+		return
+	}
+	if f.Key != "" && expand.OthersRead(f.Key) {
+		rep.Warn(keypath.Join(path, "key"), "can be read by every user of this machine; run chmod 600 %s", f.Key)
+	}
+}
+
+// Check checks what is below path, for a server with a URL.
+func (t *Server) Check(rep *problem.Report, path, to string) {
+	if to == "" || *t == (Server{}) {
+		return // that it is of a URL was checked
+	}
+	if u, err := url.Parse(to); err == nil && (u.Scheme == "http" || u.Scheme == "ws") {
+		rep.Fail(path, "has no effect, since url is without TLS; write %ss://, or remove it", u.Scheme)
+		return
+	}
+	if t.ServerName != "" && !form.IsServerName(t.ServerName) {
+		rep.Fail(keypath.Join(path, "server_name"), "%q is not a host name; write one such as mcp.internal.example, without a port", t.ServerName)
+	}
+	Check(rep, path, t.Files())
+}
+
+// Resolve makes the paths of the files, which are below a path of keys, ones that can be
+// opened.
+func (t *Listener) Resolve(sc *expand.Scope, rep *problem.Report, path string) {
+	sc.Resolve(rep, path, map[string]*string{"cert": &t.Cert, "key": &t.Key, "client_ca": &t.ClientCA})
+}
+
+// Resolve makes the paths of the files, which are below a path of keys, ones that can be
+// opened.
+func (t *Server) Resolve(sc *expand.Scope, rep *problem.Report, path string) {
+	sc.Resolve(rep, path, map[string]*string{"ca": &t.CA, "cert": &t.Cert, "key": &t.Key})
+}

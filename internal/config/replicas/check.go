@@ -1,0 +1,127 @@
+package replicas
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
+	"github.com/mcpbridge/mcpbridge/internal/config/form"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/secret"
+)
+
+var prefixForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// Check checks what is below replicas. Its errors contain neither a key nor the engine's URL.
+// Nobody else may listen on the address for peers: taken are those of clients and admin.
+func (r *Config) Check(rep *problem.Report, taken ...string) {
+	if r == nil {
+		return
+	}
+	switch {
+	case r.Engine == "" && r.Peers == "":
+		rep.Fail(top, "want engine or peers below it; write engine: nats://nats:4222, or peers: dns://mcpbridge-headless:2528")
+	case r.Engine != "" && r.Peers != "":
+		rep.Fail(top, "engine and peers are both set; remove one of them: an engine knows the peers")
+	case r.Engine != "":
+		r.checkEngine(rep)
+	default:
+		r.checkPeers(rep)
+	}
+	if len(r.Keys) == 0 {
+		rep.Fail(keypath.Join(top, "keys"), "is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas")
+	}
+	secret.CheckKeys(rep, keypath.Join(top, "keys"), r.Keys)
+	r.checkPeer(rep, taken)
+	if !prefixForm.MatchString(r.Prefix) {
+		rep.Fail(keypath.Join(top, "prefix"), "%q can't begin the name of a bucket; use letters, digits, - and _, at most 64", r.Prefix)
+	}
+	r.checkTLS(rep)
+}
+
+func (r *Config) checkEngine(rep *problem.Report) {
+	path := keypath.Join(top, "engine")
+	first, _, _ := strings.Cut(r.Engine, "://")
+	all := engineURLs(r.Engine)
+	for _, text := range all {
+		u, err := url.Parse(text)
+		switch {
+		case err != nil || u.Hostname() == "" || u.Scheme != first:
+			rep.Fail(path, "is not the URL of an engine; write nats://host:4222 or redis://host:6379, with user:password@ before the host if it wants them")
+			return
+		case !slices.Contains([]string{"nats", "tls", "redis", "rediss"}, u.Scheme):
+			rep.Fail(path, "%s:// is no engine; write nats:// or tls:// for NATS, redis:// or rediss:// for Redis", u.Scheme)
+			return
+		}
+	}
+	redis := strings.HasPrefix(first, "redis")
+	switch {
+	case redis && len(all) > 1:
+		rep.Fail(path, "names several hosts, which only NATS has; write one, such as that of a service in front of Redis")
+	case redis && r.Credentials != "":
+		rep.Fail(keypath.Join(top, "credentials"), "is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379")
+	case first == "redis" && r.EngineTLS != EngineTLS{}:
+		rep.Fail(keypath.Join(top, "engine_tls"), "has no effect, since engine is without TLS; write rediss://, or remove it")
+	}
+}
+
+func (r *Config) checkPeers(rep *problem.Report) {
+	names, ok := strings.CutPrefix(r.Peers, "dns://")
+	for name := range strings.SplitSeq(names, ",") {
+		host, port, err := net.SplitHostPort(strings.TrimSpace(name))
+		ok = ok && err == nil && host != "" && form.IsPort(port)
+	}
+	if !ok {
+		rep.Fail(keypath.Join(top, "peers"), "%q is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528", r.Peers)
+	}
+	for key, set := range map[string]bool{"engine_tls": r.EngineTLS != EngineTLS{}, "credentials": r.Credentials != ""} {
+		if set {
+			rep.Fail(keypath.Join(top, key), "is for an engine, and there is none; remove it")
+		}
+	}
+}
+
+func (r *Config) checkPeer(rep *problem.Report, taken []string) {
+	host, port, err := net.SplitHostPort(r.Peer)
+	switch {
+	case err != nil || !form.IsPort(port):
+		rep.Fail(keypath.Join(top, "peer"), "%q is not an address; write host:port, as in 0.0.0.0:2528", r.Peer)
+		return
+	case slices.Contains(taken, r.Peer) && port != "0":
+		rep.Fail(keypath.Join(top, "peer"), "is the same address as listen or admin; choose another port, such as 2528")
+	}
+	r.checkAdvertise(rep, host)
+}
+
+// checkAdvertise checks how others reach the peer listener, which is on a host of this machine.
+func (r *Config) checkAdvertise(rep *problem.Report, host string) {
+	ip, _ := netip.ParseAddr(host)
+	to, port, err := net.SplitHostPort(r.Advertise)
+	switch {
+	case r.Advertise == "" && (host == "" || ip.IsUnspecified()):
+		rep.Fail(keypath.Join(top, "advertise"), "is missing: peer names no single address; write how other replicas reach this one, as in ${POD_IP}:2528")
+	case r.Advertise != "" && (err != nil || to == "" || !form.IsPort(port) || port == "0"):
+		rep.Fail(keypath.Join(top, "advertise"), "%q is not an address; write host:port, as in 10.0.0.7:2528 or [fd00::7]:2528", r.Advertise)
+	}
+}
+
+func (r *Config) checkTLS(rep *problem.Report) {
+	t, path := &r.TLS, keypath.Join(top, "tls")
+	switch {
+	case *t == TLS{}:
+	case t.Cert == "":
+		rep.Fail(keypath.Join(path, "cert"), "is missing: each replica is a server to the others; name the file of its certificate, and that of its key")
+	case t.ClientCA == "":
+		rep.Fail(keypath.Join(path, "client_ca"), "is missing: nothing says whose certificates replicas have; name the file of their authority")
+	case t.ServerName != "" && !form.IsServerName(t.ServerName):
+		rep.Fail(keypath.Join(path, "server_name"), "%q is not a host name; write one such as mcpbridge.internal.example, without a port", t.ServerName)
+	default:
+		certificates.Check(rep, path, t.Files())
+	}
+	certificates.Check(rep, keypath.Join(top, "engine_tls"), r.EngineTLS.Files())
+}

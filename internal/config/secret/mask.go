@@ -1,0 +1,41 @@
+package secret
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+)
+
+// Masked replaces a value that is not shown.
+const Masked = "***"
+
+// URL returns a URL whose query has no values, and which has no password.
+func URL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return Masked
+	}
+	query := u.RawQuery
+	u.RawQuery, u.User = "", nil
+	return u.String() + Query(query)
+}
+
+// Query hides the values of a URL's query, and an invalid query completely.
+func Query(raw string) string {
+	if raw == "" {
+		return ""
+	}
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return "?" + Masked
+	}
+	shown := ""
+	for i, name := range slices.Sorted(maps.Keys(query)) {
+		sep := "&"
+		if i == 0 {
+			sep = "?"
+		}
+		shown += sep + url.QueryEscape(name) + "=" + Masked
+	}
+	return shown
+}

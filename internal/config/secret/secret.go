@@ -1,0 +1,119 @@
+// Package secret finds what of a configuration's texts is secret, and hides it.
+//
+// It goes by the names that people give to credentials, and by where URLs and headers have
+// them. It knows no key of the configuration.
+package secret
+
+import (
+	"encoding/base64"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// InEnviron returns the secrets of the process's environment: the values of variables
+// with names of credentials, and the user information of proxies.
+func InEnviron(environ []string) []string {
+	var out []string
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		switch name = strings.ToUpper(name); {
+		case NamesVariable(name):
+			out = append(append(out, value), InURL(value)...)
+		case strings.HasSuffix(name, "_PROXY") && name != "NO_PROXY":
+			out = append(out, InURL(value)...)
+		}
+	}
+	return out
+}
+
+// NamesVariable reports whether an environment variable holds a secret by its name.
+func NamesVariable(name string) bool { return secretName.MatchString(strings.ToUpper(name)) }
+
+var secretName = regexp.MustCompile(`TOKEN|KEY|SECRET|PASSWORD`)
+
+// InHeader returns the secrets in the value of a header: all of it except the name of the
+// scheme.
+//
+// Spec: RFC 9110, 11.4.
+func InHeader(value string) []string {
+	scheme, rest, ok := strings.Cut(value, " ")
+	if !ok || !schemeName.MatchString(scheme) {
+		return append(assigned(value), value)
+	}
+	rest = strings.TrimSpace(rest)
+	out := append(assigned(rest), rest)
+	if !strings.EqualFold(scheme, "Basic") {
+		return out
+	}
+	if pair, err := base64.StdEncoding.DecodeString(rest); err == nil {
+		_, password, _ := strings.Cut(string(pair), ":")
+		out = append(out, string(pair), password)
+	}
+	return out
+}
+
+var schemeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
+
+// assigned returns the values of name=value pairs, as in cookies.
+func assigned(text string) []string {
+	var out []string
+	for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == ',' || r == ' ' }) {
+		if _, value, ok := strings.Cut(pair, "="); ok {
+			out = append(out, strings.Trim(value, `"`))
+		}
+	}
+	return out
+}
+
+// InURL returns the user information and the query's values if text is a URL.
+func InURL(text string) []string {
+	if !strings.Contains(text, "://") {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	if u.User != nil {
+		password, _ := u.User.Password()
+		out = append(out, u.User.Username(), password, u.User.Username()+":"+password)
+	}
+	for name, values := range u.Query() {
+		if out = append(out, values...); len(values) == 1 && values[0] == "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// IsCommon reports whether a variable has the name of a user or of a directory.
+func IsCommon(variable string) bool {
+	return slices.Contains(commonVariables, strings.ToUpper(variable))
+}
+
+// commonVariables are variables with names of users and directories. Their values are in
+// every path, and are not secrets.
+var commonVariables = []string{
+	"HOME", "HOSTNAME", "LOGNAME", "PATH", "PWD", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "USER", "USERNAME",
+	"USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES",
+}
+
+// Names reports whether a name sounds like that of a credential.
+func Names(name string) bool { return credential.MatchString(name) }
+
+var credential = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth|bearer|cookie`)
+
+// URLCarries reports whether a URL has user information, or a query that sounds
+// like a credential.
+func URLCarries(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	return u.User != nil || credentialQuery.MatchString(u.RawQuery)
+}
+
+var credentialQuery = regexp.MustCompile(`(?i)(key|token|secret|passw|auth)[^&=]*=`)

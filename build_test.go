@@ -66,7 +66,7 @@ func TestOptionsArrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.close() }() // whatever is in it
-	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers", "Instance", "Peers", "Observers", "QuietRequests"}) {
+	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers", "Instance", "Peers", "Handovers", "Observers", "QuietRequests"}) {
 		t.Errorf("options of the gateway that are not set: %v", got)
 	}
 	if got := unset(b.serverOptions(&s, p)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "MaxSessionsEach"}) {

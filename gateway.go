@@ -65,7 +65,11 @@ func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, er
 		return nil, errors.Join(err, b.close())
 	}
 	counts.NameTools(b.number(limits.MetricTools), o.Logger)
-	inner, err := gateway.New(b.options())
+	opts := b.options()
+	if n != nil {
+		opts.Handovers = counts.Replicas()
+	}
+	inner, err := gateway.New(opts)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}

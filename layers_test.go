@@ -210,7 +210,7 @@ var layers = map[string][]string{
 	"internal/replicas/natskv":   {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
 	"internal/replicas/rediskv":  {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
 	// How sessions of legacy clients outlive their replica.
-	"internal/replicas/handover": {"internal/mcp", "internal/replicas", "internal/spec", "internal/wake", "legacy/front"},
+	"internal/replicas/handover": {"internal/mcp", "internal/replicas", "internal/spec", "internal/transport", "internal/wake", "legacy/front"},
 	// Which replica serves the calls of a profile, where the server has a state.
 	"internal/replicas/placement": {"internal/replicas"},
 	// What makes a process one of several: the public package alone knows it.
@@ -281,6 +281,7 @@ var testLayers = map[string][]string{
 	"internal/auth":                     {"internal/bridgetest/issuertest"},
 	"internal/replicas/evict":           {"internal/replicas/replicastest"},
 	"internal/replicas/source":          {"internal/downstream", "internal/hub", "internal/replicas/listen", "internal/replicas/replicastest", "internal/server", "internal/spec", "modern/protocol"},
+	"internal/replicas/handover":        {"internal/fanout", "internal/replicas/replicastest", "internal/wire"},
 	"internal/replicas/member":          {"internal/replicas/replicastest"},
 	"internal/replicas/placement":       {"internal/replicas/replicastest"},
 	"internal/replicas/node":            {"internal/certs"},

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/handover"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -104,6 +105,8 @@ type Options struct {
 	// Peers are the other replicas, to which requests of their sessions and calls are
 	// forwarded. Nil means that there are none.
 	Peers *peer.Group
+	// Handovers count the sessions that are handed over to Peers. Nil counts nothing.
+	Handovers handover.Metrics
 
 	// Memory bounds the memory for all clients of all servers, in bytes: messages and their
 	// responses, calls, sessions, subscriptions, and cached results. It is divided among

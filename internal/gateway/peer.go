@@ -205,7 +205,7 @@ func (s forwarder) notForwarded(w http.ResponseWriter, f peer.Forward, err error
 			"this is held by a replica that does not answer; try again"))
 		return
 	}
-	s.g.opts.Logger.Warn("forwarded request without a response", "upstream", s.name, "replica", f.To.Instance, "err", err)
+	s.g.sharing.unanswered.Warn(s.g.opts.Logger, "forwarded request without a response", "upstream", s.name, "replica", f.To.Instance, "err", err)
 	downstream.WriteError(w, http.StatusBadGateway, m.ID, wire.Errorf(spec.CodeInternal,
 		"the replica that holds this has not answered; the request may have taken effect: check before sending it again"))
 }

@@ -71,14 +71,14 @@ func (g *Gateway) endLeaving(ctx context.Context) {
 }
 
 // serveHandover takes sessions of a replica that ends.
-func (g peerListener) serveHandover(w http.ResponseWriter, r *http.Request, _ *peer.Envelope, name string) {
+func (g peerListener) serveHandover(w http.ResponseWriter, r *http.Request, e *peer.Envelope, name string) {
 	s := g.now().servers[name]
 	if s == nil || !s.life.Enter() {
 		http.NotFound(w, r)
 		return
 	}
 	defer s.life.Leave()
-	g.leaving.group.Serve(w, r, s.handedOver())
+	g.leaving.group.Serve(w, r, e.From, s.handedOver())
 }
 
 // A sought is a request of a session that may be another replica's.
@@ -250,5 +250,6 @@ func newHandover(o *Options) (*handover.Group, error) {
 	if o.Peers == nil {
 		return nil, nil
 	}
-	return handover.New(handover.Options{Engine: o.Peers.Engine(), URL: o.Peers.URL, RoundTripper: o.Peers.RoundTripper, Logger: o.Logger})
+	return handover.New(handover.Options{Engine: o.Peers.Engine(), URL: o.Peers.URL, RoundTripper: o.Peers.RoundTripper,
+		Logger: o.Logger, Metrics: o.Handovers})
 }

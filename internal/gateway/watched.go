@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas/evict"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/listen"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/source"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -31,8 +32,9 @@ type together struct {
 // sharing is what servers share that are watched together. It is zero if there are no other
 // replicas.
 type sharing struct {
-	sources   *source.Group
-	evictions *evict.Group
+	sources    *source.Group
+	evictions  *evict.Group
+	unanswered transport.WarnLimiter // of requests that other replicas have not answered
 }
 
 // share begins to watch together with other replicas.

@@ -3,6 +3,7 @@ package metrics
 import (
 	"net/http"
 	"runtime"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -37,6 +38,9 @@ type Metrics struct {
 	cache     cached
 	spansLost prometheus.Counter
 	reloads   reloads
+
+	together sync.Once
+	replicas *Replicas // set in together
 }
 
 // cached counts what is kept of results.

@@ -10,10 +10,16 @@ type Replicas struct {
 	errors  prometheus.Counter
 	changes *prometheus.CounterVec // change
 	forward *prometheus.CounterVec // outcome
+	handed  *prometheus.CounterVec // outcome, reason
 }
 
-// Replicas returns the counters of replicas, which there are only then. Call it once.
+// Replicas returns the counters of replicas, always the same. Without a call there are none.
 func (m *Metrics) Replicas() *Replicas {
+	m.together.Do(m.addReplicas)
+	return m.replicas
+}
+
+func (m *Metrics) addReplicas() {
 	r := &Replicas{
 		members: single("replicas", "Replicas that live, this one included."),
 		claims:  gauge("replica_claims", "Profiles that this replica watches, by which replica holds them: self or other.", "holder"),
@@ -21,10 +27,14 @@ func (m *Metrics) Replicas() *Replicas {
 		errors:  prometheus.NewCounter(prometheus.CounterOpts{Namespace: "mcpbridge", Name: "replica_engine_errors_total", Help: "Rounds of questions to the engine of the replicas that failed."}),
 		changes: counter("replica_changes_total", "Changes among the replicas: joined, draining, left or silent of another one; claimed, yielded or released of a claim of this one.", "change"),
 		forward: counter("forwards_total", "Requests that were forwarded to the replica that holds their session or call, by outcome: ok, gone, silent, unanswered, cut or left.", "outcome"),
+		handed:  counter("handovers_total", "Sessions of legacy clients whose replica ends, by outcome: given to another replica or taken from one; refused here, or failed to be given, for a reason; ended with this one.", "outcome", "reason"),
 	}
 	r.Away(false)
-	m.registry.MustRegister(r.members, r.claims, r.up, r.errors, r.changes, r.forward)
-	return r
+	for _, reason := range []string{"full", "malformed", "stateful"} { // an alert sees the first one, too
+		r.HandedOver("refused", reason, 0)
+	}
+	m.registry.MustRegister(r.members, r.claims, r.up, r.errors, r.changes, r.forward, r.handed)
+	m.replicas = r
 }
 
 // Members sets how many replicas live.
@@ -53,3 +63,8 @@ func (r *Replicas) Forwarded(outcome string) { r.forward.WithLabelValues(outcome
 
 // Moved counts a change.
 func (r *Replicas) Moved(change string) { r.changes.WithLabelValues(change).Inc() }
+
+// HandedOver counts sessions whose replica ends.
+func (r *Replicas) HandedOver(outcome, reason string, n int) {
+	r.handed.WithLabelValues(outcome, reason).Add(float64(n))
+}

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,8 +29,15 @@ type adopted struct {
 
 var errStateful = errors.New("the server keeps something of its sessions, or is not known well enough yet")
 
-// Serve takes sessions of another replica, whose envelope was opened.
-func (g *Group) Serve(w http.ResponseWriter, r *http.Request, s Server) {
+// Why a session is refused, for metrics.
+const (
+	reasonStateful  = "stateful"  // see errStateful
+	reasonMalformed = "malformed" // it can't be read
+	reasonFull      = "full"      // there is no room for it, or this replica ends too
+)
+
+// Serve takes sessions of another replica, from, whose envelope was opened.
+func (g *Group) Serve(w http.ResponseWriter, r *http.Request, from string, s Server) {
 	var p parcel
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxParcel))
 	if err == nil {
@@ -42,37 +50,55 @@ func (g *Group) Serve(w http.ResponseWriter, r *http.Request, s Server) {
 	got := receipt{Refused: make([]string, len(p.Sessions))}
 	var taken []*adopted
 	for i := range p.Sessions {
-		a, err := adopt(s, &p.Sessions[i])
+		a, reason, err := adopt(s, &p.Sessions[i])
 		if err != nil {
 			got.Refused[i] = err.Error()
+			g.opts.Metrics.HandedOver("refused", reason, 1)
 			continue
 		}
 		taken = append(taken, a)
 	}
 	g.add(taken)
 	g.record(r.Context(), taken)
-	if len(taken) > 0 {
-		g.opts.Logger.Info("client sessions of another replica go on here", "upstream", s.Name, "sessions", len(taken))
-	}
+	g.tellTaken(from, s.Name, len(taken), got.Refused)
 	text, _ := json.Marshal(got) // strings alone
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(text) // the other has gone if it fails: then its sessions are here
 }
 
-// adopt goes on with a session.
-func adopt(s Server, r *record) (*adopted, error) {
+// tellTaken logs and counts what was taken, and logs why the others were not.
+func (g *Group) tellTaken(from, server string, taken int, refused []string) {
+	if taken > 0 {
+		g.opts.Metrics.HandedOver("taken", "", taken)
+		g.opts.Logger.Info("client sessions of another replica go on here", "upstream", server, "replica", from, "sessions", taken)
+	}
+	if n := len(refused) - taken; n > 0 {
+		g.failed.Warn(g.opts.Logger, "client sessions of another replica refused", "upstream", server, "replica", from, "sessions", n, "err", last(refused))
+	}
+}
+
+// last returns the last text that is not empty.
+func last(texts []string) (found string) {
+	for _, text := range texts {
+		found = cmp.Or(text, found)
+	}
+	return found
+}
+
+// adopt goes on with a session, or returns why not.
+func adopt(s Server, r *record) (a *adopted, reason string, err error) {
 	if !s.Stateless() {
-		return nil, errStateful
+		return nil, reasonStateful, errStateful
 	}
 	h, err := r.handover()
 	if err != nil {
-		return nil, err
+		return nil, reasonMalformed, err
 	}
 	if err := s.Front.Adopt(h); err != nil {
-		return nil, err
+		return nil, reasonFull, err
 	}
 	s.Took(h)
-	return &adopted{id: h.ID, front: s.Front}, nil
+	return &adopted{id: h.ID, front: s.Front}, "", nil
 }
 
 // add remembers sessions that go on here, and has their records renewed.

@@ -13,13 +13,14 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
 
 // Path is where the peer listener gets the sessions of a server, whose name follows.
 const Path = "/peer/session/"
 
-// Options configure a Group. All are required but Logger.
+// Options configure a Group. All are required but Logger and Metrics.
 type Options struct {
 	Engine replicas.Engine
 	// URL returns where a path is at another replica.
@@ -27,8 +28,21 @@ type Options struct {
 	// RoundTripper sends requests to another replica.
 	RoundTripper func(to replicas.Replica, purpose string, sender func(*http.Request) mcp.Sender) http.RoundTripper
 
-	Logger *slog.Logger // nil discards
+	Logger  *slog.Logger // nil discards
+	Metrics Metrics      // nil counts nothing
 }
+
+// Metrics count what becomes of sessions when their replica ends. Safe for concurrent use.
+type Metrics interface {
+	// HandedOver counts n sessions: "given" to another replica, or "taken" from one. Those
+	// that are not taken count as "refused" there, and at their own replica as "failed", each
+	// time that it tries, with a reason; and as "ended" if they end with their replica.
+	HandedOver(outcome, reason string, n int)
+}
+
+type unobserved struct{}
+
+func (unobserved) HandedOver(string, string, int) {}
 
 // A Server is one whose sessions are handed over.
 type Server struct {
@@ -46,6 +60,7 @@ type Server struct {
 // do. It is safe for concurrent use.
 type Group struct {
 	opts   Options
+	failed transport.WarnLimiter // of sessions that were not handed over
 	places *lru.Cache[[sha256.Size]byte, place]
 	asking chan struct{} // slots for looking up places
 
@@ -67,6 +82,9 @@ func New(o Options) (*Group, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = unobserved{}
 	}
 	places, err := lru.New[[sha256.Size]byte, place](maxPlaces)
 	if err != nil {

@@ -45,6 +45,7 @@ func (g *Group) Leave(ctx context.Context, servers []Server, p Pace) {
 	if _, err := g.opts.Engine.Get(ctx, keyOf("")); errors.Is(err, replicas.ErrNoClaims) {
 		return // others would not find them
 	}
+	defer g.tellLeft(servers)
 	for failures := 0; ; {
 		last, wait := wake.Closed(p.Ending), pause
 		left, failed := g.pass(ctx, servers, wake.Closed(p.Hurry))
@@ -62,6 +63,19 @@ func (g *Group) Leave(ctx context.Context, servers []Server, p Pace) {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// tellLeft logs and counts the sessions that no other replica goes on with.
+func (g *Group) tellLeft(servers []Server) {
+	for _, s := range servers {
+		if !s.Stateless() {
+			continue
+		}
+		if n := s.Front.Detachable(); n > 0 {
+			g.opts.Metrics.HandedOver("ended", "", n)
+			g.opts.Logger.Warn("client sessions end with this replica: their clients initialize anew", "upstream", s.Name, "sessions", n)
 		}
 	}
 }
@@ -142,17 +156,10 @@ func (p *delivery) add(d *legacyfront.Detached, r record) {
 func (g *Group) deliver(ctx context.Context, s Server, to replicas.Replica, p *delivery) (moved int) {
 	back := g.forget(p.Sessions) // before the other puts its records
 	got, err := g.send(ctx, s, to, &p.parcel)
-	var why string
+	var why error
 	for i, d := range p.sessions {
-		switch {
-		case err != nil:
-			why = err.Error()
-		case i >= len(got.Refused):
-			why = "its response is too short"
-		default:
-			why = got.Refused[i]
-		}
-		if why != "" {
+		if refused := got.refusal(i, err); refused != nil {
+			why = refused
 			g.regain(back[i])
 			d.Restore()
 			continue
@@ -161,12 +168,22 @@ func (g *Group) deliver(ctx context.Context, s Server, to replicas.Replica, p *d
 		d.Adopted(to.Instance)
 	}
 	if moved > 0 {
+		g.opts.Metrics.HandedOver("given", "", moved)
 		g.opts.Logger.Info("client sessions handed over", "upstream", s.Name, "replica", to.Instance, "sessions", moved)
 	}
-	if refused := len(p.sessions) - moved; refused > 0 {
-		g.opts.Logger.Warn("client sessions not handed over", "upstream", s.Name, "replica", to.Instance, "sessions", refused, "err", why)
+	if failed := len(p.sessions) - moved; failed > 0 {
+		g.opts.Metrics.HandedOver("failed", failure(err), failed)
+		g.failed.Warn(g.opts.Logger, "client sessions not handed over", "upstream", s.Name, "replica", to.Instance, "sessions", failed, "err", why)
 	}
 	return moved
+}
+
+// failure is why sessions were not handed over, for metrics. err is that of sending them.
+func failure(err error) string {
+	if err != nil {
+		return "unanswered"
+	}
+	return "refused"
 }
 
 // send sends sessions to a replica, and returns which of them it does not go on with.

@@ -2,6 +2,7 @@ package handover
 
 import (
 	"encoding/json"
+	"errors"
 	"net/netip"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -18,6 +19,22 @@ type parcel struct {
 // string.
 type receipt struct {
 	Refused []string `json:"refused"`
+}
+
+var errShort = errors.New("its response is too short")
+
+// refusal returns why the session at i is not gone on with; nil if it is. err is that of
+// sending it.
+func (r *receipt) refusal(i int, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case i >= len(r.Refused):
+		return errShort
+	case r.Refused[i] != "":
+		return errors.New(r.Refused[i])
+	}
+	return nil
 }
 
 // A record is one session.

@@ -136,7 +136,7 @@ func (w *watched) use(t *testing.T) {
 // unused are metrics of what does not happen in use.
 var unused = []string{
 	"sessions_ended", "limits_hit", "messages_dropped", "credentials_refused", "cache_requests", "cache_bytes", "command_starts",
-	"client_websockets", "parked_calls", `outcome="failed"`, "mcpbridge_replica", "forwards_total",
+	"client_websockets", "parked_calls", `outcome="failed"`, "mcpbridge_replica", "forwards_total", "handovers_total",
 }
 
 // Prometheus scrapes mcpbridge with its token, judges the rules, and answers what the

@@ -1,0 +1,10 @@
+package handover
+
+import (
+	"os"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }

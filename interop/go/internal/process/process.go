@@ -26,7 +26,8 @@ type Process struct {
 }
 
 // Start runs a program. env is added to the test's own environment. Whoever gets
-// a Process calls Stop or Kill.
+// a Process calls Stop or Kill. On Linux, the program is killed if the test ends
+// without that.
 func Start(name string, env []string, argv ...string) (*Process, error) {
 	p := &Process{name: name, cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
@@ -34,7 +35,7 @@ func Start(name string, env []string, argv ...string) (*Process, error) {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// A grandchild that kept the pipe would hold up Wait after the child's end.
 	p.cmd.WaitDelay = 2 * time.Second
-	if err := p.cmd.Start(); err != nil {
+	if err := start(p.cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	go p.wait() // ends with the process

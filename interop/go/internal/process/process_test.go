@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 )
@@ -63,4 +67,39 @@ func address(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return addr
+}
+
+// A program does not outlive a test that panics, as one does which exceeds its -timeout.
+func TestProgramEndsWithThePanic(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the kernel ends it on Linux alone")
+	}
+	if os.Getenv("PROCESS_TEST_PANICS") != "" {
+		p, err := process.Start("sleep", nil, "sleep", "600")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("pid", p.Pid())
+		go panic("as the alarm of testing does, in a goroutine of its own")
+		select {}
+	}
+	other := exec.Command(os.Args[0], "-test.run=^TestProgramEndsWithThePanic$")
+	other.Env = append(os.Environ(), "PROCESS_TEST_PANICS=1")
+	out, err := other.Output()
+	var pid int
+	if _, scan := fmt.Sscanf(string(out), "pid %d", &pid); scan != nil || err == nil {
+		t.Fatalf("the other process: %v: %s", err, out)
+	}
+	for end := time.Now().Add(10 * time.Second); runs(pid); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			t.Fatal("the program has outlived the test")
+		}
+	}
+}
+
+// runs reports whether a process has not ended. Whose parent it was may not have waited for it.
+func runs(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
 }

@@ -27,13 +27,15 @@
 //
 // # The clients
 //
-// modern.go's stream is a listen stream that is read by hand; call is a modern request.
-// legacy.go's session is a Streamable HTTP or HTTP+SSE session whose every request names
+// modern_test.go's stream is a listen stream that is read by hand; call is a modern request.
+// legacy_test.go's session is a Streamable HTTP or HTTP+SSE session whose every request names
 // the replica that gets it. The SDK's clients of the matrix come with steer.
 //
 // # Lines
 //
 // TestLineNN… are the lines of what the feature must show, in the short form that CI has
 // time for; REPLICAS=full, which `make soak` sets, makes them as large as they are stated.
-// Lengths and counts of both forms stand at the top of each file, as size{short, full}.
+// Lengths and counts of both forms stand at the top of each file, as size(short, full). In the
+// short form most lines run beside each other, since they wait most of the time; those that
+// judge what something costs or how long it takes run before these. See beside.
 package replicas

@@ -10,7 +10,9 @@ import (
 // TestLine02Resumption: a GET stream at one replica, calls at another, a cut, and resumption
 // by Last-Event-ID at the third: the same events, none twice.
 func TestLine02Resumption(t *testing.T) {
+	beside(t)
 	over(t, []string{nats, redis, peers}, func(t *testing.T, engine string) {
+		beside(t)
 		w := newWorld(t, setup{engine: engine})
 		for _, f := range []*fixture{w.legacy, w.modern} {
 			for holder := range w.replicas {

@@ -11,7 +11,9 @@ import (
 // TestLine03Questions: a question on one replica's stream is answered at another, a parked
 // call is retried at the others, and forged and replayed states are refused everywhere.
 func TestLine03Questions(t *testing.T) {
+	beside(t)
 	over(t, []string{nats, redis, peers}, func(t *testing.T, engine string) {
+		beside(t)
 		w := newWorld(t, setup{engine: engine})
 		for holder, a := range w.replicas {
 			b, c := w.replicas[(holder+1)%3], w.replicas[(holder+2)%3]

@@ -11,6 +11,7 @@ import (
 func TestLine04Owner(t *testing.T) {
 	streams, uris, kills := size(300, 3000), size(30, 100), size(2, 100)
 	over(t, both, func(t *testing.T, engine string) {
+		beside(t)
 		w := newWorld(t, setup{engine: engine, items: uris, warn: true})
 		c := newCrowd(t, w, w.legacy, streams, uris)
 		w.legacy.wantSubscribed(recovery, c.uris)

@@ -16,6 +16,7 @@ import (
 // TestLine06Engine stops the engine, and starts it with what it had, and empty: no error in
 // running sessions, and claims are whole again soon.
 func TestLine06Engine(t *testing.T) {
+	beside(t)
 	over(t, both, func(t *testing.T, engine string) {
 		t.Parallel() // most of the time it waits
 		w := newWorld(t, setup{engine: engine, warn: true})

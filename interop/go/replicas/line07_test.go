@@ -10,6 +10,7 @@ import (
 // TestLine07Partitions: replicas that don't reach each other, replicas that don't reach the
 // engine, and an owner that stalls and wakes: no change is lost, and it heals by itself.
 func TestLine07Partitions(t *testing.T) {
+	beside(t)
 	over(t, both, func(t *testing.T, engine string) {
 		t.Parallel() // most of the time it waits
 		w := newWorld(t, setup{engine: engine, links: true, warn: true})

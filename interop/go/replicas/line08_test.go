@@ -15,7 +15,9 @@ import (
 // fails, and no session on a modern server is lost.
 func TestLine08Rolling(t *testing.T) {
 	perSecond, sessions := size(100, 200), size(20, 200)
+	beside(t)
 	over(t, both, func(t *testing.T, engine string) {
+		beside(t)
 		w := newWorld(t, setup{engine: engine, config: "drain_delay: 1s\ndrain: 10s"})
 		w.balancer.follow(t)
 		door := &replica{w: w, name: "the balancer", listen: strings.TrimPrefix(w.balancer.base, "http://")}

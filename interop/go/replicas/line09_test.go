@@ -13,7 +13,9 @@ import (
 // results are kept, never has the old value.
 func TestLine09Kept(t *testing.T) {
 	tries := size(300, 10_000)
+	beside(t)
 	over(t, both, func(t *testing.T, engine string) {
+		beside(t)
 		w := newWorld(t, setup{engine: engine, warn: true, server: `, cache: {resources/read: {ttl: 10m, scope: public, keep: true}}`})
 		f := w.legacy // a modern server says itself what may be kept
 		uri := f.item(1)

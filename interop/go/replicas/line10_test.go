@@ -31,7 +31,9 @@ func newThief(t *testing.T, engine string) *thief {
 // TestLine10Stolen: a session id, an event id or a requestState in the hands of another
 // principal is refused on every replica, and on the peer port.
 func TestLine10Stolen(t *testing.T) {
+	beside(t)
 	over(t, []string{nats, redis, peers}, func(t *testing.T, engine string) {
+		beside(t)
 		w := newThief(t, engine)
 		a := w.replicas[0]
 		for _, f := range []*fixture{w.legacy, w.modern} {
@@ -176,7 +178,9 @@ func (w *thief) stealState(t *testing.T, a *replica) {
 // TestLine10Envelope: a replayed or altered envelope is refused, and that of a client is
 // never believed.
 func TestLine10Envelope(t *testing.T) {
+	beside(t)
 	over(t, []string{nats, redis, peers}, func(t *testing.T, engine string) {
+		beside(t)
 		w := newThief(t, engine)
 		a, b, c := w.replicas[0], w.replicas[1], w.replicas[2]
 		s := w.mustOpen(a, "legacy", w.alice)
@@ -305,6 +309,7 @@ func (w *thief) believesNoClient(t *testing.T, r *replica, request []byte, s *se
 
 // TestLine10Expiry: the principal and the expiry of the credential decide at the holder.
 func TestLine10Expiry(t *testing.T) {
+	beside(t)
 	over(t, []string{nats, redis, peers}, func(t *testing.T, engine string) {
 		t.Parallel() // most of the time it waits
 		i := newIssuer(t)

@@ -18,6 +18,7 @@ const idle = 30
 // goroutine, descriptor or claim.
 func TestLine12Left(t *testing.T) {
 	count := size(600, 10_000)
+	beside(t)
 	over(t, both, func(t *testing.T, engine string) {
 		t.Parallel() // most of the time it waits
 		w := newWorld(t, setup{engine: engine, warn: true, config: "limits: {client_sessions_each: 10000}"})

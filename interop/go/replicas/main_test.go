@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,7 +17,14 @@ var programs struct {
 	legacy, modern string
 }
 
+// slots are how many lines run at once in the short form: most of the time they wait.
+const slots = 10
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if isDefault("test.parallel") {
+		_ = flag.Set("test.parallel", fmt.Sprint(slots)) // the flag takes a number
+	}
 	dir, err := os.MkdirTemp("", "mcpbridge-replicas-")
 	if err != nil {
 		fmt.Println("FAIL:", err)
@@ -35,6 +43,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+func isDefault(name string) bool {
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	return !set
+}
+
 // full reports whether the numbers are those of the statement, and not those that CI has
 // time for.
 var full = os.Getenv("REPLICAS") == "full"
@@ -45,6 +59,15 @@ func size[T any](short, stated T) T {
 		return stated
 	}
 	return short
+}
+
+// beside has a test of the short form run beside others that say the same: most of the time
+// it waits. Tests that measure run alone, before these; if their subtests say so, those run
+// beside each other.
+func beside(t *testing.T) {
+	if !full {
+		t.Parallel()
+	}
 }
 
 // Engines by name.

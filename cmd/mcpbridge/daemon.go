@@ -61,6 +61,7 @@ func (d *daemon) run(ctx context.Context) error {
 	if d.admin != nil {
 		d.admin.Start()
 	}
+	uncatch := d.catchHangups() // before others are told that it serves
 	err := d.join(ctx)
 	if err == nil {
 		err = d.announce()
@@ -77,6 +78,7 @@ func (d *daemon) run(ctx context.Context) error {
 		quit()
 		stop()
 	}
+	uncatch()
 	d.leave(ctx)
 	return errors.Join(err, d.drain(ctx))
 }

@@ -71,6 +71,7 @@ func TestGuardIsSmall(t *testing.T) {
 
 // A closed terminal ends wrap as SIGTERM does, also where its signal comes twice.
 func TestHangup(t *testing.T) {
+	mindHangups(t)
 	file := filepath.Join(t.TempDir(), "pid")
 	w := wrap(t, nil, "-v", "--", "sh", "-c", obstinate, "sh", file, os.Args[0])
 	w.send(modernRequest("1", "tools/list", ""))

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -12,10 +13,19 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
+// mindHangups has processes that are started not ignore SIGHUP, even if this one does: it may
+// have been started by nohup.
+func mindHangups(t *testing.T) {
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(got) })
+}
+
 // serveApart starts serve with a file in a session of its own, whose terminal is tty; nil for
 // none.
 func serveApart(t *testing.T, tty *os.File) *child {
 	t.Helper()
+	mindHangups(t)
 	bin, err := binary()
 	if err != nil {
 		t.Fatal(err)
@@ -41,11 +51,9 @@ func serveApart(t *testing.T, tty *os.File) *child {
 	return c
 }
 
-// reload sends SIGHUP, and waits for what that does. At the very start it would end the
-// process.
+// reload sends SIGHUP, and waits for what that does.
 func (c *child) reload(t *testing.T) {
 	t.Helper()
-	time.Sleep(200 * time.Millisecond)
 	if err := c.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}

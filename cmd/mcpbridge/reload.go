@@ -24,6 +24,7 @@ type reloading struct {
 	started  *config.Config   // what it was when the process began
 	reloader *reload.Reloader // nil if there is no file
 	files    reload.Files     // that are watched
+	hup      chan struct{}    // gets one for a SIGHUP that asks for a reload
 	settled  atomic.Bool      // all servers were tried before the first reload that succeeded
 }
 
@@ -55,32 +56,44 @@ func (d *daemon) reloadHandler() http.Handler {
 	return d.reloader
 }
 
+// catchHangups has SIGHUP ask for a reload, until stop is called. Those that come before
+// mayReload wait for it.
+func (d *daemon) catchHangups() (stop func()) {
+	if d.reloader == nil {
+		return func() {}
+	}
+	d.hup = make(chan struct{}, 1)
+	return d.hangups.OnReload(func() {
+		select {
+		case d.hup <- struct{}{}:
+		default: // one waits already
+		}
+	})
+}
+
 // mayReload has the configuration reloaded by SIGHUP, and when its files change, until quit
 // is called. It waits for a reload that is under way.
 func (d *daemon) mayReload() (quit func()) {
 	if d.reloader == nil {
 		return func() {}
 	}
-	hup := make(chan struct{}, 1)
-	stop := d.hangups.OnReload(func() {
-		select {
-		case hup <- struct{}{}:
-		default: // one waits already
-		}
-	})
-	done := make(chan struct{})
-	go func() { // ends with hup
+	ending, done := make(chan struct{}), make(chan struct{})
+	go func() { // ends with quit
 		defer close(done)
-		for range hup {
-			d.reloader.Now("SIGHUP")
+		for {
+			select {
+			case <-d.hup:
+				d.reloader.Now("SIGHUP")
+			case <-ending:
+				return
+			}
 		}
 	}()
 	w := d.watchFiles()
 	return func() {
-		stop()
 		w.Close()
 		d.reloader.Close()
-		close(hup)
+		close(ending)
 		<-done
 	}
 }

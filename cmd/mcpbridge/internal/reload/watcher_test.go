@@ -17,9 +17,14 @@ type watched struct {
 	changes atomic.Int64
 }
 
+// write puts a file in place in one step: one that is written where it is may be seen empty.
 func (w *watched) write(name, text string) {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
+	whole := filepath.Join(w.t.TempDir(), "whole")
+	if err := os.WriteFile(whole, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Rename(whole, filepath.Join(w.dir, name)); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -36,14 +41,19 @@ func (w *watched) begin() {
 // want waits until so many changes were told of, and for one more.
 func (w *watched) want(n int64) {
 	w.t.Helper()
+	w.atLeast(n)
+	time.Sleep(2 * settle)
+	if got := w.changes.Load(); got != n {
+		w.t.Errorf("%d changes, want %d", got, n)
+	}
+}
+
+func (w *watched) atLeast(n int64) {
+	w.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); w.changes.Load() < n; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("%d changes, want %d", w.changes.Load(), n)
 		}
-	}
-	time.Sleep(2 * settle)
-	if got := w.changes.Load(); got != n {
-		w.t.Errorf("%d changes, want %d", got, n)
 	}
 }
 
@@ -70,6 +80,22 @@ func TestWatch(t *testing.T) {
 	w.want(3)
 	w.write("config.yaml", "c")
 	w.want(4)
+}
+
+// A file that is written where it is may be seen empty before; what it has in the end is
+// told of, and nothing after.
+func TestWatchInPlace(t *testing.T) {
+	w := &watched{t: t, dir: t.TempDir()}
+	w.files = []string{filepath.Join(w.dir, "config.yaml")}
+	w.write("config.yaml", "a")
+	w.begin()
+	w.want(0)
+	if err := os.WriteFile(w.files[0], []byte("b"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.atLeast(1)
+	time.Sleep(2 * settle)
+	w.want(w.changes.Load())
 }
 
 // What has changed before the watch began is noticed.
@@ -138,7 +164,7 @@ func TestWatchPattern(t *testing.T) {
 	w.want(1)
 	w.write("conf.d/b.yaml", "b")
 	w.want(2)
-	if err := os.RemoveAll(folder); err != nil {
+	if err := os.Rename(folder, filepath.Join(t.TempDir(), "gone")); err != nil {
 		t.Fatal(err)
 	}
 	w.want(3)

@@ -207,11 +207,13 @@ func TestL2M26EvictedResponse(t *testing.T) {
 }
 
 func TestL2M28NothingIsLeft(t *testing.T) {
-	st := newRig(t, func(o *Options) { o.Idle = 50 * time.Millisecond })
+	st := newRig(t, nil)
 	g := st.Enter(t, "2025-11-25")
 	p := st.subscription(t)
 	f := g.Listen(t)
-	time.Sleep(100 * time.Millisecond)
+	st.front.opts.Idle = 10 * time.Millisecond // from the next use on
+	g.Post(t, `{"jsonrpc":"2.0","id":5,"method":"ping"}`)
+	time.Sleep(50 * time.Millisecond)
 	if st.front.Sessions() != 1 {
 		t.Fatal("a session with an open stream ended as idle")
 	}

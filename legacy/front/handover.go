@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -108,7 +107,7 @@ func (d *Detached) Restore() {
 		ss.byID[s.id] = s
 		ss.front.opts.Metrics.Sessions(ss.front.opts.Name, 1)
 		if s.usage.uses == 0 {
-			ss.idle.Add(s, time.AfterFunc(ss.front.opts.Idle, func() { ss.expire(s) }))
+			ss.idleLocked(s)
 		}
 	}
 	ss.mu.Unlock()

@@ -69,15 +69,42 @@ func TestF01InitializeWithoutRevision(t *testing.T) {
 	}
 }
 
+// A session that is used just when its time is up, and is idle again before its timer gets
+// the lock, lasts.
+func TestSessionUsedAsItsTimeIsUp(t *testing.T) {
+	st := newRig(t, nil)
+	st.Enter(t, "2025-11-25")
+	ss := st.front.sessions
+	ss.mu.Lock()
+	for _, s := range ss.byID {
+		ss.useLocked(s)
+		st.front.opts.Idle = time.Millisecond
+		s.usage.uses--
+		ss.idleLocked(s)
+		time.Sleep(50 * time.Millisecond) // the timer fires
+		st.front.opts.Idle = time.Hour
+		ss.useLocked(s)
+		s.usage.uses--
+		ss.idleLocked(s)
+	}
+	ss.mu.Unlock()
+	time.Sleep(50 * time.Millisecond)
+	if n := st.front.Sessions(); n != 1 {
+		t.Errorf("%d sessions, want the one that was used", n)
+	}
+}
+
 // TestSessionStatuses is the table of what a session's requests can meet.
 func TestSessionStatuses(t *testing.T) {
-	st := newRig(t, func(o *Options) { o.Idle = 50 * time.Millisecond })
+	st := newRig(t, nil)
 	const ping = `{"jsonrpc":"2.0","id":5,"method":"ping"}`
 	ended := st.Enter(t, "2025-11-25").ID
 	if r := st.Send(t, "DELETE", "", "Mcp-Session-Id", ended); r.Status != 204 {
 		t.Errorf("DELETE = %d, want 204", r.Status)
 	}
 	idle := st.Enter(t, "2025-11-25").ID
+	st.front.opts.Idle = 10 * time.Millisecond // from the next use on
+	st.Send(t, "POST", ping, "Mcp-Session-Id", idle)
 	bridgetest.Eventually(t, "idle session ended", func() bool { return st.front.Sessions() == 0 })
 	st.front.opts.Idle = time.Hour
 	live, old := st.Enter(t, "2025-11-25").ID, st.Enter(t, "2025-03-26").ID

@@ -201,15 +201,21 @@ func (ss *sessions) release(s *session) {
 	if s.usage.uses--; s.usage.uses > 0 || ss.byID[s.id] != s {
 		return
 	}
-	ss.idle.Add(s, time.AfterFunc(ss.front.opts.Idle, func() { ss.expire(s) }))
+	ss.idleLocked(s)
 }
 
-func (ss *sessions) expire(s *session) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if _, ok := ss.idle.Peek(s); ok {
-		ss.endLocked(s, endedIdle)
-	}
+// idleLocked ends the session if it is not used for a while. A timer that has fired before
+// it was stopped waits for mu: by then the session may have been used, and be idle anew.
+func (ss *sessions) idleLocked(s *session) {
+	var own *time.Timer
+	own = time.AfterFunc(ss.front.opts.Idle, func() {
+		ss.mu.Lock()
+		defer ss.mu.Unlock()
+		if current, _ := ss.idle.Peek(s); current == own {
+			ss.endLocked(s, endedIdle)
+		}
+	})
+	ss.idle.Add(s, own)
 }
 
 // end ends a session. It may be called again.

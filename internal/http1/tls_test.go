@@ -44,7 +44,7 @@ func (s *secureServer) transport(t *testing.T) *Transport {
 	conf := s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	conf.NextProtos = nil
 	return newTransport(t, func(other *http.Transport) {
-		other.TLSClientConfig, other.ForceAttemptHTTP2, other.TLSHandshakeTimeout = conf, true, time.Second
+		other.TLSClientConfig, other.ForceAttemptHTTP2, other.TLSHandshakeTimeout = conf, true, 30*time.Second
 	})
 }
 

@@ -18,6 +18,23 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
+// A timeUp is a context whose deadline has passed when done is closed.
+type timeUp struct {
+	context.Context
+	done chan struct{}
+}
+
+func (c timeUp) Done() <-chan struct{} { return c.done }
+
+func (c timeUp) Err() error {
+	select {
+	case <-c.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 // A server behind a WebSocket that was reached is of the era that it shows, or legacy;
 // one that was not is no evidence.
 func TestU01ProbeOfAWebSocket(t *testing.T) {
@@ -43,6 +60,7 @@ func TestU01ProbeOfAWebSocket(t *testing.T) {
 		{"no WebSocket there", nil, spec.Unknown, "HTTP 404"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			ctx := timeUp{t.Context(), make(chan struct{})}
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if tt.play == nil {
 					http.NotFound(w, r)
@@ -60,11 +78,12 @@ func TestU01ProbeOfAWebSocket(t *testing.T) {
 				} else {
 					tt.play(ws, m.ID)
 				}
+				if tt.reason == "in time" {
+					close(ctx.done)
+				}
 				_, _, _ = ws.ReadMessage() // until the probe has ended
 			}))
 			defer srv.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
 			dial := func(ctx context.Context) (transport.Conn, error) {
 				c, err := transport.DialWebSocket(ctx, transport.DialOptions{URL: "ws" + strings.TrimPrefix(srv.URL, "http")})
 				if err != nil {

@@ -92,6 +92,9 @@ func TestOddDirectly(t *testing.T) {
 	}
 }
 
+// patience is how long what must come is waited for.
+const patience = 30 * time.Second
+
 // beOdd asks what the server can't take.
 func (o *odd) beOdd(t *testing.T, at *stand) {
 	unknown, known := asksDiscover, asksInitialize
@@ -99,13 +102,21 @@ func (o *odd) beOdd(t *testing.T, at *stand) {
 		unknown, known = known, unknown
 	}
 	p := openPipe(t, at.command...)
-	defer func() { _, _ = p.end() }() // some end with an error
 	if o.alone {
+		defer func() { _, _ = p.end() }()
 		o.beAlone(t, p, at, known)
 		return
 	}
-	a, noise, err := p.ask(unknown, 300*time.Millisecond)
-	b, _, err2 := p.ask(known, 500*time.Millisecond)
+	first, second := patience, patience
+	if o.flags[1] == "wedge" || o.flags[1] == "silent" {
+		first = 300 * time.Millisecond // of silence
+	}
+	if o.flags[1] == "wedge" {
+		second = 500 * time.Millisecond
+	}
+	a, noise, err := p.ask(unknown, first)
+	b, _, err2 := p.ask(known, second)
+	_, _ = p.end() // some end with an error; all that it wrote has come then
 	ended := err != nil && strings.Contains(err.Error(), "ended")
 	silent := err != nil && !ended
 	lines := strings.Count(p.log.String(), "\n")
@@ -123,11 +134,11 @@ func (o *odd) beOdd(t *testing.T, at *stand) {
 
 // beAlone sees a second process die beside the one that runs.
 func (o *odd) beAlone(t *testing.T, p *pipe, at *stand, request string) {
-	if _, _, err := p.ask(request, 5*time.Second); err != nil {
+	if _, _, err := p.ask(request, patience); err != nil {
 		t.Errorf("%s: %v", o.name, err)
 	}
 	second := openPipe(t, at.command...)
-	_, _, asked := second.ask(request, 5*time.Second)
+	_, _, asked := second.ask(request, patience)
 	_, err := second.end()
 	said := second.log.String()
 	if asked == nil || err == nil || !strings.Contains(said, "another process has the lock") && !strings.Contains(said, "address already in use") {

@@ -36,7 +36,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -57,7 +57,7 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/healthcheck": nil,
 	// What SIGHUP means, and what became of reading the configuration again.
 	"cmd/mcpbridge/internal/hangup": nil,
-	"cmd/mcpbridge/internal/reload": {"internal/audit", "internal/config", "internal/limits"}, // each attempt has an audit record
+	"cmd/mcpbridge/internal/reload": {"internal/audit", "internal/config", "internal/config/layer", "internal/limits"}, // each attempt has an audit record
 	// What the admin address shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/admin/live", "internal/status", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/output"},
 	// A listener of the program: how clients reach it, and what bounds them before.
@@ -77,7 +77,7 @@ var layers = map[string][]string{
 	// What passes while somebody looks, and the files of the page that shows it.
 	"internal/admin/live": {"internal/mcp", "internal/redact", "internal/trace"},
 	"internal/admin/page": nil,
-	"internal/config":     slices.Concat(eras, waist, bottom, configParts, []string{"internal/config/certificates", "internal/config/replicas", "internal/policy", "internal/hosts"}),
+	"internal/config":     slices.Concat(eras, waist, bottom, configParts, []string{"internal/config/certificates", "internal/config/key", "internal/config/layer", "internal/config/replicas", "internal/policy", "internal/hosts"}),
 	// What is wrong with a configuration, what its texts look like, what they refer to, and
 	// what of them is secret: no keys.
 	"internal/config/keypath": nil,
@@ -85,11 +85,14 @@ var layers = map[string][]string{
 	"internal/config/form":    nil,
 	"internal/config/expand":  {"internal/config/form", "internal/config/keypath", "internal/config/problem", "internal/hosts"},
 	"internal/config/secret":  {"internal/config/keypath", "internal/config/problem"},
+	// The tree of keys, and what files, the environment and flags have of it.
+	"internal/config/key":   {"internal/config/form", "internal/config/problem", "internal/hosts", "internal/limits"},
+	"internal/config/layer": slices.Concat(configParts, []string{"internal/config/key", "internal/hosts"}),
 	// The keys of one subject each: what they are, and which mistakes there are in them.
 	"internal/config/certificates": slices.Concat(configParts, []string{"internal/certs"}),
 	"internal/config/replicas":     slices.Concat(configParts, []string{"internal/config/certificates", "internal/certs"}),
 	// What editors know of the configuration, by what package config says of its keys.
-	"internal/config/schema": {"internal/config"},
+	"internal/config/schema": {"internal/config", "internal/config/key", "internal/config/layer"},
 	"internal/metrics":       slices.Concat(eras, waist, bottom),
 
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
@@ -279,6 +282,7 @@ var layers = map[string][]string{
 var testLayers = map[string][]string{
 	"cmd/mcpbridge":                     {"internal/bridgetest"},
 	"internal/auth":                     {"internal/bridgetest/issuertest"},
+	"internal/config/layer":             {"internal/config"}, // which has the keys
 	"internal/replicas/evict":           {"internal/replicas/replicastest"},
 	"internal/replicas/source":          {"internal/downstream", "internal/hub", "internal/replicas/listen", "internal/replicas/replicastest", "internal/server", "internal/spec", "modern/protocol"},
 	"internal/replicas/handover":        {"internal/fanout", "internal/replicas/replicastest", "internal/wire"},
@@ -307,9 +311,9 @@ var testLayers = map[string][]string{
 // libraries lists the imports that are kept to a few packages, by prefix: the
 // rest of the tree must not learn where its options come from.
 var libraries = map[string][]string{
-	"github.com/knadh/koanf": {"internal/config"},
-	"github.com/spf13/cobra": {"cmd/mcpbridge", "internal/config"},
-	"github.com/spf13/pflag": {"cmd/mcpbridge", "internal/config"},
+	"github.com/knadh/koanf": {"internal/config", "internal/config/layer"},
+	"github.com/spf13/cobra": {"cmd/mcpbridge"},
+	"github.com/spf13/pflag": {"cmd/mcpbridge", "internal/config", "internal/config/layer"},
 
 	"github.com/fsnotify/fsnotify": {"cmd/mcpbridge/internal/reload"},
 	"github.com/tailscale/hujson":  {"internal/hosts"},

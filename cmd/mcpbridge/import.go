@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
@@ -76,7 +77,7 @@ func hostFile(h *hosts.Host, given string, environ []string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	files := h.Files(config.ThisMachine(environ))
+	files := h.Files(layer.ThisMachine(environ))
 	for _, file := range files {
 		if _, err := os.Stat(file); err == nil {
 			return file, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
@@ -119,7 +120,7 @@ func wantServer(cmd *cobra.Command) error {
 }
 
 func namesServer(entry string) bool {
-	return strings.HasPrefix(strings.ToUpper(entry), config.Prefix+"SERVERS__")
+	return strings.HasPrefix(strings.ToUpper(entry), layer.Prefix+"SERVERS__")
 }
 
 func (p process) urlServer(o config.Options, cmd *cobra.Command, arg string) (config.Options, error) {

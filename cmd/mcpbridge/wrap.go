@@ -22,6 +22,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 )
 
@@ -124,7 +125,7 @@ func inherit(s *config.Server, environ []string) {
 	env := make(map[string]string, len(environ))
 	for _, entry := range environ {
 		name, value, ok := strings.Cut(entry, "=")
-		if ok && name != "" && !strings.HasPrefix(strings.ToUpper(name), config.Prefix) {
+		if ok && name != "" && !strings.HasPrefix(strings.ToUpper(name), layer.Prefix) {
 			env[name] = value
 		}
 	}
@@ -151,7 +152,7 @@ func atTerminal(args []string) error {
 // sets reports whether an environment sets a key at the top of the configuration.
 func sets(environ []string, name string) bool {
 	return slices.ContainsFunc(environ, func(entry string) bool {
-		return strings.HasPrefix(strings.ToUpper(entry), config.Prefix+name+"=")
+		return strings.HasPrefix(strings.ToUpper(entry), layer.Prefix+name+"=")
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 // is read-only and may be used concurrently.
 //
 // The fields are the keys of the configuration, and their tags describe the keys: see
-// derive.
+// package key.
 type Config struct {
 	// Include has the files themselves after Load, in the order in which they were read.
 	Include []string `koanf:"include" single:"yes" secret:"no" doc:"files to read, too, relative to this one; the last part of a path may be a pattern: conf.d/*.yaml"`
@@ -72,7 +72,7 @@ type Config struct {
 
 // Files returns the files that were read: the configuration, those that it includes, and
 // those that it names for values. Certificates are not among them. Patterns of include are,
-// since a file that matches one later belongs to the configuration, too: see [Glob].
+// since a file that matches one later belongs to the configuration, too: see Glob of package layer.
 func (c *Config) Files() []string { return slices.Clone(c.files) }
 
 // Parts of the configuration, each with a package of its own.

@@ -3,12 +3,9 @@ package config
 import (
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // Whose file it is decides what becomes of a key that nobody knows: in a host's it is
@@ -52,17 +49,6 @@ func TestDialects(t *testing.T) {
 				t.Errorf("Load(%s) says\n%s\nwant\n%s", tt.in, all, tt.want)
 			}
 		})
-	}
-}
-
-// A file that may be VS Code's is ours when a server has a key that no host has.
-func TestOursByKey(t *testing.T) {
-	shared := []string{"disabled", "command", "args", "env", "envFile", "cwd", "url", "serverUrl", "baseUrl", "headers", "type", hostsAuth}
-	for _, name := range serverKeys() {
-		root, isJSON := parseFile("c.json", []byte(`{"servers": {"a": {"`+name+`": 1}}}`), problem.NewReport(""))
-		if got, want := isHosts(root), slices.Contains(shared, name); !isJSON || got != want {
-			t.Errorf("with %s the file is a host's: %v, want %v", name, got, want)
-		}
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 )
 
 const exampleFile = "../../config.example.yaml"
@@ -88,19 +90,19 @@ func merged(a, b map[string]any) map[string]any {
 }
 
 // documented checks that doc has each key of a group, with its default.
-func documented(t *testing.T, path string, of *key, doc map[string]any) {
+func documented(t *testing.T, path string, of *key.Key, doc map[string]any) {
 	t.Helper()
-	for _, k := range of.fields {
-		name := k.name
+	for _, k := range of.Fields {
+		name := k.Name
 		v, ok := doc[name]
 		if !ok {
 			t.Errorf("%s%s is not in the example", path, name)
 			continue
 		}
 		switch {
-		case k.kind == group:
+		case k.Kind == key.Group:
 			documented(t, path+name+".", k, v.(map[string]any))
-		case k.kind == list && k.each.kind == group:
+		case k.Kind == key.List && k.Each.Kind == key.Group:
 			all := make(map[string]any)
 			for _, item := range v.([]any) {
 				all = merged(all, item.(map[string]any))
@@ -109,21 +111,21 @@ func documented(t *testing.T, path string, of *key, doc map[string]any) {
 				both := merged(all["allow"].(map[string]any), all["deny"].(map[string]any))
 				all = map[string]any{"allow": both, "deny": both}
 			}
-			documented(t, path+name+".*.", k.each, all)
-		case k.kind == table && name != "servers":
+			documented(t, path+name+".*.", k.Each, all)
+		case k.Kind == key.Table && name != "servers":
 			for entry, below := range v.(map[string]any) {
-				if len(k.names) > 0 && !slices.Contains(k.names, entry) {
+				if len(k.Names) > 0 && !slices.Contains(k.Names, entry) {
 					t.Errorf("%s%s.%s is not a name of the schema", path, name, entry)
 				}
-				documented(t, path+name+"."+entry+".", k.each, below.(map[string]any))
+				documented(t, path+name+"."+entry+".", k.Each, below.(map[string]any))
 			}
-		case k.def != nil:
+		case k.Default != nil:
 			n := new(yaml.Node)
 			if err := n.Encode(v); err != nil {
 				t.Fatal(err)
 			}
-			if got, problem := k.read(n.Value, n.Value); problem != "" || got != k.def {
-				t.Errorf("%s%s is %v in the example, want the default %v", path, name, v, k.def)
+			if got, problem := k.Read(n.Value, n.Value); problem != "" || got != k.Default {
+				t.Errorf("%s%s is %v in the example, want the default %v", path, name, v, k.Default)
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +11,10 @@ import (
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/expand"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
@@ -53,15 +52,15 @@ type Error = problem.Error
 // file can't be read.
 func Load(o Options) (*Config, []problem.Problem, error) {
 	rep := problem.NewReport(o.name())
-	given, order, err := layers(o, rep)
+	given, err := layer.Read(o.layers(), schema, rep)
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := decode(given, order, rep)
+	c, err := decode(given, rep)
 	if err != nil {
 		return nil, rep.Sorted(), err
 	}
-	c.resolve(o.scope(rep), rep)
+	c.resolve(expand.Beside(o.Path, o.Environ, rep), rep)
 	c.files = rep.Files
 	c.check(rep, &o)
 	if len(rep.Errors) == 0 {
@@ -73,11 +72,6 @@ func Load(o Options) (*Config, []problem.Problem, error) {
 	return c, rep.Sorted(), nil
 }
 
-// scope returns what references of the file are resolved by.
-func (o Options) scope(rep *problem.Report) *expand.Scope {
-	return &expand.Scope{Lookup: expand.Environ(o.Environ), Dir: filepath.Dir(o.Path), Opened: rep.Opened}
-}
-
 // name returns the name of the configuration in messages.
 func (o Options) name() string {
 	if o.Path == "" {
@@ -86,67 +80,19 @@ func (o Options) name() string {
 	return o.Path
 }
 
-// layers loads the layers except defaults: file, command line, environment, flags. order is
-// the order of the servers.
-func layers(o Options, rep *problem.Report) (given *koanf.Koanf, order []string, err error) {
-	given = koanf.New(keypath.Delim)
-	if o.Path != "" {
-		root, isJSON, err := readFile(o.Path, rep)
-		if err != nil {
-			return nil, nil, err
-		}
-		root, w := o.walk(root, isJSON, rep)
-		if err := load(given, w, root); err != nil {
-			return nil, nil, err
-		}
-		in, err := o.include(given, rep)
-		if err != nil {
-			return nil, nil, err
-		}
-		order = append(serverNames(root), in.order...)
-	}
-	if len(o.Servers) > 0 {
-		root, names := named(o.Servers)
-		if err := load(given, &walker{rep: rep, where: "command line"}, root); err != nil {
-			return nil, nil, err
-		}
-		order = append(order, names...)
-	}
-	if err := given.Load(environLayer(rep, o.Environ, given), nil); err != nil {
-		return nil, nil, fmt.Errorf("reading the environment: %v", err)
-	}
-	if o.Flags != nil {
-		if err := given.Load(flagLayer(rep, o), nil); err != nil {
-			return nil, nil, fmt.Errorf("reading flags: %v", err)
-		}
-	}
-	return given, order, nil
-}
-
-// walk returns the root of the file in mcpbridge's keys, and a walker that checks it.
-func (o Options) walk(root *yaml.Node, isJSON bool, rep *problem.Report) (*yaml.Node, *walker) {
-	if isJSON && isHosts(root) {
-		root = adapt(root, o, rep)
-	}
-	return root, &walker{rep: rep, where: o.Path, file: true, scope: o.scope(rep)}
-}
-
-func load(into *koanf.Koanf, w *walker, root *yaml.Node) error {
-	v, ok := w.value(root, schema, "")
-	if !ok {
-		return nil // reported
-	}
-	return into.Load(confmap.Provider(v.(map[string]any), ""), nil)
+// layers returns the sources of the layers.
+func (o Options) layers() layer.Options {
+	return layer.Options{Path: o.Path, CommandLine: named(o.Servers), Environ: o.Environ, Flags: o.Flags, FlagKeys: o.FlagKeys}
 }
 
 // decode adds defaults, and decodes the Config.
-func decode(given *koanf.Koanf, order []string, rep *problem.Report) (*Config, error) {
+func decode(given *layer.Given, rep *problem.Report) (*Config, error) {
 	all := koanf.New(keypath.Delim)
-	base := schema.defaults(setting{top: given.Raw(), entry: given.Raw(), here: given.Raw()})
+	base := schema.Defaults(given.Raw())
 	if err := all.Load(confmap.Provider(base, ""), nil); err != nil {
 		return nil, fmt.Errorf("loading defaults: %v", err)
 	}
-	if err := all.Merge(given); err != nil {
+	if err := all.Merge(given.Koanf); err != nil {
 		return nil, fmt.Errorf("merging layers: %v", err)
 	}
 	var doc document
@@ -156,7 +102,7 @@ func decode(given *koanf.Koanf, order []string, rep *problem.Report) (*Config, e
 		return nil, fmt.Errorf("decoding the configuration: %v", err)
 	}
 	c := doc.Config
-	c.Servers = inFileOrder(doc.Servers, order, rep)
+	c.Servers = inFileOrder(doc.Servers, given.Servers, rep)
 	c.AdminChosen = given.Exists("admin")
 	c.expanded = rep.Expanded
 	if c.Admin == "off" {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/form"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/config/secret"
@@ -222,19 +223,19 @@ func (c *checker) typ(s *Server, path, way string) {
 
 // belongs refuses keys of s that only servers with the key owner may have.
 func (c *checker) belongs(s *Server, path, owner, way string) {
-	for _, name := range serverKey.spelled() {
-		if k := serverKey.byName[name]; k.name == name && k.owner == owner && c.has(s, k, path) {
+	for _, name := range serverKey.Spelled() {
+		if k := serverKey.ByName[name]; k.Name == name && k.Owner == owner && c.has(s, k, path) {
 			c.rep.Fail(keypath.Join(path, name), "belongs to servers with %s; this one has %s, so remove it", owner, way)
 		}
 	}
 }
 
 // has reports whether k is set for s. An inherited value is not set.
-func (c *checker) has(s *Server, k *key, path string) bool {
-	if k.inherits != "" {
-		return c.rep.Written(keypath.Join(path, k.name))
+func (c *checker) has(s *Server, k *key.Key, path string) bool {
+	if k.Inherits != "" {
+		return c.rep.Written(keypath.Join(path, k.Name))
 	}
-	v := reflect.ValueOf(s).Elem().Field(k.index)
+	v := reflect.ValueOf(s).Elem().Field(k.Index)
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Struct:
 		return !v.IsZero()

@@ -30,6 +30,12 @@ type Scope struct {
 	Opened func(path string)
 }
 
+// Beside returns the scope of a file of the configuration, with the variables of environ. Files
+// that are read are noted in rep.
+func Beside(file string, environ []string, rep *problem.Report) *Scope {
+	return &Scope{Lookup: Environ(environ), Dir: filepath.Dir(file), Opened: rep.Opened}
+}
+
 // Expand replaces ${VAR}, ${VAR:-default}, ${env:VAR} and ${file:PATH} in a scalar; $${ is a
 // literal ${. It expands values after parsing, so that a variable can't add a key or close a
 // quote. The default is used if the variable is unset or empty, as in a shell.

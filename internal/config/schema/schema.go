@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
+	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 )
 
 // A node is a schema, or a part of one. encoding/json writes its members in order.
@@ -27,9 +29,8 @@ const (
 
 // JSON returns the schema, in draft 7, which all editors read.
 func JSON() []byte {
-	keys := config.Keys()
-	n := group(&keys)
-	for _, name := range config.Foreign() {
+	n := group(config.Keys())
+	for _, name := range layer.Foreign {
 		properties := n["properties"].(node)
 		if properties[name] == nil {
 			properties[name] = node{}
@@ -41,7 +42,7 @@ func JSON() []byte {
 }
 
 // of returns the schema of a key's value, with its description.
-func of(k *config.Description) node {
+func of(k *key.Key) node {
 	n := value(k)
 	if k.Doc != "" {
 		n["description"] = k.Doc
@@ -52,23 +53,23 @@ func of(k *config.Description) node {
 	return n
 }
 
-func value(k *config.Description) node {
+func value(k *key.Key) node {
 	switch k.Kind {
-	case "flag":
+	case key.Flag:
 		return either(node{"type": "boolean"}, truth)
-	case "count":
+	case key.Count:
 		return either(bounded(k, node{"type": "integer"}), integer)
-	case "decimal":
+	case key.Decimal:
 		return either(bounded(k, node{"type": "number"}), fraction)
-	case "size":
+	case key.Size:
 		return either(node{"type": "integer", "minimum": 0}, amount)
-	case "span":
+	case key.Span:
 		return node{"type": "string", "pattern": duration}
-	case "list":
+	case key.List:
 		return listed(k)
-	case "dict", "table":
+	case key.Dict, key.Table:
 		return named(k)
-	case "group":
+	case key.Group:
 		return worded(k)
 	}
 	return text(k)
@@ -79,7 +80,7 @@ func either(n node, pattern string) node {
 	return node{"anyOf": []node{n, {"type": "string", "pattern": pattern}}}
 }
 
-func bounded(k *config.Description, n node) node {
+func bounded(k *key.Key, n node) node {
 	n["minimum"] = k.Min
 	if k.Max > 0 {
 		n["maximum"] = k.Max
@@ -88,7 +89,7 @@ func bounded(k *config.Description, n node) node {
 }
 
 // text allows a text, and what YAML takes for something else: PORT: 8080.
-func text(k *config.Description) node {
+func text(k *key.Key) node {
 	if len(k.OneOf) > 0 {
 		return node{"anyOf": []node{{"enum": k.OneOf}, {"type": "string", "pattern": reference}}}
 	}
@@ -96,7 +97,7 @@ func text(k *config.Description) node {
 }
 
 // listed allows a list, or one of what it is of where that is as good.
-func listed(k *config.Description) node {
+func listed(k *key.Key) node {
 	n := node{"type": "array", "items": of(k.Each)}
 	if k.Single {
 		return node{"anyOf": []node{n, of(k.Each)}}
@@ -105,7 +106,7 @@ func listed(k *config.Description) node {
 }
 
 // named allows names that people choose, or some of those that there are.
-func named(k *config.Description) node {
+func named(k *key.Key) node {
 	n := node{"type": "object", "additionalProperties": of(k.Each)}
 	if len(k.Names) > 0 {
 		n["propertyNames"] = node{"enum": k.Names}
@@ -114,20 +115,17 @@ func named(k *config.Description) node {
 }
 
 // worded allows a group, or one of the words that stand for one.
-func worded(k *config.Description) node {
+func worded(k *key.Key) node {
 	if len(k.Words) == 0 {
 		return group(k)
 	}
 	return node{"anyOf": []node{group(k), {"enum": k.Words}}}
 }
 
-func group(k *config.Description) node {
+func group(k *key.Key) node {
 	properties := make(node)
-	for i := range k.Fields {
-		f := &k.Fields[i]
-		for _, name := range f.Spelled() {
-			properties[name] = of(f)
-		}
+	for name, f := range k.ByName {
+		properties[name] = of(f)
 	}
 	return node{"type": "object", "properties": properties, "additionalProperties": false}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 )
 
 const (
@@ -121,7 +121,7 @@ func Look(files []string) Contents {
 	for _, file := range files {
 		if sum, ok := digest(file); ok {
 			out[file] = sum
-		} else if found, err := config.Glob(file); err == nil && len(found) > 0 {
+		} else if found, err := layer.Glob(file); err == nil && len(found) > 0 {
 			out[file] = sha256.Sum256([]byte(strings.Join(found, "\x00")))
 		}
 	}

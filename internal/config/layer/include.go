@@ -1,4 +1,4 @@
-package config
+package layer
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/knadh/koanf/v2"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
@@ -27,44 +26,41 @@ const (
 
 // An inclusion reads the files that the configuration includes.
 type inclusion struct {
-	o     Options // of the file that includes
-	rep   *problem.Report
-	given *koanf.Koanf // what the files add to
-	order []string     // names of their servers
-	files []string
+	*reader
+	included []string
 }
 
-// include adds the files that given includes.
-func (o Options) include(given *koanf.Koanf, rep *problem.Report) (*inclusion, error) {
-	in := &inclusion{o: o, rep: rep, given: given}
-	names := given.Strings(includeKey)
-	if _, more := rep.Places[keypath.Join(includeKey, strconv.Itoa(len(names)))]; more {
-		return in, nil // a name has a mistake, which was reported
+// include adds the files that the file includes.
+func (r *reader) include() error {
+	in := &inclusion{reader: r}
+	names := r.given.Strings(includeKey)
+	if r.rep.Written(keypath.Join(includeKey, strconv.Itoa(len(names)))) {
+		return nil // a name has a mistake, which was reported
 	}
-	seen := map[string]bool{whole(o.Path): true}
+	seen := map[string]bool{whole(r.Path): true}
 	for i, name := range names {
-		at := rep.Places[keypath.Join(includeKey, strconv.Itoa(i))]
+		at := r.rep.Places[keypath.Join(includeKey, strconv.Itoa(i))]
 		for _, file := range in.named(at, name) {
 			if seen[whole(file)] {
 				continue
 			}
 			seen[whole(file)] = true
 			if err := in.read(at, file); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	if len(in.files) > 0 {
-		given.Set(includeKey, in.files)
+	if len(in.included) > 0 {
+		r.given.Set(includeKey, in.included)
 	} else {
-		given.Delete(includeKey)
+		r.given.Delete(includeKey)
 	}
-	return in, nil
+	return nil
 }
 
 // named returns the files that an entry of the list names.
 func (in *inclusion) named(at problem.Place, name string) []string {
-	path := in.o.scope(in.rep).Path(name)
+	path := in.scope(in.Path).Path(name)
 	base := filepath.Base(path)
 	switch {
 	case name == "":
@@ -73,7 +69,7 @@ func (in *inclusion) named(at problem.Place, name string) []string {
 	case strings.ContainsAny(filepath.Dir(name), wildcards):
 		in.rep.FailAt(at, includeKey, "only the last part of the path may be a pattern; write an entry for each folder, as in [a/*.yaml, b/*.yaml]")
 		return nil
-	case !strings.ContainsAny(base, wildcards) && whole(path) == whole(in.o.Path):
+	case !strings.ContainsAny(base, wildcards) && whole(path) == whole(in.Path):
 		in.rep.FailAt(at, includeKey, "names this file itself; remove it")
 		return nil
 	case !strings.ContainsAny(base, wildcards):
@@ -89,7 +85,7 @@ func (in *inclusion) named(at problem.Place, name string) []string {
 
 // read adds what a file has.
 func (in *inclusion) read(at problem.Place, file string) error {
-	data, err := in.o.scope(in.rep).Read(file, maxIncluded)
+	data, err := in.scope(in.Path).Read(file, maxIncluded)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		in.rep.FailAt(at, includeKey, "there is no file %s; create it, or write a pattern such as conf.d/*.yaml, which may match none", file)
@@ -98,14 +94,11 @@ func (in *inclusion) read(at problem.Place, file string) error {
 		in.rep.FailAt(at, includeKey, "%v", err)
 		return nil
 	}
-	in.files = append(in.files, file)
-	o := in.o
-	o.Path = file
+	in.included = append(in.included, file)
 	root, isJSON := parseFile(file, data, in.rep)
-	root, w := o.walk(root, isJSON, in.rep)
-	w.includedBy, w.others = in.o.Path, maps.Clone(in.rep.Places)
-	in.order = append(in.order, serverNames(root)...)
-	return load(in.given, w, root)
+	w := in.fileWalker(file)
+	w.includedBy, w.others = in.Path, maps.Clone(in.rep.Places)
+	return in.add(w, in.adapted(file, root, isJSON))
 }
 
 // taken reports a key that an included file can't have: another file has it, or none but the

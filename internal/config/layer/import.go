@@ -1,16 +1,17 @@
-package config
+package layer
 
 import (
 	"fmt"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
 // Import converts the servers of a host's file to a file of mcpbridge. Keys that can't be
 // converted become comments. Values stay unchanged, including secrets and references to
-// variables. It returns an [*Error] if the file is not the host's.
-func Import(h *hosts.Host, path string, environ []string) ([]byte, error) {
+// variables. It returns a [*problem.Error] if the file is not the host's.
+func Import(h *hosts.Host, path string, environ []string, keys *key.Key) ([]byte, error) {
 	rep := problem.NewReport("")
 	root, isJSON, err := readFile(path, rep)
 	if err != nil {
@@ -23,7 +24,7 @@ func Import(h *hosts.Host, path string, environ []string) ([]byte, error) {
 		rep.FailAt(problem.Place{Where: path}, "", "is not JSON, as %s has it", h.Title)
 		return nil, rep.Err()
 	}
-	adapted, notes := h.Adapt(root, hostOptions(path, environ))
+	adapted, notes := h.Adapt(root, hostOptions(path, environ, keys))
 	if table := adapted.Content[1]; len(table.Content) == 0 {
 		rep.FailAt(problem.Place{Where: path}, "", "has no servers of %s; is it the right file?", h.Title)
 		return nil, rep.Err()

@@ -1,4 +1,4 @@
-package config
+package layer
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/expand"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
@@ -24,16 +25,16 @@ var besideServers = []string{"$schema", "inputs", "sandbox"}
 // A host's file has mcpServers, and no key of mcpbridge at the top level. VS Code's file has
 // servers and its own keys, and no server has a key that only mcpbridge has. YAML is always
 // mcpbridge's.
-func isHosts(root *yaml.Node) bool {
+func isHosts(root *yaml.Node, keys *key.Key) bool {
 	top := keysIn(root)
 	if slices.Contains(top, "mcpServers") {
 		return !slices.ContainsFunc(top, func(name string) bool {
-			return name != "mcpServers" && schema.byName[name] != nil
+			return name != "mcpServers" && keys.ByName[name] != nil
 		})
 	}
 	for i, name := range top {
 		switch {
-		case name == "servers" && hasOurs(root.Content[2*i+1]):
+		case name == "servers" && hasOurs(root.Content[2*i+1], serverKey(keys)):
 			return false
 		case name != "servers" && !slices.Contains(besideServers, name):
 			return false
@@ -44,10 +45,10 @@ func isHosts(root *yaml.Node) bool {
 
 // hasOurs reports whether a server of the table has a key that no host has. Other spellings
 // of mcpbridge's keys belong to hosts.
-func hasOurs(table *yaml.Node) bool {
+func hasOurs(table *yaml.Node, server *key.Key) bool {
 	for i := 1; i < len(table.Content); i += 2 {
 		for _, name := range keysIn(table.Content[i]) {
-			if k := serverKey.byName[name]; k != nil && k.name == name && !k.hosts && name != hostsAuth {
+			if k := server.ByName[name]; k != nil && k.Name == name && !k.Hosts && name != hostsAuth {
 				return true
 			}
 		}
@@ -63,17 +64,15 @@ func keysIn(n *yaml.Node) []string {
 	return names
 }
 
-// adapt converts a host's file to mcpbridge's keys. It warns of keys that have another
-// meaning here, or none.
-func adapt(root *yaml.Node, o Options, rep *problem.Report) *yaml.Node {
-	out, notes := hosts.Guess(o.Path, root).Adapt(root, hostOptions(o.Path, o.Environ))
+// adapted returns what a file has in mcpbridge's keys. It warns of keys that have another
+// meaning here than in a host's file, or none.
+func (r *reader) adapted(path string, root *yaml.Node, isJSON bool) *yaml.Node {
+	if !isJSON || !isHosts(root, r.keys) {
+		return root
+	}
+	out, notes := hosts.Guess(path, root).Adapt(root, hostOptions(path, r.Environ, r.keys))
 	for _, n := range notes {
-		at := problem.InFile(o.Path, n.Line)
-		path := ""
-		for _, name := range n.Path {
-			path = keypath.Join(path, name)
-		}
-		rep.WarnAt(at, path, "%s", n.Text)
+		r.rep.WarnAt(problem.InFile(path, n.Line), keypath.Join("", n.Path...), "%s", n.Text)
 	}
 	return out
 }
@@ -81,12 +80,13 @@ func adapt(root *yaml.Node, o Options, rep *problem.Report) *yaml.Node {
 // hostsAuth is a key that we have, too: hosts have below it how they log in to a server.
 const hostsAuth = "auth"
 
-func hostOptions(path string, environ []string) hosts.Options {
+func hostOptions(path string, environ []string, keys *key.Key) hosts.Options {
+	known := serverKey(keys).Spelled()
 	return hosts.Options{
 		Machine: ThisMachine(environ),
 		Path:    path,
-		Keys:    slices.DeleteFunc(serverKeys(), func(name string) bool { return name == hostsAuth }),
-		Suggest: func(name string) string { return problem.Suggest(name, serverKeys()) },
+		Keys:    slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == hostsAuth }),
+		Suggest: func(name string) string { return problem.Suggest(name, known) },
 	}
 }
 
@@ -105,3 +105,23 @@ func ThisMachine(environ []string) hosts.Machine {
 	}
 	return m
 }
+
+// Foreign are keys of desktop clients' files that have no meaning for a gateway. Users copy
+// them, so they are warnings, and not errors like other unknown keys.
+var Foreign = []string{
+	"$schema", "alwaysAllow", "autoApprove", "chat", "description", "dev", "disabledTools", "excludeTools", "gallery",
+	"globalShortcut", "icon", "includeTools", "inputs", "preferences", "trust", "version", "watchPaths",
+}
+
+// instead maps keys of desktop clients' servers to the keys of mcpbridge with the same
+// meaning. In a client's own file they are read directly.
+var instead = map[string]string{
+	"httpUrl":       "url, and type: http",
+	"transportType": "type",
+	"enabled":       "disabled",
+	"headersHelper": "headers",
+	"oauth":         "a token below headers, as Authorization",
+}
+
+// serverKey returns the key of a server.
+func serverKey(keys *key.Key) *key.Key { return keys.ByName["servers"].Each }

@@ -1,4 +1,4 @@
-package config
+package layer
 
 import (
 	"fmt"
@@ -9,14 +9,16 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/expand"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
-// A walker checks the YAML of one layer against the schema, and converts it to values of the
-// kinds in the schema.
+// A walker checks the YAML of one layer against the tree of keys, and converts it to values of the
+// kinds of the keys.
 type walker struct {
-	rep *problem.Report
+	rep  *problem.Report
+	keys *key.Key // all that there are
 	// where names the layer; for a file the line is added.
 	where string
 	file  bool
@@ -43,8 +45,8 @@ func (w *walker) place(n *yaml.Node) problem.Place {
 
 // value checks n as a value of k, and converts it. ok is false if there is a mistake, which
 // it reports.
-func (w *walker) value(n *yaml.Node, k *key, path string) (v any, ok bool) {
-	// The schema's depth bounds the walk, so an alias that contains itself
+func (w *walker) value(n *yaml.Node, k *key.Key, path string) (v any, ok bool) {
+	// The tree's depth bounds the walk, so an alias that contains itself
 	// can't make it endless.
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -52,37 +54,37 @@ func (w *walker) value(n *yaml.Node, k *key, path string) (v any, ok bool) {
 	if _, seen := w.rep.Places[path]; !seen || !w.file {
 		w.rep.Places[path] = w.place(n)
 	}
-	switch k.kind {
-	case group:
+	switch k.Kind {
+	case key.Group:
 		return w.group(n, k, path)
-	case table:
+	case key.Table:
 		return w.table(n, k, path)
-	case list:
+	case key.List:
 		return w.list(n, k, path)
-	case dict:
+	case key.Dict:
 		return w.dict(n, k, path)
 	}
 	return w.scalar(n, k, path)
 }
 
-func (w *walker) group(n *yaml.Node, k *key, path string) (any, bool) {
-	if n.Kind == yaml.ScalarNode && slices.Contains(k.words, n.Value) {
-		return map[string]any{wordKey: n.Value}, true
+func (w *walker) group(n *yaml.Node, k *key.Key, path string) (any, bool) {
+	if n.Kind == yaml.ScalarNode && slices.Contains(k.Words, n.Value) {
+		return map[string]any{key.Word: n.Value}, true
 	}
 	out := make(map[string]any)
 	set := make(map[string]string) // name to the spelling used
 	ok := w.pairs(n, path, func(name string, kn, vn *yaml.Node) {
-		f, known := k.byName[name]
+		f, known := k.ByName[name]
 		if !known {
 			w.unknown(kn, k, path)
 			return
 		}
-		if before, twice := set[f.name]; twice {
+		if before, twice := set[f.Name]; twice {
 			w.rep.FailAt(w.place(kn), keypath.Join(path, name), "means the same as %s, which is also set; remove one of them", before)
 			return
 		}
-		set[f.name] = name
-		here := keypath.Join(path, f.name)
+		set[f.Name] = name
+		here := keypath.Join(path, f.Name)
 		if w.taken(kn, here) {
 			return
 		}
@@ -90,13 +92,13 @@ func (w *walker) group(n *yaml.Node, k *key, path string) (any, bool) {
 		at.Text = vn.Value
 		w.rep.Places[here] = at
 		if v, ok := w.value(vn, f, here); ok {
-			out[f.name] = v
+			out[f.Name] = v
 		}
 	})
 	return out, ok
 }
 
-func (w *walker) table(n *yaml.Node, k *key, path string) (any, bool) {
+func (w *walker) table(n *yaml.Node, k *key.Key, path string) (any, bool) {
 	out := make(map[string]any)
 	ok := w.pairs(n, path, func(name string, kn, vn *yaml.Node) {
 		here := keypath.Join(path, name)
@@ -104,12 +106,12 @@ func (w *walker) table(n *yaml.Node, k *key, path string) (any, bool) {
 			return
 		}
 		w.rep.Places[here] = w.place(kn)
-		if len(k.names) > 0 && !slices.Contains(k.names, name) {
-			w.rep.FailAt(w.place(kn), here, "unknown name; %s", problem.Suggest(name, k.names))
+		if len(k.Names) > 0 && !slices.Contains(k.Names, name) {
+			w.rep.FailAt(w.place(kn), here, "unknown name; %s", problem.Suggest(name, k.Names))
 			return
 		}
 		w.disabled = w.disabled || isDisabled(vn)
-		if v, ok := w.value(vn, k.each, here); ok {
+		if v, ok := w.value(vn, k.Each, here); ok {
 			out[name] = v
 		}
 		w.disabled = w.disabled && path != "servers"
@@ -117,8 +119,8 @@ func (w *walker) table(n *yaml.Node, k *key, path string) (any, bool) {
 	return out, ok
 }
 
-func (w *walker) list(n *yaml.Node, k *key, path string) (any, bool) {
-	if k.single && n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+func (w *walker) list(n *yaml.Node, k *key.Key, path string) (any, bool) {
+	if k.Single && n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 		n = &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{n}}
 	}
 	if n.Kind != yaml.SequenceNode {
@@ -127,9 +129,9 @@ func (w *walker) list(n *yaml.Node, k *key, path string) (any, bool) {
 	}
 	out := make([]any, 0, len(n.Content))
 	for i, item := range n.Content {
-		v, ok := w.value(item, k.each, keypath.Join(path, strconv.Itoa(i)))
+		v, ok := w.value(item, k.Each, keypath.Join(path, strconv.Itoa(i)))
 		if given, isGroup := v.(map[string]any); ok && isGroup {
-			v = filled(given, k.each.defaults(setting{here: given}))
+			v = filled(given, k.Each.Defaults(given))
 		}
 		if ok {
 			out = append(out, v)
@@ -153,10 +155,10 @@ func filled(given, defaults map[string]any) map[string]any {
 	return given
 }
 
-func (w *walker) dict(n *yaml.Node, k *key, path string) (any, bool) {
+func (w *walker) dict(n *yaml.Node, k *key.Key, path string) (any, bool) {
 	out := make(map[string]any)
 	ok := w.pairs(n, path, func(name string, _, vn *yaml.Node) {
-		if v, ok := w.value(vn, k.each, keypath.Join(path, name)); ok {
+		if v, ok := w.value(vn, k.Each, keypath.Join(path, name)); ok {
 			out[name] = v
 		}
 	})
@@ -192,19 +194,19 @@ func (w *walker) pairs(n *yaml.Node, path string, f func(name string, kn, vn *ya
 }
 
 // unknown reports a key that is not a field of k.
-func (w *walker) unknown(kn *yaml.Node, k *key, path string) {
+func (w *walker) unknown(kn *yaml.Node, k *key.Key, path string) {
 	at, here, name := w.place(kn), keypath.Join(path, kn.Value), kn.Value
 	isTop := path == ""
 	isServer := keypath.Parent(path) == "servers"
 	switch {
-	case (isTop || isServer) && slices.Contains(foreign, name):
+	case (isTop || isServer) && slices.Contains(Foreign, name):
 		w.rep.WarnAt(at, here, "belongs to desktop clients and has no effect here")
 	case isServer && instead[name] != "":
 		w.rep.FailAt(at, here, "belongs to desktop clients' files; write %s", instead[name])
-	case isTop && slices.Contains(serverKeys(), name):
+	case isTop && slices.Contains(serverKey(w.keys).Spelled(), name):
 		w.rep.FailAt(at, here, "belongs to a server; move it below servers and the server's name")
 	default:
-		w.rep.FailAt(at, here, "unknown key; %s", problem.Suggest(name, k.spelled()))
+		w.rep.FailAt(at, here, "unknown key; %s", problem.Suggest(name, k.Spelled()))
 	}
 }
 

@@ -1,4 +1,4 @@
-package config
+package layer_test
 
 import (
 	"errors"
@@ -11,11 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 var fuzzedFiles = []string{
-	"", "{", "[", "listen: 127.0.0.1:1\n", "servers:\n  a: {builtin: notebook}\n", notebook + "---\nx", "a: *b\n\n", "x: \x00", "\n\n\xff",
+	"", "{", "[", "listen: 127.0.0.1:1\n", "servers:\n  a: {builtin: notebook}\n", "servers: {notebook: {builtin: notebook}}\n---\nx", "a: *b\n\n", "x: \x00", "\n\n\xff",
 	"servers: {a: {command: x, args: &a [1, true]}, b: {command: y, args: *a, env: {K: '${TOKEN}'}}}\nlimits: {memory: 64MiB, body: 1KiB}\n",
 	"servers:\n  web: {url: 'https://h/mcp?k=${TOKEN:-x}', headers: {A: b}, timeouts: {request: 1m}, cache: {tools/list: {ttl: 1m, scope: public}}}\n",
 	`{"mcpServers": {"a": {"command": "x", "args": ["-y"], "env": {"K": "${input:k}"}}, "b": {"url": "http://h", "type": "sse"}}}`,
@@ -57,11 +59,8 @@ func FuzzLoad(f *testing.F) {
 // fileMistakes returns how many mistakes the file shows by itself, each of which has to
 // name a line.
 func fileMistakes(t *testing.T, text string) int {
-	o := Options{Path: "c.yaml", Environ: []string{"TOKEN=s3cret"}}
 	rep := problem.NewReport("")
-	root, isJSON := parseFile(o.Path, []byte(text), rep)
-	root, w := o.walk(root, isJSON, rep)
-	w.value(root, schema, "")
+	layer.Check("c.yaml", text, []string{"TOKEN=s3cret"}, config.Keys(), rep)
 	for _, p := range append(rep.Errors, rep.Warnings...) {
 		if !namesLine(p, text) {
 			t.Errorf("%q: %q names no line", text, p)
@@ -72,7 +71,7 @@ func fileMistakes(t *testing.T, text string) int {
 
 // namesLine reports whether p names a line of text, as YAML counts them. In UTF-16, which
 // YAML knows by its first two bytes, lines are not counted here.
-func namesLine(p Problem, text string) bool {
+func namesLine(p problem.Problem, text string) bool {
 	_, number, _ := strings.Cut(p.Where, ":")
 	line, err := strconv.Atoi(number)
 	last := 1
@@ -88,13 +87,13 @@ func loadTwice(t *testing.T, path, text string, mistakes int) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Path: path, Environ: []string{"TOKEN=s3cret"}}
-	c, warnings, err := Load(o)
-	again, warningsAgain, errAgain := Load(o)
+	o := config.Options{Path: path, Environ: []string{"TOKEN=s3cret"}}
+	c, warnings, err := config.Load(o)
+	again, warningsAgain, errAgain := config.Load(o)
 	if !reflect.DeepEqual(c, again) || !reflect.DeepEqual(warnings, warningsAgain) || !reflect.DeepEqual(err, errAgain) {
 		t.Errorf("%q loads as %+v, %v, %v, and again as %+v, %v, %v", text, c, warnings, err, again, warningsAgain, errAgain)
 	}
-	var wrong *Error
+	var wrong *config.Error
 	if err != nil && (!errors.As(err, &wrong) || len(wrong.Problems) < max(mistakes, 1)) || err == nil && mistakes > 0 {
 		t.Errorf("%q: Load = %v, want an Error of at least %d mistakes", text, err, mistakes)
 	}

@@ -1,4 +1,4 @@
-package config
+package layer
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	"github.com/knadh/koanf/v2"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
@@ -15,34 +16,35 @@ import (
 // Prefix is the prefix of environment variables that set a key.
 const Prefix = "MCPBRIDGE_"
 
-// environLayer reads MCPBRIDGE_…: two underscores separate levels, so
+// environ reads MCPBRIDGE_…: two underscores separate levels, so
 // MCPBRIDGE_SERVERS__DOCS__URL sets servers.docs.url. Lists are YAML. Variables in values
 // are not expanded: a shell would have done that.
-func environLayer(rep *problem.Report, environ []string, given *koanf.Koanf) koanf.Provider {
+func (r *reader) environ() koanf.Provider {
 	return env.Provider(keypath.Delim, env.Opt{
 		Prefix:      Prefix,
-		EnvironFunc: func() []string { return environ },
+		EnvironFunc: func() []string { return r.Environ },
 		TransformFunc: func(name, value string) (string, any) {
-			path, k := resolve(strings.Split(strings.TrimPrefix(name, Prefix), "__"), given)
+			path, k := resolve(r.keys, strings.Split(strings.TrimPrefix(name, Prefix), "__"), r.given.Koanf)
 			at := problem.Place{Where: name}
 			if k == nil {
 				// Only a warning: Kubernetes sets variables such as MCPBRIDGE_PORT for
 				// a Service named mcpbridge.
-				rep.WarnAt(at, "", "names no key of the configuration and has no effect; levels are separated by __")
+				r.rep.WarnAt(at, "", "names no key of the configuration and has no effect; levels are separated by __")
 				return "", nil
 			}
 			if path == includeKey {
-				rep.FailAt(at, path, "can't be set by the environment; write it into the file")
+				r.rep.FailAt(at, path, "can't be set by the environment; write it into the file")
 				return "", nil
 			}
 			n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
-			if k.kind == list {
+			if k.Kind == key.List {
 				if n = parseList(value); n == nil {
-					rep.FailAt(at, path, "want a list, as in [a, b]")
+					r.rep.FailAt(at, path, "want a list, as in [a, b]")
 					return "", nil
 				}
 			}
-			w := &walker{rep: rep, where: name, private: true}
+			w := r.walker(name)
+			w.private = true
 			v, ok := w.value(n, k, path)
 			if !ok {
 				return "", nil
@@ -64,20 +66,20 @@ func parseList(value string) *yaml.Node {
 // has a name that the user chose, its spelling is used, so that AUTHORIZATION overrides the
 // file's Authorization instead of adding a second header. The key is nil if there is none, or
 // if it contains other keys.
-func resolve(levels []string, given *koanf.Koanf) (path string, k *key) {
-	k = schema
+func resolve(keys *key.Key, levels []string, given *koanf.Koanf) (path string, k *key.Key) {
+	k = keys
 	for _, level := range levels {
 		if level == "" {
 			return "", nil
 		}
 		var name string
-		name, k = k.child(level, given.MapKeys(path))
+		name, k = child(k, level, given.MapKeys(path))
 		if k == nil {
 			return "", nil
 		}
 		path = keypath.Join(path, name)
 	}
-	if k.kind == group || k.kind == table || k.kind == dict {
+	if k.Kind == key.Group || k.Kind == key.Table || k.Kind == key.Dict {
 		return "", nil
 	}
 	return path, k
@@ -85,23 +87,23 @@ func resolve(levels []string, given *koanf.Koanf) (path string, k *key) {
 
 // child returns the key below k with the name level; there lists the names that the user has
 // chosen so far.
-func (k *key) child(level string, there []string) (string, *key) {
-	switch k.kind {
-	case group:
-		if name, ok := folded(level, k.spelled()); ok {
-			return k.byName[name].name, k.byName[name]
+func child(k *key.Key, level string, there []string) (string, *key.Key) {
+	switch k.Kind {
+	case key.Group:
+		if name, ok := folded(level, k.Spelled()); ok {
+			return k.ByName[name].Name, k.ByName[name]
 		}
-	case table:
-		name, ok := folded(level, append(there, k.names...))
-		if !ok && len(k.names) > 0 {
+	case key.Table:
+		name, ok := folded(level, append(there, k.Names...))
+		if !ok && len(k.Names) > 0 {
 			return "", nil
 		}
-		return orLower(name, level, ok), k.each
-	case dict:
+		return orLower(name, level, ok), k.Each
+	case key.Dict:
 		if name, ok := folded(level, there); ok {
-			return name, k.each
+			return name, k.Each
 		}
-		return level, k.each
+		return level, k.Each
 	}
 	return "", nil
 }

@@ -1,0 +1,19 @@
+package layer
+
+import (
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+)
+
+// Check reports the mistakes that the text of a file has by itself.
+func Check(path, text string, environ []string, keys *key.Key, rep *problem.Report) {
+	r := &reader{Options: Options{Path: path, Environ: environ}, keys: keys, rep: rep}
+	root, isJSON := parseFile(path, []byte(text), rep)
+	r.fileWalker(path).value(r.adapted(path, root, isJSON), keys, "")
+}
+
+// IsHosts reports whether a text is JSON, and that of a host's file.
+func IsHosts(text string, keys *key.Key) bool {
+	root, isJSON := parseFile("c.json", []byte(text), problem.NewReport(""))
+	return isJSON && isHosts(root, keys)
+}

@@ -1,0 +1,111 @@
+// Package layer reads the layers of a configuration, defaults aside: files, servers of the
+// command line, the environment and flags.
+//
+// Each layer is checked against the same tree of keys, of which a few are known here by name:
+// those of servers, which also stand in files of desktop clients, and include.
+package layer
+
+import (
+	"fmt"
+
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/expand"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+)
+
+// Options are the sources of the layers.
+type Options struct {
+	// Path is the file to read, YAML or JSON; empty for none.
+	Path string
+	// CommandLine is what the command line says apart from flags, as a file would have it;
+	// nil for nothing.
+	CommandLine *yaml.Node
+	// Environ contains KEY=VALUE entries.
+	Environ []string
+	// Flags override all other sources. FlagKeys has the key of each flag that sets one,
+	// levels separated by dots. Flags may be nil.
+	Flags    *pflag.FlagSet
+	FlagKeys map[string]string
+}
+
+// Given is what the layers have.
+type Given struct {
+	*koanf.Koanf
+	// Servers are the names of servers, in the order of the files.
+	Servers []string
+}
+
+// A reader reads layers, one after another.
+type reader struct {
+	Options
+	keys  *key.Key // all that there are
+	rep   *problem.Report
+	given Given
+}
+
+// Read reads all layers. The error is that of reading the file; mistakes go to rep.
+func Read(o Options, keys *key.Key, rep *problem.Report) (*Given, error) {
+	r := &reader{o, keys, rep, Given{Koanf: koanf.New(keypath.Delim)}}
+	if o.Path != "" {
+		if err := r.files(); err != nil {
+			return nil, err
+		}
+	}
+	if o.CommandLine != nil {
+		if err := r.add(r.walker("command line"), o.CommandLine); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.given.Load(r.environ(), nil); err != nil {
+		return nil, fmt.Errorf("reading the environment: %v", err)
+	}
+	if o.Flags != nil {
+		if err := r.given.Load(r.flags(), nil); err != nil {
+			return nil, fmt.Errorf("reading flags: %v", err)
+		}
+	}
+	return &r.given, nil
+}
+
+// files adds the file, and those that it includes.
+func (r *reader) files() error {
+	root, isJSON, err := readFile(r.Path, r.rep)
+	if err != nil {
+		return err
+	}
+	if err := r.add(r.fileWalker(r.Path), r.adapted(r.Path, root, isJSON)); err != nil {
+		return err
+	}
+	return r.include()
+}
+
+func (r *reader) walker(where string) *walker {
+	return &walker{rep: r.rep, keys: r.keys, where: where}
+}
+
+func (r *reader) fileWalker(path string) *walker {
+	w := r.walker(path)
+	w.file, w.scope = true, r.scope(path)
+	return w
+}
+
+// scope returns what references of a file are resolved by.
+func (r *reader) scope(path string) *expand.Scope {
+	return expand.Beside(path, r.Environ, r.rep)
+}
+
+// add adds what w finds below root, in mcpbridge's keys.
+func (r *reader) add(w *walker, root *yaml.Node) error {
+	r.given.Servers = append(r.given.Servers, serverNames(root)...)
+	v, ok := w.value(root, r.keys, "")
+	if !ok {
+		return nil // reported
+	}
+	return r.given.Load(confmap.Provider(v.(map[string]any), ""), nil)
+}

@@ -1,0 +1,62 @@
+package layer
+
+import (
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/expand"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
+	"github.com/mcpbridge/mcpbridge/internal/config/secret"
+)
+
+// scalar expands the variables in n, and reads it as a value of k.
+func (w *walker) scalar(n *yaml.Node, k *key.Key, path string) (any, bool) {
+	if n.Kind != yaml.ScalarNode {
+		w.rep.FailAt(w.place(n), path, "want a single value; found %s", describe(n))
+		return nil, false
+	}
+	if n.Tag == "!!null" {
+		w.rep.FailAt(w.place(n), path, "has no value; remove the key, or write \"\" for an empty one")
+		return nil, false
+	}
+	s := n.Value
+	if w.scope != nil {
+		expanded, err := w.noting(k).Expand(s)
+		if err != nil {
+			if !w.disabled {
+				w.rep.FailAt(w.place(n), path, "%v", err)
+			}
+			return nil, false
+		}
+		s = expanded
+	}
+	v, problem := k.Read(s, w.quote(n))
+	if problem != "" {
+		w.rep.FailAt(w.place(n), path, "%s", problem)
+		return nil, false
+	}
+	return v, true
+}
+
+// noting returns the scope with a note that collects values which may be secrets of k.
+func (w *walker) noting(k *key.Key) *expand.Scope {
+	sc := *w.scope
+	sc.Note = func(variable, value string) {
+		if k.Secret && !secret.IsCommon(variable) {
+			w.rep.Expanded = append(w.rep.Expanded, value)
+		}
+	}
+	return &sc
+}
+
+// quote returns n as messages show it: as it was written, never expanded.
+func (w *walker) quote(n *yaml.Node) string {
+	if w.private {
+		return "the value"
+	}
+	if len(n.Value) > 40 {
+		return strconv.Quote(n.Value[:40]) + "…"
+	}
+	return strconv.Quote(n.Value)
+}

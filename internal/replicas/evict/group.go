@@ -115,7 +115,8 @@ func (g *Group) tell(server string, events []fanout.Event) map[string]<-chan str
 			g.peers[to.Instance] = p
 			g.running.Go(p.run) // ends when all is told, or with the Group
 		}
-		if done := p.addLocked(server, events); !p.failing {
+		p.addLocked(server, events)
+		if done := p.waitLocked(); done != nil {
 			told[to.Instance] = done
 		}
 	}

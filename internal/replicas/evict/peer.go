@@ -17,9 +17,10 @@ import (
 const (
 	// postTimeout bounds one attempt to tell a replica.
 	postTimeout = 2 * time.Second
-	// maxPending bounds the changes that a replica is to be told of. Beyond that it is told
-	// to forget all results of their servers.
+	// maxPending and maxBytes bound the changes that a replica is to be told of, and the
+	// bytes of their URIs. Beyond that it is told to forget all results of their servers.
 	maxPending = 4096
+	maxBytes   = 8 << 20
 )
 
 var pauses = backoff.Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second}
@@ -37,6 +38,8 @@ type change struct {
 	uri   string
 }
 
+func (c change) size() int { return len(c.topic.Scope) + len(c.topic.URI) + len(c.uri) }
+
 // A peer is a replica that has something to be told. Group.mu guards its fields but the first
 // two.
 type peer struct {
@@ -44,33 +47,55 @@ type peer struct {
 	to replicas.Replica
 
 	events  map[change]bool
+	bytes   int // of the URIs of events
 	forget  map[string]bool
 	waiting []chan struct{} // closed when all of that is told
 	failing bool            // the last attempt has failed
 }
 
-// addLocked adds changes of a server, and returns a channel that is closed when the replica
-// has evicted.
-func (p *peer) addLocked(server string, events []fanout.Event) <-chan struct{} {
+// addLocked adds changes of a server.
+func (p *peer) addLocked(server string, events []fanout.Event) {
 	if p.events == nil {
 		p.events, p.forget = make(map[change]bool), make(map[string]bool)
 	}
 	for _, ev := range events {
-		topic := ev.Topic
-		topic.Scope = mcp.PlainScope(topic.Scope)
-		p.events[change{topic, ev.URI}] = true
-	}
-	if len(p.events) > maxPending {
-		for c := range p.events {
-			p.forget[mcp.ServerOf(c.topic.Scope)] = true
+		c := change{ev.Topic, ev.URI}
+		c.topic.Scope = mcp.PlainScope(c.topic.Scope)
+		if p.events[c] || p.forget[mcp.ServerOf(c.topic.Scope)] {
+			continue
 		}
-		clear(p.events)
-		p.g.opts.Metrics.Limit(server, "peer_evictions")
-		p.g.many.Warn(p.g.opts.Logger, "many changes wait for a replica: it evicts all cached results of their servers", "upstream", server, "replica", p.to.Instance, "limit", maxPending)
+		p.events[c] = true
+		p.bytes += c.size()
+	}
+	if len(p.events) > maxPending || p.bytes > maxBytes {
+		p.forgetLocked(server)
+	}
+}
+
+// forgetLocked has the replica forget all results of the servers of what it is to be told of.
+func (p *peer) forgetLocked(server string) {
+	for c := range p.events {
+		p.forget[mcp.ServerOf(c.topic.Scope)] = true
+	}
+	p.events, p.bytes = make(map[change]bool), 0
+	p.g.opts.Metrics.Limit(server, "peer_evictions")
+	p.g.many.Warn(p.g.opts.Logger, "many changes wait for a replica: it evicts all cached results of their servers", "upstream", server, "replica", p.to.Instance, "limit", maxPending, "limit_bytes", maxBytes)
+}
+
+// waitLocked returns a channel that is closed when the replica has been told all. It is nil if
+// the last attempt has failed: nobody waits for such a replica.
+func (p *peer) waitLocked() <-chan struct{} {
+	if p.failing {
+		return nil
 	}
 	done := make(chan struct{})
 	p.waiting = append(p.waiting, done)
 	return done
+}
+
+// hasNothingLocked reports whether there is nothing to tell.
+func (p *peer) hasNothingLocked() bool {
+	return len(p.events) == 0 && len(p.forget) == 0 && len(p.waiting) == 0
 }
 
 // run tells the replica until there is nothing left, or the replica is gone.
@@ -102,7 +127,7 @@ func (p *peer) take() (m message, waiting []chan struct{}, ok bool) {
 	_, lives := p.g.opts.Engine.View().Member(p.to.Instance)
 	p.g.mu.Lock()
 	defer p.g.mu.Unlock()
-	if len(p.waiting) == 0 || !lives {
+	if p.hasNothingLocked() || !lives {
 		delete(p.g.peers, p.to.Instance)
 		for _, done := range p.waiting {
 			close(done)
@@ -116,7 +141,7 @@ func (p *peer) take() (m message, waiting []chan struct{}, ok bool) {
 		m.Forget = append(m.Forget, server)
 	}
 	waiting = p.waiting
-	p.events, p.forget, p.waiting = nil, nil, nil
+	p.events, p.bytes, p.forget, p.waiting = nil, 0, nil, nil
 	return m, waiting, true
 }
 
@@ -140,7 +165,7 @@ func (p *peer) again(m message, waiting []chan struct{}) (failing bool) {
 	for _, server := range m.Forget {
 		p.forget[server] = true
 	}
-	p.waiting = append(p.waiting[:len(p.waiting)-1], waiting...)
+	p.waiting = append(p.waiting, waiting...)
 	return failing
 }
 

@@ -39,6 +39,7 @@ type Engine struct {
 	state   phase
 	self    replicas.Replica
 	members map[string]*heard // by instance, without this replica
+	rounds  int               // of questions
 	heard   time.Time         // when a name was looked up last
 	away    time.Time
 	changed chan struct{} // of the view

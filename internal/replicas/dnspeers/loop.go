@@ -44,7 +44,8 @@ func (e *Engine) round(ctx context.Context) {
 	defer e.mu.Unlock()
 	if ctx.Err() == nil {
 		now := time.Now()
-		e.publishLocked(e.lookedLocked(now, err) || e.hearLocked(now, answers))
+		looked, heard := e.lookedLocked(now, err), e.hearLocked(now, answers)
+		e.publishLocked(looked || heard)
 	}
 }
 
@@ -72,20 +73,28 @@ func (e *Engine) addresses(ctx context.Context) (addrs []string, err error) {
 	return addrs, err
 }
 
-// withKnown adds the addresses of replicas that live: a name may not have them for a moment.
+// withKnown returns the addresses to ask: first those of replicas that live, which a name may
+// not have for a moment. Of the others, other ones come first in each round: those of replicas
+// that are long gone may not answer at all, and then there is no time for all.
 func (e *Engine) withKnown(addrs []string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	known := make([]string, 0, len(e.members)+len(addrs))
 	for _, m := range e.members {
-		addrs = append(addrs, m.Addr)
+		known = append(known, m.Addr)
 	}
 	slices.Sort(addrs)
-	addrs = slices.Compact(addrs)
-	if len(addrs) > most {
-		e.opts.Logger.Warn("the names of replicas have too many addresses: some are not asked", "addresses", len(addrs), "limit", most)
-		addrs = addrs[:most]
+	addrs = slices.DeleteFunc(slices.Compact(addrs), func(addr string) bool { return slices.Contains(known, addr) })
+	if len(addrs) > 0 {
+		first := e.rounds * atOnce % len(addrs)
+		known = append(append(known, addrs[first:]...), addrs[:first]...)
 	}
-	return addrs
+	e.rounds++
+	if len(known) > most {
+		e.opts.Logger.Warn("the names of replicas have too many addresses: some are not asked", "addresses", len(known), "limit", most)
+		known = known[:most]
+	}
+	return known
 }
 
 // ask returns those that have answered.

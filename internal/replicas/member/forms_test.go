@@ -43,12 +43,12 @@ func TestForms(t *testing.T) {
 
 // A claim of a later version counts by its first two words; what can't be read is nobody's.
 func TestFormsOfClaims(t *testing.T) {
-	want := claim{holder: "AAAAAAAA", epoch: 18446744073709551615}
-	if got := want.value(); got != "AAAAAAAA 18446744073709551615" {
+	want := claim{holder: "AAAAAAAA", epoch: 9223372036854775807}
+	if got := want.value(); got != "AAAAAAAA 9223372036854775807" {
 		t.Errorf("a claim is written as %q", got)
 	}
 	for text, want := range map[string]claim{
-		"AAAAAAAA 18446744073709551615":   want,
+		"AAAAAAAA 9223372036854775807":    want,
 		"AAAAAAAA 3 new=1 another":        {"AAAAAAAA", 3},
 		"":                                {},
 		"AAAAAAAA":                        {},

@@ -59,13 +59,13 @@ func (ps *peers) record(now time.Time, instance string, data []byte) (news bool)
 	case err != nil:
 		ps.logger.Debug("a replica's record can't be read", "replica", instance, "error", err)
 	case rec.Left:
-		return ps.part(instance, p, rec.Beat)
+		return ps.part(r, p, rec.Beat)
 	case p == nil:
 		ps.all[instance] = &peer{Replica: r, beat: rec.Beat, seen: now, lives: true}
 		ps.logger.Info("a replica joined", "replica", instance, "addr", r.Addr, "version", r.Version)
 		ps.seen.Moved("joined")
 		return true
-	case p.beat != rec.Beat:
+	case p.beat < rec.Beat: // others were overtaken, by the last one for example
 		return ps.heardAgain(now, p, r, rec.Beat)
 	}
 	return false
@@ -86,12 +86,17 @@ func (ps *peers) heardAgain(now time.Time, p *peer, r replicas.Replica, beat uin
 }
 
 // part takes in that a replica has ended in good order.
-func (ps *peers) part(instance string, p *peer, beat uint64) (news bool) {
-	if p == nil || !p.lives {
+func (ps *peers) part(r replicas.Replica, p *peer, beat uint64) (news bool) {
+	if p == nil {
+		ps.all[r.Instance] = &peer{Replica: r, beat: beat} // a record that is heard later is no return
 		return false
 	}
-	p.lives, p.beat = false, beat
-	ps.logger.Info("a replica left", "replica", instance)
+	p.beat = max(p.beat, beat)
+	if !p.lives {
+		return false
+	}
+	p.lives = false
+	ps.logger.Info("a replica left", "replica", r.Instance)
 	ps.seen.Moved("left")
 	return true
 }

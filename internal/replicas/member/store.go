@@ -69,6 +69,9 @@ func decode(instance string, data []byte) (replicas.Replica, record, error) {
 	if err := json.Unmarshal(data, &rec); err != nil {
 		return replicas.Replica{}, record{}, fmt.Errorf("reading the record of replica %s: %v", instance, err)
 	}
+	if rec.Addr == "" {
+		return replicas.Replica{}, record{}, fmt.Errorf("reading the record of replica %s: it has no address", instance)
+	}
 	return replicas.Replica{Instance: instance, Addr: rec.Addr, Version: rec.Version, Revision: rec.Revision, Draining: rec.Draining}, rec, nil
 }
 
@@ -87,7 +90,7 @@ func parse(value string) claim {
 	if len(fields) < 2 {
 		return claim{}
 	}
-	epoch, err := strconv.ParseUint(fields[1], 10, 64)
+	epoch, err := strconv.ParseUint(fields[1], 10, 63) // there is always a next one
 	if err != nil {
 		return claim{}
 	}

@@ -1,0 +1,82 @@
+package member
+
+import (
+	"log/slog"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+// A world of records, as a store has told them.
+type records struct {
+	*peers
+	t   *testing.T
+	now time.Time
+}
+
+func newRecords(t *testing.T) *records {
+	return &records{newPeers(slog.New(slog.DiscardHandler), replicas.Unobserved{}), t, time.Now()}
+}
+
+func (r *records) tell(beat uint64, left bool) {
+	r.t.Helper()
+	data, err := encode(replicas.Replica{Addr: "10.0.0.2:2528"}, beat, left)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.hear(r.now, map[string][]byte{"bbbb": data}, "aaaa", false)
+}
+
+func (r *records) want(what string, lives bool) {
+	r.t.Helper()
+	if got := len(r.living()) == 1; got != lives {
+		r.t.Errorf("%s: the replica lives: %v, want %v", what, got, lives)
+	}
+}
+
+// A heartbeat that arrives after the last record of its replica is no return: requests would be
+// sent there for three more seconds.
+func TestHeartbeatAfterTheEnd(t *testing.T) {
+	for name, before := range map[string]uint64{"one that was known": 6, "one that was not": 0} {
+		t.Run(name, func(t *testing.T) {
+			r := newRecords(t)
+			if before > 0 {
+				r.tell(before, false)
+			}
+			r.tell(8, true)
+			r.want("after its last record", false)
+			r.tell(7, false)
+			r.want("after a heartbeat that was overtaken", false)
+			r.tell(8, true)
+			r.want("after the last record once more", false)
+		})
+	}
+}
+
+// An old record that comes back, from a store that was restored, is no sign of life.
+func TestOldRecordComesBack(t *testing.T) {
+	r := newRecords(t)
+	r.tell(100, false)
+	r.now = r.now.Add(replicas.MemberTTL)
+	r.tell(50, false)
+	r.want("a record of before", false)
+	r.tell(101, false)
+	r.want("its next heartbeat", true)
+}
+
+// What others write below the same keys hurts nobody.
+func TestGarbageRecords(t *testing.T) {
+	for _, text := range []string{``, `{}`, `null`, `[]`, `{"addr":""}`, `{"addr":7,"beat":1}`, `{"addr":"a:1","beat":-1}`, "\xff"} {
+		r := newRecords(t)
+		r.hear(r.now, map[string][]byte{"bbbb": []byte(text)}, "aaaa", false)
+		r.want(strconv.Quote(text), false)
+	}
+	for _, text := range []string{"", " ", "bbbb", "bbbb x", "bbbb -1", "bbbb " + strconv.FormatUint(math.MaxUint64, 10)} {
+		if c := parse(text); c != (claim{}) {
+			t.Errorf("the claim %q is held by %+v, want nobody", text, c)
+		}
+	}
+}

@@ -13,8 +13,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 )
 
-// recordsTTL is the longest that a record lives.
-const recordsTTL = time.Hour
+const (
+	// recordsTTL is the longest that a record lives.
+	recordsTTL = 24 * time.Hour
+	// silentFor is how long the record of a member is known that is not written any more: NATS
+	// does not tell of those that end.
+	silentFor = 2 * replicas.MemberTTL
+)
 
 // errDeaf says that heartbeats of this replica were written and not told back.
 var errDeaf = errors.New("NATS does not tell of changes")
@@ -44,10 +49,10 @@ func (s *Store) openBuckets(ctx context.Context) (*buckets, error) {
 	if b.records, err = s.bucket(ctx, "records", recordsTTL); err != nil {
 		return nil, err
 	}
-	if b.claims, err = s.watch(ctx, claims); err != nil {
+	if b.claims, err = s.watch(ctx, claims, 0); err != nil {
 		return nil, err
 	}
-	if b.members, err = s.watch(ctx, members); err != nil {
+	if b.members, err = s.watch(ctx, members, silentFor); err != nil {
 		b.claims.stop()
 		return nil, err
 	}
@@ -58,8 +63,11 @@ func (s *Store) openBuckets(ctx context.Context) (*buckets, error) {
 func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
 	full := s.prefix + "_" + name
 	kv, err := s.js.KeyValue(ctx, full)
+	if err == nil {
+		return s.lasting(ctx, kv, ttl), nil
+	}
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
-		return kv, wrapBucket(full, err)
+		return nil, wrapBucket(full, err)
 	}
 	conf := jetstream.KeyValueConfig{
 		Bucket: full, Description: "replicas of mcpbridge: " + name, TTL: ttl, History: 1,
@@ -73,6 +81,23 @@ func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration) (jet
 		kv, err = s.js.KeyValue(ctx, full) // another replica was faster
 	}
 	return kv, wrapBucket(full, err)
+}
+
+// lasting returns a bucket that exists, whose keys live for ttl at least if NATS lets this
+// replica change that: those of an earlier version may live shorter.
+func (s *Store) lasting(ctx context.Context, kv jetstream.KeyValue, ttl time.Duration) jetstream.KeyValue {
+	status, err := kv.Status(ctx)
+	if err != nil || status.TTL() == 0 || status.TTL() >= ttl {
+		return kv
+	}
+	conf := status.Config()
+	conf.TTL = ttl
+	longer, err := s.js.UpdateKeyValue(ctx, conf)
+	if err != nil {
+		s.log.Warn("a bucket of NATS forgets early", "bucket", kv.Bucket(), "after", status.TTL(), "want", ttl, "error", err)
+		return kv
+	}
+	return longer
 }
 
 func wrapBucket(name string, err error) error {
@@ -125,7 +150,7 @@ func (b *buckets) deaf(now time.Time) bool {
 
 func (b *buckets) snapshot(keys []string) member.Snapshot {
 	snap := member.Snapshot{Members: make(map[string][]byte), Claims: b.claims.some(keys)}
-	for instance, e := range b.members.all() {
+	for instance, e := range b.members.all(time.Now()) {
 		snap.Members[instance] = []byte(e.Value)
 	}
 	return snap

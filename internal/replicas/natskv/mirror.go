@@ -3,8 +3,8 @@ package natskv
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -17,18 +17,25 @@ type mirror struct {
 	kv      jetstream.KeyValue
 	watcher jetstream.KeyWatcher
 	hints   wake.Signal
+	lasts   time.Duration // how long an entry is known that is not told again; zero means for ever
 	full    chan struct{} // closed when all that was in the bucket is known
 	done    chan struct{} // closed when follow has returned
 	once    sync.Once     // stops the watcher
 
 	mu      sync.Mutex // guards the fields below
-	entries map[string]member.Entry
+	entries map[string]told
 	last    uint64 // revision that was told
 }
 
+// told is an entry, and when the watch told it.
+type told struct {
+	member.Entry
+	at time.Time
+}
+
 // watch returns a mirror that has all that is in the bucket.
-func (s *Store) watch(ctx context.Context, kv jetstream.KeyValue) (*mirror, error) {
-	m := &mirror{kv: kv, hints: s.hints, full: make(chan struct{}), done: make(chan struct{}), entries: make(map[string]member.Entry)}
+func (s *Store) watch(ctx context.Context, kv jetstream.KeyValue, lasts time.Duration) (*mirror, error) {
+	m := &mirror{kv: kv, hints: s.hints, lasts: lasts, full: make(chan struct{}), done: make(chan struct{}), entries: make(map[string]told)}
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel) // until it has begun
 	watcher, err := kv.WatchAll(lasting)
@@ -81,7 +88,7 @@ func (m *mirror) note(e jetstream.KeyValueEntry) {
 		delete(m.entries, e.Key())
 		return
 	}
-	m.entries[e.Key()] = member.Entry{Value: string(e.Value()), Revision: e.Revision()}
+	m.entries[e.Key()] = told{member.Entry{Value: string(e.Value()), Revision: e.Revision()}, time.Now()}
 }
 
 // stop ends the watch, and waits for it.
@@ -105,10 +112,19 @@ func (m *mirror) reached() uint64 {
 	return m.last
 }
 
-func (m *mirror) all() map[string]member.Entry {
+// all returns the entries that last, and forgets the others.
+func (m *mirror) all(now time.Time) map[string]member.Entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.entries)
+	out := make(map[string]member.Entry, len(m.entries))
+	for key, e := range m.entries {
+		if m.lasts > 0 && now.Sub(e.at) > m.lasts {
+			delete(m.entries, key)
+			continue
+		}
+		out[key] = e.Entry
+	}
+	return out
 }
 
 func (m *mirror) some(keys []string) map[string]member.Entry {
@@ -117,7 +133,7 @@ func (m *mirror) some(keys []string) map[string]member.Entry {
 	out := make(map[string]member.Entry, len(keys))
 	for _, key := range keys {
 		if e, kept := m.entries[key]; kept {
-			out[key] = e
+			out[key] = e.Entry
 		}
 	}
 	return out

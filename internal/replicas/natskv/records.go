@@ -15,7 +15,7 @@ import (
 // time to live for all.
 const ttlLen = 8
 
-// Put keeps a record, for at most an hour.
+// Put keeps a record, for at most a day.
 func (s *Store) Put(ctx context.Context, key string, record []byte, ttl time.Duration) error {
 	value := binary.BigEndian.AppendUint64(make([]byte, 0, ttlLen+len(record)), uint64(max(ttl, 0).Milliseconds()))
 	return s.use(ctx, func(b *buckets) error {

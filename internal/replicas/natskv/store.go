@@ -251,7 +251,7 @@ func conflict(err error) bool {
 // before: NATS would keep it for ever.
 func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error {
 	return s.use(ctx, func(b *buckets) error {
-		for key, e := range b.claims.all() {
+		for key, e := range b.claims.all(time.Now()) {
 			f(key, e)
 		}
 		return b.claims.kv.PurgeDeletes(ctx, jetstream.DeleteMarkersOlderThan(time.Minute))

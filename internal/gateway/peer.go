@@ -173,9 +173,9 @@ func (s forwarder) forward(w http.ResponseWriter, r *http.Request, sender mcp.Se
 	t := s.g.now()
 	f.Sender, f.Streams, f.WriteTimeout = sender, &s.streams, cmp.Or(t.opts.WriteTimeout, legacyfront.DefaultWriteTimeout)
 	f.Ends = []context.Context{s.g.streams, s.life.Context()}
+	_, f.Whole = s.guard.auth.(auth.MTLS)
 	body := &forwardedBody{ReadCloser: r.Body, w: w, left: r.ContentLength}
 	if f.Body == nil {
-		r = r.WithContext(r.Context())
 		r.Body = body
 	}
 	err := s.g.peers.Forward(w, r, f)
@@ -199,13 +199,17 @@ func (s forwarder) forward(w http.ResponseWriter, r *http.Request, sender mcp.Se
 func (s forwarder) notForwarded(w http.ResponseWriter, f peer.Forward, err error) {
 	m, _ := wire.Parse(f.Body, wire.Options{}) // without a body there is no id
 	w.Header().Set("Connection", "close")      // the rest of the body is not read
-	if silent := (*peer.SilentError)(nil); errors.As(err, &silent) {
+	silent, refusing := (*peer.SilentError)(nil), (*peer.RefusingError)(nil)
+	known := errors.As(err, &silent)
+	if !known {
+		s.g.sharing.unanswered.Warn(s.g.opts.Logger, "forwarded request without a response", "upstream", s.name, "replica", f.To.Instance, "err", err)
+	}
+	if known || errors.As(err, &refusing) {
 		w.Header().Set("Retry-After", "1")
 		downstream.WriteError(w, http.StatusServiceUnavailable, m.ID, wire.Errorf(spec.CodeInternal,
 			"this is held by a replica that does not answer; try again"))
 		return
 	}
-	s.g.sharing.unanswered.Warn(s.g.opts.Logger, "forwarded request without a response", "upstream", s.name, "replica", f.To.Instance, "err", err)
 	downstream.WriteError(w, http.StatusBadGateway, m.ID, wire.Errorf(spec.CodeInternal,
 		"the replica that holds this has not answered; the request may have taken effect: check before sending it again"))
 }

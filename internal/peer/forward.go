@@ -29,8 +29,11 @@ type Forward struct {
 	To     replicas.Replica
 	Path   string     // at the other replica
 	Sender mcp.Sender // who sent the request
-	Body   []byte     // the body, if it was read; nil streams that of the request
-	Moved  bool       // see Envelope
+	// Whole sends all that is known of the sender's identity, for a credential that the other
+	// replica does not see. Otherwise it is verified there once more.
+	Whole bool
+	Body  []byte // the body, if it was read; nil streams that of the request
+	Moved bool   // see Envelope
 
 	// Streams serve the event streams of GETs, which last until one of Ends ends, or the
 	// client or the other replica ends them.
@@ -55,9 +58,20 @@ func (e *UnansweredError) Error() string {
 }
 
 // Forward has another replica serve a request, and passes its response on as it comes. If it
-// returns an error, nothing was written, except after ErrCut. The error is a [*GoneError] or
-// [*SilentError] if nothing was sent, an [*UnansweredError], or downstream.ErrClientLeft.
+// returns an error, nothing was written, except after ErrCut. The error is a [*GoneError],
+// [*SilentError] or [*RefusingError] if nothing was done, an [*UnansweredError], or
+// downstream.ErrClientLeft. After a GoneError r has its body still, if that is short or was not
+// read.
 func (g *Group) Forward(w http.ResponseWriter, r *http.Request, f Forward) error {
+	if f.Body == nil && r.ContentLength != 0 {
+		kept := &keptBody{body: r.Body}
+		r.Body = kept
+		defer func() { r.Body = kept.rest() }()
+	}
+	return g.forward(w, r, f)
+}
+
+func (g *Group) forward(w http.ResponseWriter, r *http.Request, f Forward) error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	left := context.AfterFunc(r.Context(), func() { cancel(downstream.ErrClientLeft) })
 	defer left()
@@ -67,13 +81,13 @@ func (g *Group) Forward(w http.ResponseWriter, r *http.Request, f Forward) error
 		cancel(nil)
 		return g.counted(g.failed(r, f, err))
 	case f.Streams != nil && r.Method == http.MethodGet && resp.StatusCode == http.StatusOK && isEvents(resp):
-		copyHeader(w.Header(), resp.Header)
+		copyHeader(w.Header(), resp.Header, resp.Header["Connection"])
 		g.stream(w, r, resp, f, cancel)
 		return g.counted(nil)
 	}
 	defer cancel(nil)
 	defer func() { _ = resp.Body.Close() }() // it was read, or is not wanted any more
-	copyHeader(w.Header(), resp.Header)
+	copyHeader(w.Header(), resp.Header, resp.Header["Connection"])
 	w.WriteHeader(resp.StatusCode)
 	return g.counted(relay(w, r, resp, f.WriteTimeout))
 }
@@ -94,6 +108,8 @@ func outcomeOf(err error) string {
 		return "gone"
 	case *SilentError:
 		return "silent"
+	case *RefusingError:
+		return "refused"
 	case *UnansweredError:
 		return "unanswered"
 	}
@@ -105,7 +121,7 @@ func outcomeOf(err error) string {
 
 // failed returns the error of a request without a response.
 func (g *Group) failed(r *http.Request, f Forward, err error) error {
-	gone, silent := (*GoneError)(nil), (*SilentError)(nil)
+	gone, silent, refusing := (*GoneError)(nil), (*SilentError)(nil), (*RefusingError)(nil)
 	switch {
 	case r.Context().Err() != nil: // or its body did not come in time
 		return downstream.ErrClientLeft
@@ -113,6 +129,8 @@ func (g *Group) failed(r *http.Request, f Forward, err error) error {
 		return gone
 	case errors.As(err, &silent):
 		return silent
+	case errors.As(err, &refusing):
+		return refusing
 	}
 	return &UnansweredError{f.To.Instance, err}
 }
@@ -122,7 +140,7 @@ func (g *Group) exchange(ctx context.Context, cancel context.CancelCauseFunc, r 
 	out := g.outgoing(ctx, r, f)
 	e := &Envelope{Addr: r.RemoteAddr, Moved: f.Moved}
 	e.fill(f.Sender)
-	if len(r.Header["Authorization"]) > 0 && e.Identity != nil {
+	if !f.Whole && len(r.Header["Authorization"]) > 0 && e.Identity != nil {
 		e.Identity = &mcp.Identity{Principal: e.Identity.Principal} // the rest is verified there
 	}
 	if f.Body != nil {
@@ -144,7 +162,7 @@ func (g *Group) outgoing(ctx context.Context, r *http.Request, f Forward) *http.
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: make(http.Header, len(r.Header)+1), Host: r.Host, ContentLength: r.ContentLength,
 	}
-	copyHeader(out.Header, r.Header)
+	copyHeader(out.Header, r.Header, nil)
 	switch {
 	case f.Body != nil:
 		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(f.Body)), int64(len(f.Body))
@@ -155,8 +173,8 @@ func (g *Group) outgoing(ctx context.Context, r *http.Request, f Forward) *http.
 }
 
 // doubt asks the replica whether it lives, if the response to a request does not begin within
-// patience. If it gives no sign of life for silentFor, the request ends. The function that it
-// returns ends that.
+// patience, and again until it does. If the replica gives no sign of life for silentFor, the
+// request ends. The function that it returns ends that.
 func (t *gate) doubt(ctx context.Context, cancel context.CancelCauseFunc) (trust func()) {
 	ctx, end := context.WithCancel(ctx)
 	done, begun := make(chan struct{}), time.Now()
@@ -172,12 +190,16 @@ func (t *gate) doubt(ctx context.Context, cancel context.CancelCauseFunc) (trust
 	}
 }
 
-// await returns once the replica has given a sign of life since a time.
-func (t *gate) await(ctx context.Context, begun time.Time, cancel context.CancelCauseFunc) {
+// await returns once ctx ends, or has a request end whose replica gives no sign of life. since
+// is the last one.
+func (t *gate) await(ctx context.Context, since time.Time, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(dialEvery)
 	defer tick.Stop()
-	for ctx.Err() == nil && (time.Since(begun) >= silentFor || !t.answers(ctx, begun)) {
-		if time.Since(begun) >= silentFor {
+	for ctx.Err() == nil {
+		if t.answers(ctx, since) {
+			since = time.Now()
+		}
+		if time.Since(since) >= silentFor {
 			cancel(errNoSign)
 			return
 		}
@@ -253,19 +275,20 @@ func isEvents(resp *http.Response) bool {
 	return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
 }
 
-// copyHeader copies all headers but those that concern one connection.
+// copyHeader copies all headers but those that concern one connection. named is what the
+// Connection header names. Nil is for requests, of which everything else is passed on: to their
+// clients all replicas are one recipient, and what one of them reads the others do.
 //
 // Spec: RFC 9110, 7.6.1.
-func copyHeader(dst, src http.Header) {
+func copyHeader(dst, src http.Header, named []string) {
 	for name, values := range src {
-		if !isOfConnection(name, src["Connection"]) {
+		if !isOfConnection(name, named) {
 			dst[name] = values
 		}
 	}
 }
 
-// isOfConnection reports whether a header concerns one connection. named is what the
-// Connection header names.
+// isOfConnection reports whether a header concerns one connection.
 func isOfConnection(name string, named []string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect", Header:

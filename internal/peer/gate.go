@@ -32,6 +32,11 @@ type SilentError struct{ Instance string }
 
 func (e *SilentError) Error() string { return "replica " + e.Instance + " does not answer" }
 
+// A RefusingError says that a replica does not accept what this one sends. It has done nothing.
+type RefusingError struct{ Instance, reason string }
+
+func (e *RefusingError) Error() string { return "replica " + e.Instance + " " + e.reason }
+
 // dialer connects to other replicas. A machine that is gone is noticed even where nothing is
 // sent.
 var dialer = net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
@@ -108,9 +113,9 @@ func (g *Group) sendPast(p pass, r *http.Request) (*http.Response, error) {
 // refusal returns the error for an envelope that was refused. why is what the response says.
 func (t *gate) refusal(why string) error {
 	if strings.HasPrefix(why, "v=") {
-		return errors.New("replica " + t.to.Instance + " is of a version that does not understand the envelope; compare the versions of mcpbridge")
+		return &RefusingError{t.to.Instance, "is of a version that does not understand the envelope; compare the versions of mcpbridge"}
 	}
-	return errors.New("replica " + t.to.Instance + " refuses the envelope; compare replicas.keys, and the clocks")
+	return &RefusingError{t.to.Instance, "refuses the envelope; compare replicas.keys, and the clocks"}
 }
 
 func newGate(g *Group, to replicas.Replica) *gate {

@@ -40,7 +40,8 @@ type Options struct {
 // Metrics count what is forwarded. Safe for concurrent use.
 type Metrics interface {
 	// Forwarded counts a forwarded request: "ok", "gone" or "silent" if its replica can't be
-	// reached, "unanswered", "cut" within the response, or "left" if its client has left.
+	// reached, "refused" if that does not accept the envelope, "unanswered", "cut" within the
+	// response, or "left" if its client has left.
 	Forwarded(outcome string)
 }
 

@@ -36,7 +36,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/form", "internal/config/layer", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -77,7 +77,7 @@ var layers = map[string][]string{
 	// What passes while somebody looks, and the files of the page that shows it.
 	"internal/admin/live": {"internal/mcp", "internal/redact", "internal/trace"},
 	"internal/admin/page": nil,
-	"internal/config":     slices.Concat(eras, waist, bottom, configParts, []string{"internal/config/certificates", "internal/config/key", "internal/config/layer", "internal/config/replicas", "internal/policy", "internal/hosts"}),
+	"internal/config":     slices.Concat(bottom, configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/layer", "internal/config/replicas", "internal/config/server", "internal/config/upstreamauth", "internal/hosts"}),
 	// What is wrong with a configuration, what its texts look like, what they refer to, and
 	// what of them is secret: no keys.
 	"internal/config/keypath": nil,
@@ -91,6 +91,10 @@ var layers = map[string][]string{
 	// The keys of one subject each: what they are, and which mistakes there are in them.
 	"internal/config/certificates": slices.Concat(configParts, []string{"internal/certs"}),
 	"internal/config/replicas":     slices.Concat(configParts, []string{"internal/config/certificates", "internal/certs"}),
+	"internal/config/auth":         configParts,
+	"internal/config/access":       {"internal/config/auth", "internal/config/keypath", "internal/config/problem", "internal/policy"},
+	"internal/config/upstreamauth": slices.Concat(configParts, []string{"internal/config/auth", "internal/spec"}),
+	"internal/config/server":       slices.Concat(configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/upstreamauth", "internal/hosts", "internal/spec"}),
 	// What editors know of the configuration, by what package config says of its keys.
 	"internal/config/schema": {"internal/config", "internal/config/key", "internal/config/layer"},
 	"internal/metrics":       slices.Concat(eras, waist, bottom),

@@ -15,15 +15,18 @@ import (
 )
 
 // An exposure warns of secrets that others can read: in files, and on their way.
-type exposure struct{ *checker }
+type exposure struct {
+	*Config
+	rep *problem.Report
+}
 
-func (c exposure) check(cfg *Config, file string) {
-	for _, file := range append([]string{file}, cfg.Include...) {
-		c.file(cfg, file)
+func (c exposure) check(file string) {
+	for _, file := range append([]string{file}, c.Include...) {
+		c.file(file)
 	}
-	c.listenAddress(cfg)
-	for i := range cfg.Servers {
-		if s := &cfg.Servers[i]; !s.Disabled {
+	c.listenAddress()
+	for i := range c.Servers {
+		if s := &c.Servers[i]; !s.Disabled {
 			c.envFile(s)
 			c.keys(s)
 			c.serverURL(s)
@@ -32,20 +35,20 @@ func (c exposure) check(cfg *Config, file string) {
 }
 
 // file warns of a file of the configuration, if a secret stands in it.
-func (c exposure) file(cfg *Config, file string) {
+func (c exposure) file(file string) {
 	if file == "" || !expand.OthersRead(file) {
 		return
 	}
-	if key := c.literalSecret(cfg, file); key != "" {
+	if key := c.literalSecret(file); key != "" {
 		c.rep.WarnAt(problem.Place{Where: file}, "", "can be read by every user of this machine, and %s in it is a secret; run chmod 600 %[2]s, or write ${VARIABLE} or ${file:PATH} instead", keypath.Shown(key), file)
 	}
 }
 
 // listenAddress warns of credentials that clients send from other machines without TLS. A
 // proxy in front may have it.
-func (c exposure) listenAddress(cfg *Config) {
-	host, _, err := net.SplitHostPort(cfg.Listen)
-	if err != nil || form.Loopback(host) || cfg.TLS.Cert != "" || len(cfg.TrustedProxies) > 0 || !cfg.authenticates() {
+func (c exposure) listenAddress() {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil || form.Loopback(host) || c.TLS.Cert != "" || len(c.TrustedProxies) > 0 || !c.authenticates() {
 		return
 	}
 	c.rep.Warn("listen", "can be reached from other machines without TLS, so that others can read the credentials of clients on the way; set tls, or trusted_proxies if a proxy in front has TLS")
@@ -65,20 +68,18 @@ var secretKeys = []string{"admin_token", "client_secret", "metrics_token", "stat
 
 // literalSecret returns the first key whose value grants access and stands in a file as it
 // is; empty if there is none.
-func (c exposure) literalSecret(cfg *Config, file string) string {
+func (c exposure) literalSecret(file string) string {
 	for _, path := range slices.Sorted(maps.Keys(c.rep.Places)) {
 		at := c.rep.Places[path]
 		if at.File() == file && at.Text != "" && !strings.Contains(at.Text, "${") && isSecret(path, at.Text) {
 			return path
 		}
 	}
-	for i := range cfg.Servers {
-		s := &cfg.Servers[i]
+	for i := range c.Servers {
+		s := &c.Servers[i]
 		args := keypath.Join("servers", s.Name, "args")
-		for at, from := range s.credentials() {
-			if c.rep.Places[args].File() == file && from >= 0 && s.writtenArg(at) != "" && !strings.Contains(s.writtenArg(at), "${") {
-				return args
-			}
+		if c.rep.Places[args].File() == file && s.WritesCredential() {
+			return args
 		}
 	}
 	return ""
@@ -116,7 +117,7 @@ func (c exposure) envFile(s *Server) {
 
 // keys warns of the private keys with which mcpbridge authenticates to issuers.
 func (c exposure) keys(s *Server) {
-	for way, client := range s.UpstreamAuth.keys() {
+	for way, client := range s.UpstreamAuth.Clients() {
 		if client.PrivateKey != "" && expand.OthersRead(client.PrivateKey) {
 			path := keypath.Join("servers", s.Name, "upstream_auth", way)
 			c.rep.Warn(keypath.Join(path, "private_key"), "can be read by every user of this machine; run chmod 600 %s", client.PrivateKey)
@@ -127,14 +128,8 @@ func (c exposure) keys(s *Server) {
 // serverURL warns of credentials that are sent to another machine without TLS.
 func (c exposure) serverURL(s *Server) {
 	u, err := url.Parse(s.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "ws" || form.Loopback(u.Hostname()) || !s.sendsCredentials() {
+	if err != nil || u.Scheme != "http" && u.Scheme != "ws" || form.Loopback(u.Hostname()) || !s.SendsCredentials() {
 		return
 	}
 	c.rep.Warn(keypath.Join("servers", s.Name, "url"), "is %s://, and credentials are sent to it, which others can read on the way; write %[1]ss:// if the server has TLS", u.Scheme)
-}
-
-// sendsCredentials reports whether requests to the server grant access.
-func (s *Server) sendsCredentials() bool {
-	named := func(name string) bool { return secret.Names(name) }
-	return s.UpstreamAuth != nil || slices.ContainsFunc(s.HeaderNames(), named) || secret.URLCarries(s.URL)
 }

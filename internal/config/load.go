@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-viper/mapstructure/v2"
@@ -16,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/server"
 )
 
 // Options are the sources of a configuration. The zero value means defaults without
@@ -62,9 +62,9 @@ func Load(o Options) (*Config, []problem.Problem, error) {
 	}
 	c.resolve(expand.Beside(o.Path, o.Environ, rep), rep)
 	c.files = rep.Files
-	c.check(rep, &o)
+	checker{c, rep, &o}.check()
 	if len(rep.Errors) == 0 {
-		exposure{&checker{rep: rep}}.check(c, o.Path)
+		exposure{c, rep}.check(o.Path)
 	}
 	if err := rep.Err(); err != nil {
 		return nil, rep.Sorted(), err
@@ -82,7 +82,7 @@ func (o Options) name() string {
 
 // layers returns the sources of the layers.
 func (o Options) layers() layer.Options {
-	return layer.Options{Path: o.Path, CommandLine: named(o.Servers), Environ: o.Environ, Flags: o.Flags, FlagKeys: o.FlagKeys}
+	return layer.Options{Path: o.Path, CommandLine: server.YAML(o.Servers), Environ: o.Environ, Flags: o.Flags, FlagKeys: o.FlagKeys}
 }
 
 // decode adds defaults, and decodes the Config.
@@ -130,18 +130,19 @@ func inFileOrder(servers map[string]Server, order []string, rep *problem.Report)
 		if strings.HasPrefix(s.Type, "streamable") {
 			s.Type = "http"
 		}
-		s.written = asWrittenIn(rep, &s)
+		s.NoteWritten(rep, keypath.Join("servers", name))
 		out = append(out, s)
 	}
 	return out
 }
 
-// asWrittenIn returns the values of s before the expansion of variables.
-func asWrittenIn(r *problem.Report, s *Server) written {
-	here := keypath.Join("servers", s.Name)
-	w := written{command: r.Places[keypath.Join(here, "command")].Text, url: r.Places[keypath.Join(here, "url")].Text}
-	for i := range s.Args {
-		w.args = append(w.args, r.Places[keypath.Join(here, "args", strconv.Itoa(i))].Text)
+// resolve makes the paths of files ones that can be opened, and reads those whose content is
+// needed.
+func (cfg *Config) resolve(sc *expand.Scope, rep *problem.Report) {
+	cfg.TLS.Resolve(sc, rep, "tls")
+	cfg.Replicas.Resolve(sc, rep)
+	for i := range cfg.Servers {
+		s := &cfg.Servers[i]
+		s.Resolve(sc, rep, keypath.Join("servers", s.Name))
 	}
-	return w
 }

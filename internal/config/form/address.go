@@ -62,3 +62,8 @@ func Private(u *url.URL) bool {
 func IsPrintable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
+
+var principalForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$`)
+
+// IsPrincipal reports whether a token can stand for a principal of that name.
+func IsPrincipal(name string) bool { return principalForm.MatchString(name) && name != "anonymous" }

@@ -49,11 +49,16 @@ type Key struct {
 	Single   bool     // a list may be one value instead
 	Optional bool     // a group without values unless it was written
 
+	Below
+	Index int // the index of a field in its struct
+}
+
+// Below has the keys below a group, list, dict or table.
+type Below struct {
 	Fields []*Key          // of a group, in the order of the struct
 	ByName map[string]*Key // the fields by name and other spellings
 	Each   *Key            // the key of each element of a list, dict or table
 	Names  []string        // the names that a table may have; empty for any
-	Index  int             // the index of a field in its struct
 }
 
 // A Range has the values that a key may have.
@@ -93,7 +98,7 @@ func derive(t reflect.Type, tag reflect.StructTag) *Key {
 	words := func(name string) []string { return strings.Fields(tag.Get(name)) }
 	k := &Key{
 		Name: tag.Get("koanf"), Spellings: words("also"), Doc: tag.Get("doc"), Kind: kindOf(t),
-		Inherits: tag.Get("inherits"), Range: Range{OneOf: words("enum")}, Names: words("names"),
+		Inherits: tag.Get("inherits"), Range: Range{OneOf: words("enum")}, Below: Below{Names: words("names")},
 		Owner: tag.Get("of"), Hosts: tag.Get("hosts") == "yes", Words: words("word"),
 		Single: tag.Get("single") == "yes",
 	}

@@ -1,12 +1,12 @@
-package config
+package server
 
 import (
 	"go.yaml.in/yaml/v3"
 )
 
-// named returns servers of the command line as YAML, as a file would contain them; nil for
+// YAML returns servers of the command line as YAML, as a file would contain them; nil for
 // none.
-func named(servers []Server) *yaml.Node {
+func YAML(servers []Config) *yaml.Node {
 	if len(servers) == 0 {
 		return nil
 	}
@@ -14,7 +14,7 @@ func named(servers []Server) *yaml.Node {
 	all := &yaml.Node{Kind: yaml.MappingNode}
 	for _, s := range servers {
 		n := &yaml.Node{Kind: yaml.MappingNode}
-		for _, kv := range s.ways() {
+		for _, kv := range s.Ways() {
 			n.Content = append(n.Content, scalar(kv[0]), scalar(kv[1]))
 		}
 		if len(s.Args) > 0 {

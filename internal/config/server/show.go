@@ -1,16 +1,19 @@
-package config
+package server
 
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/config/secret"
 )
 
 // Target returns a line for people and logs that says how the server is reached. It shows
 // variables as they were written, and masks credentials.
-func (s *Server) Target() string {
+func (s *Config) Target() string {
 	switch {
 	case s.Builtin != "":
 		return "builtin " + s.Builtin
@@ -24,17 +27,17 @@ func (s *Server) Target() string {
 }
 
 // HeaderNames returns the names of the configured headers, in order.
-func (s *Server) HeaderNames() []string { return sortedNames(s.Headers) }
+func (s *Config) HeaderNames() []string { return sortedNames(s.Headers) }
 
 // EnvNames returns the names of the configured environment, in order.
-func (s *Server) EnvNames() []string { return sortedNames(s.Env) }
+func (s *Config) EnvNames() []string { return sortedNames(s.Env) }
 
 func sortedNames(m map[string]string) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
 // maskedArgs returns the arguments with masked credentials. Variables are as written.
-func (s *Server) maskedArgs() []string {
+func (s *Config) maskedArgs() []string {
 	args := slices.Clone(s.Args)
 	for i, from := range s.credentials() {
 		if from >= 0 {
@@ -46,29 +49,7 @@ func (s *Server) maskedArgs() []string {
 	return args
 }
 
-// credentials returns for each argument where a credential begins, or -1. A credential
-// follows, or is assigned to, a name such as those of --token x, --token=x, API_KEY=x and
-// "Authorization: x".
-func (s *Server) credentials() []int {
-	var begins []int
-	next := false
-	for _, a := range s.Args {
-		from := -1
-		end := strings.IndexAny(a, "=:")
-		sounds := secret.Names(a[:max(end, 0)]) || end < 0 && secret.Names(a)
-		switch {
-		case next:
-			from = 0
-		case end >= 0 && sounds:
-			from = end + 1
-		}
-		begins = append(begins, from)
-		next = sounds && end < 0 && strings.HasPrefix(a, "-")
-	}
-	return begins
-}
-
-func (s *Server) writtenArg(i int) string {
+func (s *Config) writtenArg(i int) string {
 	if i < len(s.written.args) {
 		return s.written.args[i]
 	}
@@ -81,4 +62,14 @@ func asWritten(value, written string) string {
 		return written
 	}
 	return value
+}
+
+// NoteWritten keeps the values of s as they were before the expansion of variables, below
+// path.
+func (s *Config) NoteWritten(rep *problem.Report, path string) {
+	text := func(names ...string) string { return rep.Places[keypath.Join(path, names...)].Text }
+	s.written = written{command: text("command"), url: text("url")}
+	for i := range s.Args {
+		s.written.args = append(s.written.args, text("args", strconv.Itoa(i)))
+	}
 }

@@ -1,0 +1,55 @@
+// Package auth has what the configuration says of clients: how they prove who they are.
+package auth
+
+// A Config says how clients prove who they are. One field is set.
+type Config struct {
+	// Word is none where all clients are anonymous, and empty otherwise.
+	Word   string  `koanf:"word"`
+	Tokens []Token `koanf:"tokens" doc:"tokens that clients send, one for each client"`
+	JWT    *JWT    `koanf:"jwt" doc:"access tokens of an OAuth issuer"`
+	MTLS   *MTLS   `koanf:"mtls" doc:"client certificates, which tls.client_ca verifies"`
+}
+
+// A Token is one that a client sends. Either Token or SHA256 is set.
+type Token struct {
+	Name   string   `koanf:"name" secret:"no" doc:"the principal: whom the token stands for"`
+	Token  string   `koanf:"token" doc:"the token, of 16 characters at least; mcpbridge token makes one"`
+	SHA256 string   `koanf:"sha256" doc:"the SHA-256 of the token instead, in hexadecimal"`
+	Scopes []string `koanf:"scopes" doc:"what a policy may ask for"`
+}
+
+// JWT says whose access tokens are accepted, and which.
+type JWT struct {
+	Issuer          string         `koanf:"issuer" secret:"no" doc:"the issuer, byte for byte as its tokens have it; its keys come from its metadata"`
+	Algorithms      []string       `koanf:"algorithms" doc:"signatures to accept; all asymmetric ones by default"`
+	Types           []string       `koanf:"types" doc:"the typ of access tokens; at+jwt by default, JWT for issuers that know no other"`
+	Scopes          []string       `koanf:"scopes" doc:"scopes that every request needs"`
+	PrincipalClaims []string       `koanf:"principal_claims" doc:"claims that are part of the principal beside issuer and subject, as client_id"`
+	Introspection   *Introspection `koanf:"introspection" doc:"asks the issuer about tokens that are not JWTs"`
+}
+
+// Introspection is how the gateway asks the issuer about a token.
+type Introspection struct {
+	ClientID     string `koanf:"client_id" secret:"no" doc:"the gateway's own client at the issuer"`
+	ClientSecret string `koanf:"client_secret" doc:"its secret"`
+}
+
+// MTLS says what of a certificate is the principal.
+type MTLS struct {
+	Principal string `koanf:"principal" default:"san" enum:"san spiffe" doc:"the first subject alternative name, or the SPIFFE ID"`
+}
+
+// Secrets returns what clients and the gateway prove themselves with.
+func (a *Config) Secrets() []string {
+	if a == nil {
+		return nil
+	}
+	var out []string
+	for _, t := range a.Tokens {
+		out = append(out, t.Token)
+	}
+	if a.JWT != nil && a.JWT.Introspection != nil {
+		out = append(out, a.JWT.Introspection.ClientSecret)
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package auth
+
+import (
+	"encoding/hex"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/form"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+)
+
+// CheckPublicURL checks a URL by which clients know an endpoint, or what its URL begins with.
+func CheckPublicURL(rep *problem.Report, path, text string) {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.ContainsAny(text, "?#\\\"") || u.Opaque != "" || !form.IsPrintable(text):
+		rep.Fail(path, "is not a URL of clients; write one such as https://mcp.example.com, without a query")
+	case !form.Private(u):
+		rep.Fail(path, "clients send their credentials there; write https://%s", u.Host)
+	}
+}
+
+// Check checks what is below path; nothing if a is nil. Its errors never contain a secret.
+func (a *Config) Check(rep *problem.Report, path string) {
+	if a == nil {
+		return
+	}
+	ways := 0
+	for _, set := range []bool{a.Word != "", len(a.Tokens) > 0, a.JWT != nil, a.MTLS != nil} {
+		if set {
+			ways++
+		}
+	}
+	if ways != 1 && !rep.Mistaken(path) {
+		rep.Fail(path, "want exactly one of tokens, jwt and mtls below it, or the word none")
+	}
+	checkTokens(rep, keypath.Join(path, "tokens"), a.Tokens)
+	if a.JWT != nil {
+		a.JWT.check(rep, keypath.Join(path, "jwt"))
+	}
+}
+
+// minToken is the shortest token that is a secret, in bytes.
+const minToken = 16
+
+func checkTokens(rep *problem.Report, path string, all []Token) {
+	names := make(map[string]bool)
+	for i, t := range all {
+		here := keypath.Join(path, strconv.Itoa(i))
+		digest, err := hex.DecodeString(t.SHA256)
+		switch {
+		case rep.Mistaken(here): // so that what was meant is not missed, too
+		case !form.IsPrincipal(t.Name):
+			rep.Fail(here, "name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous")
+		case names[t.Name]:
+			rep.Fail(here, "%s has a token already; give each client a name of its own", t.Name)
+		case (t.Token == "") == (t.SHA256 == ""):
+			rep.Fail(here, "want either token or sha256; mcpbridge token prints both")
+		case t.SHA256 != "" && (err != nil || len(digest) != 32):
+			rep.Fail(here, "sha256 is not a SHA-256; write 64 hexadecimal digits, as mcpbridge token prints them")
+		case t.Token != "" && len(t.Token) < minToken:
+			rep.Fail(here, "token is shorter than %d characters; write one that mcpbridge token makes", minToken)
+		case t.Token != "" && !tokenForm.MatchString(t.Token):
+			rep.Fail(here, "token has characters that no Authorization header can; write one that mcpbridge token makes")
+		}
+		names[t.Name] = true
+		checkScopes(rep, keypath.Join(here, "scopes"), t.Scopes)
+	}
+}
+
+// tokenForm is that of a token in a header. Spec: RFC 6750, 2.1.
+var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+
+// scopeForm is that of a scope. Spec: RFC 6749, 3.3.
+var scopeForm = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]+$`)
+
+func checkScopes(rep *problem.Report, path string, scopes []string) {
+	for i, scope := range scopes {
+		if !scopeForm.MatchString(scope) {
+			rep.Fail(keypath.Join(path, strconv.Itoa(i)), "%q is not a scope; write one without spaces and quotes", scope)
+		}
+	}
+}
+
+// asymmetric are the algorithms whose keys an issuer can publish.
+//
+// Spec: RFC 7518, 3.1; RFC 8037.
+var asymmetric = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+
+func (j *JWT) check(rep *problem.Report, path string) {
+	j.checkIssuer(rep, path)
+	j.checkNames(rep, path)
+	checkScopes(rep, keypath.Join(path, "scopes"), j.Scopes)
+	if in := j.Introspection; in != nil && (in.ClientID == "" || in.ClientSecret == "") {
+		rep.Fail(keypath.Join(path, "introspection"), "needs client_id and client_secret: issuers answer only clients that they know")
+	}
+}
+
+func (j *JWT) checkIssuer(rep *problem.Report, path string) {
+	u, err := url.Parse(j.Issuer)
+	switch {
+	case j.Issuer == "":
+		rep.Fail(path, "lacks issuer; write the URL that tokens have as iss")
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !form.IsPrintable(j.Issuer):
+		rep.Fail(keypath.Join(path, "issuer"), "is not a URL of an issuer; write one such as https://id.example.com")
+	case !form.Private(u):
+		rep.Fail(keypath.Join(path, "issuer"), "its keys have to come over https; write https://%s", u.Host)
+	}
+}
+
+// checkNames checks the names of algorithms, types and claims.
+func (j *JWT) checkNames(rep *problem.Report, path string) {
+	for i, name := range j.Algorithms {
+		if !slices.Contains(asymmetric, name) {
+			rep.Fail(keypath.Join(path, "algorithms", strconv.Itoa(i)), "%q is not an algorithm of a public key; write %s", name, problem.Either(asymmetric))
+		}
+	}
+	for i, name := range j.Types {
+		if !strings.EqualFold(name, "at+jwt") && !strings.EqualFold(name, "JWT") {
+			rep.Fail(keypath.Join(path, "types", strconv.Itoa(i)), "%q is not a type of access tokens; write at+jwt or JWT", name)
+		}
+	}
+	for i, name := range j.PrincipalClaims {
+		if name == "" || name == "iss" || name == "sub" {
+			rep.Fail(keypath.Join(path, "principal_claims", strconv.Itoa(i)), "issuer and subject are part of the principal anyway; write another claim, such as client_id, or remove it")
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
+	"github.com/mcpbridge/mcpbridge/internal/config/form"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/secret"
+	"github.com/mcpbridge/mcpbridge/internal/config/upstreamauth"
+)
+
+// A checker finds mistakes that involve several keys, or the meaning of a value.
+type checker struct {
+	*Config
+	rep *problem.Report
+	o   *Options
+}
+
+// MinMemory is the least that limits.memory may be, in bytes.
+const MinMemory = 64 << 20
+
+// check reports the mistakes of the whole configuration.
+func (c checker) check() {
+	c.listen()
+	c.origins()
+	c.proxies()
+	secret.CheckKeys(c.rep, "state_keys", c.StateKeys)
+	c.clients()
+	if c.StateDir != "" && !filepath.IsAbs(c.StateDir) {
+		c.rep.Fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", c.StateDir)
+	}
+	c.borders()
+	c.Replicas.Check(c.rep, c.Listen, c.Admin)
+	c.logins()
+	if m := c.Limits.Memory; m != 0 && m < MinMemory {
+		c.rep.Fail(keypath.Join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", form.Size(MinMemory))
+	}
+	c.servers()
+}
+
+func (c checker) servers() {
+	if len(c.Servers) == 0 && len(c.rep.Errors) == 0 {
+		c.rep.Fail("servers", "no servers; add one, for example notebook: {builtin: notebook}")
+	}
+	enabled := 0
+	for i := range c.Servers {
+		s := &c.Servers[i]
+		s.CheckName(c.rep)
+		if !s.Disabled {
+			enabled++
+			c.server(s, keypath.Join("servers", s.Name))
+		}
+	}
+	if enabled == 0 && len(c.Servers) > 0 {
+		c.rep.Fail("servers", "every server is disabled; enable one")
+	}
+}
+
+func (c checker) server(s *Server, path string) {
+	clients := c.AuthOf(s)
+	s.Check(c.rep, path, serverKey)
+	s.UpstreamAuth.Check(c.rep, keypath.Join(path, "upstream_auth"), &upstreamauth.Server{
+		Clients: clients, URL: s.URL, PublicURL: c.PublicURLOf(s), Isolation: s.Isolation, Era: s.Era,
+		OverWebSocket: s.OverWebSocket(), HasAuthorization: s.HasHeader("Authorization"), OneUser: c.o.OneUser,
+	})
+	s.Rate.Check(c.rep, keypath.Join(path, "rate"))
+	s.Policy.Check(c.rep, keypath.Join(path, "policy"), clients)
+}
+
+// listen refuses an address that other machines can reach where nothing says who clients
+// are. At a terminal a token is made instead.
+func (c checker) listen() {
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err != nil || !form.IsPort(port) {
+		c.rep.Fail("listen", "%q is not an address; write host:port, as in %s", c.Listen, form.OnLoopback(c.Listen))
+		return
+	}
+	written, unsaid := c.anonymous()
+	switch {
+	case form.Loopback(host) || c.AllowAnonymous || !written && !unsaid:
+		return
+	case c.o.MayMakeToken && !written:
+		c.MakeToken = true
+		return
+	}
+	c.rep.Fail("listen", "%q can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or %s here, or set allow_anonymous: true", c.Listen, form.OnLoopback(port))
+}
+
+func (c checker) origins() {
+	for i, o := range c.AllowedOrigins {
+		u, err := url.Parse(o)
+		if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+			c.rep.Fail(keypath.Join("allowed_origins", strconv.Itoa(i)), "%q is not an origin; write scheme://host, as in https://app.example.com", o)
+		}
+	}
+	for i, h := range c.AllowedHosts {
+		if !form.IsHost(h) {
+			c.rep.Fail(keypath.Join("allowed_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as mcp.example.com, without a port", h)
+		}
+	}
+}
+
+// proxies checks trusted_proxies, which are networks or single addresses.
+func (c checker) proxies() {
+	for i, p := range c.TrustedProxies {
+		if _, err := form.Network(p); err != nil {
+			c.rep.Fail(keypath.Join("trusted_proxies", strconv.Itoa(i)), "%q is neither a network nor an address; write one such as 10.0.0.0/8 or 192.0.2.7", p)
+		}
+	}
+}
+
+// borders checks what stands between this machine and others.
+func (c checker) borders() {
+	t := &c.TLS
+	if t.ClientCA != "" && t.Cert == "" {
+		c.rep.Fail(keypath.Join("tls", "client_ca"), "has no effect without cert and key; set them, or remove it")
+	}
+	certificates.Check(c.rep, "tls", t.Files())
+	c.admin()
+	for i := range c.Servers {
+		s := &c.Servers[i]
+		if s.Disabled {
+			continue
+		}
+		s.TLS.Check(c.rep, keypath.Join("servers", s.Name, "tls"), s.URL)
+		if a := c.AuthOf(s); a != nil && a.MTLS != nil && t.ClientCA == "" {
+			c.rep.Fail(keypath.Join("servers", s.Name, "auth"), "its clients show certificates, and nothing says whose are valid; write tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem} at the top")
+		}
+	}
+}
+
+// logins checks what logins at servers have in common.
+func (c checker) logins() {
+	if u, err := url.Parse(c.ClientMetadataURL); c.ClientMetadataURL != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || !form.IsPrintable(c.ClientMetadataURL)) {
+		c.rep.Fail("client_metadata_url", "is not the URL of a document; write one such as https://mcp.example.com/client.json, which begins with https:// and has a path")
+	}
+	for i, h := range c.AllowHosts {
+		if !form.IsHost(h) {
+			c.rep.Fail(keypath.Join("allow_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as id.corp.example, without a port", h)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/auth"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+)
+
+// anonymous reports whether an endpoint serves anonymous clients: because that was written,
+// or because nothing was.
+func (cfg *Config) anonymous() (written, unsaid bool) {
+	for i := range cfg.Servers {
+		if s := &cfg.Servers[i]; !s.Disabled {
+			a := cfg.AuthOf(s)
+			written = written || a != nil && a.Word != ""
+			unsaid = unsaid || a == nil
+		}
+	}
+	return written, unsaid
+}
+
+// AuthOf returns how clients of a server prove who they are; nil for not at all.
+func (cfg *Config) AuthOf(s *Server) *auth.Config {
+	if s.Auth != nil {
+		return s.Auth
+	}
+	return cfg.Auth
+}
+
+// PublicURLOf returns the URL by which clients know a server; empty if it is not known.
+func (cfg *Config) PublicURLOf(s *Server) string {
+	if s.PublicURL != "" || cfg.PublicURL == "" {
+		return s.PublicURL
+	}
+	return strings.TrimSuffix(cfg.PublicURL, "/") + "/mcp/" + s.Name
+}
+
+// auth checks what says who clients are.
+func (c checker) clients() {
+	auth.CheckPublicURL(c.rep, "public_url", c.PublicURL)
+	c.Auth.Check(c.rep, "auth")
+	for i := range c.Servers {
+		s := &c.Servers[i]
+		path := keypath.Join("servers", s.Name)
+		if s.Disabled {
+			continue
+		}
+		auth.CheckPublicURL(c.rep, keypath.Join(path, "public_url"), s.PublicURL)
+		s.Auth.Check(c.rep, keypath.Join(path, "auth"))
+		if a := c.AuthOf(s); a != nil && a.JWT != nil && c.PublicURLOf(s) == "" {
+			c.rep.Fail(path, "its clients send access tokens, which are for one URL, and nothing says which; write public_url: https://mcp.example.com, where clients find mcpbridge")
+		}
+	}
+}

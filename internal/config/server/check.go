@@ -1,0 +1,92 @@
+package server
+
+import (
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// CheckName checks the name of a server, which may be disabled.
+func (s *Config) CheckName(rep *problem.Report) {
+	if !nameForm.MatchString(s.Name) {
+		rep.Fail(keypath.Join("servers", s.Name), "a server's name is part of its endpoint's path; use letters, digits, dots, - and _, at most 64")
+	}
+}
+
+// A checker checks what is below path.
+type checker struct {
+	*Config
+	rep  *problem.Report
+	path string
+}
+
+// Check checks what is below path, apart from credentials and access. A server has the keys
+// below of.
+func (s *Config) Check(rep *problem.Report, path string, of *key.Key) {
+	c := checker{s, rep, path}
+	c.transport(of)
+	if s.URL != "" {
+		c.url()
+	}
+	for name := range s.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(s.Env[name], "\x00") {
+			rep.Fail(keypath.Join(path, "env"), "contains a variable with an empty name, = in its name, or a zero byte; correct or remove it")
+		}
+	}
+	c.extensions()
+	c.roots()
+	c.cache()
+	if t := s.Timeouts; t.Request > t.Max {
+		rep.Fail(keypath.Join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", hosts.DurationText(t.Request), hosts.DurationText(t.Max))
+	}
+}
+
+// extensions checks extensions.hide. The tasks extension has a key of its own.
+func (c checker) extensions() {
+	for i, name := range c.Extensions.Hide {
+		here := keypath.Join(c.path, "extensions", "hide", strconv.Itoa(i))
+		switch name {
+		case "":
+			c.rep.Fail(here, "is empty; write an extension's name, such as io.modelcontextprotocol/ui, or remove it")
+		case spec.ExtensionTasks:
+			c.rep.Fail(here, "hides the extension alone, and not the methods of tasks; remove it, and set tasks: off for the server")
+		}
+	}
+}
+
+// roots checks that roots are file URIs. Spec: 2025-11-25, client/roots, Root.
+func (c checker) roots() {
+	for i, root := range c.Roots {
+		u, err := url.Parse(root)
+		if err != nil || u.Scheme != "file" || !strings.HasPrefix(u.Path, "/") || strings.ContainsFunc(root, func(r rune) bool { return r <= ' ' }) {
+			c.rep.Fail(keypath.Join(c.path, "roots", strconv.Itoa(i)), "is not a file URI; write one such as file:///home/ada/notes, a space as %%20")
+		}
+	}
+}
+
+// cache finds methods with keep: true whose results the gateway can't cache.
+func (c checker) cache() {
+	for _, method := range slices.Sorted(maps.Keys(c.Cache)) {
+		h := c.Cache[method]
+		if h.Keep == nil || !*h.Keep || h.keepable(method) {
+			continue
+		}
+		here := keypath.Join(c.path, "cache", method, "keep")
+		if method == spec.MethodDiscover {
+			c.rep.Fail(here, "the gateway answers %s itself, so there is nothing to cache; remove it", method)
+		} else {
+			c.rep.Fail(here, "the gateway caches only public results, for their ttl; set scope: public and a ttl, or remove it")
+		}
+	}
+}

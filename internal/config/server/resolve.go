@@ -1,0 +1,35 @@
+package server
+
+import (
+	"maps"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/expand"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+)
+
+// readEnvFile adds the variables of env_file to a command's environment. Variables in env
+// override them.
+func (s *Config) readEnvFile(sc *expand.Scope, rep *problem.Report, path string) {
+	if s.EnvFile == "" || s.Command == "" {
+		return
+	}
+	s.EnvFile = sc.PathOf(rep, path, s.EnvFile)
+	env, err := sc.EnvFile(s.EnvFile)
+	if err != nil {
+		rep.Fail(path, "%v", err)
+		return
+	}
+	maps.Copy(env, s.Env)
+	s.Env = env
+}
+
+// Resolve makes the paths of files below path ones that can be opened, and reads those whose
+// content is needed.
+func (s *Config) Resolve(sc *expand.Scope, rep *problem.Report, path string) {
+	s.TLS.Resolve(sc, rep, keypath.Join(path, "tls"))
+	if !s.Disabled {
+		s.readEnvFile(sc, rep, keypath.Join(path, "env_file"))
+		s.UpstreamAuth.Resolve(sc, rep, keypath.Join(path, "upstream_auth"))
+	}
+}

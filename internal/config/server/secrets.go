@@ -1,0 +1,63 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/secret"
+)
+
+// Secrets returns what logs, errors and reports of the server must not contain.
+func (s *Config) Secrets() []string {
+	out := slices.Concat(secret.InURL(s.URL), s.Auth.Secrets(), s.UpstreamAuth.Secrets())
+	for _, value := range s.Headers {
+		out = append(out, secret.InHeader(value)...)
+	}
+	for _, value := range s.Env {
+		out = append(append(out, value), secret.InURL(value)...)
+	}
+	for i, from := range s.credentials() {
+		out = append(out, secret.InURL(s.Args[i])...)
+		if from >= 0 {
+			out = append(out, secret.InHeader(strings.TrimSpace(s.Args[i][from:]))...)
+		}
+	}
+	return out
+}
+
+// credentials returns for each argument where a credential begins, or -1. A credential
+// follows, or is assigned to, a name such as those of --token x, --token=x, API_KEY=x and
+// "Authorization: x".
+func (s *Config) credentials() []int {
+	var begins []int
+	next := false
+	for _, a := range s.Args {
+		from := -1
+		end := strings.IndexAny(a, "=:")
+		sounds := secret.Names(a[:max(end, 0)]) || end < 0 && secret.Names(a)
+		switch {
+		case next:
+			from = 0
+		case end >= 0 && sounds:
+			from = end + 1
+		}
+		begins = append(begins, from)
+		next = sounds && end < 0 && strings.HasPrefix(a, "-")
+	}
+	return begins
+}
+
+// WritesCredential reports whether an argument is a credential that was written as it is.
+func (s *Config) WritesCredential() bool {
+	for i, from := range s.credentials() {
+		if text := s.writtenArg(i); from >= 0 && text != "" && !strings.Contains(text, "${") {
+			return true
+		}
+	}
+	return false
+}
+
+// SendsCredentials reports whether requests to the server grant access.
+func (s *Config) SendsCredentials() bool {
+	return s.UpstreamAuth != nil || slices.ContainsFunc(s.HeaderNames(), secret.Names) || secret.URLCarries(s.URL)
+}

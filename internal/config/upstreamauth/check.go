@@ -1,0 +1,151 @@
+package upstreamauth
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/auth"
+	"github.com/mcpbridge/mcpbridge/internal/config/form"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// A Server is what credentials have to suit.
+type Server struct {
+	Clients          *auth.Config // how its clients prove who they are; nil for not at all
+	URL, PublicURL   string
+	Isolation, Era   string
+	OverWebSocket    bool
+	HasAuthorization bool // as a header of its own
+	OneUser          bool // who has started the program
+}
+
+// A checker checks the credentials for one server.
+type checker struct {
+	*Config
+	of  *Server
+	rep *problem.Report
+}
+
+// Check checks what is below path; nothing if a is nil.
+func (a *Config) Check(rep *problem.Report, path string, of *Server) {
+	if a == nil {
+		return
+	}
+	c := checker{a, of, rep}
+	ways := a.ways()
+	switch {
+	case len(ways) == 0:
+		rep.Fail(path, "says nothing; write one of static, client_credentials, token_exchange, oauth and passthrough, or remove it")
+	case len(ways) > 1:
+		rep.Fail(path, "%s are both set; a request has one credential, so remove one of them", strings.Join(ways, " and "))
+	case of.HasAuthorization:
+		rep.Fail(path, "headers has Authorization, too; a request has one credential, so remove one of them")
+	default:
+		c.way(keypath.Join(path, ways[0]))
+	}
+}
+
+// ways returns the names of the fields that are set, in order.
+func (a *Config) ways() []string {
+	var ways []string
+	for name, set := range map[string]bool{"static": a.Static != nil, "client_credentials": a.ClientCredentials != nil, "token_exchange": a.TokenExchange != nil, "oauth": a.OAuth != nil, "passthrough": a.Passthrough != nil} {
+		if set {
+			ways = append(ways, name)
+		}
+	}
+	slices.Sort(ways)
+	return ways
+}
+
+// way checks the one way that is set.
+func (c checker) way(path string) {
+	switch {
+	case c.Static != nil && (c.Static.Token == "" || strings.ContainsFunc(c.Static.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f })):
+		c.rep.Fail(keypath.Join(path, "token"), "is no token: it is empty, or has characters that no header can hold")
+	case c.ClientCredentials != nil:
+		c.issuerClient(path, &c.ClientCredentials.IssuerClient)
+	case c.TokenExchange != nil:
+		c.issuerClient(path, &c.TokenExchange.IssuerClient)
+		c.callers(path)
+	case c.OAuth != nil:
+		c.storedLogin(path)
+	case c.Passthrough != nil:
+		c.passthrough(path)
+	}
+}
+
+func (c checker) issuerClient(path string, o *IssuerClient) {
+	c.issuer(keypath.Join(path, "issuer"), o.Issuer)
+	switch {
+	case o.ClientID == "":
+		c.rep.Fail(path, "has no client_id; write the id that mcpbridge has at the issuer")
+	case (o.ClientSecret == "") == (o.PrivateKey == ""):
+		c.rep.Fail(path, "the client authenticates by one of client_secret and private_key; write one of them")
+	}
+}
+
+// issuer checks the URL of an authorization server.
+func (c checker) issuer(path, issuer string) {
+	u, err := url.Parse(issuer)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !form.IsPrintable(issuer):
+		c.rep.Fail(path, "is not the URL of an authorization server; write one such as https://id.example.com")
+	case !form.Private(u):
+		c.rep.Fail(path, "secrets are sent there; write one with https://")
+	}
+}
+
+// callers checks a server that gets something of each caller's.
+func (c checker) callers(path string) {
+	switch {
+	case c.of.Isolation == "shared":
+		c.rep.Fail(path, "sends a token of the caller's, and with isolation: shared all callers have one session; remove one of them")
+	case c.of.Clients == nil || c.of.Clients.JWT == nil:
+		c.rep.Fail(path, "sends a token of the caller's, and clients of this server have none; write auth: {jwt: …}, or use client_credentials")
+	case c.of.Era == spec.Unknown.String() || c.of.Era == "auto":
+		c.rep.Fail(path, "mcpbridge has no token of its own to ask the server which era it is of; write era: legacy or era: modern")
+	case c.of.OverWebSocket:
+		c.rep.Fail(path, "sends a token of the caller's, and callers share a WebSocket; use client_credentials")
+	}
+}
+
+func (c checker) storedLogin(path string) {
+	o := c.OAuth
+	if o.Issuer != "" {
+		c.issuer(keypath.Join(path, "issuer"), o.Issuer)
+	}
+	of := o.Principal != "" || o.SharedIdentity || c.of.OneUser
+	switch {
+	case !of, o.Principal != "" && o.SharedIdentity:
+		c.rep.Fail(path, "whose login is it? Write principal: NAME for the only one who may use it, which is anonymous where clients are not authenticated, or shared_identity: true for everybody")
+	case o.Principal != "" && (c.of.Isolation == "shared" || c.of.OverWebSocket):
+		c.rep.Fail(path, "the login is one principal's, and all callers have one session; remove isolation: shared, or write shared_identity: true")
+	case o.ClientSecret != "" && o.ClientID == "":
+		c.rep.Fail(path, "has a client_secret without a client_id; write both")
+	case o.SharedIdentity:
+		c.rep.Warn(keypath.Join(path, "shared_identity"), "every client acts at the server as the person who has logged in")
+	case o.Principal == "":
+		o.SharedIdentity = true // with the only user there is
+	}
+}
+
+// passthrough is refused unless the server and the gateway are one resource: the
+// specification forbids to pass on a token that is for another.
+//
+// Spec: 2026-07-28, basic/authorization/security-considerations, Access Token Privilege
+// Restriction.
+func (c checker) passthrough(path string) {
+	switch {
+	case !c.Passthrough.SameResource:
+		c.rep.Fail(path, "passes tokens of callers on, which the specification forbids unless the server and mcpbridge are the same resource; write same_resource: true if they are, or use token_exchange")
+		return
+	case c.of.PublicURL != c.of.URL:
+		c.rep.Fail(path, "the server and mcpbridge are not the same resource: public_url of this server has to be its url, byte for byte; use token_exchange if they differ")
+		return
+	}
+	c.callers(path)
+	c.rep.Warn(path, "tokens of callers are passed on to the server")
+}

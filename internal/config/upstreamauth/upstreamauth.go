@@ -1,0 +1,117 @@
+// Package upstreamauth has what the configuration says of credentials for servers.
+package upstreamauth
+
+import (
+	"github.com/mcpbridge/mcpbridge/internal/config/expand"
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+)
+
+// A Config says with which credentials requests are sent to a server. One field is set.
+type Config struct {
+	Static            *StaticCredential `koanf:"static" doc:"a token from the configuration"`
+	ClientCredentials *ClientGrant      `koanf:"client_credentials" doc:"a token of mcpbridge itself from an authorization server"`
+	TokenExchange     *ExchangeGrant    `koanf:"token_exchange" doc:"a token for the server in exchange for that of the caller (RFC 8693)"`
+	OAuth             *StoredLogin      `koanf:"oauth" doc:"the login that mcpbridge login stored"`
+	Passthrough       *Passthrough      `koanf:"passthrough" doc:"the caller's own token, if the server and mcpbridge are the same resource"`
+}
+
+// StaticCredential is a token.
+type StaticCredential struct {
+	Token string `koanf:"token" doc:"the Bearer token"`
+}
+
+// An IssuerClient is the client that mcpbridge is at an authorization server. It
+// authenticates by ClientSecret or PrivateKey.
+type IssuerClient struct {
+	Issuer       string   `koanf:"issuer" secret:"no" doc:"issuer URL of the authorization server, exactly as in its metadata"`
+	ClientID     string   `koanf:"client_id" secret:"no" doc:"client ID of mcpbridge at the issuer"`
+	ClientSecret string   `koanf:"client_secret" doc:"client secret"`
+	PrivateKey   string   `koanf:"private_key" secret:"no" doc:"PEM file of the client's private key, instead of a secret (private_key_jwt), relative to the configuration"`
+	KeyID        string   `koanf:"key_id" secret:"no" doc:"kid header of assertions; none by default"`
+	Scopes       []string `koanf:"scopes" doc:"scopes to request"`
+	Resource     string   `koanf:"resource" secret:"no" doc:"resource to request a token for; the server's URL by default"`
+
+	// Key is the text of PrivateKey.
+	Key string `koanf:"-"`
+}
+
+// A ClientGrant asks for tokens for mcpbridge itself.
+type ClientGrant struct {
+	IssuerClient `koanf:",squash"`
+}
+
+// An ExchangeGrant asks for a token for each caller's.
+type ExchangeGrant struct {
+	IssuerClient `koanf:",squash"`
+	Audience     string `koanf:"audience" secret:"no" doc:"audience to request, in addition to resource"`
+}
+
+// A StoredLogin is one that mcpbridge login has stored.
+type StoredLogin struct {
+	Principal      string   `koanf:"principal" secret:"no" doc:"the only principal that may use the login"`
+	SharedIdentity bool     `koanf:"shared_identity" default:"false" doc:"whether all clients use the login, instead of one principal"`
+	Issuer         string   `koanf:"issuer" secret:"no" doc:"authorization server to use, if the server names several; the first by default"`
+	ClientID       string   `koanf:"client_id" secret:"no" doc:"client ID of a client that was registered manually"`
+	ClientSecret   string   `koanf:"client_secret" doc:"its client secret, if it has one"`
+	Scopes         []string `koanf:"scopes" doc:"scopes to request in addition to those that the server names"`
+	CallbackPort   int64    `koanf:"callback_port" default:"0" max:"65535" doc:"loopback port of the redirect URI; 0 is any"`
+}
+
+// Passthrough sends the caller's own token.
+type Passthrough struct {
+	SameResource bool `koanf:"same_resource" doc:"must be true: the server and mcpbridge are the same resource"`
+}
+
+// Secrets returns the secrets of a server's credentials.
+func (a *Config) Secrets() []string {
+	if a == nil {
+		return nil
+	}
+	var out []string
+	if a.Static != nil {
+		out = append(out, a.Static.Token)
+	}
+	if a.ClientCredentials != nil {
+		out = append(out, a.ClientCredentials.ClientSecret, a.ClientCredentials.Key)
+	}
+	if a.TokenExchange != nil {
+		out = append(out, a.TokenExchange.ClientSecret, a.TokenExchange.Key)
+	}
+	if a.OAuth != nil {
+		out = append(out, a.OAuth.ClientSecret)
+	}
+	return out
+}
+
+// Clients returns the clients that may have a private key, by their keys.
+func (a *Config) Clients() map[string]*IssuerClient {
+	out := make(map[string]*IssuerClient)
+	if a != nil && a.ClientCredentials != nil {
+		out["client_credentials"] = &a.ClientCredentials.IssuerClient
+	}
+	if a != nil && a.TokenExchange != nil {
+		out["token_exchange"] = &a.TokenExchange.IssuerClient
+	}
+	return out
+}
+
+// maxKeyFile bounds a file with a private key, in bytes.
+const maxKeyFile = 64 << 10
+
+// Resolve reads the files with private keys that are named below path.
+func (a *Config) Resolve(sc *expand.Scope, rep *problem.Report, path string) {
+	for way, client := range a.Clients() {
+		if client.PrivateKey == "" {
+			continue
+		}
+		here := keypath.Join(path, way, "private_key")
+		client.PrivateKey = sc.PathOf(rep, here, client.PrivateKey)
+		text, err := sc.Read(client.PrivateKey, maxKeyFile)
+		if err != nil {
+			rep.Fail(here, "%v", err)
+			continue
+		}
+		client.Key = string(text)
+	}
+}

@@ -38,4 +38,8 @@
 // Lengths and counts of both forms stand at the top of each file, as size(short, full). In the
 // short form most lines run beside each other, since they wait most of the time; those that
 // judge what something costs or how long it takes run before these. See beside.
+//
+// TestMixed… have replicas of this version serve beside those of an earlier one, which
+// interop/previous builds: the last release or, before there is one, the commit that
+// testdata/previous names. PREVIOUS=PROGRAM or PREVIOUS=COMMIT takes another one.
 package replicas

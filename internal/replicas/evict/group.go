@@ -49,6 +49,8 @@ type Group struct {
 	late  transport.WarnLimiter // logs replicas that do not answer
 	many  transport.WarnLimiter // logs replicas for which too many changes wait
 
+	unread transport.WarnLimiter // logs messages that can't be read
+
 	live    context.Context // ends with Close
 	stop    context.CancelFunc
 	running sync.WaitGroup

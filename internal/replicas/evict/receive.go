@@ -16,11 +16,12 @@ const maxBody = 64 << 20
 // asks. from is its instance.
 func (g *Group) Serve(w http.ResponseWriter, r *http.Request, from string) {
 	var m message
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&m); err != nil {
-		g.opts.Logger.Warn("another replica tells what to evict, and it can't be read: forgetting all cached results", "err", err)
-		g.opts.Cache.Clear() // it may be of a later version
-		w.WriteHeader(http.StatusNoContent)
-		return
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	d.DisallowUnknownFields() // what a later version adds may evict something
+	if err := d.Decode(&m); err != nil {
+		g.unread.Warn(g.opts.Logger, "another replica tells what to evict, and it can't be read: forgetting all cached results", "replica", from, "err", err)
+		g.opts.Cache.Clear()
+		m = message{Ask: true} // it may have asked as well
 	}
 	g.evict(&m)
 	if m.Ask && g.owes(from) {

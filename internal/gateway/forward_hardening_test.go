@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,12 +102,27 @@ func (r *replica) sendAs(t *testing.T, to replicas.Replica, path, who string, h 
 	return res, err
 }
 
+// behindProof returns an address that passes requests on to the public listener, except for the
+// question whether it is a replica's, without which nothing is sent there.
+func (r *replica) behindProof(t *testing.T) string {
+	t.Helper()
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+		to := r.URL
+		if p.In.Method == http.MethodGet && p.In.URL.Path == peer.HelloPath {
+			to = r.listener.URL
+		}
+		p.Out.URL.Scheme, p.Out.URL.Host = "http", strings.TrimPrefix(to, "http://")
+	}})
+	t.Cleanup(proxy.Close)
+	return proxy.Listener.Addr().String()
+}
+
 // An envelope says nothing on the public listener, even a signed one.
 func TestForwardEnvelopeInPublic(t *testing.T) {
 	all := newReplicas(t, 2, withTokens)
 	a, b := all[0], all[1]
 	session := a.openAs(t, "alice")
-	public := replicas.Replica{Instance: a.peers.Self().Instance, Addr: a.Listener.Addr().String()}
+	public := replicas.Replica{Instance: a.peers.Self().Instance, Addr: a.behindProof(t)}
 	for who, want := range map[string]int{"bob": http.StatusNotFound, "": http.StatusUnauthorized} {
 		h := sessionHeaders(session)
 		if who != "" {

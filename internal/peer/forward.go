@@ -148,7 +148,7 @@ func (g *Group) exchange(ctx context.Context, cancel context.CancelCauseFunc, r 
 	}
 	g.seal(e, f.To, out)
 	t := g.gates.of(g, f.To)
-	if err := t.enter(); err != nil {
+	if err := t.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer t.doubt(ctx, cancel)()

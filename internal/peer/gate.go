@@ -32,10 +32,11 @@ type SilentError struct{ Instance string }
 
 func (e *SilentError) Error() string { return "replica " + e.Instance + " does not answer" }
 
-// A RefusingError says that a replica does not accept what this one sends. It has done nothing.
-type RefusingError struct{ Instance, reason string }
+// A RefusingError says that a replica does not accept what this one sends, or does not prove
+// that it is one. It has done nothing.
+type RefusingError struct{ reason string }
 
-func (e *RefusingError) Error() string { return "replica " + e.Instance + " " + e.reason }
+func (e *RefusingError) Error() string { return e.reason }
 
 // dialer connects to other replicas. A machine that is gone is noticed even where nothing is
 // sent.
@@ -68,6 +69,8 @@ type gate struct {
 
 	// mu guards the fields below. It is not held while something is sent.
 	mu     sync.Mutex
+	proved bool          // it has answered a hello, which takes a key
+	denied error         // why it did not, though somebody answers
 	gone   bool          // it has refused the last connect
 	mute   bool          // it connects, and has not answered the last hello
 	silent time.Time     // since when it does not answer; zero if it does
@@ -86,7 +89,7 @@ type pass struct {
 // send sends a request to a replica, if that can be reached.
 func (g *Group) send(r *http.Request, to replicas.Replica) (*http.Response, error) {
 	gate := g.gates.of(g, to)
-	if err := gate.enter(); err != nil {
+	if err := gate.enter(r.Context()); err != nil {
 		return nil, err
 	}
 	return g.sendPast(pass{t: gate}, r)
@@ -113,9 +116,9 @@ func (g *Group) sendPast(p pass, r *http.Request) (*http.Response, error) {
 // refusal returns the error for an envelope that was refused. why is what the response says.
 func (t *gate) refusal(why string) error {
 	if strings.HasPrefix(why, "v=") {
-		return &RefusingError{t.to.Instance, "is of a version that does not understand the envelope; compare the versions of mcpbridge"}
+		return &RefusingError{"replica " + t.to.Instance + " is of a version that does not understand the envelope; compare the versions of mcpbridge"}
 	}
-	return &RefusingError{t.to.Instance, "refuses the envelope; compare replicas.keys, and the clocks"}
+	return &RefusingError{"replica " + t.to.Instance + " refuses the envelope; compare replicas.keys, and the clocks"}
 }
 
 func newGate(g *Group, to replicas.Replica) *gate {
@@ -144,21 +147,45 @@ func (gs *gates) of(g *Group, to replicas.Replica) *gate {
 }
 
 // enter returns nil if the replica can be reached, by what is known. Otherwise the replica is
-// asked again in the background, at most once in dialEvery.
-func (t *gate) enter() error {
+// asked again in the background, at most once in dialEvery. The first request waits until the
+// replica has proved that it has a key: who can write to the engine alone gets nobody's
+// credentials.
+func (t *gate) enter(ctx context.Context) error {
+	done, err := t.look()
+	if done == nil {
+		return err
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if done, err = t.look(); done != nil {
+		return &SilentError{t.to.Instance} // this replica ends
+	}
+	return err
+}
+
+// look returns what is known of the replica. If that is nothing, done is closed once it is.
+func (t *gate) look() (done <-chan struct{}, err error) {
 	t.mu.Lock()
-	err := t.closedLocked()
-	ask := err != nil && t.hello == nil && time.Since(t.asked) >= dialEvery
-	if ask {
+	defer t.mu.Unlock()
+	err = t.closedLocked()
+	unknown := err == nil && !t.proved
+	if t.hello == nil && (unknown || err != nil && time.Since(t.asked) >= dialEvery) {
 		t.beginHelloLocked()
 	}
-	t.mu.Unlock()
-	return err
+	if unknown {
+		return t.hello, nil
+	}
+	return nil, err
 }
 
 // closedLocked returns why nothing is sent to the replica; nil if it is.
 func (t *gate) closedLocked() error {
 	switch {
+	case t.denied != nil:
+		return t.denied
 	case t.gone, !t.silent.IsZero() && time.Since(t.silent) >= silentFor:
 		return &GoneError{t.to.Instance}
 	case !t.silent.IsZero():
@@ -189,6 +216,9 @@ func (t *gate) note(err error, hello bool) {
 
 func (t *gate) succeededLocked(hello bool) {
 	t.gone = false
+	if hello {
+		t.proved, t.denied = true, nil
+	}
 	if t.mute = t.mute && !hello; !t.mute {
 		t.silent = time.Time{}
 	}
@@ -197,14 +227,17 @@ func (t *gate) succeededLocked(hello bool) {
 func (t *gate) failedLocked(err error, hello bool) {
 	t.asked = time.Now()
 	var timeout interface{ Timeout() bool }
+	refusing := (*RefusingError)(nil)
 	switch {
+	case errors.As(err, &refusing):
+		t.denied = refusing
 	case errors.As(err, &timeout) && timeout.Timeout():
-		t.gone, t.mute = false, t.mute || hello
+		t.denied, t.gone, t.mute = nil, false, t.mute || hello
 		if t.silent.IsZero() {
 			t.silent = time.Now()
 		}
 	case !errors.Is(err, context.Canceled):
-		t.gone = true
+		t.denied, t.gone, t.proved = nil, true, false // what answers there next may be another
 	}
 }
 

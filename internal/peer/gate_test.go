@@ -202,9 +202,13 @@ func TestGateSilent(t *testing.T) {
 // for a living process is.
 func TestGateStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &dials{next: stopped}
+		d := &dials{next: answering(newGroup(t, holder, testKey), 0)}
 		g := newGroup(t, edge, testKey)
 		g.connect = d.connect
+		if got, err := call(g); got != "served" {
+			t.Fatalf("before: %q, %v", got, err)
+		}
+		d.set(stopped)
 		began := time.Now()
 		unanswered := (*UnansweredError)(nil)
 		if _, err := call(g); !errors.As(err, &unanswered) || time.Since(began) > silentFor+dialEvery {

@@ -83,7 +83,7 @@ func (g *Group) greeted(addr string, e *Envelope, resp *http.Response, text []by
 		ours = ours || hmac.Equal([]byte(proof), []byte(proofOf(k, e, text)))
 	}
 	if resp.StatusCode != http.StatusOK || !ours || json.Unmarshal(text, &said) != nil {
-		return replicas.Replica{}, errors.New("no replica with the same keys answers at " + addr)
+		return replicas.Replica{}, &RefusingError{"no replica with the same keys answers at " + addr + "; compare replicas.keys"}
 	}
 	return replicas.Replica{Instance: said.Instance, Addr: addr, Version: said.Version, Revision: said.Revision, Draining: said.Draining}, nil
 }

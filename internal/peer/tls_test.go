@@ -19,8 +19,13 @@ func serveTLS(t *testing.T, got *atomic.Int64) (*httptest.Server, replicas.Repli
 	var g *Group
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got.Add(1)
-		if _, err := g.Open(r); err != nil {
+		e, err := g.Open(r)
+		if err != nil {
 			Refuse(w, err)
+			return
+		}
+		if r.URL.Path == HelloPath {
+			g.ServeHello(w, r, e)
 			return
 		}
 		_, _ = w.Write([]byte("served to " + r.Header.Get("Authorization")))

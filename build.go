@@ -304,6 +304,7 @@ func (b *build) entry(s *ServerOptions, p *part, open func(mcp.Changes) (mcp.Bac
 		OpenPeer:          openPeer(s, p),
 		Command:           len(s.Command) > 0,
 		HoldFor:           holdFor(s),
+		Definition:        s.digest(),
 		StartTimeout:      connectTimeout(s),
 		Isolation:         gateway.Isolation(s.Isolation),
 		Gather:            s.Gather,

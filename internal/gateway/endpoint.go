@@ -116,7 +116,8 @@ func endChunked(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route reads the message and passes it to the front of its era.
+// route reads the message and passes it to the front of its era, or to the replica that serves
+// its sender.
 func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, sender mcp.Sender) {
 	header := headerEra(r.Header)
 	m := s.read(w, r, body, header, sender)
@@ -125,7 +126,7 @@ func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, send
 	}
 	modern := isModern(m, header)
 	switch {
-	case s.together.hold > 0 && (placer{s}).placed(w, r, m, body, modern, sender):
+	case (placer{s}).placed(w, r, m, body, modern, sender):
 	case modern:
 		s.modern.ServeMessage(w, r, m, sender)
 	default:

@@ -24,6 +24,9 @@ const (
 	messagesPath = "/message"
 )
 
+// prefixHeader has the prefix that a proxy has removed from a path.
+const prefixHeader = "X-Forwarded-Prefix"
+
 // serveEvents opens the stream of a client on HTTP+SSE.
 func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
 	switch {
@@ -31,6 +34,7 @@ func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, sender mcp.
 		notAllowed(w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event names the path for POST; "+s.streamable())
 	case headerEra(r.Header) == spec.Modern:
 		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, s.needsStreamable(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
+	case (placer{s}).placedEvents(w, r, sender):
 	default:
 		sender.Arrival = &trace.Arrival{Protocol: "http", Peer: r.RemoteAddr} // of all that is posted
 		s.legacy.ServeEvents(w, r, messagesAt(r), sender)
@@ -138,7 +142,7 @@ func messagesAt(r *http.Request) string {
 // prefixOf returns the prefix of the request's path that a mux or a proxy has removed. It is
 // empty or begins with one slash.
 func prefixOf(r *http.Request) string {
-	prefix := r.Header.Get("X-Forwarded-Prefix")
+	prefix := r.Header.Get(prefixHeader)
 	if u, err := url.ParseRequestURI(r.RequestURI); prefix == "" && err == nil && strings.HasSuffix(u.Path, r.URL.Path) {
 		prefix = strings.TrimSuffix(u.Path, r.URL.Path)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/placement"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/source"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -39,62 +38,88 @@ func newPlacement(o *Options, claims placement.Claims) (*placement.Table, error)
 	}})
 }
 
-// A placer finds the replica on which a server serves a profile.
+// A placer finds the replica on which a server with a state serves a principal.
 type placer struct{ *server }
 
-// placed forwards a request to the replica that serves all calls of its profile, if the server
-// is one of which each profile has a state, and reports whether it has.
+// placed forwards a request to the replica that serves all calls of its principal, if the
+// server is one with a state, and reports whether it has.
 func (s placer) placed(w http.ResponseWriter, r *http.Request, m *wire.Message, body []byte, modern bool, sender mcp.Sender) bool {
-	if s.together.hold == 0 || s.g.peers == nil || m.Kind() != wire.Request {
+	if !s.mayPlace(sender) || m.Kind() != wire.Request || !s.belongs(r.Context(), m, modern) {
 		return false
 	}
-	name, ok := s.placeOf(r.Context(), m, modern, sender)
+	return s.forward(w, r, sender, peer.Forward{Path: streamablePath + s.name, Body: body})
+}
+
+// placedEvents does so with the GET of an HTTP+SSE stream, if the client has not a session of
+// its own at the server. What it is told to post to is below the same prefix.
+func (s placer) placedEvents(w http.ResponseWriter, r *http.Request, sender mcp.Sender) bool {
+	if !s.mayPlace(sender) || s.ownSessions(r.Context()) {
+		return false
+	}
+	out := *r
+	out.Header = r.Header.Clone()
+	out.Header.Set(prefixHeader, prefixOf(r))
+	return s.forward(w, &out, sender, peer.Forward{Path: eventsPath + "/" + s.name})
+}
+
+// mayPlace reports whether a request may be another replica's: what was forwarded is served
+// here.
+func (s placer) mayPlace(sender mcp.Sender) bool {
+	return s.together.hold > 0 && s.g.peers != nil && sender.Via == ""
+}
+
+// forward forwards a request to the replica that serves its principal. It reports false if that
+// is this one.
+func (s placer) forward(w http.ResponseWriter, r *http.Request, sender mcp.Sender, f peer.Forward) bool {
+	name, ok := s.nameFor(sender.Principal)
 	if !ok {
 		return false
 	}
-	to := s.g.placement.Find(r.Context(), name, s.together.hold)
+	f.To = s.g.placement.Find(r.Context(), name, s.together.hold)
 	for range 2 {
-		if to.Instance == s.g.instance || sender.Via != "" { // what was forwarded is served here
+		if f.To.Instance == s.g.instance {
 			return false
 		}
-		err := forwarder(s).forward(w, r, sender, peer.Forward{To: to, Path: streamablePath + s.name, Body: body})
+		err := forwarder(s).forward(w, r, sender, f)
 		if gone := (*peer.GoneError)(nil); !errors.As(err, &gone) {
 			return true
 		}
-		to = s.g.placement.Lost(r.Context(), name, to)
+		f.To = s.g.placement.Lost(r.Context(), name, f.To)
 	}
 	return false
 }
 
-// placeOf returns the name of a request's profile for all replicas. It reports false for a
-// request that is served where it is: one that continues a call, one whose changes the owner
-// watches anyway, and that of a session which has its own upstream.
-func (s placer) placeOf(ctx context.Context, m *wire.Message, modern bool, sender mcp.Sender) (name string, ok bool) {
-	req := &mcp.Request{Method: m.Method, Era: spec.Modern, Principal: sender.Principal, Identity: sender.Identity, Share: sender.Share}
+// belongs reports whether a request has to be served where its principal is. One that continues
+// a call has not, nor one whose changes the owner watches anyway, nor that of a session which
+// has its own upstream.
+func (s placer) belongs(ctx context.Context, m *wire.Message, modern bool) bool {
 	switch {
-	case modern && m.Method == spec.MethodListen:
-		return "", false
 	case modern:
 		state, _ := wire.GetString(m.Params, "requestState")
-		req.Capabilities, req.ClientInfo = wire.Get(m.Meta, spec.MetaClientCapabilities), wire.Get(m.Meta, spec.MetaClientInfo)
-		if peer.OfState(state) != "" || !wire.IsObject(req.Capabilities) {
-			return "", false
-		}
+		return m.Method != spec.MethodListen && peer.OfState(state) == ""
 	case m.Method == spec.MethodInitialize:
-		s.awaitVerdict(ctx)
-		legacyfront.Opening(req, m)
-	default:
-		return "", false // its session is here
+		return !s.ownSessions(ctx)
 	}
-	return s.nameOf(req)
+	return false // its session is here
 }
 
-// nameOf returns the name of the profile of a request, if other replicas may have it.
-func (s placer) nameOf(req *mcp.Request) (name string, ok bool) {
-	if err := s.profiles.admit(req); err != nil || req.Profile.Revision != "" || req.Profile.Single {
+// nameFor returns the name by which replicas claim what a principal has at the server. It
+// reports false if each request has a session of its own.
+func (s placer) nameFor(p mcp.Principal) (name string, ok bool) {
+	switch s.profiles.isolation {
+	case IsolateRequest:
 		return "", false
+	case IsolateNothing:
+		p = ""
 	}
-	return source.Name(req.Profile.Scope), true
+	return s.together.claims.OfPrincipal(p), s.together.hold > 0
+}
+
+// ownSessions reports whether each legacy client has a session of its own at the server: it is
+// served where it is opened.
+func (s placer) ownSessions(ctx context.Context) bool {
+	s.awaitVerdict(ctx)
+	return s.profiles.perSession()
 }
 
 // awaitVerdict waits until the era of the server is known, which decides whether a legacy
@@ -111,7 +136,7 @@ func (s placer) awaitVerdict(ctx context.Context) {
 
 // heir returns which replica a session goes on at once this one has ended.
 func (s placer) heir(h legacyfront.Handover) replicas.Replica {
-	if name, ok := s.nameOfSession(h); ok {
+	if name, ok := s.nameFor(h.Opener.Principal); ok {
 		return s.g.placement.Heir(name)
 	}
 	return s.g.peers.View().Pick(string(h.ID))
@@ -119,17 +144,9 @@ func (s placer) heir(h legacyfront.Handover) replicas.Replica {
 
 // took has the calls of a session's profile served here that goes on here.
 func (s placer) took(h legacyfront.Handover) {
-	if name, ok := s.nameOfSession(h); ok {
+	if name, ok := s.nameFor(h.Opener.Principal); ok {
 		s.g.placement.Find(context.Background(), name, s.together.hold)
 	}
-}
-
-func (s placer) nameOfSession(h legacyfront.Handover) (name string, ok bool) {
-	if s.together.hold == 0 {
-		return "", false
-	}
-	return s.nameOf(&mcp.Request{Method: spec.MethodInitialize, Era: spec.Legacy, Revision: h.Revision, Capabilities: h.Capabilities,
-		ClientInfo: h.ClientInfo, Principal: h.Opener.Principal, Identity: h.Opener.Identity, Share: h.Opener.Share, Session: h.Name})
 }
 
 // sharedTasks returns where all replicas find whose a task is; nil for one replica.

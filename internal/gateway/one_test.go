@@ -227,3 +227,55 @@ func TestOneReplicaForwardsOnce(t *testing.T) {
 		t.Error("it was forwarded again")
 	}
 }
+
+// The stream of an HTTP+SSE client is opened at the replica that serves its principal, whichever
+// one it asks.
+func TestOneReplicaServesEventStreams(t *testing.T) {
+	d := newStateful(t, 3, nil)
+	by := d.onlyServer(t, "before", nil)
+	for i, r := range d.all {
+		for path, h := range map[string]http.Header{"/sse/peer": nil, "/sse": {"X-Forwarded-Prefix": {"/api"}}} {
+			c := r.openEvents(t, path, h)
+			if want := h.Get("X-Forwarded-Prefix") + "/message"; !strings.HasPrefix(c.messages, want) {
+				t.Errorf("the endpoint of %s is %s, want %s", path, c.messages, want)
+			}
+			c.messages = strings.TrimPrefix(c.messages, h.Get("X-Forwarded-Prefix"))
+			c.r = &d.all[(i+1)%3].rig // where all messages are posted
+			c.initialize("2024-11-05", `{}`)
+			c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+			c.want(`"id":1,"result"`, `"of-`+by)
+		}
+	}
+	if n := d.all[0].g.Snapshot().Sessions + d.all[1].g.Snapshot().Sessions + d.all[2].g.Snapshot().Sessions; n != 6 {
+		t.Errorf("there are %d sessions, want 6", n)
+	}
+}
+
+// A client that has a session of its own at the server is served where it asks.
+func TestOneReplicaLeavesOwnSessions(t *testing.T) {
+	all := newReplicas(t, 2, func(o *Options) { o.Servers[0].HoldFor = time.Minute })
+	for i, r := range all {
+		r.openEvents(t, "/sse/peer", nil)
+		if session := r.initialize(t); peer.OfSession(session) != r.peers.Self().Instance {
+			t.Errorf("a session of replica %d is at another one", i)
+		}
+		if got := r.g.Snapshot().Sessions; got != 2 {
+			t.Errorf("replica %d has %d sessions, want 2", i, got)
+		}
+	}
+}
+
+// Servers that are configured otherwise at two replicas are served by each of them.
+func TestOneReplicaOfAnotherDefinition(t *testing.T) {
+	number := 0
+	d := newStateful(t, 2, func(o *Options) {
+		o.Servers[0].Definition = fmt.Sprint(number)
+		number++
+	})
+	for i, r := range d.all {
+		got := served(t, r.send(t, http.MethodPost, modernBody("1", "tools/call", `"name":"t","arguments":{}`), modernHeaders("tools/call", "t")))
+		if got != fmt.Sprint(i) {
+			t.Errorf("a call at replica %d was served by server %s, want its own", i, got)
+		}
+	}
+}

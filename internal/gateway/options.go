@@ -43,10 +43,13 @@ type ServerOptions struct {
 	// StartTimeout is how long a legacy client's initialize waits for a server that starts.
 	// Zero means the front's default.
 	StartTimeout time.Duration
-	// HoldFor has all calls of a profile served by one of several replicas, since the server
+	// HoldFor has all calls of a principal served by one of several replicas, since the server
 	// has a state of its own: the first one that is asked, for this long after the last call.
 	// Zero means that each replica serves what it is asked.
 	HoldFor time.Duration
+	// Definition is a digest of what makes the server the one that it is. Replicas share what
+	// is watched, and calls of HoldFor, with those that have the same. It is no secret.
+	Definition string
 	// Gather and ParkedTTL are those of the front; zero means its defaults.
 	Gather, ParkedTTL time.Duration
 	// Keep names the methods whose public results the gateway caches, and serves to the

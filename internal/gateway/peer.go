@@ -35,6 +35,7 @@ func peerRoutes() []peerRoute {
 	return []peerRoute{
 		{streamablePath, forwardedTo((*server).serve)},
 		{messagesPath + "/", forwardedTo((*server).serveMessages)},
+		{eventsPath + "/", forwardedTo((*server).serveEvents)},
 		{watchPath, peerListener.serveWatch},
 		{evict.Path, peerListener.serveEvict},
 		{handover.Path, peerListener.serveHandover},

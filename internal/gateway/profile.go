@@ -103,7 +103,7 @@ func (p *profiler) admit(req *mcp.Request) error {
 	if p.isolation != IsolateNothing {
 		parts.principal = req.Principal
 	}
-	if req.Session != "" && p.era() != spec.Modern && !p.single {
+	if req.Session != "" && p.perSession() {
 		parts.session, parts.revision = req.Session, req.Revision
 	}
 	if p.clientInfo || parts.session != "" {
@@ -119,6 +119,10 @@ func (p *profiler) admit(req *mcp.Request) error {
 	req.Profile.Share = req.Share
 	return nil
 }
+
+// perSession reports whether the session of each legacy client is, or may be, a profile of its
+// own.
+func (p *profiler) perSession() bool { return p.era() != spec.Modern && !p.single }
 
 // sharesTasks reports whether both the client and the server may have the tasks extension.
 // It asks for the server's era only if the client declares the extension.

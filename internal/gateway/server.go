@@ -74,7 +74,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{g: g, opts: opts, life: lifetime.New(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: together{hold: so.HoldFor}, memory: &clientMemory{g, so.Name},
+	s := &server{g: g, opts: opts, life: lifetime.New(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), memory: &clientMemory{g, so.Name},
 		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if err = s.openBack(so); err != nil {
 		s.together.close(context.Background())

@@ -23,10 +23,15 @@ const watchPath = source.Path + "/"
 
 // together is what a server has together with other replicas. It is zero if there are none.
 type together struct {
-	hold     time.Duration    // see ServerOptions.HoldFor
+	hold     time.Duration // see ServerOptions.HoldFor
+	claims   source.Names
 	source   *source.Source   // nil if it watches by itself
 	endpoint *listen.Endpoint // nil as well
 	told     []*evict.Changes // of a server whose results are kept
+}
+
+func newTogether(so ServerOptions) together {
+	return together{hold: so.HoldFor, claims: source.Names{Server: so.Name, Definition: so.Definition, Whole: so.HoldFor > 0}}
 }
 
 // sharing is what servers share that are watched together. It is zero if there are no other
@@ -78,7 +83,7 @@ func (s *server) openBack(so ServerOptions) (err error) {
 		return err
 	}
 	s.together.source = s.g.sharing.sources.Open(source.ServerOptions{
-		Name: so.Name, Open: so.OpenPeer, Changes: changes, Local: h.Local(), Cues: cues, WantedByPeers: h.WantedByPeers,
+		Name: so.Name, Claims: s.together.claims, Open: so.OpenPeer, Changes: changes, Local: h.Local(), Cues: cues, WantedByPeers: h.WantedByPeers,
 	})
 	if s.back, err = so.Open(s.together.source.Changes()); err == nil {
 		s.together.source.Use(s.back)

@@ -49,6 +49,10 @@ func (v *View) Pick(name string) Replica {
 	return best
 }
 
+// Choose returns the replica that all choose for a name: the one that an engine lets claim it
+// first.
+func (v *View) Choose(name string) Replica { return v.Pick(Key(name)) }
+
 func (v *View) pick(name string, draining bool) (best Replica, found bool) {
 	var highest uint64
 	for _, r := range v.Members {

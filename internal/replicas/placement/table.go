@@ -105,13 +105,10 @@ func (t *Table) Find(ctx context.Context, name string, hold time.Duration) repli
 	case ok:
 		return c.Holder
 	case view.Self.Draining, !view.Away.IsZero():
-		return choose(view, name)
+		return view.Choose(name)
 	}
 	return t.claim(ctx, name, t.opts.Engine.Claim) // it is wanted already
 }
-
-// choose returns the replica that all choose: the one that an engine lets claim first.
-func choose(view *replicas.View, name string) replicas.Replica { return view.Pick(replicas.Key(name)) }
 
 // Heir returns who may serve calls under a name once this replica has ended.
 func (t *Table) Heir(name string) replicas.Replica {
@@ -120,7 +117,7 @@ func (t *Table) Heir(name string) replicas.Replica {
 	if ok && c.Holder.Instance != view.Self.Instance && !c.Holder.Draining {
 		return c.Holder
 	}
-	return choose(view, name)
+	return view.Choose(name)
 }
 
 // Lost says that a replica that was found is gone. It returns the next one.
@@ -189,7 +186,7 @@ func (t *Table) claim(ctx context.Context, name string, by func(context.Context,
 	defer cancel()
 	c, err := by(ctx, name)
 	if err != nil {
-		return choose(t.opts.Engine.View(), name)
+		return t.opts.Engine.View().Choose(name)
 	}
 	return c.Holder
 }

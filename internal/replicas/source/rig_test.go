@@ -36,6 +36,8 @@ type rig struct {
 	broker *replicastest.Broker
 	server *modernServer
 	by     map[string]*replica
+	claims func(name string) source.Names             // of a replica; nil for the usual ones
+	asked  func(*replicastest.Engine) replicas.Engine // nil for the engine itself
 
 	mu     sync.Mutex
 	cuts   map[[2]string]bool // who does not reach whom
@@ -44,7 +46,12 @@ type rig struct {
 }
 
 func newRig(t *testing.T, names ...string) *rig {
-	r := &rig{t: t, broker: replicastest.New(), server: startServer(t), by: make(map[string]*replica), cuts: make(map[[2]string]bool), stalls: make(map[[2]string]bool), open: make(map[[2]string][]context.CancelFunc)}
+	return newRigOf(t, nil, nil, names...)
+}
+
+// newRigOf returns a rig whose replicas claim other names, or have another engine.
+func newRigOf(t *testing.T, claims func(string) source.Names, asked func(*replicastest.Engine) replicas.Engine, names ...string) *rig {
+	r := &rig{t: t, claims: claims, asked: asked, broker: replicastest.New(), server: startServer(t), by: make(map[string]*replica), cuts: make(map[[2]string]bool), stalls: make(map[[2]string]bool), open: make(map[[2]string][]context.CancelFunc)}
 	for _, name := range names {
 		r.add(name)
 	}
@@ -77,13 +84,20 @@ func (r *rig) add(name string) *replica {
 		Until: func(*mcp.Identity, func(error)) func() { return func() {} }})
 	rep.engine = r.broker.Join(r.t, name, name+":2528")
 	made := server.New(server.Options{Era: spec.Modern, Options: upstream.Options{Name: "files", URL: "http://files.test/mcp", RoundTripper: r.server.transport(r.t), ClientInfo: json.RawMessage(info)}})
+	engine, claims := replicas.Engine(rep.engine), source.Names{Server: "files"}
+	if r.asked != nil {
+		engine = r.asked(rep.engine)
+	}
+	if r.claims != nil {
+		claims = r.claims(name)
+	}
 	rep.group = source.NewGroup(source.Options{
-		Engine:       rep.engine,
+		Engine:       engine,
 		URL:          func(to replicas.Replica, path string) string { return "http://" + to.Addr + path },
 		RoundTripper: rep.reach,
 	})
 	rep.source = rep.group.Open(source.ServerOptions{
-		Name: "files", Open: made.OpenPeer, Changes: rep.hub, Local: rep.hub.Local(), Cues: rep.hub.Local(), WantedByPeers: rep.hub.WantedByPeers,
+		Name: "files", Claims: claims, Open: made.OpenPeer, Changes: rep.hub, Local: rep.hub.Local(), Cues: rep.hub.Local(), WantedByPeers: rep.hub.WantedByPeers,
 	})
 	var err error
 	if rep.own, err = made.Open(rep.source.Changes()); err != nil {
@@ -310,7 +324,7 @@ func (r *rig) owner() *replica {
 	r.t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(r.by)) {
 		rep := r.by[name]
-		if c, ok := rep.engine.Holder(source.Name(rep.profile("ada", []byte("{}")).Scope)); ok && c.Holder.Instance == name {
+		if c, ok := rep.engine.Holder(source.Names{}.Of(rep.profile("ada", []byte("{}")))); ok && c.Holder.Instance == name {
 			return rep
 		}
 	}

@@ -2,6 +2,8 @@ package source
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -25,6 +27,7 @@ type scope struct {
 	profile mcp.Profile
 	name    string        // of the claim
 	claimed chan struct{} // closed when the engine was asked
+	chosen  atomic.Bool   // it keeps no claims: the owner is the one that all choose
 
 	aim     *target         // what should watch it
 	moves   context.Context // ends when aim changes
@@ -93,7 +96,7 @@ func (s *Source) enter(ctx context.Context, p mcp.Profile) (*scope, error) {
 	sc := s.scopes[p.Scope]
 	first := sc == nil
 	if first {
-		sc = &scope{profile: p, name: Name(p.Scope), claimed: make(chan struct{}), follows: make(map[*follow]struct{}), uses: make(map[*target]int)}
+		sc = &scope{profile: p, name: s.opts.Claims.Of(p), claimed: make(chan struct{}), follows: make(map[*follow]struct{}), uses: make(map[*target]int)}
 		sc.profile.Share.Charged = true // subscribers were charged when they came
 		s.aimLocked(sc, s.own)
 		s.scopes[p.Scope] = sc
@@ -104,6 +107,7 @@ func (s *Source) enter(ctx context.Context, p mcp.Profile) (*scope, error) {
 	if first {
 		if _, err := s.group.Claim(ctx, sc.name); err != nil {
 			s.group.opts.Logger.Debug("no claim, watching without", "upstream", s.opts.Name, "err", err)
+			sc.chosen.Store(errors.Is(err, replicas.ErrNoClaims))
 		}
 		s.lookAt(sc)
 		close(sc.claimed)
@@ -225,7 +229,7 @@ func (s *Source) endLocked(sc *scope) {
 
 // lookAt has a scope watched by its owner.
 func (s *Source) lookAt(sc *scope) {
-	claim, owned := s.group.Holder(sc.name)
+	claim, owned := s.owner(sc)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sc.aim == nil || s.closed {
@@ -247,6 +251,16 @@ func (s *Source) lookAt(sc *scope) {
 	s.dropUnusedLocked(aim)
 }
 
+// owner returns who owns a scope. Where one replica serves all calls of a profile, it watches
+// for the others, too: without claims, the one that all choose does both.
+func (s *Source) owner(sc *scope) (replicas.Claim, bool) {
+	claim, owned := s.group.Holder(sc.name)
+	if view := s.group.opts.Engine.View(); !owned && s.opts.Claims.Whole && (sc.chosen.Load() || !view.Away.IsZero()) {
+		return replicas.Claim{Holder: view.Choose(sc.name)}, true
+	}
+	return claim, owned
+}
+
 // stayLocked returns what watches a scope of a replica that is draining: as before, as long
 // as it can.
 func (s *Source) stayLocked(sc *scope) *target {
@@ -262,7 +276,7 @@ func (s *Source) reachesLocked(sc *scope, c replicas.Claim) bool {
 	lost := s.group.reach.lost(c.Holder.Instance)
 	sc.hear(c, lost.IsZero())
 	if !lost.IsZero() {
-		if sc.overdue(lost) {
+		if c.Epoch > 0 && sc.overdue(lost) {
 			sc.seizes++
 			s.group.reach.seize(sc.name, c)
 		}

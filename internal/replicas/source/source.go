@@ -15,7 +15,8 @@ var errMoved = errors.New("another replica is to watch")
 
 // ServerOptions describe the Source of one server. All are required.
 type ServerOptions struct {
-	Name string
+	Name   string
+	Claims Names
 	// Open returns a back that watches at another replica.
 	Open func(upstream.Peer) (mcp.Back, error)
 	// Changes gets those that the server reports here, for clients and other replicas.
@@ -87,9 +88,6 @@ func (s *Source) WatchHere(ctx context.Context, p mcp.Profile, want []fanout.Top
 // isOfSession reports whether a profile is that of one client session, which no other replica
 // has.
 func isOfSession(p mcp.Profile) bool { return p.Revision != "" }
-
-// Name returns what the profiles of a scope are claimed by.
-func Name(scope string) string { return mcp.PlainScope(scope) }
 
 // follow watches for one caller, wherever that is done for the scope.
 func (s *Source) follow(ctx context.Context, sc *scope, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {

@@ -281,8 +281,8 @@ func TestChurn(t *testing.T) {
 			f := rep.follow("ada", "u:0", "u:1", "u:2")
 			time.Sleep(50 * time.Millisecond)
 			if i%20 == 19 {
-				c, _ := all[(i/20)%3].engine.Holder(source.Name(rep.profile("ada", []byte("{}")).Scope))
-				if _, err := all[(i/20)%3].engine.Seize(t.Context(), source.Name(rep.profile("ada", []byte("{}")).Scope), c); err != nil {
+				c, _ := all[(i/20)%3].engine.Holder(source.Names{}.Of(rep.profile("ada", []byte("{}"))))
+				if _, err := all[(i/20)%3].engine.Seize(t.Context(), source.Names{}.Of(rep.profile("ada", []byte("{}"))), c); err != nil {
 					t.Fatal(err)
 				}
 			}

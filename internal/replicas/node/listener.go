@@ -35,8 +35,8 @@ func listen(ctx context.Context, o Options, h http.Handler) (*listener, error) {
 	}
 	return &listener{
 		l: l, log: o.Logger, tls: o.ServerTLS != nil, done: make(chan struct{}),
-		http: &http.Server{
-			Handler: h, TLSConfig: o.ServerTLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		http: &http.Server{ // which adds to its TLSConfig
+			Handler: h, TLSConfig: o.ServerTLS.Clone(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 			ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		},
 	}, nil

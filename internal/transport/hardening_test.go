@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/redact"
@@ -61,23 +62,26 @@ func checkFlood(t *testing.T, out *bytes.Buffer, took time.Duration, where strin
 
 // The number of dropped lines is logged at most once a second, and at the end.
 func TestHardeningOmittedLinesAreCounted(t *testing.T) {
-	var out bytes.Buffer
-	l := &lineLimit{log: slog.New(slog.NewTextHandler(&out, nil)), source: "standard error"}
-	for range loggedLines + 7 {
-		l.admits(slog.LevelInfo)
-	}
-	time.Sleep(loggedPeriod + 100*time.Millisecond)
-	for range loggedLines + 9 {
-		l.admits(slog.LevelInfo)
-	}
-	l.admits(slog.LevelDebug) // which is not logged anyway
-	l.end()
-	if l.admits(slog.LevelInfo) {
-		t.Error("a line is admitted after the end")
-	}
-	if got := out.String(); !strings.Contains(got, "lines=7 ") || !strings.Contains(got, "lines=9 ") || strings.Count(got, "\n") != 2 {
-		t.Errorf("logged %q, want that 7 and 9 lines were left out", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := &lineLimit{log: slog.New(slog.NewTextHandler(&out, nil)), source: "standard error"}
+		for range loggedLines + 7 {
+			l.admits(slog.LevelInfo)
+		}
+		time.Sleep(loggedPeriod)
+		synctest.Wait()
+		for range loggedLines + 9 {
+			l.admits(slog.LevelInfo)
+		}
+		l.admits(slog.LevelDebug) // which is not logged anyway
+		l.end()
+		if l.admits(slog.LevelInfo) {
+			t.Error("a line is admitted after the end")
+		}
+		if got := out.String(); !strings.Contains(got, "lines=7 ") || !strings.Contains(got, "lines=9 ") || strings.Count(got, "\n") != 2 {
+			t.Errorf("logged %q, want that 7 and 9 lines were left out", got)
+		}
+	})
 }
 
 // A long line is cut once, and the text after it is another line.

@@ -88,7 +88,7 @@ func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 func TestWebSocketMessageTooSlow(t *testing.T) {
 	limits := &tally{}
 	r := newRig(t, func(o *Options) {
-		o.BodyTimeout, o.KeepAlive, o.Metrics = 100*time.Millisecond, 50*time.Millisecond, limits
+		o.BodyTimeout, o.KeepAlive, o.Metrics = 100*time.Millisecond, time.Second, limits // looked at once a second
 	})
 	ws, _ := r.raw(t, nil)
 	// A text frame that is not the last one, of which nothing follows.

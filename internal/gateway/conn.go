@@ -110,7 +110,7 @@ func (c *connection) drain(reachable context.Context) {
 	ctx, cancel := context.WithTimeout(reachable, patience-min(closeTime, patience/4))
 	defer cancel()
 	rest := time.Duration(0)
-	if c.settle(ctx) {
+	if c.settle(ctx) || errors.As(context.Cause(reachable), new(*sessionOver)) { // the client reads
 		deadline, _ := ctx.Deadline()
 		rest = time.Until(deadline) // for responses that are being written
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -142,5 +144,50 @@ func TestS02DeathIsToldEverywhere(t *testing.T) {
 				t.Errorf("ServeConn() = %v, want an error that names the server", err)
 			}
 		})
+	}
+}
+
+// A slowWriter is a connection whose client takes its time over each message.
+type slowWriter struct {
+	transport.Conn
+	mu sync.Mutex
+}
+
+func (c *slowWriter) Write(msg []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	time.Sleep(closeTime / 2)
+	return c.Conn.Write(msg)
+}
+
+// A client that reads slowly gets all answers, too.
+func TestS02DeathIsToldSlowly(t *testing.T) {
+	const calls = 6
+	r := newRig(t, func(o *Options) {
+		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)},
+				Dial: func(context.Context) (transport.Conn, error) {
+					near, far := transport.NewPipe()
+					go func() { // ends with the connection, if not before
+						mortal(t, far, calls)
+						_ = far.Close()
+					}()
+					return near, nil
+				}})
+		}
+	})
+	near, far := transport.NewPipe()
+	l := r.connectOver(t, near, &slowWriter{Conn: far})
+	l.send(hello)
+	l.want(`"id":0,"result":`)
+	for n := range calls {
+		l.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n+1))
+	}
+	for answers := 0; answers < calls; {
+		if text := l.next(); text == "" {
+			t.Fatalf("the connection ended after %d answers, want %d", answers, calls)
+		} else if strings.Contains(text, `"error":{"code":-32001`) {
+			answers++
+		}
 	}
 }

@@ -35,7 +35,7 @@ func (b *Book[S]) wait(ctx context.Context, more <-chan *Query, timeout <-chan t
 		b.admit(q)
 	case <-b.poked:
 		b.readClock()
-		b.takeDropped()
+		b.leave()
 	case report := <-b.reports:
 		b.readClock()
 		report()
@@ -105,34 +105,4 @@ func (b *Book[S]) sleep() time.Duration {
 		return time.Hour
 	}
 	return max(at-b.clock, 0)
-}
-
-// Go runs work on another goroutine, for which the loop waits at its end. work ends with
-// the loop's context; it may call [Book.Do].
-func (b *Book[S]) Go(work func()) { b.workers.Go(work) }
-
-// Do makes the loop run report, and returns when it runs. It returns false if the loop ends
-// first. ctx is the loop's. It must be called by a function of [Book.Go].
-func (b *Book[S]) Do(ctx context.Context, report func()) bool {
-	select {
-	case b.reports <- report:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// Await makes the loop call then when c is closed. It replaces the last Await.
-func (b *Book[S]) Await(c <-chan struct{}, then func()) { b.awaited, b.then = c, then }
-
-// Join waits for the goroutines of Go.
-func (b *Book[S]) Join() { b.workers.Wait() }
-
-// Poke makes the loop call the driver's Pump. It never blocks, and may be called by any
-// goroutine, even after the loop has ended.
-func (b *Book[S]) Poke() {
-	select {
-	case b.poked <- struct{}{}:
-	default: // the loop calls it anyway
-	}
 }

@@ -16,7 +16,7 @@ type Topic[S any] struct {
 	// Missed says that subscribers may have missed changes.
 	Missed bool
 
-	// Written with Book.mu held, under which Hear reads them.
+	// Written with topics.mu held, under which Hear reads them.
 	promised bool          // changes are published
 	fading   bool          // a subscriber has left: check for others before publishing
 	asked    bool          // a request for it is in flight: changes are kept in early

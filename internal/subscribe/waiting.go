@@ -1,10 +1,6 @@
 package subscribe
 
-import (
-	"time"
-
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
-)
+import "time"
 
 // Patience is how long a Watch waits: a topic without an answer by then is not in the
 // acknowledgment.
@@ -33,16 +29,6 @@ func (b *Book[S]) admit(q *Query) {
 	}
 }
 
-// track returns the topic, and adds it if necessary.
-func (b *Book[S]) track(topic fanout.Topic) *Topic[S] {
-	t := b.topics[keyOf(topic)]
-	if t == nil {
-		t = &Topic[S]{Topic: topic}
-		b.Update(func() { b.topics[keyOf(topic)] = t })
-	}
-	return t
-}
-
 // expire ends the wait of queries after Patience.
 func (b *Book[S]) expire() {
 	for len(b.waiting) > 0 && (b.waiting[0].closed || b.waiting[0].until <= b.clock) {
@@ -67,22 +53,9 @@ func (b *Book[S]) fail(q *Query, err error) {
 	b.fade(q)
 }
 
-// drop tells the loop that the subscriber of q has left. It never blocks, may be called by
-// any goroutine, and does nothing after the loop has ended.
-func (b *Book[S]) drop(q *Query) {
-	b.mu.Lock()
-	b.dropped = append(b.dropped, q)
-	b.mu.Unlock()
-	b.Poke()
-}
-
-// takeDropped handles the topics of subscribers that have left.
-func (b *Book[S]) takeDropped() {
-	b.mu.Lock()
-	dropped := b.dropped
-	b.dropped = nil
-	b.mu.Unlock()
-	for _, q := range dropped {
+// leave handles the topics of subscribers that have left.
+func (b *Book[S]) leave() {
+	for _, q := range b.takeDropped() {
 		b.strip(q)
 		b.fade(q)
 	}
@@ -93,7 +66,7 @@ func (b *Book[S]) takeDropped() {
 func (b *Book[S]) strip(q *Query) {
 	q.closed = true
 	for _, topic := range q.want {
-		if t := b.topics[keyOf(topic)]; t != nil && t.Awaited() {
+		if t := b.of(topic); t != nil && t.Awaited() {
 			t.without(q)
 			b.driver.Look(t)
 		}
@@ -105,7 +78,7 @@ func (b *Book[S]) strip(q *Query) {
 // subscription.
 func (b *Book[S]) fade(q *Query) {
 	for _, topic := range q.want {
-		switch t := b.topics[keyOf(topic)]; {
+		switch t := b.of(topic); {
 		case t == nil:
 		case t.promised:
 			b.setFading(t, true)
@@ -114,14 +87,5 @@ func (b *Book[S]) fade(q *Query) {
 		default:
 			b.driver.Look(t)
 		}
-	}
-}
-
-func (b *Book[S]) setFading(t *Topic[S], fading bool) {
-	if t.fading != fading {
-		b.Update(func() { t.fading = fading })
-	}
-	if !fading {
-		t.fadeAt = 0
 	}
 }

@@ -77,9 +77,9 @@ func (w *watch) acknowledged(ctx context.Context, l *listen, stream Stream) {
 	w.omit(omitted)
 	switch {
 	case l.merge:
-		w.merged(l, len(honored) > 0, omitted)
+		merger{w}.done(l, len(honored) > 0, omitted)
 	case !w.opts.single:
-		w.mergeLater()
+		merger{w}.later()
 	}
 }
 

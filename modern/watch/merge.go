@@ -32,6 +32,9 @@ type mergeState struct {
 	mergeTries int           // merges in a row that could not replace all streams
 }
 
+// A merger merges the streams of a watch.
+type merger struct{ *watch }
+
 // settled returns the streams that can be merged: they have no topics that another stream
 // has, or is about to have.
 func settled(streams []*sharedStream, now time.Duration) []*sharedStream {
@@ -45,15 +48,15 @@ func settled(streams []*sharedStream, now time.Duration) []*sharedStream {
 }
 
 // room reports whether another stream may be opened.
-func (w *watch) room() bool {
-	n := len(settled(w.streams, w.book.Now())) + w.out
-	if w.merging {
+func (m merger) room() bool {
+	n := len(settled(m.streams, m.book.Now())) + m.out
+	if m.merging {
 		n--
 	}
-	if w.mergeTries > 0 {
+	if m.mergeTries > 0 {
 		return n < maxUnmerged
 	}
-	return n < maxSmall && len(w.streams)+w.out < maxOpen
+	return n < maxSmall && len(m.streams)+m.out < maxOpen
 }
 
 // mergeBy schedules a merge for a time, unless it is scheduled earlier.
@@ -80,67 +83,67 @@ func (m *mergeState) mergeFailed(now time.Duration, l *listen) {
 	m.mergeAgain(now)
 }
 
-// mergeLater schedules a merge for when no new streams have been opened for a while, but
+// later schedules a merge for when no new streams have been opened for a while, but
 // with a limit.
-func (w *watch) mergeLater() {
-	if len(w.streams) < 2 {
+func (m merger) later() {
+	if len(m.streams) < 2 {
 		return
 	}
-	if w.mergeAt == 0 {
-		w.mergeFirst = w.book.Now()
+	if m.mergeAt == 0 {
+		m.mergeFirst = m.book.Now()
 	}
-	w.mergeAt = min(w.book.Now()+backoff.Jitter(settle), w.mergeFirst+5*settle)
+	m.mergeAt = min(m.book.Now()+backoff.Jitter(settle), m.mergeFirst+5*settle)
 }
 
 // excess removes unneeded topics from the streams by a merge. If the server allows only one
-// stream, that is not worth a gap for all topics: see pumpSingle.
-func (w *watch) excess() {
+// stream, that is not worth a gap for all topics: see single.
+func (m merger) excess() {
 	wait := 2 * settle
-	if w.opts.single {
+	if m.opts.single {
 		wait = 10 * settle
 	}
-	w.mergeBy(w.book.Now(), w.book.Now()+backoff.Jitter(wait))
+	m.mergeBy(m.book.Now(), m.book.Now()+backoff.Jitter(wait))
 }
 
-// nextMerge returns when pumpMerge or endOverlaps has something to do.
-func (w *watch) nextMerge() time.Duration {
+// next returns when pump or endOverlaps has something to do.
+func (m merger) next() time.Duration {
 	var closing, young time.Duration
-	for _, s := range w.streams {
+	for _, s := range m.streams {
 		closing = subscribe.Earliest(closing, s.until)
 		young = max(young, s.youngUntil)
 	}
-	if w.mergeAt == 0 || w.merging || w.opts.single && w.out > 0 {
+	if m.mergeAt == 0 || m.merging || m.opts.single && m.out > 0 {
 		return closing
 	}
-	return subscribe.Earliest(closing, max(w.mergeAt, w.mergeFloor, young))
+	return subscribe.Earliest(closing, max(m.mergeAt, m.mergeFloor, young))
 }
 
-// pumpMerge merges all streams if it is time.
-func (w *watch) pumpMerge(ctx context.Context) {
-	if w.mergeAt == 0 || w.merging || w.book.Now() < max(w.mergeAt, w.mergeFloor) {
+// pump merges all streams if it is time.
+func (m merger) pump(ctx context.Context) {
+	if m.mergeAt == 0 || m.merging || m.book.Now() < max(m.mergeAt, m.mergeFloor) {
 		return
 	}
-	streams := settled(w.streams, w.book.Now())
-	if len(streams) < len(w.streams) {
+	streams := settled(m.streams, m.book.Now())
+	if len(streams) < len(m.streams) {
 		return
 	}
-	w.mergeAt = 0
+	m.mergeAt = 0
 	if len(streams) > 1 || slices.ContainsFunc(streams, carriesExcess) {
-		w.merge(ctx, streams, nil)
+		m.start(ctx, streams, nil)
 	}
 }
 
-// mergeInHaste merges the streams that can be merged, to make room for topics that wait.
-func (w *watch) mergeInHaste(ctx context.Context) {
-	streams := settled(w.streams, w.book.Now())
-	if w.merging || w.book.Now() < w.mergeFloor || len(streams) < 2 || len(w.streams)+w.out >= maxOpen {
+// inHaste merges the streams that can be merged, to make room for topics that wait.
+func (m merger) inHaste(ctx context.Context) {
+	streams := settled(m.streams, m.book.Now())
+	if m.merging || m.book.Now() < m.mergeFloor || len(streams) < 2 || len(m.streams)+m.out >= maxOpen {
 		return
 	}
-	w.merge(ctx, streams, w.takeFresh())
+	m.start(ctx, streams, m.takeFresh())
 }
 
-// merge requests one stream for the topics of several, and for fresh topics.
-func (w *watch) merge(ctx context.Context, streams []*sharedStream, fresh []*topic) {
+// start requests one stream for the topics of several, and for fresh topics.
+func (m merger) start(ctx context.Context, streams []*sharedStream, fresh []*topic) {
 	l := &listen{merge: true, topics: fresh, replaces: streams}
 	for _, s := range streams {
 		for _, t := range s.topics {
@@ -155,47 +158,47 @@ func (w *watch) merge(ctx context.Context, streams []*sharedStream, fresh []*top
 	for _, s := range streams {
 		s.replaced = true
 	}
-	w.merging = true
-	w.send(ctx, l)
+	m.merging = true
+	m.send(ctx, l)
 }
 
 func carriesExcess(s *sharedStream) bool {
 	return slices.ContainsFunc(s.topics, func(t *topic) bool { return !t.Needed() })
 }
 
-// merged handles the acknowledgment of a merge. A replaced stream with topics that the new
+// done handles the acknowledgment of a merge. A replaced stream with topics that the new
 // one lacks stays open; the next merge comes later.
-func (w *watch) merged(l *listen, honored bool, omitted []*topic) {
+func (m merger) done(l *listen, honored bool, omitted []*topic) {
 	if !honored {
-		w.mergeFailed(w.book.Now(), l)
+		m.mergeFailed(m.book.Now(), l)
 		return
 	}
-	w.merging = false
-	until := w.book.Now() + overlap
-	w.streams[len(w.streams)-1].youngUntil = until // the new stream
+	m.merging = false
+	until := m.book.Now() + overlap
+	m.streams[len(m.streams)-1].youngUntil = until // the new stream
 	for _, s := range l.replaces {
 		s.until = until
 	}
 	if slices.ContainsFunc(omitted, carried) {
-		w.mergeAgain(w.book.Now())
+		m.mergeAgain(m.book.Now())
 		return
 	}
-	w.mergeTries, w.mergeFloor = 0, 0
-	w.mergeLater()
+	m.mergeTries, m.mergeFloor = 0, 0
+	m.later()
 }
 
 // endOverlaps closes streams that a merge has replaced.
-func (w *watch) endOverlaps() {
-	for _, s := range slices.Clone(w.streams) {
-		if s.until != 0 && s.until <= w.book.Now() {
-			w.endOverlap(s)
+func (m merger) endOverlaps() {
+	for _, s := range slices.Clone(m.streams) {
+		if s.until != 0 && s.until <= m.book.Now() {
+			m.endOverlap(s)
 		}
 	}
 }
 
 // endOverlap removes from a stream the topics that other streams have, or that are not
 // needed. If none are left, it closes the stream.
-func (w *watch) endOverlap(s *sharedStream) {
+func (m merger) endOverlap(s *sharedStream) {
 	s.replaced, s.until = false, 0
 	var keep, gone []*topic
 	for _, t := range s.topics {
@@ -205,13 +208,13 @@ func (w *watch) endOverlap(s *sharedStream) {
 			gone = append(gone, t)
 		}
 	}
-	s.unload(w.book, gone)
+	s.unload(m.book, gone)
 	s.topics = keep
 	for _, t := range gone {
-		w.Look(t)
+		m.Look(t)
 	}
 	if len(keep) == 0 {
-		w.detach(s)
-		w.book.Go(s.stream.Close) // its reader ends then
+		m.detach(s)
+		m.book.Go(s.stream.Close) // its reader ends then
 	}
 }

@@ -168,8 +168,8 @@ func (w *watch) pumpParts(ctx context.Context) {
 func (w *watch) pumpFresh(ctx context.Context) {
 	switch now := w.book.Now(); {
 	case !w.freshDue(now) || !w.allowed(now):
-	case !w.room():
-		w.mergeInHaste(ctx)
+	case !merger{w}.room():
+		merger{w}.inHaste(ctx)
 	default:
 		if topics := w.takeFresh(); len(topics) > 0 {
 			w.send(ctx, &listen{topics: topics})

@@ -29,10 +29,13 @@ type gapState struct {
 
 func (g *gapState) nextGap() time.Duration { return subscribe.Earliest(g.gapsAt, g.gapsBy) }
 
-// pumpSingle requests a new stream with all topics if the current one lacks some, or if
+// A single is a watch of a server that supports one listen stream at a time.
+type single struct{ *watch }
+
+// pump requests a new stream with all topics if the current one lacks some, or if
 // half of its topics are not needed any more. Topics that come while a request is in flight
 // are in the next one (L2M-22).
-func (w *watch) pumpSingle(ctx context.Context) {
+func (w single) pump(ctx context.Context) {
 	if w.out > 0 || !w.allowedSingle() {
 		return
 	}
@@ -57,7 +60,7 @@ func (w *watch) pumpSingle(ctx context.Context) {
 
 // takeDoubtful returns topics that the server may not have accepted yet: parts of a refused
 // request first.
-func (w *watch) takeDoubtful(l *listen) (topics []*topic) {
+func (w single) takeDoubtful(l *listen) (topics []*topic) {
 	if w.partsDue(w.book.Now()) {
 		topics = w.takePart()
 	}
@@ -72,7 +75,7 @@ func (w *watch) takeDoubtful(l *listen) (topics []*topic) {
 
 // allowedSingle is allowed for servers with one stream: requests that only leave out
 // unneeded topics wait for the others.
-func (w *watch) allowedSingle() bool {
+func (w single) allowedSingle() bool {
 	now := w.book.Now()
 	if !w.freshDue(now) && !w.partsDue(now) && len(w.accepted) == 0 || w.allowed(now) {
 		return true
@@ -85,7 +88,7 @@ func (w *watch) allowedSingle() bool {
 
 // wakeResting returns the topics that rest but were not refused: in a request that is sent
 // anyway they need no gap of their own.
-func (w *watch) wakeResting() []*topic {
+func (w single) wakeResting() []*topic {
 	var out []*topic
 	for _, t := range allResting(w.book) {
 		if !t.State.omitted {
@@ -99,7 +102,7 @@ func (w *watch) wakeResting() []*topic {
 
 // interrupt returns the topics of a stream that is about to be closed. Their changes may be
 // missed.
-func (w *watch) interrupt(s *sharedStream) []*topic {
+func (w single) interrupt(s *sharedStream) []*topic {
 	var out []*topic
 	for _, t := range s.topics {
 		if t.Promised() {
@@ -113,7 +116,7 @@ func (w *watch) interrupt(s *sharedStream) []*topic {
 }
 
 // trims reports whether it is time to leave out the topics that are not needed.
-func (w *watch) trims() bool {
+func (w single) trims() bool {
 	if w.mergeAt == 0 || w.book.Now() < w.mergeAt {
 		return false
 	}
@@ -131,9 +134,8 @@ func (w *watch) trims() bool {
 }
 
 // tellGapsLater records that a stream has topics again whose changes may have been missed.
-// With several streams, these are reported at once.
-func (w *watch) tellGapsLater(topics []*topic) {
-	if w.opts.single && slices.ContainsFunc(topics, func(t *topic) bool { return t.Missed }) {
+func (w single) tellGapsLater(topics []*topic) {
+	if slices.ContainsFunc(topics, func(t *topic) bool { return t.Missed }) {
 		w.gapsAt = w.book.Now() + gapsAfter
 		w.gapsBy = subscribe.Earliest(w.gapsBy, w.book.Now()+gapsWithin)
 	}
@@ -141,7 +143,7 @@ func (w *watch) tellGapsLater(topics []*topic) {
 
 // tellGaps reports all changes that may have been missed, if it is time. Topics that are
 // being requested follow later.
-func (w *watch) tellGaps() {
+func (w single) tellGaps() {
 	if at := w.nextGap(); at == 0 || w.book.Now() < at {
 		return
 	}

@@ -33,7 +33,9 @@ func (w *watch) take(ctx context.Context, stream Stream, topics []*topic) {
 			t.State.on = append(t.State.on, s)
 		}
 	})
-	w.tellGapsLater(topics)
+	if w.opts.single { // with several streams, changes that were missed are reported at once
+		single{w}.tellGapsLater(topics)
+	}
 	for _, t := range topics {
 		w.accept(t)
 	}

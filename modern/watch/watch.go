@@ -137,7 +137,7 @@ func (w *watch) Look(t *topic) {
 		t.State.place = none // removes it from its list
 		w.book.Forget(t)
 	case !t.Needed():
-		w.excess()
+		merger{w}.excess()
 	case !carried(t) && t.State.place == none:
 		w.seek(t)
 	}
@@ -145,20 +145,20 @@ func (w *watch) Look(t *topic) {
 
 // Pump implements [subscribe.Driver]: it opens the streams that are needed and allowed.
 func (w *watch) Pump(ctx context.Context) {
-	w.endOverlaps()
-	w.tellGaps()
+	merger{w}.endOverlaps()
 	if w.opts.single {
-		w.pumpSingle(ctx)
+		single{w}.tellGaps()
+		single{w}.pump(ctx)
 		return
 	}
 	w.pumpParts(ctx)
 	w.pumpFresh(ctx)
-	w.pumpMerge(ctx)
+	merger{w}.pump(ctx)
 }
 
 // Wake implements [subscribe.Driver].
 func (w *watch) Wake() time.Duration {
-	return subscribe.Earliest(w.nextOpening(), w.nextMerge(), w.nextGap())
+	return subscribe.Earliest(w.nextOpening(), merger{w}.next(), w.nextGap())
 }
 
 // Busy implements [subscribe.Driver]: unneeded streams end with the loop.

@@ -9,7 +9,8 @@ type vector interface {
 
 func (m *Metrics) ofServers() []vector {
 	return []vector{
-		m.parked, m.clients, m.sockets, m.limits, m.refused, m.dropped, m.sessions, m.sessionsOpened, m.sessionsEnded, m.commandStarts, m.offered, m.delivered,
+		m.clients.parked, m.clients.sessions, m.clients.sockets, m.clients.limits, m.clients.refused,
+		m.servers.dropped, m.servers.sessions, m.servers.opened, m.servers.ended, m.servers.starts, m.changes.offered, m.changes.delivered,
 		m.cache.requests, m.cache.evicted, m.cache.bytes, m.requests.total, m.requests.durations, m.requests.served, m.requests.sent,
 	}
 }

@@ -13,19 +13,32 @@ func TestLine07Partitions(t *testing.T) {
 	beside(t)
 	over(t, both, func(t *testing.T, engine string) {
 		t.Parallel() // most of the time it waits
-		w := newWorld(t, setup{engine: engine, links: true, warn: true})
-		c := newCrowd(t, w, w.legacy, size(60, 600), 20)
-		w.legacy.wantSubscribed(recovery, c.uris)
 		long := size(3*time.Second, time.Minute)
-		for _, how := range []fault{cut, stalls} {
-			name := map[fault]string{cut: "cut", stalls: "stalled"}[how]
-			w.fault(t, c, "owner and follower, "+name, long, func(owner, other *replica) { w.part(owner, other, how) })
-			w.fault(t, c, "owner and engine, "+name, long, func(owner, _ *replica) { owner.toEngine.set("", how, how) })
-			w.fault(t, c, "follower and engine, "+name, long, func(_, other *replica) { other.toEngine.set("", how, how) })
+		for how, name := range map[fault]string{cut: "cut", stalls: "stalled"} {
+			t.Run(name, func(t *testing.T) {
+				beside(t)
+				w, c := linked(t, engine)
+				w.fault(t, c, "owner and follower, "+name, long, func(owner, other *replica) { w.part(owner, other, how) })
+				w.fault(t, c, "owner and engine, "+name, long, func(owner, _ *replica) { owner.toEngine.set("", how, how) })
+				w.fault(t, c, "follower and engine, "+name, long, func(_, other *replica) { other.toEngine.set("", how, how) })
+			})
 		}
-		w.fault(t, c, "answers to the owner, stalled", long, func(owner, other *replica) { owner.inbound.set(other.name, flows, stalls) })
-		w.fault(t, c, "the owner stopped", 10*time.Second, func(owner, _ *replica) { owner.pause() })
+		t.Run("one way", func(t *testing.T) {
+			beside(t)
+			w, c := linked(t, engine)
+			w.fault(t, c, "answers to the owner, stalled", long, func(owner, other *replica) { owner.inbound.set(other.name, flows, stalls) })
+			w.fault(t, c, "the owner stopped", 10*time.Second, func(owner, _ *replica) { owner.pause() })
+		})
 	})
+}
+
+// linked returns a world with links, and streams.
+func linked(t *testing.T, engine string) (*world, *crowd) {
+	t.Helper()
+	w := newWorld(t, setup{engine: engine, links: true, warn: true})
+	c := newCrowd(t, w, w.legacy, size(60, 600), 20)
+	w.legacy.wantSubscribed(recovery, c.uris)
+	return w, c
 }
 
 // fault has something wrong for a while, with changes before, in between and after.

@@ -2,7 +2,6 @@ package replicas
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,62 +11,77 @@ import (
 )
 
 // TestLine11Cost: what a forwarded call costs beside a local one, in mcpbridge's own CPU
-// time, that of both replicas; and that the engine is told of none.
+// time, that of both replicas.
 func TestLine11Cost(t *testing.T) {
 	over(t, both, func(t *testing.T, engine string) {
 		w := newWorld(t, setup{engine: engine, warn: true})
 		a, b := w.replicas[0], w.replicas[1]
 		s := w.mustOpen(a, "legacy", nil)
-		cost := func(r *replica, calls, bytes int) time.Duration {
-			before := w.cpu(a, b)
-			for range calls {
-				if got := s.call(t.Context(), r, "text", map[string]any{"size": bytes}); got.problem() != "" {
-					t.Fatalf("a call at %s: %.300s", r.name, got.problem())
-				}
-			}
-			return (w.cpu(a, b) - before) / time.Duration(calls)
+		if ratio := w.compare(t, s, a, b, 1<<10, size(100, 1000)); ratio > 3 {
+			t.Errorf("a forwarded call of 1 KiB costs %.2f times a local one, want 3 at most", ratio)
 		}
-		for _, tt := range []struct{ bytes, calls int }{{1 << 10, size(400, 4000)}, {1 << 20, size(10, 100)}} {
-			cost(a, tt.calls/4, tt.bytes) // connections, the heap
-			cost(b, tt.calls/4, tt.bytes)
-			best := math.Inf(1)
-			for range 3 { // another program disturbs one round, or two
-				local, forwarded := cost(a, tt.calls, tt.bytes), cost(b, tt.calls, tt.bytes)
-				ratio := float64(forwarded) / float64(local)
-				t.Logf("%d bytes: a local call costs %v, a forwarded one %v, %.2f times as much", tt.bytes, local.Round(time.Microsecond), forwarded.Round(time.Microsecond), ratio)
-				best = min(best, ratio)
-			}
-			if tt.bytes == 1<<10 && best > 3 {
-				t.Errorf("a forwarded call of 1 KiB costs %.2f times a local one, want 3 at most", best)
-			}
-		}
-		w.tellsNobody(t, s, b)
+		w.compare(t, s, a, b, 1<<20, size(4, 40))
 	})
 }
 
-// tellsNobody wants calls to cost the engine nothing: what it is told while there are calls
-// is what it is told in any such time.
-func (w *world) tellsNobody(t *testing.T, s *session, at *replica) {
+// compare has the session call at its holder, and at a replica that forwards, by turns: what
+// else the machine does is the same for both. It returns how many times as much the latter
+// costs, over all rounds.
+func (w *world) compare(t *testing.T, s *session, holder, forwards *replica, bytes, calls int) float64 {
 	t.Helper()
-	const calls = 300
-	begun, before := time.Now(), w.engine.messages()
-	for i := range calls {
-		if got := s.mark(t.Context(), at, fmt.Sprint("told ", i)); got.problem() != "" {
-			t.Fatal(got.problem())
+	const rounds = 10
+	cost := func(r *replica) time.Duration {
+		before := w.cpu(holder, forwards)
+		for range calls {
+			if got := s.call(t.Context(), r, "text", map[string]any{"size": bytes}); got.problem() != "" {
+				t.Fatalf("a call at %s: %.300s", r.name, got.problem())
+			}
 		}
-		if got := w.mark(t.Context(), at.url("modern"), fmt.Sprint("told modern ", i)); got.problem() != "" {
-			t.Fatal(got.problem())
+		return w.cpu(holder, forwards) - before
+	}
+	cost(holder) // connections, the heap
+	cost(forwards)
+	var local, forwarded time.Duration
+	for range rounds {
+		local += cost(holder)
+		forwarded += cost(forwards)
+	}
+	each := func(d time.Duration) time.Duration {
+		return (d / time.Duration(rounds*calls)).Round(time.Microsecond)
+	}
+	ratio := float64(forwarded) / float64(local)
+	t.Logf("%d bytes: a local call costs %v, a forwarded one %v, %.2f times as much", bytes, each(local), each(forwarded), ratio)
+	return ratio
+}
+
+// TestLine11Engine: the engine is told of no call: what it is told while there are calls is
+// what it is told in any such time.
+func TestLine11Engine(t *testing.T) {
+	beside(t)
+	over(t, both, func(t *testing.T, engine string) {
+		beside(t)
+		w := newWorld(t, setup{engine: engine, warn: true})
+		s, at := w.mustOpen(w.replicas[0], "legacy", nil), w.replicas[1]
+		const calls = 300
+		begun, before := time.Now(), w.engine.messages()
+		for i := range calls {
+			if got := s.mark(t.Context(), at, fmt.Sprint("told ", i)); got.problem() != "" {
+				t.Fatal(got.problem())
+			}
+			if got := w.mark(t.Context(), at.url("modern"), fmt.Sprint("told modern ", i)); got.problem() != "" {
+				t.Fatal(got.problem())
+			}
 		}
-	}
-	took := max(time.Since(begun), 2*time.Second)
-	time.Sleep(time.Until(begun.Add(took)))
-	busy := w.engine.messages() - before
-	time.Sleep(took)
-	idle := w.engine.messages() - before - busy
-	t.Logf("the engine had %d messages in %v with %d calls, %d in as long without", busy, took.Round(time.Millisecond), 2*calls, idle)
-	if busy > idle+calls/10 {
-		t.Errorf("the engine had %d messages with %d calls and %d without, want the same", busy, 2*calls, idle)
-	}
+		took := max(time.Since(begun), 2*time.Second)
+		time.Sleep(time.Until(begun.Add(took)))
+		busy := w.engine.messages() - before
+		time.Sleep(took)
+		idle := w.engine.messages() - before - busy
+		t.Logf("the engine had %d messages in %v with %d calls, %d in as long without", busy, took.Round(time.Millisecond), 2*calls, idle)
+		if busy > idle+calls/10 {
+			t.Errorf("the engine had %d messages with %d calls and %d without, want the same", busy, 2*calls, idle)
+		}
+	})
 }
 
 // cpu returns the CPU time that replicas have used, to the nanosecond.

@@ -126,7 +126,7 @@ func testAnswersInFlight(t *testing.T, p *largePeer, legacyClient bool) {
 		}()
 	}
 	failed := 0
-	for deadline := time.After(10 * time.Second); failed < calls/2; {
+	for deadline := time.After(patience); failed < calls/2; {
 		select {
 		case got := <-answers:
 			failed++

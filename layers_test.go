@@ -90,7 +90,7 @@ var layers = map[string][]string{
 	"internal/config/layer": slices.Concat(configParts, []string{"internal/config/key", "internal/hosts"}),
 	// The keys of one subject each: what they are, and which mistakes there are in them.
 	"internal/config/certificates": slices.Concat(configParts, []string{"internal/certs"}),
-	"internal/config/replicas":     slices.Concat(configParts, []string{"internal/config/certificates", "internal/certs"}),
+	"internal/config/replicas":     slices.Concat(configParts, []string{"internal/config/certificates", "internal/certs", "internal/replicas/engineurl"}),
 	"internal/config/auth":         configParts,
 	"internal/config/access":       {"internal/config/auth", "internal/config/keypath", "internal/config/problem", "internal/policy"},
 	"internal/config/upstreamauth": slices.Concat(configParts, []string{"internal/config/auth", "internal/spec"}),
@@ -214,14 +214,16 @@ var layers = map[string][]string{
 	"internal/replicas/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
 
 	"internal/replicas/dnspeers": {"internal/replicas", "internal/wake"},
-	"internal/replicas/natskv":   {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
-	"internal/replicas/rediskv":  {"internal/backoff", "internal/replicas", "internal/replicas/member", "internal/wake"},
+	// The URL of an engine: whoever connects reads it, and the configuration checks it.
+	"internal/replicas/engineurl": nil,
+	"internal/replicas/natskv":    {"internal/backoff", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
+	"internal/replicas/rediskv":   {"internal/backoff", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
 	// How sessions of legacy clients outlive their replica.
 	"internal/replicas/handover": {"internal/mcp", "internal/replicas", "internal/spec", "internal/transport", "internal/wake", "legacy/front"},
 	// Which replica serves the calls of a profile, where the server has a state.
 	"internal/replicas/placement": {"internal/replicas"},
 	// What makes a process one of several: the public package alone knows it.
-	"internal/replicas/node": {"internal/backoff", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/member", "internal/replicas/natskv", "internal/replicas/rediskv"},
+	"internal/replicas/node": {"internal/backoff", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/engineurl", "internal/replicas/member", "internal/replicas/natskv", "internal/replicas/rediskv"},
 
 	// What bounds what: the configuration has a key for each, whoever counts has its
 	// default and its name.

@@ -16,8 +16,9 @@ import (
 // Replicas make a [Gateway] one of several that serve the same clients: any of them serves
 // any request. Exactly one of Engine and Peers is set.
 type Replicas struct {
-	// Engine is the URL of a NATS with JetStream (nats:// or tls://; several hosts by comma),
-	// or of a Redis (redis:// or rediss://), that knows the replicas.
+	// Engine is the URL of a NATS with JetStream (nats:// or tls://), or of a Redis (redis://,
+	// redis+sentinel:// or redis+cluster://, and rediss… with TLS), that knows the replicas.
+	// Several hosts are separated by commas.
 	Engine string
 	// EngineTLS is for connections to the engine. Nil means that the scheme of its URL
 	// decides, and the authorities of the system.

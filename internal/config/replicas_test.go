@@ -13,6 +13,8 @@ func TestReplicas(t *testing.T) {
 		{"NATS", oneEngine},
 		{"a cluster of NATS", "replicas: {engine: 'nats://u:s3cret@a:4222,b:4222,nats://c', keys: [0123456789abcdef], advertise: '[fd00::7]:2528'}\n"},
 		{"Redis with TLS", "replicas: {engine: 'rediss://:s3cret@redis:6379/3', keys: [0123456789abcdef], peer: '10.0.0.7:2528', engine_tls: {ca: ca.pem}}\n"},
+		{"Sentinels", "replicas: {engine: 'rediss+sentinel://u:s3cret@a:1,b/2?master_name=m&sentinel_password=t0p', keys: [0123456789abcdef], peer: '10.0.0.7:2528', engine_tls: {server_name: redis.example}}\n"},
+		{"a cluster of Redis", "replicas: {engine: 'redis+cluster://u:s3cret@a,b:7', keys: [0123456789abcdef], peer: '10.0.0.7:2528'}\n"},
 		{"names", "replicas: {peers: 'dns://mcpbridge-headless:2528,vm1:2528', keys: [0123456789abcdef, fedcba9876543210], advertise: 'host-1:2528'}\n"},
 		{"TLS", "replicas: {peers: 'dns://r:1', keys: [0123456789abcdef], peer: '10.0.0.7:2528', tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem, server_name: replicas.example}}\n"},
 	} {
@@ -33,9 +35,11 @@ func TestReplicaMistakes(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"neither", block(""), "c.yaml:1: replicas: want engine or peers below it; write engine: nats://nats:4222, or peers: dns://mcpbridge-headless:2528"},
 		{"both", block("engine: 'nats://n', peers: 'dns://r:1'"), "c.yaml:1: replicas: engine and peers are both set; remove one of them: an engine knows the peers"},
-		{"another engine", block("engine: 'etcd://u:s3cret@e'"), "c.yaml:1: replicas.engine: etcd:// is no engine; write nats:// or tls:// for NATS, redis:// or rediss:// for Redis"},
-		{"no host", block("engine: 'nats://u:s3cret@'"), "c.yaml:1: replicas.engine: is not the URL of an engine; write nats://host:4222 or redis://host:6379, with user:password@ before the host if it wants them"},
-		{"several Redis", block("engine: 'redis://a:1,b:1'"), "c.yaml:1: replicas.engine: names several hosts, which only NATS has; write one, such as that of a service in front of Redis"},
+		{"another engine", block("engine: 'etcd://u:s3cret@e'"), "c.yaml:1: replicas.engine: etcd:// is no engine; write nats:// or tls:// for NATS, redis:// or rediss:// for Redis, and redis+sentinel:// or redis+cluster:// for several of it"},
+		{"no host", block("engine: 'nats://u:s3cret@'"), "c.yaml:1: replicas.engine: is not the URL of an engine; write nats://host:4222 or redis://host:6379, with user:password@ before the host if it wants them, and in them %2F, %3F, %40 and %2C for / ? @ and ,"},
+		{"several Redis", block("engine: 'redis://a:1,b:1'"), "c.yaml:1: replicas.engine: names several hosts of Redis; write redis+sentinel://host:26379,host:26379?master_name=mymaster for Sentinels, redis+cluster:// for a cluster, or one host"},
+		{"Sentinels without a name", block("engine: 'redis+sentinel://:s3cret@a:1,b:1'"), "c.yaml:1: replicas.engine: has no master_name; write redis+sentinel://host:26379?master_name=mymaster, as the Sentinels call it"},
+		{"a name with a port", block("engine: 'rediss://a:1', engine_tls: {server_name: 'a:1'}"), `c.yaml:1: replicas.engine_tls.server_name: "a:1" is not a host name; write one such as mcp.internal.example, without a port`},
 		{"credentials of Redis", block("engine: 'redis://a:1', credentials: x.creds"), "c.yaml:1: replicas.credentials: is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379"},
 		{"TLS of Redis without", block("engine: 'redis://a:1', engine_tls: {ca: ca.pem}"), "c.yaml:1: replicas.engine_tls: has no effect, since engine is without TLS; write rediss://, or remove it"},
 		{"not dns", block("peers: 'a:1,b:1'"), `c.yaml:1: replicas.peers: "a:1,b:1" is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528`},

@@ -54,6 +54,7 @@ func given(t *testing.T) map[string]map[string][]byte {
 		"all-keys":        {"peer-key": key, "peer-key-2": key[1:], "admin-token": key, "metrics-token": key[2:], "nats-password": key},
 		"mcpbridge-files": {"docs-token": key},
 		"redis-password":  {"REDIS_PASSWORD": key},
+		"redis-passwords": {"REDIS_PASSWORD": key, "SENTINEL_PASSWORD": key},
 		"redis-tls":       pair, "nats-tls": pair, "mcpbridge-tls": pair, "mcpbridge-peer-tls": pair, "peer-tls": pair,
 		"nats-credentials": {"nats.creds": []byte("-----BEGIN NATS USER JWT-----\n")},
 	}

@@ -1,7 +1,6 @@
 package engines
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -59,12 +58,18 @@ func (w *natsWorld) Stop() {
 
 func (w *natsWorld) Engine(t *testing.T) (replicas.Engine, func(bool)) {
 	p := newProxy(t, w.port)
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level()}))
-	s, err := natskv.Open(natskv.Options{URL: natskv.URLs("nats://replica:open%20sesame@" + p.addr()), Prefix: "test", Name: t.Name(), Logger: log})
+	return natsEngine(t, natskv.Options{URL: parse(t, "nats://replica:open%20sesame@"+p.addr())}), p.stall
+}
+
+// natsEngine is what a replica has.
+func natsEngine(t *testing.T, o natskv.Options) replicas.Engine {
+	t.Helper()
+	o.Prefix, o.Name, o.Logger = "test", t.Name(), logger()
+	s, err := natskv.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return closing(t, member.New(s, member.Options{Logger: log})), p.stall
+	return closing(t, member.New(s, member.Options{Logger: o.Logger}))
 }
 
 // clear removes what is in a directory.

@@ -5,22 +5,42 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"strconv"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 )
 
 // directly runs a test as it is.
 func directly(t *testing.T, f func(*testing.T)) { f(t) }
 
-// level is that of the logs: ENGINES_LOG=debug shows all.
-func level() slog.Level {
+// logger shows errors; ENGINES_LOG=debug shows all.
+func logger() *slog.Logger {
+	level := slog.LevelError
 	if os.Getenv("ENGINES_LOG") != "" {
-		return slog.LevelDebug
+		level = slog.LevelDebug
 	}
-	return slog.LevelError
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
+func parse(t *testing.T, text string) *engineurl.URL {
+	t.Helper()
+	u, err := engineurl.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, d time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(d); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, d)
+		}
+	}
 }
 
 // closing closes an engine at the test's end.
@@ -41,102 +61,4 @@ func freePort(t *testing.T) int {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
-}
-
-// A proxy stands between an engine and its broker, and may stall: what is sent lies there.
-type proxy struct {
-	l    net.Listener
-	to   string
-	busy sync.WaitGroup
-
-	mu      sync.Mutex    // guards the fields below
-	flowing chan struct{} // closed while it does not stall
-	conns   map[net.Conn]bool
-	closed  bool
-}
-
-func newProxy(t *testing.T, port int) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{l: l, to: "127.0.0.1:" + strconv.Itoa(port), flowing: make(chan struct{}), conns: make(map[net.Conn]bool)}
-	close(p.flowing)
-	p.busy.Go(p.accept)
-	t.Cleanup(p.close)
-	return p
-}
-
-func (p *proxy) addr() string { return p.l.Addr().String() }
-
-func (p *proxy) stall(on bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	select {
-	case <-p.flowing:
-		if on {
-			p.flowing = make(chan struct{})
-		}
-	default:
-		if !on {
-			close(p.flowing)
-		}
-	}
-}
-
-func (p *proxy) close() {
-	p.stall(false)
-	p.l.Close()
-	p.mu.Lock()
-	p.closed = true
-	for c := range p.conns {
-		c.Close()
-	}
-	p.mu.Unlock()
-	p.busy.Wait()
-}
-
-func (p *proxy) accept() {
-	for {
-		c, err := p.l.Accept()
-		if err != nil {
-			return
-		}
-		up, err := net.Dial("tcp", p.to)
-		if err != nil || !p.keep(c, up) {
-			c.Close()
-			continue
-		}
-		p.busy.Go(func() { p.copy(up, c) })
-		p.busy.Go(func() { p.copy(c, up) })
-	}
-}
-
-func (p *proxy) keep(conns ...net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range conns {
-		p.conns[c] = true
-		if p.closed {
-			c.Close()
-		}
-	}
-	return !p.closed
-}
-
-func (p *proxy) copy(to, from net.Conn) {
-	defer to.Close()
-	defer from.Close()
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		p.mu.Lock()
-		flowing := p.flowing
-		p.mu.Unlock()
-		<-flowing
-		if _, werr := to.Write(buf[:n]); werr != nil || err != nil {
-			return
-		}
-	}
 }

@@ -3,7 +3,6 @@ package replicas
 import (
 	"net"
 	"net/netip"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/config/secret"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 )
 
 var prefixForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -45,27 +45,13 @@ func (r *Config) Check(rep *problem.Report, taken ...string) {
 }
 
 func (r *Config) checkEngine(rep *problem.Report) {
-	path := keypath.Join(top, "engine")
-	first, _, _ := strings.Cut(r.Engine, "://")
-	all := engineURLs(r.Engine)
-	for _, text := range all {
-		u, err := url.Parse(text)
-		switch {
-		case err != nil || u.Hostname() == "" || u.Scheme != first:
-			rep.Fail(path, "is not the URL of an engine; write nats://host:4222 or redis://host:6379, with user:password@ before the host if it wants them")
-			return
-		case !slices.Contains([]string{"nats", "tls", "redis", "rediss"}, u.Scheme):
-			rep.Fail(path, "%s:// is no engine; write nats:// or tls:// for NATS, redis:// or rediss:// for Redis", u.Scheme)
-			return
-		}
-	}
-	redis := strings.HasPrefix(first, "redis")
+	u, err := engineurl.Parse(r.Engine)
 	switch {
-	case redis && len(all) > 1:
-		rep.Fail(path, "names several hosts, which only NATS has; write one, such as that of a service in front of Redis")
-	case redis && r.Credentials != "":
+	case err != nil:
+		rep.Fail(keypath.Join(top, "engine"), "%v", err)
+	case u.Kind != engineurl.NATS && r.Credentials != "":
 		rep.Fail(keypath.Join(top, "credentials"), "is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379")
-	case first == "redis" && r.EngineTLS != EngineTLS{}:
+	case u.Kind != engineurl.NATS && !u.TLS && r.EngineTLS != certificates.Server{}:
 		rep.Fail(keypath.Join(top, "engine_tls"), "has no effect, since engine is without TLS; write rediss://, or remove it")
 	}
 }
@@ -79,7 +65,7 @@ func (r *Config) checkPeers(rep *problem.Report) {
 	if !ok {
 		rep.Fail(keypath.Join(top, "peers"), "%q is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528", r.Peers)
 	}
-	for key, set := range map[string]bool{"engine_tls": r.EngineTLS != EngineTLS{}, "credentials": r.Credentials != ""} {
+	for key, set := range map[string]bool{"engine_tls": r.EngineTLS != certificates.Server{}, "credentials": r.Credentials != ""} {
 		if set {
 			rep.Fail(keypath.Join(top, key), "is for an engine, and there is none; remove it")
 		}
@@ -123,5 +109,5 @@ func (r *Config) checkTLS(rep *problem.Report) {
 	default:
 		certificates.Check(rep, path, t.Files())
 	}
-	certificates.Check(rep, keypath.Join(top, "engine_tls"), r.EngineTLS.Files())
+	r.EngineTLS.Check(rep, keypath.Join(top, "engine_tls"), r.Engine)
 }

@@ -3,14 +3,14 @@
 package replicas
 
 import (
-	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/certs"
+	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
 	"github.com/mcpbridge/mcpbridge/internal/config/expand"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 )
 
 // top is the key that has all of it.
@@ -18,15 +18,15 @@ const top = "replicas"
 
 // A Config says how several processes with this configuration serve the same clients.
 type Config struct {
-	Engine      string    `koanf:"engine" doc:"URL of the NATS or Redis that knows the replicas: nats://, tls://, redis:// or rediss://; several hosts of one NATS cluster by comma"`
-	Peers       string    `koanf:"peers" secret:"no" doc:"instead of engine: dns:// and the host:port whose addresses are the replicas; several by comma"`
-	Keys        []string  `koanf:"keys" doc:"secrets by which replicas know each other: the first signs, all are accepted"`
-	Peer        string    `koanf:"peer" default:"0.0.0.0:2528" secret:"no" doc:"host:port where other replicas connect"`
-	Advertise   string    `koanf:"advertise" secret:"no" doc:"host:port by which other replicas reach peer; by default peer itself, if it names one address"`
-	TLS         TLS       `koanf:"tls" doc:"certificates for https between replicas"`
-	EngineTLS   EngineTLS `koanf:"engine_tls" doc:"certificates for TLS to the engine"`
-	Credentials string    `koanf:"credentials" secret:"no" doc:"file of the credentials for NATS: a JWT and its seed"`
-	Prefix      string    `koanf:"prefix" default:"mcpbridge" secret:"no" doc:"what the names of buckets or keys at the engine begin with; one for each deployment"`
+	Engine      string              `koanf:"engine" doc:"URL of the NATS or Redis that knows the replicas: nats:// or tls://, redis:// or rediss://, redis+sentinel:// or redis+cluster://; several hosts by comma"`
+	Peers       string              `koanf:"peers" secret:"no" doc:"instead of engine: dns:// and the host:port whose addresses are the replicas; several by comma"`
+	Keys        []string            `koanf:"keys" doc:"secrets by which replicas know each other: the first signs, all are accepted"`
+	Peer        string              `koanf:"peer" default:"0.0.0.0:2528" secret:"no" doc:"host:port where other replicas connect"`
+	Advertise   string              `koanf:"advertise" secret:"no" doc:"host:port by which other replicas reach peer; by default peer itself, if it names one address"`
+	TLS         TLS                 `koanf:"tls" doc:"certificates for https between replicas"`
+	EngineTLS   certificates.Server `koanf:"engine_tls" doc:"certificates for TLS to the engine"`
+	Credentials string              `koanf:"credentials" secret:"no" doc:"file of the credentials for NATS: a JWT and its seed"`
+	Prefix      string              `koanf:"prefix" default:"mcpbridge" secret:"no" doc:"what the names of buckets or keys at the engine begin with; one for each deployment"`
 }
 
 // A TLS says how replicas prove themselves to each other.
@@ -42,16 +42,6 @@ func (t *TLS) Files() certs.Files {
 	return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.ClientCA}
 }
 
-// EngineTLS says how the engine is known, and how it knows us.
-type EngineTLS struct {
-	CA   string `koanf:"ca" secret:"no" doc:"file of the authorities that its certificate may be of, instead of those that the system trusts"`
-	Cert string `koanf:"cert" secret:"no" doc:"file of the certificate to show it, in PEM"`
-	Key  string `koanf:"key" secret:"no" doc:"file of the certificate's private key, in PEM"`
-}
-
-// Files returns the files; zero if there are none.
-func (t *EngineTLS) Files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.CA} }
-
 // Resolve makes the paths of files ones that can be opened.
 func (r *Config) Resolve(sc *expand.Scope, rep *problem.Report) {
 	if r == nil {
@@ -59,7 +49,7 @@ func (r *Config) Resolve(sc *expand.Scope, rep *problem.Report) {
 	}
 	sc.Resolve(rep, top, map[string]*string{"credentials": &r.Credentials})
 	sc.Resolve(rep, keypath.Join(top, "tls"), map[string]*string{"cert": &r.TLS.Cert, "key": &r.TLS.Key, "client_ca": &r.TLS.ClientCA})
-	sc.Resolve(rep, keypath.Join(top, "engine_tls"), map[string]*string{"ca": &r.EngineTLS.CA, "cert": &r.EngineTLS.Cert, "key": &r.EngineTLS.Key})
+	r.EngineTLS.Resolve(sc, rep, keypath.Join(top, "engine_tls"))
 }
 
 // Secrets returns the keys, and the passwords and tokens in the URLs of the engine.
@@ -67,31 +57,5 @@ func (r *Config) Secrets() []string {
 	if r == nil {
 		return nil
 	}
-	out := slices.Clone(r.Keys)
-	for _, text := range engineURLs(r.Engine) {
-		u, err := url.Parse(text)
-		if err != nil || u.User == nil {
-			continue
-		}
-		password, has := u.User.Password()
-		if !has {
-			password = u.User.Username() // a token: the name of a user is no secret
-		}
-		out = append(out, password)
-	}
-	return out
-}
-
-// engineURLs returns the URL of each host of an engine: those after the first may leave out
-// the scheme.
-func engineURLs(text string) []string {
-	scheme, _, _ := strings.Cut(text, "://")
-	var out []string
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); !strings.Contains(part, "://") {
-			part = scheme + "://" + part
-		}
-		out = append(out, part)
-	}
-	return out
+	return append(slices.Clone(r.Keys), engineurl.Secrets(r.Engine)...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -15,17 +16,18 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // Options configure a Store.
 type Options struct {
-	URL         string      // nats:// or tls://; several servers by comma
-	TLS         *tls.Config // nil: that of the system for tls://
-	Credentials string      // file; empty for none
-	Prefix      string      // of the names of the buckets
-	Name        string      // of the connection, for whoever looks at the server
+	URL         *engineurl.URL // of kind NATS
+	TLS         *tls.Config    // nil: that of the system, where the URL asks for it
+	Credentials string         // file; empty for none
+	Prefix      string         // of the names of the buckets
+	Name        string         // of the connection, for whoever looks at the server
 	Logger      *slog.Logger
 }
 
@@ -53,7 +55,7 @@ type Store struct {
 // Open returns a Store that connects in the background, until Close.
 func Open(o Options) (*Store, error) {
 	s := &Store{prefix: o.Prefix, log: o.Logger, hints: wake.NewSignal(), ended: make(chan struct{})}
-	nc, err := nats.Connect(o.URL, s.options(o)...)
+	nc, err := nats.Connect(servers(o.URL), s.options(o)...)
 	if err != nil {
 		return nil, fmt.Errorf("reaching NATS: %w", err)
 	}
@@ -86,6 +88,9 @@ func (s *Store) options(o Options) []nats.Option {
 	}
 	if o.TLS != nil {
 		opts = append(opts, nats.Secure(o.TLS))
+	}
+	if o.URL.HandshakeFirst {
+		opts = append(opts, nats.TLSHandshakeFirst())
 	}
 	if o.Credentials != "" {
 		opts = append(opts, nats.UserCredentials(o.Credentials))
@@ -258,16 +263,16 @@ func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error 
 	})
 }
 
-// URLs splits and completes the URLs of an engine: those after the first may leave out the
-// scheme.
-func URLs(text string) string {
-	scheme, _, _ := strings.Cut(text, "://")
-	var out []string
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); !strings.Contains(part, "://") {
-			part = scheme + "://" + part
-		}
-		out = append(out, part)
+// servers are the URLs of all servers, as the client reads them.
+func servers(u *engineurl.URL) string {
+	scheme := "nats"
+	if u.TLS {
+		scheme = "tls"
 	}
-	return strings.Join(out, ",")
+	var all []string
+	for _, h := range u.Hosts {
+		one := url.URL{Scheme: scheme, User: h.User, Host: h.Addr}
+		all = append(all, one.String())
+	}
+	return strings.Join(all, ",")
 }

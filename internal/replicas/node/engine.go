@@ -2,11 +2,11 @@ package node
 
 import (
 	"context"
-	"errors"
-	"strings"
+	"fmt"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/dnspeers"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/natskv"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/rediskv"
@@ -32,14 +32,15 @@ func (n *Node) hello(ctx context.Context, addr string) (replicas.Replica, error)
 
 func (n *Node) openStore() (member.Store, error) {
 	o := n.opts
-	switch scheme, _, _ := strings.Cut(o.Engine, "://"); scheme {
-	case "nats", "tls":
-		return natskv.Open(natskv.Options{
-			URL: natskv.URLs(o.Engine), TLS: o.EngineTLS, Credentials: o.Credentials, Prefix: o.Prefix,
-			Name: "mcpbridge " + n.self.Instance, Logger: o.Logger,
-		})
-	case "redis", "rediss":
-		return rediskv.Open(rediskv.Options{URL: o.Engine, TLS: o.EngineTLS, Prefix: o.Prefix, Name: "mcpbridge-" + n.self.Instance, Logger: o.Logger})
+	u, err := engineurl.Parse(o.Engine)
+	if err != nil {
+		return nil, fmt.Errorf("the engine %w", err)
 	}
-	return nil, errors.New("the scheme of the engine's URL is unknown; write nats://, tls://, redis:// or rediss://")
+	if u.Kind != engineurl.NATS {
+		return rediskv.Open(rediskv.Options{URL: u, TLS: o.EngineTLS, Prefix: o.Prefix, Name: "mcpbridge-" + n.self.Instance, Logger: o.Logger}), nil
+	}
+	return natskv.Open(natskv.Options{
+		URL: u, TLS: o.EngineTLS, Credentials: o.Credentials, Prefix: o.Prefix,
+		Name: "mcpbridge " + n.self.Instance, Logger: o.Logger,
+	})
 }

@@ -9,69 +9,46 @@ import (
 	"log/slog"
 	"net"
 	"slices"
-	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
-const (
-	// patience bounds a dial, and each reading and writing.
-	patience = time.Second
-	// connections bounds those to Redis, besides that for hints.
-	connections = 20
-	// atOnce is how many claims one command asks for.
-	atOnce = 500
-)
+// atOnce is how many claims one command asks for.
+const atOnce = 500
 
 // Options configure a Store.
 type Options struct {
-	URL    string      // redis:// or rediss://
-	TLS    *tls.Config // of rediss://; nil: that of the system
-	Prefix string      // of the keys
-	Name   string      // of the connections, for whoever looks at the server
+	URL    *engineurl.URL // of one of the kinds of Redis
+	TLS    *tls.Config    // where the URL asks for it; nil: that of the system
+	Prefix string         // of the keys
+	Name   string         // of the connections, for whoever looks at the server
 	Logger *slog.Logger
+	// Dial connects, instead of a net.Dialer and TLS.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // A Store is a member.Store at Redis.
 type Store struct {
-	client *redis.Client
+	client redis.UniversalClient
 	prefix string // of keys, with the hash tag
 	log    *slog.Logger
 	hints  wake.Signal
-	pubsub *redis.PubSub
 	cancel context.CancelFunc
 	done   chan struct{} // closed when listen has returned
 }
 
 // Open returns a Store that connects when it is asked, until Close.
-func Open(o Options) (*Store, error) {
+func Open(o Options) *Store {
 	redis.SetLogger(silence{}) // which would write to standard error by itself
-	opts, err := redis.ParseURL(o.URL)
-	if err != nil {
-		return nil, errors.New("the URL of Redis can't be read; write redis://user:password@host:6379/0, or rediss:// for TLS")
-	}
-	opts.ClientName, opts.DisableIdentity, opts.Protocol = o.Name, true, 2
-	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
-	opts.ContextTimeoutEnabled, opts.MaxRetries, opts.DialerRetries = true, -1, 1
-	opts.PoolSize, opts.MaxActiveConns = connections, connections
-	opts.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	if o.TLS != nil && opts.TLSConfig != nil {
-		opts.TLSConfig = o.TLS.Clone()
-		if host, _, err := net.SplitHostPort(opts.Addr); err == nil && opts.TLSConfig.ServerName == "" {
-			opts.TLSConfig.ServerName = host
-		}
-	}
-	s := &Store{client: redis.NewClient(opts), prefix: "{" + o.Prefix + "}:", log: o.Logger, hints: wake.NewSignal(), done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
-	s.pubsub = s.client.Subscribe(ctx, s.channel())
+	s := &Store{client: newClient(o), prefix: "{" + o.Prefix + "}:", log: o.Logger, hints: wake.NewSignal(), cancel: cancel, done: make(chan struct{})}
 	go s.listen(ctx) // ends by Close
-	return s, nil
+	return s
 }
 
 // silence is the log of the client, whose errors are returned as well.
@@ -83,9 +60,8 @@ func (silence) Printf(context.Context, string, ...any) {}
 // Close ends all connections.
 func (s *Store) Close(context.Context) error {
 	s.cancel()
-	err := s.pubsub.Close()
 	<-s.done
-	err = errors.Join(err, s.client.Close())
+	err := s.client.Close()
 	if errors.Is(err, redis.ErrClosed) || errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -119,16 +95,16 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], 2 * ARGV[3])
 redis.call('PEXPIRE', KEYS[2], 2 * ARGV[3])
-if ARGV[4] == '1' then redis.call('PUBLISH', KEYS[3], ARGV[1]) end
+if ARGV[4] ~= '' then redis.call('PUBLISH', ARGV[4], ARGV[1]) end
 return 1`)
 
 // Beat writes a member's record.
 func (s *Store) Beat(ctx context.Context, instance string, record []byte, news bool) error {
-	told := "0"
+	told := ""
 	if news {
-		told = "1"
+		told = s.channel()
 	}
-	keys := []string{s.key("members"), s.key("ends"), s.channel()}
+	keys := []string{s.key("members"), s.key("ends")}
 	return wrap(beat.Run(ctx, s.client, keys, instance, record, replicas.MemberTTL.Milliseconds(), told).Err())
 }
 
@@ -170,20 +146,24 @@ func (s *Store) Load(ctx context.Context, key string) (member.Entry, error) {
 var swap = redis.NewScript(`
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[2]) end
-redis.call('PUBLISH', KEYS[2], KEYS[1])
+redis.call('PUBLISH', ARGV[3], KEYS[1])
 return 1`)
 
 // Swap replaces a claim if its value is old's.
 func (s *Store) Swap(ctx context.Context, key string, old member.Entry, value string) (bool, error) {
-	n, err := swap.Run(ctx, s.client, []string{s.claimKey(key), s.channel()}, old.Value, value).Int()
+	n, err := swap.Run(ctx, s.client, []string{s.claimKey(key)}, old.Value, value, s.channel()).Int()
 	return n == 1, wrap(err)
 }
 
 // Claims calls f with each claim.
 func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error {
 	above := s.claimKey("")
+	holder, err := s.holder(ctx)
+	if err != nil {
+		return wrap(err)
+	}
 	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-		keys, next, err := s.client.Scan(ctx, cursor, above+"*", atOnce).Result()
+		keys, next, err := holder.Scan(ctx, cursor, above+"*", atOnce).Result()
 		if err != nil {
 			return wrap(err)
 		}
@@ -193,6 +173,15 @@ func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error 
 		cursor = next
 	}
 	return nil
+}
+
+// holder is the server that has all keys of the prefix: what can't be sent by its key goes
+// there.
+func (s *Store) holder(ctx context.Context) (redis.Cmdable, error) {
+	if all, ok := s.client.(*redis.ClusterClient); ok {
+		return all.MasterForKey(ctx, s.key("members"))
+	}
+	return s.client, nil
 }
 
 func (s *Store) each(ctx context.Context, keys []string, above string, f func(string, member.Entry)) error {

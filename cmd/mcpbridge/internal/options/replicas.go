@@ -25,7 +25,7 @@ func AddReplicaTLS(o *mcpbridge.Replicas, r *config.Replicas, log *slog.Logger) 
 	if o == nil {
 		return nil
 	}
-	o.EngineTLS = r.EngineTLS.Files().Client("", log)
+	o.EngineTLS = r.EngineTLS.Files().Client(r.EngineTLS.ServerName, log)
 	f := r.TLS.Files()
 	if f.Cert == "" {
 		return nil

@@ -33,9 +33,14 @@ peers: dns://{{ include "mcpbridge.headless" $ }}:2528
 {{- else }}
 engine: {{ ternary (printf "nats://peers:${file:/run/secrets/mcpbridge/nats-password}@%s:4222" (include "mcpbridge.nats" $)) .url (eq .kind "nats") | quote }}
 prefix: {{ .prefix | quote }}
-{{- if .tlsSecret }}
+{{- if or .tlsSecret .serverName }}
 engine_tls:
+  {{- if .tlsSecret }}
   ca: /run/secrets/engine-tls/ca.crt
+  {{- end }}
+  {{- with .serverName }}
+  server_name: {{ . | quote }}
+  {{- end }}
   {{- if .clientCertificate }}
   cert: /run/secrets/engine-tls/tls.crt
   key: /run/secrets/engine-tls/tls.key

@@ -109,3 +109,5 @@ func (p *process) as(password string, args ...string) (string, error) {
 	}
 	return text, err
 }
+
+func (p *process) portText() string { return strconv.Itoa(p.port) }

@@ -72,7 +72,7 @@ interop: bin/rules ## real clients and servers, the conformance suite and the pu
 	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
 	deploy/check
 	$(GO) -C interop/chart test -count=1 -timeout 5m .
-	$(GO) -C interop/engines test -race -count=1 -timeout 5m .
+	$(GO) -C interop/engines test -race -count=1 -parallel 4 -timeout 5m .
 	@rm -f interop/bin/*.txt; rc=0; \
 	  $(GO) test -count=1 -timeout 2m -tags schemas -json ./legacy/projection | $(WATCH) -o bin/schemas.json || rc=$$?; \
 	  $(GO) -C interop/go test -count=1 -timeout 10m -p 1 -json . ./internal/... ./matrix ./firststart ./extensions ./auth ./install ./traces ./page ./reload ./replicas | $(WATCH) -v -o bin/interop.json || rc=$$?; \

@@ -1,4 +1,6 @@
-// Package engines runs one suite over each engine of replicas: a nats-server in
-// the process of the test, and Debian's redis-server. It is a module of its own
-// so that the product does not depend on nats-server.
+// Package engines runs one suite over each engine of replicas, as platform teams have them:
+// a nats-server in the process of the test, and three as a cluster; Debian's redis-server,
+// alone, behind Sentinels, and as a cluster. It also shows what becomes of replicas when an
+// engine fails over, moves what it keeps or is lost, and who is let in by TLS, credentials and
+// rights. It is a module of its own so that the product does not depend on nats-server.
 package engines

@@ -90,11 +90,40 @@ func (g *group) usable(key string) bool {
 	return err == nil && string(got) == "record"
 }
 
+// state tells what is not in order.
+func (g *group) state(names map[string]int) (out []string) {
+	for i, e := range g.e {
+		v := e.View()
+		if err := e.Put(g.t.Context(), "state", nil, time.Minute); err != nil {
+			out = append(out, fmt.Sprintf("%s: Put: %v", instances[i], err))
+		}
+		if _, err := e.Get(g.t.Context(), "state"); err != nil {
+			out = append(out, fmt.Sprintf("%s: Get: %v", instances[i], err))
+		}
+		out = append(out, fmt.Sprintf("%s knows %d members, away %v, fresh %v", instances[i], len(v.Members), v.Away, v.Fresh(time.Now())))
+		for name, n := range names {
+			known, ok := e.Holder(name)
+			if c, err := e.Claim(g.t.Context(), name); err != nil || c.Epoch != known.Epoch || c.Holder.Instance != known.Holder.Instance {
+				out = append(out, fmt.Sprintf("%s knows %+v of %s, and the engine has %+v, %v", instances[i], known, name, c, err))
+			}
+			if !ok || n >= 0 && known.Holder.Instance != instances[n] {
+				out = append(out, fmt.Sprintf("%s takes %q for the holder of %s", instances[i], known.Holder.Instance, name))
+			}
+		}
+	}
+	return out
+}
+
 // recover waits until all is in order again, with each name of names at its holder. It
 // returns how long that took.
 func (g *group) recover(d time.Duration, names map[string]int) time.Duration {
 	g.t.Helper()
 	began := time.Now()
+	defer func() {
+		if g.t.Failed() {
+			g.t.Logf("%q", g.state(names))
+		}
+	}()
 	eventually(g.t, d, "all is in order", func() bool {
 		if !g.whole() || !g.usable(fmt.Sprint("after ", began)) {
 			return false
@@ -107,6 +136,15 @@ func (g *group) recover(d time.Duration, names map[string]int) time.Duration {
 		return true
 	})
 	return time.Since(began)
+}
+
+// anywhere are the same names, whoever holds them.
+func anywhere(names map[string]int) map[string]int {
+	all := make(map[string]int)
+	for name := range names {
+		all[name] = -1
+	}
+	return all
 }
 
 // names are of profiles, some for each replica.

@@ -29,7 +29,7 @@ func newNATS(t *testing.T) (*natsWorld, func() *natskv.Store, jetstream.JetStrea
 		t.Fatal(err)
 	}
 	open := func() *natskv.Store {
-		s, err := natskv.Open(natskv.Options{URL: "nats://replica:open%20sesame@" + w.s.Addr().String(), Prefix: "test", Name: t.Name(), Logger: slog.New(slog.DiscardHandler)})
+		s, err := natskv.Open(natskv.Options{URL: parse(t, "nats://replica:open%20sesame@"+w.s.Addr().String()), Prefix: "test", Name: t.Name(), Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,7 +20,8 @@ type process struct {
 	port int
 	dir  string
 	args []string
-	conf string // of a file that the process rewrites; empty for none
+	conf string   // of a file that the process rewrites; empty for none
+	tls  []string // by which redis-cli connects
 	cmd  *exec.Cmd
 }
 
@@ -47,7 +49,11 @@ func (p *process) start(empty bool) {
 	if empty {
 		clear(p.t, p.dir)
 	}
-	args := []string{"--port", strconv.Itoa(p.port), "--bind", "127.0.0.1", "--dir", p.dir, "--loglevel", "warning"}
+	port := "--port"
+	if p.tls != nil {
+		port = "--tls-port"
+	}
+	args := []string{port, strconv.Itoa(p.port), "--bind", "127.0.0.1", "--dir", p.dir, "--loglevel", "warning"}
 	if p.conf != "" {
 		path := filepath.Join(p.dir, "redis.conf")
 		if _, err := os.Stat(path); err != nil {
@@ -100,7 +106,7 @@ func (p *process) ask(args ...string) string {
 func (p *process) try(args ...string) (string, error) { return p.as(password, args...) }
 
 func (p *process) as(password string, args ...string) (string, error) {
-	cmd := exec.Command("redis-cli", append([]string{"-p", strconv.Itoa(p.port)}, args...)...)
+	cmd := exec.Command("redis-cli", slices.Concat([]string{"-p", p.portText()}, p.tls, args)...)
 	cmd.Env = append(os.Environ(), "REDISCLI_AUTH="+password)
 	out, err := cmd.CombinedOutput()
 	text := strings.TrimSpace(string(out))

@@ -1,0 +1,202 @@
+package engines
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/natskv"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/replicastest"
+)
+
+func TestNATSCluster(t *testing.T) {
+	t.Parallel()
+	replicastest.Suite(t, directly, func(t *testing.T) replicastest.World {
+		w := newNATSCluster(t)
+		w.Start(false)
+		return w
+	})
+}
+
+// natsCluster is three nats-servers with JetStream.
+type natsCluster struct {
+	t             *testing.T
+	ports, routes [3]int
+	dir           string
+	s             [3]*server.Server // nil while one is stopped
+}
+
+func newNATSCluster(t *testing.T) *natsCluster {
+	w := &natsCluster{t: t, dir: t.TempDir()}
+	for i := range w.ports {
+		w.ports[i], w.routes[i] = freePort(t), freePort(t)
+	}
+	t.Cleanup(w.Stop)
+	return w
+}
+
+func (w *natsCluster) Start(empty bool) {
+	w.t.Helper()
+	if empty {
+		clear(w.t, w.dir)
+	}
+	for i := range w.s {
+		w.start(i)
+	}
+	eventually(w.t, 30*time.Second, "the cluster has a leader, and all have heard of it", w.ready)
+}
+
+func (w *natsCluster) ready() bool {
+	leaders := 0
+	for _, s := range w.s {
+		if s == nil {
+			continue
+		}
+		if !s.JetStreamIsCurrent() {
+			return false
+		}
+		if s.JetStreamIsLeader() {
+			leaders++
+		}
+	}
+	return leaders == 1
+}
+
+// healthy reports whether each server has all buckets, as whoever restarts one after another
+// waits for (/healthz).
+func (w *natsCluster) healthy() bool {
+	for _, s := range w.s {
+		for _, bucket := range []string{"members", "claims", "records"} {
+			if s == nil || !s.JetStreamIsStreamCurrent("$G", "KV_test_"+bucket) {
+				return false
+			}
+		}
+	}
+	return w.ready()
+}
+
+// start starts one server.
+func (w *natsCluster) start(i int) {
+	w.t.Helper()
+	var routes []*url.URL
+	for _, port := range w.routes {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", port)})
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: w.ports[i], Username: "replica", Password: "open sesame",
+		JetStream: true, StoreDir: filepath.Join(w.dir, fmt.Sprint(i)), NoSigs: true, NoLog: true,
+		Cluster: server.ClusterOpts{Name: "engine", Host: "127.0.0.1", Port: w.routes[i], NoAdvertise: true}, Routes: routes,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(20 * time.Second) {
+		w.t.Fatal("nats-server is not ready")
+	}
+	w.s[i] = s
+}
+
+// stop ends one server, without a word to the others.
+func (w *natsCluster) stop(i int) {
+	if w.s[i] != nil {
+		w.s[i].Shutdown()
+		w.s[i].WaitForShutdown()
+		w.s[i] = nil
+	}
+}
+
+func (w *natsCluster) Stop() {
+	for i := range w.s {
+		w.stop(i)
+	}
+}
+
+func (w *natsCluster) Engine(t *testing.T) (replicas.Engine, func(bool)) {
+	var proxies []*proxy
+	var hosts []string
+	for _, port := range w.ports {
+		p := newProxy(t, port)
+		proxies, hosts = append(proxies, p), append(hosts, "replica:open%20sesame@"+p.addr())
+	}
+	stall := func(on bool) {
+		for _, p := range proxies {
+			p.stall(on)
+		}
+	}
+	return natsEngine(t, natskv.Options{URL: parse(t, "nats://"+strings.Join(hosts, ","))}), stall
+}
+
+func (w *natsCluster) group() *group {
+	return newGroup(w.t, func() replicas.Engine {
+		e, _ := w.Engine(w.t)
+		return e
+	})
+}
+
+// leader is the server that leads a bucket.
+func (w *natsCluster) leader(bucket string) int {
+	for i, s := range w.s {
+		if s != nil && s.JetStreamIsStreamLeader("$G", "KV_test_"+bucket) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Whoever leads a bucket is stopped, one bucket after another: two are enough.
+func TestNATSLeaderIsStopped(t *testing.T) {
+	t.Parallel()
+	w := newNATSCluster(t)
+	w.Start(false)
+	g := w.group()
+	names := g.names()
+	eventually(t, 20*time.Second, "three healthy servers", w.healthy)
+	for _, bucket := range []string{"members", "claims", "records"} {
+		eventually(t, 20*time.Second, "a leader", func() bool { return w.leader(bucket) >= 0 })
+		i := w.leader(bucket)
+		w.stop(i)
+		t.Logf("all was in order %v after the leader of %s was stopped", g.recover(30*time.Second, anywhere(names)), bucket)
+		w.start(i)
+		eventually(t, 60*time.Second, "three healthy servers", w.healthy)
+		g.recover(20*time.Second, anywhere(names))
+	}
+}
+
+// The buckets are in memory: with all servers, they are empty.
+func TestNATSClusterIsRestarted(t *testing.T) {
+	t.Parallel()
+	w := newNATSCluster(t)
+	w.Start(false)
+	g := w.group()
+	names := g.names()
+	w.Stop()
+	eventually(t, 10*time.Second, "noticing", func() bool { return !g.e[0].View().Away.IsZero() })
+	w.Start(false)
+	t.Logf("all was in order %v after the servers were there again", g.recover(60*time.Second, anywhere(names)))
+}
+
+// While two of three servers are lost nothing can be written; what was known stands.
+func TestNATSWithoutQuorum(t *testing.T) {
+	t.Parallel()
+	w := newNATSCluster(t)
+	w.Start(false)
+	g := w.group()
+	names := g.names()
+	w.stop(0)
+	w.stop(1)
+	eventually(t, 15*time.Second, "noticing", func() bool { return !g.e[2].View().Away.IsZero() })
+	if n := len(g.e[2].View().Members); n != 3 {
+		t.Errorf("%d members are known without a quorum, want 3", n)
+	}
+	w.start(0)
+	time.Sleep(5 * time.Second)
+	w.start(1)
+	t.Logf("all was in order %v after all servers were there again", g.recover(60*time.Second, anywhere(names)))
+}

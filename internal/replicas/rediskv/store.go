@@ -108,29 +108,27 @@ func (s *Store) Beat(ctx context.Context, instance string, record []byte, news b
 	return wrap(beat.Run(ctx, s.client, keys, instance, record, replicas.MemberTTL.Milliseconds(), told).Err())
 }
 
-// Poll asks for the members and for claims, in one go.
+// Poll asks for claims, and then for the members: a holder is known when its claim is. These
+// are commands one by one, since the client has data races in pipelines that a cluster sends
+// elsewhere.
 func (s *Store) Poll(ctx context.Context, keys []string, _ bool) (member.Snapshot, error) {
 	snap := member.Snapshot{Members: make(map[string][]byte), Claims: make(map[string]member.Entry, len(keys))}
-	var claims []*redis.SliceCmd
-	pipe := s.client.Pipeline()
 	for some := range slices.Chunk(keys, atOnce) {
-		claims = append(claims, pipe.MGet(ctx, s.claimKeys(some)...))
-	}
-	members := pipe.HGetAll(ctx, s.key("members")) // after the claims: a holder is known when its claim is
-	if _, err := pipe.Exec(ctx); err != nil {
-		return snap, wrap(err)
-	}
-	for i, some := range claims {
-		for j, value := range some.Val() {
+		values, err := s.client.MGet(ctx, s.claimKeys(some)...).Result()
+		if err != nil {
+			return snap, wrap(err)
+		}
+		for i, value := range values {
 			if text, kept := value.(string); kept {
-				snap.Claims[keys[i*atOnce+j]] = member.Entry{Value: text}
+				snap.Claims[some[i]] = member.Entry{Value: text}
 			}
 		}
 	}
-	for instance, record := range members.Val() {
+	members, err := s.client.HGetAll(ctx, s.key("members")).Result()
+	for instance, record := range members {
 		snap.Members[instance] = []byte(record)
 	}
-	return snap, nil
+	return snap, wrap(err)
 }
 
 // Load asks for one claim.

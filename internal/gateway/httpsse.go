@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -37,7 +38,11 @@ func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, sender mcp.
 	case (placer{s}).placedEvents(w, r, sender):
 	default:
 		sender.Arrival = &trace.Arrival{Protocol: "http", Peer: r.RemoteAddr} // of all that is posted
-		s.legacy.ServeEvents(w, r, messagesAt(r), sender)
+		var opened func(legacyfront.SessionID)                                // for another replica
+		if sender.Via != "" {
+			opened = func(id legacyfront.SessionID) { w.Header().Set(peer.Opening, string(id)) }
+		}
+		s.legacy.ServeEvents(w, r, messagesAt(r), sender, opened)
 	}
 }
 

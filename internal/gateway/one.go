@@ -47,7 +47,9 @@ func (s placer) placed(w http.ResponseWriter, r *http.Request, m *wire.Message, 
 	if !s.mayPlace(sender) || m.Kind() != wire.Request || !s.belongs(r.Context(), m, modern) {
 		return false
 	}
-	return s.forward(w, r, sender, peer.Forward{Path: streamablePath + s.name, Body: body})
+	return s.send(r.Context(), sender.Principal, 0, func(to replicas.Replica) (gone bool) {
+		return forwarder(s).forward(w, r, sender, peer.Forward{To: to, Path: streamablePath + s.name, Body: body}) != nil
+	})
 }
 
 // placedEvents does so with the GET of an HTTP+SSE stream, if the client has not a session of
@@ -59,7 +61,9 @@ func (s placer) placedEvents(w http.ResponseWriter, r *http.Request, sender mcp.
 	out := *r
 	out.Header = r.Header.Clone()
 	out.Header.Set(prefixHeader, prefixOf(r))
-	return s.forward(w, &out, sender, peer.Forward{Path: eventsPath + "/" + s.name})
+	return s.send(r.Context(), sender.Principal, sinceOpenings, func(to replicas.Replica) (gone bool) {
+		return forwarder(s).forward(w, &out, sender, peer.Forward{To: to, Path: eventsPath + "/" + s.name, Part: partPath + s.name}) != nil
+	})
 }
 
 // mayPlace reports whether a request may be another replica's: what was forwarded is served
@@ -68,23 +72,23 @@ func (s placer) mayPlace(sender mcp.Sender) bool {
 	return s.together.hold > 0 && s.g.peers != nil && sender.Via == ""
 }
 
-// forward forwards a request to the replica that serves its principal. It reports false if that
-// is this one.
-func (s placer) forward(w http.ResponseWriter, r *http.Request, sender mcp.Sender, f peer.Forward) bool {
-	name, ok := s.nameFor(sender.Principal)
+// send forwards what a principal has sent to the replica that serves it: forward reports whether
+// that one is gone. It reports false if this one serves it, or if the other is of a revision
+// before since.
+func (s placer) send(ctx context.Context, p mcp.Principal, since int, forward func(to replicas.Replica) (gone bool)) bool {
+	name, ok := s.nameFor(p)
 	if !ok {
 		return false
 	}
-	f.To = s.g.placement.Find(r.Context(), name, s.together.hold)
+	to := s.g.placement.Find(ctx, name, s.together.hold)
 	for range 2 {
-		if f.To.Instance == s.g.instance {
+		if to.Instance == s.g.instance || to.Revision < since {
 			return false
 		}
-		err := forwarder(s).forward(w, r, sender, f)
-		if gone := (*peer.GoneError)(nil); !errors.As(err, &gone) {
+		if gone := forward(to); !gone {
 			return true
 		}
-		f.To = s.g.placement.Lost(r.Context(), name, f.To)
+		to = s.g.placement.Lost(ctx, name, to)
 	}
 	return false
 }

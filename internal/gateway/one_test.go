@@ -20,9 +20,15 @@ import (
 // that answers with its number. All calls of a profile have to reach the same one.
 func newStateful(t *testing.T, n int, change func(*Options)) *deployment {
 	t.Helper()
+	return newStatefulOf(t, n, change, func(*modernPeer) {})
+}
+
+func newStatefulOf(t *testing.T, n int, change func(*Options), each func(*modernPeer)) *deployment {
+	t.Helper()
 	number := 0
 	return newDeployment(t, n, func(o *Options) {
 		p := newModernPeer(t)
+		each(p)
 		p.answers["tools/list"] = fmt.Sprintf(`{"resultType":"complete","tools":[{"name":"of-%d","inputSchema":{"type":"object"}}],"ttlMs":0,"cacheScope":"private"}`, number)
 		p.answers["tools/call"] = fmt.Sprintf(`{"resultType":"complete","content":[{"type":"text","text":"of-%d"}]}`, number)
 		number++

@@ -39,6 +39,7 @@ func peerRoutes() []peerRoute {
 		{watchPath, peerListener.serveWatch},
 		{evict.Path, peerListener.serveEvict},
 		{handover.Path, peerListener.serveHandover},
+		{partPath, peerListener.servePart},
 		{peer.HelloPath, func(g peerListener, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
 			g.peers.ServeHello(w, r, e)
 		}},

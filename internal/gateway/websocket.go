@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -36,13 +37,14 @@ type sockets struct {
 
 	// mu guards the fields below. It is held for map work only.
 	mu      sync.Mutex
-	open    map[*transport.WebSocket]struct{}
-	places  downstream.Places // also of those in the handshake
+	open    map[io.Closer]struct{}
+	lent    map[string]context.CancelFunc // those that other replicas have opened here, by name
+	places  downstream.Places             // also of those in the handshake
 	stopped bool
 }
 
 func newSockets(opts Options) *sockets {
-	s := &sockets{open: make(map[*transport.WebSocket]struct{}), places: downstream.Places{
+	s := &sockets{open: make(map[io.Closer]struct{}), lent: make(map[string]context.CancelFunc), places: downstream.Places{
 		All: limits.WebSockets, Max: opts.MaxSockets, Each: limits.WebSocketsEach, MaxEach: opts.MaxSocketsEach,
 	}}
 	s.live, s.cancel = context.WithCancel(context.Background())
@@ -76,14 +78,14 @@ func (s *sockets) reserve(share mcp.Share) error {
 }
 
 // add adds a WebSocket for which reserve has taken a place.
-func (s *sockets) add(c *transport.WebSocket) {
+func (s *sockets) add(c io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[c] = struct{}{}
 }
 
 // release gives back the place of a WebSocket. c is nil if the handshake failed.
-func (s *sockets) release(share mcp.Share, c *transport.WebSocket) {
+func (s *sockets) release(share mcp.Share, c io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
@@ -111,7 +113,7 @@ func (s *sockets) cut() int {
 	s.mu.Unlock()
 	var cuts sync.WaitGroup
 	for _, c := range open {
-		cuts.Go(func() { _ = (&socket{WebSocket: c}).Close() }) // its goroutine logs the reason
+		cuts.Go(func() { _ = c.Close() }) // its goroutine logs the reason
 	}
 	cuts.Wait()
 	return len(open)
@@ -143,24 +145,30 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server,
 		s.refuseSocket(w, r, err)
 		return
 	}
-	t := g.now()
+	if carried := (placer{s}).placedSocket(w, r, sender, room); carried {
+		return
+	}
+	t, lent := g.now(), g.sockets.lend(sender)
 	c, err := transport.AcceptWebSocket(w, r, transport.AcceptOptions{
 		CheckOrigin: t.origins.Allow,
+		Header:      lent.header(),
 		WebSocketOptions: transport.WebSocketOptions{
 			MaxMessage: int(t.opts.MaxBody), WriteTimeout: t.opts.WriteTimeout, KeepAlive: t.opts.KeepAlive,
 			MessageTimeout: t.opts.BodyTimeout,
 		},
 	})
 	if err != nil {
+		lent.end()
 		g.sockets.release(share, nil)
 		room.Release()
 		s.failSocket(w, r, err)
 		return
 	}
-	g.sockets.add(c)
+	on := &socket{WebSocket: c}
+	g.sockets.add(on)
 	sender.Arrival = &trace.Arrival{Protocol: "websocket", Peer: r.RemoteAddr}
 	s.life.Hold()
-	go s.runSocket(c, sender, room) // ends with the connection, or with sockets.wait
+	go s.runSocket(on, lent, sender, room) // ends with the connection, or with sockets.wait
 }
 
 // refuseSocket answers a request for a WebSocket when there can't be another one.
@@ -184,18 +192,19 @@ func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // runSocket serves a WebSocket until it ends.
-func (s *server) runSocket(c *transport.WebSocket, sender mcp.Sender, room mcp.Reservation) {
+func (s *server) runSocket(c *socket, lent loan, sender mcp.Sender, room mcp.Reservation) {
 	defer s.life.Leave()
+	defer lent.end()
 	defer room.Release()
 	defer s.g.sockets.release(sender.Share, c)
 	s.g.opts.Metrics.Sockets(s.name, 1)
 	defer s.g.opts.Metrics.Sockets(s.name, -1)
 	begin, peer := time.Now(), c.RemoteAddr().String()
 	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", peer)
-	ctx, end := context.WithCancelCause(s.g.sockets.live)
+	ctx, end := context.WithCancelCause(lent.live)
 	defer end(nil)
 	defer s.g.expiry.Until(sender.Identity, end)()
-	err := s.serveConn(ctx, &socket{WebSocket: c}, sender)
+	err := s.serveConn(ctx, c, sender)
 	if err == nil {
 		err = cmp.Or(credentialEnd(ctx), s.life.Reason(), mcp.ErrShutdown)
 	}

@@ -39,6 +39,12 @@ type Forward struct {
 	// client or the other replica ends them.
 	Streams *downstream.Streams
 	Ends    []context.Context
+	// Part is PartPath of the server, where the other replica is asked to end a stream of
+	// HTTP+SSE, or a WebSocket, when one of Ends ends.
+	Part    string
+	Upgrade bool // the request leaves HTTP: see Upgrade
+	// Quiet is how long nothing may come of the other replica once that is so.
+	Quiet time.Duration
 	// WriteTimeout bounds each write to the client.
 	WriteTimeout time.Duration
 }
@@ -163,6 +169,9 @@ func (g *Group) outgoing(ctx context.Context, r *http.Request, f Forward) *http.
 		Header: make(http.Header, len(r.Header)+1), Host: r.Host, ContentLength: r.ContentLength,
 	}
 	copyHeader(out.Header, r.Header, nil)
+	if f.Upgrade {
+		out.Header["Connection"], out.Header["Upgrade"] = []string{"Upgrade"}, r.Header["Upgrade"]
+	}
 	switch {
 	case f.Body != nil:
 		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(f.Body)), int64(len(f.Body))
@@ -218,21 +227,21 @@ func (g *Group) stream(w http.ResponseWriter, r *http.Request, resp *http.Respon
 		return func() {
 			defer cancel(nil)
 			defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-			copyEvents(res, resp, f.Ends, cancel)
+			g.copyEvents(res, resp, f, cancel)
 		}
 	})
 }
 
-// copyEvents passes on events until the stream ends, or one of ends ends. The client sees whether the
-// stream ended in order.
-func copyEvents(res *downstream.Response, resp *http.Response, ends []context.Context, cancel context.CancelCauseFunc) {
+// copyEvents passes on events until the stream ends, or one of f.Ends ends. The client sees
+// whether the stream ended in order.
+func (g *Group) copyEvents(res *downstream.Response, resp *http.Response, f Forward, cancel context.CancelCauseFunc) {
 	var ended atomic.Bool
-	for _, ctx := range ends {
-		defer context.AfterFunc(ctx, func() {
+	defer whenEnded(f.Ends, func() {
+		if !g.part(f, resp.Header.Get(Opening)) {
 			ended.Store(true)
 			cancel(errEnded)
-		})()
-	}
+		}
+	})()
 	err := res.Copy(resp.Body)
 	_ = resp.Body.Close() // it was read, or is not wanted any more
 	if err != nil && !ended.Load() {
@@ -291,7 +300,7 @@ func copyHeader(dst, src http.Header, named []string) {
 // isOfConnection reports whether a header concerns one connection.
 func isOfConnection(name string, named []string) bool {
 	switch name {
-	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect", Header:
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect", Header, Opening:
 		return true
 	}
 	for _, line := range named {

@@ -19,7 +19,9 @@ const (
 	// Revision is that of what this program understands of other replicas; 0 is the first. It
 	// rises when a replica can be asked for something new: whoever asks looks at the other's
 	// Revision, and does without if that is lower. What others may skip needs no revision.
-	Revision = 0
+	//
+	// 1: the begin of an HTTP+SSE stream or a WebSocket is served for another replica.
+	Revision = 1
 )
 
 var (

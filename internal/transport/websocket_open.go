@@ -174,6 +174,8 @@ func refusedHandshake(resp *http.Response) error {
 // AcceptOptions configure AcceptWebSocket.
 type AcceptOptions struct {
 	WebSocketOptions
+	// Header is sent with the response.
+	Header http.Header
 	// CheckOrigin reports whether to accept the Origin of a request. Nil means only
 	// origins of the request's own host.
 	CheckOrigin func(*http.Request) bool
@@ -194,7 +196,10 @@ func AcceptWebSocket(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	chosen := make(http.Header)
+	chosen := o.Header.Clone()
+	if chosen == nil {
+		chosen = make(http.Header)
+	}
 	switch offered := subprotocols(r.Header); {
 	case slices.Contains(offered, Subprotocol):
 		chosen.Set("Sec-Websocket-Protocol", Subprotocol)

@@ -45,8 +45,9 @@ type EventSession struct {
 
 // ServeEvents serves the GET that opens an EventSession, until its end. messages is the
 // path to which the client has to post, as the client sees it. When EndStreams ends the
-// session, calls in flight may take Drain; when the client leaves, they are cancelled.
-func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages string, sender mcp.Sender) {
+// session, calls in flight may take Drain; when the client leaves, they are cancelled. opened,
+// if it is not nil, is told of the session before the response begins.
+func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages string, sender mcp.Sender, opened func(SessionID)) {
 	if !accepts(r.Header, "text/event-stream") {
 		downstream.WriteError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes streams; send Accept: text/event-stream"))
@@ -57,7 +58,9 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 		downstream.WriteError(w, setRetryAfter(w, err, http.StatusServiceUnavailable), wire.ID{}, mcp.WireError(err))
 		return
 	}
-	s.begun = time.Now()
+	if s.begun = time.Now(); opened != nil {
+		opened(s.id)
+	}
 	f.opts.Streams.Serve(w, r, f.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
 		s.open(res, messages)
 		return func() { s.serve(ctx) }
@@ -73,6 +76,18 @@ func (f *Front) EventSession(id string, principal mcp.Principal) *EventSession {
 		return s
 	}
 	return nil
+}
+
+// EndEvents ends an EventSession as EndStreams ends all of them. It reports false if there is
+// none.
+func (f *Front) EndEvents(id SessionID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.events[id]
+	if s != nil {
+		s.finish(errEnding)
+	}
+	return s != nil
 }
 
 // Serve handles one message that from has posted. It does not wait for the response.

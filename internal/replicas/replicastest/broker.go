@@ -115,7 +115,7 @@ func (b *Broker) Engine(t testing.TB, opts member.Options) *Engine {
 func (b *Broker) Join(t testing.TB, instance, addr string) *Engine {
 	t.Helper()
 	e := b.Engine(t, member.Options{})
-	if err := e.Member.Join(context.Background(), replicas.Replica{Instance: instance, Addr: addr, Version: "test"}); err != nil {
+	if err := e.Member.Join(context.Background(), replicas.Replica{Instance: instance, Addr: addr, Version: "test", Revision: replicas.Revision}); err != nil {
 		t.Fatal(err)
 	}
 	return e

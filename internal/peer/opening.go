@@ -1,0 +1,68 @@
+package peer
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+const (
+	// Opening is the header by which a replica names what it has opened for another one: the
+	// other ends it by that, when it ends itself. Clients don't see it.
+	Opening = "Mcpbridge-Opening"
+	// PartPath is where a replica is asked to end such a thing in order. The name of a server
+	// follows, after a slash, and the name of the opening is OpeningParam.
+	PartPath = "/peer/part"
+	// OpeningParam is a parameter of the query.
+	OpeningParam = "opening"
+
+	// partTimeout bounds asking.
+	partTimeout = time.Second
+)
+
+// part asks the replica that serves what f has opened to end it in order, calls in flight
+// included. It reports false if that can't be asked.
+func (g *Group) part(f Forward, opening string) bool {
+	if opening == "" || f.Part == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(g.live, partTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.URL(f.To, f.Part)+"?"+OpeningParam+"="+url.QueryEscape(opening), nil)
+	if err != nil {
+		return false
+	}
+	resp, err := g.RoundTripper(f.To, "part", func(*http.Request) mcp.Sender { return f.Sender }).RoundTrip(r)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close() // the status is enough
+	return resp.StatusCode == http.StatusNoContent
+}
+
+// whenEnded calls end once one of contexts ends. The function that it returns ends that, and
+// waits for a call under way.
+func whenEnded(ends []context.Context, end func()) (forget func()) {
+	var once sync.Once
+	var calls sync.WaitGroup
+	var stops []func() bool
+	for _, ctx := range ends {
+		calls.Add(1)
+		stops = append(stops, context.AfterFunc(ctx, func() {
+			defer calls.Done()
+			once.Do(end)
+		}))
+	}
+	return func() {
+		for _, stop := range stops {
+			if stop() {
+				calls.Done()
+			}
+		}
+		calls.Wait()
+	}
+}

@@ -63,7 +63,7 @@ var layers = map[string][]string{
 	// A listener of the program: how clients reach it, and what bounds them before.
 	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/hub", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "internal/replicas/listen", "internal/replicas/placement", "internal/replicas/source", "internal/requeststate", "internal/upstream"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/hub", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "internal/replicas/listen", "internal/replicas/placement", "internal/replicas/source", "internal/requeststate", "internal/sockets", "internal/upstream"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
 	"internal/hub": slices.Concat(waist, bottom, []string{"internal/cache", "internal/downstream", "internal/overview"}),
 	// What comes before a request is looked at: how its connection was accepted, which page
@@ -162,6 +162,8 @@ var layers = map[string][]string{
 	// How many requests are served, and until when a server is: the gateway counts both.
 	"internal/inflight": {"internal/limits", "internal/mcp"},
 	"internal/lifetime": nil,
+	// The WebSockets of clients: their places, and their end.
+	"internal/sockets": {"internal/downstream", "internal/limits", "internal/mcp"},
 
 	// Whose is what servers hand out: the gateway puts a guard before a back.
 	"internal/owner": {"internal/mcp", "internal/wire", "internal/spec", "internal/budget", "internal/requeststate"},

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"context"
-	"crypto/rand"
 	"errors"
 	"net/http"
 	"time"
@@ -24,58 +22,19 @@ const sinceOpenings = 1
 // follows.
 const partPath = peer.PartPath + "/"
 
-// A loan is a WebSocket as the replica sees it that serves it, for a client of another one.
-type loan struct {
-	name string // empty if the client is this replica's
-	live context.Context
-	end  context.CancelFunc
-}
-
-// lend returns the life of a WebSocket that is about to be opened. The caller must call end.
-func (s *sockets) lend(sender mcp.Sender) loan {
-	l := loan{live: s.live, end: func() {}}
-	if sender.Via == "" {
-		return l
-	}
-	l.name = rand.Text()
-	live, cancel := context.WithCancel(s.live)
-	s.mu.Lock()
-	s.lent[l.name] = cancel
-	s.mu.Unlock()
-	l.live, l.end = live, func() {
-		cancel()
-		s.mu.Lock()
-		delete(s.lent, l.name)
-		s.mu.Unlock()
-	}
-	return l
-}
-
-// part begins to end a WebSocket that another replica has opened. It reports false if there is
-// none of that name.
-func (s *sockets) part(name string) bool {
-	s.mu.Lock()
-	end := s.lent[name]
-	s.mu.Unlock()
-	if end != nil {
-		end()
-	}
-	return end != nil
-}
-
-// header tells the other replica the name.
-func (l loan) header() http.Header {
-	if l.name == "" {
+// openingHeader tells another replica the name of what it has opened; nil without one.
+func openingHeader(name string) http.Header {
+	if name == "" {
 		return nil
 	}
-	return http.Header{peer.Opening: {l.name}}
+	return http.Header{peer.Opening: {name}}
 }
 
 // servePart ends in order what was opened for another replica.
 func (g peerListener) servePart(w http.ResponseWriter, r *http.Request, _ *peer.Envelope, name string) {
 	id := r.URL.Query().Get(peer.OpeningParam)
 	s := g.now().servers[name]
-	if !g.sockets.part(id) && (s == nil || !s.legacy.EndEvents(legacyfront.SessionID(id))) {
+	if !g.sockets.Part(id) && (s == nil || !s.legacy.EndEvents(legacyfront.SessionID(id))) {
 		http.NotFound(w, r)
 		return
 	}
@@ -95,11 +54,11 @@ func (s placer) placedSocket(w http.ResponseWriter, r *http.Request, sender mcp.
 	})
 	switch {
 	case c != nil:
-		s.g.sockets.add(c)
+		s.g.sockets.Add(c)
 		s.life.Hold()
-		go s.runCarried(c, r.RemoteAddr, sender, room) // ends with the connection, or with sockets.wait
+		go s.runCarried(c, r.RemoteAddr, sender, room) // ends with the connection, or with sockets.Wait
 	case done:
-		s.g.sockets.release(sender.Share, nil)
+		s.g.sockets.Release(sender.Share, nil)
 		room.Release()
 	}
 	return done
@@ -129,8 +88,8 @@ func (s forwarder) upgrade(w http.ResponseWriter, r *http.Request, sender mcp.Se
 func (s *server) runCarried(c *peer.Carried, from string, sender mcp.Sender, room mcp.Reservation) {
 	defer s.life.Leave()
 	defer room.Release()
-	defer s.g.sockets.release(sender.Share, c)
+	defer s.g.sockets.Release(sender.Share, c)
 	begin := time.Now()
-	err := c.Run(s.g.sockets.live, s.life.Context())
+	err := c.Run(s.g.sockets.Live(), s.life.Context())
 	s.g.opts.Logger.Info("WebSocket closed that another replica has served", "upstream", s.name, "downstream", from, "open", time.Since(begin).Round(time.Millisecond), "reason", err, sender.Principal.Attr())
 }

@@ -53,9 +53,7 @@ func (d *deployment) wantNoSockets(t *testing.T, all ...*replica) {
 	t.Helper()
 	for _, r := range all {
 		eventually(t, func() bool {
-			r.g.sockets.mu.Lock()
-			defer r.g.sockets.mu.Unlock()
-			return len(r.g.sockets.open)+len(r.g.sockets.lent) == 0
+			return r.g.sockets.Len()+r.g.sockets.Lent() == 0
 		})
 	}
 }

@@ -18,7 +18,7 @@ func (g *Gateway) EndStreams() {
 	t := g.now()
 	g.mu.Unlock()
 	g.Drain()
-	g.sockets.stop()
+	g.sockets.Stop()
 	g.endAll()
 	g.sharing.sources.Drain()
 	for _, s := range t.servers {
@@ -43,9 +43,9 @@ func (g *Gateway) EndConnections(ctx context.Context) error {
 		wg.Go(func() { errs[i] = s.streams.Wait(ctx) })
 	}
 	g.endLeaving(ctx)
-	sockets := g.sockets.wait(ctx)
+	lost := g.sockets.Wait(ctx)
 	wg.Wait()
-	return cmp.Or(append(errs, sockets)...)
+	return cmp.Or(append(errs, lost)...)
 }
 
 // Close ends all connections that outlive their requests, and then the servers. ctx bounds

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/placement"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
+	"github.com/mcpbridge/mcpbridge/internal/sockets"
 )
 
 // retireTime bounds how long a server that is not served any more takes to end, once nothing
@@ -30,7 +31,7 @@ type Gateway struct {
 	budget   *budget.Budget
 	hub      *hub.Hub
 	sealer   *requeststate.Sealer
-	sockets  *sockets
+	sockets  *sockets.Set // the WebSockets of all servers' clients
 	inflight inflight.Counter
 	expiry   *expiry.Watch // of the credentials of what is open
 
@@ -83,7 +84,7 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{
-		opts: opts, budget: memory, sealer: sealer, sockets: newSockets(opts),
+		opts: opts, budget: memory, sealer: sealer, sockets: sockets.New(opts.MaxSockets, opts.MaxSocketsEach),
 		instance: opts.Instance, replication: replication{peers: opts.Peers}, expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
 	}
 	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})

@@ -69,7 +69,7 @@ func (t *table) leftBy(next *table) (left []*server) {
 // bound applies the limits on what all servers share.
 func (g *Gateway) bound(opts *Options) {
 	g.inflight.Bound(opts.MaxRequests, opts.MaxRequestsEach)
-	g.sockets.bound(opts.MaxSockets, opts.MaxSocketsEach)
+	g.sockets.Bound(opts.MaxSockets, opts.MaxSocketsEach)
 	g.hub.Bound(opts.MaxStreams, opts.MaxStreamsEach)
 	g.hub.Cache().Bound(opts.CacheEntries, opts.CacheBytes)
 	g.budget.Bound(opts.Memory)

@@ -33,7 +33,7 @@ func (g *Gateway) Snapshot() Snapshot {
 	h := g.hub.Snapshot()
 	snap := Snapshot{
 		Draining: h.Closed, Streams: h.Streams, Members: h.Members, Topics: h.Topics, Pairs: h.Pairs, Cache: h.Cache,
-		Sockets: g.sockets.len(),
+		Sockets: g.sockets.Len(),
 	}
 	for _, s := range g.now().inOrder() {
 		snap.Sessions += s.legacy.Sessions()

@@ -39,9 +39,14 @@ func (v *View) Fresh(now time.Time) bool {
 // members: the one of the highest hash. If a replica leaves, only its names
 // move. Those that are draining are chosen if nobody else is left.
 func (v *View) Pick(name string) Replica {
-	best, found := v.pick(name, false)
+	return v.PickBut(name, "")
+}
+
+// PickBut chooses as Pick does, but never a replica of which is known that it is gone.
+func (v *View) PickBut(name, gone string) Replica {
+	best, found := v.pick(name, gone, false)
 	if !found {
-		best, found = v.pick(name, true)
+		best, found = v.pick(name, gone, true)
 	}
 	if !found {
 		return v.Self
@@ -53,10 +58,10 @@ func (v *View) Pick(name string) Replica {
 // first.
 func (v *View) Choose(name string) Replica { return v.Pick(Key(name)) }
 
-func (v *View) pick(name string, draining bool) (best Replica, found bool) {
+func (v *View) pick(name, gone string, draining bool) (best Replica, found bool) {
 	var highest uint64
 	for _, r := range v.Members {
-		if r.Draining && !draining {
+		if r.Draining && !draining || r.Instance == gone {
 			continue
 		}
 		if w := weight(r.Instance, name); !found || w > highest {

@@ -120,7 +120,8 @@ func (t *Table) Heir(name string) replicas.Replica {
 	return view.Choose(name)
 }
 
-// Lost says that a replica that was found is gone. It returns the next one.
+// Lost says that a replica that was found is gone. It returns the next one: who has claimed the
+// name since, or else the one that all choose who know that.
 func (t *Table) Lost(ctx context.Context, name string, gone replicas.Replica) replicas.Replica {
 	view := t.opts.Engine.View()
 	c, ok := t.opts.Claims.Holder(name)
@@ -128,14 +129,14 @@ func (t *Table) Lost(ctx context.Context, name string, gone replicas.Replica) re
 	case ok && c.Holder.Instance != gone.Instance:
 		return c.Holder
 	case !ok:
-		return view.Self
+		return view.PickBut(replicas.Key(name), gone.Instance)
 	}
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	next, err := t.opts.Engine.Seize(ctx, name, c)
 	t.opts.Logger.Info("the replica that served the calls of a profile is gone", "replica", gone.Instance, "claim", replicas.Key(name), "err", err)
 	if err != nil || next.Holder.Instance == gone.Instance {
-		return view.Self
+		return view.PickBut(replicas.Key(name), gone.Instance)
 	}
 	return next.Holder
 }

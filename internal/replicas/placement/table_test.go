@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -190,22 +191,29 @@ func TestLostSeizesOnce(t *testing.T) {
 	})
 }
 
+// All that know that a replica is gone choose the same next one.
 func TestLostOfWhatNobodyHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, all := room(t)
 		gone := all[0].e.View().Self
-		if got := all[1].Lost(t.Context(), "unknown", gone); got.Instance != "bbbb" {
-			t.Errorf("Lost of a name that nobody holds = %q, want this replica", got.Instance)
+		wantNext := func(what, name string) {
+			t.Helper()
+			next := all[1].Lost(t.Context(), name, gone).Instance
+			if other := all[2].Lost(t.Context(), name, gone).Instance; next != other || next == gone.Instance || next == "" {
+				t.Errorf("%s: Lost = %q and %q, want one that is not gone", what, next, other)
+			}
+		}
+		for i := range 20 {
+			wantNext("a name that nobody holds", fmt.Sprint("unknown", i))
 		}
 		if n := b.Kept(); n != 0 {
 			t.Errorf("Lost of a name that nobody holds claimed it: %d claims are kept", n)
 		}
 		all[0].wantFind(t, "profile", "aaaa")
 		all[1].wantFind(t, "profile", "aaaa")
+		all[2].wantFind(t, "profile", "aaaa")
 		b.SetAway(true)
-		if got := all[1].Lost(t.Context(), "profile", gone); got.Instance != "bbbb" {
-			t.Errorf("Lost without the engine = %q, want this replica", got.Instance)
-		}
+		wantNext("without the engine", "profile")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
@@ -73,6 +74,7 @@ func (s forwarder) upgrade(w http.ResponseWriter, r *http.Request, sender mcp.Se
 		WriteTimeout: cmp.Or(t.opts.WriteTimeout, legacyfront.DefaultWriteTimeout),
 		Quiet:        3 * cmp.Or(t.opts.KeepAlive, transport.DefaultKeepAlive), // it pings more often
 	}
+	_, f.Whole = s.guard.auth.(auth.MTLS)
 	c, err := s.g.peers.Upgrade(w, r, f)
 	dead := (*peer.GoneError)(nil)
 	switch {

@@ -81,7 +81,7 @@ func (s forwarder) upgrade(w http.ResponseWriter, r *http.Request, sender mcp.Se
 	case errors.As(err, &dead):
 		return nil, true
 	case err != nil && !errors.Is(err, downstream.ErrClientLeft):
-		s.notForwarded(w, f, err)
+		s.notForwarded(w, r, f, err)
 	}
 	return c, false
 }

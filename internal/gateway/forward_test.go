@@ -33,7 +33,8 @@ type replica struct {
 	conns    *killable // of listener
 	engine   *replicastest.Engine
 	peers    *peer.Group
-	stall    atomic.Pointer[chan struct{}] // see stallEvictions
+	stall    atomic.Pointer[chan struct{}]    // see stallEvictions
+	instead  atomic.Pointer[http.HandlerFunc] // serves other replicas; nil for the gateway
 }
 
 // A killable listener keeps its connections, to end them as the death of a process does.
@@ -81,7 +82,13 @@ func newReplica(t *testing.T, broker *replicastest.Broker, p *scriptedPeer, chan
 	t.Helper()
 	r := &replica{rig: rig{peer: p, logs: &bridgetest.Log{}}}
 	var handler http.Handler
-	r.listener = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { handler.ServeHTTP(w, req) }))
+	r.listener = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if instead := r.instead.Load(); instead != nil {
+			(*instead)(w, req)
+			return
+		}
+		handler.ServeHTTP(w, req)
+	}))
 	r.conns = &killable{Listener: r.listener.Listener}
 	r.listener.Listener, r.listener.Config.MaxHeaderBytes = r.conns, 128<<10
 	r.listener.Start()

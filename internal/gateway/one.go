@@ -48,7 +48,7 @@ func (s placer) placed(w http.ResponseWriter, r *http.Request, m *wire.Message, 
 		return false
 	}
 	return s.send(r.Context(), sender.Principal, 0, func(to replicas.Replica) (gone bool) {
-		return forwarder(s).forward(w, r, sender, peer.Forward{To: to, Path: streamablePath + s.name, Body: body}) != nil
+		return forwarder(s).forward(w, r, sender, peer.Forward{To: to, Path: streamablePath + s.name, Body: body, Again: mayRepeat(r, m)}) != nil
 	})
 }
 
@@ -62,7 +62,7 @@ func (s placer) placedEvents(w http.ResponseWriter, r *http.Request, sender mcp.
 	out.Header = r.Header.Clone()
 	out.Header.Set(prefixHeader, prefixOf(r))
 	return s.send(r.Context(), sender.Principal, sinceOpenings, func(to replicas.Replica) (gone bool) {
-		return forwarder(s).forward(w, &out, sender, peer.Forward{To: to, Path: eventsPath + "/" + s.name, Part: partPath + s.name}) != nil
+		return forwarder(s).forward(w, &out, sender, peer.Forward{To: to, Path: eventsPath + "/" + s.name, Part: partPath + s.name, Again: true}) != nil
 	})
 }
 
@@ -73,7 +73,7 @@ func (s placer) mayPlace(sender mcp.Sender) bool {
 }
 
 // send forwards what a principal has sent to the replica that serves it: forward reports whether
-// that one is gone. It reports false if this one serves it, or if the other is of a revision
+// that one is gone, and the next one is to be asked. It reports false if this one serves it, or if the other is of a revision
 // before since.
 func (s placer) send(ctx context.Context, p mcp.Principal, since int, forward func(to replicas.Replica) (gone bool)) bool {
 	name, ok := s.nameFor(p)

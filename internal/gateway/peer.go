@@ -15,7 +15,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/evict"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/handover"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
@@ -170,7 +169,7 @@ func (s forwarder) forwardedRetry(w http.ResponseWriter, r *http.Request, body [
 }
 
 // forward forwards a request. It answers what can't be forwarded, except to a replica that is
-// gone: that is returned as an error.
+// gone, or that has not answered what may be sent again elsewhere: that is returned as an error.
 func (s forwarder) forward(w http.ResponseWriter, r *http.Request, sender mcp.Sender, f peer.Forward) error {
 	t := s.g.now()
 	f.Sender, f.Streams, f.WriteTimeout = sender, &s.streams, cmp.Or(t.opts.WriteTimeout, legacyfront.DefaultWriteTimeout)
@@ -181,7 +180,7 @@ func (s forwarder) forward(w http.ResponseWriter, r *http.Request, sender mcp.Se
 		r.Body = body
 	}
 	err := s.g.peers.Forward(w, r, f)
-	gone := (*peer.GoneError)(nil)
+	gone, unanswered := (*peer.GoneError)(nil), (*peer.UnansweredError)(nil)
 	switch {
 	case err == nil:
 	case body.err != nil:
@@ -189,31 +188,12 @@ func (s forwarder) forward(w http.ResponseWriter, r *http.Request, sender mcp.Se
 	case errors.Is(err, downstream.ErrClientLeft):
 	case err == peer.ErrCut:
 		panic(http.ErrAbortHandler) // the client must not take it for the end
-	case errors.As(err, &gone):
+	case errors.As(err, &gone), f.Again && errors.As(err, &unanswered) && unanswered.Stopped():
 		return err
 	default:
-		s.notForwarded(w, f, err)
+		s.notForwarded(w, r, f, err)
 	}
 	return nil
-}
-
-// notForwarded answers a request that another replica has not answered.
-func (s forwarder) notForwarded(w http.ResponseWriter, f peer.Forward, err error) {
-	m, _ := wire.Parse(f.Body, wire.Options{}) // without a body there is no id
-	w.Header().Set("Connection", "close")      // the rest of the body is not read
-	silent, refusing := (*peer.SilentError)(nil), (*peer.RefusingError)(nil)
-	known := errors.As(err, &silent)
-	if !known {
-		s.g.sharing.unanswered.Warn(s.g.opts.Logger, "forwarded request without a response", "upstream", s.name, "replica", f.To.Instance, "err", err)
-	}
-	if known || errors.As(err, &refusing) {
-		w.Header().Set("Retry-After", "1")
-		downstream.WriteError(w, http.StatusServiceUnavailable, m.ID, wire.Errorf(spec.CodeInternal,
-			"this is held by a replica that does not answer; try again"))
-		return
-	}
-	downstream.WriteError(w, http.StatusBadGateway, m.ID, wire.Errorf(spec.CodeInternal,
-		"the replica that holds this has not answered; the request may have taken effect: check before sending it again"))
 }
 
 // A forwardedBody is a request's body that is read while it is forwarded. Like

@@ -104,7 +104,7 @@ func (g *Gateway) forwarded(w http.ResponseWriter, r *http.Request, s *server, s
 	q := &sought{w, r, s, sender, moved, instance, path}
 	to, lives := g.peers.Member(instance)
 	if !lives && instance != g.instance && g.peers.View().Heard.IsZero() {
-		refuseBusy(w, wire.Errorf(spec.CodeInternal, "this replica does not know the others yet; try again in a moment"))
+		q.refuseBusy(wire.Errorf(spec.CodeInternal, "this replica does not know the others yet; try again in a moment"))
 		return nothing, true
 	}
 	if sender.Via != "" || path != streamablePath {
@@ -162,7 +162,7 @@ func (q *sought) goOn(by string) {
 	to, lives := q.s.g.peers.Member(by)
 	switch {
 	case q.moved:
-		refuseBusy(q.w, wire.Errorf(spec.CodeInternal, "this session is being handed over; try again"))
+		q.refuseBusy(wire.Errorf(spec.CodeInternal, "this session is being handed over; try again"))
 	case !lives || !q.forward(to):
 		q.refuseGone()
 	}
@@ -201,7 +201,14 @@ func (q *sought) find(own replicas.Replica, lives bool) (done bool) {
 
 func (q *sought) refuseUnknown(err error) {
 	q.s.g.opts.Logger.Info("session not found", "upstream", q.s.name, "err", err)
-	refuseBusy(q.w, wire.Errorf(spec.CodeInternal, "%v; try again", handover.ErrUnknown))
+	q.refuseBusy(wire.Errorf(spec.CodeInternal, "%v; try again", handover.ErrUnknown))
+}
+
+// refuseBusy answers that the request may be sent again in a moment.
+func (q *sought) refuseBusy(e *wire.Error) {
+	m := q.s.unread(q.w, q.r)
+	q.w.Header().Set("Retry-After", "1")
+	downstream.WriteError(q.w, http.StatusServiceUnavailable, m.ID, e)
 }
 
 // forward forwards the request. It reports false if the other replica is gone.
@@ -212,7 +219,8 @@ func (q *sought) forward(to replicas.Replica) bool {
 }
 
 func (q *sought) refuseGone() {
-	downstream.WriteError(q.w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "the replica that held this session is gone; %s", q.s.anew(q.path)))
+	m := q.s.unread(q.w, q.r)
+	downstream.WriteError(q.w, http.StatusNotFound, m.ID, wire.Errorf(spec.CodeSessionNotFound, "the replica that held this session is gone; %s", q.s.anew(q.path)))
 }
 
 // streamablePath is where the endpoints of Streamable HTTP are.

@@ -42,6 +42,8 @@ type Forward struct {
 	// Part is PartPath of the server, where the other replica is asked to end a stream of
 	// HTTP+SSE, or a WebSocket, when one of Ends ends.
 	Part    string
+	// Again says that the request may be sent to another replica if this one has stopped.
+	Again   bool
 	Upgrade bool // the request leaves HTTP: see Upgrade
 	// Quiet is how long nothing may come of the other replica once that is so.
 	Quiet time.Duration
@@ -62,6 +64,10 @@ type UnansweredError struct {
 func (e *UnansweredError) Error() string {
 	return "replica " + e.Instance + " has ended without a response: " + e.cause.Error()
 }
+
+// Stopped reports whether the replica has given no sign of life for so long that it counts as
+// gone.
+func (e *UnansweredError) Stopped() bool { return errors.Is(e.cause, errNoSign) }
 
 // Forward has another replica serve a request, and passes its response on as it comes. If it
 // returns an error, nothing was written, except after ErrCut. The error is a [*GoneError],

@@ -31,6 +31,11 @@
 // legacy_test.go's session is a Streamable HTTP or HTTP+SSE session whose every request names
 // the replica that gets it. The SDK's clients of the matrix come with steer.
 //
+// # Engines
+//
+// Lines run on one nats-server and one redis-server. TestEngineFailsOver has engines of several
+// servers, the first of which is killed: failover_test.go.
+//
 // # Lines
 //
 // TestLineNN… are the lines of what the feature must show, in the short form that CI has

@@ -43,7 +43,11 @@ func newEngine(t *testing.T, name string) engine {
 	case nats:
 		e = &natsEngine{t: t, at: rig.FreeAddr(t), dir: t.TempDir()}
 	case redis:
-		e = &redisEngine{t: t, at: rig.FreeAddr(t), dir: t.TempDir()}
+		e = newRedisEngine(t)
+	case sentinels:
+		e = newSentinels(t)
+	case natsCluster:
+		e = newCluster(t)
 	default:
 		return nil
 	}
@@ -153,7 +157,12 @@ func empty(t *testing.T, dir string) {
 type redisEngine struct {
 	t       *testing.T
 	at, dir string
+	args    []string         // more of them
 	p       *process.Process // nil while it is stopped
+}
+
+func newRedisEngine(t *testing.T, args ...string) *redisEngine {
+	return &redisEngine{t: t, at: rig.FreeAddr(t), dir: t.TempDir(), args: args}
 }
 
 func (e *redisEngine) addr() string { return e.at }
@@ -167,8 +176,8 @@ func (e *redisEngine) start() {
 	if err != nil {
 		e.t.Fatalf("%v: interop/redis installs Debian's", err)
 	}
-	e.p, err = process.Start("redis-server", nil, program, "--bind", "127.0.0.1", "--port", fmt.Sprint(port(e.at)), "--dir", e.dir,
-		"--save", "", "--appendonly", "yes", "--appendfsync", "no", "--requirepass", enginePassword)
+	e.p, err = process.Start("redis-server", nil, append([]string{program, "--bind", "127.0.0.1", "--port", fmt.Sprint(port(e.at)), "--dir", e.dir,
+		"--save", "", "--appendonly", "yes", "--appendfsync", "no", "--requirepass", enginePassword, "--masterauth", enginePassword}, e.args...)...)
 	if err != nil {
 		e.t.Fatal(err)
 	}

@@ -1,0 +1,215 @@
+package replicas
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/process"
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
+)
+
+// Engines that go on without one of their servers.
+const (
+	sentinels   = "sentinel" // a Redis and one that follows it, and three Sentinels
+	natsCluster = "nats3"    // three of NATS
+)
+
+// TestEngineFailsOver kills the server that an engine is written through: no error in running
+// sessions, each change reaches all, and claims are whole again once another server leads.
+func TestEngineFailsOver(t *testing.T) {
+	beside(t)
+	over(t, []string{sentinels, natsCluster}, func(t *testing.T, engine string) {
+		t.Parallel()
+		w := newWorld(t, setup{engine: engine, warn: true})
+		c := newCrowd(t, w, w.legacy, 60, 20)
+		busy := w.keepBusy(t)
+		own := w.total(ownClaims)
+		stop := c.change(t, 20*time.Millisecond)
+		begun := time.Now()
+		w.engine.(interface{ failOver() }).failOver()
+		named := time.Now()
+		rig.Until(t, recovery, "claims are whole", func() string { return w.whole(own) })
+		t.Logf("another server led %v after the kill, and all was in order %v later", named.Sub(begun).Round(time.Millisecond), time.Since(named).Round(time.Millisecond))
+		touches := stop()
+		if longest := c.settle(t, recovery, touches); longest > 5*time.Second {
+			t.Errorf("a change took %v, want 5 s at most", longest)
+		}
+		t.Logf("%d calls of sessions, %d changes", busy(), len(touches))
+		for _, s := range c.all() {
+			if ending, problems := s.status(); ending != "" || len(problems) > 0 {
+				t.Errorf("a stream at %s: %s %q", s.at.name, ending, problems)
+			}
+		}
+		w.killOwner(t, c) // another replica claims, which the server that leads has to know
+		c.steady(t)
+		c.once(t)
+	})
+}
+
+// whole says what is missing until all replicas know each other and the engine, and hold as
+// many claims as before.
+func (w *world) whole(own float64) string {
+	for _, r := range w.replicas {
+		if g := r.gauges(); g[membersGauge] != float64(len(w.replicas)) || g["mcpbridge_replica_engine_up"] != 1 {
+			return fmt.Sprintf("%s has %v members, engine %v", r.name, g[membersGauge], g["mcpbridge_replica_engine_up"])
+		}
+	}
+	if n := w.total(ownClaims); n < own {
+		return fmt.Sprintf("%v claims, and there were %v", n, own)
+	}
+	return ""
+}
+
+// A sentinelEngine is a master of Redis, one that follows it, and three Sentinels.
+type sentinelEngine struct {
+	*redisEngine // the master at the beginning
+	follower     *redisEngine
+	watch        [3]*process.Process
+	at           [3]string // where the Sentinels listen
+}
+
+func newSentinels(t *testing.T) *sentinelEngine {
+	e := &sentinelEngine{redisEngine: newRedisEngine(t)}
+	e.follower = newRedisEngine(t, "--replicaof", fmt.Sprint("127.0.0.1 ", port(e.redisEngine.at)), "--repl-diskless-sync-delay", "0")
+	for i := range e.at {
+		e.at[i] = rig.FreeAddr(t)
+	}
+	return e
+}
+
+func (e *sentinelEngine) url(string) string {
+	return "redis+sentinel://default:" + strings.ReplaceAll(enginePassword, " ", "%20") + "@" + strings.Join(e.at[:], ",") + "/0?master_name=engine"
+}
+
+func (e *sentinelEngine) start() {
+	e.t.Helper()
+	e.redisEngine.start()
+	e.follower.start()
+	for i, at := range e.at {
+		file := filepath.Join(e.t.TempDir(), "sentinel.conf")
+		conf := fmt.Sprintf("port %d\nbind 127.0.0.1\nsentinel monitor engine 127.0.0.1 %d 2\nsentinel auth-pass engine %q\n"+
+			"sentinel down-after-milliseconds engine 1000\nsentinel failover-timeout engine 5000\n", port(at), port(e.redisEngine.at), enginePassword)
+		err := os.WriteFile(file, []byte(conf), 0o600)
+		if err == nil {
+			e.watch[i], err = process.Start("redis-sentinel", nil, "redis-server", file, "--sentinel")
+		}
+		if err != nil {
+			e.t.Fatal(err)
+		}
+	}
+	rig.Until(e.t, 20*time.Second, "the Sentinels know each other and who follows", func() string {
+		for _, at := range e.at {
+			lines, err := (&redisEngine{at: at}).ask("SENTINEL", "MASTER", "engine")
+			text := strings.Join(lines, " ") + " "
+			if err != nil || !strings.Contains(text, "num-slaves 1 ") || !strings.Contains(text, "num-other-sentinels 2 ") {
+				return fmt.Sprint(text, err)
+			}
+		}
+		return ""
+	})
+}
+
+// failOver kills the master, and returns when another one is named.
+func (e *sentinelEngine) failOver() {
+	e.redisEngine.p.Kill()
+	e.redisEngine.p = nil
+	rig.Until(e.t, 20*time.Second, "the one that followed is the master", func() string {
+		lines, err := e.follower.ask("ROLE")
+		if err != nil || lines[0] != "master" {
+			return fmt.Sprint(lines, err)
+		}
+		return ""
+	})
+}
+
+func (e *sentinelEngine) stop() {
+	for _, p := range e.watch {
+		if p != nil {
+			p.Kill()
+		}
+	}
+	e.follower.stop()
+	e.redisEngine.stop()
+}
+
+// A clusterEngine is three servers of NATS, in this process.
+type clusterEngine struct {
+	*natsEngine // nothing of it runs
+	at          [3]string
+	s           [3]*server.Server // nil while one is stopped
+}
+
+func newCluster(t *testing.T) *clusterEngine {
+	e := &clusterEngine{natsEngine: &natsEngine{t: t, dir: t.TempDir()}}
+	for i := range e.at {
+		e.at[i] = rig.FreeAddr(t)
+	}
+	return e
+}
+
+func (e *clusterEngine) url(string) string {
+	var all []string
+	for _, at := range e.at {
+		all = append(all, e.natsEngine.url(at))
+	}
+	return strings.Join(all, ",")
+}
+
+func (e *clusterEngine) start() {
+	e.t.Helper()
+	var routes []*url.URL
+	for range e.at {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: rig.FreeAddr(e.t)})
+	}
+	for i, at := range e.at {
+		s, err := server.NewServer(&server.Options{
+			ServerName: fmt.Sprint("engine-", i), Host: "127.0.0.1", Port: port(at), Username: engineUser, Password: enginePassword,
+			JetStream: true, StoreDir: filepath.Join(e.dir, fmt.Sprint(i)), NoSigs: true, NoLog: true,
+			Cluster: server.ClusterOpts{Name: "engine", Host: "127.0.0.1", Port: port(routes[i].Host)}, Routes: routes,
+		})
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		s.Start()
+		e.s[i] = s
+	}
+	rig.Until(e.t, 30*time.Second, "the cluster has a leader", func() string {
+		for _, s := range e.s {
+			if !s.JetStreamIsCurrent() || len(s.JetStreamClusterPeers()) != len(e.s) && s.JetStreamIsLeader() {
+				return "not yet"
+			}
+		}
+		return ""
+	})
+}
+
+// failOver stops the server that leads the bucket of claims, and returns when another does.
+func (e *clusterEngine) failOver() {
+	leads := func(i int) bool {
+		return e.s[i] != nil && e.s[i].JetStreamIsStreamLeader("$G", "KV_mcpbridge_claims")
+	}
+	for i := range e.s {
+		if leads(i) {
+			e.s[i].Shutdown()
+			e.s[i] = nil
+			break
+		}
+	}
+	until(e.t, "another server leads", func() bool { return leads(0) || leads(1) || leads(2) })
+}
+
+func (e *clusterEngine) stop() {
+	for _, s := range e.s {
+		if s != nil {
+			s.Shutdown()
+			s.WaitForShutdown()
+		}
+	}
+}

@@ -41,7 +41,7 @@ type Forward struct {
 	Ends    []context.Context
 	// Part is PartPath of the server, where the other replica is asked to end a stream of
 	// HTTP+SSE, or a WebSocket, when one of Ends ends.
-	Part    string
+	Part string
 	// Again says that the request may be sent to another replica if this one has stopped.
 	Again   bool
 	Upgrade bool // the request leaves HTTP: see Upgrade

@@ -77,7 +77,8 @@ type Engine interface {
 	// View is what was last heard. It never blocks.
 	View() *View
 
-	// Claim returns who holds name. If nobody living does, this replica claims it. From then
+	// Claim returns who holds name. If nobody living does, or one that is draining while this
+	// replica is not, this replica claims it. From then
 	// on, and even after an error that wraps ErrAway, this replica wants the name until
 	// Release: if the holder dies, one of those that want the name claims it, and View.Changed
 	// tells.
@@ -88,6 +89,9 @@ type Engine interface {
 	// Seize takes a name from a holder that lives but can't be reached from here. If the
 	// claim is not from any more, it returns the one that is.
 	Seize(ctx context.Context, name string, from Claim) (Claim, error)
+	// Yield gives name to another replica, if this one or nobody living holds it, and returns
+	// who holds it then.
+	Yield(ctx context.Context, name string, to Replica) (Claim, error)
 	// Release ends the wish for name, and gives up a claim of this replica in the background.
 	Release(name string)
 

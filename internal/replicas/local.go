@@ -59,6 +59,10 @@ func (l *local) Seize(ctx context.Context, name string, _ Claim) (Claim, error) 
 	return l.Claim(ctx, name)
 }
 
+func (l *local) Yield(ctx context.Context, name string, _ Replica) (Claim, error) {
+	return l.Claim(ctx, name)
+}
+
 func (l *local) Put(context.Context, string, []byte, time.Duration) error { return ErrNoClaims }
 func (l *local) Get(context.Context, string) ([]byte, error)              { return nil, ErrNotFound }
 func (l *local) Take(context.Context, string) ([]byte, error)             { return nil, ErrNotFound }

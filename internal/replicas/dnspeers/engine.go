@@ -150,6 +150,11 @@ func (e *Engine) Seize(context.Context, string, replicas.Claim) (replicas.Claim,
 	return replicas.Claim{}, replicas.ErrNoClaims
 }
 
+// Yield says that there are no claims.
+func (e *Engine) Yield(context.Context, string, replicas.Replica) (replicas.Claim, error) {
+	return replicas.Claim{}, replicas.ErrNoClaims
+}
+
 // Release does nothing.
 func (e *Engine) Release(string) {}
 

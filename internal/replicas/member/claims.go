@@ -51,6 +51,42 @@ func (m *Member) Seize(ctx context.Context, name string, from replicas.Claim) (r
 	return m.claimNow(ctx, replicas.Key(name), claim{holder: from.Holder.Instance, epoch: from.Epoch})
 }
 
+// Yield gives name to another replica, if this one or nobody living holds it.
+func (m *Member) Yield(ctx context.Context, name string, to replicas.Replica) (c replicas.Claim, err error) {
+	key := replicas.Key(name)
+	err = m.ask(ctx, func(ctx context.Context) error {
+		got, err := m.give(ctx, key, to.Instance)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		c.Holder, _ = m.replicaLocked(got.holder)
+		c.Epoch = got.epoch
+		return err
+	})
+	return c, err
+}
+
+func (m *Member) give(ctx context.Context, key, to string) (claim, error) {
+	for range tries {
+		e, err := m.store.Load(ctx, key)
+		if err != nil {
+			return claim{}, err
+		}
+		c := parse(e.Value)
+		m.mu.Lock()
+		lives, _ := m.livesLocked(c.holder)
+		next := claim{holder: to, epoch: max(c.epoch, m.wishes.highest(key)) + 1}
+		self := m.self.Instance
+		m.mu.Unlock()
+		if c.holder != self && lives {
+			return m.note(key, c), nil
+		}
+		if done, err := m.store.Swap(ctx, key, e, next.value()); err != nil || done {
+			return m.note(key, next), err
+		}
+	}
+	return claim{}, errContended
+}
+
 // Release ends the wish for name.
 func (m *Member) Release(name string) {
 	m.mu.Lock()
@@ -89,7 +125,7 @@ func (m *Member) settle(ctx context.Context, key string, from claim) (claim, err
 		}
 		c := parse(e.Value)
 		if c != from || c.holder == "" {
-			if lives, err := m.look(ctx, c.holder); err != nil || lives {
+			if keeps, err := m.look(ctx, c.holder); err != nil || keeps {
 				return m.note(key, c), err
 			}
 		}
@@ -107,14 +143,15 @@ func (m *Member) settle(ctx context.Context, key string, from claim) (claim, err
 	return claim{}, errContended
 }
 
-// look reports whether the holder lives. One that nothing is known of may have
-// joined a moment before: then the members are read.
+// look reports whether the holder keeps what it has: it lives, and is not about to end. One that
+// nothing is known of may have joined a moment before: then the members are read.
 func (m *Member) look(ctx context.Context, holder string) (bool, error) {
 	m.mu.Lock()
 	lives, known := m.livesLocked(holder)
+	keeps := lives && !m.partingLocked(holder)
 	m.mu.Unlock()
 	if known || holder == "" {
-		return lives, nil
+		return keeps, nil
 	}
 	snap, err := m.store.Poll(ctx, nil, false)
 	if err != nil {
@@ -127,7 +164,7 @@ func (m *Member) look(ctx context.Context, holder string) (bool, error) {
 		m.publishLocked()
 	}
 	lives, _ = m.livesLocked(holder)
-	return lives, nil
+	return lives && !m.partingLocked(holder), nil
 }
 
 // successor is the claim by which this replica follows c.

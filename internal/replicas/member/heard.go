@@ -12,6 +12,9 @@ import (
 // of this replica's own absence, nobody is judged by it.
 func (m *Member) hearLocked(now time.Time, snap Snapshot, fresh bool) {
 	m.news = m.peers.hear(now, snap.Members, m.self.Instance, fresh) || m.news
+	if m.news {
+		m.publishLocked() // who takes a claim goes by who lives
+	}
 	m.hearClaimsLocked(now, snap.Claims)
 }
 

@@ -29,7 +29,10 @@ func (m *Member) hearClaimsLocked(now time.Time, claims map[string]Entry) {
 			m.orphanedLocked(now, key, w, c, known)
 			continue
 		}
+		parting := m.partingLocked(c.holder)
 		switch {
+		case c == w.claim && parting:
+			w.dueAt(now.Add(m.turnLocked(key)))
 		case c == w.claim:
 			w.due = time.Time{}
 		case c.epoch < w.claim.epoch:
@@ -37,8 +40,26 @@ func (m *Member) hearClaimsLocked(now time.Time, claims map[string]Entry) {
 		default:
 			m.wishes.moved(key, w, c, m.self.Instance)
 			m.news = true
+			if parting {
+				w.dueAt(now.Add(m.turnLocked(key)))
+			}
 		}
 	}
+}
+
+// partingLocked reports whether a replica holds what it has until this one takes it: it is
+// draining, and serves until then.
+func (m *Member) partingLocked(holder string) bool {
+	p := m.peers.all[holder]
+	return !m.self.Draining && p != nil && p.lives && p.Draining
+}
+
+// turnLocked is how long the replica that all choose comes first.
+func (m *Member) turnLocked(key string) time.Duration {
+	if m.view.Load().Pick(key).Instance == m.self.Instance {
+		return 0
+	}
+	return courtesy
 }
 
 // orphanedLocked decides when this replica takes a name that nobody living
@@ -46,9 +67,7 @@ func (m *Member) hearClaimsLocked(now time.Time, claims map[string]Entry) {
 // has time to claim again; so has one whose claim is heard of before itself.
 func (m *Member) orphanedLocked(now time.Time, key string, w *wish, c claim, known bool) {
 	before, lives := m.replicaLocked(w.claim.holder)
-	if due := now.Add(m.waitLocked(key, w, c, before, known)); w.due.IsZero() || due.Before(w.due) {
-		w.due = due
-	}
+	w.dueAt(now.Add(m.waitLocked(key, w, c, before, known)))
 	if !lives {
 		m.news = m.news || w.claim.holder != ""
 	}
@@ -63,10 +82,10 @@ func (m *Member) waitLocked(key string, w *wish, c claim, before replicas.Replic
 		return grace
 	case !own && c.holder == "" && before.Instance != "" && !before.Draining:
 		return grace
-	case own, m.view.Load().Pick(key).Instance == m.self.Instance:
+	case own:
 		return 0
 	}
-	return courtesy
+	return m.turnLocked(key)
 }
 
 // takeOver claims what is due. What is left after half a heartbeat waits for

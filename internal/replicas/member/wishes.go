@@ -16,6 +16,13 @@ type wish struct {
 	due     time.Time // when this replica takes the name; zero while its holder lives
 }
 
+// dueAt has the name taken at t, unless that is due before.
+func (w *wish) dueAt(t time.Time) {
+	if w.due.IsZero() || t.Before(w.due) {
+		w.due = t
+	}
+}
+
 // wishes are the names that this replica wants, and those that it gives up.
 // Member.mu guards both maps. Methods that take self are told the instance of
 // this replica.

@@ -110,14 +110,25 @@ func (t *Table) Find(ctx context.Context, name string, hold time.Duration) repli
 	return t.claim(ctx, name, t.opts.Engine.Claim) // it is wanted already
 }
 
-// Heir returns who may serve calls under a name once this replica has ended.
+// Heir returns who serves calls under a name once this replica has ended. It gives the name away
+// if it has it, so that nobody else becomes the heir in the meantime.
 func (t *Table) Heir(name string) replicas.Replica {
 	view := t.opts.Engine.View()
 	c, ok := t.opts.Claims.Holder(name)
 	if ok && c.Holder.Instance != view.Self.Instance && !c.Holder.Draining {
 		return c.Holder
 	}
-	return view.Choose(name)
+	next := view.Choose(name)
+	if next.Instance == view.Self.Instance {
+		return next
+	}
+	ctx, cancel := context.WithTimeout(t.live, claimTimeout)
+	defer cancel()
+	c, err := t.opts.Engine.Yield(ctx, name, next)
+	if err != nil || c.Holder.Instance == "" || c.Holder.Draining {
+		return next
+	}
+	return c.Holder
 }
 
 // Lost says that a replica that was found is gone. It returns the next one: who has claimed the

@@ -305,6 +305,26 @@ func TestHeir(t *testing.T) {
 	})
 }
 
+// The heir has the name before anybody else could take it: what is handed over to it is where
+// the calls go.
+func TestHeirHasTheName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, all := room(t)
+		all[0].wantFind(t, "profile", "aaaa")
+		self := all[0].e.View().Self
+		self.Draining = true
+		all[0].e.Update(self)
+		pass(time.Second)
+		heir := all[0].Heir("profile").Instance
+		all[1].wantFind(t, "profile", heir)
+		all[2].wantFind(t, "profile", heir)
+		taken := all[1].Find(t.Context(), "other", time.Minute).Instance
+		if got := all[0].Heir("other").Instance; got != taken {
+			t.Errorf("the heir of a name that was taken is %s, want %s", got, taken)
+		}
+	})
+}
+
 func TestCloseGivesUpAllNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, all := room(t)

@@ -143,19 +143,16 @@ func (g *Group) all() []*Source {
 	return out
 }
 
-// Drain gives up all claims, so that others watch before this replica ends. It is called
-// when the View says that this replica is draining, too.
+// Drain has this replica want no more claims. Those that it has stay until another replica takes
+// them, which it does if it wants them, or until this one leaves. It is called when the View says
+// that this replica is draining, too.
 func (g *Group) Drain() {
 	if g == nil {
 		return
 	}
 	g.mu.Lock()
-	names := g.names
-	g.names, g.drained = make(map[string]int), true
-	g.mu.Unlock()
-	for name := range names {
-		g.opts.Engine.Release(name)
-	}
+	defer g.mu.Unlock()
+	g.drained = true
 }
 
 func (g *Group) isDrained() bool {

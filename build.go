@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,22 +16,17 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/audit"
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/login"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/memhttp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
-	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // commandConnect is Timeouts.Connect of a command: it may have to fetch its package.
@@ -64,7 +58,7 @@ func init() {
 		b := newBuild(o.(*Options), mcp.NoMetrics{})
 		for i := range b.opts.Servers {
 			if s := &b.opts.Servers[i]; s.Name == server {
-				return b.loginFlow(s)
+				return b.of(s).loginFlow()
 			}
 		}
 		return nil
@@ -160,7 +154,7 @@ func (b *build) checkLimits() error {
 func (b *build) options() gateway.Options {
 	o := b.gatewayOptions()
 	for i, p := range b.parts {
-		o.Servers = append(o.Servers, b.entry(&b.opts.Servers[i], p, p.server.Open))
+		o.Servers = append(o.Servers, b.of(&b.opts.Servers[i]).entry(p, p.server.Open))
 	}
 	return o
 }
@@ -264,7 +258,7 @@ func (b *build) addAll() error {
 	}
 	for i := range b.opts.Servers {
 		s := &b.opts.Servers[i]
-		p, err := b.newPart(s)
+		p, err := b.of(s).newPart()
 		if err != nil {
 			return fmt.Errorf("mcpbridge: server %q: %w", s.Name, err)
 		}
@@ -273,200 +267,15 @@ func (b *build) addAll() error {
 	return nil
 }
 
-// check reports the first fault of a server that nothing below would find.
-func (b *build) check(s *ServerOptions) error {
-	ways := 0
-	for _, set := range []bool{s.URL != "", len(s.Command) > 0, s.Handler != nil, b.opts.hooks.Dial[s.Name] != nil} {
-		if set {
-			ways++
-		}
-	}
-	switch {
-	case ways != 1:
-		return errors.New("want exactly one of URL, Command and Handler")
-	case !slices.Contains([]Era{"", Legacy, Modern}, s.Era):
-		return fmt.Errorf("unknown Era %q", s.Era)
-	case !slices.Contains([]Placement{"", PlaceAny, PlaceOne}, s.Replicas):
-		return fmt.Errorf("unknown Replicas %q", s.Replicas)
-	case !slices.Contains([]Isolation{"", IsolatePrincipal, IsolateRequest, IsolateNothing}, s.Isolation):
-		return fmt.Errorf("unknown Isolation %q", s.Isolation)
-	case s.LogLevel != "" && !spec.LogLevel(s.LogLevel).Valid():
-		return fmt.Errorf("unknown LogLevel %q", s.LogLevel)
-	}
-	return nil
-}
-
-// entry is what the gateway is told of a server.
-func (b *build) entry(s *ServerOptions, p *part, open func(mcp.Changes) (mcp.Back, error)) gateway.ServerOptions {
-	return gateway.ServerOptions{
-		Name:              s.Name,
-		Open:              open,
-		OpenPeer:          openPeer(s, p),
-		Command:           len(s.Command) > 0,
-		HoldFor:           holdFor(s),
-		Definition:        s.digest(),
-		StartTimeout:      connectTimeout(s),
-		Isolation:         gateway.Isolation(s.Isolation),
-		Gather:            s.Gather,
-		ParkedTTL:         s.ParkedTTL,
-		Keep:              kept(s.Cache),
-		LogLevel:          spec.LogLevel(s.LogLevel),
-		Experimental:      s.Experimental,
-		HideExtensions:    s.HideExtensions,
-		ForwardClientInfo: s.ForwardClientInfo,
-		Access:            p.access,
-		Auth:              p.auth,
-		Saw:               sawCaller(p.credentials),
-		PublicURL:         b.publicURL(s),
-		OnlyFor:           loginOf(s),
-		Kept:              b.kept[p],
-		Ended:             p.end,
-	}
-}
-
-// openPeer returns what watches a server at another replica; nil if each replica has processes
-// of its own, which may have other changes.
-func openPeer(s *ServerOptions, p *part) func(upstream.Peer) (mcp.Back, error) {
-	if len(s.Command) > 0 && s.Replicas == PlaceAny {
-		return nil
-	}
-	return p.server.OpenPeer
-}
-
-// holdFor returns for how long after its last call a replica holds a profile, if one serves
-// all its calls: until the session with the server has ended.
-func holdFor(s *ServerOptions) time.Duration {
-	if s.Replicas != PlaceOne {
-		return 0
-	}
-	return cmp.Or(s.Idle, 5*time.Minute) + time.Minute
-}
-
-// loginOf returns the principal whose login a server is used with; empty if it is not one
-// principal's.
-func loginOf(s *ServerOptions) mcp.Principal {
-	if s.UpstreamAuth == nil || s.UpstreamAuth.Login == nil {
-		return ""
-	}
-	return mcp.Principal(s.UpstreamAuth.Login.Principal)
-}
-
 // allowedHosts are the names of the options, and those of the public URLs.
 func (b *build) allowedHosts() []string {
 	hosts := slices.Clone(b.opts.AllowedHosts)
 	for i := range b.opts.Servers {
-		if u, err := url.Parse(b.publicURL(&b.opts.Servers[i])); err == nil && u.Host != "" {
+		if u, err := url.Parse(b.of(&b.opts.Servers[i]).publicURL()); err == nil && u.Host != "" {
 			hosts = append(hosts, u.Hostname())
 		}
 	}
 	return hosts
-}
-
-// publicURL returns the URL by which clients know a server; empty if it is not known.
-func (b *build) publicURL(s *ServerOptions) string {
-	if s.PublicURL != "" || b.opts.PublicURL == "" {
-		return s.PublicURL
-	}
-	return strings.TrimSuffix(b.opts.PublicURL, "/") + "/mcp/" + s.Name
-}
-
-// connectTimeout is how long the server may take to be reached; zero is the default of
-// the backs.
-func connectTimeout(s *ServerOptions) time.Duration {
-	if len(s.Command) > 0 {
-		return cmp.Or(s.Timeouts.Connect, commandConnect)
-	}
-	return s.Timeouts.Connect
-}
-
-// kept returns the methods whose results the gateway keeps.
-func kept(hints map[string]CacheHint) []string {
-	var out []string
-	for _, method := range slices.Sorted(maps.Keys(hints)) {
-		if h := hints[method]; h.Keep && h.Public && h.TTL > 0 {
-			out = append(out, method)
-		}
-	}
-	return out
-}
-
-// serverOptions are those of the package that reaches the server.
-func (b *build) serverOptions(s *ServerOptions, p *part) server.Options {
-	o := server.Options{
-		Options: upstream.Options{
-			Name:           s.Name,
-			URL:            s.URL,
-			Headers:        s.Header,
-			Renewed:        &p.renewed,
-			Credentials:    p.credentials,
-			RoundTripper:   s.RoundTripper,
-			TLS:            s.TLS,
-			ClientInfo:     implementation(),
-			HideExtensions: s.HideExtensions,
-			Timeouts:       upstream.Timeouts(s.Timeouts),
-			Linger:         s.Linger,
-			Subscribes:     b.number(limits.SubscribesEach),
-			MaxMessage:     b.number(limits.UpstreamMessage),
-			Subresources:   fanout.Subresources(s.Subresources),
-			Logger:         b.opts.Logger,
-			Metrics:        b.metrics,
-			Observers:      b.opts.hooks.Observers,
-		},
-		Transport:   legacyback.Transport(s.Transport),
-		Dial:        b.opts.hooks.Dial[s.Name],
-		Dialed:      b.opts.hooks.Dialed,
-		OneClient:   b.opts.OneClient,
-		Era:         era(s.Era),
-		Roots:       s.Roots,
-		Lanes:       s.Lanes,
-		KeepLane:    s.Isolation == IsolateNothing,
-		Synthesize:  legacyback.Synthesize(s.Synthesize),
-		Cache:       cacheHints(s.Cache),
-		Idle:        s.Idle,
-		KeepAlive:   b.opts.KeepAlive,
-		MaxSessions: b.number(limits.Sessions),
-	}
-	o.Timeouts.Connect = connectTimeout(s)
-	switch {
-	case s.Handler != nil:
-		o.URL, o.RoundTripper = "http://"+s.Name+".invalid/", p.serveHandler(s.Handler)
-	case len(s.Command) > 0:
-		b.command(&o, s)
-	}
-	return o
-}
-
-// serveHandler returns what reaches a handler.
-func (p *part) serveHandler(h http.Handler) http.RoundTripper {
-	m := memhttp.Serve(h)
-	p.ends = append(p.ends, func() { m.Close() })
-	return m
-}
-
-// command adds what concerns commands alone.
-func (b *build) command(o *server.Options, s *ServerOptions) {
-	o.MaxSessions = min(b.number(limits.CommandSessions), o.MaxSessions)
-	o.MaxSessionsEach = b.number(limits.CommandSessionsEach)
-	o.Start = b.opts.hooks.Start
-	if s.Remember {
-		o.StateDir = b.opts.StateDir
-	}
-	environ := b.opts.Environ
-	if environ == nil {
-		environ = os.Environ()
-	}
-	o.Command = transport.CommandOptions{
-		Argv:       s.Command,
-		Dir:        s.Dir,
-		Environ:    environ,
-		Env:        s.Env,
-		Name:       s.Name,
-		Logger:     b.opts.Logger,
-		MaxMessage: b.number(limits.UpstreamMessage),
-		CloseGrace: b.opts.CloseGrace,
-		Guard:      b.opts.hooks.Guard,
-		Secrets:    b.secrets,
-	}
 }
 
 func era(e Era) spec.Era {

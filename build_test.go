@@ -62,35 +62,35 @@ func TestOptionsArrive(t *testing.T) {
 	b := newBuild(&o, mcp.NoMetrics{})
 	p := &part{common: b.common}
 	b.parts = []*part{p}
-	if err := errors.Join(b.addCommon(), b.addAccess(), b.addCredentials(&s, p)); err != nil {
+	if err := errors.Join(b.addCommon(), b.addAccess(), b.of(&s).addCredentials(p)); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.close() }() // whatever is in it
 	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers", "Instance", "Peers", "Handovers", "Observers", "QuietRequests"}) {
 		t.Errorf("options of the gateway that are not set: %v", got)
 	}
-	if got := unset(b.serverOptions(&s, p)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "MaxSessionsEach"}) {
+	if got := unset(b.of(&s).serverOptions(p)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "MaxSessionsEach"}) {
 		t.Errorf("options of a URL that are not set: %v", got)
 	}
 	if got := unset(p.access); !slices.Equal(got, []string{"Server", "Metrics"}) {
 		t.Errorf("options of the access to a server that are not set: %v", got)
 	}
-	if got := unset(b.entry(&s, p, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "HoldFor", "Saw", "OnlyFor", "Kept"}) {
+	if got := unset(b.of(&s).entry(p, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "HoldFor", "Saw", "OnlyFor", "Kept"}) {
 		t.Errorf("what the gateway is not told of a server: %v", got)
 	}
 	s.UpstreamAuth = &UpstreamAuth{Login: &StoredLogin{Principal: "ada"}}
-	if got := b.entry(&s, p, nil).OnlyFor; got != "ada" {
+	if got := b.of(&s).entry(p, nil).OnlyFor; got != "ada" {
 		t.Errorf("a server with the login of ada is for %q", got)
 	}
 	if err := s.UpstreamAuth.fault(&s); err == nil || s.Isolation != IsolateNothing {
 		t.Error("the login of one principal is used for sessions of all")
 	}
 	s.UpstreamAuth, s.Replicas = nil, PlaceOne
-	if got := b.entry(&s, p, nil).HoldFor; got <= s.Idle {
+	if got := b.of(&s).entry(p, nil).HoldFor; got <= s.Idle {
 		t.Errorf("a profile is held for %v after its last call, its session lasts %v", got, s.Idle)
 	}
 	s.URL, s.Command, s.Dir, s.Env = "", []string{"x"}, "/", map[string]string{"A": "b"}
-	command := b.serverOptions(&s, p)
+	command := b.of(&s).serverOptions(p)
 	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Guard"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {
 		t.Errorf("options of a command that are not set: %v", got)
 	}

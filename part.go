@@ -28,19 +28,6 @@ type part struct {
 	ends    []func()         // end what was begun for it
 }
 
-// newPart makes what a server needs.
-func (b *build) newPart(s *ServerOptions) (*part, error) {
-	p := &part{common: b.common, shape: b.shapeOf(s)}
-	if err := b.check(s); err != nil {
-		return nil, err
-	}
-	if err := b.addCredentials(s, p); err != nil {
-		return nil, err
-	}
-	p.server = server.New(b.serverOptions(s, p))
-	return p, nil
-}
-
 // end ends what was begun for a server that is not served any more.
 func (p *part) end() {
 	p.close()

@@ -79,7 +79,7 @@ func (b *build) addAccess() error {
 		}
 		s := &b.opts.Servers[i]
 		var err error
-		if p.access, err = b.accessOf(s); err != nil {
+		if p.access, err = b.of(s).accessOptions(); err != nil {
 			return fmt.Errorf("mcpbridge: server %q: %w", s.Name, err)
 		}
 		if p.auth, err = b.authenticator(s.Auth); err != nil {
@@ -89,8 +89,8 @@ func (b *build) addAccess() error {
 	return nil
 }
 
-func (b *build) accessOf(s *ServerOptions) (o access.Options, err error) {
-	o.Audit = b.common.audit
+func (s serverBuild) accessOptions() (o access.Options, err error) {
+	o.Audit = s.b.common.audit
 	if s.Policy != nil {
 		if o.Policy, err = s.Policy.compile(); err != nil {
 			return o, fmt.Errorf("policy: %w", err)
@@ -105,7 +105,7 @@ func (b *build) accessOf(s *ServerOptions) (o access.Options, err error) {
 	if s.Pin != PinWarn && s.Pin != PinRefuse {
 		return o, fmt.Errorf("unknown Pin %q", s.Pin)
 	}
-	o.Pins, err = pin.Open(pin.Options{Dir: b.opts.PinDir, Server: s.Name, Refuse: s.Pin == PinRefuse, Logger: b.opts.Logger, Metrics: b.metrics})
+	o.Pins, err = pin.Open(pin.Options{Dir: s.b.opts.PinDir, Server: s.Name, Refuse: s.Pin == PinRefuse, Logger: s.b.opts.Logger, Metrics: s.b.metrics})
 	return o, err
 }
 

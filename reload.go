@@ -100,7 +100,7 @@ func (b *build) follow(former *standing) error {
 	}
 	for i := range b.opts.Servers {
 		s := &b.opts.Servers[i]
-		p, err := b.keepOrMake(s, former)
+		p, err := b.of(s).keepOrMake(former)
 		if err != nil {
 			return fmt.Errorf("mcpbridge: server %q: %w", s.Name, err)
 		}
@@ -110,15 +110,15 @@ func (b *build) follow(former *standing) error {
 }
 
 // keepOrMake returns the part of a server.
-func (b *build) keepOrMake(s *ServerOptions, former *standing) (*part, error) {
+func (s serverBuild) keepOrMake(former *standing) (*part, error) {
 	p := former.find(s.Name)
-	if !b.keepsCommon || p == nil || b.kept[p] || !p.shape.same(b.shapeOf(s)) {
-		return b.newPart(s)
+	if !s.b.keepsCommon || p == nil || s.b.kept[p] || !p.shape.same(s.shaped()) {
+		return s.newPart()
 	}
-	if _, err := b.ownCredentials(s); err != nil {
+	if _, err := s.ownCredentials(); err != nil {
 		return nil, err
 	}
-	b.kept[p] = true
+	s.b.kept[p] = true
 	return p, checkTokens(s.Auth)
 }
 
@@ -141,7 +141,7 @@ func (b *build) compare(former *standing) *Reloaded {
 			out.Added = append(out.Added, name)
 		case !b.kept[p]:
 			out.Changed = append(out.Changed, name)
-		case b.isRenewed(&b.opts.Servers[i], former):
+		case b.of(&b.opts.Servers[i]).isRenewed(former):
 			out.Renewed = append(out.Renewed, name)
 		}
 	}
@@ -154,10 +154,10 @@ func (b *build) compare(former *standing) *Reloaded {
 }
 
 // isRenewed reports whether a server that is kept gets other credentials.
-func (b *build) isRenewed(s *ServerOptions, former *standing) bool {
+func (s serverBuild) isRenewed(former *standing) bool {
 	was := former.options(s.Name)
 	return !reflect.DeepEqual(s.Header, was.Header) || !reflect.DeepEqual(s.UpstreamAuth, was.UpstreamAuth) || !reflect.DeepEqual(s.Auth, was.Auth) ||
-		s.Auth == nil && !reflect.DeepEqual(b.opts.Auth, former.opts.Auth)
+		s.Auth == nil && !reflect.DeepEqual(s.b.opts.Auth, former.opts.Auth)
 }
 
 // renew gives the parts that are kept the credentials of their options.
@@ -173,7 +173,7 @@ func (b *build) renew() {
 		if len(s.Header) > 0 {
 			p.renewed.Set(s.Header)
 		}
-		if own, err := b.ownCredentials(s); err == nil && own != nil { // it was checked
+		if own, err := b.of(s).ownCredentials(); err == nil && own != nil { // it was checked
 			p.current.Replace(own)
 		}
 		replaceTokens(p.auth, s.Auth)

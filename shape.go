@@ -17,9 +17,9 @@ type shape struct {
 	dialled                    bool // by a hook
 }
 
-// shapeOf returns the shape of a server.
-func (b *build) shapeOf(s *ServerOptions) shape {
-	out := shape{ServerOptions: *s, dialled: b.opts.hooks.Dial[s.Name] != nil}
+// shaped returns the shape of a server.
+func (s serverBuild) shaped() shape {
+	out := shape{ServerOptions: *s.ServerOptions, dialled: s.b.opts.hooks.Dial[s.Name] != nil}
 	if s.Handler != nil {
 		out.handler = s.Handler
 	}
@@ -31,7 +31,7 @@ func (b *build) shapeOf(s *ServerOptions) shape {
 	}
 	out.Handler, out.RoundTripper, out.TLS = nil, nil, nil
 	out.Header = namesOf(s.Header)
-	out.PublicURL = b.publicURL(s)
+	out.PublicURL = s.publicURL()
 	out.Auth, out.UpstreamAuth = s.Auth.shape(), s.UpstreamAuth.shape()
 	return out
 }

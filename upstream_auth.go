@@ -112,12 +112,12 @@ func (a *UpstreamAuth) ways() (n int) {
 func (a *UpstreamAuth) ofCallers() bool { return a.TokenExchange != nil || a.Passthrough }
 
 // addCredentials makes those of a server; nil if it has none.
-func (b *build) addCredentials(s *ServerOptions, p *part) error {
+func (s serverBuild) addCredentials(p *part) error {
 	a := s.UpstreamAuth
 	if a == nil {
 		return nil
 	}
-	own, err := b.ownCredentials(s)
+	own, err := s.ownCredentials()
 	switch {
 	case err != nil:
 		return err
@@ -125,13 +125,13 @@ func (b *build) addCredentials(s *ServerOptions, p *part) error {
 		p.current = login.NewCurrent(own)
 		p.credentials = p.current
 	case a.TokenExchange != nil:
-		exchange, err := login.TokenExchange(b.issuerOptions(s, a.TokenExchange))
+		exchange, err := login.TokenExchange(s.issuerOptions(a.TokenExchange))
 		if err != nil {
 			return err
 		}
 		p.credentials = exchange
 	case a.Login != nil:
-		p.login = b.storedLogin(s, a.Login)
+		p.login = s.storedLogin(a.Login)
 		p.credentials = p.login
 		p.ends = append(p.ends, p.login.Close)
 	default:
@@ -142,29 +142,29 @@ func (b *build) addCredentials(s *ServerOptions, p *part) error {
 
 // ownCredentials returns those that are the gateway's own, and so may be replaced while they
 // are in use; nil if the server has none, or others.
-func (b *build) ownCredentials(s *ServerOptions) (upstream.Credentials, error) {
+func (s serverBuild) ownCredentials() (upstream.Credentials, error) {
 	a := s.UpstreamAuth
 	if a == nil {
 		return nil, nil
 	}
-	if err := a.fault(s); err != nil {
+	if err := a.fault(s.ServerOptions); err != nil {
 		return nil, err
 	}
 	switch {
 	case a.Token != "":
-		b.secrets.Learn(a.Token)
+		s.b.secrets.Learn(a.Token)
 		return login.Static(a.Token), nil
 	case a.ClientCredentials != nil:
-		return login.ClientCredentials(b.issuerOptions(s, a.ClientCredentials))
+		return login.ClientCredentials(s.issuerOptions(a.ClientCredentials))
 	}
 	return nil, nil
 }
 
-func (b *build) issuerOptions(s *ServerOptions, c *IssuerClient) login.IssuerOptions {
-	b.secrets.Learn(c.ClientSecret, c.PrivateKey)
+func (s serverBuild) issuerOptions(c *IssuerClient) login.IssuerOptions {
+	s.b.secrets.Learn(c.ClientSecret, c.PrivateKey)
 	o := login.IssuerOptions{
-		HTTP: b.fetching(c.Issuer), Issuer: c.Issuer, Resource: c.Resource, ClientID: c.ClientID, ClientSecret: c.ClientSecret,
-		PrivateKey: c.PrivateKey, KeyID: c.KeyID, Scopes: c.Scopes, Audience: c.Audience, Secrets: b.secrets,
+		HTTP: s.b.fetching(c.Issuer), Issuer: c.Issuer, Resource: c.Resource, ClientID: c.ClientID, ClientSecret: c.ClientSecret,
+		PrivateKey: c.PrivateKey, KeyID: c.KeyID, Scopes: c.Scopes, Audience: c.Audience, Secrets: s.b.secrets,
 	}
 	if u, err := url.Parse(s.URL); o.Resource == "" && err == nil {
 		o.Resource = login.Canonical(u)
@@ -179,30 +179,30 @@ func (b *build) fetching(near ...string) *fetch.Client {
 
 // fetchingFor returns what fetches on behalf of a server, and an issuer that is configured
 // for it. The server's own documents may need the server's own TLS configuration.
-func (b *build) fetchingFor(s *ServerOptions, issuer string) *fetch.Client {
-	return fetch.New(fetch.Options{Near: []string{s.URL, issuer}, AllowHosts: b.opts.Logins.AllowHosts, Server: s.URL, TLS: s.TLS})
+func (s serverBuild) fetchingFor(issuer string) *fetch.Client {
+	return fetch.New(fetch.Options{Near: []string{s.URL, issuer}, AllowHosts: s.b.opts.Logins.AllowHosts, Server: s.URL, TLS: s.TLS})
 }
 
-func (b *build) storedLogin(s *ServerOptions, l *StoredLogin) *login.Stored {
-	b.secrets.Learn(l.ClientSecret)
-	f := b.loginFlow(s)
-	o := login.StoredOptions{Name: s.Name, URL: s.URL, HTTP: f.HTTP, Store: f.Store, Principal: mcp.Principal(l.Principal), Secrets: b.secrets}
-	if f.Browse = b.opts.hooks.Browse; f.Browse != nil {
+func (s serverBuild) storedLogin(l *StoredLogin) *login.Stored {
+	s.b.secrets.Learn(l.ClientSecret)
+	f := s.loginFlow()
+	o := login.StoredOptions{Name: s.Name, URL: s.URL, HTTP: f.HTTP, Store: f.Store, Principal: mcp.Principal(l.Principal), Secrets: s.b.secrets}
+	if f.Browse = s.b.opts.hooks.Browse; f.Browse != nil {
 		o.Flow, o.Name = f, withoutQuery(s.URL) // it may not be in any file
 	}
 	return login.NewStored(o)
 }
 
 // loginFlow returns what logs in to a server, without a browser.
-func (b *build) loginFlow(s *ServerOptions) *login.Flow {
+func (s serverBuild) loginFlow() *login.Flow {
 	l := StoredLogin{}
 	if s.UpstreamAuth != nil && s.UpstreamAuth.Login != nil {
 		l = *s.UpstreamAuth.Login
 	}
-	o := &b.opts.Logins
+	o := &s.b.opts.Logins
 	return &login.Flow{
 		URL: s.URL, Issuer: l.Issuer, ClientID: l.ClientID, ClientSecret: l.ClientSecret, MetadataURL: o.ClientMetadataURL, Scopes: l.Scopes, Port: l.CallbackPort,
-		HTTP: b.fetchingFor(s, l.Issuer), Store: login.OpenStore(login.StoreOptions{Dir: o.Dir, NoKeyring: o.Files, Logger: b.opts.Logger}),
+		HTTP: s.fetchingFor(l.Issuer), Store: login.OpenStore(login.StoreOptions{Dir: o.Dir, NoKeyring: o.Files, Logger: s.b.opts.Logger}),
 	}
 }
 

@@ -102,18 +102,7 @@ type Detector struct {
 	doubts   chan string // capacity 1
 	requests wake.Signal // a request waits for a probe
 
-	// mu guards the fields below.
-	mu   sync.Mutex
-	back mcp.Back // of the verdict; nil before there is one
-	era  spec.Era
-	err  error // why there is no back; ErrStarting before the first probe has ended
-	probeState
-	verdict       verdict
-	waiting       int           // requests that wait for a verdict
-	openingRelays int           // relays that are being opened
-	changed       chan struct{} // closed when one of these fields changes
-	onReplaced    func(error)
-	closed        bool
+	state
 }
 
 // A lifetime begins once and ends with Close.
@@ -123,14 +112,6 @@ type lifetime struct {
 	stop    context.CancelFunc
 	closing chan struct{}  // closed by Close
 	running sync.WaitGroup // run, probes for clients that don't wait, and the ends of replaced backs
-}
-
-// A probeState is the state of the probes.
-type probeState struct {
-	probing   bool      // a probe is in progress
-	probed    int       // probes that have ended
-	guessed   bool      // the era is that of the first client, or the server did not respond
-	nextProbe time.Time // when a client may request another probe after a failed one
 }
 
 // New returns a Detector. It starts nothing before Start or the first request.
@@ -145,13 +126,11 @@ func New(o Options) (*Detector, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	d := &Detector{
-		opts:       o,
-		log:        o.Logger.With("upstream", o.Name),
-		doubts:     make(chan string, 1),
-		requests:   wake.NewSignal(),
-		err:        mcp.ErrStarting,
-		changed:    make(chan struct{}),
-		onReplaced: func(error) {},
+		opts:     o,
+		log:      o.Logger.With("upstream", o.Name),
+		doubts:   make(chan string, 1),
+		requests: wake.NewSignal(),
+		state:    newState(),
 	}
 	d.closing = make(chan struct{})
 	d.live, d.stop = context.WithCancel(context.Background())
@@ -212,24 +191,6 @@ func (d *Detector) Doubt(why string) {
 	case d.doubts <- why:
 	default: // a probe follows anyway
 	}
-}
-
-// Era returns the verdict, or spec.Unknown before there is one.
-func (d *Detector) Era() spec.Era {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.era
-}
-
-// Err implements [mcp.Back].
-func (d *Detector) Err() error {
-	d.mu.Lock()
-	back, err := d.back, d.err
-	d.mu.Unlock()
-	if back != nil {
-		return back.Err()
-	}
-	return err
 }
 
 // Close implements [mcp.Back].

@@ -110,19 +110,6 @@ func (d *Detector) isGuess() bool {
 	return d.guessed && (d.opts.Launcher == nil || d.opts.Launcher.First() == "")
 }
 
-// beginRelay records that a relay is being opened, until the returned function is called.
-func (d *Detector) beginRelay() (done func()) {
-	d.addOpeningRelay(1)
-	return func() { d.addOpeningRelay(-1) }
-}
-
-func (d *Detector) addOpeningRelay(n int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.openingRelays += n
-	d.announceLocked()
-}
-
 // awaitRelays waits for the relays that are being opened with a command: they need its
 // process, and their handshake also gives the description. Some clients open a session
 // after they have waited some seconds for discovery.
@@ -155,13 +142,6 @@ func (d *Detector) replacedAfter(ctx context.Context, back mcp.Back, err error) 
 		return d.replaced(back)
 	}
 	return false
-}
-
-// replaced reports whether a back was replaced.
-func (d *Detector) replaced(back mcp.Back) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.back != back && !d.closed
 }
 
 // probeAgain waits for another probe, and reports whether it has replaced the back.
@@ -222,46 +202,6 @@ func (d *Detector) await(ctx context.Context, era spec.Era) (mcp.Back, error) {
 			return nil, context.Cause(ctx)
 		case <-d.closing:
 			return nil, mcp.ErrShutdown
-		}
-	}
-}
-
-// current returns the back of the verdict; nil before there is one.
-func (d *Detector) current() mcp.Back {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.back
-}
-
-// wait records that a request waits for a verdict, until the returned function is called.
-func (d *Detector) wait() (done func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.back != nil {
-		return func() {} // AwaitClient is only called before the verdict
-	}
-	d.waiting++
-	d.announceLocked()
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.waiting--
-	}
-}
-
-// AwaitClient returns when a request waits for a verdict, or ctx ends.
-func (d *Detector) AwaitClient(ctx context.Context) {
-	for {
-		d.mu.Lock()
-		waiting, changed := d.waiting, d.changed
-		d.mu.Unlock()
-		if waiting > 0 {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -79,17 +79,6 @@ func (d *Detector) probe(ctx context.Context) Finding {
 	return d.opts.Probe(short)
 }
 
-// probeEnded records that a probe has ended. A client may request the next one after a
-// pause.
-func (d *Detector) probeEnded(pause time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.probing = false
-	d.probed++
-	d.nextProbe = time.Now().Add(pause)
-	d.announceLocked()
-}
-
 // awaitDoubt waits until the verdict has to be checked, but at least for a pause unless a
 // client requests a probe. calm reports that there was no doubt for long.
 func (d *Detector) awaitDoubt(era spec.Era, pause time.Duration) (calm, ok bool) {
@@ -218,18 +207,4 @@ func (d *Detector) end(back mcp.Back) {
 	if err := back.Close(ctx); err != nil {
 		d.log.Warn("ending the connections of the other era", "error", err)
 	}
-}
-
-// announceLocked wakes the goroutines that wait for a change.
-func (d *Detector) announceLocked() {
-	close(d.changed)
-	d.changed = make(chan struct{})
-}
-
-// WhenReplaced sets a function that is called after a verdict was replaced by the opposite
-// one: clients then have to read everything again.
-func (d *Detector) WhenReplaced(f func(reason error)) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.onReplaced = f
 }

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/access"
-	"github.com/mcpbridge/mcpbridge/internal/auth"
-	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
@@ -76,7 +73,8 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	}
 	s := &server{g: g, opts: opts, life: lifetime.New(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), memory: &clientMemory{g, so.Name},
 		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
-	if err = s.openBack(so); err != nil {
+	a := &assembly{s, &so}
+	if err = a.openBack(); err != nil {
 		s.together.close(context.Background())
 		return nil, err
 	}
@@ -84,22 +82,11 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if d, ok := s.back.(*detect.Detector); ok {
 		d.WhenReplaced(func(reason error) { g.hub.EndServer(followed{s}, reason) })
 	}
-	if err := s.assemble(so); err != nil {
+	if err := a.assemble(); err != nil {
 		s.together.close(context.Background())
 		return nil, errors.Join(err, s.back.Close(context.Background()))
 	}
 	return s, nil
-}
-
-// assemble puts what controls and keeps results before the back, and the fronts before that.
-func (s *server) assemble(so ServerOptions) (err error) {
-	s.access = s.control(so)
-	s.handler = s.g.hub.Cache().Handler(so.Name, so.Keep, s.back)
-	if s.owners, err = s.newOwners(so); err != nil {
-		return err
-	}
-	s.handler = s.access.Handler(s.owners.Handler(s.handler))
-	return s.openFronts(so)
 }
 
 // newScope returns what the scopes of a server begin with that is about to be built. That of
@@ -120,34 +107,6 @@ func checkKept(methods []string) error {
 		}
 	}
 	return nil
-}
-
-// newOwners returns what keeps tasks and requestStates from other principals; nil if there
-// are none.
-func (s *server) newOwners(so ServerOptions) (*owner.Guard, error) {
-	g := s.g
-	if a := authOf(so, s.opts); a == nil || a == auth.None {
-		return nil, nil
-	}
-	return owner.New(owner.Options{
-		Shared: g.sharedTasks(),
-		Unshared: func(err error) {
-			g.opts.Logger.Warn("other replicas don't know whose a task is", "upstream", so.Name, "err", err)
-		},
-		Server:  so.Name,
-		Account: func(share mcp.Share) *budget.Account { return g.budget.Account(share) },
-		Sealer:  g.sealer,
-		Era:     s.back.Era,
-		Full:    func() { g.opts.Metrics.Limit(so.Name, "task_owners") },
-		NoTasks: slices.Contains(so.HideExtensions, spec.ExtensionTasks),
-	})
-}
-
-// control returns what controls the access to the server; nil for nothing.
-func (s *server) control(so ServerOptions) *access.Control {
-	o := so.Access
-	o.Server, o.Metrics = so.Name, s.g.opts.Metrics
-	return access.New(o)
 }
 
 // admit sets the profile of a request, and refuses one of a principal that the server is
@@ -177,72 +136,6 @@ func (s *server) ownerOnly(req *mcp.Request) error {
 	}
 	return &mcp.Refusal{Status: http.StatusOK, Err: wire.Errorf(spec.CodeInvalidRequest,
 		"server %q is logged in to on behalf of another principal; ask who runs mcpbridge for access", s.name)}
-}
-
-// openFronts builds both fronts: one endpoint serves both eras.
-func (s *server) openFronts(so ServerOptions) (err error) {
-	if s.legacy, err = s.openLegacyFront(so); err != nil {
-		return err
-	}
-	s.modern, err = s.openModernFront(so)
-	return err
-}
-
-func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
-	g, opts := s.g, s.opts
-	return legacyfront.New(legacyfront.Options{
-		Name:            so.Name,
-		Handler:         s,
-		Describer:       s,
-		Subscriber:      s,
-		Relayer:         s,
-		Command:         so.Command,
-		Admit:           s.admit,
-		Memory:          s.memory,
-		Instance:        g.instance,
-		Streams:         &s.streams,
-		Until:           g.expiry.Until,
-		MaxSessions:     opts.MaxSessions,
-		MaxSessionsEach: opts.MaxSessionsEach,
-		Idle:            opts.SessionIdle,
-		MaxStored:       opts.MaxStored,
-		MaxTopics:       opts.MaxTopics,
-		Check:           s.check,
-		WriteTimeout:    opts.WriteTimeout,
-		KeepAlive:       opts.KeepAlive,
-		Drain:           opts.Drain,
-		StartTimeout:    so.StartTimeout,
-		LogLevel:        so.LogLevel,
-		Logger:          g.opts.Logger,
-		Metrics:         g.opts.Metrics,
-	})
-}
-
-func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
-	g, opts := s.g, s.opts
-	return modernfront.New(modernfront.Options{
-		Name:          so.Name,
-		Revisions:     spec.AllRevisions(),
-		Handler:       s,
-		Describer:     s,
-		Subscriber:    s,
-		Admit:         s.admit,
-		Memory:        s.memory,
-		NoTasks:       slices.Contains(so.HideExtensions, spec.ExtensionTasks),
-		Upstream:      s.back.Era,
-		WriteTimeout:  opts.WriteTimeout,
-		KeepAlive:     opts.KeepAlive,
-		Streams:       &s.streams,
-		MaxParked:     opts.MaxParked,
-		MaxParkedEach: opts.MaxParkedEach,
-		MaxTopics:     opts.MaxTopics,
-		Gather:        so.Gather,
-		ParkedTTL:     so.ParkedTTL,
-		Sealer:        g.sealer,
-		Replicas:      g.peers != nil,
-		Logger:        g.opts.Logger,
-		Metrics:       g.opts.Metrics,
-	})
 }
 
 // close ends the calls of the fronts, and then the back.

@@ -74,43 +74,6 @@ func (g *Gateway) scopeOf(name string) string {
 	return ""
 }
 
-// openBack opens the back of a server, and what watches it together with other replicas.
-func (s *server) openBack(so ServerOptions) (err error) {
-	h := s.g.hub
-	changes, cues := s.tellOthers(so, h), s.tellOthers(so, h.Local())
-	if s.g.sharing.sources == nil || so.OpenPeer == nil {
-		s.back, err = so.Open(changes)
-		return err
-	}
-	s.together.source = s.g.sharing.sources.Open(source.ServerOptions{
-		Name: so.Name, Claims: s.together.claims, Open: so.OpenPeer, Changes: changes, Local: h.Local(), Cues: cues, WantedByPeers: h.WantedByPeers,
-	})
-	if s.back, err = so.Open(s.together.source.Changes()); err == nil {
-		s.together.source.Use(s.back)
-		s.together.endpoint, err = s.openEndpoint()
-	}
-	return err
-}
-
-// tellOthers returns what has other replicas evict cached results before changes are passed
-// on, if results of the server are kept.
-func (s *server) tellOthers(so ServerOptions, next mcp.Changes) mcp.Changes {
-	if s.g.sharing.evictions == nil || len(so.Keep) == 0 {
-		return next
-	}
-	c := s.g.sharing.evictions.Open(so.Name, next)
-	s.together.told = append(s.together.told, c)
-	return c
-}
-
-func (s *server) openEndpoint() (*listen.Endpoint, error) {
-	g := s.g
-	return listen.New(listen.Options{
-		Server: watchedHere{followed{s}}, Hub: g.hub, Profiles: s.profiles.candidates,
-		Memory: s.memory, Streams: &s.streams, Logger: g.opts.Logger, Metrics: g.opts.Metrics,
-	})
-}
-
 func (t *together) close(ctx context.Context) {
 	if t.endpoint != nil {
 		t.endpoint.Close()

@@ -20,9 +20,13 @@ type thief struct {
 }
 
 func newThief(t *testing.T, engine string) *thief {
+	return newThiefIn(t, setup{engine: engine, links: true})
+}
+
+func newThiefIn(t *testing.T, s setup) *thief {
+	s.config = "auth:\n  tokens:\n    - {name: alice, token: alice-alice-alice-alice}\n    - {name: bob, token: bob-bob-bob-bob-bob-bob}"
 	return &thief{
-		world: newWorld(t, setup{engine: engine, links: true, config: "auth:\n  tokens:\n" +
-			"    - {name: alice, token: alice-alice-alice-alice}\n    - {name: bob, token: bob-bob-bob-bob-bob-bob}"}),
+		world: newWorld(t, s),
 		alice: http.Header{"Authorization": {"Bearer alice-alice-alice-alice"}},
 		bob:   http.Header{"Authorization": {"Bearer bob-bob-bob-bob-bob-bob"}},
 	}

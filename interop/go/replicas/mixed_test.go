@@ -89,6 +89,28 @@ func TestMixedPeers(t *testing.T) {
 	}
 }
 
+// TestMixedStolen has replicas of both believe what each other says of a client, and refuse
+// what another client has stolen.
+func TestMixedStolen(t *testing.T) {
+	program, err := earlier()
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside(t)
+	w := newThiefIn(t, setup{engine: nats, program: program})
+	b := w.replicas[1]
+	b.stop(20 * time.Second)
+	b.program = programs.Bridge
+	b.start()
+	w.wantMembers(w.replicas...)
+	for _, holder := range w.replicas[:2] {
+		for _, f := range []*fixture{w.legacy, w.modern} {
+			w.stealSession(t, f, holder)
+		}
+		w.stealState(t, holder)
+	}
+}
+
 // A mixed world has replicas of two versions.
 type mixed struct {
 	*world
@@ -112,6 +134,7 @@ func newMixed(t *testing.T, engine, program string) *mixed {
 		fmt.Fprintf(&servers, "  own%d: {url: %q}\n", i, "http://"+m.watched.addr+"/mcp")
 		fmt.Fprintf(&servers, "  solo%d: {command: %q, replicas: one}\n", i, programs.legacy)
 	}
+	fmt.Fprintf(&servers, "  single: {url: %q, replicas: one}\n", "http://"+newFixture(host, "modern", programs.modern).addr+"/mcp")
 	m.world = newWorld(t, setup{engine: engine, program: program, config: "drain_delay: 1s\ndrain: 10s", servers: servers.String(),
 		server: `, cache: {resources/read: {ttl: 10m, scope: public, keep: true}}`})
 	m.balancer.follow(t)
@@ -129,14 +152,16 @@ func (m *mixed) become(t *testing.T, next mix) {
 		if next[i] == m.state[i] {
 			continue
 		}
-		given := m.give(r)
+		given, begun := m.give(r), time.Now()
 		r.stop(20 * time.Second)
+		stopped := time.Since(begun)
 		if r.program = m.earlier; next[i] == 'N' {
 			r.program = programs.Bridge
 		}
 		r.start()
 		m.note(r, next[i:i+1])
 		m.wantMembers(m.replicas...)
+		t.Logf("%s was stopped in %v, and is %c after %v", r.name, stopped.Round(time.Millisecond), next[i], time.Since(begun).Round(time.Millisecond))
 		m.wantGiven(t, given)
 	}
 	m.state = next
@@ -202,6 +227,22 @@ func (m *mixed) forwards(t *testing.T) {
 			m.resumesCall(t, f, holder, at, then)
 		}
 		m.parks(t, holder, at, then)
+		m.opensSingle(t, holder, at)
+	}
+}
+
+// opensSingle opens a session over HTTP+SSE at a server that one replica serves: a replica of a
+// version that knows how has it opened there, and no other one is asked for that.
+func (m *mixed) opensSingle(t *testing.T, at, posts *replica) {
+	t.Helper()
+	s, err := m.openOld(t.Context(), at, "single", nil)
+	if err != nil {
+		t.Errorf("%s: HTTP+SSE of a server that one replica serves, at %s: %v", m.state, at.name, err)
+		return
+	}
+	defer s.feed.close()
+	if a := s.mark(t.Context(), posts, "single"); a.problem() != "" {
+		t.Errorf("%s: a call over HTTP+SSE at %s: %s", m.state, posts.name, a.problem())
 	}
 }
 
@@ -256,7 +297,7 @@ func (m *mixed) evicts(t *testing.T) {
 		streams = append(streams, m.mustListen(r, "legacy", uri))
 	}
 	m.wantKept(t, m.legacy, uri)
-	for i := range size(12, 120) {
+	for i := range size(60, 300) {
 		m.hearAndRead(t, m.legacy, uri, streams, i%3, m.replicas[(i+1+i/3%2)%3])
 	}
 	for _, s := range streams {

@@ -61,7 +61,7 @@ func (s *Store) openBuckets(ctx context.Context) (*buckets, error) {
 
 // bucket returns a bucket that exists, or makes it: on three servers if the cluster has them.
 func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
-	full := s.prefix + "_" + name
+	full := s.bucketName(name)
 	kv, err := s.js.KeyValue(ctx, full)
 	if err == nil {
 		return s.lasting(ctx, kv, ttl), nil
@@ -82,6 +82,8 @@ func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration) (jet
 	}
 	return kv, wrapBucket(full, err)
 }
+
+func (s *Store) bucketName(name string) string { return s.prefix + "_" + name }
 
 // lasting returns a bucket that exists, whose keys live for ttl at least if NATS lets this
 // replica change that: those of an earlier version may live shorter.

@@ -17,11 +17,23 @@ const ttlLen = 8
 
 // Put keeps a record, for at most a day.
 func (s *Store) Put(ctx context.Context, key string, record []byte, ttl time.Duration) error {
-	value := binary.BigEndian.AppendUint64(make([]byte, 0, ttlLen+len(record)), uint64(max(ttl, 0).Milliseconds()))
 	return s.use(ctx, func(b *buckets) error {
-		_, err := b.records.Put(ctx, key, append(value, record...))
+		_, err := b.records.Put(ctx, key, wrapRecord(record, ttl))
 		return err
 	})
+}
+
+func wrapRecord(record []byte, ttl time.Duration) []byte {
+	value := binary.BigEndian.AppendUint64(make([]byte, 0, ttlLen+len(record)), uint64(max(ttl, 0).Milliseconds()))
+	return append(value, record...)
+}
+
+// unwrapRecord returns what wrapRecord was given.
+func unwrapRecord(value []byte) (record []byte, ttl time.Duration, ok bool) {
+	if len(value) < ttlLen {
+		return nil, 0, false
+	}
+	return value[ttlLen:], time.Duration(binary.BigEndian.Uint64(value)) * time.Millisecond, true
 }
 
 // Get returns a record.
@@ -59,12 +71,10 @@ func load(ctx context.Context, kv jetstream.KeyValue, key string) ([]byte, uint6
 		return nil, 0, replicas.ErrNotFound
 	case err != nil:
 		return nil, 0, err
-	case len(e.Value()) < ttlLen:
+	}
+	record, ttl, ok := unwrapRecord(e.Value())
+	if !ok || time.Since(e.Created()) >= ttl {
 		return nil, 0, replicas.ErrNotFound
 	}
-	ttl := time.Duration(binary.BigEndian.Uint64(e.Value())) * time.Millisecond
-	if time.Since(e.Created()) >= ttl {
-		return nil, 0, replicas.ErrNotFound
-	}
-	return e.Value()[ttlLen:], e.Revision(), nil
+	return record, e.Revision(), nil
 }

@@ -20,7 +20,11 @@ type peers struct {
 	all    map[string]*peer // by instance
 	logger *slog.Logger
 	seen   replicas.Observer
+	warned time.Time // of a record that can't be read
 }
+
+// warnEvery is how often records that can't be read are logged as a warning.
+const warnEvery = time.Minute
 
 func newPeers(logger *slog.Logger, seen replicas.Observer) *peers {
 	return &peers{all: make(map[string]*peer), logger: logger, seen: seen}
@@ -57,7 +61,7 @@ func (ps *peers) record(now time.Time, instance string, data []byte) (news bool)
 	p := ps.all[instance]
 	switch {
 	case err != nil:
-		ps.logger.Debug("a replica's record can't be read", "replica", instance, "error", err)
+		ps.unread(now, err)
 	case rec.Left:
 		return ps.part(r, p, rec.Beat)
 	case p == nil:
@@ -69,6 +73,14 @@ func (ps *peers) record(now time.Time, instance string, data []byte) (news bool)
 		return ps.heardAgain(now, p, r, rec.Beat)
 	}
 	return false
+}
+
+// unread tells of a replica that does not count since its record can't be read.
+func (ps *peers) unread(now time.Time, err error) {
+	if now.Sub(ps.warned) >= warnEvery {
+		ps.warned = now
+		ps.logger.Warn("a replica does not count here; compare the versions of mcpbridge", "error", err)
+	}
 }
 
 func (ps *peers) heardAgain(now time.Time, p *peer, r replicas.Replica, beat uint64) (news bool) {

@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -64,10 +65,16 @@ func encode(r replicas.Replica, beat uint64, left bool) ([]byte, error) {
 	return json.Marshal(record{Addr: r.Addr, Version: r.Version, Revision: r.Revision, Draining: r.Draining, Beat: beat, Left: left})
 }
 
+var errNoAddress = errors.New("it has no address")
+
 func decode(instance string, data []byte) (replicas.Replica, record, error) {
 	var rec record
-	if err := json.Unmarshal(data, &rec); err != nil {
-		return replicas.Replica{}, record{}, fmt.Errorf("reading the record of replica %s: %v", instance, err)
+	err := json.Unmarshal(data, &rec)
+	if err == nil && rec.Addr == "" {
+		err = errNoAddress
+	}
+	if err != nil {
+		return replicas.Replica{}, record{}, fmt.Errorf("reading the record of replica %q: %v", instance, err)
 	}
 	if rec.Addr == "" {
 		return replicas.Replica{}, record{}, fmt.Errorf("reading the record of replica %s: it has no address", instance)

@@ -9,30 +9,40 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
 // A definition is what makes a server the one that it is to other replicas. Secrets are no part
 // of it, nor what may be replaced while the server is served: replicas that had that replaced,
-// and those that were started anew, must agree.
+// and those that were started anew, must agree. So must those of another version: members are
+// never renamed, and those that are added are left out while they are zero.
 type definition struct {
-	URL       string `json:",omitempty"`
-	Transport Transport
-	Command   []string `json:",omitempty"`
-	Dir       string   `json:",omitempty"`
-	Env       []string `json:",omitempty"` // names
-	Header    []string `json:",omitempty"` // names
-	As        []string `json:",omitempty"` // at the server
+	URL       string    `json:",omitempty"`
+	Transport Transport `json:",omitzero"`
+	Command   []string  `json:",omitempty"`
+	Dir       string    `json:",omitempty"`
+	Env       []string  `json:",omitempty"` // names
+	Header    []string  `json:",omitempty"` // names
+	As        []string  `json:",omitempty"` // at the server
 
-	Era          Era
-	Isolation    Isolation
-	ClientInfo   bool
-	Experimental bool
-	Hidden       []string `json:",omitempty"`
-	Roots        []string `json:",omitempty"`
-	Subresources Subresources
-	Synthesize   Synthesize
+	Era          Era          `json:",omitzero"`
+	Isolation    Isolation    `json:",omitzero"`
+	ClientInfo   bool         `json:",omitzero"`
+	Experimental bool         `json:",omitzero"`
+	Hidden       []string     `json:",omitempty"`
+	Roots        []string     `json:",omitempty"`
+	Subresources Subresources `json:",omitzero"`
+	Synthesize   synthesized  `json:",omitzero"`
+}
+
+// synthesized is a Synthesize.
+type synthesized struct {
+	Tools     time.Duration `json:",omitzero"`
+	Prompts   time.Duration `json:",omitzero"`
+	Resources time.Duration `json:",omitzero"`
+	Updates   time.Duration `json:",omitzero"`
 }
 
 // digest returns a digest of what defines a server.
@@ -42,7 +52,7 @@ func (s *ServerOptions) digest() string {
 		Command: bareCommand(s.Command), Dir: s.Dir,
 		Env: slices.Sorted(maps.Keys(s.Env)), Header: slices.Sorted(maps.Keys(namesOf(s.Header))), As: s.UpstreamAuth.as(),
 		Era: s.Era, Isolation: cmp.Or(s.Isolation, IsolatePrincipal), ClientInfo: s.ForwardClientInfo, Experimental: s.Experimental,
-		Hidden: s.HideExtensions, Roots: s.Roots, Subresources: cmp.Or(s.Subresources, SubresourcesParent), Synthesize: s.Synthesize,
+		Hidden: s.HideExtensions, Roots: s.Roots, Subresources: cmp.Or(s.Subresources, SubresourcesParent), Synthesize: synthesized(s.Synthesize),
 	})
 	if err != nil {
 		return "" // it has nothing that is no JSON

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/source"
 )
 
 // A requestRecorder notes the requests of other replicas.
@@ -87,4 +89,21 @@ func wantWatchedForLater(t *testing.T, forms *bridgetest.Forms) {
 	forms.Want("listen/later/acknowledged", next())
 	r.server.push("u:1")
 	forms.Want("listen/later/updated", next())
+}
+
+// Replicas of all versions claim a profile by the same name.
+func TestFormOfNames(t *testing.T) {
+	p := mcp.Profile{Scope: "files@2/0123", Principal: "ada"}
+	each := source.Names{Server: "files", Definition: "89ab"}
+	whole := each
+	whole.Whole = true
+	for what, tt := range map[string]struct{ got, want string }{
+		"a profile":            {each.Of(p), "89ab/files/0123"},
+		"all of a principal":   {whole.Of(p), "89ab/files/of/fdee430d40bd57deeac186cd"},
+		"what listens name it": {source.Name(p.Scope), "files/0123"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s is claimed by %q, want %q", what, tt.got, tt.want)
+		}
+	}
 }

@@ -1,0 +1,30 @@
+package rediskv
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
+)
+
+// Replicas of all versions use the same keys.
+func TestForms(t *testing.T) {
+	forms := bridgetest.ReadForms(t)
+	at, err := engineurl.Parse("redis://nobody.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Open(Options{URL: at, Prefix: "mcpbridge", Logger: slog.New(slog.DiscardHandler),
+		Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("there is nobody") }})
+	defer func() {
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	forms.Want("keys", strings.Join([]string{s.key("members"), s.key("ends"), s.claimKey("0123"), s.recordKey("4567"), s.channel()}, " "))
+}

@@ -120,8 +120,9 @@ type mixed struct {
 
 	versions map[string]string // of replicas, by instance
 
-	watched *fixture // the server that is called own0, own1 and own2
-	used    int      // of its resources
+	long    []*stream // at each replica, as long as that runs
+	watched *fixture  // the server that is called own0, own1 and own2
+	used    int       // of its resources
 }
 
 func newMixed(t *testing.T, engine, program string) *mixed {
@@ -140,6 +141,9 @@ func newMixed(t *testing.T, engine, program string) *mixed {
 	m.balancer.follow(t)
 	for _, r := range m.replicas {
 		m.note(r, "E")
+	}
+	for _, r := range m.replicas {
+		m.long = append(m.long, m.mustListen(r, "legacy", m.legacy.item(45)))
 	}
 	m.door = &replica{w: m.world, name: "the balancer", listen: strings.TrimPrefix(m.balancer.base, "http://")}
 	return m
@@ -163,6 +167,7 @@ func (m *mixed) become(t *testing.T, next mix) {
 		m.wantMembers(m.replicas...)
 		t.Logf("%s was stopped in %v, and is %c after %v", r.name, stopped.Round(time.Millisecond), next[i], time.Since(begun).Round(time.Millisecond))
 		m.wantGiven(t, given)
+		m.wantLong(t, i)
 	}
 	m.state = next
 }
@@ -189,6 +194,22 @@ func (m *mixed) wantGiven(t *testing.T, given []*session) {
 		}
 		if status := s.end(t.Context(), m.replicas[0]); status < 200 || status > 299 {
 			t.Errorf("DELETE of a session that was handed over = %d", status)
+		}
+	}
+}
+
+// wantLong wants the streams at all replicas but one to have lasted, whoever owned what they
+// watch, and opens another one there. All of them hear of a change.
+func (m *mixed) wantLong(t *testing.T, restarted int) {
+	t.Helper()
+	m.long[restarted] = m.mustListen(m.replicas[restarted], "legacy", m.legacy.item(45))
+	touched := m.legacy.touch(m.legacy.item(45))[0].At
+	for _, s := range m.long {
+		until(t, fmt.Sprintf("the stream at %s is told after %s was restarted", s.at.name, m.replicas[restarted].name), func() bool {
+			return s.heard(s.want[0], touched) != 0
+		})
+		if ending, problems := s.status(); ending != "" || len(problems) > 0 {
+			t.Errorf("the stream at %s, after %s was restarted: %s %q", s.at.name, m.replicas[restarted].name, ending, problems)
 		}
 	}
 }

@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -29,13 +32,17 @@ func TestForms(t *testing.T) {
 	parts.session, parts.revision = "its name", spec.Revision("2025-11-25")
 	forms.Want("scope/session", mcp.PlainScope(p.profile(&parts).Scope))
 
-	paths := make(map[string]bool)
+	var paths []string
 	for _, route := range peerRoutes() {
-		paths[route.path] = true
+		paths = append(paths, route.path)
 	}
-	for path := range strings.FieldsSeq(forms.Text("paths")) {
-		if !paths[path] {
-			t.Errorf("other replicas are not served at %s, which an earlier version asks", path)
+	slices.Sort(paths)
+	forms.Want(fmt.Sprint("paths/", replicas.Revision), strings.Join(paths, " ")) // another path is another revision
+	for revision := range replicas.Revision {
+		for path := range strings.FieldsSeq(forms.Text(fmt.Sprint("paths/", revision))) {
+			if !slices.Contains(paths, path) {
+				t.Errorf("other replicas are not served at %s, which one of revision %d asks", path, revision)
+			}
 		}
 	}
 }

@@ -205,7 +205,7 @@ var layers = map[string][]string{
 	// Which replica holds what. Engines differ in where they keep it: each by itself, over
 	// what they have in common; tests have one in memory.
 	"internal/replicas":        nil,
-	"internal/replicas/member": {"internal/replicas", "internal/wake"},
+	"internal/replicas/member": {"internal/backoff", "internal/replicas", "internal/wake"},
 	// Who watches a profile upstream: it stands before a back, and opens others, of which it
 	// knows the interface alone.
 	"internal/replicas/source": {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/upstream", "internal/wake", "internal/wire"},

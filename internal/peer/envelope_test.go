@@ -195,25 +195,27 @@ func TestReplays(t *testing.T) {
 	var s replays
 	now := time.Now()
 	for _, n := range []uint64{5, 3, 4, windowSize, windowSize + 4, 6, 10 * windowSize, 9*windowSize + 1} {
-		if !s.accept("a", n, now) {
+		if s.accept("a", n, now) != nil {
 			t.Errorf("%d is not new", n)
 		}
-		if s.accept("a", n, now) {
-			t.Errorf("%d is new twice", n)
+		if err := s.accept("a", n, now); err != errReplayed {
+			t.Errorf("%d twice = %v", n, err)
 		}
 	}
 	for _, n := range []uint64{0, 5, 9 * windowSize, ^uint64(0)} {
-		if s.accept("a", n, now) {
+		if s.accept("a", n, now) == nil {
 			t.Errorf("%d is accepted", n)
 		}
 	}
 	for i := range 2 * maxSenders {
-		s.accept("b"+string(rune(i)), 1, now)
+		if err := s.accept("b"+string(rune(i)), 1, now); (err != nil) != (i >= maxSenders-1) || err == errReplayed {
+			t.Fatalf("sender %d = %v", i, err)
+		}
 	}
 	if len(s.by) != maxSenders {
 		t.Errorf("%d senders, want %d", len(s.by), maxSenders)
 	}
-	if !s.accept("late", 1, now.Add(time.Hour)) {
+	if s.accept("late", 1, now.Add(time.Hour)) != nil {
 		t.Error("senders of long ago have all places")
 	}
 }

@@ -67,9 +67,11 @@ func (g *Group) check(e *Envelope, r *http.Request) error {
 		return &RefusedError{Status: http.StatusMisdirectedRequest, Reason: "the envelope is for another replica"}
 	case left <= 0 || left > 2*lifetime:
 		return refused("the envelope has expired, or is not valid yet; compare the clocks of the replicas")
-	case !g.replays.accept(e.From, e.Nonce, now):
-		return refused("the envelope was used before")
-	case e.Identity != nil && !e.Identity.Expires.IsZero() && !e.Identity.Expires.After(now):
+	}
+	if err := g.replays.accept(e.From, e.Nonce, now); err != nil {
+		return err
+	}
+	if e.Identity != nil && !e.Identity.Expires.IsZero() && !e.Identity.Expires.After(now) {
 		return &RefusedError{Status: http.StatusUnauthorized, Reason: "the credential has expired", Expired: true}
 	}
 	return nil

@@ -8,8 +8,13 @@ import (
 const (
 	// windowSize is by how many requests of one replica another may be overtaken.
 	windowSize = 1 << 16
-	// maxSenders bounds the replicas whose nonces are remembered.
-	maxSenders = 256
+	// maxSenders bounds the replicas whose nonces are remembered, which takes 8 KiB each.
+	maxSenders = 1024
+)
+
+var (
+	errReplayed = refused("the envelope was used before")
+	errSenders  = refused("too many replicas have sent requests to this one in the last 45 s: 1024, the limit")
 )
 
 // replays remembers the nonces of envelopes that were accepted: of each sender the highest,
@@ -26,14 +31,14 @@ type window struct {
 	last    time.Time               // when it was used
 }
 
-// accept reports whether a nonce is new. The envelope was verified, and is valid at now.
-func (s *replays) accept(from string, nonce uint64, now time.Time) bool {
+// accept returns an error unless a nonce is new. The envelope was verified, and is valid at now.
+func (s *replays) accept(from string, nonce uint64, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.by[from]
 	if w == nil {
 		if s.forgetLocked(now); len(s.by) >= maxSenders {
-			return false
+			return errSenders
 		}
 		if s.by == nil {
 			s.by = make(map[string]*window)
@@ -42,7 +47,10 @@ func (s *replays) accept(from string, nonce uint64, now time.Time) bool {
 		s.by[from] = w
 	}
 	w.last = now
-	return w.accept(nonce)
+	if !w.accept(nonce) {
+		return errReplayed
+	}
+	return nil
 }
 
 // forgetLocked removes the windows of senders that have sent nothing for longer than their

@@ -27,7 +27,6 @@ type clock struct {
 	away   time.Time        // since when it does not
 	failed bool             // the last round did
 	hint   time.Time        // when a hint is followed; zero if there is none
-	sweep  time.Time        // when the next sweep is due
 }
 
 // run has a round at each heartbeat, hint and kick, until Close.
@@ -134,10 +133,7 @@ func (m *Member) exchange(ctx context.Context) error {
 	if err := m.takeOver(ctx, due); err != nil {
 		return err
 	}
-	if err := m.resign(ctx); err != nil {
-		return err
-	}
-	return m.sweep(ctx)
+	return m.resign(ctx)
 }
 
 // begin returns the wanted keys, and whether what the broker told may be too old.

@@ -32,7 +32,7 @@ type Member struct {
 	done   chan struct{}   // closed when the loop has returned
 
 	view   atomic.Pointer[replicas.View]
-	strays map[string]Entry // what the last sweep found; of the loop alone
+	sweeps sweeps
 
 	// mu guards the fields below. It is held for map work only, never while the store is
 	// asked.
@@ -82,7 +82,7 @@ func New(store Store, opts Options) *Member {
 // View is what was last heard.
 func (m *Member) View() *replicas.View { return m.view.Load() }
 
-// Join begins the heartbeats. The loop ends by Close.
+// Join begins the heartbeats. The loop and the sweeps end by Close.
 func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
 	if self.Instance == "" || self.Addr == "" {
 		return errors.New("joining the replicas: a replica needs an instance and an address")
@@ -101,6 +101,7 @@ func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
 		return fmt.Errorf("joining the replicas: %w", context.Cause(ctx))
 	}
 	go m.run(m.ctx)
+	m.sweeps.running.Go(func() { m.sweepEach(m.ctx) })
 	return nil
 }
 
@@ -150,6 +151,7 @@ func (m *Member) Close(ctx context.Context) error {
 	if was != created {
 		<-m.done
 	}
+	m.sweeps.running.Wait()
 	return m.store.Close(ctx)
 }
 

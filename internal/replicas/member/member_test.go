@@ -342,3 +342,27 @@ func TestARecordIsTakenOnce(t *testing.T) {
 		}
 	})
 }
+
+// A broker that takes long to list all claims does not keep a replica from telling that it
+// lives, and what the dead have left goes away nevertheless.
+func TestSweepTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := room(t)
+		for i := range 10 {
+			claim(t, r[0], string(rune('a'+i)))
+		}
+		b.SetMany(10 * time.Second)
+		r[0].SetAway(true)
+		for range 300 {
+			pass(t, time.Second)
+			for _, e := range r[1:] {
+				if v := e.View(); !v.Fresh(time.Now()) {
+					t.Fatalf("%s has heard the broker %v ago", v.Self.Instance, time.Since(v.Heard))
+				}
+			}
+		}
+		if n := b.Kept(); n != 0 {
+			t.Errorf("%d claims of a replica that is dead are kept", n)
+		}
+	})
+}

@@ -2,29 +2,45 @@ package member
 
 import (
 	"context"
+	"sync"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 )
 
-// sweepEvery is how often one replica of all deletes claims of the dead.
-const sweepEvery = time.Minute
+const (
+	// sweepEvery is how often one replica of all deletes claims of the dead.
+	sweepEvery = time.Minute
+	// sweepTimeout bounds that: a broker that others use, too, may have millions of keys.
+	sweepTimeout = 30 * time.Second
+)
+
+// sweeps are what deletes claims of the dead, beside the loop, whose heartbeats do not wait
+// for it.
+type sweeps struct {
+	running sync.WaitGroup
+	strays  map[string]Entry // what the last one found; of the one goroutine alone
+}
+
+// sweepEach sweeps now and then, until Close.
+func (m *Member) sweepEach(ctx context.Context) {
+	for backoff.Wait(ctx, sweepEvery) == nil {
+		if m.usable() != nil || m.View().Pick("sweep").Instance != m.View().Self.Instance {
+			continue
+		}
+		if err := m.sweep(ctx); err != nil && ctx.Err() == nil {
+			m.seen.Failed()
+			m.logger.Warn("what replicas that are gone have claimed was not deleted; trying again", "in", sweepEvery, "error", err)
+		}
+	}
+}
 
 // sweep deletes claims whose holders do not live, and those of this replica
 // that it does not want, if it finds the same twice: a replica that was killed
 // deletes nothing, and nobody else may want its names. One of all replicas
 // does it, chosen by View.Pick.
 func (m *Member) sweep(ctx context.Context) error {
-	now := time.Now()
-	m.mu.Lock()
-	due := m.state == joined && !now.Before(m.clock.sweep)
-	first := m.clock.sweep.IsZero()
-	if due {
-		m.clock.sweep = now.Add(sweepEvery)
-	}
-	m.mu.Unlock()
-	if !due || first || m.View().Pick("sweep").Instance != m.View().Self.Instance {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	found := make(map[string]Entry)
 	if err := m.store.Claims(ctx, func(key string, e Entry) {
@@ -54,11 +70,11 @@ func (m *Member) stray(key string, e Entry) bool {
 func (m *Member) deleteStrays(ctx context.Context, found map[string]Entry) error {
 	var again []string
 	for key, e := range found {
-		if m.strays[key] == e {
+		if m.sweeps.strays[key] == e {
 			again = append(again, key)
 		}
 	}
-	m.strays = found
+	m.sweeps.strays = found
 	return each(ctx, again, func(ctx context.Context, key string) error {
 		if !m.stray(key, found[key]) {
 			return nil

@@ -18,8 +18,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
-// atOnce is how many claims one command asks for.
-const atOnce = 500
+const (
+	// atOnce is how many claims one command asks for.
+	atOnce = 500
+	// scanned is how many keys one command looks through, those of others too.
+	scanned = 5000
+)
 
 // Options configure a Store.
 type Options struct {
@@ -161,7 +165,7 @@ func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error 
 		return wrap(err)
 	}
 	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-		keys, next, err := holder.Scan(ctx, cursor, above+"*", atOnce).Result()
+		keys, next, err := holder.Scan(ctx, cursor, above+"*", scanned).Result()
 		if err != nil {
 			return wrap(err)
 		}

@@ -25,6 +25,7 @@ type Broker struct {
 	// mu guards the fields below, and the switches of each handle.
 	mu      sync.Mutex
 	away    bool
+	many    time.Duration // see SetMany
 	calls   int
 	reads   int // of records
 	members map[string]kept
@@ -57,6 +58,13 @@ func (b *Broker) SetAway(away bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.away = away
+}
+
+// SetMany has the broker take some time to list all claims, as one with very many keys.
+func (b *Broker) SetMany(takes time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.many = takes
 }
 
 // Empty has the broker forget everything, as one that is started again
@@ -233,8 +241,13 @@ func (h *handle) Claims(ctx context.Context, f func(string, member.Entry)) error
 	if err := h.enter(ctx); err != nil {
 		return err
 	}
-	all := maps.Clone(h.b.claims)
+	all, takes := maps.Clone(h.b.claims), h.b.many
 	h.leave(false)
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	for key, e := range all {
 		f(key, e)
 	}

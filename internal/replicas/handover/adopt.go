@@ -141,11 +141,15 @@ func (g *Group) record(ctx context.Context, all []*adopted) {
 	text, _ := json.Marshal(placeRecord{g.opts.Engine.View().Self.Instance}) // a string alone
 	g.each(all, func(a *adopted) {
 		err := g.opts.Engine.Put(ctx, keyOf(string(a.id)), text, recordTTL)
+		if err != nil {
+			if ctx.Err() == nil {
+				g.hidden.Warn(g.opts.Logger, "other replicas can't find sessions that go on here, trying again", "in", look, "err", err)
+			}
+			return
+		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if err == nil {
-			a.put = time.Now()
-		}
+		a.put = time.Now()
 	})
 }
 

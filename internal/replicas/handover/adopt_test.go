@@ -133,6 +133,9 @@ func TestRecordsWhileTheEngineIsAway(t *testing.T) {
 		if at := c.found(t, id); at != "" {
 			t.Fatalf("it is at %q though nothing was recorded", at)
 		}
+		if n := b.logs.Count("other replicas can't find sessions that go on here, trying again"); n != 1 {
+			t.Errorf("that was logged %d times, want once", n)
+		}
 		b.engine.SetAway(false)
 		time.Sleep(2*look + sameFor)
 		if at := c.found(t, id); at != b.name {

@@ -61,6 +61,7 @@ type Server struct {
 type Group struct {
 	opts   Options
 	failed transport.WarnLimiter // of sessions that were not handed over
+	hidden transport.WarnLimiter // of those whose places can't be recorded
 	places *lru.Cache[[sha256.Size]byte, place]
 	asking chan struct{} // slots for looking up places
 

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/natskv"
 )
 
@@ -113,4 +115,11 @@ func TestNATSForgetsTheDead(t *testing.T) {
 			t.Fatalf("a member is known %v after its last heartbeat", 4*replicas.MemberTTL)
 		}
 	}
+}
+
+// pollFor polls as the loop of a replica does, which waits a second.
+func pollFor(t *testing.T, s *natskv.Store, key string, fresh bool) (member.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), replicas.Heartbeat)
+	defer cancel()
+	return s.Poll(ctx, []string{key}, fresh)
 }

@@ -36,25 +36,33 @@ type buckets struct {
 
 // openBuckets opens the buckets, makes those that do not exist, and waits until the watches
 // have told what is in them.
-func (s *Store) openBuckets(ctx context.Context) (*buckets, error) {
-	b := new(buckets)
-	members, err := s.bucket(ctx, "members", replicas.MemberTTL)
+func (s *Store) openBuckets(ctx context.Context) (b *buckets, err error) {
+	b = new(buckets)
+	begin, cancel := context.WithTimeout(ctx, beginTimeout)
+	defer cancel()
+	members, err := s.bucket(begin, "members", replicas.MemberTTL)
 	if err != nil {
 		return nil, err
 	}
-	claims, err := s.bucket(ctx, "claims", 0)
+	claims, err := s.bucket(begin, "claims", 0)
 	if err != nil {
 		return nil, err
 	}
-	if b.records, err = s.bucket(ctx, "records", recordsTTL); err != nil {
+	if b.records, err = s.bucket(begin, "records", recordsTTL); err != nil {
 		return nil, err
 	}
-	if b.claims, err = s.watch(ctx, claims, 0); err != nil {
+	if b.claims, err = s.watch(begin, claims, 0); err != nil {
 		return nil, err
 	}
-	if b.members, err = s.watch(ctx, members, silentFor); err != nil {
+	if b.members, err = s.watch(begin, members, silentFor); err != nil {
 		b.claims.stop()
 		return nil, err
+	}
+	for _, m := range []*mirror{b.claims, b.members} {
+		if err := m.await(ctx); err != nil {
+			b.stop()
+			return nil, err
+		}
 	}
 	return b, nil
 }

@@ -33,11 +33,11 @@ type told struct {
 	at time.Time
 }
 
-// watch returns a mirror that has all that is in the bucket.
+// watch returns a mirror of a bucket, which await waits for.
 func (s *Store) watch(ctx context.Context, kv jetstream.KeyValue, lasts time.Duration) (*mirror, error) {
 	m := &mirror{kv: kv, hints: s.hints, lasts: lasts, full: make(chan struct{}), done: make(chan struct{}), entries: make(map[string]told)}
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, cancel) // until it has begun
+	stop := context.AfterFunc(ctx, cancel) // until the watch has begun
 	watcher, err := kv.WatchAll(lasting)
 	if !stop() || err != nil {
 		cancel()
@@ -49,14 +49,18 @@ func (s *Store) watch(ctx context.Context, kv jetstream.KeyValue, lasts time.Dur
 	}
 	m.watcher = watcher
 	go m.follow(cancel) // ends by stop, or with the connection
+	return m, nil
+}
+
+// await waits until the mirror has all that is in the bucket.
+func (m *mirror) await(ctx context.Context) error {
 	select {
 	case <-m.full:
-		return m, nil
+		return nil
 	case <-m.done:
-		return nil, errDeaf
+		return errDeaf
 	case <-ctx.Done():
-		m.stop()
-		return nil, fmt.Errorf("reading bucket %s of NATS: %w", kv.Bucket(), context.Cause(ctx))
+		return fmt.Errorf("reading bucket %s of NATS: %w", m.kv.Bucket(), context.Cause(ctx))
 	}
 }
 

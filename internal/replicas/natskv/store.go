@@ -43,11 +43,10 @@ type Store struct {
 	hints  wake.Signal
 	ended  chan struct{} // closed when the connection is
 
-	// opening is held while the buckets are opened. It may be held while the server is asked.
-	opening sync.Mutex
-
 	mu      sync.Mutex // guards the fields below; never held while the server is asked
 	open    *buckets   // nil if they have to be opened
+	unused  bool       // open was not used yet
+	opening *opening   // nil if they are not about to be
 	closed  bool
 	closing sync.WaitGroup // buckets that are not used any more
 }
@@ -103,59 +102,20 @@ func (s *Store) connected() {
 	s.hints.Send()
 }
 
-// forget has the buckets opened again, by the next Poll.
-func (s *Store) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if was := s.open; was != nil && !s.closed {
-		s.closing.Go(was.stop) // it tells the server; Close waits for it
-	}
-	s.open = nil
-}
-
 // Close ends the connection, and waits for it.
 func (s *Store) Close(context.Context) error {
-	s.opening.Lock()
-	defer s.opening.Unlock()
 	s.mu.Lock()
-	was := s.open
-	s.open, s.closed = nil, true
+	s.forgetLocked()
+	s.closed = true
 	s.mu.Unlock()
 	s.nc.Close() // which ends the watches
 	<-s.ended
-	if was != nil {
-		was.stop()
-	}
 	s.closing.Wait()
 	return nil
 }
 
 // Changed has a value after NATS told that something changed.
 func (s *Store) Changed() <-chan struct{} { return s.hints }
-
-// kept returns the buckets, opened if they have to be.
-func (s *Store) kept(ctx context.Context) (*buckets, error) {
-	s.opening.Lock()
-	defer s.opening.Unlock()
-	s.mu.Lock()
-	b := s.open
-	s.mu.Unlock()
-	if b != nil && !b.deaf(time.Now()) {
-		return b, nil
-	}
-	s.forget()
-	if !s.nc.IsConnected() {
-		return nil, s.absence()
-	}
-	b, err := s.openBuckets(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open = b
-	return b, nil
-}
 
 var errUnconnected = errors.New("not connected to NATS")
 
@@ -194,7 +154,7 @@ func (s *Store) Beat(ctx context.Context, instance string, record []byte, _ bool
 // Poll returns what the watches have told. With fresh they are opened again, and tell all.
 func (s *Store) Poll(ctx context.Context, keys []string, fresh bool) (member.Snapshot, error) {
 	if fresh {
-		s.forget()
+		s.refresh()
 	}
 	var snap member.Snapshot
 	err := s.use(ctx, func(b *buckets) error {

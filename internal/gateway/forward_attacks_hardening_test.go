@@ -156,3 +156,34 @@ func TestForwardRefused(t *testing.T) {
 		return all[1].send(t, http.MethodPost, listTools, sessionHeaders(session)).status == http.StatusOK
 	})
 }
+
+// A replica of another configuration does not tell a client of one server which others it has.
+func TestForwardToOtherConfiguration(t *testing.T) {
+	all := newReplicas(t, 2, withTokens)
+	session := all[0].openAs(t, "alice")
+	other := all[0].g.opts.Servers[0]
+	other.Name = "finance"
+	if err := all[0].g.Reload(Options{StateKeys: []string{replicaKey}, Peers: all[0].peers, Auth: byBearer, Servers: []ServerOptions{other}}); err != nil {
+		t.Fatal(err)
+	}
+	got := all[1].send(t, http.MethodPost, listTools, as("alice", sessionHeaders(session)))
+	if got.status != http.StatusNotFound || strings.Contains(got.body, "finance") || !strings.Contains(got.body, "initialize anew") {
+		t.Errorf("= %+v, want 404 and no name of another server", got)
+	}
+}
+
+// Calls of a profile whose replica has another configuration by now are served by the others.
+func TestForwardToOtherConfigurationPlaced(t *testing.T) {
+	d := newStateful(t, 2, nil)
+	holder := int(d.onlyServer(t, "before", nil)[0] - '0')
+	a := d.all[holder]
+	other := a.g.opts.Servers[0]
+	other.Name = "finance"
+	if err := a.g.Reload(Options{StateKeys: []string{replicaKey}, Peers: a.peers, Servers: []ServerOptions{other}}); err != nil {
+		t.Fatal(err)
+	}
+	got := d.all[1-holder].send(t, http.MethodPost, modernBody("1", "tools/call", `"name":"t","arguments":{}`), modernHeaders("tools/call", "t"))
+	if by := served(t, got); by != fmt.Sprint(1-holder) {
+		t.Errorf("served by %q, want %d", by, 1-holder)
+	}
+}

@@ -93,7 +93,7 @@ func forwardedTo(serve serveFunc) func(peerListener, http.ResponseWriter, *http.
 		t := g.now()
 		s := t.servers[name]
 		if s == nil || !s.life.Enter() {
-			downstream.WriteError(w, http.StatusNotFound, wire.ID{}, t.unknownServer(name))
+			peer.Unserve(w)
 			return
 		}
 		defer s.life.Leave()

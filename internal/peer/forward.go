@@ -306,7 +306,7 @@ func copyHeader(dst, src http.Header, named []string) {
 // isOfConnection reports whether a header concerns one connection.
 func isOfConnection(name string, named []string) bool {
 	switch name {
-	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect", Header, Opening:
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect", Header, Opening, unserved:
 		return true
 	}
 	for _, line := range named {

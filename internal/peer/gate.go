@@ -102,6 +102,10 @@ func (g *Group) sendPast(p pass, r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, t.notSent(err)
 	}
+	if resp.Header.Get(unserved) != "" {
+		_ = resp.Body.Close() // it has no more than that
+		return nil, &GoneError{t.to.Instance}
+	}
 	if resp.Header.Get(Header) == "" {
 		return resp, nil
 	}

@@ -90,6 +90,17 @@ func Refuse(w http.ResponseWriter, err error) {
 	http.Error(w, http.StatusText(status), status)
 }
 
+// unserved is a header of responses.
+const unserved = "Mcpbridge-Unserved"
+
+// Unserve answers a forwarded request to a server that this replica does not have: to those
+// who sent it the replica is gone. The client is not told which servers there are instead.
+func Unserve(w http.ResponseWriter) {
+	w.Header().Set(unserved, "1")
+	w.Header().Set("Connection", "close") // the body is not read
+	http.Error(w, http.StatusText(http.StatusNotFound), http.StatusNotFound)
+}
+
 func appendMAC(dst []byte, text string, code []byte) []byte {
 	dst = append(append(dst, text...), macPart...)
 	return base64.RawURLEncoding.AppendEncode(dst, code)

@@ -2,6 +2,7 @@ package natskv
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -13,6 +14,9 @@ const (
 	// than a question does if there are very many claims.
 	openTimeout = 15 * time.Second
 )
+
+// errForgotten is the error of an opening by a connection that is another one by now.
+var errForgotten = errors.New("the connection to NATS is another one")
 
 // An opening opens the buckets, for all who wait for that.
 type opening struct {
@@ -45,41 +49,54 @@ func (s *Store) opened(o *opening) {
 		s.opening, s.open, s.unused = nil, o.b, true
 	}
 	s.mu.Unlock()
-	if !current && o.b != nil {
-		o.b.stop()
-		o.b, o.err = nil, errUnconnected
+	if current {
+		return
 	}
+	if o.b != nil {
+		o.b.stop()
+	}
+	o.b, o.err = nil, errForgotten
 }
 
 // kept returns the buckets, opened if they have to be. What is opened stays for later calls if
 // ctx ends before.
 func (s *Store) kept(ctx context.Context) (*buckets, error) {
+	for {
+		b, o, err := s.openedOrOpening()
+		if o == nil {
+			return b, err
+		}
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if o.err != errForgotten {
+			s.mu.Lock()
+			s.unused = s.unused && s.open != o.b
+			s.mu.Unlock()
+			return o.b, o.err
+		}
+	}
+}
+
+// openedOrOpening returns the buckets, or what opens them.
+func (s *Store) openedOrOpening() (*buckets, *opening, error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.open != nil && s.open.deaf(time.Now()) {
 		s.dropLocked()
 	}
-	b, o := s.open, s.opening
 	switch {
-	case b != nil:
+	case s.open != nil:
 		s.unused = false
-		s.mu.Unlock()
-		return b, nil
-	case o == nil && (s.closed || !s.nc.IsConnected()):
-		s.mu.Unlock()
-		return nil, s.absence()
-	case o == nil:
-		o = s.openLocked()
+		return s.open, nil, nil
+	case s.opening != nil:
+		return nil, s.opening, nil
+	case s.closed || !s.nc.IsConnected():
+		return nil, nil, s.absence()
 	}
-	s.mu.Unlock()
-	select {
-	case <-o.done:
-		s.mu.Lock()
-		s.unused = s.unused && s.open != o.b
-		s.mu.Unlock()
-		return o.b, o.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return nil, s.openLocked(), nil
 }
 
 // dropLocked has the buckets opened again.

@@ -77,8 +77,11 @@ func (s *Store) options(o Options) []nats.Option {
 			s.log.Debug("the connection to NATS ended", "error", err)
 			s.forget()
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) { s.connected() }),
-		nats.ConnectHandler(func(*nats.Conn) { s.connected() }),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			s.forget()
+			s.hints.Send()
+		}),
+		nats.ConnectHandler(func(*nats.Conn) { s.hints.Send() }), // nothing was opened before
 		nats.ClosedHandler(func(*nats.Conn) { close(s.ended) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			s.log.Debug("an error of NATS", "error", err)
@@ -95,11 +98,6 @@ func (s *Store) options(o Options) []nats.Option {
 		opts = append(opts, nats.UserCredentials(o.Credentials))
 	}
 	return opts
-}
-
-func (s *Store) connected() {
-	s.forget()
-	s.hints.Send()
 }
 
 // Close ends the connection, and waits for it.

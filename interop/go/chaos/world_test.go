@@ -1,17 +1,16 @@
 package chaos
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/ledger"
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
@@ -141,29 +140,10 @@ func (w *world) kill() bool {
 	return json.NewDecoder(res.Body).Decode(&now) == nil && syscall.Kill(now.PID, syscall.SIGKILL) == nil
 }
 
-// An entry is a line of the server's ledger.
-type entry struct {
-	What, URI     string
-	Version, PID  int
-	Nonce, Answer string
-	Session       string
-}
-
 // entries reads the ledger of all the processes that there were.
-func (w *world) entries() (out []entry) {
+func (w *world) entries() []ledger.Entry {
 	w.t.Helper()
-	text, err := os.ReadFile(w.ledger)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for line := range bytes.Lines(text) {
-		var e entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			w.t.Fatalf("ledger line %q: %v", line, err)
-		}
-		out = append(out, e)
-	}
-	return out
+	return ledger.Read(w.t, w.ledger)
 }
 
 // ran counts the calls by their nonces, and how often the server was started

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/listen"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
@@ -49,8 +50,8 @@ func (c *crowd) listen(r *replica, uri string) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.wait(recovery); err != nil {
-		s.close()
+	if err := s.Wait(recovery); err != nil {
+		s.Close()
 		return nil, fmt.Errorf("at %s: %w", r.name, err)
 	}
 	return s, nil
@@ -65,7 +66,7 @@ func (c *crowd) all() []*stream {
 func (c *crowd) close() {
 	for _, s := range c.all() {
 		if s != nil {
-			s.close()
+			s.Close()
 		}
 	}
 }
@@ -100,7 +101,7 @@ func (c *crowd) round(t *testing.T) (more []string) {
 	rig.Until(t, recovery, "each stream is told", func() string { return c.missing(since) })
 	time.Sleep(300 * time.Millisecond) // a second frame would come now
 	for _, s := range c.all() {
-		if n := s.count(s.want[0], since); n != 1 {
+		if n := s.Count(s.want[0], since); n != 1 {
 			more = append(more, fmt.Sprintf("a stream at %s was told %d times of %s", s.at.name, n, s.want[0]))
 		}
 	}
@@ -111,9 +112,9 @@ func (c *crowd) round(t *testing.T) (more []string) {
 func (c *crowd) missing(since int64) string {
 	missing, first := 0, ""
 	for _, s := range c.all() {
-		if s.heard(s.want[0], since) == 0 {
+		if s.First(s.want[0], since) == 0 {
 			if missing++; missing == 1 {
-				ending, problems := s.status()
+				ending, problems := s.Status()
 				first = fmt.Sprintf("a stream at %s (%s, %.200q) was not told of %s", s.at.name, ending, problems, s.want[0])
 			}
 		}
@@ -137,7 +138,7 @@ func (c *crowd) change(t *testing.T, pause time.Duration) (stop func() []entry) 
 				return
 			case <-time.After(pause):
 			}
-			touched, err := c.f.tryTouch(c.uris[rand.IntN(len(c.uris))])
+			touched, err := c.f.tell().Touch(1, c.uris[rand.IntN(len(c.uris))])
 			if err != nil {
 				t.Errorf("a change: %v", err)
 				return
@@ -161,23 +162,22 @@ func (c *crowd) owed(touches []entry) (longest time.Duration, lost []string) {
 		byURI[e.URI] = append(byURI[e.URI], e.At)
 	}
 	for _, s := range c.all() {
-		s.mu.Lock()
-		next, told := 0, s.frames
+		next, told, endAt := 0, s.Frames(), s.EndAt()
+		_, ackAt := s.Ack()
 		for _, at := range byURI[s.want[0]] {
-			if s.ackAt == 0 || s.ackAt > at || s.endAt != 0 && s.endAt < at {
+			if ackAt == 0 || ackAt > at || endAt != 0 && endAt < at {
 				continue
 			}
-			for next < len(told) && told[next].at < at {
+			for next < len(told) && told[next].At < at {
 				next++
 			}
 			switch {
 			case next < len(told):
-				longest = max(longest, time.Duration(told[next].at-at))
-			case s.endAt == 0:
+				longest = max(longest, time.Duration(told[next].At-at))
+			case endAt == 0:
 				lost = append(lost, fmt.Sprintf("a stream at %s was not told of %s, changed at %s", s.at.name, s.want[0], clock(at)))
 			}
 		}
-		s.mu.Unlock()
 	}
 	return longest, lost
 }
@@ -198,6 +198,16 @@ func (c *crowd) settle(t *testing.T, d time.Duration, touches []entry) time.Dura
 	return longest
 }
 
+// wantOpen wants all streams to be open, and to have kept to the rules.
+func (c *crowd) wantOpen(t *testing.T) {
+	t.Helper()
+	for _, s := range c.all() {
+		if ending, problems := s.Status(); ending != listen.Open || len(problems) > 0 {
+			t.Errorf("a stream at %s: %s %q", s.at.name, ending, problems)
+		}
+	}
+}
+
 // broken waits until the streams at a replica that was killed have ended.
 func (c *crowd) broken(t *testing.T, at *replica) {
 	t.Helper()
@@ -206,7 +216,7 @@ func (c *crowd) broken(t *testing.T, at *replica) {
 			continue
 		}
 		select {
-		case <-s.done:
+		case <-s.Done:
 		case <-time.After(recovery):
 			t.Fatalf("a stream at %s, which was killed, does not end", at.name)
 		}
@@ -220,7 +230,7 @@ func (c *crowd) reopen(t *testing.T, living []*replica) int {
 	var ended []int
 	for i, s := range all {
 		select {
-		case <-s.done:
+		case <-s.Done:
 			ended = append(ended, i)
 		default:
 		}

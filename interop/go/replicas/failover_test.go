@@ -42,11 +42,7 @@ func TestEngineFailsOver(t *testing.T) {
 			t.Errorf("a change took %v, want 5 s at most", longest)
 		}
 		t.Logf("%d calls of sessions, %d changes", busy(), len(touches))
-		for _, s := range c.all() {
-			if ending, problems := s.status(); ending != "" || len(problems) > 0 {
-				t.Errorf("a stream at %s: %s %q", s.at.name, ending, problems)
-			}
-		}
+		c.wantOpen(t)
 		w.killOwner(t, c) // another replica claims, which the server that leads has to know
 		c.steady(t)
 		c.once(t)

@@ -1,17 +1,13 @@
 package replicas
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
-	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/ledger"
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
@@ -74,47 +70,18 @@ func (f *fixture) list(n int) (uris []string) {
 }
 
 // An entry is a line of a server's ledger.
-type entry struct {
-	At            int64 // Unix time in nanoseconds
-	What, URI     string
-	Method        string
-	Version, PID  int
-	Nonce, Answer string
-	Session       string
-}
+type entry = ledger.Entry
 
-// tell puts a command to the server's /admin.
-func (f *fixture) tell(method, path string, values url.Values, into any) error {
-	req, err := http.NewRequest(method, "http://"+f.admin+"/admin/"+path+"?"+values.Encode(), nil)
-	if err != nil {
-		return err
-	}
-	res, err := f.w.us.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: status %d: %s, %v", path, res.StatusCode, text, err)
-	}
-	return json.Unmarshal(text, into)
-}
+func (f *fixture) tell() ledger.Admin { return ledger.Admin{Client: f.w.us, Addr: f.admin} }
 
 // touch makes a new version of each URI and returns when.
 func (f *fixture) touch(uris ...string) []entry {
 	f.w.t.Helper()
-	touched, err := f.tryTouch(uris...)
+	touched, err := f.tell().Touch(1, uris...)
 	if err != nil {
 		f.w.t.Fatal(err)
 	}
 	return touched
-}
-
-func (f *fixture) tryTouch(uris ...string) ([]entry, error) {
-	var out struct{ Entries []entry }
-	err := f.tell(http.MethodPost, "touch", url.Values{"uri": uris}, &out)
-	return out.Entries, err
 }
 
 // A view is what a server has to tell changes to: sessions of the legacy one, streams of the
@@ -134,7 +101,7 @@ func (v *view) total() (n int) {
 
 func (f *fixture) view() (v view) {
 	f.w.t.Helper()
-	if err := f.tell(http.MethodGet, "subscriptions", nil, &v); err != nil {
+	if err := f.tell().Tell(http.MethodGet, "subscriptions", nil, &v); err != nil {
 		f.w.t.Fatal(err)
 	}
 	return v
@@ -191,18 +158,7 @@ func (f *fixture) wantTold(d time.Duration, uris []string) {
 }
 
 // entries reads the ledger.
-func (f *fixture) entries() (out []entry) {
+func (f *fixture) entries() []entry {
 	f.w.t.Helper()
-	text, err := os.ReadFile(f.ledger)
-	if err != nil {
-		f.w.t.Fatal(err)
-	}
-	for line := range bytes.Lines(text) {
-		var e entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			f.w.t.Fatalf("ledger line %q: %v", line, err)
-		}
-		out = append(out, e)
-	}
-	return out
+	return ledger.Read(f.w.t, f.ledger)
 }

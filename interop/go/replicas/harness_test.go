@@ -35,7 +35,7 @@ func TestHarness(t *testing.T) {
 	s := w.mustListen(w.replicas[0], "legacy", f.item(0))
 	f.wantSubscribed(recovery, f.list(1))
 	touched := f.touch(f.item(0))
-	until(t, "the stream hears", func() bool { return s.heard(f.item(0), touched[0].At) != 0 })
+	until(t, "the stream hears", func() bool { return s.First(f.item(0), touched[0].At) != 0 })
 }
 
 // Engines forget nothing over a stop, and all when they are wiped.

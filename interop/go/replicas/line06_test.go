@@ -46,8 +46,8 @@ func (w *world) withoutEngine(t *testing.T, c *crowd, empty bool, d time.Duratio
 	for i, r := range w.replicas { // whoever comes while it is away
 		s := w.mustListen(r, "modern", w.modern.item(i))
 		touched := w.modern.touch(w.modern.item(i))
-		until(t, "a new stream hears at "+r.name, func() bool { return s.heard(w.modern.item(i), touched[0].At) != 0 })
-		s.close()
+		until(t, "a new stream hears at "+r.name, func() bool { return s.First(w.modern.item(i), touched[0].At) != 0 })
+		s.Close()
 	}
 	time.Sleep(max(0, time.Until(begun.Add(d))))
 	if empty {
@@ -79,11 +79,7 @@ func (w *world) withoutEngine(t *testing.T, c *crowd, empty bool, d time.Duratio
 	if longest > 5*time.Second {
 		t.Errorf("while the engine was away a change took %v, want 5 s at most", longest)
 	}
-	for _, s := range c.all() {
-		if ending, problems := s.status(); ending != "" || len(problems) > 0 {
-			t.Errorf("a stream at %s: %s %q", s.at.name, ending, problems)
-		}
-	}
+	c.wantOpen(t)
 }
 
 // keepBusy has sessions of both servers call through all replicas, until the end of the test

@@ -298,14 +298,14 @@ func (m *mixed) watches(t *testing.T) {
 	since := m.watched.touch(uris...)[0].At
 	for i, s := range streams {
 		until(t, fmt.Sprintf("%s: the stream at %s of a profile that %s owns is told", m.state, s.at.name, m.replicas[i/3].name), func() bool {
-			return s.heard(s.want[0], since) != 0
+			return s.First(s.want[0], since) != 0
 		})
 	}
 	for _, s := range streams {
-		if n := s.count(s.want[0], since); n > 2 { // streams may be merged meanwhile
+		if n := s.Count(s.want[0], since); n > 2 { // streams may be merged meanwhile
 			t.Errorf("%s: the stream at %s was told %d times", m.state, s.at.name, n)
 		}
-		s.close()
+		s.Close()
 	}
 }
 
@@ -322,7 +322,7 @@ func (m *mixed) evicts(t *testing.T) {
 		m.hearAndRead(t, m.legacy, uri, streams, i%3, m.replicas[(i+1+i/3%2)%3])
 	}
 	for _, s := range streams {
-		s.close()
+		s.Close()
 	}
 }
 

@@ -228,30 +228,7 @@ func (w *world) total(name string) (sum float64) {
 }
 
 // each does something for 0 to n-1, some at a time, and returns the first error.
-func each(n int, do func(i int) error) error {
-	var wg sync.WaitGroup
-	todo, errs := make(chan int), make(chan error, n)
-	for range min(n, 32) {
-		wg.Go(func() { // ends when todo is closed
-			for i := range todo {
-				if err := do(i); err != nil {
-					errs <- fmt.Errorf("%d of %d: %w", i, n, err)
-				}
-			}
-		})
-	}
-	for i := range n {
-		todo <- i
-	}
-	close(todo)
-	wg.Wait()
-	select {
-	case err := <-errs:
-		return fmt.Errorf("%w (and %d more)", err, len(errs))
-	default:
-		return nil
-	}
-}
+func each(n int, do func(i int) error) error { return rig.Each(n, 32, do) }
 
 // until waits for what happens in another process.
 func until(t testing.TB, what string, ok func() bool) {

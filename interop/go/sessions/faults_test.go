@@ -96,7 +96,7 @@ func TestL2M27StreamsEnded(t *testing.T) {
 			before := w.listens()
 			since := time.Now()
 			var cut struct{ Streams int }
-			if err := w.tell(http.MethodPost, "cut", url.Values{"how": {how}}, &cut); err != nil {
+			if err := w.tell().Tell(http.MethodPost, "cut", url.Values{"how": {how}}, &cut); err != nil {
 				t.Fatal(err)
 			}
 			if cut.Streams == 0 {
@@ -116,7 +116,7 @@ func TestL2M27StreamsEnded(t *testing.T) {
 func (w *world) listens() (n int) {
 	w.t.Helper()
 	var all struct{ Entries []struct{ What string } }
-	if err := w.tell(http.MethodGet, "ledger", nil, &all); err != nil {
+	if err := w.tell().Tell(http.MethodGet, "ledger", nil, &all); err != nil {
 		w.t.Fatal(err)
 	}
 	for _, e := range all.Entries {

@@ -2,18 +2,15 @@ package sessions
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/ledger"
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
@@ -106,27 +103,8 @@ func (w *world) openAll(n int) []*session {
 // each runs do for 0 to n-1, 64 at once, and fails the test with the first error.
 func each(t *testing.T, n int, do func(int) error) {
 	t.Helper()
-	var wg sync.WaitGroup
-	todo := make(chan int)
-	errs := make(chan error, n)
-	for range min(n, 64) {
-		wg.Go(func() { // ends when todo is closed
-			for i := range todo {
-				if err := do(i); err != nil {
-					errs <- fmt.Errorf("%d of %d: %w", i, n, err)
-				}
-			}
-		})
-	}
-	for i := range n {
-		todo <- i
-	}
-	close(todo)
-	wg.Wait()
-	select {
-	case err := <-errs:
-		t.Fatalf("%v (and %d more)", err, len(errs))
-	default:
+	if err := rig.Each(n, 64, do); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -144,36 +122,10 @@ func (w *world) subscribeAll(all []*session, some int, seed uint64) {
 	})
 }
 
-// A touch is a line of the server's ledger.
-type touch struct {
-	At  int64
-	URI string
-}
-
-// tell puts a command to the server's /admin and decodes what it answers.
-func (w *world) tell(method, path string, values url.Values, into any) error {
-	req, err := http.NewRequest(method, "http://"+w.ears+"/admin/"+path+"?"+values.Encode(), nil)
-	if err != nil {
-		return err
-	}
-	res, err := w.us.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: status %d: %s, %v", path, res.StatusCode, text, err)
-	}
-	return json.Unmarshal(text, into)
-}
+func (w *world) tell() ledger.Admin { return ledger.Admin{Client: w.us, Addr: w.ears} }
 
 // touch makes a new version of each URI and returns when.
-func (w *world) touch(uris ...string) ([]touch, error) {
-	var out struct{ Entries []touch }
-	err := w.tell(http.MethodPost, "touch", url.Values{"uri": uris}, &out)
-	return out.Entries, err
-}
+func (w *world) touch(uris ...string) ([]ledger.Entry, error) { return w.tell().Touch(1, uris...) }
 
 // A view is what the server has to listen for.
 type view struct {
@@ -182,7 +134,7 @@ type view struct {
 }
 
 func (w *world) view() (v view, err error) {
-	return v, w.tell(http.MethodGet, "subscriptions", nil, &v)
+	return v, w.tell().Tell(http.MethodGet, "subscriptions", nil, &v)
 }
 
 // wantStreams waits until the server has so many streams at most, and each of

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/listen"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
@@ -81,9 +82,8 @@ func (c *chaos) round() {
 // anew only if somebody needs it.
 func (c *chaos) follows() bool {
 	return slices.ContainsFunc(c.open, func(s *stream) bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.ack.topics()) > 0
+		ack, _ := s.Ack()
+		return len(ack.Topics()) > 0
 	})
 }
 
@@ -106,12 +106,12 @@ func (c *chaos) listen() {
 		}
 	}
 	s := c.world.open(id(len(c.all)), f)
-	c.t.Cleanup(s.close)
+	c.t.Cleanup(s.Close)
 	c.all, c.open = append(c.all, s), append(c.open, s)
 	if c.rng.IntN(2) == 0 {
 		select {
-		case <-s.acked:
-		case <-s.done:
+		case <-s.Acked:
+		case <-s.Done:
 		case <-time.After(settling):
 		}
 	}
@@ -126,15 +126,15 @@ func (c *chaos) leave() {
 	if c.rng.IntN(2) == 0 {
 		rig.Until(c.t, settling, "what a stream is owed before it leaves", func() string { return c.owed(s, c.server.entries()) })
 	}
-	s.close()
+	s.Close()
 }
 
 // owed says what a stream should have been told by now and was not: of every
 // acknowledged topic that was touched after the acknowledgment had come there
 // must be a notification that is later than the last touch.
 func (c *chaos) owed(s *stream, ledger []entry) string {
-	if end, problems := s.status(); end != isOpen || !s.isAcked() {
-		return fmt.Sprintf("stream %s on %+v is %s, acknowledged: %v, problems %q", s.id, s.want, end, s.isAcked(), problems)
+	if end, problems := s.Status(); end != listen.Open || !s.IsAcked() {
+		return fmt.Sprintf("stream %s on %+v is %s, acknowledged: %v, problems %q", s.ID, s.Want, end, s.IsAcked(), problems)
 	}
 	touched := make(map[string]int64)
 	for _, e := range ledger {
@@ -142,14 +142,13 @@ func (c *chaos) owed(s *stream, ledger []entry) string {
 		case "touch":
 			touched[e.URI] = e.At
 		case "change":
-			touched[toolsTopic] = e.At
+			touched[listen.Tools] = e.At
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, topic := range s.ack.topics() {
-		if at := touched[topic]; at > s.ackAt && !s.toldLocked(topic, at) {
-			return fmt.Sprintf("stream %s was not told of %s, touched at %v, acknowledged at %v", s.id, topic, clock(at), clock(s.ackAt))
+	ack, ackAt := s.Ack()
+	for _, topic := range ack.Topics() {
+		if at := touched[topic]; at > ackAt && !s.Told(topic, at) {
+			return fmt.Sprintf("stream %s was not told of %s, touched at %v, acknowledged at %v", s.ID, topic, clock(at), clock(ackAt))
 		}
 	}
 	return ""
@@ -172,11 +171,10 @@ func (c *chaos) settle() {
 	})
 	uris := make(map[string]bool)
 	for _, s := range c.open {
-		s.mu.Lock()
-		for _, uri := range s.ack.URIs {
+		ack, _ := s.Ack()
+		for _, uri := range ack.URIs {
 			uris[uri] = true
 		}
-		s.mu.Unlock()
 	}
 	c.wantSubscribed(settling, uris)
 }
@@ -188,19 +186,20 @@ func (c *chaos) judge() {
 	c.t.Helper()
 	frames := 0
 	for _, s := range c.all {
-		end, problems := s.status()
-		if wantEnd := slices.Contains(c.open, s); len(problems) > 0 || wantEnd != (end == isOpen) {
-			c.t.Errorf("stream %s on %+v: %s, problems %q", s.id, s.want, end, problems)
+		end, problems := s.Status()
+		if wantEnd := slices.Contains(c.open, s); len(problems) > 0 || wantEnd != (end == listen.Open) {
+			c.t.Errorf("stream %s on %+v: %s, problems %q", s.ID, s.Want, end, problems)
 		}
-		if want := c.granted(s.want.URIs); s.isAcked() && !slices.Equal(s.ack.URIs, want) {
-			c.t.Errorf("stream %s on %q was acknowledged %q, want %q", s.id, s.want.URIs, s.ack.URIs, want)
+		ack, _ := s.Ack()
+		if want := c.granted(s.Want.URIs); s.IsAcked() && !slices.Equal(ack.URIs, want) {
+			c.t.Errorf("stream %s on %q was acknowledged %q, want %q", s.ID, s.Want.URIs, ack.URIs, want)
 		}
-		frames += len(s.frames)
+		frames += len(s.Frames())
 	}
 	c.t.Logf("%v; %d streams, of which %d stayed; %d notifications; %d ledger entries",
 		c.done, len(c.all), len(c.open), frames, len(c.server.entries()))
 	for _, s := range c.open {
-		s.close()
+		s.Close()
 	}
 	c.want(recovery, "nothing is left", map[string]float64{
 		"mcpbridge_listen_streams": 0, "mcpbridge_index_topics": 0, "mcpbridge_index_pairs": 0,

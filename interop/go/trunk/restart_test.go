@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/listen"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
@@ -34,7 +35,7 @@ func (w *world) fan() []*stream {
 			f.URIs = append(f.URIs, other)
 		}
 		s := w.open(id(i), f)
-		w.t.Cleanup(s.close)
+		w.t.Cleanup(s.Close)
 		streams = append(streams, s)
 	}
 	for _, s := range streams {
@@ -46,22 +47,18 @@ func (w *world) fan() []*stream {
 // wantAck waits for the acknowledgment of all that s wants.
 func (w *world) wantAck(s *stream) {
 	w.t.Helper()
-	select {
-	case <-s.acked:
-	case <-s.done:
-	case <-time.After(recovery):
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.Equal(s.ack.URIs, s.want.URIs) || s.ack.Tools != s.want.Tools {
-		w.t.Fatalf("stream %s on %+v was acknowledged %+v; problems %q", s.id, s.want, s.ack, s.problems)
+	_ = s.Wait(recovery) // what is missing is said below
+	ack, _ := s.Ack()
+	if !slices.Equal(ack.URIs, s.Want.URIs) || ack.Tools != s.Want.Tools {
+		_, problems := s.Status()
+		w.t.Fatalf("stream %s on %+v was acknowledged %+v; problems %q", s.ID, s.Want, ack, problems)
 	}
 }
 
 func union(streams []*stream) map[string]bool {
 	uris := make(map[string]bool)
 	for _, s := range streams {
-		for _, uri := range s.want.URIs {
+		for _, uri := range s.Want.URIs {
 			uris[uri] = true
 		}
 	}
@@ -73,9 +70,9 @@ func (w *world) wantTold(streams []*stream, since time.Time) {
 	w.t.Helper()
 	rig.Until(w.t, recovery, "synthetic notifications", func() string {
 		for _, s := range streams {
-			if untold := s.untold(since.UnixNano()); len(untold) > 0 {
-				end, problems := s.status()
-				return fmt.Sprintf("stream %s (%s, %q) was not told of %q", s.id, end, problems, untold)
+			if untold := s.Untold(since.UnixNano()); len(untold) > 0 {
+				end, problems := s.Status()
+				return fmt.Sprintf("stream %s (%s, %q) was not told of %q", s.ID, end, problems, untold)
 			}
 		}
 		return ""
@@ -87,8 +84,8 @@ func (w *world) wantTold(streams []*stream, since time.Time) {
 func (w *world) wantOpen(streams []*stream) {
 	w.t.Helper()
 	for _, s := range streams {
-		if end, problems := s.status(); end != isOpen || len(problems) > 0 {
-			w.t.Errorf("stream %s is %s, problems %q", s.id, end, problems)
+		if end, problems := s.Status(); end != listen.Open || len(problems) > 0 {
+			w.t.Errorf("stream %s is %s, problems %q", s.ID, end, problems)
 		}
 	}
 }
@@ -163,7 +160,7 @@ func TestM2L37RestartedServerRefuses(t *testing.T) {
 			w.server.restart(0)
 			var kept, ended []*stream
 			for _, s := range streams {
-				if slices.ContainsFunc(s.want.URIs, func(uri string) bool { return slices.Contains(refusedURIs, uri) }) {
+				if slices.ContainsFunc(s.Want.URIs, func(uri string) bool { return slices.Contains(refusedURIs, uri) }) {
 					ended = append(ended, s)
 				} else {
 					kept = append(kept, s)
@@ -185,12 +182,12 @@ func (w *world) wantGraceful(streams []*stream) {
 	deadline := time.After(recovery)
 	for _, s := range streams {
 		select {
-		case <-s.done:
+		case <-s.Done:
 		case <-deadline:
-			w.t.Fatalf("stream %s on %q is still open", s.id, s.want.URIs)
+			w.t.Fatalf("stream %s on %q is still open", s.ID, s.Want.URIs)
 		}
-		if end, problems := s.status(); end != graceful || len(problems) > 0 {
-			w.t.Errorf("stream %s ended %s, problems %q, want graceful", s.id, end, problems)
+		if end, problems := s.Status(); end != listen.Graceful || len(problems) > 0 {
+			w.t.Errorf("stream %s ended %s, problems %q, want graceful", s.ID, end, problems)
 		}
 	}
 }

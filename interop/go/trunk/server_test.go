@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/ledger"
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
@@ -34,11 +35,7 @@ type server struct {
 
 // entry and subscriptions are what legacy-go writes.
 type (
-	entry struct {
-		At        int64
-		What, URI string
-		Kind      string
-	}
+	entry         = ledger.Entry
 	subscriptions struct {
 		PID      int
 		Total    int
@@ -138,20 +135,31 @@ func (s *server) restart(down time.Duration) {
 func (s *server) cut(how string, hold time.Duration) {
 	s.t.Helper()
 	var cut struct{ Streams int }
-	s.do(http.MethodPost, fmt.Sprintf("/admin/cut?how=%s&hold=%v", how, hold), &cut)
+	s.tell("cut", url.Values{"how": {how}, "hold": {hold.String()}}, &cut)
 }
 
 // touch makes a new version of each URI so many times.
 func (s *server) touch(times int, uris ...string) []entry {
 	s.t.Helper()
-	var touched struct{ Entries []entry }
-	s.do(http.MethodPost, fmt.Sprintf("/admin/touch?times=%d&%s", times, url.Values{"uri": uris}.Encode()), &touched)
-	return touched.Entries
+	touched, err := s.admin().Touch(times, uris...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return touched
 }
 
 func (s *server) change(kind string) {
 	s.t.Helper()
-	s.do(http.MethodPost, "/admin/change?kind="+kind, new(struct{}))
+	s.tell("change", url.Values{"kind": {kind}}, new(struct{}))
+}
+
+func (s *server) admin() ledger.Admin { return ledger.Admin{Client: s.http, Addr: s.addr} }
+
+func (s *server) tell(command string, values url.Values, into any) {
+	s.t.Helper()
+	if err := s.admin().Tell(http.MethodPost, command, values, into); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // refuseThese takes effect with the next attempt to subscribe.
@@ -165,30 +173,10 @@ func (s *server) refuseThese(uris ...string) {
 // entries reads the ledger of all the processes that there were.
 func (s *server) entries() []entry {
 	s.t.Helper()
-	text, err := os.ReadFile(s.ledger)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	var out []entry
-	for line := range bytes.Lines(text) {
-		var e entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			s.t.Fatalf("ledger line %q: %v", line, err)
-		}
-		out = append(out, e)
-	}
-	return out
+	return ledger.Read(s.t, s.ledger)
 }
 
 func (s *server) url(path string) string { return "http://" + s.addr + path }
-
-func (s *server) do(method, path string, into any) {
-	s.t.Helper()
-	text := request(s.t, s.http, method, s.url(path), nil, nil)
-	if err := json.Unmarshal(text, into); err != nil {
-		s.t.Fatalf("%s %s: %v in %s", method, path, err, text)
-	}
-}
 
 // request sends an HTTP request that must be answered with 200.
 func request(t testing.TB, c *http.Client, method, url string, header http.Header, body []byte) []byte {

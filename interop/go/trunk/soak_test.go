@@ -3,11 +3,11 @@ package trunk
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/listen"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
@@ -49,7 +49,7 @@ func TestM2L36ManyStreams(t *testing.T) {
 	w.wantOpen(streams)
 
 	rng.Shuffle(len(streams), func(i, j int) { streams[i], streams[j] = streams[j], streams[i] })
-	inParallel(streams, (*stream).close)
+	inParallel(streams, (*stream).Close)
 	w.want(recovery, "nothing is left in the index", map[string]float64{
 		"mcpbridge_listen_streams": 0, "mcpbridge_index_topics": 0, "mcpbridge_index_pairs": 0,
 	})
@@ -70,7 +70,7 @@ func (w *world) warmUp() {
 	for _, s := range streams {
 		w.wantAck(s)
 	}
-	inParallel(streams, (*stream).close)
+	inParallel(streams, (*stream).Close)
 	w.wantSubscribed(recovery, nil)
 	w.want(recovery, "the first streams are gone", map[string]float64{"mcpbridge_listen_streams": 0})
 }
@@ -94,21 +94,21 @@ func (w *world) comeAndGo(rng *rand.Rand, count int) (stay []*stream) {
 	rng.Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
 	var mu sync.Mutex
 	inParallel(plans, func(p plan) {
-		s, err := dialStream(&net.Dialer{}, w.listen, p.id, p.want)
+		s, err := listen.Dial(w.listening(p.id, p.want))
 		if err != nil {
 			w.t.Error(err)
 			return
 		}
 		select {
-		case <-s.acked:
-		case <-s.done:
+		case <-s.Acked:
+		case <-s.Done:
 		case <-time.After(recovery):
 		}
 		if p.leave {
-			s.close()
+			s.Close()
 			return
 		}
-		w.t.Cleanup(s.close)
+		w.t.Cleanup(s.Close)
 		mu.Lock()
 		defer mu.Unlock()
 		stay = append(stay, s)

@@ -2,12 +2,12 @@ package trunk
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/listen"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
@@ -103,14 +103,14 @@ func (w *world) stalledRun(stuck int) (r stallRun) {
 	var reading []*stream
 	for i := range readers {
 		s := w.open(bulkyID(i), all)
-		defer s.close()
+		defer s.Close()
 		w.wantAck(s)
 		reading = append(reading, s)
 	}
 	for i := range stuck {
 		w.stall(bulkyID(readers+i), all)
 	}
-	pairs := float64(len(all.topics()))
+	pairs := float64(len(all.Topics()))
 	w.want(recovery, "all streams are there", map[string]float64{"mcpbridge_index_pairs": pairs * float64(readers+stuck)})
 
 	begun := time.Now()
@@ -136,7 +136,9 @@ func (w *world) stalledRun(stuck int) (r stallRun) {
 // further, nor closed.
 func (w *world) stall(id string, want filter) {
 	w.t.Helper()
-	conn, err := dialRaw(&net.Dialer{Control: smallWindow}, w.listen, id, want)
+	r := w.listening(id, want)
+	r.Dialer.Control = smallWindow
+	conn, err := listen.DialRaw(r)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -159,8 +161,8 @@ func missing(streams []*stream, touches []entry) string {
 	}
 	for _, s := range streams {
 		for uri, at := range last {
-			if end, problems := s.status(); !s.told(uri, at) {
-				return fmt.Sprintf("stream %.10s (%s, %.200q) was not told of %s", s.id, end, problems, uri)
+			if end, problems := s.Status(); !s.Told(uri, at) {
+				return fmt.Sprintf("stream %.10s (%s, %.200q) was not told of %s", s.ID, end, problems, uri)
 			}
 		}
 	}
@@ -175,16 +177,14 @@ func latencies(streams []*stream, touches []entry) (out []time.Duration) {
 		byURI[e.URI] = append(byURI[e.URI], e.At)
 	}
 	for _, s := range streams {
-		s.mu.Lock()
 		due := make(map[string]int) // per URI, how many touches were told of
-		for _, f := range s.frames {
-			at := byURI[f.topic]
-			for due[f.topic] < len(at) && at[due[f.topic]] <= f.at {
-				out = append(out, time.Duration(f.at-at[due[f.topic]]))
-				due[f.topic]++
+		for _, f := range s.Frames() {
+			at := byURI[f.Topic]
+			for due[f.Topic] < len(at) && at[due[f.Topic]] <= f.At {
+				out = append(out, time.Duration(f.At-at[due[f.Topic]]))
+				due[f.Topic]++
 			}
 		}
-		s.mu.Unlock()
 	}
 	slices.Sort(out)
 	return out

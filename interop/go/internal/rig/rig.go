@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -202,4 +203,30 @@ func Gauges(t testing.TB, c *http.Client, admin string) map[string]float64 {
 		}
 	}
 	return out
+}
+
+// Each does something for 0 to n-1, so many at once, and returns the first error.
+func Each(n, atOnce int, do func(i int) error) error {
+	var wg sync.WaitGroup
+	todo, errs := make(chan int), make(chan error, n)
+	for range min(n, atOnce) {
+		wg.Go(func() { // ends when todo is closed
+			for i := range todo {
+				if err := do(i); err != nil {
+					errs <- fmt.Errorf("%d of %d: %w", i, n, err)
+				}
+			}
+		})
+	}
+	for i := range n {
+		todo <- i
+	}
+	close(todo)
+	wg.Wait()
+	select {
+	case err := <-errs:
+		return fmt.Errorf("%w (and %d more)", err, len(errs))
+	default:
+		return nil
+	}
 }

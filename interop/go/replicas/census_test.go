@@ -2,28 +2,28 @@ package replicas
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
-// A census counts what a replica has, without its connections with other replicas: these are
-// kept for a while, now more, now less. Each costs either side a descriptor, and the side
-// that has accepted it a goroutine.
+// A census counts what a replica has, without its connections with other replicas and the
+// engine: these are kept for a while, now more, now less. Each costs either side a descriptor,
+// and the replica that has accepted one a goroutine.
 type census struct {
 	goroutines, descriptors int
 	claims                  float64
-	accepted, dialed        int // those connections
+	kept                    kept
 }
 
+// kept are those connections: of other replicas, to them, and to the engine.
+type kept struct{ accepted, dialed, engine int }
+
 func (c census) String() string {
-	return fmt.Sprintf("%d goroutines, %d descriptors, %v claims (and %d connections of other replicas, %d with them)",
-		c.goroutines, c.descriptors, c.claims, c.accepted, c.dialed)
+	return fmt.Sprintf("%d goroutines, %d descriptors, %v claims (and connections: %d of other replicas, %d to them, %d to the engine)",
+		c.goroutines, c.descriptors, c.claims, c.kept.accepted, c.kept.dialed, c.kept.engine)
 }
 
 // more reports whether there is anything that there was not before.
@@ -35,16 +35,16 @@ func (c census) more(before census) bool {
 func (w *world) count(r *replica) (c census) {
 	w.t.Helper()
 	var g map[string]float64
-	rig.Until(w.t, recovery, "no replica connects to "+r.name, func() string {
-		c.accepted, c.dialed = w.between(r)
+	rig.Until(w.t, recovery, "no connection of "+r.name+" comes or goes", func() string {
+		c.kept = w.keeps(r)
 		g, c.goroutines = r.gauges(), r.goroutines()
-		if accepted, dialed := w.between(r); accepted != c.accepted || dialed != c.dialed {
-			return "one has, or has closed a connection"
+		if now := w.keeps(r); now != c.kept {
+			return fmt.Sprintf("%+v, and %+v", c.kept, now)
 		}
 		return ""
 	})
-	c.goroutines -= c.accepted
-	c.descriptors = int(g["process_open_fds"]) - c.accepted - c.dialed
+	c.goroutines -= c.kept.accepted
+	c.descriptors = int(g["process_open_fds"]) - c.kept.accepted - c.kept.dialed - c.kept.engine
 	c.claims = g[ownClaims] + g[otherClaims]
 	return c
 }
@@ -60,60 +60,22 @@ func (r *replica) goroutines() (n int) {
 	return n
 }
 
-// between counts the connections of a replica with others: those that it has accepted, and
-// those to them.
-func (w *world) between(r *replica) (accepted, dialed int) {
+// keeps counts the connections of a replica with others and the engine.
+func (w *world) keeps(r *replica) (n kept) {
 	w.t.Helper()
-	own := w.sockets(r)
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", r.p.Pid()))
-	if err != nil {
+	if err := connections(r.p.Pid(), func(local, other int) {
+		switch {
+		case local == port(r.peer):
+			n.accepted++
+		case other == port(w.engine.addr()):
+			n.engine++
+		case slices.ContainsFunc(w.others(r), func(one *replica) bool { return other == port(one.peer) }):
+			n.dialed++
+		}
+	}); err != nil {
 		w.t.Fatal(err)
 	}
-	for line := range strings.Lines(string(text)) {
-		f := strings.Fields(line) // 1: local address, 2: the other, 3: state, 9: inode
-		if len(f) < 10 || !own[f[9]] || f[3] == listening {
-			continue
-		}
-		delete(own, f[9]) // the table may show one twice while it changes
-		if portOf(f[1]) == port(r.peer) {
-			accepted++
-		}
-		for _, other := range w.others(r) {
-			if portOf(f[2]) == port(other.peer) {
-				dialed++
-			}
-		}
-	}
-	return accepted, dialed
-}
-
-const listening = "0A" // in /proc/net/tcp
-
-func portOf(addr string) int {
-	_, hex, _ := strings.Cut(addr, ":")
-	n, err := strconv.ParseInt(hex, 16, 32)
-	if err != nil {
-		return -1 // the head of the table
-	}
-	return int(n)
-}
-
-// sockets returns the inodes of a replica's sockets.
-func (w *world) sockets(r *replica) map[string]bool {
-	w.t.Helper()
-	dir := fmt.Sprintf("/proc/%d/fd", r.p.Pid())
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	inodes := make(map[string]bool)
-	for _, f := range files {
-		to, err := os.Readlink(filepath.Join(dir, f.Name())) // it may have been closed
-		if inode, ok := strings.CutPrefix(to, "socket:["); ok && err == nil {
-			inodes[strings.TrimSuffix(inode, "]")] = true
-		}
-	}
-	return inodes
+	return n
 }
 
 // quiet returns the census of each replica once nothing is in flight, and connections with
@@ -125,6 +87,7 @@ func (w *world) quiet(t *testing.T) (all []census) {
 	}
 	since := time.Now()
 	rig.Until(t, time.Minute, "the replicas come to rest", func() string {
+		time.Sleep(100 * time.Millisecond)
 		w.clients.CloseIdleConnections()
 		for i, r := range w.replicas {
 			if now := w.count(r); all[i].more(now) {
@@ -145,6 +108,7 @@ func (w *world) wantNoMore(t *testing.T, before []census) {
 	for i, r := range w.replicas {
 		var now census
 		rig.Until(t, 2*time.Minute, r.name+" has nothing left", func() string {
+			time.Sleep(100 * time.Millisecond)
 			w.clients.CloseIdleConnections()
 			if now = w.count(r); now.more(before[i]) {
 				return fmt.Sprintf("%v; before: %v", now, before[i])

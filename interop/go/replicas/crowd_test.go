@@ -71,22 +71,19 @@ func (c *crowd) close() {
 	}
 }
 
-// once changes each resource once, and wants each stream to be told once.
-func (c *crowd) once(t *testing.T) {
+// steady changes each resource until each stream is told once, rounds times in a row. While a
+// replica merges its streams at another one, which it does some time after the last topic
+// came, two of them have a topic.
+func (c *crowd) steady(t *testing.T, rounds int) {
 	t.Helper()
-	if more := c.round(t); len(more) > 0 {
-		t.Errorf("%s, want once, and %d others", more[0], len(more)-1)
-	}
-}
-
-// steady changes each resource until each stream is told once. While a replica merges its
-// streams at another one, which it does some time after the last topic came, two of them
-// have a topic.
-func (c *crowd) steady(t *testing.T) {
-	t.Helper()
-	rig.Until(t, recovery, "each stream is told once", func() string {
+	inOrder := 0
+	rig.Until(t, recovery, fmt.Sprintf("each stream is told once, %d times in a row", rounds), func() string {
 		if more := c.round(t); len(more) > 0 {
-			return more[0]
+			inOrder = 0
+			return fmt.Sprintf("%s, and %d others", more[0], len(more)-1)
+		}
+		if inOrder++; inOrder < rounds {
+			return fmt.Sprintf("%d times in a row", inOrder)
 		}
 		return ""
 	})

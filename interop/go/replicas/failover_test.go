@@ -44,8 +44,7 @@ func TestEngineFailsOver(t *testing.T) {
 		t.Logf("%d calls of sessions, %d changes", busy(), len(touches))
 		c.wantOpen(t)
 		w.killOwner(t, c) // another replica claims, which the server that leads has to know
-		c.steady(t)
-		c.once(t)
+		c.steady(t, 2)
 	})
 }
 

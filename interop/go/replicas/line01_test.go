@@ -16,6 +16,7 @@ func TestLine01Transcripts(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "files")
 		w := newWorld(t, setup{count: 1, items: 200, servers: toured(t, dir, false)})
 		single = w.tourAll(t, clients, dir, plan, nil)
+		wantNoneLost(t, single)
 	})
 	over(t, []string{nats, redis, peers}, func(t *testing.T, engine string) {
 		beside(t)

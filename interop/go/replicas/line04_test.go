@@ -15,17 +15,13 @@ func TestLine04Owner(t *testing.T) {
 		w := newWorld(t, setup{engine: engine, items: uris, warn: true})
 		c := newCrowd(t, w, w.legacy, streams, uris)
 		w.legacy.wantSubscribed(recovery, c.uris)
-		c.steady(t)
-		for range 3 {
-			c.once(t)
-		}
+		c.steady(t, 3)
 		longest := time.Duration(0)
 		for range kills {
 			longest = max(longest, w.killOwner(t, c))
 		}
 		w.legacy.wantTold(recovery, c.uris)
-		c.steady(t)
-		c.once(t)
+		c.steady(t, 2)
 		t.Logf("%d streams on %d URIs, %d owners killed: the longest that a change took to a follower is %v", streams, uris, kills, longest)
 	})
 }

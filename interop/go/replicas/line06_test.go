@@ -26,8 +26,7 @@ func TestLine06Engine(t *testing.T) {
 			w.withoutEngine(t, c, empty, size(6*time.Second, time.Minute))
 		}
 		t.Logf("%d calls of sessions", busy())
-		c.steady(t)
-		c.once(t)
+		c.steady(t, 2)
 	})
 }
 

@@ -197,7 +197,9 @@ func TestLine10Envelope(t *testing.T) {
 			w.wantStatus(t, a, bad, what, http.StatusUnauthorized)
 		}
 		a.inbound.heal()
-		until(t, "the session is served after that", func() bool { return fails(s.mark(t.Context(), b, "after that")) == nil })
+		for _, r := range w.replicas {
+			until(t, "the session is served at "+r.name+" after that", func() bool { return fails(s.mark(t.Context(), r, "after that")) == nil })
+		}
 		for _, r := range w.replicas {
 			w.believesNoClient(t, r, held, s)
 		}

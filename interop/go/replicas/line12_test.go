@@ -11,8 +11,8 @@ import (
 )
 
 // TestLine12Left: sessions across replicas, each ended at another than its holder, leave no
-// goroutine, descriptor or claim: not one, besides connections between replicas, which are
-// kept for a while.
+// goroutine, descriptor or claim: not one, besides connections between replicas and with
+// the engine, which are kept for a while.
 func TestLine12Left(t *testing.T) {
 	count := size(600, 10_000)
 	beside(t)

@@ -1,14 +1,9 @@
 package replicas
 
 import (
-	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -230,40 +225,15 @@ func (k *link) copy(c *crossing, to, from net.Conn, way int) {
 	}
 }
 
-// whose returns the party that has the other end of a connection, by the tables of the
-// kernel.
-func (k *link) whose(conn net.Conn) string {
-	peer, self := conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr)
-	inode := inodeOf(peer.Port, self.Port)
-	if inode == "" {
-		return ""
-	}
+// whose returns the party that has the other end of a connection.
+func (k *link) whose(conn net.Conn) (party string) {
+	peer, self := conn.RemoteAddr().(*net.TCPAddr).Port, conn.LocalAddr().(*net.TCPAddr).Port
 	for pid, name := range k.parties() {
-		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // a process that is gone has none
-		for _, file := range links {
-			if to, err := os.Readlink(file); err == nil && to == "socket:["+inode+"]" {
-				return name
+		_ = connections(pid, func(local, other int) { // a process that is gone has none
+			if local == peer && other == self {
+				party = name
 			}
-		}
+		})
 	}
-	return ""
-}
-
-// inodeOf returns the inode of the socket with the ports, as its owner has it.
-func inodeOf(local, remote int) string {
-	want := [2]string{fmt.Sprintf(":%04X", local), fmt.Sprintf(":%04X", remote)}
-	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		f, err := os.Open(name)
-		if err != nil {
-			continue
-		}
-		defer f.Close()
-		for lines := bufio.NewScanner(f); lines.Scan(); {
-			fields := strings.Fields(lines.Text())
-			if len(fields) > 9 && strings.HasSuffix(fields[1], want[0]) && strings.HasSuffix(fields[2], want[1]) && fields[9] != "0" {
-				return fields[9]
-			}
-		}
-	}
-	return ""
+	return party
 }

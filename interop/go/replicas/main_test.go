@@ -18,7 +18,7 @@ var programs struct {
 }
 
 // slots are how many lines run at once in the short form: most of the time they wait.
-const slots = 12
+const slots = 8
 
 func TestMain(m *testing.M) {
 	flag.Parse()

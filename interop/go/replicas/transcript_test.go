@@ -36,6 +36,19 @@ func (saw transcript) without(dir string) transcript {
 	return saw
 }
 
+// wantNoneLost wants no client to have lost its session: what others see is compared with
+// this.
+func wantNoneLost(t *testing.T, found map[cell]transcript) {
+	t.Helper()
+	for at, saw := range found {
+		for i, m := range saw {
+			if strings.Contains(m.what, "Session terminated") || strings.Contains(m.what, "-32001") {
+				t.Errorf("%s, step %d: %.600v", at, i, m)
+			}
+		}
+	}
+}
+
 // wantTranscripts wants each of found to be the one of a single replica, and whole.
 func wantTranscripts(t *testing.T, found, single map[cell]transcript) {
 	t.Helper()
@@ -92,12 +105,12 @@ func take(inbox *steer.Inbox[any], at cell) (lines []string) {
 	}
 }
 
-// mayMiss reports whether a client may or may not tell of a progress: the SDKs for TypeScript
-// drop the last one if it is read at once with the result.
+// mayMiss reports whether a client may or may not tell of something: the SDKs for TypeScript
+// drop the progress that is read at once with the result.
 func mayMiss(client string, item []byte) bool {
-	var p struct{ Progress, Total *float64 }
+	var p struct{ Progress *float64 }
 	node := strings.HasPrefix(client, "sdk-") || strings.HasPrefix(client, "typescript-")
-	return node && json.Unmarshal(item, &p) == nil && p.Progress != nil && p.Total != nil && *p.Progress == *p.Total
+	return node && json.Unmarshal(item, &p) == nil && p.Progress != nil
 }
 
 // ofTheLedger is what the server counts for all its clients.

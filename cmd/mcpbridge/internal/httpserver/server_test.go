@@ -54,21 +54,21 @@ func TestRotationUnderLoad(t *testing.T) {
 			requests.Add(1)
 		}
 	}
+	end := sync.OnceFunc(func() { close(stop); all.Wait() })
+	defer end() // if a certificate isn't served
 	all.Go(func() { work(r.client(t, nil)) })
 	for range 3 {
 		all.Go(func() { work(r.client(t, func(tr *http.Transport) { tr.DisableKeepAlives = true })) })
 	}
-	for range 3 {
-		time.Sleep(1100 * time.Millisecond) // the files are looked at once a second
+	bridgetest.Eventually(t, "a certificate is served", func() bool { return count(&served) == 1 })
+	for n := range 3 {
 		cert, key := r.authority.Issue(bridgetest.Leaf{})
 		replace(t, r.cert, cert)
 		time.Sleep(50 * time.Millisecond)
 		replace(t, r.key, key)
+		bridgetest.Eventually(t, "the next certificate is served", func() bool { return count(&served) == n+2 })
 	}
-	time.Sleep(1100 * time.Millisecond)
-	bridgetest.Eventually(t, "the last certificate is served", func() bool { return count(&served) >= 4 })
-	close(stop)
-	all.Wait()
+	end()
 	t.Logf("%d requests, %d certificates", requests.Load(), count(&served))
 }
 

@@ -8,6 +8,13 @@
 // name, kind, default, range and description; package limits gives those of the keys below
 // limits. All mistakes are reported together.
 //
+// The packages below have the parts. In those of one subject each (server, auth,
+// upstreamauth, access, certificates, replicas) the keys are fields of structs, and beside
+// them is what checks their values; keys at the top level are fields of Config. Package key
+// derives the tree, layer reads files, the environment and flags against it, and expand what
+// values refer to. Package problem collects the mistakes; form, secret and keypath serve all
+// of them. Package schema makes the JSON Schema.
+//
 // Nothing changes a Config after [Load] has returned it.
 //
 // The package does not use the values: it opens no connections, and reads no environment

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/listen"
 )
 
 // earlier builds the version of mcpbridge before this one, once, and returns it. PREVIOUS
@@ -206,9 +208,9 @@ func (m *mixed) wantLong(t *testing.T, restarted int) {
 	touched := m.legacy.touch(m.legacy.item(45))[0].At
 	for _, s := range m.long {
 		until(t, fmt.Sprintf("the stream at %s is told after %s was restarted", s.at.name, m.replicas[restarted].name), func() bool {
-			return s.heard(s.want[0], touched) != 0
+			return s.First(s.want[0], touched) != 0
 		})
-		if ending, problems := s.status(); ending != "" || len(problems) > 0 {
+		if ending, problems := s.Status(); ending != listen.Open || len(problems) > 0 {
 			t.Errorf("the stream at %s, after %s was restarted: %s %q", s.at.name, m.replicas[restarted].name, ending, problems)
 		}
 	}

@@ -24,7 +24,7 @@ var (
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/address", "cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/hostfile", "cmd/mcpbridge/internal/httpserver", "cmd/mcpbridge/internal/logging", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify", "cmd/mcpbridge/internal/summary"}
+	commands = []string{"cmd/mcpbridge/internal/address", "cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/hostfile", "cmd/mcpbridge/internal/logging", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify", "cmd/mcpbridge/internal/summary"}
 
 	// configParts is what the keys of every subject are made of.
 	configParts = []string{"internal/config/expand", "internal/config/form", "internal/config/keypath", "internal/config/problem", "internal/config/secret"}
@@ -36,7 +36,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/form", "internal/config/layer", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/form", "internal/config/layer", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/httpserver", "internal/linebuffer", "internal/login", "internal/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -60,8 +60,6 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/reload": {"internal/audit", "internal/config", "internal/config/layer", "internal/limits"}, // each attempt has an audit record
 	// What the admin address shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/admin/live", "internal/status", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/output"},
-	// A listener of the program: how clients reach it, and what bounds them before.
-	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
 	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/clientaddr", "internal/detect", "internal/downstream", "internal/expiry", "internal/hub", "internal/inflight", "internal/lifetime", "internal/origin", "internal/overview", "internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "internal/replicas/listen", "internal/replicas/placement", "internal/replicas/source", "internal/requeststate", "internal/sockets", "internal/upstream"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
@@ -224,8 +222,10 @@ var layers = map[string][]string{
 	"internal/replicas/handover": {"internal/mcp", "internal/replicas", "internal/spec", "internal/transport", "internal/wake", "legacy/front"},
 	// Which replica serves the calls of a profile, where the server has a state.
 	"internal/replicas/placement": {"internal/replicas"},
+	// What listens, for clients and for other replicas, and what bounds them before.
+	"internal/httpserver": {"internal/limits", "internal/transport"},
 	// What makes a process one of several: the public package alone knows it.
-	"internal/replicas/node": {"internal/backoff", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/engineurl", "internal/replicas/member", "internal/replicas/natskv", "internal/replicas/rediskv"},
+	"internal/replicas/node": {"internal/backoff", "internal/httpserver", "internal/limits", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/engineurl", "internal/replicas/member", "internal/replicas/natskv", "internal/replicas/rediskv"},
 
 	// What bounds what: the configuration has a key for each, whoever counts has its
 	// default and its name.
@@ -288,18 +288,18 @@ var layers = map[string][]string{
 // testLayers says what the test files of a package may import beyond that.
 // Every package's tests may import the package itself and internal/bridgetest.
 var testLayers = map[string][]string{
-	"cmd/mcpbridge":                     {"internal/bridgetest"},
-	"internal/auth":                     {"internal/bridgetest/issuertest"},
-	"internal/config/layer":             {"internal/config"}, // which has the keys
-	"internal/replicas/evict":           {"internal/replicas/replicastest"},
-	"internal/replicas/source":          {"internal/downstream", "internal/hub", "internal/replicas/listen", "internal/replicas/replicastest", "internal/server", "internal/spec", "modern/protocol"},
-	"internal/replicas/handover":        {"internal/fanout", "internal/replicas/replicastest", "internal/wire"},
-	"internal/replicas/member":          {"internal/replicas/replicastest"},
-	"internal/replicas/placement":       {"internal/replicas/replicastest"},
-	"internal/replicas/node":            {"internal/certs"},
-	"internal/peer":                     {"internal/replicas/replicastest"},
-	"internal/gateway":                  {"internal/server", "internal/replicas", "internal/replicas/replicastest", "internal/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
-	"cmd/mcpbridge/internal/httpserver": {"internal/certs"},
+	"cmd/mcpbridge":               {"internal/bridgetest"},
+	"internal/auth":               {"internal/bridgetest/issuertest"},
+	"internal/config/layer":       {"internal/config"}, // which has the keys
+	"internal/replicas/evict":     {"internal/replicas/replicastest"},
+	"internal/replicas/source":    {"internal/downstream", "internal/hub", "internal/replicas/listen", "internal/replicas/replicastest", "internal/server", "internal/spec", "modern/protocol"},
+	"internal/replicas/handover":  {"internal/fanout", "internal/replicas/replicastest", "internal/wire"},
+	"internal/replicas/member":    {"internal/replicas/replicastest"},
+	"internal/replicas/placement": {"internal/replicas/replicastest"},
+	"internal/replicas/node":      {"internal/certs"},
+	"internal/peer":               {"internal/replicas/replicastest"},
+	"internal/gateway":            {"internal/server", "internal/replicas", "internal/replicas/replicastest", "internal/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
+	"internal/httpserver":         {"internal/certs"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},
 	"legacy/relay": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},

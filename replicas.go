@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
@@ -40,6 +41,9 @@ type Replicas struct {
 	// ServerTLS is for connections of other replicas, and ClientTLS for those to them. Nil
 	// means no TLS.
 	ServerTLS, ClientTLS *tls.Config
+	// Trusts reports whether the certificate of a connection that ServerTLS has accepted is
+	// still good, for each request. Nil means that it is as long as the connection is open.
+	Trusts func(*tls.ConnectionState) bool
 }
 
 // A Placement says which replica serves the calls of a profile.
@@ -67,7 +71,8 @@ func newNode(o *Options, counts *metrics.Metrics) (*node.Node, error) {
 	seen := counts.Replicas()
 	n, err := node.New(node.Options{
 		Engine: r.Engine, EngineTLS: r.EngineTLS, Credentials: r.Credentials, Prefix: r.prefix(), Peers: r.Peers,
-		Keys: r.Keys, Listen: r.Listen, Advertise: r.Advertise, ServerTLS: r.ServerTLS, ClientTLS: r.ClientTLS,
+		Keys: r.Keys, Listen: r.Listen, Advertise: r.Advertise, ServerTLS: r.ServerTLS, ClientTLS: r.ClientTLS, Trusts: r.Trusts,
+		MaxNew: o.Limits[limits.NewConnections.Key], Reached: func(l *limits.Limit) { counts.Limit("", l.Key) },
 		Version: release.Version(), Logger: log, Forwards: seen, Observer: seen,
 	})
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
@@ -22,6 +21,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
+	"github.com/mcpbridge/mcpbridge/internal/httpserver"
 )
 
 // A daemon is one run of serve.

@@ -8,10 +8,10 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
+	"github.com/mcpbridge/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 )

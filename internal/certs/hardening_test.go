@@ -2,6 +2,9 @@ package certs
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -148,6 +151,58 @@ func TestClientShowsReplacedCertificate(t *testing.T) {
 	time.Sleep(look)
 	if code, text, err := m.get(c); code != 200 || err != nil {
 		t.Errorf("GET with the new certificate = %d %q, %v", code, text, err)
+	}
+}
+
+// A server is known by the authorities that the file has when a connection is made, and by
+// its name: with a name of its own the configuration verifies by itself.
+func TestHardeningServersOfReplacedAuthorities(t *testing.T) {
+	m := newMutual(t, bridgetest.NewAuthority(t, "clients"), false)
+	get := func(f Files, name string) error {
+		tr := &http.Transport{TLSClientConfig: f.Client(name, nil), DisableKeepAlives: true}
+		code, text, err := m.get(&http.Client{Transport: tr})
+		if err == nil && code != 200 {
+			err = fmt.Errorf("%d %s", code, text)
+		}
+		return err
+	}
+	dir := t.TempDir()
+	_, _, ca := bridgetest.NewAuthority(t, "another").Files(dir, bridgetest.Leaf{})
+	tr := &http.Transport{TLSClientConfig: Files{CA: ca}.Client("localhost", nil), DisableKeepAlives: true}
+	c := &http.Client{Transport: tr}
+	unknown := x509.UnknownAuthorityError{}
+	if _, text, err := m.get(c); !errors.As(err, &unknown) {
+		t.Fatalf("GET from a server of another authority = %q, %v", text, err)
+	}
+	m.servers.Files(dir, bridgetest.Leaf{})
+	time.Sleep(look)
+	if code, text, err := m.get(c); code != 200 || err != nil {
+		t.Errorf("GET with its authority = %d %q, %v", code, text, err)
+	}
+	wrong := x509.HostnameError{}
+	if err := get(Files{CA: ca}, "another.example"); !errors.As(err, &wrong) {
+		t.Errorf("GET from a server of another name = %v", err)
+	}
+	bridgetest.NewAuthority(t, "another").Files(dir, bridgetest.Leaf{})
+	time.Sleep(look)
+	if _, text, err := m.get(c); !errors.As(err, &unknown) {
+		t.Errorf("GET once its authority is removed = %q, %v", text, err)
+	}
+}
+
+// A server's certificate that has expired is refused.
+func TestHardeningExpiredServer(t *testing.T) {
+	a := bridgetest.NewAuthority(t, "servers")
+	_, _, ca := a.Files(t.TempDir(), bridgetest.Leaf{})
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{a.Pair(bridgetest.Leaf{NotAfter: time.Now().Add(-time.Minute)})}}
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
+	s.StartTLS()
+	defer s.Close()
+	tr := &http.Transport{TLSClientConfig: Files{CA: ca}.Client("localhost", nil), DisableKeepAlives: true}
+	if resp, err := (&http.Client{Transport: tr}).Get(s.URL); err == nil {
+		_ = resp.Body.Close()
+		t.Error("a server is accepted whose certificate has expired")
 	}
 }
 

@@ -2,6 +2,8 @@ package certs
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -121,7 +123,7 @@ func (s *Store) Server(required bool) *tls.Config {
 // Client returns the configuration of connections to a server. The server's certificate
 // must be issued by one of the authorities, or without a CA by one that the system trusts,
 // for serverName, or if that is empty for the host of the URL. The own certificate is sent
-// if the server asks for one. The CA is not reread.
+// if the server asks for one. The CA is reread if there is a serverName.
 func (s *Store) Client(serverName string) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName, RootCAs: s.used.Load().pool}
 	if s.files.Cert != "" {
@@ -129,7 +131,28 @@ func (s *Store) Client(serverName string) *tls.Config {
 			return s.current().pair, nil
 		}
 	}
+	if s.files.CA != "" && serverName != "" {
+		// RootCAs would be those of today for as long as c is used.
+		c.InsecureSkipVerify = true
+		c.VerifyConnection = func(state tls.ConnectionState) error { return s.verify(state.PeerCertificates, serverName) }
+	}
 	return c
+}
+
+// verify verifies a server's certificate as package tls does, with the authorities that the
+// files have.
+func (s *Store) verify(shown []*x509.Certificate, name string) error {
+	o := x509.VerifyOptions{Roots: s.current().pool, DNSName: name, Intermediates: x509.NewCertPool()}
+	if len(shown) == 0 || o.Roots == nil { // neither happens: fail closed
+		return errors.New("tls: the server's certificate can't be verified")
+	}
+	for _, c := range shown[1:] {
+		o.Intermediates.AddCert(c)
+	}
+	if _, err := shown[0].Verify(o); err != nil {
+		return &tls.CertificateVerificationError{UnverifiedCertificates: shown, Err: err}
+	}
+	return nil
 }
 
 // Trusts reports whether the client certificate of a connection would still be accepted: it

@@ -119,6 +119,10 @@ func (g *Group) sendPast(p pass, r *http.Request) (*http.Response, error) {
 
 // refusal returns the error for an envelope that was refused. why is what the response says.
 func (t *gate) refusal(why string) error {
+	if why == anew {
+		t.g.client.CloseIdleConnections() // they may have the same certificate
+		return &SilentError{t.to.Instance}
+	}
 	if strings.HasPrefix(why, "v=") {
 		return &RefusingError{"replica " + t.to.Instance + " is of a version that does not understand the envelope; compare the versions of mcpbridge"}
 	}

@@ -101,6 +101,18 @@ func Unserve(w http.ResponseWriter) {
 	http.Error(w, http.StatusText(http.StatusNotFound), http.StatusNotFound)
 }
 
+// anew is the value of [Header] in a response to a request on a connection whose certificate
+// is not accepted any more.
+const anew = "connect anew"
+
+// RefuseConnection answers a request on a connection whose certificate is not accepted any
+// more, which the other replica's next connection may have replaced.
+func RefuseConnection(w http.ResponseWriter) {
+	w.Header().Set(Header, anew)
+	w.Header().Set("Connection", "close")
+	http.Error(w, http.StatusText(http.StatusUnauthorized), http.StatusUnauthorized)
+}
+
 func appendMAC(dst []byte, text string, code []byte) []byte {
 	dst = append(append(dst, text...), macPart...)
 	return base64.RawURLEncoding.AppendEncode(dst, code)

@@ -2,17 +2,18 @@ package node
 
 import (
 	"context"
-	"errors"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/httpserver"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
 )
 
 const (
-	// headerTimeout bounds a request's headers, and the TLS handshake before them.
-	headerTimeout = 5 * time.Second
 	// idleTimeout is longer than other replicas keep connections, so that they close them.
 	idleTimeout = 3 * time.Minute
 	// maxHeader bounds a request's headers, in bytes: those of a client, and an envelope.
@@ -21,11 +22,9 @@ const (
 
 // A listener serves other replicas.
 type listener struct {
-	l    net.Listener
-	http *http.Server
+	*httpserver.Server
 	log  *slog.Logger
-	tls  bool
-	done chan struct{} // closed when serve has returned
+	done chan struct{} // closed when watch has returned
 }
 
 func listen(ctx context.Context, o Options, h http.Handler) (*listener, error) {
@@ -33,37 +32,49 @@ func listen(ctx context.Context, o Options, h http.Handler) (*listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; choose another address with replicas.peer", err)
 	}
-	return &listener{
-		l: l, log: o.Logger, tls: o.ServerTLS != nil, done: make(chan struct{}),
-		http: &http.Server{ // which adds to its TLSConfig
-			Handler: h, TLSConfig: o.ServerTLS.Clone(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-			ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
-		},
-	}, nil
+	s := httpserver.New(l, httpserver.Options{
+		Handler: guard(h, o.Trusts), Logger: o.Logger, TLS: o.ServerTLS, MaxHeader: maxHeader, Idle: idleTimeout,
+		MaxNew: o.MaxNew, Reached: o.Reached,
+	})
+	return &listener{Server: s, log: o.Logger, done: make(chan struct{})}, nil
 }
 
-func (l *listener) addr() string { return l.l.Addr().String() }
+// guard refuses requests on connections whose certificate is not accepted any more. The other
+// replica connects anew.
+func guard(next http.Handler, trusts func(*tls.ConnectionState) bool) http.Handler {
+	if trusts == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !trusts(r.TLS) {
+			peer.RefuseConnection(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 // start serves in the background, until shutdown.
-func (l *listener) start() { go l.serve() }
+func (l *listener) start() {
+	l.Start()
+	go l.watch()
+}
 
-func (l *listener) serve() {
+// watch tells if nobody is served any more, before shutdown. It returns after that.
+func (l *listener) watch() {
 	defer close(l.done)
-	run := l.http.Serve
-	if l.tls {
-		run = func(from net.Listener) error { return l.http.ServeTLS(from, "", "") }
-	}
-	if err := run(l.l); !errors.Is(err, http.ErrServerClosed) {
-		l.log.Error("other replicas can't reach this one any more", "addr", l.addr(), "error", err)
+	<-l.Done()
+	if err := l.Err(); err != nil {
+		l.log.Error("other replicas can't reach this one any more", "error", err)
 	}
 }
 
 // shutdown waits for the requests in flight. When ctx ends they are cut off.
 func (l *listener) shutdown(ctx context.Context) error {
-	err := l.http.Shutdown(ctx)
-	if err != nil {
-		err = fmt.Errorf("requests of other replicas were still in flight and were cut off: %w", errors.Join(err, l.http.Close()))
-	}
+	err := l.Shutdown(ctx)
 	<-l.done
-	return err
+	if err != nil {
+		return fmt.Errorf("other replicas: %w", err)
+	}
+	return nil
 }

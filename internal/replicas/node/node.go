@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
@@ -32,6 +33,11 @@ type Options struct {
 	Advertise string // empty: the address that is listened on
 	ServerTLS *tls.Config
 	ClientTLS *tls.Config
+	// Trusts reports whether the certificate of an open connection still counts; nil: all do.
+	Trusts func(*tls.ConnectionState) bool
+	// MaxNew and Reached are those of the listener's httpserver.Options.
+	MaxNew  int64
+	Reached func(*limits.Limit)
 
 	Version  string
 	Logger   *slog.Logger
@@ -84,7 +90,7 @@ func (n *Node) Join(ctx context.Context, h http.Handler) error {
 	}
 	n.mu.Lock()
 	if n.self.Addr == "" {
-		n.self.Addr = l.addr()
+		n.self.Addr = l.Addr().String()
 	}
 	n.listener, n.joined = l, true
 	self := n.self
@@ -93,7 +99,7 @@ func (n *Node) Join(ctx context.Context, h http.Handler) error {
 	if err := n.engine.Join(ctx, self); err != nil {
 		return fmt.Errorf("replicas: %w", err)
 	}
-	n.opts.Logger.Info("this is one of several replicas", "replica", self.Instance, "peer", l.addr(), "advertise", self.Addr)
+	n.opts.Logger.Info("this is one of several replicas", "replica", self.Instance, "peer", l.Addr(), "advertise", self.Addr)
 	return backoff.Wait(ctx, replicas.Heartbeat+notice)
 }
 

@@ -34,6 +34,6 @@ func AddReplicaTLS(o *mcpbridge.Replicas, r *config.Replicas, log *slog.Logger) 
 	if err != nil {
 		return fmt.Errorf("replicas.tls: %w", err)
 	}
-	o.ServerTLS, o.ClientTLS = store.Server(true), store.Client(r.TLS.ServerName)
+	o.ServerTLS, o.ClientTLS, o.Trusts = store.Server(true), store.Client(r.TLS.ServerName), store.Trusts
 	return nil
 }

@@ -3,6 +3,7 @@
 package httpserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -35,6 +36,10 @@ type Options struct {
 	TLS *tls.Config
 	// MaxNew is limits.new_connections. Zero means its default.
 	MaxNew int64
+	// MaxHeader bounds a request's headers, in bytes. Zero means 64 KiB.
+	MaxHeader int
+	// Idle bounds a connection without a request. Zero means 2 minutes.
+	Idle time.Duration
 	// Reached counts that a limit was reached; nil means nobody counts.
 	Reached func(*limits.Limit)
 }
@@ -62,10 +67,10 @@ func New(l net.Listener, o Options) *Server {
 	s.fresh.most = int(o.MaxNew)
 	s.http = &http.Server{
 		Handler:           o.Handler,
-		TLSConfig:         o.TLS,
+		TLSConfig:         o.TLS.Clone(), // net/http adds to it
 		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
+		IdleTimeout:       cmp.Or(o.Idle, idleTimeout),
+		MaxHeaderBytes:    cmp.Or(o.MaxHeader, maxHeader),
 		ConnState:         s.note,
 		// Broken handshakes and the like: a client's business, not ours.
 		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),

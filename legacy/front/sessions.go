@@ -54,7 +54,8 @@ type sessions struct {
 // A usage is the state of a session in the table. It is guarded by sessions.mu.
 type usage struct {
 	uses    int32
-	readers int32 // those of uses that are GET streams
+	readers int32  // those of uses that are GET streams
+	rests   uint32 // how often it was idle
 	ending  bool
 	over    chan struct{} // closed when the session has ended; nil unless someone waits
 }
@@ -207,15 +208,15 @@ func (ss *sessions) release(s *session) {
 // idleLocked ends the session if it is not used for a while. A timer that has fired before
 // it was stopped waits for mu: by then the session may have been used, and be idle anew.
 func (ss *sessions) idleLocked(s *session) {
-	var own *time.Timer
-	own = time.AfterFunc(ss.front.opts.Idle, func() {
+	s.usage.rests++
+	rest := s.usage.rests
+	ss.idle.Add(s, time.AfterFunc(ss.front.opts.Idle, func() {
 		ss.mu.Lock()
 		defer ss.mu.Unlock()
-		if current, _ := ss.idle.Peek(s); current == own {
+		if s.usage.rests == rest && ss.idle.Contains(s) {
 			ss.endLocked(s, endedIdle)
 		}
-	})
-	ss.idle.Add(s, own)
+	}))
 }
 
 // end ends a session. It may be called again.

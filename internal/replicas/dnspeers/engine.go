@@ -34,6 +34,7 @@ type Engine struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the loop has returned
 	view   atomic.Pointer[replicas.View]
+	found  chan struct{} // closed once the names have the address of this replica
 
 	mu      sync.Mutex // guards the fields below; never held while somebody is asked
 	state   phase
@@ -75,7 +76,7 @@ func Names(url string) ([]string, error) {
 
 // New returns an Engine that has not joined.
 func New(o Options) *Engine {
-	e := &Engine{opts: o, kick: wake.NewSignal(), done: make(chan struct{}), members: make(map[string]*heard), changed: make(chan struct{})}
+	e := &Engine{opts: o, kick: wake.NewSignal(), done: make(chan struct{}), found: make(chan struct{}), members: make(map[string]*heard), changed: make(chan struct{})}
 	if e.opts.Lookup == nil {
 		e.opts.Lookup = net.DefaultResolver.LookupHost
 	}
@@ -111,6 +112,14 @@ func (e *Engine) Join(ctx context.Context, self replicas.Replica) error {
 	}
 	go e.run(e.ctx)
 	return nil
+}
+
+// AwaitFound returns once the names have the address of this replica, so that others find it.
+// Call it after Join. It reports false if that takes longer than d, or ctx ends.
+func (e *Engine) AwaitFound(ctx context.Context, d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return wake.Await(ctx, e.found) == nil
 }
 
 // Update changes what is told of this replica: to those who ask.

@@ -105,6 +105,32 @@ func TestTheNameIsAway(t *testing.T) {
 	})
 }
 
+// A replica is found once a name has its address, however long that takes; then the others know
+// it within a heartbeat.
+func TestFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &street{err: &net.DNSError{Err: "no answer", IsTimeout: true}, at: make(map[string]*Engine)}
+		a, b := s.join(t, "aaaa", "10.0.0.1"), s.join(t, "bbbb", "10.0.0.2")
+		if a.AwaitFound(t.Context(), 10*time.Second) {
+			t.Fatal("found while the name can't be looked up")
+		}
+		s.set(func() { s.addrs, s.err = []string{"10.0.0.2"}, nil })
+		time.Sleep(1100 * time.Millisecond)
+		if a.AwaitFound(t.Context(), 0) || !b.AwaitFound(t.Context(), time.Nanosecond) {
+			t.Error("want b found alone, whose address the name has")
+		}
+		begun := time.Now()
+		time.AfterFunc(4500*time.Millisecond, func() { s.set(func() { s.addrs = append(s.addrs, "10.0.0.1") }) })
+		if !a.AwaitFound(t.Context(), 10*time.Second) || time.Since(begun) < 4500*time.Millisecond || time.Since(begun) > 5500*time.Millisecond {
+			t.Errorf("found after %v, want it within a second of 4.5 s, when the name has the address", time.Since(begun))
+		}
+		time.Sleep(1100 * time.Millisecond)
+		if n := len(b.View().Members); n != 2 {
+			t.Errorf("b knows %d members, want both", n)
+		}
+	})
+}
+
 func TestNoClaims(t *testing.T) {
 	e := New(Options{Names: []string{"headless:2528"}})
 	if _, err := e.Claim(t.Context(), "profile"); !errors.Is(err, replicas.ErrNoClaims) {

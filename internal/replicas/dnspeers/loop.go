@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -156,6 +157,7 @@ func (e *Engine) lookedLocked(now time.Time, err error) (news bool) {
 func (e *Engine) hearLocked(now time.Time, answers []replicas.Replica) (news bool) {
 	for _, r := range answers {
 		if r.Instance == e.self.Instance {
+			e.findLocked()
 			continue
 		}
 		m := e.members[r.Instance]
@@ -181,6 +183,13 @@ func (e *Engine) hearLocked(now time.Time, answers []replicas.Replica) (news boo
 		}
 	}
 	return news
+}
+
+// findLocked notes that this replica has been found.
+func (e *Engine) findLocked() {
+	if !wake.Closed(e.found) {
+		close(e.found)
+	}
 }
 
 // publishLocked replaces the view, and closes the last one's Changed if there is news.

@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/dnspeers"
 )
 
 // Options configure a Node. Exactly one of Engine and Peers is set.
@@ -100,11 +101,28 @@ func (n *Node) Join(ctx context.Context, h http.Handler) error {
 		return fmt.Errorf("replicas: %w", err)
 	}
 	n.opts.Logger.Info("this is one of several replicas", "replica", self.Instance, "peer", l.Addr(), "advertise", self.Addr)
-	return backoff.Wait(ctx, replicas.Heartbeat+notice)
+	return n.awaitHeard(ctx)
 }
 
-// notice is what an engine takes beyond a heartbeat until all have heard.
-const notice = 100 * time.Millisecond
+const (
+	// notice is what an engine takes beyond a heartbeat until all have heard.
+	notice = 100 * time.Millisecond
+	// nameTimeout bounds the wait until a name has the address of this replica: as long as
+	// name servers commonly keep what they have said.
+	nameTimeout = 10 * time.Second
+)
+
+// awaitHeard returns when the others have heard of this replica.
+func (n *Node) awaitHeard(ctx context.Context) error {
+	pause := replicas.Heartbeat + notice
+	if e, ok := n.engine.(*dnspeers.Engine); ok {
+		if !e.AwaitFound(ctx, nameTimeout) && ctx.Err() == nil {
+			n.opts.Logger.Warn("the names in replicas.peers do not have the address of this replica: the others can't forward requests of its sessions before they do; a headless Service needs publishNotReadyAddresses", "after", nameTimeout)
+		}
+		pause += replicas.Heartbeat // they look the names up, too
+	}
+	return backoff.Wait(ctx, pause)
+}
 
 // Drain tells the others that this replica takes no new work.
 func (n *Node) Drain() {

@@ -82,6 +82,9 @@ func (r *Config) checkPeer(rep *problem.Report, taken []string) {
 		rep.Fail(keypath.Join(top, "peer"), "is the same address as listen or admin; choose another port, such as 2528")
 	}
 	r.checkAdvertise(rep, host)
+	if r.TLS == (TLS{}) && !form.Loopback(host) {
+		rep.Warn(keypath.Join(top, "peer"), "can be reached from other machines without TLS, so that others can read and alter what replicas forward on the way, with the credentials of clients; set tls, unless the network encrypts it")
+	}
 }
 
 // checkAdvertise checks how others reach the peer listener, which is on a host of this machine.

@@ -43,7 +43,7 @@ func (g *Gateway) route(t *table, path string, serve serveFunc) {
 // who may send requests.
 func (g *Gateway) elsewhere(t *table, path string, serve http.HandlerFunc) {
 	t.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := g.admit(w, r, &t.guard); ok {
+		if _, ok := g.authenticate(w, r, &t.guard); ok {
 			serve(w, r)
 		}
 	})
@@ -64,9 +64,9 @@ func serveNowhere(w http.ResponseWriter, r *http.Request, servers []string) {
 		"nothing is served at %s; use /mcp/NAME; the servers are %v", r.URL.Path, servers))
 }
 
-// serve checks what both eras require of an HTTP request, except its origin, and reads its
-// message.
-func (s *server) serve(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
+// serveStreamable serves /mcp/NAME: it checks what both eras require of an HTTP request, except
+// its origin, and reads its message.
+func (s *server) serveStreamable(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
 	if r.Method != http.MethodPost {
 		if r.Method == http.MethodGet && transport.IsUpgrade(r) {
 			s.g.serveSocket(w, r, s, sender)

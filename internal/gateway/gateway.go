@@ -157,7 +157,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // dispatch passes a request to the server that a table has for it.
 func (g *Gateway) dispatch(w http.ResponseWriter, r *http.Request, t *table) {
 	if s := t.serverAt(r.URL); s != nil {
-		g.serveAdmitted(w, r, s, (*server).serve)
+		g.serveAdmitted(w, r, s, (*server).serveStreamable)
 		return
 	}
 	t.mux.ServeHTTP(w, r)
@@ -170,7 +170,7 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 		return
 	}
 	defer s.life.Leave()
-	sender, ok := g.admit(w, r, &s.guard)
+	sender, ok := g.authenticate(w, r, &s.guard)
 	if !ok {
 		return
 	}

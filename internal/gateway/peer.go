@@ -32,7 +32,7 @@ type peerRoute struct {
 // peerRoutes returns all routes of the peer listener.
 func peerRoutes() []peerRoute {
 	return []peerRoute{
-		{streamablePath, forwardedTo((*server).serve)},
+		{streamablePath, forwardedTo((*server).serveStreamable)},
 		{messagesPath + "/", forwardedTo((*server).serveMessages)},
 		{eventsPath + "/", forwardedTo((*server).serveEvents)},
 		{watchPath, peerListener.serveWatch},

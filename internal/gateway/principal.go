@@ -57,8 +57,8 @@ func (opts *Options) authElsewhere() auth.Authenticator {
 	return auth.None
 }
 
-// admit returns the sender of r. It reports false if it has written an error.
-func (g *Gateway) admit(w http.ResponseWriter, r *http.Request, at *guard) (mcp.Sender, bool) {
+// authenticate returns the sender of r. It reports false if it has written an error.
+func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request, at *guard) (mcp.Sender, bool) {
 	id, err := at.auth.Authenticate(r, at.endpoint)
 	if err != nil {
 		g.refuseSender(w, r, at, err)

@@ -77,7 +77,7 @@ func (g *Gateway) member(t *table, so ServerOptions) (*server, error) {
 
 // publish has a table's mux serve its endpoints, and their metadata.
 func (g *Gateway) publish(t *table) error {
-	g.route(t, "/mcp", (*server).serve)
+	g.route(t, "/mcp", (*server).serveStreamable)
 	g.route(t, eventsPath, (*server).serveEvents)
 	g.route(t, messagesPath, (*server).serveMessages)
 	g.elsewhere(t, "/", func(w http.ResponseWriter, r *http.Request) { serveNowhere(w, r, t.order) })

@@ -13,7 +13,7 @@ func (b *Book[S]) run(ctx context.Context, first *Query, more <-chan *Query) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	b.readClock()
-	b.admit(first)
+	b.add(first)
 	for b.tick(); !b.idle(); b.tick() {
 		b.driver.Pump(ctx)
 		timer.Reset(b.sleep())
@@ -32,7 +32,7 @@ func (b *Book[S]) wait(ctx context.Context, more <-chan *Query, timeout <-chan t
 		return false
 	case q := <-more:
 		b.readClock()
-		b.admit(q)
+		b.add(q)
 	case <-b.poked:
 		b.readClock()
 		b.leave()

@@ -6,8 +6,8 @@ import "time"
 // acknowledgment.
 const Patience = 10 * time.Second
 
-// admit adds q.
-func (b *Book[S]) admit(q *Query) {
+// add has q wait for its topics.
+func (b *Book[S]) add(q *Query) {
 	q.until = b.clock + Patience
 	var ts []*Topic[S]
 	for i, topic := range q.want {

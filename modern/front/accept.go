@@ -62,6 +62,6 @@ func takes(ranges []string, typ string) bool {
 
 // acceptable reports whether the response to method can have a form that the client
 // accepts: that to a listen request is always a stream.
-func (p *httpReply) acceptable(method string) bool {
-	return p.forms.stream || p.forms.json && method != spec.MethodListen
+func (hr *httpReply) acceptable(method string) bool {
+	return hr.forms.stream || hr.forms.json && method != spec.MethodListen
 }

@@ -26,7 +26,7 @@ func (r *connReply) run(ctx context.Context, m *wire.Message, former <-chan stru
 	if former != nil {
 		<-former // soon: it has its response, or was cancelled
 	}
-	req, err := r.front.admit(nil, m, r.conn.sender)
+	req, err := r.front.newRequest(nil, m, r.conn.sender)
 	r.observe(req, m)
 	if err == nil {
 		err = r.front.serve(ctx, req, &r.reply)

@@ -124,8 +124,8 @@ func (s *forwardedStream) Notify(ctx context.Context, n mcp.Notification) error 
 }
 
 // stamped returns params or a result of a stream with the client's own subscription id.
-func (p *reply) stamped(text []byte) []byte {
-	meta := wire.AppendEdited(nil, wire.Get(text, "_meta"), wire.Edit{Name: spec.MetaSubscriptionID, Value: p.id.Append(nil)})
+func (rp *reply) stamped(text []byte) []byte {
+	meta := wire.AppendEdited(nil, wire.Get(text, "_meta"), wire.Edit{Name: spec.MetaSubscriptionID, Value: rp.id.Append(nil)})
 	return wire.AppendEdited(nil, text, wire.Edit{Name: "_meta", Value: meta})
 }
 

@@ -156,7 +156,7 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 	}
 	p := newHTTPReply(f, w, r, m.ID)
 	defer p.res.Close()
-	req, err := f.admit(r.Header, m, sender)
+	req, err := f.newRequest(r.Header, m, sender)
 	p.observe(req, m)
 	if err == nil {
 		err = f.serveHTTP(r, req, p)
@@ -180,9 +180,9 @@ func (f *Front) serveHTTP(r *http.Request, req *mcp.Request, p *httpReply) error
 	return f.serve(r.Context(), req, &p.reply)
 }
 
-// admit checks a request against its envelope and headers, and sets its profile. h is nil
-// if messages have no headers.
-func (f *Front) admit(h http.Header, m *wire.Message, sender mcp.Sender) (*mcp.Request, error) {
+// newRequest returns the request of a message, with its profile, once the message was checked
+// against its envelope and headers. h is nil if messages have no headers.
+func (f *Front) newRequest(h http.Header, m *wire.Message, sender mcp.Sender) (*mcp.Request, error) {
 	if h != nil {
 		if err := checkVersionHeader(h, m); err != nil {
 			return nil, err
@@ -218,7 +218,7 @@ func (f *Front) exists(method string) bool {
 	return spec.OnTask(method) && !f.opts.NoTasks && f.opts.Upstream() != spec.Legacy
 }
 
-// serve serves an admitted request. The caller sends an error as the response, unless
+// serve serves a request. The caller sends an error as the response, unless
 // there was a response already.
 func (f *Front) serve(ctx context.Context, req *mcp.Request, p *reply) error {
 	switch req.Method {

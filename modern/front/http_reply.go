@@ -35,29 +35,29 @@ func newHTTPReply(f *Front, w http.ResponseWriter, r *http.Request, id wire.ID) 
 	return &both.reply
 }
 
-func (p *httpReply) streams() bool                        { return p.forms.stream }
-func (p *httpReply) peer() string                         { return p.addr }
-func (p *httpReply) put(msg []byte) error                 { return p.res.Gather(msg) }
-func (p *httpReply) flush() error                         { return p.res.Flush() }
-func (p *httpReply) cause(ctx context.Context) error      { return p.res.Cause(ctx) }
-func (p *httpReply) stopKeepAlive()                       { p.res.StopKeepAlive() }
-func (p *httpReply) opened(*fanout.Mailbox) (shared bool) { return false }
+func (hr *httpReply) streams() bool                        { return hr.forms.stream }
+func (hr *httpReply) peer() string                         { return hr.addr }
+func (hr *httpReply) put(msg []byte) error                 { return hr.res.Gather(msg) }
+func (hr *httpReply) flush() error                         { return hr.res.Flush() }
+func (hr *httpReply) cause(ctx context.Context) error      { return hr.res.Cause(ctx) }
+func (hr *httpReply) stopKeepAlive()                       { hr.res.StopKeepAlive() }
+func (hr *httpReply) opened(*fanout.Mailbox) (shared bool) { return false }
 
 // keepAlive sends comments while the response is open, if the client accepts a stream.
-func (p *httpReply) keepAlive() {
-	if p.forms.stream {
-		p.res.KeepAlive(p.front.opts.KeepAlive)
+func (hr *httpReply) keepAlive() {
+	if hr.forms.stream {
+		hr.res.KeepAlive(hr.front.opts.KeepAlive)
 	}
 }
 
 // listen sends the headers and a comment before it asks the server: some clients wait for
 // the headers without a time limit, and some proxies delay a response until its first
 // byte. If possible, the stream continues without the handler.
-func (p *httpReply) listen(_ context.Context, _ *fanout.Mailbox, open openStream) error {
-	p.res.Close() // Streams makes another Response
-	s := &httpReply{reply: reply{front: p.front, id: p.id}, forms: forms{stream: true}, addr: p.addr}
+func (hr *httpReply) listen(_ context.Context, _ *fanout.Mailbox, open openStream) error {
+	hr.res.Close() // Streams makes another Response
+	s := &httpReply{reply: reply{front: hr.front, id: hr.id}, forms: forms{stream: true}, addr: hr.addr}
 	s.writer = s
-	p.front.opts.Streams.Serve(p.w, p.r, p.front.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
+	hr.front.opts.Streams.Serve(hr.w, hr.r, hr.front.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
 		s.res = res
 		return s.open(ctx, open)
 	})
@@ -65,37 +65,37 @@ func (p *httpReply) listen(_ context.Context, _ *fanout.Mailbox, open openStream
 }
 
 // open begins a listen stream, and returns a function that writes the rest of it.
-func (p *httpReply) open(ctx context.Context, open openStream) (rest func()) {
-	if p.res.Comment() != nil {
+func (hr *httpReply) open(ctx context.Context, open openStream) (rest func()) {
+	if hr.res.Comment() != nil {
 		return nil // the client has left
 	}
-	write, err := open(ctx, &p.reply)
+	write, err := open(ctx, &hr.reply)
 	switch {
 	case err != nil:
-		p.fail(err)
+		hr.fail(err)
 		return nil
 	case write == nil:
 		return nil
 	}
 	return func() {
 		write()
-		opts := &p.front.opts
-		downstream.ReportStray(ctx, opts.Metrics, opts.Name, opts.Logger, "upstream", opts.Name, "downstream", p.addr)
+		opts := &hr.front.opts
+		downstream.ReportStray(ctx, opts.Metrics, opts.Name, opts.Logger, "upstream", opts.Name, "downstream", hr.addr)
 	}
 }
 
 // respond writes the response as JSON or, if there is a stream, on that.
-func (p *httpReply) respond(status int, msg downstream.Message) error {
-	if p.forms.json {
-		if err := p.res.JSON(status, msg); err != downstream.ErrStreaming {
+func (hr *httpReply) respond(status int, msg downstream.Message) error {
+	if hr.forms.json {
+		if err := hr.res.JSON(status, msg); err != downstream.ErrStreaming {
 			return err
 		}
 	}
-	return p.res.Last(msg.Bytes())
+	return hr.res.Last(msg.Bytes())
 }
 
-func (p *httpReply) notAcceptable() {
-	text := wire.AppendError(nil, p.id, wire.Errorf(spec.CodeInvalidRequest,
+func (hr *httpReply) notAcceptable() {
+	text := wire.AppendError(nil, hr.id, wire.Errorf(spec.CodeInvalidRequest,
 		"the Accept header excludes the form of this response; send Accept: %s, %s", protocol.TypeJSON, protocol.TypeStream))
-	_ = p.res.JSON(http.StatusNotAcceptable, downstream.Message{Text: text}) // the client has gone if it fails
+	_ = hr.res.JSON(http.StatusNotAcceptable, downstream.Message{Text: text}) // the client has gone if it fails
 }

@@ -25,23 +25,23 @@ type reply struct {
 }
 
 // observe has the request, which may be nil, told of what is sent.
-func (p *reply) observe(req *mcp.Request, m *wire.Message) {
+func (rp *reply) observe(req *mcp.Request, m *wire.Message) {
 	if req != nil && req.Trace != nil {
-		p.trace = req.Trace
-		p.trace.Received(m.Text)
+		rp.trace = req.Trace
+		rp.trace.Received(m.Text)
 	}
 }
 
 // answer sends the response. status is the HTTP status.
-func (p *reply) answer(status int, msg downstream.Message) error {
+func (rp *reply) answer(status int, msg downstream.Message) error {
 	switch {
-	case p.trace == nil:
-	case p.trace.Bodies():
-		p.trace.Sent(msg.Bytes())
+	case rp.trace == nil:
+	case rp.trace.Bodies():
+		rp.trace.Sent(msg.Bytes())
 	default:
-		p.trace.SentSize(len(msg.Text) + len(msg.Large))
+		rp.trace.SentSize(len(msg.Text) + len(msg.Large))
 	}
-	return p.writer.respond(status, msg)
+	return rp.writer.respond(status, msg)
 }
 
 // A replyWriter sends the messages of one request, the response last. It keeps none of
@@ -78,59 +78,59 @@ type replyWriter interface {
 type openStream func(ctx context.Context, p *reply) (write func(), err error)
 
 // Notify sends a progress or log message, unless the client accepts no stream.
-func (p *reply) Notify(_ context.Context, n mcp.Notification) error {
-	if !p.writer.streams() {
-		p.front.drop("client takes no stream")
+func (rp *reply) Notify(_ context.Context, n mcp.Notification) error {
+	if !rp.writer.streams() {
+		rp.front.drop("client takes no stream")
 		return nil
 	}
 	buf := downstream.NewBuffer()
 	defer downstream.FreeBuffer(buf)
 	*buf = wire.AppendNotification(*buf, n.Method, n.Params, nil)
-	return p.send(*buf)
+	return rp.send(*buf)
 }
 
 // send sends a message that is not the response.
-func (p *reply) send(msg []byte) error {
-	p.trace.Sent(msg)
-	if err := p.writer.put(msg); err != nil {
+func (rp *reply) send(msg []byte) error {
+	rp.trace.Sent(msg)
+	if err := rp.writer.put(msg); err != nil {
 		return err
 	}
-	return p.writer.flush()
+	return rp.writer.flush()
 }
 
 // RequestInput is refused: a call whose client supports input requests has a parkedCall as
 // its Caller.
-func (p *reply) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
+func (rp *reply) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
 	return nil, mcp.ErrCannotAsk
 }
 
 // result sends the result of req.
-func (p *reply) result(req *mcp.Request, res *mcp.Result) error {
+func (rp *reply) result(req *mcp.Request, res *mcp.Result) error {
 	buf := downstream.NewBuffer()
 	defer downstream.FreeBuffer(buf)
-	msg, err := p.front.stamp(*buf, p.id, req, res)
+	msg, err := rp.front.stamp(*buf, rp.id, req, res)
 	if err != nil {
 		return err
 	}
 	*buf = msg.Text
-	return p.answer(http.StatusOK, msg)
+	return rp.answer(http.StatusOK, msg)
 }
 
 // message sends a complete response.
-func (p *reply) message(msg []byte) error {
-	return p.answer(http.StatusOK, downstream.Message{Text: msg})
+func (rp *reply) message(msg []byte) error {
+	return rp.answer(http.StatusOK, downstream.Message{Text: msg})
 }
 
 // fail sends an error as the response, unless there was a response already.
-func (p *reply) fail(err error) {
+func (rp *reply) fail(err error) {
 	we := mcp.WireError(err)
 	status, hint := http.StatusOK, mcp.HintOf(err)
 	if refusal := (*mcp.Refusal)(nil); errors.As(err, &refusal) {
 		status = cmp.Or(hint.Status, refusalStatus(we.Code))
 	}
-	e := p.answer(status, downstream.Message{Text: wire.AppendError(nil, p.id, we), Hint: hint})
+	e := rp.answer(status, downstream.Message{Text: wire.AppendError(nil, rp.id, we), Hint: hint})
 	if e != nil && !errors.Is(e, downstream.ErrEnded) {
-		p.front.opts.Logger.Debug("answer not delivered", "downstream", p.writer.peer(), "err", e)
+		rp.front.opts.Logger.Debug("answer not delivered", "downstream", rp.writer.peer(), "err", e)
 	}
 }
 

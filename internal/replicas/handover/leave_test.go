@@ -264,7 +264,7 @@ func TestLeaveDoesNotGiveUp(t *testing.T) {
 		done := a.leave(t, p.options())
 		time.Sleep(time.Minute)
 		b.set(func() { b.answer = nil })
-		time.Sleep(failedPause)
+		time.Sleep(failedPause + failedPause/2) // between two tries
 		if !b.has(id) || closed(done) {
 			t.Error("the session was not handed over once the other answers")
 		}

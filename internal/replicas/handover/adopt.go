@@ -24,7 +24,9 @@ const (
 type adopted struct {
 	id    legacyfront.SessionID
 	front *legacyfront.Front
-	put   time.Time // when its place was last recorded; zero if that has failed
+
+	put     time.Time // when its place was last recorded; zero if that has failed
+	checked bool      // the record was there some time later
 }
 
 var errStateful = errors.New("the server keeps something of its sessions, or is not known well enough yet")
@@ -149,7 +151,7 @@ func (g *Group) record(ctx context.Context, all []*adopted) {
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		a.put = time.Now()
+		a.put, a.checked = time.Now(), false
 	})
 }
 
@@ -171,16 +173,18 @@ func (g *Group) each(all []*adopted, f func(*adopted)) {
 	wg.Wait()
 }
 
-// renew renews the records of places, and deletes those of sessions that have ended.
+// renew renews the records of places, puts those again that the engine has lost, and deletes those of sessions that have ended.
 func (g *Group) renew() {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
+		case <-g.opts.Engine.View().Changed: // the engine may be back, and empty
 		case <-g.live.Done():
 			return
 		}
+		g.check()
 		due, over := g.due()
 		g.record(g.live, due)
 		g.each(over, func(a *adopted) {

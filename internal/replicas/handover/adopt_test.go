@@ -116,6 +116,34 @@ func TestRecordsAreRenewed(t *testing.T) {
 	})
 }
 
+// An engine that forgets, and one that loses the last record alone, are told the place again.
+func TestRecordsThatAreLost(t *testing.T) {
+	bubble(t, func(t *testing.T, rig *rig, a, b *replica) {
+		c := rig.add("CCCCCCCC", legacyfront.Options{})
+		rig.settle()
+		a.heir = b.name
+		first, second := a.open(t, "1AAAAAAAA-1"), a.open(t, "1AAAAAAAA-2")
+		rig.drain(a)
+		<-a.leave(t, atEnd())
+		if _, err := c.engine.Take(t.Context(), keyOf(string(second))); err != nil {
+			t.Fatal(err)
+		}
+		want := func(when string) {
+			t.Helper()
+			time.Sleep(2*look + sameFor)
+			for _, id := range []legacyfront.SessionID{first, second} {
+				c.Forget(string(id))
+				if at := c.found(t, id); at != b.name {
+					t.Errorf("%s session %s is at %q, want b", when, id, at)
+				}
+			}
+		}
+		want("after one record was lost")
+		rig.broker.Empty()
+		want("after all were forgotten")
+	})
+}
+
 // A place that could not be recorded is recorded once the engine is there.
 func TestRecordsWhileTheEngineIsAway(t *testing.T) {
 	bubble(t, func(t *testing.T, rig *rig, a, b *replica) {

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -9,8 +10,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/natskv"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/replicastest"
 )
@@ -199,4 +203,46 @@ func TestNATSWithoutQuorum(t *testing.T) {
 	time.Sleep(5 * time.Second)
 	w.start(1)
 	t.Logf("all was in order %v after all servers were there again", g.recover(60*time.Second, anywhere(names)))
+}
+
+// A bucket that was made while a cluster had one server is kept by three, once it has them;
+// one that somebody else made stays as it is.
+func TestNATSBucketsAreSpread(t *testing.T) {
+	t.Parallel()
+	w := newNATSCluster(t)
+	w.Start(false)
+	nc, err := nats.Connect(fmt.Sprint("nats://127.0.0.1:", w.ports[0]), nats.UserInfo("replica", "open sesame"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, by := range map[string]string{"members": "replicas of mcpbridge: members", "claims": "replicas of mcpbridge: claims", "records": "the platform team"} {
+		conf := jetstream.KeyValueConfig{Bucket: "test_" + name, Description: by, Storage: jetstream.MemoryStorage, Replicas: 1, MaxValueSize: 1 << 20}
+		if _, err := js.CreateKeyValue(t.Context(), conf); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := natskv.Open(natskv.Options{URL: parse(t, fmt.Sprint("nats://replica:open%20sesame@127.0.0.1:", w.ports[1])), Prefix: "test", Name: t.Name(), Logger: logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	eventually(t, 20*time.Second, "the claims are read", func() bool { return s.Claims(t.Context(), func(string, member.Entry) {}) == nil })
+	for name, want := range map[string]int{"members": 3, "claims": 3, "records": 1} {
+		kv, err := js.KeyValue(t.Context(), "test_"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, err := kv.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := status.Config().Replicas; got != want {
+			t.Errorf("%d servers keep the bucket %s, want %d", got, name, want)
+		}
+	}
 }

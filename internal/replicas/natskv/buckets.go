@@ -78,8 +78,8 @@ func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration) (jet
 		return nil, wrapBucket(full, err)
 	}
 	conf := jetstream.KeyValueConfig{
-		Bucket: full, Description: "replicas of mcpbridge: " + name, TTL: ttl, History: 1,
-		Storage: jetstream.MemoryStorage, Replicas: 3, MaxValueSize: 2 * replicas.MaxRecord,
+		Bucket: full, Description: described + name, TTL: ttl, History: 1,
+		Storage: jetstream.MemoryStorage, Replicas: copies, MaxValueSize: 2 * replicas.MaxRecord,
 	}
 	if kv, err = s.js.CreateKeyValue(ctx, conf); tooFew(err) {
 		conf.Replicas = 1

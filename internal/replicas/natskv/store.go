@@ -211,12 +211,13 @@ func conflict(err error) bool {
 }
 
 // Claims calls f with each claim, and removes what marks those that were deleted some time
-// before: NATS would keep it for ever.
+// before: NATS would keep it for ever. It is called by one replica, once in a while.
 func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error {
 	return s.use(ctx, func(b *buckets) error {
 		for key, e := range b.claims.all(time.Now()) {
 			f(key, e)
 		}
+		s.spread(ctx, b.members.kv, b.claims.kv, b.records)
 		return b.claims.kv.PurgeDeletes(ctx, jetstream.DeleteMarkersOlderThan(time.Minute))
 	})
 }

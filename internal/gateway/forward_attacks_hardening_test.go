@@ -82,18 +82,12 @@ func TestForwardSmuggledRequest(t *testing.T) {
 	hidden := "DELETE /mcp/peer HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: " + other + "\r\n\r\n"
 	head := "POST /mcp/peer HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMcp-Session-Id: " + mine + "\r\n"
 	for name, text := range map[string]string{
-		"chunks and a length":      head + fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(listTools)+len(hidden), len(listTools), listTools) + hidden,
-		"a length that ends early": head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(listTools), listTools) + strings.ReplaceAll(hidden, "localhost", "localhost\r\nMcpbridge-Peer: v=1"),
-		"a trailer":                head + fmt.Sprintf("Transfer-Encoding: chunked\r\nTrailer: Mcp-Session-Id\r\n\r\n%x\r\n%s\r\n0\r\nMcp-Session-Id: %s\r\n\r\n", len(listTools), listTools, other),
-		"a session of two lines":   strings.Replace(head, mine, mine+"\r\n Mcp-Session-Id: "+other, 1) + "Content-Length: 0\r\n\r\n",
-		"an obsolete coding":       head + "Transfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n" + hidden,
+		"chunks and a length":    head + fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(listTools)+len(hidden), len(listTools), listTools) + hidden,
+		"a trailer":              head + fmt.Sprintf("Transfer-Encoding: chunked\r\nTrailer: Mcp-Session-Id\r\n\r\n%x\r\n%s\r\n0\r\nMcp-Session-Id: %s\r\n\r\n", len(listTools), listTools, other),
+		"a session of two lines": strings.Replace(head, mine, mine+"\r\n Mcp-Session-Id: "+other, 1) + "Content-Length: 0\r\n\r\n",
+		"an obsolete coding":     head + "Transfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n" + hidden,
 	} {
 		_ = sendRaw(t, all[1].Listener.Addr().String(), text)
-		if name == "a length that ends early" { // which is a request of its own to the edge, and is the client's right
-			other = all[0].initialize(t)
-			hidden = "DELETE /mcp/peer HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: " + other + "\r\n\r\n"
-			continue
-		}
 		if got := all[0].send(t, http.MethodPost, listTools, sessionHeaders(other)); got.status != http.StatusOK {
 			t.Errorf("%s: the session of another = %+v, want it untouched", name, got)
 		}

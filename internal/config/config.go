@@ -94,7 +94,7 @@ type (
 	IssuerClient = upstreamauth.IssuerClient
 	Rate         = access.Rate
 	Replicas     = replicas.Config
-	Server       = server.Config
+	Server       = server.Options
 	ServerTLS    = certificates.Server
 	StoredLogin  = upstreamauth.StoredLogin
 	TLS          = certificates.Listener

@@ -36,7 +36,7 @@ func (h CacheHint) keepable(method string) bool {
 }
 
 // Kept returns the methods whose results the gateway caches, in order.
-func (s *Config) Kept() []string {
+func (s *Options) Kept() []string {
 	var out []string
 	for _, method := range slices.Sorted(maps.Keys(s.Cache)) {
 		if s.Cache[method].kept(method) {

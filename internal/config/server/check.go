@@ -18,7 +18,7 @@ import (
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // CheckName checks the name of a server, which may be disabled.
-func (s *Config) CheckName(rep *problem.Report) {
+func (s *Options) CheckName(rep *problem.Report) {
 	if !nameForm.MatchString(s.Name) {
 		rep.Fail(keypath.Join("servers", s.Name), "a server's name is part of its endpoint's path; use letters, digits, dots, - and _, at most 64")
 	}
@@ -26,14 +26,14 @@ func (s *Config) CheckName(rep *problem.Report) {
 
 // A checker checks what is below path.
 type checker struct {
-	*Config
+	*Options
 	rep  *problem.Report
 	path string
 }
 
 // Check checks what is below path, apart from credentials and access. A server has the keys
 // below of.
-func (s *Config) Check(rep *problem.Report, path string, of *key.Key) {
+func (s *Options) Check(rep *problem.Report, path string, of *key.Key) {
 	c := checker{s, rep, path}
 	c.transport(of)
 	if s.URL != "" {

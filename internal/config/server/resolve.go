@@ -10,7 +10,7 @@ import (
 
 // readEnvFile adds the variables of env_file to a command's environment. Variables in env
 // override them.
-func (s *Config) readEnvFile(sc *expand.Scope, rep *problem.Report, path string) {
+func (s *Options) readEnvFile(sc *expand.Scope, rep *problem.Report, path string) {
 	if s.EnvFile == "" || s.Command == "" {
 		return
 	}
@@ -26,7 +26,7 @@ func (s *Config) readEnvFile(sc *expand.Scope, rep *problem.Report, path string)
 
 // Resolve makes the paths of files below path ones that can be opened, and reads those whose
 // content is needed.
-func (s *Config) Resolve(sc *expand.Scope, rep *problem.Report, path string) {
+func (s *Options) Resolve(sc *expand.Scope, rep *problem.Report, path string) {
 	s.TLS.Resolve(sc, rep, keypath.Join(path, "tls"))
 	if !s.Disabled {
 		s.readEnvFile(sc, rep, keypath.Join(path, "env_file"))

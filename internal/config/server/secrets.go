@@ -8,7 +8,7 @@ import (
 )
 
 // Secrets returns what logs, errors and reports of the server must not contain.
-func (s *Config) Secrets() []string {
+func (s *Options) Secrets() []string {
 	out := slices.Concat(secret.InURL(s.URL), s.Auth.Secrets(), s.UpstreamAuth.Secrets())
 	for _, value := range s.Headers {
 		out = append(out, secret.InHeader(value)...)
@@ -28,7 +28,7 @@ func (s *Config) Secrets() []string {
 // credentials returns for each argument where a credential begins, or -1. A credential
 // follows, or is assigned to, a name such as those of --token x, --token=x, API_KEY=x and
 // "Authorization: x".
-func (s *Config) credentials() []int {
+func (s *Options) credentials() []int {
 	var begins []int
 	next := false
 	for _, a := range s.Args {
@@ -48,7 +48,7 @@ func (s *Config) credentials() []int {
 }
 
 // WritesCredential reports whether an argument is a credential that was written as it is.
-func (s *Config) WritesCredential() bool {
+func (s *Options) WritesCredential() bool {
 	for i, from := range s.credentials() {
 		if text := s.writtenArg(i); from >= 0 && text != "" && !strings.Contains(text, "${") {
 			return true
@@ -58,6 +58,6 @@ func (s *Config) WritesCredential() bool {
 }
 
 // SendsCredentials reports whether requests to the server grant access.
-func (s *Config) SendsCredentials() bool {
+func (s *Options) SendsCredentials() bool {
 	return s.UpstreamAuth != nil || slices.ContainsFunc(s.HeaderNames(), secret.Names) || secret.URLCarries(s.URL)
 }

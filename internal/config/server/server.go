@@ -14,8 +14,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// A Config is one upstream. Exactly one of Builtin, Command and URL is set.
-type Config struct {
+// Options are those of one upstream. Exactly one of Builtin, Command and URL is set.
+type Options struct {
 	Name     string `koanf:"-"`
 	Disabled bool   `koanf:"disabled" default:"false" hosts:"yes" doc:"whether the server is ignored"`
 
@@ -106,7 +106,7 @@ type Timeouts struct {
 
 // Hidden returns the names of extensions and experimental capabilities that are not
 // forwarded, including the tasks extension if tasks are off.
-func (s *Config) Hidden() []string {
+func (s *Options) Hidden() []string {
 	hidden := append([]string(nil), s.Extensions.Hide...)
 	if s.Tasks == "off" {
 		hidden = append(hidden, spec.ExtensionTasks)
@@ -115,19 +115,19 @@ func (s *Config) Hidden() []string {
 }
 
 // Ways returns the keys and values that configure how the server is reached.
-func (s *Config) Ways() [][2]string {
+func (s *Options) Ways() [][2]string {
 	all := [][2]string{{"builtin", s.Builtin}, {"command", s.Command}, {"url", s.URL}}
 	return slices.DeleteFunc(all, func(kv [2]string) bool { return kv[1] == "" })
 }
 
 // OverWebSocket reports whether the server is reached over a WebSocket.
-func (s *Config) OverWebSocket() bool {
+func (s *Options) OverWebSocket() bool {
 	scheme, _, _ := strings.Cut(s.URL, "://")
 	return strings.EqualFold(scheme, "ws") || strings.EqualFold(scheme, "wss")
 }
 
 // HasHeader reports whether a header is configured for a server.
-func (s *Config) HasHeader(name string) bool {
+func (s *Options) HasHeader(name string) bool {
 	for h := range s.Headers {
 		if strings.EqualFold(h, name) {
 			return true

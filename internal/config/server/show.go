@@ -13,7 +13,7 @@ import (
 
 // Target returns a line for people and logs that says how the server is reached. It shows
 // variables as they were written, and masks credentials.
-func (s *Config) Target() string {
+func (s *Options) Target() string {
 	switch {
 	case s.Builtin != "":
 		return "builtin " + s.Builtin
@@ -27,17 +27,17 @@ func (s *Config) Target() string {
 }
 
 // HeaderNames returns the names of the configured headers, in order.
-func (s *Config) HeaderNames() []string { return sortedNames(s.Headers) }
+func (s *Options) HeaderNames() []string { return sortedNames(s.Headers) }
 
 // EnvNames returns the names of the configured environment, in order.
-func (s *Config) EnvNames() []string { return sortedNames(s.Env) }
+func (s *Options) EnvNames() []string { return sortedNames(s.Env) }
 
 func sortedNames(m map[string]string) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
 // maskedArgs returns the arguments with masked credentials. Variables are as written.
-func (s *Config) maskedArgs() []string {
+func (s *Options) maskedArgs() []string {
 	args := slices.Clone(s.Args)
 	for i, from := range s.credentials() {
 		if from >= 0 {
@@ -49,7 +49,7 @@ func (s *Config) maskedArgs() []string {
 	return args
 }
 
-func (s *Config) writtenArg(i int) string {
+func (s *Options) writtenArg(i int) string {
 	if i < len(s.written.args) {
 		return s.written.args[i]
 	}
@@ -66,7 +66,7 @@ func asWritten(value, written string) string {
 
 // NoteWritten keeps the values of s as they were before the expansion of variables, below
 // path.
-func (s *Config) NoteWritten(rep *problem.Report, path string) {
+func (s *Options) NoteWritten(rep *problem.Report, path string) {
 	text := func(names ...string) string { return rep.Places[keypath.Join(path, names...)].Text }
 	s.written = written{command: text("command"), url: text("url")}
 	for i := range s.Args {

@@ -6,7 +6,7 @@ import (
 
 // YAML returns servers of the command line as YAML, as a file would contain them; nil for
 // none.
-func YAML(servers []Config) *yaml.Node {
+func YAML(servers []Options) *yaml.Node {
 	if len(servers) == 0 {
 		return nil
 	}

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -83,7 +84,7 @@ type RelayClient interface {
 	// the cancellation of one, from a server whose transport has no streams: it may be
 	// sent on the stream of a call. Message may wait for a slow client.
 	Message(ctx context.Context, text []byte, anyway bool) error
-	// Idle reports whether the client has neither an open stream nor a call in its
-	// session: it may have left without ending the session.
-	Idle() bool
+	// Idle reports whether the client has had neither an open stream nor a call in its
+	// session for d: it may have left without ending the session.
+	Idle(d time.Duration) bool
 }

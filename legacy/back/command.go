@@ -27,6 +27,9 @@ const (
 	// restartPause is the pause before a command is started again if another process of it
 	// ended during its start.
 	restartPause = 250 * time.Millisecond
+	// leftTime is how long a client with a session of its own may have nothing open until it
+	// counts as one that has left: it may be between two requests.
+	leftTime = 5 * time.Second
 	// othersTimeout is how long sessions whose clients have just left may take to become
 	// idle.
 	othersTimeout = 2 * time.Second
@@ -93,12 +96,13 @@ func (c *command) open(ctx context.Context, share mcp.Share, open opener) error 
 }
 
 // endIdle ends the unused sessions of a share if a process has to be started for it,
-// because some servers allow only one at a time. Sessions of other shares stay.
+// because some servers allow only one at a time. Sessions of other shares stay, and those
+// of clients that had something open lately.
 func (c *command) endIdle(ctx context.Context, share mcp.Share) error {
 	if c.launcher.HasKept() {
 		return nil
 	}
-	return c.pool.EndIdle(ctx, share)
+	return c.pool.EndIdle(ctx, share, leftTime)
 }
 
 // openIn opens a session in a process. If that fails, the process keeps running.
@@ -181,11 +185,12 @@ func (c *command) handleFailure(ctx context.Context, p *transport.Process, share
 }
 
 // awaitOthers waits briefly for the other sessions of the command to end, and ends those
-// of the share. It reports whether they have ended.
+// of the share in which nothing is open: the server has shown that it allows one process.
+// It reports whether they have ended.
 func (c *command) awaitOthers(ctx context.Context, share mcp.Share) bool {
 	ctx, cancel := context.WithTimeout(ctx, othersTimeout)
 	defer cancel()
-	for c.pool.EndIdle(ctx, share) == nil {
+	for c.pool.EndIdle(ctx, share, 0) == nil {
 		if c.launcher.Alive() == 0 {
 			return true
 		}

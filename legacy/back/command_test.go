@@ -311,7 +311,7 @@ func TestS02ClientLeavesDuringTheHandshake(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		req := ask("initialize", "")
 		m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
-		if _, _, err := r.OpenRelay(ctx, req, &m, nil); !errors.Is(err, context.Canceled) {
+		if _, _, err := r.OpenRelay(ctx, req, &m, &nobody{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("Link = %v, want that its client left", err)
 		}
 		synctest.Wait()
@@ -358,4 +358,54 @@ func TestM2L05DescribedByALinkedSession(t *testing.T) {
 type nobody struct{}
 
 func (*nobody) Message(context.Context, []byte, bool) error { return nil }
-func (*nobody) Idle() bool                                  { return false }
+func (*nobody) Idle(time.Duration) bool                     { return false }
+
+// Who starts a process ends the session of another client only if that has had nothing open
+// for a while: between initialize and the first call, nothing is open either.
+func TestU02ClientsBetweenRequestsStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCommandRig(t, relays, relays, relays)
+		defer r.end(t)
+		open := func(scope string) mcp.Relay {
+			m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
+			own := ask("initialize", "")
+			own.Profile.Scope = scope
+			l, _, err := r.OpenRelay(t.Context(), own, &m, &resting{since: time.Now()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		first := open("test/first")
+		second := open("test/second")
+		select {
+		case <-first.Done():
+			t.Error("the first client's session ended when the second one came")
+		default:
+		}
+		time.Sleep(leftTime)
+		defer open("test/third").Close()
+		for _, l := range []mcp.Relay{first, second} {
+			select {
+			case <-l.Done():
+			default:
+				t.Error("the session of a client that has left is open beside a process that was started")
+			}
+			l.Close()
+		}
+	})
+}
+
+// relays answers a client's own handshake.
+func relays(c *child) {
+	m := c.peer.Want("initialize")
+	c.peer.Result(m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
+}
+
+// resting is a client that has nothing open.
+type resting struct {
+	nobody
+	since time.Time
+}
+
+func (r *resting) Idle(d time.Duration) bool { return time.Since(r.since) >= d }

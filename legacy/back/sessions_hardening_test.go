@@ -77,7 +77,7 @@ func TestStartEndsNobodyElsesSessions(t *testing.T) {
 			synctest.Wait() // its server has heard of the handshake's end
 			release()
 		}
-		if err := b.pool.EndIdle(t.Context(), bob); err != nil {
+		if err := b.pool.EndIdle(t.Context(), bob, 0); err != nil {
 			t.Fatal(err)
 		}
 		if a, b, own := len(b.sessions("a")), len(b.sessions("b")), len(b.sessions("probe")); a != 1 || b != 0 || own != 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -66,7 +67,9 @@ func (s *relayed) Message(ctx context.Context, text []byte, anyway bool) error {
 
 // Idle implements [mcp.RelayClient]. A connection is never idle: the client is there until
 // it ends.
-func (s *relayed) Idle() bool { return s.conn == nil && s.front.sessions.isIdle(s.session) }
+func (s *relayed) Idle(d time.Duration) bool {
+	return s.conn == nil && s.front.sessions.isIdle(s.session, d)
+}
 
 // newestCall returns the call in flight on which a message most likely reaches the client:
 // the last one with a connection, or else the last one that the client may resume. It

@@ -58,6 +58,7 @@ type usage struct {
 	rests   uint32 // how often it was idle
 	ending  bool
 	over    chan struct{} // closed when the session has ended; nil unless someone waits
+	rested  time.Time     // when it was idle last; zero before
 }
 
 func newSessions(f *Front) *sessions {
@@ -209,6 +210,7 @@ func (ss *sessions) release(s *session) {
 // it was stopped waits for mu: by then the session may have been used, and be idle anew.
 func (ss *sessions) idleLocked(s *session) {
 	s.usage.rests++
+	s.usage.rested = time.Now()
 	rest := s.usage.rests
 	ss.idle.Add(s, time.AfterFunc(ss.front.opts.Idle, func() {
 		ss.mu.Lock()
@@ -271,11 +273,11 @@ func (ss *sessions) close() {
 	ss.running.Wait()
 }
 
-// isIdle reports whether nothing uses the session, or it is ending.
-func (ss *sessions) isIdle(s *session) bool {
+// isIdle reports whether nothing has used the session for d, or it is ending.
+func (ss *sessions) isIdle(s *session, d time.Duration) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return s.usage.ending || ss.idle.Contains(s)
+	return s.usage.ending || ss.idle.Contains(s) && time.Since(s.usage.rested) >= d
 }
 
 func (ss *sessions) size() int {

@@ -117,9 +117,9 @@ func (p *Pool) end(s Session, why string) {
 }
 
 // EndIdle ends the unused sessions of a share and of the gateway itself, and waits until no
-// session is being ended.
-func (p *Pool) EndIdle(ctx context.Context, share mcp.Share) error {
-	unused := p.unused()
+// session is being ended. Those of one client are unused if it has had nothing open for d.
+func (p *Pool) EndIdle(ctx context.Context, share mcp.Share, d time.Duration) error {
+	unused := p.unused(d)
 	p.mu.Lock()
 	for e := range p.all {
 		isOwn := e.owner == share || e.owner == mcp.Share{}
@@ -140,8 +140,8 @@ func (p *Pool) EndIdle(ctx context.Context, share mcp.Share) error {
 }
 
 // unused returns the sessions with one user that does not need them: a client's own session
-// with nothing open, or one that lingers. It calls the users without the lock.
-func (p *Pool) unused() map[*entry]bool {
+// with nothing open for d, or one that lingers. It calls the users without the lock.
+func (p *Pool) unused(d time.Duration) map[*entry]bool {
 	p.mu.Lock()
 	var once []*entry
 	for e := range p.all {
@@ -152,7 +152,7 @@ func (p *Pool) unused() map[*entry]bool {
 	p.mu.Unlock()
 	out := make(map[*entry]bool)
 	for _, e := range once {
-		if e.unused != nil && e.unused() || e.unused == nil && !e.private && p.opts.Lingers(e.scope) {
+		if e.unused != nil && e.unused(d) || e.unused == nil && !e.private && p.opts.Lingers(e.scope) {
 			out[e] = true
 		}
 	}

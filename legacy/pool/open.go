@@ -12,7 +12,7 @@ import (
 
 // enter finds or adds an entry, and uses it. failing is the server's last error if it keeps
 // failing.
-func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unused func() bool, dial DialFunc) (found *entry, failing, err error) {
+func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unused func(time.Duration) bool, dial DialFunc) (found *entry, failing, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == nil {

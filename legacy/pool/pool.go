@@ -79,10 +79,10 @@ type Pool struct {
 // An entry is one session, or the attempt to open one.
 type entry struct {
 	scope   string
-	owner   mcp.Share     // the share that opened it
-	private bool          // not in shared: of one request or one client
-	unused  func() bool   // whether its client has nothing open; may be nil
-	ready   chan struct{} // closed when the dial has ended
+	owner   mcp.Share                // the share that opened it
+	private bool                     // not in shared: of one request or one client
+	unused  func(time.Duration) bool // whether its client has had nothing open for so long; may be nil
+	ready   chan struct{}            // closed when the dial has ended
 
 	// Written before ready is closed, read-only after.
 	s   Session // nil if err is not
@@ -146,11 +146,11 @@ func (p *Pool) Get(ctx context.Context, profile mcp.Profile, private bool) (Sess
 
 // GetOwn uses a session of one client only, which dial opens. unused reports whether it may
 // be ended though it is in use.
-func (p *Pool) GetOwn(ctx context.Context, profile mcp.Profile, unused func() bool, dial DialFunc) (Session, func(), error) {
+func (p *Pool) GetOwn(ctx context.Context, profile mcp.Profile, unused func(time.Duration) bool, dial DialFunc) (Session, func(), error) {
 	return p.get(ctx, profile, true, unused, dial)
 }
 
-func (p *Pool) get(ctx context.Context, profile mcp.Profile, private bool, unused func() bool, dial DialFunc) (Session, func(), error) {
+func (p *Pool) get(ctx context.Context, profile mcp.Profile, private bool, unused func(time.Duration) bool, dial DialFunc) (Session, func(), error) {
 	e, failing, err := p.enter(ctx, profile, private, unused, dial)
 	if err != nil {
 		return nil, nil, p.refusal(err)

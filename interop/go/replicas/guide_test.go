@@ -83,10 +83,6 @@ type guide struct {
 	front   func(front, server string) string
 	known   map[cell]transcript // what another guide's clients saw; nil for the first
 
-	// files has one client at a time on the server that is a command: its processes are of one
-	// principal here, and one whose client has nothing open ends when another is started.
-	files sync.Mutex
-
 	mu    sync.Mutex // guards the field below
 	found map[cell]transcript
 }
@@ -156,13 +152,7 @@ func (g *guide) tour(ctx context.Context, client string, n int, cells []cell) er
 	}
 	for i, at := range cells {
 		words := strings.NewReplacer("{cell}", at.String(), "{dir}", g.dir, "{item}", fmt.Sprintf("res://item/%03d", n*10+i))
-		if at.server == "files" {
-			g.files.Lock()
-		}
 		saw := g.visit(ctx, c, at, words).without(g.dir)
-		if at.server == "files" {
-			g.files.Unlock()
-		}
 		g.mu.Lock()
 		g.found[at] = saw
 		g.mu.Unlock()

@@ -31,8 +31,8 @@ type Member struct {
 	ctx    context.Context // of the loop; ends by Close
 	done   chan struct{}   // closed when the loop has returned
 
-	view   atomic.Pointer[replicas.View]
-	sweeps sweeps
+	view    atomic.Pointer[replicas.View]
+	sweeper *sweeper
 
 	// mu guards the fields below. It is held for map work only, never while the store is
 	// asked.
@@ -74,6 +74,7 @@ func New(store Store, opts Options) *Member {
 		wishes:  newWishes(opts.Logger, opts.Observer),
 		changed: make(chan struct{}),
 	}
+	m.sweeper = &sweeper{m: m}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.view.Store(&replicas.View{Changed: m.changed})
 	return m
@@ -101,7 +102,7 @@ func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
 		return fmt.Errorf("joining the replicas: %w", context.Cause(ctx))
 	}
 	go m.run(m.ctx)
-	m.sweeps.running.Go(func() { m.sweepEach(m.ctx) })
+	m.sweeper.start(m.ctx)
 	return nil
 }
 
@@ -151,7 +152,7 @@ func (m *Member) Close(ctx context.Context) error {
 	if was != created {
 		<-m.done
 	}
-	m.sweeps.running.Wait()
+	m.sweeper.running.Wait()
 	return m.store.Close(ctx)
 }
 

@@ -15,22 +15,27 @@ const (
 	sweepTimeout = 30 * time.Second
 )
 
-// sweeps are what deletes claims of the dead, beside the loop, whose heartbeats do not wait
-// for it.
-type sweeps struct {
+// A sweeper deletes claims of the dead for a Member, beside the loop, whose heartbeats do
+// not wait for it.
+type sweeper struct {
+	m       *Member
 	running sync.WaitGroup
-	strays  map[string]Entry // what the last one found; of the one goroutine alone
+	strays  map[string]Entry // what the last sweep found; of the one goroutine alone
 }
 
-// sweepEach sweeps now and then, until Close.
-func (m *Member) sweepEach(ctx context.Context) {
+// start sweeps now and then, until ctx ends.
+func (s *sweeper) start(ctx context.Context) {
+	s.running.Go(func() { s.run(ctx) })
+}
+
+func (s *sweeper) run(ctx context.Context) {
 	for backoff.Wait(ctx, sweepEvery) == nil {
-		if m.usable() != nil || m.View().Pick("sweep").Instance != m.View().Self.Instance {
+		if view := s.m.View(); s.m.usable() != nil || view.Pick("sweep").Instance != view.Self.Instance {
 			continue
 		}
-		if err := m.sweep(ctx); err != nil && ctx.Err() == nil {
-			m.seen.Failed()
-			m.logger.Warn("what replicas that are gone have claimed was not deleted; trying again", "in", sweepEvery, "error", err)
+		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+			s.m.seen.Failed()
+			s.m.logger.Warn("what replicas that are gone have claimed was not deleted; trying again", "in", sweepEvery, "error", err)
 		}
 	}
 }
@@ -39,18 +44,18 @@ func (m *Member) sweepEach(ctx context.Context) {
 // that it does not want, if it finds the same twice: a replica that was killed
 // deletes nothing, and nobody else may want its names. One of all replicas
 // does it, chosen by View.Pick.
-func (m *Member) sweep(ctx context.Context) error {
+func (s *sweeper) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	found := make(map[string]Entry)
-	if err := m.store.Claims(ctx, func(key string, e Entry) {
-		if m.stray(key, e) {
+	if err := s.m.store.Claims(ctx, func(key string, e Entry) {
+		if s.m.stray(key, e) {
 			found[key] = e
 		}
 	}); err != nil {
 		return err
 	}
-	return m.deleteStrays(ctx, found)
+	return s.deleteStrays(ctx, found)
 }
 
 // stray reports whether nobody stands for a claim.
@@ -67,19 +72,19 @@ func (m *Member) stray(key string, e Entry) bool {
 
 // deleteStrays deletes those that the last sweep found as well, and remembers
 // the others.
-func (m *Member) deleteStrays(ctx context.Context, found map[string]Entry) error {
+func (s *sweeper) deleteStrays(ctx context.Context, found map[string]Entry) error {
 	var again []string
 	for key, e := range found {
-		if m.sweeps.strays[key] == e {
+		if s.strays[key] == e {
 			again = append(again, key)
 		}
 	}
-	m.sweeps.strays = found
+	s.strays = found
 	return each(ctx, again, func(ctx context.Context, key string) error {
-		if !m.stray(key, found[key]) {
+		if !s.m.stray(key, found[key]) {
 			return nil
 		}
-		_, err := m.store.Swap(ctx, key, found[key], "")
+		_, err := s.m.store.Swap(ctx, key, found[key], "")
 		return err
 	})
 }

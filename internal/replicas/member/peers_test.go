@@ -80,3 +80,11 @@ func TestGarbageRecords(t *testing.T) {
 		}
 	}
 }
+
+// A replica of a version that wrote its address as it was configured is reached by a URL.
+func TestAddressInBrackets(t *testing.T) {
+	r, _, err := decode("BBBBBBBB", []byte(`{"addr":"[10.0.0.7]:2528","beat":1}`))
+	if err != nil || r.Addr != "10.0.0.7:2528" {
+		t.Errorf("decode = %+v, %v, want 10.0.0.7:2528", r, err)
+	}
+}

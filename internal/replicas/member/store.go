@@ -76,10 +76,7 @@ func decode(instance string, data []byte) (replicas.Replica, record, error) {
 	if err != nil {
 		return replicas.Replica{}, record{}, fmt.Errorf("reading the record of replica %q: %v", instance, err)
 	}
-	if rec.Addr == "" {
-		return replicas.Replica{}, record{}, fmt.Errorf("reading the record of replica %s: it has no address", instance)
-	}
-	return replicas.Replica{Instance: instance, Addr: rec.Addr, Version: rec.Version, Revision: rec.Revision, Draining: rec.Draining}, rec, nil
+	return replicas.Replica{Instance: instance, Addr: replicas.Address(rec.Addr), Version: rec.Version, Revision: rec.Revision, Draining: rec.Draining}, rec, nil
 }
 
 // claim is an Entry that was read.

@@ -63,7 +63,7 @@ const instanceLen = 8
 
 // New returns a Node that reaches its engine in the background. It listens to nobody yet.
 func New(o Options) (*Node, error) {
-	n := &Node{opts: o, self: replicas.Replica{Instance: rand.Text()[:instanceLen], Addr: o.Advertise, Version: o.Version, Revision: replicas.Revision}}
+	n := &Node{opts: o, self: replicas.Replica{Instance: rand.Text()[:instanceLen], Addr: replicas.Address(o.Advertise), Version: o.Version, Revision: replicas.Revision}}
 	var err error
 	if n.engine, err = n.openEngine(); err != nil {
 		return nil, fmt.Errorf("replicas: %w", err)

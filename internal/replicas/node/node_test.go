@@ -65,7 +65,14 @@ func TestNodesFindEachOther(t *testing.T) {
 	peers := "dns://" + addrs[0] + "," + addrs[1]
 	keys := []string{"0123456789abcdef"}
 	a := joinAs(t, Options{Peers: peers, Keys: keys, Listen: addrs[0]})
-	b := joinAs(t, Options{Peers: peers, Keys: keys, Listen: addrs[1]})
+	_, port, err := net.SplitHostPort(addrs[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := joinAs(t, Options{Peers: peers, Keys: keys, Listen: addrs[1], Advertise: "[127.0.0.1]:" + port}) // as charts write it
+	if got := b.Group().Self().Addr; got != addrs[1] {
+		t.Errorf("advertised as %s, want %s", got, addrs[1])
+	}
 	bridgetest.Eventually(t, "two members", func() bool { return members(a) == 2 && members(b) == 2 })
 	b.Drain()
 	bridgetest.Eventually(t, "draining", func() bool {

@@ -68,11 +68,9 @@ func TestS02AnswerTooLong(t *testing.T) {
 	}
 }
 
-// Under a server that dies every call is answered, whatever its client came over, and
-// the client then sees the end of the session.
-func TestS02DeathIsToldEverywhere(t *testing.T) {
-	const calls = 5
-	r := newRig(t, func(o *Options) {
+// newMortalRig has a server that dies when it has got so many calls.
+func newMortalRig(t *testing.T, calls int) *rig {
+	return newRig(t, func(o *Options) {
 		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
 			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)},
 				Dial: func(context.Context) (transport.Conn, error) {
@@ -85,6 +83,13 @@ func TestS02DeathIsToldEverywhere(t *testing.T) {
 				}})
 		}
 	})
+}
+
+// Under a server that dies every call is answered, whatever its client came over, and
+// the client then sees the end of the session.
+func TestS02DeathIsToldEverywhere(t *testing.T) {
+	const calls = 5
+	r := newMortalRig(t, calls)
 	call := func(n int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n)
 	}
@@ -163,19 +168,7 @@ func (c *slowWriter) Write(msg []byte) error {
 // A client that reads slowly gets all answers, too.
 func TestS02DeathIsToldSlowly(t *testing.T) {
 	const calls = 6
-	r := newRig(t, func(o *Options) {
-		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
-			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)},
-				Dial: func(context.Context) (transport.Conn, error) {
-					near, far := transport.NewPipe()
-					go func() { // ends with the connection, if not before
-						mortal(t, far, calls)
-						_ = far.Close()
-					}()
-					return near, nil
-				}})
-		}
-	})
+	r := newMortalRig(t, calls)
 	near, far := transport.NewPipe()
 	l := r.connectOver(t, near, &slowWriter{Conn: far})
 	l.send(hello)

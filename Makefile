@@ -49,12 +49,12 @@ cross: ## build for the other systems
 
 .PHONY: api
 api: ## what of the public package has changed so that programs which import it may not build
-	@bad=$$($(GO) run $(APIDIFF) -incompatible testdata/api.export github.com/mcpbridge/mcpbridge); \
+	@bad=$$($(GO) run $(APIDIFF) -incompatible gateway/testdata/api.export github.com/mcpbridge/mcpbridge/gateway); \
 	  if [ -n "$$bad" ]; then echo "$$bad"; echo "make api-save accepts this, with a line in CHANGELOG.md"; exit 1; fi
 
 .PHONY: api-save
 api-save: ## make the API as it is the one that `make api` compares with
-	GOFLAGS=-trimpath $(GO) run $(APIDIFF) -w testdata/api.export github.com/mcpbridge/mcpbridge
+	GOFLAGS=-trimpath $(GO) run $(APIDIFF) -w gateway/testdata/api.export github.com/mcpbridge/mcpbridge/gateway
 
 .PHONY: test
 test: bin/rules ## go test -race ./...
@@ -93,11 +93,11 @@ hostile: ## clients that try to have mcpbridge keep all they can, for HOSTILE se
 
 .PHONY: bench
 bench: ## the benchmarks beside the code, calls beside others that wait, then mcpbridge beside other programs; fails over a budget
-	$(GO) build -o bin/budget ./internal/bench/budget
+	$(GO) build -o bin/budget ./gateway/internal/bench/budget
 	@rc=0; set -x; \
 	  $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./... | bin/budget || rc=1; \
 	  $(GO) -C interop/go test -run '^$$' -bench . -benchtime 1x -timeout 10m -p 1 ./chaos ./trunk | bin/budget || rc=1; \
-	  $(GO) run ./internal/bench || rc=1; exit $$rc
+	  $(GO) run ./gateway/internal/bench || rc=1; exit $$rc
 
 .PHONY: soak
 soak: ## the same in numbers that CI has no time for

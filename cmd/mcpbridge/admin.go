@@ -9,7 +9,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/admin/live"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/status"
@@ -32,7 +31,7 @@ func (d *daemon) adminOptions() admin.Options {
 }
 
 // watch has a feed told of requests and changes, until stop is called.
-func (d *daemon) watch(g *gateway.Gateway, o trace.Observer, changes func(live.Change)) (stop func()) {
+func (d *daemon) watch(g cmdhook.Inner, o trace.Observer, changes func(live.Change)) (stop func()) {
 	still := g.WatchChanges(func(ev fanout.Event, followers int) {
 		changes(live.Change{Server: mcp.ServerOf(ev.Topic.Scope), Kind: ev.Topic.Kind.String(), URI: cmp.Or(ev.URI, ev.Topic.URI), Followers: followers})
 	})
@@ -45,7 +44,7 @@ func (d *daemon) watch(g *gateway.Gateway, o trace.Observer, changes func(live.C
 
 // shown is a gateway as the admin page shows it, with what servers ask if texts.
 type shown struct {
-	g     *gateway.Gateway
+	g     cmdhook.Inner
 	texts bool
 }
 

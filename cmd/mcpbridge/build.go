@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
@@ -26,7 +26,7 @@ type upstream struct {
 // newOptions turns a configuration into the options of a gateway, whose commands guard
 // ends if the process is killed; nil for nobody. oneClient says that there is one client,
 // who decides what a command is asked first.
-func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, guard transport.Guard) *mcpbridge.Options {
+func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, guard transport.Guard) *gateway.Options {
 	o := options.Gateway(c)
 	o.MachineName, o.Environ, o.OneClient, o.Logger = machineName(), environOf(p), oneClient, log
 	o.StateDir = remember.Dir(p.environ)

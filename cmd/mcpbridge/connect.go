@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 )
@@ -24,7 +24,7 @@ func (p process) connect(ctx context.Context, c *config.Config, out io.Writer) (
 	defer keep.Close() // after all that it minds
 	o := newOptions(c, false, p, log, keep)
 	options.WithoutAccess(o)
-	g, err := mcpbridge.New(*o)
+	g, err := gateway.New(*o)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (p process) connect(ctx context.Context, c *config.Config, out io.Writer) (
 		err = errors.Join(err, g.Shutdown(ctx))
 	}()
 	g.Start()
-	starting := func(s mcpbridge.ServerSnapshot) bool { return s.State == mcpbridge.StateStarting }
+	starting := func(s gateway.ServerSnapshot) bool { return s.State == gateway.StateStarting }
 	for slices.ContainsFunc(g.Snapshot().Servers, starting) && ctx.Err() == nil { // timeouts.connect bounds each
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -42,11 +42,11 @@ func (p process) connect(ctx context.Context, c *config.Config, out io.Writer) (
 }
 
 // printStates prints how servers answered. The error says that one did not.
-func printStates(out io.Writer, servers []mcpbridge.ServerSnapshot) error {
+func printStates(out io.Writer, servers []gateway.ServerSnapshot) error {
 	tw, down := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0), 0
 	_, _ = fmt.Fprintln(tw, "\nSERVER\tSTATE\tREASON")
 	for _, s := range servers {
-		if s.State != mcpbridge.StateReady {
+		if s.State != gateway.StateReady {
 			down++
 		}
 		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\n", s.Name, s.State, s.Error)

@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/sdnotify"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
@@ -35,7 +35,7 @@ type daemon struct {
 
 	guard   *guard.Guard
 	observe *observing
-	gateway *mcpbridge.Gateway
+	gateway *gateway.Gateway
 	mcp     *httpserver.Server
 	admin   *httpserver.Server // nil if off
 	notify  *sdnotify.Notifier // nil if no service manager is to be told
@@ -106,7 +106,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err = options.AddReplicaTLS(o.Replicas, d.config.Replicas, d.log); err != nil {
 		return err
 	}
-	if d.gateway, err = mcpbridge.New(*o); err != nil {
+	if d.gateway, err = gateway.New(*o); err != nil {
 		return err
 	}
 	d.observe.count(d.gateway)
@@ -132,7 +132,7 @@ func (d *daemon) showStarting(ctx context.Context) (stop func()) {
 	if d.screen == nil || d.asJSON || slices.Contains(d.environ, "TERM=dumb") {
 		return func() {}
 	}
-	servers := func() []mcpbridge.ServerSnapshot { return d.gateway.Snapshot().Servers }
+	servers := func() []gateway.ServerSnapshot { return d.gateway.Snapshot().Servers }
 	return watchStart(ctx, d.screen, servers).stop
 }
 
@@ -226,7 +226,7 @@ const killTime = 2 * time.Second
 
 // states shows a gateway to the admin address.
 type states struct {
-	g       *mcpbridge.Gateway
+	g       *gateway.Gateway
 	leaving *atomic.Bool
 	joined  *atomic.Bool
 	settled *atomic.Bool
@@ -239,9 +239,9 @@ func (s states) Snapshot() admin.Snapshot {
 	for _, server := range from.Servers {
 		state := admin.Up
 		switch server.State {
-		case mcpbridge.StateStarting:
+		case gateway.StateStarting:
 			state = admin.Untried
-		case mcpbridge.StateDown:
+		case gateway.StateDown:
 			state = admin.Down
 		}
 		out.Servers = append(out.Servers, admin.Server{Name: server.Name, State: state, Reason: server.Error})
@@ -250,7 +250,7 @@ func (s states) Snapshot() admin.Snapshot {
 }
 
 // replicasOf returns nil for one replica.
-func replicasOf(r *mcpbridge.ReplicaSnapshot) *admin.Replicas {
+func replicasOf(r *gateway.ReplicaSnapshot) *admin.Replicas {
 	if r == nil {
 		return nil
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/memhttp"
 )
 
@@ -17,8 +17,8 @@ const (
 )
 
 // newInnerClient returns a client of a server behind a gateway in this process.
-func newInnerClient(o *mcpbridge.Options, server string) (*client.Client, error) {
-	g, err := mcpbridge.New(*o)
+func newInnerClient(o *gateway.Options, server string) (*client.Client, error) {
+	g, err := gateway.New(*o)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
@@ -27,7 +27,7 @@ func (d *daemon) openMCP(ctx context.Context) error {
 		}
 		h, secure = store.Guard(h), store.Server(d.config.TLS.ClientAuth == "require")
 	}
-	l, err := mcpbridge.Listen(ctx, d.config.Listen, d.config.WriteTimeout)
+	l, err := gateway.Listen(ctx, d.config.Listen, d.config.WriteTimeout)
 	if err != nil {
 		return fmt.Errorf("%w; choose another address with --listen", err)
 	}
@@ -87,11 +87,11 @@ func (d *daemon) adminTLS() (*tls.Config, error) {
 // listenAdmin takes the admin address. One that nobody chose may be taken, by another
 // mcpbridge as a rule: then it is another port.
 func (d *daemon) listenAdmin(ctx context.Context) (net.Listener, error) {
-	l, err := mcpbridge.Listen(ctx, d.config.Admin, d.config.WriteTimeout)
+	l, err := gateway.Listen(ctx, d.config.Admin, d.config.WriteTimeout)
 	if err == nil || d.config.AdminChosen {
 		return l, err
 	}
-	l, other := mcpbridge.Listen(ctx, "127.0.0.1:0", d.config.WriteTimeout)
+	l, other := gateway.Listen(ctx, "127.0.0.1:0", d.config.WriteTimeout)
 	if other != nil {
 		return nil, err
 	}

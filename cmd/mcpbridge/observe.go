@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/accesslog"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -45,7 +45,7 @@ func (p process) openObserving(ctx context.Context, c config.Log, log *slog.Logg
 }
 
 // count has g count what is lost.
-func (o *observing) count(g *mcpbridge.Gateway) {
+func (o *observing) count(g *gateway.Gateway) {
 	m := cmdhook.Metrics(g)
 	o.metrics.Store(&m)
 }

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
@@ -139,7 +139,7 @@ func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
 		c.Auth = clientToken(d.token)
 	}
 	d.learn(c)
-	if !slices.ContainsFunc(d.gateway.Snapshot().Servers, func(s mcpbridge.ServerSnapshot) bool { return s.State == mcpbridge.StateStarting }) {
+	if !slices.ContainsFunc(d.gateway.Snapshot().Servers, func(s gateway.ServerSnapshot) bool { return s.State == gateway.StateStarting }) {
 		d.settled.Store(true)
 	}
 	r, err := d.gateway.Reload(*newOptions(c, false, d.process, d.log, d.guard))

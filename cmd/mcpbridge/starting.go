@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/gateway"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 type startWatch struct {
 	// Set by watchStart, read-only after.
 	screen  *output.Screen
-	servers func() []mcpbridge.ServerSnapshot
+	servers func() []gateway.ServerSnapshot
 	begun   time.Time
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when run has returned
@@ -32,7 +32,7 @@ type startWatch struct {
 }
 
 // watchStart begins to watch. The servers are being started since now.
-func watchStart(ctx context.Context, s *output.Screen, servers func() []mcpbridge.ServerSnapshot) *startWatch {
+func watchStart(ctx context.Context, s *output.Screen, servers func() []gateway.ServerSnapshot) *startWatch {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &startWatch{
 		screen: s, servers: servers, begun: time.Now(), cancel: cancel,
@@ -68,7 +68,7 @@ func (w *startWatch) look() bool {
 	var still, ended []string
 	for _, s := range w.servers() {
 		switch {
-		case s.State == mcpbridge.StateStarting:
+		case s.State == gateway.StateStarting:
 			still = append(still, s.Name)
 		case w.named[s.Name]:
 			delete(w.named, s.Name)
@@ -98,7 +98,7 @@ func (w *startWatch) status(still []string, took time.Duration) []string {
 }
 
 // outcome says what became of a server that was starting.
-func outcome(s mcpbridge.ServerSnapshot, took time.Duration) string {
+func outcome(s gateway.ServerSnapshot, took time.Duration) string {
 	line := fmt.Sprintf("%s: %s after %gs", s.State, s.Name, took.Seconds())
 	if s.Error != "" {
 		line += ": " + output.OneLine(output.Printable(s.Error))

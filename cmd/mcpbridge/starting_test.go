@@ -15,9 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
@@ -75,10 +75,10 @@ func wantSeen(t *testing.T, f *fakeTerminal, want ...string) {
 // A stateList is servers as a test sets them.
 type stateList struct {
 	mu  sync.Mutex
-	all []mcpbridge.ServerSnapshot
+	all []gateway.ServerSnapshot
 }
 
-func (l *stateList) set(name string, state mcpbridge.State, err string) {
+func (l *stateList) set(name string, state gateway.State, err string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.all {
@@ -87,10 +87,10 @@ func (l *stateList) set(name string, state mcpbridge.State, err string) {
 			return
 		}
 	}
-	l.all = append(l.all, mcpbridge.ServerSnapshot{Name: name, State: state, Error: err})
+	l.all = append(l.all, gateway.ServerSnapshot{Name: name, State: state, Error: err})
 }
 
-func (l *stateList) get() []mcpbridge.ServerSnapshot {
+func (l *stateList) get() []gateway.ServerSnapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.all)

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -161,7 +161,7 @@ func (t *target) open(ctx context.Context) (*client.Client, error) {
 func (t *target) name() string { return t.config.Servers[0].Target() }
 
 // reach returns the only server of a configuration, and the options of a gateway for it.
-func (p process) reach(c *config.Config, guard transport.Guard) (*mcpbridge.Options, *server.Server, error) {
+func (p process) reach(c *config.Config, guard transport.Guard) (*gateway.Options, *server.Server, error) {
 	o := newOptions(c, false, p, slog.New(slog.DiscardHandler), guard)
 	o.Drain, o.DebugErrors = innerDrain, true
 	options.WithoutAccess(o)

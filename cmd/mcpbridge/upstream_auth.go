@@ -8,15 +8,15 @@ import (
 	"maps"
 	"path/filepath"
 
-	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/login"
 )
 
 // loginOptions say how a gateway logs in to servers.
-func loginOptions(c *config.Config, environ []string) mcpbridge.Logins {
-	o := mcpbridge.Logins{Files: !c.Keyring, ClientMetadataURL: c.ClientMetadataURL, AllowHosts: c.AllowHosts}
+func loginOptions(c *config.Config, environ []string) gateway.Logins {
+	o := gateway.Logins{Files: !c.Keyring, ClientMetadataURL: c.ClientMetadataURL, AllowHosts: c.AllowHosts}
 	if dir := stateDir(c, environ); dir != "" {
 		o.Dir = filepath.Join(dir, "logins")
 	}

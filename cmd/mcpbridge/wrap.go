@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
@@ -183,7 +183,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 		w.log.Warn("there are no traces", "err", err)
 	}
 	w.observers, w.accessLog = observe.all, observe.access != nil
-	g, err := mcpbridge.New(*newOptions(w.config, true, w.process, w.log, keep))
+	g, err := gateway.New(*newOptions(w.config, true, w.process, w.log, keep))
 	if err != nil {
 		observe.close(ctx)
 		return err

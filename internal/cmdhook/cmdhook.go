@@ -1,18 +1,20 @@
 // Package cmdhook lets cmd/mcpbridge, and the tests of this module, reach what package
-// mcpbridge does not export: its API names no internal type.
+// gateway does not export: its API names no internal type.
 //
-// Package mcpbridge sets the functions below when it is initialized.
+// Package gateway sets the functions below when it is initialized.
 package cmdhook
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/mcpbridge/mcpbridge/internal/audit"
-	"github.com/mcpbridge/mcpbridge/internal/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/login"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/status"
 	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -40,21 +42,29 @@ type Hooks struct {
 	QuietRequests bool
 }
 
+// Inner is what the admin address asks a gateway for.
+type Inner interface {
+	Status(texts bool) *status.Snapshot
+	Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
+	WatchChanges(func(ev fanout.Event, followers int)) (stop func())
+	ServeConn(ctx context.Context, conn transport.Conn, server string) error
+}
+
 var (
-	// Set adds hooks to a *mcpbridge.Options.
+	// Set adds hooks to a *gateway.Options.
 	Set func(options any, h Hooks)
-	// Servers returns the servers of a *mcpbridge.Options, without a gateway.
+	// Servers returns the servers of a *gateway.Options, without a gateway.
 	Servers func(options any) ([]*server.Server, error)
-	// Flow returns what logs in to a server of a *mcpbridge.Options, but for Browse; nil if
+	// Flow returns what logs in to a server of a *gateway.Options, but for Browse; nil if
 	// there is no such server.
 	Flow func(options any, server string) *login.Flow
-	// Ready has a person log in to the servers of a *mcpbridge.Gateway that want it, as
+	// Ready has a person log in to the servers of a *gateway.Gateway that want it, as
 	// far as Browse says how.
 	Ready func(ctx context.Context, g any) error
-	// Gateway returns what is behind a *mcpbridge.Gateway.
-	Gateway func(g any) *gateway.Gateway
-	// Metrics returns what a *mcpbridge.Gateway counts with.
+	// Gateway returns what is behind a *gateway.Gateway.
+	Gateway func(g any) Inner
+	// Metrics returns what a *gateway.Gateway counts with.
 	Metrics func(g any) mcp.Metrics
-	// Audit returns the audit log of a *mcpbridge.Gateway; nil if there is none.
+	// Audit returns the audit log of a *gateway.Gateway; nil if there is none.
 	Audit func(g any) *audit.Log
 )

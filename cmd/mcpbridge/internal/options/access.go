@@ -1,36 +1,36 @@
 package options
 
 import (
-	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
 // AddAccess adds to a server's options who may do what with it.
-func AddAccess(o *mcpbridge.ServerOptions, s *config.Server) {
-	o.Pin = mcpbridge.Pin(s.Pin)
-	o.Rates = mcpbridge.Rates{Principal: rate(s.Rate.Principal), Server: rate(s.Rate.Server), Tools: make(map[string]mcpbridge.Rate)}
+func AddAccess(o *gateway.ServerOptions, s *config.Server) {
+	o.Pin = gateway.Pin(s.Pin)
+	o.Rates = gateway.Rates{Principal: rate(s.Rate.Principal), Server: rate(s.Rate.Server), Tools: make(map[string]gateway.Rate)}
 	for name, r := range s.Rate.Tools {
 		o.Rates.Tools[name] = rate(r)
 	}
 	if s.Policy == nil {
 		return
 	}
-	o.Policy = &mcpbridge.Policy{Default: mcpbridge.PolicyDefault(s.Policy.Default)}
+	o.Policy = &gateway.Policy{Default: gateway.PolicyDefault(s.Policy.Default)}
 	for _, r := range s.Policy.Compiled() {
-		o.Policy.Rules = append(o.Policy.Rules, mcpbridge.Rule(r))
+		o.Policy.Rules = append(o.Policy.Rules, gateway.Rule(r))
 	}
 }
 
-func rate(r config.Rate) mcpbridge.Rate {
-	return mcpbridge.Rate{PerSecond: r.PerSecond, Burst: int(r.Burst), Concurrent: int(r.Concurrent)}
+func rate(r config.Rate) gateway.Rate {
+	return gateway.Rate{PerSecond: r.PerSecond, Burst: int(r.Burst), Concurrent: int(r.Concurrent)}
 }
 
 // WithoutAccess takes out of options what is about clients: who asks here is whoever runs
 // mcpbridge.
-func WithoutAccess(o *mcpbridge.Options) {
+func WithoutAccess(o *gateway.Options) {
 	o.Audit = ""
 	for i := range o.Servers {
 		s := &o.Servers[i]
-		s.Policy, s.Rates, s.Pin = nil, mcpbridge.Rates{}, mcpbridge.PinOff
+		s.Policy, s.Rates, s.Pin = nil, gateway.Rates{}, gateway.PinOff
 	}
 }

@@ -1,52 +1,52 @@
 package options
 
 import (
-	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
 // authentication returns the options of who clients are; nil for nil.
-func authentication(a *config.Auth) *mcpbridge.Auth {
+func authentication(a *config.Auth) *gateway.Auth {
 	if a == nil {
 		return nil
 	}
-	o := &mcpbridge.Auth{}
+	o := &gateway.Auth{}
 	for _, t := range a.Tokens {
-		o.Tokens = append(o.Tokens, mcpbridge.StaticToken(t))
+		o.Tokens = append(o.Tokens, gateway.StaticToken(t))
 	}
 	if j := a.JWT; j != nil {
-		o.JWT = &mcpbridge.JWT{
+		o.JWT = &gateway.JWT{
 			Issuer: j.Issuer, Algorithms: j.Algorithms, Types: j.Types, Scopes: j.Scopes, PrincipalClaims: j.PrincipalClaims,
-			Introspection: (*mcpbridge.Introspection)(j.Introspection),
+			Introspection: (*gateway.Introspection)(j.Introspection),
 		}
 	}
 	if a.MTLS != nil {
-		o.MTLS = &mcpbridge.MTLS{SPIFFE: a.MTLS.Principal == "spiffe"}
+		o.MTLS = &gateway.MTLS{SPIFFE: a.MTLS.Principal == "spiffe"}
 	}
 	return o
 }
 
 // UpstreamAuth says with which credentials requests are sent to a server; nil for those of
 // its headers.
-func UpstreamAuth(a *config.UpstreamAuth) *mcpbridge.UpstreamAuth {
+func UpstreamAuth(a *config.UpstreamAuth) *gateway.UpstreamAuth {
 	switch {
 	case a == nil:
 		return nil
 	case a.Static != nil:
-		return &mcpbridge.UpstreamAuth{Token: a.Static.Token}
+		return &gateway.UpstreamAuth{Token: a.Static.Token}
 	case a.ClientCredentials != nil:
-		return &mcpbridge.UpstreamAuth{ClientCredentials: issuerClient(&a.ClientCredentials.IssuerClient, "")}
+		return &gateway.UpstreamAuth{ClientCredentials: issuerClient(&a.ClientCredentials.IssuerClient, "")}
 	case a.TokenExchange != nil:
-		return &mcpbridge.UpstreamAuth{TokenExchange: issuerClient(&a.TokenExchange.IssuerClient, a.TokenExchange.Audience)}
+		return &gateway.UpstreamAuth{TokenExchange: issuerClient(&a.TokenExchange.IssuerClient, a.TokenExchange.Audience)}
 	case a.OAuth != nil:
 		o := a.OAuth
-		return &mcpbridge.UpstreamAuth{Login: &mcpbridge.StoredLogin{Principal: o.Principal, SharedIdentity: o.SharedIdentity, Issuer: o.Issuer,
+		return &gateway.UpstreamAuth{Login: &gateway.StoredLogin{Principal: o.Principal, SharedIdentity: o.SharedIdentity, Issuer: o.Issuer,
 			ClientID: o.ClientID, ClientSecret: o.ClientSecret, Scopes: o.Scopes, CallbackPort: int(o.CallbackPort)}}
 	}
-	return &mcpbridge.UpstreamAuth{Passthrough: a.Passthrough != nil}
+	return &gateway.UpstreamAuth{Passthrough: a.Passthrough != nil}
 }
 
-func issuerClient(c *config.IssuerClient, audience string) *mcpbridge.IssuerClient {
-	return &mcpbridge.IssuerClient{Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret, PrivateKey: c.Key, KeyID: c.KeyID,
+func issuerClient(c *config.IssuerClient, audience string) *gateway.IssuerClient {
+	return &gateway.IssuerClient{Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret, PrivateKey: c.Key, KeyID: c.KeyID,
 		Scopes: c.Scopes, Resource: c.Resource, Audience: audience}
 }

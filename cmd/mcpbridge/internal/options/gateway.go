@@ -3,7 +3,7 @@ package options
 import (
 	"net/netip"
 
-	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/form"
 )
@@ -12,10 +12,10 @@ import (
 const payloadPart = 2
 
 // Gateway returns the options that the servers have in common.
-func Gateway(c *config.Config) *mcpbridge.Options {
+func Gateway(c *config.Config) *gateway.Options {
 	limits := c.Limits
 	limits.Memory /= payloadPart
-	return &mcpbridge.Options{
+	return &gateway.Options{
 		Limits:         limits.ByName(),
 		StateKeys:      c.StateKeys,
 		Replicas:       replicas(c.Replicas),

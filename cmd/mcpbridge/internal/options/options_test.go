@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -59,7 +59,7 @@ servers:
 	if err != nil || len(warnings) != 0 {
 		t.Fatalf("Load = %v, %v", warnings, err)
 	}
-	want := &mcpbridge.Options{
+	want := &gateway.Options{
 		Limits: map[string]int64{
 			"memory": 64 << 20, "body": 2 << 10, "depth": 9, "id": 103, "progress_token": 104, "method": 105, "uri": 306, "filter": 307, "client_info": 308, "capabilities": 309,
 			"requests": 101, "requests_each": 102, "upstream_message": 3 << 10, "sessions": 4, "command_sessions": 3, "command_sessions_each": 2,
@@ -67,7 +67,7 @@ servers:
 			"subscribes_each": 200, "parked": 7, "parked_each": 8, "cache": 1 << 20, "cache_entries": 10, "metric_tools": 18,
 		},
 		StateKeys: []string{"0123456789abcdef"}, SessionIdle: 23 * time.Second,
-		Replicas: &mcpbridge.Replicas{
+		Replicas: &gateway.Replicas{
 			Engine: "nats://n:1", Credentials: filepath.Join(filepath.Dir(path), "n.creds"), Prefix: "p", Keys: []string{"fedcba9876543210"}, Listen: "127.0.0.1:1", Advertise: "h:2",
 		},
 		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second, Drain: 4 * time.Second, CloseGrace: 4 * time.Second / 3,
@@ -77,25 +77,25 @@ servers:
 	if got := Gateway(c); !reflect.DeepEqual(got, want) {
 		t.Errorf("gateway options = %+v\nwant %+v", got, want)
 	}
-	web := mcpbridge.ServerOptions{
+	web := gateway.ServerOptions{
 		Name: "web", URL: "https://docs.example.com/mcp", Header: http.Header{"X-Key": {"k"}},
-		Isolation: mcpbridge.IsolateNothing, ForwardClientInfo: true, HideExtensions: []string{"com.example/x", spec.ExtensionTasks},
-		Subresources: mcpbridge.SubresourcesAsSent, Replicas: mcpbridge.PlaceAny, Lanes: 3, Gather: 11 * time.Millisecond, ParkedTTL: 12 * time.Second,
+		Isolation: gateway.IsolateNothing, ForwardClientInfo: true, HideExtensions: []string{"com.example/x", spec.ExtensionTasks},
+		Subresources: gateway.SubresourcesAsSent, Replicas: gateway.PlaceAny, Lanes: 3, Gather: 11 * time.Millisecond, ParkedTTL: 12 * time.Second,
 		Remember: true, Roots: []string{"file:///a", "file:///b%20c"}, Idle: 13 * time.Second, Linger: 14 * time.Second,
-		Synthesize: mcpbridge.Synthesize{Tools: 19 * time.Second, Prompts: 20 * time.Second, Resources: 21 * time.Second, Updates: 22 * time.Second},
-		Timeouts:   mcpbridge.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
-		Cache:      map[string]mcpbridge.CacheHint{"tools/list": {TTL: 18 * time.Second, Public: true, Keep: true}},
+		Synthesize: gateway.Synthesize{Tools: 19 * time.Second, Prompts: 20 * time.Second, Resources: 21 * time.Second, Updates: 22 * time.Second},
+		Timeouts:   gateway.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
+		Cache:      map[string]gateway.CacheHint{"tools/list": {TTL: 18 * time.Second, Public: true, Keep: true}},
 	}
 	if got := Server(&c.Servers[0]); !reflect.DeepEqual(got, web) {
 		t.Errorf("server options = %+v\nwant %+v", got, web)
 	}
-	if got := Server(&c.Servers[1]); !reflect.DeepEqual(got.Command, []string{"x"}) || got.Lanes != 2 || !got.Remember || got.Replicas != mcpbridge.PlaceOne {
+	if got := Server(&c.Servers[1]); !reflect.DeepEqual(got.Command, []string{"x"}) || got.Lanes != 2 || !got.Remember || got.Replicas != gateway.PlaceOne {
 		t.Errorf("options of a command = %+v, want its argv, 2 lanes and one replica", got)
 	}
 	if got := Server(&c.Servers[2]); got.Lanes != 3 || got.URL != "wss://docs.example.com/mcp" || got.Header.Get("X-Key") != "k" || got.Transport != "" {
 		t.Errorf("options of a WebSocket = %+v", got)
 	}
-	if got := Server(&c.Servers[3]); got.Transport != mcpbridge.TransportSSE {
+	if got := Server(&c.Servers[3]); got.Transport != gateway.TransportSSE {
 		t.Errorf("of type sse: transport %q", got.Transport)
 	}
 }

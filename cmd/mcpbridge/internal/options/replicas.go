@@ -4,24 +4,24 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
 // replicas returns nil for one replica.
-func replicas(r *config.Replicas) *mcpbridge.Replicas {
+func replicas(r *config.Replicas) *gateway.Replicas {
 	if r == nil {
 		return nil
 	}
-	return &mcpbridge.Replicas{
+	return &gateway.Replicas{
 		Engine: r.Engine, Credentials: r.Credentials, Prefix: r.Prefix, Peers: r.Peers,
 		Keys: r.Keys, Listen: r.Peer, Advertise: r.Advertise,
 	}
 }
 
 // AddReplicaTLS adds what the files of r have: it counts for as long as the process runs.
-func AddReplicaTLS(o *mcpbridge.Replicas, r *config.Replicas, log *slog.Logger) error {
+func AddReplicaTLS(o *gateway.Replicas, r *config.Replicas, log *slog.Logger) error {
 	if o == nil {
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -13,8 +13,8 @@ import (
 const ModernNotebook = "modern-notebook"
 
 // Server returns the options of one server.
-func Server(s *config.Server) mcpbridge.ServerOptions {
-	o := mcpbridge.ServerOptions{
+func Server(s *config.Server) gateway.ServerOptions {
+	o := gateway.ServerOptions{
 		Name:              s.Name,
 		URL:               s.URL,
 		Header:            Header(s),
@@ -24,12 +24,12 @@ func Server(s *config.Server) mcpbridge.ServerOptions {
 		Env:               s.Env,
 		Remember:          s.Remember,
 		Era:               era(s),
-		Isolation:         mcpbridge.Isolation(s.Isolation),
+		Isolation:         gateway.Isolation(s.Isolation),
 		ForwardClientInfo: s.ClientInfo == "client",
 		Experimental:      s.Experimental,
 		HideExtensions:    s.Hidden(),
 		LogLevel:          strings.TrimPrefix(s.LogLevel, "none"),
-		Subresources:      mcpbridge.Subresources(s.Subresources),
+		Subresources:      gateway.Subresources(s.Subresources),
 		Replicas:          placement(s),
 		Lanes:             int(s.Lanes.Stdio),
 		Gather:            s.Gather,
@@ -37,8 +37,8 @@ func Server(s *config.Server) mcpbridge.ServerOptions {
 		Roots:             s.Roots,
 		Idle:              s.Idle,
 		Linger:            s.Linger,
-		Synthesize:        mcpbridge.Synthesize(s.Synthesize),
-		Timeouts:          mcpbridge.Timeouts(s.Timeouts),
+		Synthesize:        gateway.Synthesize(s.Synthesize),
+		Timeouts:          gateway.Timeouts(s.Timeouts),
 		Cache:             cacheHints(s),
 		Auth:              authentication(s.Auth),
 		PublicURL:         s.PublicURL,
@@ -62,31 +62,31 @@ func Header(s *config.Server) http.Header {
 }
 
 // transport names the transport over HTTP; empty for one that the server decides.
-func transport(s *config.Server) mcpbridge.Transport {
+func transport(s *config.Server) gateway.Transport {
 	switch s.Type {
 	case "sse":
-		return mcpbridge.TransportSSE
+		return gateway.TransportSSE
 	case "http":
-		return mcpbridge.TransportHTTP
+		return gateway.TransportHTTP
 	}
 	return ""
 }
 
 // era is empty for a server that is to be asked.
-func era(s *config.Server) mcpbridge.Era {
+func era(s *config.Server) gateway.Era {
 	switch {
-	case s.Builtin == ModernNotebook, s.Era == string(mcpbridge.Modern):
-		return mcpbridge.Modern
-	case s.Builtin != "", s.Era == string(mcpbridge.Legacy):
-		return mcpbridge.Legacy
+	case s.Builtin == ModernNotebook, s.Era == string(gateway.Modern):
+		return gateway.Modern
+	case s.Builtin != "", s.Era == string(gateway.Legacy):
+		return gateway.Legacy
 	}
 	return ""
 }
 
-func cacheHints(s *config.Server) map[string]mcpbridge.CacheHint {
-	hints := make(map[string]mcpbridge.CacheHint, len(s.Cache))
+func cacheHints(s *config.Server) map[string]gateway.CacheHint {
+	hints := make(map[string]gateway.CacheHint, len(s.Cache))
 	for method, h := range s.Cache {
-		hints[method] = mcpbridge.CacheHint{TTL: h.TTL, Public: h.Scope == spec.ScopePublic}
+		hints[method] = gateway.CacheHint{TTL: h.TTL, Public: h.Scope == spec.ScopePublic}
 	}
 	for _, method := range s.Kept() {
 		h := hints[method]
@@ -98,9 +98,9 @@ func cacheHints(s *config.Server) map[string]mcpbridge.CacheHint {
 
 // placement returns which replica serves the calls of a profile. A builtin server keeps what it
 // has in the process, as a command does.
-func placement(s *config.Server) mcpbridge.Placement {
+func placement(s *config.Server) gateway.Placement {
 	if s.Builtin != "" {
-		return mcpbridge.PlaceOne
+		return gateway.PlaceOne
 	}
-	return mcpbridge.Placement(s.Replicas)
+	return gateway.Placement(s.Replicas)
 }

@@ -1,0 +1,306 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
+	"github.com/mcpbridge/mcpbridge/internal/audit"
+	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/login"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/release"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
+	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// commandConnect is Timeouts.Connect of a command: it may have to fetch its package.
+const commandConnect = 60 * time.Second
+
+func init() {
+	cmdhook.Set = func(o any, h cmdhook.Hooks) { o.(*Options).hooks = h }
+	cmdhook.Gateway = func(g any) cmdhook.Inner { return g.(*Gateway).inner }
+	cmdhook.Metrics = func(g any) mcp.Metrics { return g.(*Gateway).metrics }
+	cmdhook.Audit = func(g any) *audit.Log { return g.(*Gateway).audit() }
+	cmdhook.Servers = func(o any) ([]*server.Server, error) {
+		b := newBuild(o.(*Options), mcp.NoMetrics{})
+		if err := b.addAll(); err != nil {
+			return nil, errors.Join(err, b.close())
+		}
+		b.opts.made = b
+		return b.servers(), nil
+	}
+	cmdhook.Ready = func(ctx context.Context, g any) error {
+		var errs []error
+		for _, p := range g.(*Gateway).standing.parts {
+			if p.login != nil {
+				errs = append(errs, p.login.Ready(ctx))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	cmdhook.Flow = func(o any, server string) *login.Flow {
+		b := newBuild(o.(*Options), mcp.NoMetrics{})
+		for i := range b.opts.Servers {
+			if s := &b.opts.Servers[i]; s.Name == server {
+				return b.of(s).loginFlow()
+			}
+		}
+		return nil
+	}
+}
+
+// A build makes the parts of a Gateway.
+type build struct {
+	opts    *Options
+	secrets *redact.Redactor
+	metrics mcp.Metrics
+
+	node        *node.Node // nil for one replica
+	common      *common
+	keepsCommon bool           // it is that of a Gateway
+	parts       []*part        // in the order of the servers
+	kept        map[*part]bool // those of a Gateway
+}
+
+// discard is the Logger of Options that have none: always the same.
+var discard = slog.New(slog.DiscardHandler)
+
+func newBuild(o *Options, m mcp.Metrics) *build {
+	b := &build{opts: o, secrets: o.hooks.Secrets, metrics: m, common: &common{}, kept: make(map[*part]bool)}
+	if b.secrets == nil {
+		b.secrets = redact.New()
+	}
+	b.secrets.Learn(o.Secrets...)
+	if o.Logger == nil {
+		o.Logger = discard
+	}
+	return b
+}
+
+// close ends what was begun, but for what is kept of an earlier build.
+func (b *build) close() error {
+	for _, p := range b.parts {
+		if !b.kept[p] {
+			p.close()
+		}
+	}
+	if b.keepsCommon {
+		return nil
+	}
+	return b.common.close()
+}
+
+// openAudit opens the audit log, if there is to be one.
+func (b *build) openAudit() (err error) {
+	if b.opts.Audit == "" {
+		return nil
+	}
+	b.common.audit, err = audit.Open(audit.Options{Path: b.opts.Audit, Logger: b.opts.Logger, Metrics: b.metrics})
+	if err != nil {
+		return fmt.Errorf("mcpbridge: %w", err)
+	}
+	return nil
+}
+
+// servers returns the servers that were built.
+func (b *build) servers() []*server.Server {
+	var out []*server.Server
+	for _, p := range b.parts {
+		out = append(out, p.server)
+	}
+	return out
+}
+
+// limit returns what a limit is set to, or its default.
+func (b *build) limit(l *limits.Limit) int64 { return cmp.Or(b.opts.Limits[l.Key], l.Default) }
+
+func (b *build) number(l *limits.Limit) int { return int(b.limit(l)) }
+
+// checkLimits refuses limits that do not exist, or are out of range.
+func (b *build) checkLimits() error {
+	known := make(map[string]*limits.Limit)
+	for _, l := range limits.All() {
+		known[l.Key] = l
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.opts.Limits)) {
+		n, l := b.opts.Limits[name], known[name]
+		switch {
+		case l == nil:
+			return fmt.Errorf("mcpbridge: there is no limit %q; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		case n != 0 && (n < l.Min || n > l.Max):
+			return fmt.Errorf("mcpbridge: limit %s is %d, want %d to %d", name, n, l.Min, l.Max)
+		}
+	}
+	return nil
+}
+
+// options are those of the gateway, with its servers.
+func (b *build) options() router.Options {
+	o := b.gatewayOptions()
+	for i, p := range b.parts {
+		o.Servers = append(o.Servers, b.of(&b.opts.Servers[i]).entry(p, p.server.Open))
+	}
+	return o
+}
+
+// gatewayOptions are what the servers have in common.
+func (b *build) gatewayOptions() router.Options {
+	o := b.opts
+	return router.Options{
+		Peers:    b.group(),
+		Memory:   b.limit(limits.Memory),
+		MaxBody:  b.limit(limits.Body),
+		MaxDepth: int(b.limit(limits.Depth)),
+		Lengths: mcp.Lengths{
+			ID: b.number(limits.ID), ProgressToken: b.number(limits.ProgressToken), Method: b.number(limits.Method), URI: b.number(limits.URI),
+			Filter: b.number(limits.Filter), ClientInfo: b.number(limits.ClientInfo), Capabilities: b.number(limits.Capabilities),
+		},
+		MaxRequests:     b.number(limits.Requests),
+		MaxRequestsEach: b.number(limits.RequestsEach),
+		MaxStreams:      b.number(limits.Streams),
+		MaxStreamsEach:  b.number(limits.StreamsEach),
+		MaxTopics:       b.number(limits.ListenTopics),
+		MaxParked:       b.number(limits.Parked),
+		MaxParkedEach:   b.number(limits.ParkedEach),
+		MaxSessions:     b.number(limits.ClientSessions),
+		MaxSessionsEach: b.number(limits.ClientSessionsEach),
+		MaxSockets:      b.number(limits.WebSockets),
+		MaxSocketsEach:  b.number(limits.WebSocketsEach),
+		MaxStored:       b.number(limits.ClientEvents),
+		CacheEntries:    b.number(limits.CacheEntries),
+		CacheBytes:      b.number(limits.Cache),
+		SessionIdle:     o.SessionIdle,
+		StateKeys:       o.StateKeys,
+		BodyTimeout:     o.BodyTimeout,
+		WriteTimeout:    o.WriteTimeout,
+		KeepAlive:       o.KeepAlive,
+		Drain:           o.Drain,
+		MachineName:     o.MachineName,
+		AllowedHosts:    b.allowedHosts(),
+		AllowedOrigins:  o.AllowedOrigins,
+		TrustedProxies:  o.TrustedProxies,
+		Auth:            b.common.auth,
+		Secrets:         b.secrets,
+		DebugErrors:     o.DebugErrors,
+		Logger:          o.Logger,
+		Metrics:         b.metrics,
+		Observers:       o.hooks.Observers,
+		QuietRequests:   o.hooks.QuietRequests,
+		NameTools:       b.limit(limits.MetricTools) > 0,
+	}
+}
+
+// group returns nil for one replica.
+func (b *build) group() *peer.Group {
+	if b.node == nil {
+		return nil
+	}
+	return b.node.Group()
+}
+
+// addCommon makes what the servers are made with.
+func (b *build) addCommon() error { return errors.Join(b.addAuth(), b.openAudit()) }
+
+// addAuth makes the authenticator of the servers that have none of their own.
+func (b *build) addAuth() (err error) {
+	if b.opts.Authenticator != nil && b.opts.Auth != nil {
+		return errTwoAuthenticators
+	}
+	if b.opts.Authenticator != nil {
+		b.common.auth = ownAuthenticator(b.opts.Authenticator)
+		return nil
+	}
+	if b.common.auth, err = b.authenticator(b.opts.Auth); err != nil {
+		return fmt.Errorf("mcpbridge: Auth: %w", err)
+	}
+	return nil
+}
+
+// ownAuthenticator adapts an Authenticator to the gateway.
+func ownAuthenticator(own Authenticator) auth.Authenticator {
+	return auth.Func(func(r *http.Request) (mcp.Principal, error) {
+		name, err := own.Authenticate(r)
+		refusal := (*AuthError)(nil)
+		switch {
+		case errors.As(err, &refusal):
+			err = &auth.Refusal{Status: refusal.Status, Challenge: refusal.Challenge, Verbatim: true, Reason: err.Error()}
+		case err != nil:
+			err = &auth.Refusal{Verbatim: true, Reason: err.Error()}
+		}
+		return mcp.Principal(name), err
+	})
+}
+
+// addAll makes all servers, unless that was done.
+func (b *build) addAll() error {
+	if made := b.opts.made; made != nil {
+		b.parts, b.common = made.parts, made.common
+		return nil
+	}
+	if err := b.checkLimits(); err != nil {
+		return err
+	}
+	for i := range b.opts.Servers {
+		s := &b.opts.Servers[i]
+		p, err := b.of(s).newPart()
+		if err != nil {
+			return fmt.Errorf("mcpbridge: server %q: %w", s.Name, err)
+		}
+		b.parts = append(b.parts, p)
+	}
+	return nil
+}
+
+// allowedHosts are the names of the options, and those of the public URLs.
+func (b *build) allowedHosts() []string {
+	hosts := slices.Clone(b.opts.AllowedHosts)
+	for i := range b.opts.Servers {
+		if u, err := url.Parse(b.of(&b.opts.Servers[i]).publicURL()); err == nil && u.Host != "" {
+			hosts = append(hosts, u.Hostname())
+		}
+	}
+	return hosts
+}
+
+func era(e Era) spec.Era {
+	switch e {
+	case Legacy:
+		return spec.Legacy
+	case Modern:
+		return spec.Modern
+	}
+	return spec.Unknown
+}
+
+func cacheHints(from map[string]CacheHint) map[string]mcp.CacheHint {
+	hints := make(map[string]mcp.CacheHint, len(from))
+	for method, h := range from {
+		hints[method] = mcp.CacheHint{TTL: h.TTL.Milliseconds(), Public: h.Public}
+	}
+	return hints
+}
+
+// implementation is what servers are told of their client.
+//
+// Spec: 2026-07-28, schema, Implementation.
+func implementation() []byte {
+	return wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "name", Value: wire.Quote("mcpbridge")},
+		wire.Edit{Name: "version", Value: wire.Quote(release.Version())})
+}

@@ -1,0 +1,114 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+// fill sets every exported field of a struct that is a number or a text.
+func fill(v reflect.Value, n int64) {
+	for i := range v.NumField() {
+		switch f := v.Field(i); {
+		case !v.Type().Field(i).IsExported():
+		case f.CanInt():
+			f.SetInt(n + int64(i))
+		case f.Kind() == reflect.Bool:
+			f.SetBool(true)
+		case f.Kind() == reflect.Struct && f.Type().NumField() > 0:
+			fill(f, n+100)
+		}
+	}
+}
+
+// unset returns the names of the fields of a struct that are zero.
+func unset(v any) (names []string) {
+	s := reflect.ValueOf(v)
+	for i := range s.NumField() {
+		if s.Field(i).IsZero() {
+			names = append(names, s.Type().Field(i).Name)
+		}
+	}
+	return names
+}
+
+// Every option arrives.
+func TestOptionsArrive(t *testing.T) {
+	o := Options{
+		MachineName: "m", AllowedHosts: []string{"h"}, AllowedOrigins: []string{"o"}, TrustedProxies: []netip.Prefix{{}}, StateKeys: []string{"k"},
+		Auth: &Auth{Tokens: []StaticToken{{Name: "ada", Token: "t"}}}, PublicURL: "https://mcp.example.com",
+		Environ: []string{"PATH=/bin"}, StateDir: "dir", PinDir: t.TempDir(), Audit: filepath.Join(t.TempDir(), "audit"), Limits: map[string]int64{"memory": 100 << 20, "body": 4096, "listen_topics": 7, "cache": 70_000, "metric_tools": 3},
+	}
+	fill(reflect.ValueOf(&o).Elem(), 1000)
+	o.hooks.Dialed = func(error) {}
+	s := ServerOptions{
+		Name: "s", URL: "https://docs.example.com/mcp", Header: http.Header{"A": {"b"}}, Transport: TransportHTTP, RoundTripper: http.DefaultTransport,
+		Era: Legacy, Isolation: IsolateNothing, HideExtensions: []string{"x"}, LogLevel: "info", Subresources: SubresourcesOff, Roots: []string{"file:///a"},
+		Cache: map[string]CacheHint{"tools/list": {TTL: time.Minute, Public: true, Keep: true}},
+		Auth:  &Auth{Tokens: []StaticToken{{Name: "bob", Token: "u"}}}, Policy: &Policy{Default: DefaultDeny}, Rates: Rates{Server: Rate{Concurrent: 1}}, Pin: PinWarn,
+		UpstreamAuth: &UpstreamAuth{Token: "v"},
+	}
+	fill(reflect.ValueOf(&s).Elem(), 2000)
+	o.Servers = []ServerOptions{s}
+	b := newBuild(&o, mcp.NoMetrics{})
+	p := &part{common: b.common}
+	b.parts = []*part{p}
+	if err := errors.Join(b.addCommon(), b.addAccess(), b.of(&s).addCredentials(p)); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.close() }() // whatever is in it
+	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers", "Instance", "Peers", "Handovers", "Observers", "QuietRequests"}) {
+		t.Errorf("options of the gateway that are not set: %v", got)
+	}
+	if got := unset(b.of(&s).serverOptions(p)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "MaxSessionsEach"}) {
+		t.Errorf("options of a URL that are not set: %v", got)
+	}
+	if got := unset(p.access); !slices.Equal(got, []string{"Server", "Metrics"}) {
+		t.Errorf("options of the access to a server that are not set: %v", got)
+	}
+	if got := unset(b.of(&s).entry(p, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "HoldFor", "Saw", "OnlyFor", "Kept"}) {
+		t.Errorf("what the gateway is not told of a server: %v", got)
+	}
+	s.UpstreamAuth = &UpstreamAuth{Login: &StoredLogin{Principal: "ada"}}
+	if got := b.of(&s).entry(p, nil).OnlyFor; got != "ada" {
+		t.Errorf("a server with the login of ada is for %q", got)
+	}
+	if err := s.UpstreamAuth.fault(&s); err == nil || s.Isolation != IsolateNothing {
+		t.Error("the login of one principal is used for sessions of all")
+	}
+	s.UpstreamAuth, s.Replicas = nil, PlaceOne
+	if got := b.of(&s).entry(p, nil).HoldFor; got <= s.Idle {
+		t.Errorf("a profile is held for %v after its last call, its session lasts %v", got, s.Idle)
+	}
+	s.URL, s.Command, s.Dir, s.Env = "", []string{"x"}, "/", map[string]string{"A": "b"}
+	command := b.of(&s).serverOptions(p)
+	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Guard"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {
+		t.Errorf("options of a command that are not set: %v", got)
+	}
+	if got := b.gatewayOptions(); got.MaxBody != 4096 || got.MaxTopics != 7 || got.CacheBytes != 70_000 || got.MaxStreams != int(limits.Streams.Default) {
+		t.Errorf("limits = %+v, want those of the options", got)
+	}
+}
+
+func TestNewRefusesLimits(t *testing.T) {
+	for _, tt := range []struct {
+		limits map[string]int64
+		want   string
+	}{
+		{map[string]int64{"bodies": 1}, `there is no limit "bodies"; there are: body, cache, `},
+		{map[string]int64{"body": 1}, "limit body is 1, want 1024 to 1073741824"},
+	} {
+		if _, err := New(Options{Limits: tt.limits}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("New with limits %v: %v, want %q", tt.limits, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+//go:build linux
+
+package main
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
+	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/fetch"
+	"github.com/mcpbridge/mcpbridge/internal/policy"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
+)
+
+// What the gateway knows its callers by.
+const (
+	staticToken = "a-token-of-the-benchmark-s-configuration"
+	publicURL   = "https://mcp.example.com/mcp/jwt"
+)
+
+// accessWays are the ways of a small call on which something is decided, each beside the
+// same request, with the same headers, on which nothing is.
+var accessWays = []struct {
+	name, path string
+	most, goal float64
+}{
+	{"tokens", "/mcp/tokens", 1.03, 1.02},
+	{"jwt", "/mcp/jwt", 1.05, 1.03},
+	{"policy by lists", "/mcp/policy", 1.02, 1.01},
+}
+
+// access measures what knowing the caller and deciding what it may do add to a call, in
+// one process.
+func (b *bench) access() error {
+	i, err := newIssuer()
+	if err != nil {
+		return err
+	}
+	defer i.Close()
+	c := &callers{}
+	if c.upstream, err = c.hire(b, "upstream"); err == nil {
+		c.gateway, err = c.hire(b, "gateway", "-upstream", c.upstream.addr, "-issuer", i.URL)
+	}
+	if err == nil {
+		err = b.accessOf(c, i)
+	}
+	if stop := c.stop(b.ctx); err == nil {
+		err = stop
+	}
+	return err
+}
+
+func (b *bench) accessOf(c *callers, i *issuer) error {
+	const size, calls, conns = 100, 2500, 8
+	headers := map[string][]string{"/mcp/tokens": {"Authorization: Bearer " + staticToken}, "/mcp/jwt": {"Authorization: Bearer " + i.token}}
+	for _, a := range accessWays {
+		w := &way{name: a.name}
+		var err error
+		if w.gateway, err = newTarget(c.gateway, c.gateway.addr, modernCall(c.gateway.addr, a.path, size, headers[a.path]...), size, conns); err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		defer w.gateway.close()
+		if w.proxy, err = newTarget(c.gateway, c.gateway.addr, modernCall(c.gateway.addr, "/mcp/http", size, headers[a.path]...), size, conns); err != nil {
+			return err
+		}
+		defer w.proxy.close()
+		for round := -1; round < 2*b.o.rounds; round++ { // the first round warms up; the others differ little
+			if err := w.round(calls, round); err != nil {
+				return err
+			}
+		}
+		b.table.add(row{what: "CPU of a small call with " + a.name, got: w.took.ratio(), unit: "×", most: a.most, goal: a.goal, detail: w.took.detail("the same request with auth: none")})
+	}
+	return nil
+}
+
+// An issuer publishes a key, and has signed one token for the bench.
+type issuer struct {
+	*httptest.Server
+	token string
+}
+
+func newIssuer() (*issuer, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, err
+	}
+	i := &issuer{}
+	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasPrefix(r.URL.Path, "/.well-known/") {
+			fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, i.URL, i.URL+"/keys")
+			return
+		}
+		fmt.Fprintf(w, `{"keys":[{"kty":"RSA","kid":"k","alg":"RS256","use":"sig","e":"AQAB","n":%q}]}`, base64.RawURLEncoding.EncodeToString(key.N.Bytes()))
+	}))
+	now := time.Now().Unix()
+	i.token, err = sign(key, fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":"bench","client_id":"bench","scope":"mcp:use","iat":%d,"exp":%d,"jti":"1"}`, i.URL, publicURL, now, now+3600))
+	return i, err
+}
+
+// sign returns a JWT.
+func sign(key *rsa.PrivateKey, claims string) (string, error) {
+	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","typ":"at+jwt","kid":"k"}`)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
+	digest := sha256.Sum256([]byte(text))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
+	return text + "." + base64.RawURLEncoding.EncodeToString(signature), err
+}
+
+// guarded are the servers of the ways, all of them the upstream over HTTP.
+func (r *rig) guarded(o roleOptions) ([]router.ServerOptions, error) {
+	if o.issuer == "" {
+		return nil, nil
+	}
+	tokens, err := auth.NewTokens([]auth.StaticToken{{Name: "bench", Token: staticToken}})
+	if err != nil {
+		return nil, err
+	}
+	j, err := auth.NewJWT(auth.JWTOptions{Issuer: o.issuer, Algorithms: []string{"RS256"}, Scopes: []string{"mcp:use"}, Client: fetch.New(fetch.Options{Near: []string{o.issuer}})})
+	if err != nil {
+		return nil, err
+	}
+	j.Start() // ends with the process
+	var all []router.ServerOptions
+	for _, name := range []string{"tokens", "jwt", "policy"} {
+		s := r.server(name, legacyback.Options{Options: upstream.Options{URL: "http://" + o.upstream + "/mcp"}})
+		switch name {
+		case "tokens":
+			s.Auth = tokens
+		case "jwt":
+			s.Auth, s.PublicURL = j, publicURL
+		default:
+			s.Access = access.Options{Policy: benchPolicy()}
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// benchPolicy allows by lists, as a configuration would: the call matches the last rule.
+func benchPolicy() *policy.Policy {
+	return policy.New(false, []policy.Rule{
+		{Deny: true, Tools: []string{"delete_*", "drop_*", "write_*"}},
+		{Principals: []string{"https://id.example.com admin*"}},
+		{Methods: []string{"tools/list", "prompts/list", "resources/list"}},
+		{Tools: []string{"read_*", "search_*", "list_*"}, Resources: []string{"file:///pub/*"}},
+		{Tools: []string{"text_*"}},
+	})
+}

@@ -1,0 +1,144 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
+	"github.com/mcpbridge/mcpbridge/internal/accesslog"
+	"github.com/mcpbridge/mcpbridge/internal/clientconn"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/telemetry"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
+)
+
+// observedWays are gateways in one process of which something is observed, each beside one
+// of which nothing is.
+var observedWays = []struct {
+	name, prefix string
+	most, goal   float64
+}{
+	{"nobody observing", "/idle", 1.03, 1}, // nothing: the rest is noise
+	{"the log of events", "/log", 1.05, 1.03},
+	{"the access log", "/access", 1.05, 1.03},
+	{"traces, none sampled", "/unsampled", 1.04, 1.03},
+	{"traces, all sampled", "/sampled", 1.10, 1.08},
+}
+
+// observed measures what observing adds to a small call, in one process.
+func (b *bench) observed() error {
+	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })) // what it can't read is lost
+	defer sink.Close()
+	c := &callers{}
+	var err error
+	if c.upstream, err = c.hire(b, "upstream"); err == nil {
+		c.gateway, err = c.hire(b, "gateway", "-upstream", c.upstream.addr, "-collector", sink.URL, "-log", "off")
+	}
+	if err == nil {
+		err = b.observedOf(c)
+	}
+	if stop := c.stop(b.ctx); err == nil {
+		err = stop
+	}
+	return err
+}
+
+func (b *bench) observedOf(c *callers) error {
+	const size, calls, conns = 100, 2500, 8
+	for _, a := range observedWays {
+		w := &way{name: a.name, ours: "/mcp/" + a.prefix[1:]}
+		var err error
+		if w.gateway, err = newTarget(c.gateway, c.gateway.addr, modernCall(c.gateway.addr, a.prefix+"/mcp/http", size), size, conns); err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		defer w.gateway.close()
+		if w.proxy, err = newTarget(c.gateway, c.gateway.addr, modernCall(c.gateway.addr, "/plain/mcp/http", size), size, conns); err != nil {
+			return err
+		}
+		defer w.proxy.close()
+		for round := -1; round < 4*b.o.rounds; round++ { // the first one warms up; a round varies by more than what is measured
+			if err := w.round(calls, round); err != nil {
+				return err
+			}
+		}
+		if err := b.profiled(c.gateway, "observed-"+a.prefix[1:], func() error { return w.profile(b, calls) }); err != nil {
+			return err
+		}
+		b.table.add(row{what: "CPU of a small call with " + a.name, got: w.took.ratio(), unit: "×", most: a.most, goal: a.goal, detail: w.took.detail("the same request unobserved")})
+	}
+	return nil
+}
+
+// observedGateways are the gateways of the ways, and the one beside them, by their prefixes.
+// flush exports what waits, which is part of what calls cost.
+func (r *rig) observedGateways(o roleOptions) (h http.Handler, flush func(), err error) {
+	mux := http.NewServeMux()
+	var tracers []*telemetry.Tracer
+	for _, name := range []string{"plain", "idle", "log", "access", "unsampled", "sampled"} {
+		log, observers := slog.New(slog.DiscardHandler), trace.New()
+		switch name {
+		case "plain":
+			observers = nil
+		case "log":
+			log, err = newLog("info")
+		case "access":
+			observers.Add(accesslog.New(accesslog.Options{To: os.Stderr, Format: accesslog.JSON, Secrets: redact.New(staticToken)}))
+		case "unsampled", "sampled":
+			var t *telemetry.Tracer
+			if t, err = openTracer(name, o.collector); err == nil {
+				observers.Add(t)
+				tracers = append(tracers, t)
+			}
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		own := &rig{log: log, metrics: r.metrics}
+		g, err := router.New(router.Options{Logger: log, Metrics: r.metrics, Observers: observers, Servers: []router.ServerOptions{
+			own.server("http", legacyback.Options{Options: upstream.Options{URL: "http://" + o.upstream + "/mcp"}}),
+		}})
+		if err != nil {
+			return nil, nil, err
+		}
+		mux.Handle("/"+name+"/", http.StripPrefix("/"+name, g)) // ends with the process
+	}
+	return mux, func() {
+		for _, t := range tracers {
+			_ = t.Flush(context.Background()) // what is lost costs, too
+		}
+	}, nil
+}
+
+// serveObserved serves the gateways of the ways.
+func (r *rig) serveObserved(c *control, o roleOptions) error {
+	h, flush, err := r.observedGateways(o)
+	if err != nil {
+		return err
+	}
+	c.commands["usage"] = func([]string) (any, error) { flush(); return readUsage() }
+	l, err := clientconn.Listen(context.Background(), "127.0.0.1:0", 0)
+	if err != nil {
+		return err
+	}
+	return c.serve(l, h)
+}
+
+// openTracer returns a tracer that samples all, or none.
+func openTracer(name, collector string) (*telemetry.Tracer, error) {
+	sampler := map[string]string{"sampled": "always_on", "unsampled": "always_off"}[name]
+	for name, value := range map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector, "OTEL_TRACES_SAMPLER": sampler, "OTEL_BSP_MAX_QUEUE_SIZE": "100000"} {
+		if err := os.Setenv(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return telemetry.Open(context.Background(), telemetry.Options{Version: "bench", Secrets: redact.New(staticToken), Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+}

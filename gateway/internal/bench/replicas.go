@@ -1,0 +1,186 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
+	"github.com/mcpbridge/mcpbridge/internal/clientconn"
+	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
+)
+
+// forwardSizes are sizes of the results of forwarded calls. Their budget is that of the
+// issue of several replicas: three times the CPU of a call that is served where it arrives.
+var forwardSizes = []callSize{
+	{name: "1 KiB", bytes: 1 << 10, calls: 2000, conns: 8, http: row{most: 3, goal: 2.5}},
+	{name: "64 KiB", bytes: 64 << 10, calls: 500, conns: 8},
+	{name: "1 MiB", bytes: 1 << 20, calls: 60, conns: 4},
+}
+
+// forwards measures what a call costs two replicas together, of which one holds the session
+// and the other got the call, against one that the holder got.
+func (b *bench) forwards() error {
+	c := &crew{}
+	up, err := c.hire(b, "upstream")
+	if err != nil {
+		return err
+	}
+	both, err := c.hire(b, "replicas", "-upstream", up.addr)
+	if err != nil {
+		return err
+	}
+	sessions, err := openSessions(both.addr, 8)
+	if err != nil {
+		return err
+	}
+	for _, s := range forwardSizes {
+		if err := b.forwardsOf(both, sessions, s); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return c.stop(b.ctx)
+}
+
+func (b *bench) forwardsOf(both *child, sessions []string, s callSize) (err error) {
+	w := &way{name: "forwarded", ours: "/edge/mcp/http", theirs: "/mcp/http"}
+	if w.gateway, err = sessionTarget(both, w.ours, sessions, s); err != nil {
+		return err
+	}
+	defer w.gateway.close()
+	if w.proxy, err = sessionTarget(both, w.theirs, sessions, s); err != nil {
+		return err
+	}
+	defer w.proxy.close()
+	for i := -1; i < b.o.rounds; i++ { // the first round warms up
+		if err := w.round(s.calls, i); err != nil {
+			return err
+		}
+	}
+	if err := b.profiled(both, fmt.Sprintf("forward-%d", s.bytes), func() error { return w.profile(b, s.calls) }); err != nil {
+		return err
+	}
+	r := s.http
+	r.what, r.unit = "CPU of a forwarded call, both replicas, "+s.name, "×"
+	r.got, r.detail = w.took.ratio(), w.took.detail("where its session is")
+	b.table.add(r)
+	return nil
+}
+
+// sessionTarget is a target whose connections have a session each: the ids of requests are
+// the same.
+func sessionTarget(c *child, path string, sessions []string, s callSize) (*target, error) {
+	t, err := newTarget(c, c.addr, sessionCall(c.addr, path, sessions[0], s.bytes), s.bytes, s.conns)
+	if err != nil {
+		return nil, err
+	}
+	for i, conn := range t.conns {
+		conn.request = sessionCall(c.addr, path, sessions[i], s.bytes)
+	}
+	return t, nil
+}
+
+func openSessions(addr string, n int) (sessions []string, err error) {
+	for range n {
+		session, err := openSession(addr)
+		if err != nil {
+			return nil, err
+		}
+		sessions = append(sessions, session)
+	}
+	return sessions, nil
+}
+
+// openSession opens a session at a replica.
+func openSession(addr string) (string, error) {
+	send := func(body, session string) (*http.Response, error) {
+		r, err := http.NewRequest(http.MethodPost, "http://"+addr+"/mcp/http", strings.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		if session != "" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		return http.DefaultClient.Do(r)
+	}
+	first, err := send(legacyInitialize, "")
+	if err != nil {
+		return "", err
+	}
+	_ = first.Body.Close() // the header has all that is wanted
+	session := first.Header.Get("Mcp-Session-Id")
+	second, err := send(legacyReady, session)
+	if err != nil || second.StatusCode != http.StatusAccepted {
+		return "", fmt.Errorf("opening a session: %v, %v", second, err)
+	}
+	return session, second.Body.Close()
+}
+
+// sessionCall is what a legacy client posts in a session.
+func sessionCall(host, path, session string, size int) []byte {
+	return []byte(strings.Replace(string(legacyCall(host, path, size)), "Mcp-Session-Id: s1", "Mcp-Session-Id: "+session, 1))
+}
+
+// A pair is an engine that knows two replicas.
+type pair struct {
+	replicas.Engine
+	view replicas.View
+}
+
+func (p *pair) View() *replicas.View { return &p.view }
+
+// runReplicas is two replicas in one process: the second one is below /edge.
+func runReplicas(c *control, o roleOptions) error {
+	r := &rig{metrics: metrics.New("bench")}
+	var err error
+	if r.log, err = newLog(o.log); err != nil {
+		return err
+	}
+	var members []replicas.Replica
+	var ports []net.Listener
+	for _, instance := range []string{"AAAAAAAA", "BBBBBBBB"} {
+		l, err := clientconn.Listen(context.Background(), "127.0.0.1:0", 0)
+		if err != nil {
+			return err
+		}
+		ports, members = append(ports, l), append(members, replicas.Replica{Instance: instance, Addr: l.Addr().String()})
+	}
+	mux := http.NewServeMux()
+	for i, path := range []string{"/", "/edge/"} {
+		g, err := r.replica(members, i, o.upstream)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = g.Close(context.Background()) }() // the child process ends with it
+		mux.Handle(path, http.StripPrefix(strings.TrimSuffix(path, "/"), g))
+		s := &http.Server{Handler: g.PeerHandler(), ReadHeaderTimeout: 10 * time.Second}
+		go func() { _ = s.Serve(ports[i]) }() // ends with the process
+	}
+	l, err := clientconn.Listen(context.Background(), "127.0.0.1:0", 0)
+	if err != nil {
+		return err
+	}
+	return c.serve(l, mux)
+}
+
+// replica returns one of the members.
+func (r *rig) replica(members []replicas.Replica, i int, upstreamAddr string) (*router.Gateway, error) {
+	view := replicas.View{Self: members[i], Members: members, Heard: time.Now()}
+	group, err := peer.New(peer.Options{Engine: &pair{replicas.Local(members[i]), view}, Keys: []string{"a key of both replicas"}, Logger: r.log})
+	if err != nil {
+		return nil, err
+	}
+	return router.New(router.Options{Logger: r.log, Metrics: r.metrics, Peers: group, Servers: []router.ServerOptions{
+		r.server("http", legacyback.Options{Options: upstream.Options{URL: "http://" + upstreamAddr + "/mcp"}}),
+	}})
+}

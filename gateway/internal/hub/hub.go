@@ -1,0 +1,275 @@
+package hub
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/overview"
+	"github.com/mcpbridge/mcpbridge/index"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+// A Hub delivers changes from backs to subscribers: through a bus, an index and mailboxes.
+// It is the [mcp.Changes] of every back. Safe for concurrent use.
+type Hub struct {
+	index       *index.Index[fanout.Topic, *fanout.Mailbox]
+	bus         fanout.Bus
+	cache       *cache.Cache // nil if nothing is kept
+	logger      *slog.Logger
+	metrics     mcp.Metrics
+	until       func(id *mcp.Identity, end func(reason error)) (forget func())
+	unsubscribe func()
+
+	// mu guards the fields below. It is held for map work only.
+	mu            sync.Mutex
+	subscriptions map[*fanout.Mailbox]*Subscription
+	streams       downstream.Places // of the listen streams in subscriptions
+	peers         peers             // in subscriptions, too
+	closed        bool
+
+	scratch sync.Pool     // *[]*fanout.Mailbox; buffers of the method each
+	last    atomic.Uint64 // the number of the last subscriber
+	watch   atomic.Pointer[func(ev fanout.Event, followers int)]
+}
+
+// Options configures a Hub.
+type Options struct {
+	Cache                      *cache.Cache // nil if nothing is kept
+	MaxStreams, MaxStreamsEach int          // open listen streams; each: of a share
+	Logger                     *slog.Logger
+	Metrics                    mcp.Metrics
+	// Until ends a stream once its credential has; forget ends the watch.
+	Until func(id *mcp.Identity, end func(reason error)) (forget func())
+}
+
+// A Server is what a Hub knows of a server of the gateway.
+type Server interface {
+	mcp.Source
+	Name() string
+	Scope() string             // what the scopes of its profiles begin with
+	Reason() error             // why it is used no more; nil if it is
+	ForClient(err error) error // what clients are told
+}
+
+// New returns a Hub. The caller calls Close.
+func New(opts Options) *Hub {
+	h := &Hub{
+		index:         index.New[fanout.Topic, *fanout.Mailbox](index.Options{}),
+		bus:           fanout.NewBus(fanout.BusOptions{Logger: opts.Logger}),
+		cache:         opts.Cache,
+		logger:        opts.Logger,
+		metrics:       opts.Metrics,
+		until:         opts.Until,
+		streams:       downstream.Places{All: limits.Streams, Max: opts.MaxStreams, Each: limits.StreamsEach, MaxEach: opts.MaxStreamsEach},
+		subscriptions: make(map[*fanout.Mailbox]*Subscription),
+		peers:         peers{index: index.New[fanout.Topic, *fanout.Mailbox](index.Options{})},
+		scratch:       sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},
+	}
+	h.unsubscribe = h.bus.Subscribe(h.deliver)
+	return h
+}
+
+// add registers a subscription. It returns an error for the client if it can't.
+func (h *Hub) add(s *Subscription) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return refuseEnding(mcp.ErrShutdown, s.stream)
+	}
+	if why := s.server.Reason(); why != nil {
+		return refuseEnding(why, s.stream)
+	}
+	switch {
+	case s.peer:
+		if h.peers.open >= maxPeers {
+			return h.fullOfPeers(s.server.Name())
+		}
+		h.peers.open++
+	case s.stream:
+		if limit, most := h.streams.Full(s.profile.Share); limit != nil {
+			return h.full(s.server.Name(), limit, most)
+		}
+		h.streams.Take(s.profile.Share)
+		h.metrics.Streams(1)
+	}
+	h.subscriptions[s.mail] = s
+	return nil
+}
+
+// full counts and logs a reached limit, and returns the error for the client.
+func (h *Hub) full(server string, limit *limits.Limit, most int) error {
+	h.metrics.Limit(server, limit.Key)
+	h.logger.Warn("listen stream refused: too many are open", "upstream", server, "limit", most, "key", limit.Key)
+	return mcp.RefuseForNow("%d listen streams are open, the limit; close some, or %s", most, limit.Raise())
+}
+
+// remove removes a subscription.
+func (h *Hub) remove(s *Subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.subscriptions, s.mail)
+	switch {
+	case s.peer:
+		h.peers.open--
+	case s.stream:
+		h.streams.Give(s.profile.Share)
+		h.metrics.Streams(-1)
+	}
+}
+
+// EndServer ends all subscriptions that have a topic of a server.
+func (h *Hub) EndServer(s Server, reason error) {
+	h.cache.Forget(s.Name()) // before subscribers receive the end and read again
+	h.endScopes(h.index, s.Scope(), reason)
+	h.endScopes(h.peers.index, s.Scope(), reason)
+}
+
+func (h *Hub) endScopes(x *overview.Index, prefix string, reason error) {
+	for topic, mails := range x.Snapshot() {
+		if mcp.ScopePrefix(topic.Scope) == prefix {
+			for _, mail := range mails {
+				mail.End(reason)
+			}
+		}
+	}
+}
+
+// EndSubscriptions ends all subscriptions of a server whose lifetime has ended. No further
+// ones are added.
+func (h *Hub) EndSubscriptions(s Server, reason error) {
+	h.cache.Forget(s.Name())
+	var open []*fanout.Mailbox
+	h.mu.Lock()
+	for mail, sub := range h.subscriptions {
+		if sub.server.Scope() == s.Scope() {
+			open = append(open, mail)
+		}
+	}
+	h.mu.Unlock()
+	for _, mail := range open {
+		mail.End(reason)
+	}
+}
+
+// Bound sets the limits on listen streams.
+func (h *Hub) Bound(all, each int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.streams.Max, h.streams.MaxEach = all, each
+}
+
+// Close ends all subscriptions and refuses new ones.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	first := !h.closed
+	h.closed = true
+	open := slices.Collect(maps.Keys(h.subscriptions))
+	h.mu.Unlock()
+	for _, mail := range open {
+		mail.End(mcp.ErrShutdown)
+	}
+	if first {
+		h.unsubscribe()
+		h.cache.Close()
+	}
+}
+
+// Cache returns what is kept of results; nil if nothing is.
+func (h *Hub) Cache() *cache.Cache { return h.cache }
+
+// Publish implements [mcp.Changes]: it puts an event on the bus.
+func (h *Hub) Publish(ev fanout.Event) {
+	if err := h.bus.Publish(context.Background(), ev); err != nil {
+		h.logger.Warn("change not published", "topic", ev.Topic, "err", err)
+	}
+}
+
+// Wanted implements [mcp.Changes].
+func (h *Hub) Wanted(t fanout.Topic) bool { return h.index.Has(t) || h.WantedByPeers(t) }
+
+// End implements [mcp.Changes].
+func (h *Hub) End(t fanout.Topic, reason error) {
+	h.end(h.index, t, reason)
+	h.end(h.peers.index, t, reason)
+}
+
+func (h *Hub) end(x *overview.Index, t fanout.Topic, reason error) {
+	h.each(x, t, func(mail *fanout.Mailbox) {
+		if s := h.subscription(mail); s != nil {
+			s.lose(t, reason)
+		}
+	})
+}
+
+// subscription returns the subscription of a mailbox, nil once it is closed.
+func (h *Hub) subscription(mail *fanout.Mailbox) *Subscription {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.subscriptions[mail]
+}
+
+// deliver puts an event into the mailbox of each subscriber of its topic. It first evicts
+// the cached results that the change made stale: a client that reads again after the change
+// must get the new result.
+func (h *Hub) deliver(ev fanout.Event) {
+	h.deliverLocally(ev)
+	if h.peers.index.Has(ev.Topic) {
+		h.each(h.peers.index, ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
+	}
+}
+
+// deliverLocally is deliver for the clients of this replica.
+func (h *Hub) deliverLocally(ev fanout.Event) {
+	h.cache.Evict(ev)
+	n := h.each(h.index, ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
+	if n > 0 {
+		h.metrics.Offered(mcp.ServerOf(ev.Topic.Scope), n)
+	}
+	if watch := h.watch.Load(); watch != nil {
+		(*watch)(ev, n)
+	}
+}
+
+// each calls do for the subscribers of a topic in an index, and returns their number.
+func (h *Hub) each(x *overview.Index, t fanout.Topic, do func(*fanout.Mailbox)) int {
+	buf := h.scratch.Get().(*[]*fanout.Mailbox)
+	*buf = x.AppendSubscribers((*buf)[:0], t)
+	n := len(*buf)
+	for _, mail := range *buf {
+		do(mail)
+	}
+	clear(*buf) // the pool must not keep mailboxes alive
+	h.scratch.Put(buf)
+	return n
+}
+
+// A Snapshot is what a Hub holds.
+type Snapshot struct {
+	Closed  bool
+	Streams int // open listen streams
+	Members int // legacy sessions that can subscribe
+	Peers   int // open listen streams of other replicas
+	Topics  int // distinct topics with subscribers
+	Pairs   int // (topic, subscriber) pairs
+	Cache   cache.Snapshot
+}
+
+// Snapshot returns what the hub holds.
+func (h *Hub) Snapshot() Snapshot {
+	topics, pairs := h.index.Len()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return Snapshot{
+		Closed: h.closed, Streams: h.streams.Len(), Members: len(h.subscriptions) - h.streams.Len() - h.peers.open,
+		Peers:  h.peers.open,
+		Topics: topics, Pairs: pairs, Cache: h.cache.Snapshot(),
+	}
+}

@@ -1,0 +1,132 @@
+package listen
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
+)
+
+const (
+	// maxTopics bounds the resources of one stream, and maxBody its request, in bytes. A
+	// replica that needs more watches by itself.
+	maxTopics = 1 << 16
+	maxBody   = 16 << 20
+)
+
+// Options describe the endpoint of one server. All are required, but Memory, Streams, Logger
+// and Metrics.
+type Options struct {
+	Server hub.Server // watches here, and asks no other replica
+	Hub    *hub.Hub
+	// Profiles returns the profiles that a request may mean.
+	Profiles func(*mcp.Request) []mcp.Profile
+
+	Memory  mcp.Memory
+	Streams *downstream.Streams
+	Logger  *slog.Logger
+	Metrics mcp.Metrics
+}
+
+// An Endpoint serves the listen requests of other replicas for one server.
+type Endpoint struct {
+	opts  Options
+	front *modernfront.Front
+}
+
+// New returns an Endpoint. The caller must call Close.
+func New(o Options) (*Endpoint, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = mcp.NoMetrics{}
+	}
+	e := &Endpoint{opts: o}
+	var err error
+	e.front, err = modernfront.New(modernfront.Options{
+		Name: o.Server.Name(), Handler: none{}, Describer: none{}, Subscriber: e, Admit: e.admit,
+		Memory: o.Memory, Streams: o.Streams, KeepAlive: source.KeepAlive, MaxTopics: maxTopics,
+		NoTasks: true, Logger: o.Logger, Metrics: o.Metrics,
+	})
+	return e, err
+}
+
+// Close ends what the endpoint has. Its streams end with the hub's subscriptions.
+func (e *Endpoint) Close() { e.front.Close() }
+
+// Serve serves a request whose envelope was opened: sender is on whose behalf it was sent.
+func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
+	m, err := e.read(w, r)
+	if err != nil {
+		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%v", err))
+		return
+	}
+	e.front.ServeMessage(w, r, m, sender)
+}
+
+// read reads the message of a request.
+func (e *Endpoint) read(w http.ResponseWriter, r *http.Request) (*wire.Message, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
+		e.opts.Metrics.Limit(e.opts.Server.Name(), "peer_body")
+		e.opts.Logger.Warn("listen request of a replica refused: it is too long", "upstream", e.opts.Server.Name(), "limit", maxBody)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := wire.Parse(body, wire.Options{UniqueParams: true})
+	return &m, err
+}
+
+// admit sets the profile of a request: the one whose scope it names. So a replica of another
+// configuration, or one that takes the server for another era, is refused.
+func (e *Endpoint) admit(req *mcp.Request) error {
+	if req.Method != spec.MethodListen {
+		return mcp.Refuse(spec.CodeMethodNotFound, "replicas send %s alone", spec.MethodListen)
+	}
+	name := wire.Unquote(wire.Get(wire.Get(req.Params, "_meta"), source.MetaScope))
+	for _, p := range e.opts.Profiles(req) {
+		if source.Name(p.Scope) == name {
+			req.Profile = p
+			req.Profile.Share = req.Share
+			return nil
+		}
+	}
+	return mcp.Refuse(spec.CodeInvalidParams, "the profile is another one here; are all replicas configured alike?")
+}
+
+// Subscribe implements [mcp.Subscriber].
+func (e *Endpoint) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (mcp.Subscription, error) {
+	o.Peer = true
+	sub, err := e.opts.Hub.Subscribe(e.opts.Server, req, mail, o)
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	return sub, nil
+}
+
+var errListenOnly = errors.New("replicas are served listen requests alone")
+
+// none serves what admit refuses, and has no description for the end of a stream.
+type none struct{}
+
+// Serve implements [mcp.Handler].
+func (none) Serve(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
+	return nil, errListenOnly
+}
+
+// Describe implements [mcp.Describer].
+func (none) Describe(context.Context, *mcp.Request) (*mcp.Description, error) {
+	return nil, errListenOnly
+}

@@ -1,0 +1,69 @@
+package router
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/detect"
+)
+
+// EndStreams ends all listen streams gracefully and refuses new ones, begins to end
+// WebSockets, and starts no more processes. It is the first step of a shutdown, because the
+// HTTP server's Shutdown waits for open responses.
+func (g *Gateway) EndStreams() {
+	g.mu.Lock()
+	g.ending = true
+	t := g.now()
+	g.mu.Unlock()
+	g.Drain()
+	g.sockets.Stop()
+	g.endAll()
+	g.sharing.sources.Drain()
+	for _, s := range t.servers {
+		if d, ok := s.back.(*detect.Detector); ok {
+			d.Drain()
+		}
+		s.legacy.EndStreams()
+	}
+	g.hub.Close()
+}
+
+// EndConnections refuses new WebSockets, and waits for the open ones, whose calls in flight
+// may take [Options.Drain], and for listen streams, which EndStreams has ended. When ctx ends,
+// it closes them and returns the cause. An HTTP server's Shutdown does not wait for
+// WebSockets.
+func (g *Gateway) EndConnections(ctx context.Context) error {
+	g.EndStreams()
+	servers := g.now().inOrder()
+	errs := make([]error, len(servers), len(servers)+1)
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() { errs[i] = s.streams.Wait(ctx) })
+	}
+	g.endLeaving(ctx)
+	lost := g.sockets.Wait(ctx)
+	wg.Wait()
+	return cmp.Or(append(errs, lost)...)
+}
+
+// Close ends all connections that outlive their requests, and then the servers. ctx bounds
+// the wait for a graceful end. Call it after all requests have ended.
+func (g *Gateway) Close(ctx context.Context) error {
+	g.closing.once.Do(func() {
+		cutErr := g.EndConnections(ctx)
+		defer context.AfterFunc(ctx, g.cut)()
+		servers := g.now().inOrder()
+		errs := make([]error, len(servers))
+		var wg sync.WaitGroup
+		for i, s := range servers {
+			wg.Go(func() { errs[i] = s.close(ctx) })
+		}
+		wg.Wait()
+		g.retiring.Wait()
+		g.release()
+		g.closing.err = errors.Join(append(errs, cutErr)...)
+	})
+	return g.closing.err
+}

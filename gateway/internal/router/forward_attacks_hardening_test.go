@@ -1,0 +1,183 @@
+package router
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+)
+
+// withTLS has a replica serve clients that show a certificate, and returns its URL.
+func (r *replica) withTLS(t *testing.T, a *bridgetest.Authority) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(r.g)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{a.Pair(bridgetest.Leaf{})}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: bridgetest.Pool(a)}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// A stream ends with the certificate of its client at whichever replica it is served, also if
+// the client sends a header that looks like another credential.
+func TestForwardCertificateExpires(t *testing.T) {
+	all := newReplicas(t, 2, func(o *Options) { o.Auth = auth.MTLS{} })
+	authority := bridgetest.NewAuthority(t, "clients")
+	end := time.Now().Add(3 * time.Second).Truncate(time.Second)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: bridgetest.Pool(authority), Certificates: []tls.Certificate{authority.Pair(bridgetest.Leaf{NotAfter: end})}}}}
+	t.Cleanup(client.CloseIdleConnections)
+	send := func(url, method, body, session string) *http.Response {
+		t.Helper()
+		req, _ := http.NewRequestWithContext(t.Context(), method, url+"/mcp/peer", strings.NewReader(body))
+		req.Header = as("somebody", sessionHeaders(session))
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { res.Body.Close() })
+		return res
+	}
+	session := send(all[0].withTLS(t, authority), http.MethodPost, initializeBody, "").Header.Get("Mcp-Session-Id")
+	stream := send(all[1].withTLS(t, authority), http.MethodGet, "", session)
+	if stream.StatusCode != http.StatusOK {
+		t.Fatalf("GET = %d", stream.StatusCode)
+	}
+	ended := make(chan struct{})
+	go func() { // ends with the stream
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, stream.Body)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(time.Until(end) + 3*time.Second):
+		t.Error("the stream outlives the certificate of its client")
+	}
+}
+
+// What a client names in Connection is not lost on the way: a request does the same wherever it
+// arrives, and nobody can hide what a proxy has added.
+func TestForwardConnectionHeader(t *testing.T) {
+	all := newReplicas(t, 2, withTokens)
+	session := all[0].openAs(t, "alice")
+	for _, named := range []string{"Mcp-Session-Id", "Authorization", "Content-Type", "Accept, MCP-Protocol-Version", "close, Mcpbridge-Peer", "Content-Length, Transfer-Encoding"} {
+		for i, r := range all {
+			text := fmt.Sprintf("POST /mcp/peer HTTP/1.1\r\nHost: localhost\r\nConnection: %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nAuthorization: Bearer alice\r\nMcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n%s", named, session, len(listTools), listTools)
+			if got := sendRaw(t, r.Listener.Addr().String(), text); got != http.StatusOK {
+				t.Errorf("Connection: %s at replica %d = %d, want 200", named, i, got)
+			}
+		}
+	}
+}
+
+// Two lengths, or a length and chunks, are no second request at the holder.
+func TestForwardSmuggledRequest(t *testing.T) {
+	all := newReplicas(t, 2, nil)
+	mine, other := all[0].initialize(t), all[0].initialize(t)
+	hidden := "DELETE /mcp/peer HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: " + other + "\r\n\r\n"
+	head := "POST /mcp/peer HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMcp-Session-Id: " + mine + "\r\n"
+	for name, text := range map[string]string{
+		"chunks and a length":    head + fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(listTools)+len(hidden), len(listTools), listTools) + hidden,
+		"a trailer":              head + fmt.Sprintf("Transfer-Encoding: chunked\r\nTrailer: Mcp-Session-Id\r\n\r\n%x\r\n%s\r\n0\r\nMcp-Session-Id: %s\r\n\r\n", len(listTools), listTools, other),
+		"a session of two lines": strings.Replace(head, mine, mine+"\r\n Mcp-Session-Id: "+other, 1) + "Content-Length: 0\r\n\r\n",
+		"an obsolete coding":     head + "Transfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n" + hidden,
+	} {
+		_ = sendRaw(t, all[1].Listener.Addr().String(), text)
+		if got := all[0].send(t, http.MethodPost, listTools, sessionHeaders(other)); got.status != http.StatusOK {
+			t.Errorf("%s: the session of another = %+v, want it untouched", name, got)
+		}
+	}
+}
+
+// A request that its session's replica did not get is served whole by the next one.
+func TestForwardBodyAfterGone(t *testing.T) {
+	d := newDeployment(t, 2, nil)
+	d.peer.answers["tools/list"] = `{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}`
+	a, b := d.all[0], d.all[1]
+	for _, size := range []int{0, 100 << 10} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			if size > 0 {
+				d.start(t, nil)
+				a, b = d.all[len(d.all)-1], d.all[len(d.all)-2]
+				eventually(t, func() bool { _, lives := b.peers.View().Member(a.peers.Self().Instance); return lives })
+			}
+			session := a.initialize(t)
+			d.SetAway(false)
+			b.engine.SetAway(true) // it does not hear that the other ends
+			t.Cleanup(func() { b.engine.SetAway(false) })
+			self := a.peers.Self()
+			self.Draining = true
+			a.engine.Update(self)
+			a.g.Drain()
+			eventually(t, func() bool { return b.sessions() == 1 })
+			a.conns.kill()
+			body := strings.Replace(listToolsBody, `"method"`, strings.Repeat(" ", size)+`"method"`, 1)
+			if got := b.send(t, http.MethodPost, body, sessionHeaders(session)); got.status != http.StatusOK || !strings.Contains(got.body, `"tools"`) {
+				t.Errorf("the first request after its replica has ended = %d %.300s", got.status, got.body)
+			}
+			b.send(t, http.MethodDelete, "", sessionHeaders(session))
+		})
+	}
+}
+
+// A replica with another key, or a clock that is far off, is told from one that died within a
+// request: nothing was done, and the log says what to compare.
+func TestForwardRefused(t *testing.T) {
+	all := newReplicas(t, 2, nil)
+	session := all[0].initialize(t)
+	if err := all[1].peers.Replace("another key of replicas"); err != nil {
+		t.Fatal(err)
+	}
+	got := all[1].send(t, http.MethodPost, listTools, sessionHeaders(session))
+	if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" || strings.Contains(got.body, "effect") {
+		t.Errorf("= %+v, want 503: nothing was done", got)
+	}
+	if text := all[1].logs.String(); !strings.Contains(text, "compare replicas.keys") || strings.Contains(text, "has ended") {
+		t.Errorf("the log: %s", text)
+	}
+	if text := all[0].logs.String(); !strings.Contains(text, "not signed with a key of this replica") {
+		t.Errorf("the log of the other: %s", text)
+	}
+	if err := all[1].peers.Replace(replicaKey); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { // it is asked again once a second
+		return all[1].send(t, http.MethodPost, listTools, sessionHeaders(session)).status == http.StatusOK
+	})
+}
+
+// A replica of another configuration does not tell a client of one server which others it has.
+func TestForwardToOtherConfiguration(t *testing.T) {
+	all := newReplicas(t, 2, withTokens)
+	session := all[0].openAs(t, "alice")
+	other := all[0].g.opts.Servers[0]
+	other.Name = "finance"
+	if err := all[0].g.Reload(Options{StateKeys: []string{replicaKey}, Peers: all[0].peers, Auth: byBearer, Servers: []ServerOptions{other}}); err != nil {
+		t.Fatal(err)
+	}
+	got := all[1].send(t, http.MethodPost, listTools, as("alice", sessionHeaders(session)))
+	if got.status != http.StatusNotFound || strings.Contains(got.body, "finance") || !strings.Contains(got.body, "initialize anew") {
+		t.Errorf("= %+v, want 404 and no name of another server", got)
+	}
+}
+
+// Calls of a profile whose replica has another configuration by now are served by the others.
+func TestForwardToOtherConfigurationPlaced(t *testing.T) {
+	d := newStateful(t, 2, nil)
+	holder := int(d.onlyServer(t, "before", nil)[0] - '0')
+	a := d.all[holder]
+	other := a.g.opts.Servers[0]
+	other.Name = "finance"
+	if err := a.g.Reload(Options{StateKeys: []string{replicaKey}, Peers: a.peers, Servers: []ServerOptions{other}}); err != nil {
+		t.Fatal(err)
+	}
+	got := d.all[1-holder].send(t, http.MethodPost, modernBody("1", "tools/call", `"name":"t","arguments":{}`), modernHeaders("tools/call", "t"))
+	if by := served(t, got); by != fmt.Sprint(1-holder) {
+		t.Errorf("served by %q, want %d", by, 1-holder)
+	}
+}

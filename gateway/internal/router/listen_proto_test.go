@@ -1,0 +1,94 @@
+package router
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A listen stream is the same over everything that carries HTTP, whether or not its
+// connection can be taken over from net/http.
+func TestM2L30ListenOverEveryHTTP(t *testing.T) {
+	const origin = "http://localhost:6274"
+	for name, start := range map[string]func(*httptest.Server){
+		"HTTP/1.1":     (*httptest.Server).Start,
+		"HTTP/1.1 TLS": (*httptest.Server).StartTLS,
+		"HTTP/2.0":     func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() },
+	} {
+		t.Run("M2L-30 "+name, func(t *testing.T) {
+			r := newRig(t, nil)
+			s := httptest.NewUnstartedServer(r.g)
+			start(s)
+			defer s.Close()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/mcp/peer",
+				strings.NewReader(modernBody("7", "subscriptions/listen", `"notifications":{"resourceSubscriptions":["note://todo"]}`)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header = modernHeaders("subscriptions/listen", "")
+			req.Header.Set("Origin", origin)
+			res, err := s.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = res.Body.Close() }()
+			if !strings.HasPrefix(name, res.Proto) || res.Header.Get("Access-Control-Allow-Origin") != origin || res.Header.Get("Content-Type") != "text/event-stream" {
+				t.Errorf("%s %v", res.Proto, res.Header)
+			}
+			f := &frames{t, res, bufio.NewReader(res.Body)}
+			if got := f.next(); got != ackedTodo {
+				t.Errorf("first frame = %s", got)
+			}
+			r.peer.push(updated("note://todo"))
+			if got := f.next(); !strings.Contains(got, `"uri":"note://todo","_meta":{"io.modelcontextprotocol/subscriptionId":7}`) {
+				t.Errorf("frame = %s", got)
+			}
+			r.g.EndStreams()
+			if got := f.next(); !strings.Contains(got, `"id":7,"result":`) {
+				t.Errorf("last frame = %s", got)
+			}
+			if rest, err := io.ReadAll(f.r); string(rest) != "\n" || err != nil {
+				t.Errorf("after the result: %q, %v", rest, err)
+			}
+		})
+	}
+}
+
+// Who ends the gateway waits for listen streams as for WebSockets: their results
+// are read before it goes on.
+func TestEndConnectionsWaitsForListenStreams(t *testing.T) {
+	r := newRig(t, nil)
+	f := r.listen(t, "7", `{"toolsListChanged":true}`)
+	f.next()
+	if err := r.g.EndConnections(t.Context()); err != nil {
+		t.Errorf("EndConnections() = %v", err)
+	}
+	if s := r.g.Snapshot(); s.Streams != 0 {
+		t.Errorf("%d streams are open after EndConnections", s.Streams)
+	}
+	if got := f.next(); !strings.Contains(got, `"id":7,"result":`) {
+		t.Errorf("last frame = %s", got)
+	}
+}
+
+// A client that stays although its stream has ended holds nobody up beyond the bound.
+func TestEndConnectionsCutsOffListenStreams(t *testing.T) {
+	r := newRig(t, nil)
+	res := r.open(t, http.MethodPost, modernBody("7", "subscriptions/listen", `"notifications":{}`), modernHeaders("subscriptions/listen", ""))
+	defer func() { _ = res.Body.Close() }()
+	r.eventually(t, "the stream is open", func() bool { return r.g.Snapshot().Streams == 1 })
+	late := errors.New("too late")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(late)
+	if err := r.g.EndConnections(ctx); !errors.Is(err, late) {
+		t.Errorf("EndConnections() = %v, want %v", err, late)
+	}
+	if s := r.g.Snapshot(); s.Streams != 0 {
+		t.Errorf("%d streams are open after EndConnections", s.Streams)
+	}
+}

@@ -1,0 +1,36 @@
+package router
+
+import (
+	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// profileOwner owns the account for cached profiles.
+type profileOwner struct{}
+
+// memoryUsedUp begins the error and the log line.
+const memoryUsedUp = "the memory for clients' messages is used up"
+
+// A clientMemory is the memory for the clients of one server. It is an [mcp.Memory].
+type clientMemory struct {
+	g      *Gateway
+	server string
+}
+
+// Account implements [mcp.Memory].
+func (m *clientMemory) Account(share mcp.Share) *budget.Account {
+	if a := m.g.budget.Find(share); a != nil {
+		return a
+	}
+	return m.g.budget.Account(share)
+}
+
+// Refuse implements [mcp.Memory].
+func (m *clientMemory) Refuse() error {
+	m.g.opts.Metrics.Limit(m.server, limits.Memory.Key)
+	m.g.opts.Logger.Warn("request refused: "+memoryUsedUp, "upstream", m.server, "limit", m.g.now().opts.Memory)
+	return &mcp.Refusal{Later: true, Err: wire.Errorf(spec.CodeInternal, memoryUsedUp+"; try again in a moment, or %s", limits.Memory.Raise())}
+}

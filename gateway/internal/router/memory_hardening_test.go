@@ -1,0 +1,290 @@
+package router
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+// A client that announces a large body and sends none of it would have the gateway
+// hold room for all of it (CWE-770, CWE-789).
+func TestAnnouncedBodyTakesNoRoom(t *testing.T) {
+	const clients, announced = 40, 4 << 20
+	r := newRig(t, nil)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range clients {
+		c, err := net.Dial("tcp", r.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		fmt.Fprintf(c, "POST /mcp/peer HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", announced)
+		// It is said when the body begins to be read.
+		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
+			t.Fatalf("answer = %q, %v, want 100 Continue", line, err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > clients*announced/8 {
+		t.Errorf("%d announcements of %d bytes took %d bytes, want next to nothing", clients, announced, got)
+	}
+}
+
+// What is kept of a message, or repeated to others, has a length: an id of a megabyte
+// would be written with each event of its stream (CWE-770).
+func TestLongPartsAreRefused(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	legacy := func(id, method, params string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params)
+	}
+	listen := modernBody("1", "subscriptions/listen", `"notifications":{"resourceSubscriptions":["note://%s"]}`)
+	for _, tt := range []struct{ limit, method, name, body string }{
+		{"id", "tools/call", "a", modernBody(`"`+long+`"`, "tools/call", `"name":"a"`)},
+		{"method", long, "", modernBody("1", long, "")},
+		{"progress_token", "tools/call", "a", strings.Replace(modernBody("1", "tools/call", `"name":"a"`), `"_meta":{`, `"_meta":{"progressToken":"`+long+`",`, 1)},
+		{"client_info", "tools/call", "a", strings.Replace(modernBody("1", "tools/call", `"name":"a"`), `"name":"c"`, `"name":"`+long+`"`, 1)},
+		{"capabilities", "tools/call", "a", askableBody("1", "tools/call", `{"experimental":{"`+long+`":{}}}`, `"name":"a"`)},
+		{"uri", "resources/read", "note://" + long, modernBody("1", "resources/read", `"uri":"note://`+long+`"`)},
+		{"uri", "subscriptions/listen", "", fmt.Sprintf(listen, long)},
+		{"filter", "subscriptions/listen", "", fmt.Sprintf(listen, strings.Repeat(`a","note://`, 40))},
+		{"client_info", "", "", legacy("1", "initialize", `{"protocolVersion":"2025-11-25","clientInfo":{"name":"`+long+`"}}`)},
+		{"capabilities", "", "", legacy("1", "initialize", `{"protocolVersion":"2025-11-25","capabilities":{"x":"`+long+`"}}`)},
+	} {
+		t.Run(tt.limit+" "+tt.method[:min(len(tt.method), 20)], func(t *testing.T) {
+			limits := &tally{}
+			r := newRig(t, func(o *Options) {
+				o.Metrics = limits
+				o.Lengths = mcp.Lengths{ID: 250, ProgressToken: 250, Method: 250, URI: 250, Filter: 400, ClientInfo: 250, Capabilities: 250}
+			})
+			header, status := modernHeaders(tt.method, tt.name), http.StatusBadRequest
+			if tt.method == "" {
+				header, status = legacyHeaders(""), http.StatusOK
+			}
+			got := r.send(t, http.MethodPost, tt.body, header)
+			l := r.connect(t)
+			l.send(tt.body)
+			for way, body := range map[string]string{"HTTP": got.body, "a pipe": l.next()} {
+				if !strings.Contains(body, `"code":-32602`) || !strings.Contains(body, "raise limits."+tt.limit+`"`) || strings.Contains(body, long) {
+					t.Errorf("over %s: %.400s, want an error that names limits.%s and repeats nothing", way, body, tt.limit)
+				}
+			}
+			if got.status != status {
+				t.Errorf("status = %d, want %d", got.status, status)
+			}
+			if n := limits.limits(tt.limit); n != 2 || !strings.Contains(r.logs.String(), "a part is too long") {
+				t.Errorf("%d hits, want 2 and a log line", n)
+			}
+			if n := len(r.peer.sent(tt.method)); tt.method != "" && n != 0 {
+				t.Errorf("%d such requests reached the server, want none", n)
+			}
+		})
+	}
+}
+
+// A message of a batch is held to the same lengths as one by itself.
+func TestLongPartsInABatchAreRefused(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Lengths.ID = 100 })
+	session := r.send(t, http.MethodPost, strings.Replace(hello, "2025-11-25", "2025-03-26", 1), legacyHeaders("")).header.Get("Mcp-Session-Id")
+	long := strings.Repeat("x", 101)
+	got := r.send(t, http.MethodPost, `[{"jsonrpc":"2.0","id":"`+long+`","method":"tools/list"},{"jsonrpc":"2.0","id":7,"method":"ping"}]`, legacyHeaders(session))
+	if !strings.Contains(got.body, "limits.id") || strings.Contains(got.body, long) || !strings.Contains(got.body, `"id":7,"result"`) {
+		t.Errorf("batch = %d %s, want an error for the first and a result for the second", got.status, got.body)
+	}
+}
+
+// Requests that hang would be taken without end (CWE-770); there is room again once some
+// have ended, and for others than who has used up theirs.
+func TestRequestsInFlightAreBounded(t *testing.T) {
+	for _, limit := range []string{"requests", "requests_each"} {
+		t.Run(limit, func(t *testing.T) {
+			limits := &tally{}
+			r := newRig(t, func(o *Options) {
+				o.Metrics, o.MaxRequests = limits, 2
+				o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-User")), nil })
+				if limit == "requests_each" {
+					o.MaxRequests, o.MaxRequestsEach = 100, 2
+				}
+			})
+			hold := make(chan struct{})
+			r.peer.hold["tools/call"] = hold
+			r.peer.answer("tools/call", `{"content":[]}`)
+			r.peer.answer("tools/list", `{"tools":[]}`)
+			done := make(chan answer, 2)
+			for range 2 {
+				go func() { done <- r.call(t, "1", "tools/call", "a", `"name":"a"`) }()
+			}
+			r.eventually(t, "in flight", func() bool { return len(r.peer.sent("tools/call")) == 2 })
+			got := r.call(t, "3", "tools/list", "", "")
+			if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, "raise limits."+limit+`"`) || limits.limits(limit) != 1 {
+				t.Errorf("one more = %d %v %s, want 503 with Retry-After that names limits.%s", got.status, got.header, got.body, limit)
+			}
+			if limit == "requests_each" {
+				other := modernHeaders("tools/list", "")
+				other.Set("X-User", "bob")
+				if got := r.send(t, http.MethodPost, modernBody("4", "tools/list", ""), other); got.status != http.StatusOK {
+					t.Errorf("another's = %d %s, want its answer", got.status, got.body)
+				}
+			}
+			close(hold)
+			for range 2 {
+				if got := <-done; got.status != http.StatusOK {
+					t.Errorf("one of the first = %d %s, want its answer", got.status, got.body)
+				}
+			}
+			r.eventually(t, "room again", func() bool { return r.call(t, "5", "tools/list", "", "").status == http.StatusOK })
+		})
+	}
+}
+
+// Whoever invents capabilities would have the server open a session for each, which is a
+// process where it is a command (CWE-770).
+func TestM2L07InventedCapabilitiesShareASession(t *testing.T) {
+	for _, crosses := range []bool{false, true} {
+		t.Run(fmt.Sprint("experimental ", crosses), func(t *testing.T) {
+			r := newRig(t, func(o *Options) { o.Servers[0].Experimental = crosses })
+			r.peer.answer("tools/call", `{"content":[]}`)
+			const clients = 8
+			for n := range clients {
+				capabilities := fmt.Sprintf(`{"elicitation":{"form":{"x":%d}},"invented":{"n":%d},"experimental":{"x%d":{}}}`, n, n, n)
+				if got := r.tool(t, "1", capabilities, ""); got.status != http.StatusOK {
+					t.Fatalf("call = %d %s", got.status, got.body)
+				}
+			}
+			opened := r.peer.sent("initialize")
+			want, declared := 1, `"capabilities":{"elicitation":{"form":{}}}`
+			if crosses {
+				want, declared = clients, `"capabilities":{"elicitation":{"form":{}},"experimental":{"x0":{}}}`
+			}
+			if len(opened) != want || !strings.Contains(opened[0], declared) {
+				t.Errorf("%d sessions, the first by %s\nwant %d by %s", len(opened), opened[0], want, declared)
+			}
+		})
+	}
+}
+
+// What is remembered of a profile must not grow with what its clients send (CWE-770).
+func TestProfilesKeepNoTexts(t *testing.T) {
+	const clients, each = 64, 1 << 20
+	p, err := newProfiler(ServerOptions{Name: "peer"}, "peer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for n := range clients {
+		for _, name := range []string{"experimental", "extensions"} {
+			text := fmt.Sprintf(`{%q:{"x%d":%q}}`, name, n, strings.Repeat("x", each))
+			if err := p.admit(&mcp.Request{Principal: mcp.Anonymous, Capabilities: []byte(text)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if got := int64(after.HeapAlloc) - int64(before.HeapAlloc); got > clients*each/8 {
+		t.Errorf("%d profiles of %d bytes keep %d bytes, want next to none", clients, each, got)
+	}
+	runtime.KeepAlive(p)
+}
+
+// Calls that hang would hold the memory of their messages without bound (CWE-770). New
+// ones are refused when there is none left; those that were taken go on, and other
+// principals are served.
+func TestMemoryOfMessagesIsBounded(t *testing.T) {
+	limits := &tally{}
+	r := newRig(t, func(o *Options) {
+		o.Memory, o.Metrics = 16<<20, limits
+		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-User")), nil })
+	})
+	hold := make(chan struct{})
+	r.peer.hold["tools/call"] = hold
+	r.peer.answer("tools/call", `{"content":[]}`)
+	r.peer.answer("tools/list", `{"tools":[]}`)
+	body := modernBody("1", "tools/call", `"name":"a","arguments":{"text":"`+strings.Repeat("x", 1<<20)+`"}`)
+	const calls = 20
+	statuses := make(chan answer, calls)
+	for range calls {
+		go func() { statuses <- r.send(t, http.MethodPost, body, modernHeaders("tools/call", "a")) }()
+	}
+	taken, refused := 0, 0
+	r.eventually(t, "all taken or refused", func() bool {
+		taken, refused = len(r.peer.sent("tools/call")), limits.limits("memory")
+		return taken+refused == calls
+	})
+	if taken == 0 || taken > 4 { // half of it, at 2 MiB each
+		t.Errorf("%d calls of 1 MiB were taken with 16 MiB for all, want some, and at most 4", taken)
+	}
+	other := modernHeaders("tools/list", "")
+	other.Set("X-User", "ada")
+	if got := r.send(t, http.MethodPost, modernBody("4", "tools/list", ""), other); got.status != http.StatusOK {
+		t.Errorf("another's call = %d %s, want its answer", got.status, got.body)
+	}
+	close(hold)
+	for range calls {
+		switch got := <-statuses; got.status {
+		case http.StatusOK:
+			taken--
+		case http.StatusServiceUnavailable:
+			refused--
+			if got.header.Get("Retry-After") == "" || got.code() != -32603 || !strings.Contains(got.body, "limits.memory") {
+				t.Errorf("refusal = %v %s, want Retry-After and an error that names limits.memory", got.header, got.body)
+			}
+		}
+	}
+	if taken != 0 || refused != 0 {
+		t.Errorf("%d of those taken and %d of those refused had another answer", taken, refused)
+	}
+	r.eventually(t, "all given back", func() bool { return r.g.budget.Used() <= 256<<10 })
+}
+
+// Requests in flight, and the memory of messages, are counted by address as sessions are
+// while everybody is anonymous.
+func TestRequestsAndMemoryAreByAddress(t *testing.T) {
+	r := newRig(t, func(o *Options) {
+		o.MaxRequestsEach, o.Memory = 1, 1<<20
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}
+	})
+	hold := make(chan struct{})
+	r.peer.hold["tools/call"] = hold
+	r.peer.answer("tools/call", `{"content":[]}`)
+	r.peer.answer("tools/list", `{"tools":[]}`)
+	bad, again, good := r.from(t, "127.0.0.2", ""), r.from(t, "127.0.0.2", ""), r.from(t, "127.0.0.3", "")
+	done := make(chan answer, 1)
+	go func() {
+		done <- bad(http.MethodPost, modernBody("1", "tools/call", `"name":"a"`), modernHeaders("tools/call", "a"))
+	}()
+	r.eventually(t, "in flight", func() bool { return len(r.peer.sent("tools/call")) == 1 })
+	list, header := modernBody("2", "tools/list", ""), modernHeaders("tools/list", "")
+	if got := again(http.MethodPost, list, header); got.status != http.StatusServiceUnavailable {
+		t.Errorf("a second of one address = %d %s, want 503", got.status, got.body)
+	}
+	if got := good(http.MethodPost, list, header); got.status != http.StatusOK {
+		t.Errorf("one of another address = %d %s, want its answer", got.status, got.body)
+	}
+	for forwarded, want := range map[string]int{"127.0.0.2": http.StatusServiceUnavailable, "203.0.113.9": http.StatusOK} {
+		if got := r.from(t, "127.0.0.9", forwarded)(http.MethodPost, list, header); got.status != want {
+			t.Errorf("one that a proxy forwards for %s = %d %s, want %d", forwarded, got.status, got.body, want)
+		}
+	}
+	close(hold)
+	if got := <-done; got.status != http.StatusOK {
+		t.Errorf("the first = %d %s, want its answer", got.status, got.body)
+	}
+	at := func(addr string) *budget.Account {
+		return r.g.budget.Account(r.g.now().proxies.ShareOf(&http.Request{RemoteAddr: addr}, mcp.Anonymous))
+	}
+	if a, b, c := at("127.0.0.2:1"), at("127.0.0.2:2"), at("127.0.0.3:1"); a != b || a == c {
+		t.Error("accounts of memory are not by address")
+	}
+}

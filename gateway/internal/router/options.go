@@ -1,0 +1,224 @@
+package router
+
+import (
+	"cmp"
+	"crypto/rand"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
+	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/handover"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+)
+
+// Defaults of Options, but for limits that package limits declares.
+const (
+	DefaultMemory      = 1 << 30
+	DefaultBodyTimeout = 30 * time.Second
+)
+
+// ServerOptions describe one server.
+type ServerOptions struct {
+	// Name is the endpoint's last path segment. Required.
+	Name string
+	// Open builds the back, which reports changes to c. Required.
+	Open func(c mcp.Changes) (mcp.Back, error)
+	// OpenPeer builds a back that watches the server at another replica. Nil means that each
+	// replica watches by itself.
+	OpenPeer func(upstream.Peer) (mcp.Back, error)
+	// Isolation decides which requests may share upstream sessions. Empty means
+	// IsolatePrincipal.
+	Isolation Isolation
+	// Command says that each upstream session is a process. With IsolateNothing all clients
+	// then share one process, whatever their capabilities.
+	Command bool
+	// StartTimeout is how long a legacy client's initialize waits for a server that starts.
+	// Zero means the front's default.
+	StartTimeout time.Duration
+	// HoldFor has all calls of a principal served by one of several replicas, since the server
+	// has a state of its own: the first one that is asked, for this long after the last call.
+	// Zero means that each replica serves what it is asked.
+	HoldFor time.Duration
+	// Definition is a digest of what makes the server the one that it is. Replicas share what
+	// is watched, and calls of HoldFor, with those that have the same. It is no secret.
+	Definition string
+	// Gather and ParkedTTL are those of the front; zero means its defaults.
+	Gather, ParkedTTL time.Duration
+	// Keep names the methods whose public results the gateway caches, and serves to the
+	// same profile for as long as their hints say. Only lists and resources/read can be
+	// cached.
+	Keep []string
+	// LogLevel is the log level for legacy clients that set none; empty for no messages.
+	LogLevel spec.LogLevel
+	// Experimental forwards clients' experimental capabilities to the server. They are
+	// then part of the profile.
+	Experimental bool
+	// HideExtensions are names of extensions and experimental capabilities that are
+	// forwarded in neither direction. The back hides them; here they are not part of a
+	// profile. If [spec.ExtensionTasks] is one of them, requests about tasks are refused.
+	HideExtensions []string
+	// ForwardClientInfo forwards the client's name and version to the server. They are then
+	// part of the profile.
+	ForwardClientInfo bool
+	// Access says who may do what with the server. Its Server and Metrics need not be set.
+	Access access.Options
+	// Auth is Options.Auth for this server; nil for that.
+	Auth auth.Authenticator
+	// Saw is told of the credential of each request, before that is served. Nil means that
+	// nobody wants to know.
+	Saw func(*mcp.Identity)
+	// OnlyFor is the one principal that may use the server, since its credential is that
+	// principal's. Empty means all.
+	OnlyFor mcp.Principal
+	// PublicURL is the URL by which clients know the endpoint. Empty if it is not known:
+	// the endpoint has no metadata then.
+	PublicURL string
+	// Kept says to [Gateway.Reload] that the server of this name goes on as it is. No other
+	// field but Name counts then.
+	Kept bool
+	// Ended, if it is not nil, is called once a server is closed that was served.
+	Ended func()
+}
+
+// Isolation decides which requests may share an upstream session.
+type Isolation string
+
+// The isolation modes.
+const (
+	IsolatePrincipal Isolation = "principal" // those of one principal
+	IsolateRequest   Isolation = "request"   // none
+	IsolateNothing   Isolation = "shared"    // all
+)
+
+// Options configure a Gateway.
+type Options struct {
+	Servers []ServerOptions
+
+	// Instance begins the ids of sessions, events and requestStates: eight characters of
+	// [rand.Text], new with each start. Empty means that of Peers, or a random one.
+	Instance string
+	// Peers are the other replicas, to which requests of their sessions and calls are
+	// forwarded. Nil means that there are none.
+	Peers *peer.Group
+	// Handovers count the sessions that are handed over to Peers. Nil counts nothing.
+	Handovers handover.Metrics
+
+	// Memory bounds the memory for all clients of all servers, in bytes: messages and their
+	// responses, calls, sessions, subscriptions, and cached results. It is divided among
+	// shares. Zero means DefaultMemory.
+	Memory int64
+	// MaxBody bounds a request body in bytes. Zero means the default of limits.Body.
+	MaxBody int64
+	// MaxDepth bounds how deeply JSON may nest. Zero means the wire package's
+	// default.
+	MaxDepth int
+	// Lengths bound parts of a client's message. Zero means their defaults.
+	Lengths mcp.Lengths
+	// MaxRequests bounds the HTTP requests in flight, MaxRequestsEach those of one
+	// principal. Zero means the defaults of limits.Requests and limits.RequestsEach.
+	MaxRequests, MaxRequestsEach int
+	// MaxStreams bounds the open listen streams, MaxStreamsEach those of one share. Zero
+	// means the defaults of limits.Streams and limits.StreamsEach.
+	MaxStreams, MaxStreamsEach int
+	// MaxTopics bounds the resources of one listen stream, or of one legacy session. Zero
+	// means the front's default.
+	MaxTopics int
+	// MaxParked bounds the parked calls of one server, MaxParkedEach those of one share.
+	// Zero means the front's defaults.
+	MaxParked, MaxParkedEach int
+	// MaxSessions bounds the legacy sessions with one server, MaxSessionsEach those of one
+	// share. SessionIdle is how long an unused session lasts, and MaxStored bounds the
+	// events that it stores for a client that reconnects, in bytes. Zero means the front's
+	// defaults.
+	MaxSessions, MaxSessionsEach int
+	SessionIdle                  time.Duration
+	MaxStored                    int
+	// MaxSockets bounds the open WebSockets of clients, MaxSocketsEach those of one
+	// principal. Zero means the defaults of limits.WebSockets and limits.WebSocketsEach.
+	MaxSockets, MaxSocketsEach int
+	// CacheEntries and CacheBytes bound the cached results of all servers. Zero means the
+	// defaults of limits.CacheEntries and limits.Cache.
+	CacheEntries, CacheBytes int
+	// StateKeys are the secrets that encrypt requestStates. The first one encrypts; the
+	// others decrypt only. Empty means a random one for the life of the Gateway.
+	StateKeys []string
+	// BodyTimeout bounds the time for receiving a request body, or a message over a
+	// WebSocket. Zero means DefaultBodyTimeout.
+	BodyTimeout time.Duration
+	// Drain bounds the wait for the calls in flight when a connection ends: one of
+	// [Gateway.ServeConn], a WebSocket or HTTP+SSE. Zero means DefaultDrain.
+	Drain time.Duration
+	// WriteTimeout and KeepAlive are those of the fronts; zero means theirs.
+	WriteTimeout, KeepAlive time.Duration
+
+	// MachineName is the machine's name, which is an allowed Host on listeners beyond
+	// loopback. Empty means that clients use the address, or an allowed name.
+	MachineName string
+	// AllowedHosts are further allowed Host names, without port. Loopback names are always
+	// allowed, and on listeners beyond loopback also IP addresses and MachineName.
+	// AllowedOrigins are further allowed Origins; loopback ones are always allowed. Pages
+	// of all of them may read the responses.
+	AllowedHosts, AllowedOrigins []string
+
+	// TrustedProxies are the networks of trusted proxies. Their X-Forwarded-For and
+	// Forwarded headers give the client's address, by which limits distinguish anonymous
+	// clients.
+	TrustedProxies []netip.Prefix
+
+	// Auth says who sent a request; requests of different principals share nothing but
+	// what the options say is shared. It is asked for each request, of servers that have
+	// none of their own. Nil means that all clients are anonymous: that is why a listener
+	// beyond loopback must be allowed by name in the configuration.
+	Auth auth.Authenticator
+
+	// Secrets are removed from errors for clients; nil means none. The Logger's handler has
+	// to remove them from the log.
+	Secrets *redact.Redactor
+	// DebugErrors sends clients errors as in the log: with addresses and paths of the
+	// gateway's side, and what a server's process wrote.
+	DebugErrors bool
+
+	Logger    *slog.Logger     // nil discards
+	Metrics   mcp.Metrics      // nil counts nothing
+	Observers *trace.Observers // are told of requests; nil tells nobody
+	// QuietRequests leaves requests that did not fail out of the log, since the access log
+	// has them.
+	QuietRequests bool
+	// NameTools has Metrics told which tools are called.
+	NameTools bool
+}
+
+// fill sets the defaults.
+func (opts *Options) fill() {
+	if opts.Peers != nil {
+		opts.Instance = opts.Peers.Self().Instance
+	}
+	opts.Instance = cmp.Or(opts.Instance, rand.Text()[:8])
+	opts.Memory = cmp.Or(opts.Memory, DefaultMemory)
+	opts.MaxBody = cmp.Or(opts.MaxBody, limits.Body.Default)
+	opts.Lengths.Fill()
+	opts.MaxRequests = cmp.Or(opts.MaxRequests, int(limits.Requests.Default))
+	opts.MaxRequestsEach = cmp.Or(opts.MaxRequestsEach, int(limits.RequestsEach.Default))
+	opts.MaxStreams = cmp.Or(opts.MaxStreams, int(limits.Streams.Default))
+	opts.MaxStreamsEach = cmp.Or(opts.MaxStreamsEach, int(limits.StreamsEach.Default))
+	opts.CacheEntries = cmp.Or(opts.CacheEntries, int(limits.CacheEntries.Default))
+	opts.CacheBytes = cmp.Or(opts.CacheBytes, int(limits.Cache.Default))
+	opts.BodyTimeout = cmp.Or(opts.BodyTimeout, DefaultBodyTimeout)
+	opts.Drain = cmp.Or(opts.Drain, DefaultDrain)
+	opts.MaxSockets = cmp.Or(opts.MaxSockets, int(limits.WebSockets.Default))
+	opts.MaxSocketsEach = cmp.Or(opts.MaxSocketsEach, int(limits.WebSocketsEach.Default))
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Metrics == nil {
+		opts.Metrics = mcp.NoMetrics{}
+	}
+}

@@ -1,0 +1,102 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// OpenRelay opens a relay for a client's session if client and server are both legacy, and
+// writes one line to the log. Cached results, and the other handlers between front and back,
+// do not apply to a relayed session.
+func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (mcp.Relay, []byte, error) {
+	linker, ok := s.back.(mcp.Relayer)
+	if !ok || s.shared {
+		return nil, nil, nil
+	}
+	begin := time.Now()
+	if err := s.access.OpenRelay(req, m); err != nil {
+		s.log.report(ctx, req, begin, err)
+		return nil, nil, s.forClient(err)
+	}
+	session := s.access.Session(req)
+	l, answer, err := linker.OpenRelay(ctx, req, m, session.Client(h))
+	if l == nil && answer == nil && err == nil {
+		return nil, nil, nil // the front then calls Describe
+	}
+	s.log.report(ctx, req, begin, err)
+	if l == nil {
+		return nil, s.cleanRefusal(answer), s.forClient(err)
+	}
+	return &loggedRelay{session.Relay(s.owners.Relay(l, req.Share)), s, relayOwner{s.log.callerOf(req), req.Revision, req.ClientInfo}}, answer, nil
+}
+
+// cleanRefusal removes secrets from an error response to initialize.
+func (s *server) cleanRefusal(answer []byte) []byte {
+	if m, err := wire.Parse(answer, wire.Options{}); err == nil && m.Error != nil {
+		return s.g.now().errors.cleanAnswer(answer, m.Error)
+	}
+	return answer
+}
+
+// A loggedRelay is a Relay whose calls are counted and logged.
+type loggedRelay struct {
+	mcp.Relay
+	s  *server
+	by relayOwner
+}
+
+// A relayOwner is the client whose session is relayed.
+type relayOwner struct {
+	requester
+	revision spec.Revision
+	info     []byte
+}
+
+// Call implements [mcp.OpenRelay].
+func (l *loggedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
+	c := &loggedCall{RelayedCall: o, relay: l, method: m.Method, begin: time.Now(), served: l.s.log.served(m.Method, m.Params, spec.Legacy), trace: l.observe(m, o)}
+	if l.s.log.enabled(context.Background(), slog.LevelInfo) {
+		c.subject = mcp.Subject(m.Method, m.Params)
+	}
+	l.Relay.Call(m, c)
+}
+
+type loggedCall struct {
+	mcp.RelayedCall
+	relay           *loggedRelay
+	method, subject string
+	begin           time.Time
+	served          mcp.Served
+	trace           *trace.Request // nil while nobody observes
+}
+
+// Answer implements [mcp.RelayedCall].
+func (c *loggedCall) Answer(text []byte, failed error) {
+	var we *wire.Error
+	if failed != nil && errors.As(failed, &we) {
+		text = c.relay.s.g.now().errors.cleanAnswer(text, we)
+	}
+	c.trace.Sent(text)
+	c.RelayedCall.Answer(text, failed)
+	c.report(failed)
+}
+
+// Lost implements [mcp.RelayedCall].
+func (c *loggedCall) Lost(err error) {
+	c.RelayedCall.Lost(c.relay.s.forClient(err))
+	c.report(err)
+}
+
+func (c *loggedCall) report(err error) {
+	s := c.relay.s
+	took, result := s.log.count(context.Background(), c.served, c.begin, err, c.trace)
+	c.trace.End(err)
+	s.log.writeLine(context.Background(), requestLine{lineKind{c.method, spec.Legacy}, c.subject, c.relay.by.requester}, took, result, err)
+}

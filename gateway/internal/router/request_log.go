@@ -1,0 +1,129 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
+)
+
+// A requestLine is the log line of a request without its outcome.
+type requestLine struct {
+	lineKind
+	subject string // the tool, prompt or resource
+	requester
+}
+
+// A lineKind is the part that many log lines have in common.
+type lineKind struct {
+	method string
+	era    spec.Era
+}
+
+// A requester identifies the client in the log.
+type requester struct {
+	principal mcp.Principal
+	session   string // empty for a modern client
+	client    string // its own name and version
+}
+
+func (l *requestLog) callerOf(req *mcp.Request) requester {
+	return requester{req.Principal, req.Session, l.clients.Of(req.ClientInfo)}
+}
+
+// A requestLog counts the requests to one server, and writes a line for each. Safe for
+// concurrent use.
+type requestLog struct {
+	server  string
+	quiet   bool // only requests that failed have a line
+	tools   bool // metrics name tools
+	metrics mcp.Metrics
+	lines   slog.Handler // knows the server's name
+	kinds   sync.Map     // lineKind -> slog.Handler, of lines
+	clients mcp.ClientNames
+}
+
+// report counts a request that has ended, and writes its line.
+func (l *requestLog) report(ctx context.Context, req *mcp.Request, begin time.Time, err error) {
+	took, result := l.count(ctx, l.served(req.Method, req.Params, req.Era), begin, err, req.Trace)
+	l.write(ctx, req, took, result, err)
+}
+
+// served returns what is counted of a request, without how it ended.
+func (l *requestLog) served(method string, params []byte, era spec.Era) mcp.Served {
+	s := mcp.Served{Server: l.server, Method: method, Era: era.String()}
+	if l.tools && method == spec.MethodToolsCall {
+		s.Tool = mcp.Subject(method, params)
+	}
+	return s
+}
+
+// count counts a request that has ended, and tells its observers, if there are any.
+func (l *requestLog) count(ctx context.Context, s mcp.Served, begin time.Time, err error, observed *trace.Request) (took time.Duration, result string) {
+	s.Took, s.Outcome, s.Error, s.TraceID = time.Since(begin), mcp.OutcomeName(ctx, err), err, observed.TraceID()
+	l.metrics.Request(s)
+	observed.Note(s.Outcome, err)
+	return s.Took, s.Outcome
+}
+
+func (l *requestLog) write(ctx context.Context, req *mcp.Request, took time.Duration, result string, err error) {
+	if !l.enabled(ctx, levelOf(result)) {
+		return
+	}
+	l.writeLine(ctx, requestLine{lineKind{req.Method, req.Era}, mcp.Subject(req.Method, req.Params), l.callerOf(req)}, took, result, err)
+}
+
+func (l *requestLog) enabled(ctx context.Context, level slog.Level) bool {
+	return (!l.quiet || level >= slog.LevelWarn) && l.lines.Enabled(ctx, level)
+}
+
+func levelOf(result string) slog.Level {
+	if result == "failed" {
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+// writeLine writes a line directly to the handler: a Logger would look up its caller's
+// source position each time.
+func (l *requestLog) writeLine(ctx context.Context, line requestLine, took time.Duration, result string, err error) {
+	level := levelOf(result)
+	if !l.enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 8)
+	if who := line.principal.Attr(); who.Key != "" {
+		attrs = append(attrs, who)
+	}
+	for _, a := range [...]slog.Attr{slog.String("name", line.subject), slog.String("session", line.session), slog.String("client", line.client)} {
+		if a.Value.String() != "" {
+			attrs = append(attrs, a)
+		}
+	}
+	attrs = append(attrs, slog.Duration("took", took), slog.String("outcome", result))
+	if err != nil && !errors.Is(err, mcp.ErrToolFailed) {
+		attrs = append(attrs, slog.String("err", err.Error()))
+	}
+	r := slog.NewRecord(time.Now(), level, "request", 0)
+	r.AddAttrs(attrs...)
+	_ = l.linesOf(line.lineKind).Handle(ctx, r) // Logger also ignores the error
+}
+
+// linesOf returns the handler for lines of a kind, which has their common attributes. It
+// stores the handlers of defined methods alone, because clients can invent others.
+func (l *requestLog) linesOf(k lineKind) slog.Handler {
+	if h, ok := l.kinds.Load(k); ok {
+		return h.(slog.Handler)
+	}
+	h := l.lines.WithAttrs([]slog.Attr{slog.String("method", k.method), slog.String("era", k.era.String())})
+	if spec.Defined(k.method) {
+		l.kinds.Store(lineKind{strings.Clone(k.method), k.era}, h)
+	}
+	return h
+}

@@ -1,0 +1,248 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/lifetime"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/owner"
+	"github.com/mcpbridge/mcpbridge/internal/detect"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
+)
+
+// A server is one server of the gateway: its fronts, its back, and the handlers between
+// them.
+type server struct {
+	g       *Gateway
+	opts    *Options // those that it was built with
+	name    string
+	life    *lifetime.Lifetime
+	streams downstream.Streams // listen streams over HTTP
+	ended   func()             // called once it is closed; may be nil
+	back    mcp.Back
+	handler mcp.Handler  // the back, behind what keeps its results, and what is a principal's own
+	owners  *owner.Guard // nil where there are no principals
+	fronts
+	together together
+	shared   bool // all clients have one session upstream
+	log      *requestLog
+	guard    guard
+	onlyFor  mcp.Principal   // empty for everybody
+	access   *access.Control // nil if nothing is controlled
+	memory   mcp.Memory      // what clients' messages are paid from
+	profiles *profiler
+}
+
+// fronts serve the clients of both eras.
+type fronts struct {
+	modern *modernfront.Front
+	legacy *legacyfront.Front
+}
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
+	if !validName.MatchString(so.Name) {
+		return nil, errors.New("a name is letters, digits, '.', '_' and '-', and begins with a letter or digit")
+	}
+	if err := checkKept(so.Keep); err != nil {
+		return nil, err
+	}
+	profiles, err := newProfiler(so, g.newScope(so.Name))
+	if err != nil {
+		return nil, err
+	}
+	profiles.account = g.budget.Account(profileOwner{})
+	guard, err := newGuard(authOf(so, opts), so.PublicURL, newRefusedLog(so.Name, &g.opts))
+	if err != nil {
+		return nil, err
+	}
+	s := &server{g: g, opts: opts, life: lifetime.New(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), memory: &clientMemory{g, so.Name},
+		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
+	a := &assembly{s, &so}
+	if err = a.openBack(); err != nil {
+		s.together.close(context.Background())
+		return nil, err
+	}
+	s.profiles.era = s.back.Era
+	if d, ok := s.back.(*detect.Detector); ok {
+		d.WhenReplaced(func(reason error) { g.hub.EndServer(followed{s}, reason) })
+	}
+	if err := a.assemble(); err != nil {
+		s.together.close(context.Background())
+		return nil, errors.Join(err, s.back.Close(context.Background()))
+	}
+	return s, nil
+}
+
+// newScope returns what the scopes of a server begin with that is about to be built. That of
+// another one of the same name is another one: what the former still has under way must not
+// reach clients of the next.
+func (g *Gateway) newScope(name string) string {
+	if n := g.made.Add(1); g.now() != nil {
+		return name + mcp.ScopeMark + strconv.FormatInt(n, 36)
+	}
+	return name
+}
+
+// checkKept refuses to keep results that can't be.
+func checkKept(methods []string) error {
+	for _, method := range methods {
+		if !cache.Keeps(method) {
+			return fmt.Errorf("results of %s can't be cached", method)
+		}
+	}
+	return nil
+}
+
+// admit sets the profile of a request, and refuses one of a principal that the server is
+// not for, and a subscription that its sender may not have.
+func (s *server) admit(req *mcp.Request) error {
+	s.observe(req)
+	if err := s.profiles.admit(req); err != nil || !s.access.Admits(req) && s.onlyFor == "" {
+		return err
+	}
+	begin := time.Now()
+	err := s.ownerOnly(req)
+	if err == nil {
+		err = s.access.Admit(req)
+	}
+	if err != nil {
+		s.log.report(context.Background(), req, begin, err)
+	}
+	return s.forClient(err)
+}
+
+// ownerOnly refuses a request to a server that is for one other principal: what the server
+// has said to the gateway, with that principal's login, must not be told either. The status
+// is that of other denials.
+func (s *server) ownerOnly(req *mcp.Request) error {
+	if s.onlyFor == "" || req.Principal == s.onlyFor {
+		return nil
+	}
+	return &mcp.Refusal{Status: http.StatusOK, Err: wire.Errorf(spec.CodeInvalidRequest,
+		"server %q is logged in to on behalf of another principal; ask who runs mcpbridge for access", s.name)}
+}
+
+// close ends the calls of the fronts, and then the back.
+func (s *server) close(ctx context.Context) error {
+	s.modern.Close()
+	s.together.close(ctx)
+	defer s.owners.Close()
+	err := errors.Join(s.legacy.Close(ctx), s.back.Close(ctx))
+	s.profiles.close()
+	if s.ended != nil {
+		s.ended()
+	}
+	return err
+}
+
+// Serve passes a request to the back, and writes one line to the log. For a result it writes
+// the line after the response, so that the client does not wait for the log.
+func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+	begin := time.Now()
+	res, err := s.handler.Serve(ctx, req, x)
+	if err != nil {
+		s.log.report(ctx, req, begin, err)
+		return nil, s.forClient(err)
+	}
+	var failed error
+	if mcp.ToolFailed(req.Method, res.Body, res.Outline) {
+		failed = mcp.ErrToolFailed
+	}
+	took, result := s.log.count(ctx, s.log.served(req.Method, req.Params, req.Era), begin, failed, req.Trace)
+	res.OnRelease(func() { s.log.write(ctx, req, took, result, failed) })
+	return res, nil
+}
+
+// Describe passes discovery to the back, and writes one line to the log.
+func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
+	if req.Method != spec.MethodDiscover && req.Method != spec.MethodInitialize {
+		d, err := s.back.Describe(ctx, req)
+		return d, s.forClient(err)
+	}
+	begin := time.Now()
+	err := s.access.Open(req)
+	var d *mcp.Description
+	if err == nil {
+		d, err = s.back.Describe(ctx, req)
+	}
+	s.log.report(ctx, req, begin, err)
+	return s.access.Description(d), s.forClient(err)
+}
+
+// Subscribe implements [mcp.Subscriber]. A listen stream has two lines in the log: how long
+// opening it took, and how long it was open. A request of an extension that became a stream
+// has one line when it ends.
+func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (mcp.Subscription, error) {
+	begin := time.Now()
+	sub, err := s.g.hub.Subscribe(followed{s}, req, mail, o)
+	switch {
+	case err != nil && o.Stream && req.Method == spec.MethodListen:
+		s.log.report(context.Background(), req, begin, err)
+		return nil, s.forClient(err)
+	case err != nil:
+		return nil, s.forClient(err) // and no typed nil in the interface
+	case o.Stream:
+		return s.access.Subscription(req, mail, o, &loggedStream{Subscription: sub, s: s, req: req, begin: begin}), nil
+	}
+	return s.access.Subscription(req, mail, o, sub), nil
+}
+
+// A loggedStream is the subscription of a listen stream.
+type loggedStream struct {
+	*hub.Subscription
+	s     *server
+	req   *mcp.Request // nil once the stream is open
+	begin time.Time
+	left  func() error // returns an error once the client has left; nil until the stream is open
+}
+
+// Add implements [mcp.Subscription].
+func (l *loggedStream) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
+	honored, err := l.Subscription.Add(ctx, want)
+	if l.req != nil && l.req.Method == spec.MethodListen {
+		l.s.log.report(ctx, l.req, l.begin, err)
+	}
+	if err != nil {
+		return honored, l.s.forClient(err)
+	}
+	l.left, l.req = ctx.Err, nil // the request, and its text, need not stay
+	return honored, nil
+}
+
+// Close implements [mcp.Subscription].
+func (l *loggedStream) Close() {
+	l.Subscription.Close()
+	if l.left == nil {
+		return
+	}
+	reason, _ := l.Ended()
+	l.s.g.opts.Logger.Info("listen stream closed", "upstream", l.s.name, "open", time.Since(l.begin).Round(time.Millisecond), "reason", endReason(l.left(), reason), l.Profile().Share.Principal.Attr())
+}
+
+// endReason returns why a stream was closed. left is not nil if the client has left, and
+// reason is not nil if the gateway or the server ended the stream.
+func endReason(left, reason error) string {
+	switch {
+	case reason != nil:
+		return reason.Error()
+	case left != nil:
+		return "client left"
+	}
+	return "client does not read"
+}

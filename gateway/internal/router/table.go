@@ -1,0 +1,97 @@
+package router
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/clientaddr"
+	"github.com/mcpbridge/mcpbridge/internal/origin"
+)
+
+// A table is what a Gateway serves by: its servers, and what concerns the requests to all of
+// them. It is read-only; [Gateway.Reload] puts another in its place.
+type table struct {
+	opts    Options
+	servers map[string]*server
+	order   []string
+	mux     *http.ServeMux
+	origins origin.Policy
+	proxies clientaddr.Proxies
+	bodies  bodyReader
+	errors  errorFilter
+	guard   guard // of paths that are no server's
+}
+
+// now returns the table that requests are served by.
+func (g *Gateway) now() *table { return g.table.Load() }
+
+// newTable builds a table with all servers that are new in it, and starts nothing. If it
+// fails, none of them is left.
+func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) {
+	t = &table{
+		opts: opts, servers: make(map[string]*server), mux: http.NewServeMux(),
+		origins: origin.Policy{Hosts: origin.Hosts{Machine: opts.MachineName, Allowed: opts.AllowedHosts}, Allowed: opts.AllowedOrigins},
+		proxies: opts.TrustedProxies,
+		bodies:  bodyReader{opts.MaxBody, opts.BodyTimeout, opts.Logger, opts.Metrics},
+		errors:  errorFilter{opts.Secrets, opts.DebugErrors},
+	}
+	defer func() {
+		if err != nil {
+			abandon(fresh)
+		}
+	}()
+	if t.guard, err = newGuard(opts.authElsewhere(), "", newRefusedLog("", &g.opts)); err != nil {
+		return nil, nil, err
+	}
+	for _, so := range opts.Servers {
+		s, err := g.member(t, so)
+		if err != nil {
+			return nil, fresh, err
+		}
+		if !so.Kept {
+			fresh = append(fresh, s)
+		}
+		t.servers[so.Name] = s
+		t.order = append(t.order, so.Name)
+	}
+	return t, fresh, g.publish(t)
+}
+
+// member returns the server of a table that so describes: a new one, unless it is kept.
+func (g *Gateway) member(t *table, so ServerOptions) (*server, error) {
+	if t.servers[so.Name] != nil {
+		return nil, fmt.Errorf("two servers are called %q", so.Name)
+	}
+	if so.Kept {
+		if s := g.now().servers[so.Name]; s != nil {
+			return s, nil
+		}
+		return nil, fmt.Errorf("server %s: it is to be kept, and there is none", so.Name)
+	}
+	s, err := newServer(g, &t.opts, so)
+	if err != nil {
+		return nil, fmt.Errorf("server %s: %w", so.Name, err)
+	}
+	return s, nil
+}
+
+// publish has a table's mux serve its endpoints, and their metadata.
+func (g *Gateway) publish(t *table) error {
+	g.route(t, "/mcp", (*server).serveStreamable)
+	g.route(t, eventsPath, (*server).serveEvents)
+	g.route(t, messagesPath, (*server).serveMessages)
+	g.elsewhere(t, "/", func(w http.ResponseWriter, r *http.Request) { serveNowhere(w, r, t.order) })
+	return t.publishMetadata()
+}
+
+// inOrder returns the servers in the order they were given.
+func (t *table) inOrder() []*server {
+	servers := make([]*server, len(t.order))
+	for i, name := range t.order {
+		servers[i] = t.servers[name]
+	}
+	return servers
+}
+
+// has reports whether a server is one of the table's.
+func (t *table) has(s *server) bool { return t.servers[s.name] == s }

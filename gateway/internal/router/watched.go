@@ -1,0 +1,127 @@
+package router
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/listen"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/evict"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// watchPath is where other replicas listen that take this one for the owner of a profile. The
+// name of a server follows.
+const watchPath = source.Path + "/"
+
+// together is what a server has together with other replicas. It is zero if there are none.
+type together struct {
+	hold     time.Duration // see ServerOptions.HoldFor
+	claims   source.Names
+	source   *source.Source   // nil if it watches by itself
+	endpoint *listen.Endpoint // nil as well
+	told     []*evict.Changes // of a server whose results are kept
+}
+
+func newTogether(so ServerOptions) together {
+	return together{hold: so.HoldFor, claims: source.Names{Server: so.Name, Definition: so.Definition, Whole: so.HoldFor > 0}}
+}
+
+// sharing is what servers share that are watched together. It is zero if there are no other
+// replicas.
+type sharing struct {
+	sources    *source.Group
+	evictions  *evict.Group
+	unanswered transport.WarnLimiter // of requests that other replicas have not answered
+}
+
+// share begins to watch together with other replicas.
+func (g *Gateway) share(peers *peer.Group) {
+	if peers == nil {
+		return
+	}
+	log := g.opts.Logger
+	g.sharing.sources = source.NewGroup(source.Options{
+		Engine: peers.Engine(), URL: peers.URL, Logger: log,
+		RoundTripper: func(to replicas.Replica, sender func(*http.Request) mcp.Sender) http.RoundTripper {
+			return peers.RoundTripper(to, "watch", sender)
+		},
+	})
+	g.sharing.evictions = evict.NewGroup(evict.Options{
+		Engine: peers.Engine(), URL: peers.URL, Logger: log, Metrics: g.opts.Metrics, Cache: g.hub.Cache(), Scope: g.scopeOf,
+		RoundTripper: func(to replicas.Replica) http.RoundTripper { return peers.RoundTripper(to, "evict", nil) },
+	})
+	g.hub.Cache().Heed(g.sharing.evictions.Fresh)
+}
+
+func (h *sharing) close() {
+	h.sources.Close()
+	h.evictions.Close()
+}
+
+// scopeOf returns what the scopes of a server begin with; empty if there is none.
+func (g *Gateway) scopeOf(name string) string {
+	if s := g.now().servers[name]; s != nil {
+		return s.profiles.scope
+	}
+	return ""
+}
+
+func (t *together) close(ctx context.Context) {
+	if t.endpoint != nil {
+		t.endpoint.Close()
+	}
+	if t.source != nil {
+		t.source.Close(ctx)
+	}
+	for _, c := range t.told {
+		c.Close()
+	}
+}
+
+// candidates returns the profiles that the request of another replica may mean: it names a
+// client, or the gateway itself if clients' names are no part of the profile.
+func (p *profiler) candidates(req *mcp.Request) []mcp.Profile {
+	parts := profileParts{capabilities: req.Capabilities, tasks: p.sharesTasks(req)}
+	if p.isolation != IsolateNothing {
+		parts.principal = req.Principal
+	}
+	out := []mcp.Profile{p.profile(&parts)}
+	if p.clientInfo {
+		parts.info = req.ClientInfo
+		out = append(out, p.profile(&parts))
+	}
+	return out
+}
+
+// watchedHere is a server as the hub knows it for the streams of other replicas.
+type watchedHere struct{ followed }
+
+// Watch implements [mcp.Source].
+func (h watchedHere) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+	return h.s.together.source.WatchHere(ctx, p, want)
+}
+
+// serveWatch serves a listen request of another replica.
+func (g peerListener) serveWatch(w http.ResponseWriter, r *http.Request, e *peer.Envelope, name string) {
+	t := g.now()
+	s := t.servers[name]
+	if s == nil || s.together.endpoint == nil || !s.life.Enter() {
+		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, t.unknownServer(name))
+		return
+	}
+	defer s.life.Leave()
+	s.together.endpoint.Serve(w, r, e.Sender())
+}
+
+// serveEvict evicts what another replica tells.
+func (g peerListener) serveEvict(w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
+	g.sharing.evictions.Serve(w, r, e.From)
+}

@@ -1,0 +1,131 @@
+package router
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/expiry"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/sockets"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// socketSize is the memory of a WebSocket without its messages, in bytes: mostly buffers.
+const socketSize = 8 << 10
+
+// serveSocket upgrades a request to a WebSocket, and serves it as [Gateway.ServeConn] does.
+// The principal of the request is that of all messages.
+func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server, sender mcp.Sender) {
+	share := sender.Share
+	room, err := mcp.Reserve(s.memory, share, socketSize)
+	if err == nil {
+		err = g.sockets.Reserve(share)
+	}
+	if err != nil {
+		room.Release()
+		s.refuseSocket(w, r, err)
+		return
+	}
+	if carried := (placer{s}).placedSocket(w, r, sender, room); carried {
+		return
+	}
+	t, lent := g.now(), g.sockets.Lend(sender.Via)
+	c, err := transport.AcceptWebSocket(w, r, transport.AcceptOptions{
+		CheckOrigin: t.origins.Allow,
+		Header:      openingHeader(lent.Name),
+		WebSocketOptions: transport.WebSocketOptions{
+			MaxMessage: int(t.opts.MaxBody), WriteTimeout: t.opts.WriteTimeout, KeepAlive: t.opts.KeepAlive,
+			MessageTimeout: t.opts.BodyTimeout,
+		},
+	})
+	if err != nil {
+		lent.End()
+		g.sockets.Release(share, nil)
+		room.Release()
+		s.failSocket(w, r, err)
+		return
+	}
+	on := &socket{WebSocket: c}
+	g.sockets.Add(on)
+	sender.Arrival = &trace.Arrival{Protocol: "websocket", Peer: r.RemoteAddr}
+	s.life.Hold()
+	go s.runSocket(on, lent, sender, room) // ends with the connection, or with sockets.Wait
+}
+
+// refuseSocket answers a request for a WebSocket when there can't be another one.
+func (s *server) refuseSocket(w http.ResponseWriter, r *http.Request, err error) {
+	if f := (*sockets.LimitError)(nil); errors.As(err, &f) {
+		s.g.opts.Metrics.Limit(s.name, f.Limit.Key)
+		s.g.opts.Logger.Warn("WebSocket refused: too many are open", "upstream", s.name, "downstream", r.RemoteAddr, "limit", f.Max)
+	}
+	refuseBusy(w, wire.Errorf(spec.CodeInternal, "%v", err))
+}
+
+// failSocket answers a failed handshake.
+func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
+	var refused *transport.HandshakeError
+	if !errors.As(err, &refused) {
+		s.g.opts.Logger.Info("WebSocket lost during the handshake", "upstream", s.name, "downstream", r.RemoteAddr, "err", err)
+		return
+	}
+	w.Header().Set("Sec-WebSocket-Version", "13") // RFC 6455, 4.4
+	downstream.WriteError(w, refused.Status, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", refused.Reason))
+}
+
+// runSocket serves a WebSocket until it ends.
+func (s *server) runSocket(c *socket, lent sockets.Loan, sender mcp.Sender, room mcp.Reservation) {
+	defer s.life.Leave()
+	defer lent.End()
+	defer room.Release()
+	defer s.g.sockets.Release(sender.Share, c)
+	s.g.opts.Metrics.Sockets(s.name, 1)
+	defer s.g.opts.Metrics.Sockets(s.name, -1)
+	begin, peer := time.Now(), c.RemoteAddr().String()
+	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", peer)
+	ctx, end := context.WithCancelCause(lent.Live)
+	defer end(nil)
+	defer s.g.expiry.Until(sender.Identity, end)()
+	err := s.serveConn(ctx, c, sender)
+	if err == nil {
+		err = cmp.Or(credentialEnd(ctx), s.life.Reason(), mcp.ErrShutdown)
+	}
+	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", peer, "open", time.Since(begin).Round(time.Millisecond), "reason", err, sender.Principal.Attr())
+}
+
+// credentialEnd returns why the credential ended that ctx is of; nil if it has not.
+func credentialEnd(ctx context.Context) error {
+	if why := context.Cause(ctx); why == expiry.ErrExpired || why == expiry.ErrRefused {
+		return why
+	}
+	return nil
+}
+
+// A socket is a WebSocket whose close frame has a reason: the gateway's shutdown, or the end
+// of the client's upstream session or credential.
+type socket struct {
+	*transport.WebSocket
+	why atomic.Pointer[error] // nil: the gateway shuts down
+}
+
+// setCloseReason implements [closeReasoner].
+func (c *socket) setCloseReason(why error) { c.why.Store(&why) }
+
+func (c *socket) Close() error {
+	why := c.why.Load()
+	over, replaced := (*sessionOver)(nil), (*replacedError)(nil)
+	switch {
+	case why != nil && (errors.As(*why, &over) || errors.As(*why, &replaced)):
+		return c.End(transport.CloseRestart, (*why).Error())
+	case why != nil && (*why == expiry.ErrExpired || *why == expiry.ErrRefused):
+		return c.End(transport.CloseUnauthorized, (*why).Error()+"; connect again with another")
+	}
+	return c.End(transport.CloseGoingAway, mcp.ErrShutdown.Error())
+}

@@ -1,0 +1,102 @@
+package gateway
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
+	"github.com/mcpbridge/mcpbridge/internal/audit"
+	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/login"
+	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+)
+
+// A part is what a Gateway has of one server.
+type part struct {
+	shape  shape
+	common *common
+	server *server.Server
+	access access.Options
+
+	auth        auth.Authenticator   // of the server alone; nil if it has none
+	credentials upstream.Credentials // nil if it has none
+	login       *login.Stored        // those; nil for others
+	current     *login.Current       // those, where they may be replaced; nil for others
+
+	renewed upstream.Renewed // values of headers
+	ends    []func()         // end what was begun for it
+}
+
+// end ends what was begun for a server that is not served any more.
+func (p *part) end() {
+	p.close()
+	p.common.leave()
+}
+
+func (p *part) close() {
+	for _, end := range p.ends {
+		end()
+	}
+	if j, ok := p.auth.(*auth.JWT); ok {
+		j.Close()
+	}
+}
+
+// start begins what a server that is served needs.
+func (p *part) start() {
+	if j, ok := p.auth.(*auth.JWT); ok {
+		j.Start()
+	}
+}
+
+// A common is what the servers of a Gateway were made with.
+type common struct {
+	shape commonShape
+	auth  auth.Authenticator // of servers that have none of their own; nil if there is none
+	audit *audit.Log         // nil if there is none
+	users atomic.Int64       // parts that are served, and the Gateway itself
+	err   error              // of its end
+}
+
+// leave counts a user out. The last one ends it.
+func (c *common) leave() {
+	if c.users.Add(-1) == 0 {
+		c.err = c.close()
+	}
+}
+
+func (c *common) close() error {
+	if j, ok := c.auth.(*auth.JWT); ok {
+		j.Close()
+	}
+	return c.audit.Close()
+}
+
+func (c *common) start() {
+	if j, ok := c.auth.(*auth.JWT); ok {
+		j.Start()
+	}
+}
+
+// A standing is what a Gateway is made of at one time.
+type standing struct {
+	opts   Options
+	common *common
+	parts  []*part
+}
+
+// options returns the options of a server that there is.
+func (s *standing) options(name string) *ServerOptions {
+	at := slices.IndexFunc(s.opts.Servers, func(o ServerOptions) bool { return o.Name == name })
+	return &s.opts.Servers[at]
+}
+
+// find returns the part of a server; nil if there is none.
+func (s *standing) find(name string) *part {
+	at := slices.IndexFunc(s.parts, func(p *part) bool { return p.shape.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return s.parts[at]
+}

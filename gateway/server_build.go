@@ -1,0 +1,230 @@
+package gateway
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/memhttp"
+	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
+)
+
+// A serverBuild is what a build does for one server.
+type serverBuild struct {
+	*ServerOptions
+	b *build
+}
+
+func (b *build) of(s *ServerOptions) serverBuild { return serverBuild{s, b} }
+
+// newPart makes what a server needs.
+func (s serverBuild) newPart() (*part, error) {
+	p := &part{common: s.b.common, shape: s.shaped()}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if err := s.addCredentials(p); err != nil {
+		return nil, err
+	}
+	p.server = server.New(s.serverOptions(p))
+	return p, nil
+}
+
+// check reports the first fault of a server that nothing below would find.
+func (s serverBuild) check() error {
+	ways := 0
+	for _, set := range []bool{s.URL != "", len(s.Command) > 0, s.Handler != nil, s.b.opts.hooks.Dial[s.Name] != nil} {
+		if set {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return errors.New("want exactly one of URL, Command and Handler")
+	case !slices.Contains([]Era{"", Legacy, Modern}, s.Era):
+		return fmt.Errorf("unknown Era %q", s.Era)
+	case !slices.Contains([]Placement{"", PlaceAny, PlaceOne}, s.Replicas):
+		return fmt.Errorf("unknown Replicas %q", s.Replicas)
+	case !slices.Contains([]Isolation{"", IsolatePrincipal, IsolateRequest, IsolateNothing}, s.Isolation):
+		return fmt.Errorf("unknown Isolation %q", s.Isolation)
+	case s.LogLevel != "" && !spec.LogLevel(s.LogLevel).Valid():
+		return fmt.Errorf("unknown LogLevel %q", s.LogLevel)
+	}
+	return nil
+}
+
+// entry is what the gateway is told of a server.
+func (s serverBuild) entry(p *part, open func(mcp.Changes) (mcp.Back, error)) router.ServerOptions {
+	return router.ServerOptions{
+		Name:              s.Name,
+		Open:              open,
+		OpenPeer:          openPeer(s.ServerOptions, p),
+		Command:           len(s.Command) > 0,
+		HoldFor:           holdFor(s.ServerOptions),
+		Definition:        s.digest(),
+		StartTimeout:      connectTimeout(s.ServerOptions),
+		Isolation:         router.Isolation(s.Isolation),
+		Gather:            s.Gather,
+		ParkedTTL:         s.ParkedTTL,
+		Keep:              kept(s.Cache),
+		LogLevel:          spec.LogLevel(s.LogLevel),
+		Experimental:      s.Experimental,
+		HideExtensions:    s.HideExtensions,
+		ForwardClientInfo: s.ForwardClientInfo,
+		Access:            p.access,
+		Auth:              p.auth,
+		Saw:               sawCaller(p.credentials),
+		PublicURL:         s.publicURL(),
+		OnlyFor:           loginOf(s.ServerOptions),
+		Kept:              s.b.kept[p],
+		Ended:             p.end,
+	}
+}
+
+// openPeer returns what watches a server at another replica; nil if each replica has processes
+// of its own, which may have other changes.
+func openPeer(s *ServerOptions, p *part) func(upstream.Peer) (mcp.Back, error) {
+	if len(s.Command) > 0 && s.Replicas == PlaceAny {
+		return nil
+	}
+	return p.server.OpenPeer
+}
+
+// holdFor returns for how long after its last call a replica holds a profile, if one serves
+// all its calls: until the session with the server has ended.
+func holdFor(s *ServerOptions) time.Duration {
+	if s.Replicas != PlaceOne {
+		return 0
+	}
+	return cmp.Or(s.Idle, 5*time.Minute) + time.Minute
+}
+
+// loginOf returns the principal whose login a server is used with; empty if it is not one
+// principal's.
+func loginOf(s *ServerOptions) mcp.Principal {
+	if s.UpstreamAuth == nil || s.UpstreamAuth.Login == nil {
+		return ""
+	}
+	return mcp.Principal(s.UpstreamAuth.Login.Principal)
+}
+
+// publicURL returns the URL by which clients know a server; empty if it is not known.
+func (s serverBuild) publicURL() string {
+	if s.PublicURL != "" || s.b.opts.PublicURL == "" {
+		return s.PublicURL
+	}
+	return strings.TrimSuffix(s.b.opts.PublicURL, "/") + "/mcp/" + s.Name
+}
+
+// connectTimeout is how long the server may take to be reached; zero is the default of
+// the backs.
+func connectTimeout(s *ServerOptions) time.Duration {
+	if len(s.Command) > 0 {
+		return cmp.Or(s.Timeouts.Connect, commandConnect)
+	}
+	return s.Timeouts.Connect
+}
+
+// kept returns the methods whose results the gateway keeps.
+func kept(hints map[string]CacheHint) []string {
+	var out []string
+	for _, method := range slices.Sorted(maps.Keys(hints)) {
+		if h := hints[method]; h.Keep && h.Public && h.TTL > 0 {
+			out = append(out, method)
+		}
+	}
+	return out
+}
+
+// serverOptions are those of the package that reaches the server.
+func (s serverBuild) serverOptions(p *part) server.Options {
+	o := server.Options{
+		Options: upstream.Options{
+			Name:           s.Name,
+			URL:            s.URL,
+			Headers:        s.Header,
+			Renewed:        &p.renewed,
+			Credentials:    p.credentials,
+			RoundTripper:   s.RoundTripper,
+			TLS:            s.TLS,
+			ClientInfo:     implementation(),
+			HideExtensions: s.HideExtensions,
+			Timeouts:       upstream.Timeouts(s.Timeouts),
+			Linger:         s.Linger,
+			Subscribes:     s.b.number(limits.SubscribesEach),
+			MaxMessage:     s.b.number(limits.UpstreamMessage),
+			Subresources:   fanout.Subresources(s.Subresources),
+			Logger:         s.b.opts.Logger,
+			Metrics:        s.b.metrics,
+			Observers:      s.b.opts.hooks.Observers,
+		},
+		Transport:   legacyback.Transport(s.Transport),
+		Dial:        s.b.opts.hooks.Dial[s.Name],
+		Dialed:      s.b.opts.hooks.Dialed,
+		OneClient:   s.b.opts.OneClient,
+		Era:         era(s.Era),
+		Roots:       s.Roots,
+		Lanes:       s.Lanes,
+		KeepLane:    s.Isolation == IsolateNothing,
+		Synthesize:  legacyback.Synthesize(s.Synthesize),
+		Cache:       cacheHints(s.Cache),
+		Idle:        s.Idle,
+		KeepAlive:   s.b.opts.KeepAlive,
+		MaxSessions: s.b.number(limits.Sessions),
+	}
+	o.Timeouts.Connect = connectTimeout(s.ServerOptions)
+	switch {
+	case s.Handler != nil:
+		o.URL, o.RoundTripper = "http://"+s.Name+".invalid/", p.serveHandler(s.Handler)
+	case len(s.Command) > 0:
+		s.command(&o)
+	}
+	return o
+}
+
+// serveHandler returns what reaches a handler.
+func (p *part) serveHandler(h http.Handler) http.RoundTripper {
+	m := memhttp.Serve(h)
+	p.ends = append(p.ends, func() { m.Close() })
+	return m
+}
+
+// command adds what concerns commands alone.
+func (s serverBuild) command(o *server.Options) {
+	o.MaxSessions = min(s.b.number(limits.CommandSessions), o.MaxSessions)
+	o.MaxSessionsEach = s.b.number(limits.CommandSessionsEach)
+	o.Start = s.b.opts.hooks.Start
+	if s.Remember {
+		o.StateDir = s.b.opts.StateDir
+	}
+	environ := s.b.opts.Environ
+	if environ == nil {
+		environ = os.Environ()
+	}
+	o.Command = transport.CommandOptions{
+		Argv:       s.Command,
+		Dir:        s.Dir,
+		Environ:    environ,
+		Env:        s.Env,
+		Name:       s.Name,
+		Logger:     s.b.opts.Logger,
+		MaxMessage: s.b.number(limits.UpstreamMessage),
+		CloseGrace: s.b.opts.CloseGrace,
+		Guard:      s.b.opts.hooks.Guard,
+		Secrets:    s.b.secrets,
+	}
+}

@@ -1,0 +1,480 @@
+// Package layers holds what is true of the tree as a whole: which
+// package may import which. See TestLayers.
+package layers
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/mcpbridge/mcpbridge"
+
+// The groups of the table. A package imports what lies below it, never a
+// neighbour of its own row.
+var (
+	bottom = []string{"index", "internal/wire", "internal/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs", "internal/status"}
+	waist  = []string{"internal/mcp", "internal/transport"}
+	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
+	// commands are what the commands are made of.
+	commands = []string{"cmd/mcpbridge/internal/address", "cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/hostfile", "cmd/mcpbridge/internal/logging", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify", "cmd/mcpbridge/internal/summary"}
+
+	// configParts is what the keys of every subject are made of.
+	configParts = []string{"internal/config/expand", "internal/config/form", "internal/config/keypath", "internal/config/problem", "internal/config/secret"}
+
+	top = []string{"gateway/internal/router", "internal/admin", "internal/config", "internal/metrics"}
+)
+
+// layers says which packages of this module each package may import. Changing
+// it is a commit of its own with a reason. A package that is not named here
+// may not exist.
+var layers = map[string][]string{
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/form", "internal/config/layer", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/httpserver", "internal/linebuffer", "internal/login", "internal/pin"}),
+	// What commands do, without flags: reading replies as a client, writing for people,
+	// what was found out about a server, the memory of the process.
+	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/output": nil,
+	"cmd/mcpbridge/internal/report": {"internal/compat", "internal/config", "internal/mcp", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/memory": {"internal/config"},
+	// What a configuration says, for people: what would be served, and where.
+	"cmd/mcpbridge/internal/summary": {"internal/config", "cmd/mcpbridge/internal/address"},
+	"cmd/mcpbridge/internal/address": {"internal/config"},
+	// What a configuration says, for the public package: only this one has both.
+	"cmd/mcpbridge/internal/options": {"gateway", "internal/certs", "internal/config", "internal/config/form", "internal/spec"},
+	// The log of the program, and the files of other programs that it changes.
+	"cmd/mcpbridge/internal/logging":  {"internal/config", "internal/linebuffer", "internal/redact", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/hostfile": {"internal/hosts"},
+	// What tells a service manager of the process, and what asks another process: they know
+	// sockets alone.
+	"cmd/mcpbridge/internal/sdnotify":    nil,
+	"cmd/mcpbridge/internal/healthcheck": nil,
+	// What SIGHUP means, and what became of reading the configuration again.
+	"cmd/mcpbridge/internal/hangup": nil,
+	"cmd/mcpbridge/internal/reload": {"internal/audit", "internal/config", "internal/config/layer", "internal/limits"}, // each attempt has an audit record
+	// What the admin address shows, in a terminal.
+	"cmd/mcpbridge/internal/console": {"internal/admin/live", "internal/status", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/output"},
+
+	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/auth", "gateway/internal/cache", "gateway/internal/clientaddr", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/hub", "gateway/internal/inflight", "gateway/internal/lifetime", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/listen", "internal/replicas/placement", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream"}),
+	// Which subscribers receive a change: the same for the backs of both eras.
+	"gateway/internal/hub": slices.Concat(waist, bottom, []string{"gateway/internal/cache", "internal/downstream", "gateway/internal/overview"}),
+	// What comes before a request is looked at: how its connection was accepted, which page
+	// may have sent it, and from which address it is.
+	"internal/clientconn":         {"internal/transport"},
+	"internal/origin":             {"internal/downstream", "internal/spec", "internal/wire"},
+	"gateway/internal/clientaddr": {"internal/mcp"},
+	// What the admin address shows of a gateway, and asks it for.
+	"gateway/internal/overview": slices.Concat(waist, bottom, []string{"internal/replicas"}),
+	"internal/admin":            slices.Concat(eras, waist, bottom, []string{"internal/admin/live", "internal/admin/page"}),
+	// What passes while somebody looks, and the files of the page that shows it.
+	"internal/admin/live": {"internal/mcp", "internal/redact", "internal/trace"},
+	"internal/admin/page": nil,
+	"internal/config":     slices.Concat(bottom, configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/layer", "internal/config/replicas", "internal/config/server", "internal/config/upstreamauth", "internal/hosts"}),
+	// What is wrong with a configuration, what its texts look like, what they refer to, and
+	// what of them is secret: no keys.
+	"internal/config/keypath": nil,
+	"internal/config/problem": {"internal/config/keypath"},
+	"internal/config/form":    nil,
+	"internal/config/expand":  {"internal/config/form", "internal/config/keypath", "internal/config/problem", "internal/hosts"},
+	"internal/config/secret":  {"internal/config/keypath", "internal/config/problem"},
+	// The tree of keys, and what files, the environment and flags have of it.
+	"internal/config/key":   {"internal/config/form", "internal/config/problem", "internal/hosts", "internal/limits"},
+	"internal/config/layer": slices.Concat(configParts, []string{"internal/config/key", "internal/hosts"}),
+	// The keys of one subject each: what they are, and which mistakes there are in them.
+	"internal/config/certificates": slices.Concat(configParts, []string{"internal/certs"}),
+	"internal/config/replicas":     slices.Concat(configParts, []string{"internal/config/certificates", "internal/certs", "internal/replicas/engineurl"}),
+	"internal/config/auth":         configParts,
+	"internal/config/access":       {"internal/config/auth", "internal/config/keypath", "internal/config/problem", "internal/policy"},
+	"internal/config/upstreamauth": slices.Concat(configParts, []string{"internal/config/auth", "internal/spec"}),
+	"internal/config/server":       slices.Concat(configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/upstreamauth", "internal/hosts", "internal/spec"}),
+	// What editors know of the configuration, by what package config says of its keys.
+	"internal/config/schema": {"internal/config", "internal/config/key", "internal/config/layer"},
+	"internal/metrics":       slices.Concat(eras, waist, bottom),
+
+	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
+	// below them.
+	"legacy":       nil,
+	"legacy/front": slices.Concat(waist, bottom, []string{"legacy/projection", "internal/downstream", "legacy/eventid"}),
+	"legacy/back":  slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/poll", "legacy/pool", "legacy/relay", "legacy/tasks", "legacy/watch"}),
+	// What a profile is subscribed to upstream.
+	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe", "internal/upstream"},
+	"legacy/poll":  slices.Concat(waist, bottom, []string{"internal/upstream", "legacy/watch"}),
+	"legacy/pool":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
+	"legacy/tasks": {"internal/mcp", "internal/spec", "internal/transport", "internal/upstream", "internal/wake", "internal/wire"},
+	"legacy/link":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
+	"legacy/relay": {"internal/mcp", "internal/trace", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
+	"modern":       nil,
+	"modern/front": slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream", "internal/requeststate"}),
+	"modern/back":  slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream", "modern/watch"}),
+	// Which listen streams a profile has open upstream.
+	"modern/watch":    {"internal/mcp", "internal/transport", "internal/fanout", "internal/spec", "internal/wire", "internal/backoff", "internal/subscribe", "internal/upstream"},
+	"modern/protocol": {"internal/mcp", "internal/wire", "internal/spec"},
+
+	// How one server is reached: the same for the backs of both eras.
+	"internal/upstream": slices.Concat(waist, bottom),
+
+	// What others name is fetched with care, whoever fetches: logins, and the keys of tokens.
+	"internal/fetch": {"internal/transport"},
+	// How the gateway gets the credentials that the backs send, and has them hidden: it
+	// knows no messages.
+	"internal/login": {"internal/fetch", "internal/mcp", "internal/redact", "internal/spec", "internal/upstream", "internal/wire"},
+
+	// What clients bring back: small, since fuzzing builds them apart.
+	"internal/requeststate": nil,
+	"legacy/eventid":        nil,
+
+	// How answers reach clients: the same for the fronts of both eras.
+	"internal/downstream": slices.Concat(waist, bottom),
+
+	// Who waits for which changes: the same for the backs of both eras.
+	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits", "internal/backoff", "internal/upstream"},
+
+	// How requests reach another replica: it does not know which replica holds what.
+	"internal/peer": {"internal/downstream", "internal/http1", "internal/mcp", "internal/replicas", "internal/spec", "internal/transport"},
+
+	// Which era a server is of: the gateway has a Detector for a back.
+	"internal/detect": slices.Concat(waist, bottom),
+
+	// Who sent a request: the gateway asks it for each, and knows of no kind of credential.
+	"internal/auth": {"internal/fetch", "internal/mcp", "internal/spec", "internal/wire"},
+
+	// Who may do what: decisions, records and digests, each by itself, and what stands
+	// before a back and has them done.
+	"internal/policy":         {"internal/mcp", "internal/spec", "internal/wire"},
+	"internal/audit":          {"internal/mcp", "internal/wake", "internal/wire"},
+	"internal/pin":            {"internal/mcp", "internal/wire"},
+	"gateway/internal/access": slices.Concat(waist, bottom, []string{"internal/audit", "internal/pin", "internal/policy"}),
+
+	// Results that are kept: the gateway puts a cache before a back.
+	"gateway/internal/cache": slices.Concat(waist, bottom),
+
+	// Until when what is open may go on: the gateway ends it.
+	"gateway/internal/expiry": {"internal/mcp"},
+
+	// How many requests are served, and until when a server is: the gateway counts both.
+	"gateway/internal/inflight": {"internal/limits", "internal/mcp"},
+	"gateway/internal/lifetime": nil,
+	// The WebSockets of clients: their places, and their end.
+	"gateway/internal/sockets": {"internal/downstream", "internal/limits", "internal/mcp"},
+
+	// Whose is what servers hand out: the gateway puts a guard before a back.
+	"gateway/internal/owner": {"internal/mcp", "internal/wire", "internal/spec", "internal/budget", "internal/requeststate"},
+
+	// What changes from revision to revision, as functions: no I/O, no sessions.
+	"legacy/projection": {"internal/mcp", "internal/wire", "internal/spec"},
+
+	"internal/mcp":       bottom,
+	"internal/transport": bottom,
+
+	// What servers said in earlier runs: files alone, which only cmd knows of.
+	"internal/remember": {"internal/mcp", "internal/spec"},
+
+	// The configuration files of other programs, read and written as bytes.
+	"internal/hosts": nil,
+
+	// Traces of what is observed: only who puts the program together knows of it.
+	"internal/accesslog": {"internal/trace", "internal/mcp", "internal/linebuffer", "internal/redact", "internal/wire"},
+	"internal/telemetry": {"internal/trace", "internal/mcp", "internal/spec", "internal/wire", "internal/redact"},
+	// What is observed of requests: below all that tell of it.
+	"internal/trace": {"internal/wire"},
+
+	"index":           nil,
+	"internal/wire":   nil,
+	"internal/spec":   nil,
+	"internal/sse":    nil,
+	"internal/fanout": {"internal/wake"},
+	"internal/http1":  nil,
+	// Certificates, keys and authorities in files: for listeners, and for servers.
+	"internal/certs": nil,
+	// Goroutines that wait are woken at every layer: it lies below the bottom.
+	"internal/wake": nil,
+	// How much memory is left, and for whom.
+	"internal/budget": nil,
+
+	// How long to wait before something is tried again.
+	"internal/backoff": nil,
+
+	// Which replica holds what. Engines differ in where they keep it: each by itself, over
+	// what they have in common; tests have one in memory.
+	"internal/replicas":        nil,
+	"internal/replicas/member": {"internal/backoff", "internal/replicas", "internal/wake"},
+	// Who watches a profile upstream: it stands before a back, and opens others, of which it
+	// knows the interface alone.
+	"gateway/internal/source": {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/upstream", "internal/wake", "internal/wire"},
+	// Cached results leave all replicas: it knows scopes, and no results.
+	"internal/replicas/evict": {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
+	// What other replicas watch here: a modern front before the hub.
+	"gateway/internal/listen":        {"internal/downstream", "internal/fanout", "gateway/internal/hub", "internal/mcp", "gateway/internal/source", "internal/spec", "internal/wire", "modern/front"},
+	"internal/replicas/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
+
+	"internal/replicas/dnspeers": {"internal/replicas", "internal/wake"},
+	// The URL of an engine: whoever connects reads it, and the configuration checks it.
+	"internal/replicas/engineurl": nil,
+	"internal/replicas/natskv":    {"internal/backoff", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
+	"internal/replicas/rediskv":   {"internal/backoff", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
+	// How sessions of legacy clients outlive their replica.
+	"internal/replicas/handover": {"internal/mcp", "internal/replicas", "internal/spec", "internal/transport", "internal/wake", "legacy/front"},
+	// Which replica serves the calls of a profile, where the server has a state.
+	"internal/replicas/placement": {"internal/replicas"},
+	// What listens, for clients and for other replicas, and what bounds them before.
+	"internal/httpserver": {"internal/limits", "internal/transport"},
+	// What makes a process one of several: the public package alone knows it.
+	"internal/replicas/node": {"internal/backoff", "internal/httpserver", "internal/limits", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/engineurl", "internal/replicas/member", "internal/replicas/natskv", "internal/replicas/rediskv"},
+
+	// What bounds what: the configuration has a key for each, whoever counts has its
+	// default and its name.
+	"internal/limits": nil,
+
+	// What a log is written through: bytes alone.
+	"internal/linebuffer": nil,
+
+	// What a gateway tells of itself: each part fills in what it knows.
+	"internal/status": nil,
+
+	// What hides secrets: at the bottom, since texts of servers are cut, and so have to
+	// be cleared of secrets, where they are read.
+	"internal/redact": nil,
+
+	// What outlives this process to end its commands. The process imports nothing, since
+	// it has to be small; only who puts the program together knows of either.
+	"internal/guard":         {"internal/guard/process"},
+	"internal/guard/process": nil,
+
+	// Beside the layers: the demo server, what only tests use, what make uses.
+	"internal/notebook":   {"internal/transport", "internal/wire", "internal/spec", "internal/sse", "internal/wake"},
+	"internal/bridgetest": slices.Concat(waist, bottom),
+	// Packages of their own, since tests of the waist use bridgetest and these the waist.
+	"internal/bridgetest/backtest":   slices.Concat(waist, bottom, []string{"internal/bridgetest"}),
+	"internal/bridgetest/legacytest": slices.Concat(waist, bottom, []string{"internal/bridgetest", "internal/bridgetest/backtest"}),
+	"internal/bridgetest/moderntest": slices.Concat(waist, bottom, []string{"internal/bridgetest"}),
+	"internal/bridgetest/watchtest":  {"internal/mcp", "internal/fanout"},
+	// An issuer of tokens, which only tests of who clients are need.
+	"internal/bridgetest/issuertest": nil,
+	"internal/rules":                 nil,
+	"internal/rules/cmd":             {"internal/rules"},
+	// The benchmarks put the gateway together as cmd/mcpbridge does, and have it know and judge callers.
+	"gateway/internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/peer", "internal/replicas", "internal/clientconn", "internal/upstream", "internal/accesslog", "internal/linebuffer", "internal/telemetry", "internal/auth", "internal/fetch", "internal/policy", "gateway/internal/access"}),
+	"gateway/internal/bench/budget": nil,
+	// Makes packages of binaries: files alone.
+	"internal/packaging":      nil,
+	"internal/packaging/sbom": nil,
+
+	// The public package. Only it puts the parts of a gateway together.
+	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/clientconn", "gateway/internal/router", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/release", "internal/cmdhook", "internal/fetch", "internal/login", "internal/peer", "internal/replicas/node"}),
+	// What the public package does not export, for cmd.
+	"internal/cmdhook": {"internal/audit", "internal/fanout", "internal/status", "internal/trace", "internal/login", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
+
+	// One server, of either era: how it is reached, and what its back is.
+	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember", "internal/upstream"}),
+
+	// What clients get of a server, as a table.
+	"internal/compat": {"internal/mcp", "internal/spec", "internal/wire", "modern/protocol"},
+	// What a command line runs.
+	"internal/argv": {"internal/hosts"},
+
+	// Which version runs.
+	"internal/release": nil,
+
+	// HTTP without sockets.
+	"internal/memhttp": nil,
+}
+
+// testLayers says what the test files of a package may import beyond that.
+// Every package's tests may import the package itself and internal/bridgetest.
+var testLayers = map[string][]string{
+	"cmd/mcpbridge":               {"internal/bridgetest"},
+	"internal/auth":               {"internal/bridgetest/issuertest"},
+	"internal/config/layer":       {"internal/config"}, // which has the keys
+	"internal/replicas/evict":     {"internal/replicas/replicastest"},
+	"gateway/internal/source":     {"internal/downstream", "gateway/internal/hub", "gateway/internal/listen", "internal/replicas/replicastest", "internal/server", "internal/spec", "modern/protocol"},
+	"internal/replicas/handover":  {"internal/fanout", "internal/replicas/replicastest", "internal/wire"},
+	"internal/replicas/member":    {"internal/replicas/replicastest"},
+	"internal/replicas/placement": {"internal/replicas/replicastest"},
+	"internal/replicas/node":      {"internal/certs"},
+	"internal/peer":               {"internal/replicas/replicastest"},
+	"gateway/internal/router":     {"internal/server", "internal/replicas", "internal/replicas/replicastest", "internal/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
+	"internal/httpserver":         {"internal/certs"},
+	// A session that is passed on shows only where a front and a back are joined.
+	"legacy/front": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},
+	"legacy/relay": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
+	"legacy/back":  {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/bridgetest/watchtest", "internal/notebook"},
+	"modern/front": {"internal/bridgetest/moderntest"},
+	// What watches servers is told of to a stand-in for the hub.
+	"internal/subscribe": {"internal/bridgetest/watchtest", "internal/spec"},
+	"legacy/watch":       {"internal/bridgetest/watchtest", "internal/spec"},
+	"modern/watch":       {"internal/bridgetest/watchtest"},
+	"internal/upstream":  {"internal/bridgetest/backtest"},
+	// A server that is replaced is tested with the backs of both eras.
+	"internal/detect": {"internal/upstream", "legacy/back", "modern/back"},
+	// What has to pass both halves is tested with a front before the back.
+	"modern/back": {"internal/bridgetest/backtest", "internal/bridgetest/moderntest", "internal/bridgetest/watchtest", "modern/front"},
+}
+
+// libraries lists the imports that are kept to a few packages, by prefix: the
+// rest of the tree must not learn where its options come from.
+var libraries = map[string][]string{
+	"github.com/knadh/koanf": {"internal/config", "internal/config/layer"},
+	"github.com/spf13/cobra": {"cmd/mcpbridge"},
+	"github.com/spf13/pflag": {"cmd/mcpbridge", "internal/config", "internal/config/layer"},
+
+	"github.com/fsnotify/fsnotify": {"cmd/mcpbridge/internal/reload"},
+	"github.com/tailscale/hujson":  {"internal/hosts"},
+
+	"github.com/go-jose/go-jose":    {"internal/auth", "internal/bridgetest/issuertest", "gateway/internal/router", "internal/login"},
+	"github.com/gofrs/flock":        {"internal/login"},
+	"github.com/zalando/go-keyring": {"internal/login"},
+	"go.opentelemetry.io":           {"internal/telemetry"},
+	"google.golang.org/protobuf":    {"internal/telemetry"},
+	"golang.org/x/oauth2":           {"internal/login"},
+	"golang.org/x/time":             {"internal/policy"},
+	"github.com/nats-io":            {"internal/replicas/natskv"},
+	"github.com/redis/go-redis":     {"internal/replicas/rediskv"},
+}
+
+// emptyNames are the names that say nothing about what a package or file holds.
+var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "manager", "types"}
+
+// edge is one import: the importing folder, what it imports, and where.
+type edge struct {
+	from, to string // from is a folder below the module's root; to is an import path
+	test     bool   // the import stands in a _test.go file
+}
+
+func TestLayers(t *testing.T) {
+	edges, names := readTree(t, ".")
+	for _, e := range edges {
+		if why := e.refusal(); why != "" {
+			t.Errorf("%s imports %s: %s", e.from, e.to, why)
+		}
+	}
+	for _, name := range names {
+		if slices.Contains(emptyNames, path.Base(strings.TrimSuffix(name, ".go"))) {
+			t.Errorf("%s: the name says nothing", name)
+		}
+	}
+}
+
+// TestRefusal proves that the check can fail.
+func TestRefusal(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		e       edge
+		refused bool
+	}{
+		{"down", edge{from: "legacy/back", to: module + "/internal/mcp"}, false},
+		{"up", edge{from: "internal/mcp", to: module + "/legacy/back"}, true},
+		{"sideways between eras", edge{from: "legacy/back", to: module + "/modern/front"}, true},
+		{"from a front of legacy to its back", edge{from: "legacy/front", to: module + "/legacy/back"}, true},
+		{"from a back of legacy to its front", edge{from: "legacy/back", to: module + "/legacy/front"}, true},
+		{"from a front to a back", edge{from: "modern/front", to: module + "/modern/back"}, true},
+		{"from a back to a front", edge{from: "modern/back", to: module + "/modern/front"}, true},
+		{"from a front to a back in a test", edge{from: "modern/front", to: module + "/modern/back", test: true}, true},
+		{"from a back to a front in a test", edge{from: "modern/back", to: module + "/modern/front", test: true}, false},
+		{"sideways at the bottom", edge{from: "index", to: module + "/internal/wire"}, true},
+		{"unknown folder", edge{from: "internal/misc", to: module + "/internal/wire"}, true},
+		{"test support in a test", edge{from: "modern/front", to: module + "/internal/bridgetest", test: true}, false},
+		{"test support in the product", edge{from: "modern/front", to: module + "/internal/bridgetest"}, true},
+		{"itself in an external test", edge{from: "index", to: module + "/index", test: true}, false},
+		{"koanf where it belongs", edge{from: "internal/config", to: "github.com/knadh/koanf/v2"}, false},
+		{"koanf elsewhere", edge{from: "gateway/internal/router", to: "github.com/knadh/koanf/v2"}, true},
+		{"pflag in a test elsewhere", edge{from: "gateway/internal/router", to: "github.com/spf13/pflag", test: true}, true},
+		{"the public package in the program", edge{from: "cmd/mcpbridge", to: module + "/gateway"}, false},
+		{"the public package in what it is made of", edge{from: "gateway/internal/router", to: module + "/gateway"}, true},
+		{"standard library", edge{from: "index", to: "sync"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.e.refusal(); (got != "") != tt.refused {
+				t.Errorf("refusal(%+v) = %q, want refused = %v", tt.e, got, tt.refused)
+			}
+		})
+	}
+}
+
+// refusal returns why the import is not allowed, or "".
+func (e edge) refusal() string {
+	for prefix, homes := range libraries {
+		if strings.HasPrefix(e.to, prefix) && !slices.Contains(homes, e.from) {
+			return "only " + strings.Join(homes, " and ") + " may"
+		}
+	}
+	to, ours := strings.CutPrefix(e.to, module+"/")
+	if !ours {
+		return ""
+	}
+	allowed, known := layers[e.from]
+	switch {
+	case !known:
+		return "the importing folder is not in the table of layers_test.go"
+	case slices.Contains(allowed, to):
+		return ""
+	case e.test && (to == e.from || to == "internal/bridgetest" || slices.Contains(testLayers[e.from], to)):
+		return ""
+	}
+	return "imports point down, never sideways (the table of layers_test.go)"
+}
+
+// readTree parses the import clauses of every Go file of the module, whatever
+// its build tags, and returns them with the names of all folders and files.
+func readTree(t *testing.T, root string) (edges []edge, names []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if d.IsDir() {
+			return enter(name)
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		names = append(names, path.Dir(name), name)
+		found, err := imports(name)
+		edges = append(edges, found...)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("reading the tree: %v", err)
+	}
+	if len(edges) == 0 {
+		t.Fatal("found no imports: not run from the module's root?")
+	}
+	return edges, names
+}
+
+// enter skips what the go command skips, and modules of their own.
+func enter(dir string) error {
+	base := path.Base(dir)
+	if dir == "." {
+		return nil
+	}
+	if base == "testdata" || base == "node_modules" || base[0] == '.' || base[0] == '_' {
+		return fs.SkipDir
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func imports(name string) ([]edge, error) {
+	f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	var edges []edge
+	for _, spec := range f.Imports {
+		to, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		edges = append(edges, edge{from: path.Dir(name), to: to, test: strings.HasSuffix(name, "_test.go")})
+	}
+	return edges, nil
+}

@@ -117,7 +117,7 @@ package: ## all that a release has, built as a snapshot in dist/ and tried (need
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME, as in 5s or 10000000x; those that FUZZ matches, as in FUZZ=sse or FUZZ=FuzzString
-	@GO="$(GO)" internal/fuzz '$(FUZZ)' $(FUZZTIME) $(FUZZFLAGS)
+	@GO="$(GO)" internal/dev/fuzz '$(FUZZ)' $(FUZZTIME) $(FUZZFLAGS)
 
 .PHONY: govulncheck
 govulncheck: ## known vulnerabilities in what the binary calls
@@ -127,6 +127,6 @@ govulncheck: ## known vulnerabilities in what the binary calls
 clean: ## remove what was built and fetched
 	rm -rf bin dist interop/bin interop/node/node_modules
 
-bin/rules: $(wildcard internal/rules/*.go internal/rules/cmd/*.go)
+bin/rules: $(wildcard internal/dev/rules/*.go internal/dev/rules/cmd/*.go)
 	@mkdir -p bin
-	$(GO) build -o $@ ./internal/rules/cmd
+	$(GO) build -o $@ ./internal/dev/rules/cmd

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 func TestMain(m *testing.M) {

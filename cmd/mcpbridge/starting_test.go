@@ -18,8 +18,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // A fakeTerminal shows what a person sees: it knows the sequences that a screen

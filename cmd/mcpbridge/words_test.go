@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/argv"
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // firstLine is the first line of a text.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // stubborn is a command that only SIGKILL ends, with a second process.

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/certs"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // BenchmarkTLS compares a Server, whose certificates are reread, with net/http's own,

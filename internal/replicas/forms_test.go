@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // Replicas of all versions call a name the same, and choose the same replica for it.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/rediskv"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/replicastest"
 )
 
 func TestCluster(t *testing.T) {

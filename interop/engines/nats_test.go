@@ -8,10 +8,10 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/natskv"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/replicastest"
 )
 
 // natsWorld is a nats-server with JetStream.

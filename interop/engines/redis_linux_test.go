@@ -4,10 +4,10 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/rediskv"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/replicastest"
 )
 
 // password is one that a URL can't have as it is.

@@ -3,7 +3,7 @@ package back
 import (
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"

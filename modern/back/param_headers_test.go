@@ -3,7 +3,7 @@ package back
 import (
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/moderntest"
 )
 
 // Headers of parameters that can't be judged here pass; all others are computed from

@@ -3,7 +3,7 @@ package owner
 import (
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // Replicas of all versions find whose a task is by the same record.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/auth"
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest/issuertest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/issuertest"
 	"github.com/mcpbridge/mcpbridge/internal/fetch"
 )
 

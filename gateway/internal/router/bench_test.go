@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/auth"
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest/issuertest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/issuertest"
 	"github.com/mcpbridge/mcpbridge/internal/fetch"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
+	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/replicastest"
 )
 
 // While a server's URL is changed, replicas with the former one do not watch through one with

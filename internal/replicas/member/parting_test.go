@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/replicas/replicastest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 )
 
 // drains has replicas say that they take no new work.

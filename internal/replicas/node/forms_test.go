@@ -3,7 +3,7 @@ package node
 import (
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // Replicas of all versions derive the same keys of requestStates.

@@ -21,7 +21,7 @@ import (
 // binaries is what TestMain built, where no release is tried.
 var binaries rig.Binaries
 
-// dist is a folder as goreleaser and internal/packaging leave it.
+// dist is a folder as goreleaser and internal/dev/packaging leave it.
 var dist string
 
 func TestMain(m *testing.M) {
@@ -56,7 +56,7 @@ func packages(t *testing.T) string {
 	}
 	write(t, filepath.Join(dir, "artifacts.json"), string(text))
 	write(t, filepath.Join(dir, "metadata.json"), `{"version": "0.0.1-dev.1"}`)
-	run(t, nil, "go", "-C", "../../..", "run", "./internal/packaging", "-dist", dir)
+	run(t, nil, "go", "-C", "../../..", "run", "./internal/dev/packaging", "-dist", dir)
 	return dir
 }
 

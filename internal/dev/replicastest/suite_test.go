@@ -4,9 +4,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/replicastest"
 )
 
 type inMemory struct{ b *replicastest.Broker }

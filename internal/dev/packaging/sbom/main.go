@@ -1,7 +1,7 @@
 // Command sbom writes the software bill of materials of a Go binary, in the format of
 // CycloneDX, from the build information in the binary: exactly the modules that are in it.
 //
-//	go run ./internal/packaging/sbom -version v1.2.3 BINARY FILE
+//	go run ./internal/dev/packaging/sbom -version v1.2.3 BINARY FILE
 package main
 
 import (

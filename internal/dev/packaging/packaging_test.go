@@ -47,7 +47,7 @@ func built(t *testing.T, version string) (npm, wheels map[string][]byte) {
 
 func root(t *testing.T) string {
 	t.Helper()
-	path, err := filepath.Abs("../..")
+	path, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestReproducible(t *testing.T) {
 
 // The packages are those of the platforms for which goreleaser builds.
 func TestPlatformsAreThoseOfGoreleaser(t *testing.T) {
-	text, err := os.ReadFile("../../.goreleaser.yaml")
+	text, err := os.ReadFile("../../../.goreleaser.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

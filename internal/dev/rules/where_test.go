@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-const root = "../.."
+const root = "../../.."
 
 // Each due rule lists the packages that implement it, and each of these has a test that
 // names the rule.

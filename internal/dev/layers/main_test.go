@@ -7,7 +7,7 @@ import (
 
 // The tests read the tree from its root.
 func TestMain(m *testing.M) {
-	if err := os.Chdir("../.."); err != nil {
+	if err := os.Chdir("../../.."); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

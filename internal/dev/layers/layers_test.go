@@ -210,8 +210,8 @@ var layers = map[string][]string{
 	// Cached results leave all replicas: it knows scopes, and no results.
 	"internal/replicas/evict": {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
 	// What other replicas watch here: a modern front before the hub.
-	"gateway/internal/listen":        {"internal/downstream", "internal/fanout", "gateway/internal/hub", "internal/mcp", "gateway/internal/source", "internal/spec", "internal/wire", "modern/front"},
-	"internal/replicas/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
+	"gateway/internal/listen":   {"internal/downstream", "internal/fanout", "gateway/internal/hub", "internal/mcp", "gateway/internal/source", "internal/spec", "internal/wire", "modern/front"},
+	"internal/dev/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
 
 	"internal/replicas/dnspeers": {"internal/replicas", "internal/wake"},
 	// The URL of an engine: whoever connects reads it, and the configuration checks it.
@@ -247,23 +247,23 @@ var layers = map[string][]string{
 	"internal/guard/process": nil,
 
 	// Beside the layers: the demo server, what only tests use, what make uses.
-	"internal/notebook":   {"internal/transport", "internal/wire", "internal/spec", "internal/sse", "internal/wake"},
-	"internal/bridgetest": slices.Concat(waist, bottom),
+	"internal/notebook":       {"internal/transport", "internal/wire", "internal/spec", "internal/sse", "internal/wake"},
+	"internal/dev/bridgetest": slices.Concat(waist, bottom),
 	// Packages of their own, since tests of the waist use bridgetest and these the waist.
-	"internal/bridgetest/backtest":   slices.Concat(waist, bottom, []string{"internal/bridgetest"}),
-	"internal/bridgetest/legacytest": slices.Concat(waist, bottom, []string{"internal/bridgetest", "internal/bridgetest/backtest"}),
-	"internal/bridgetest/moderntest": slices.Concat(waist, bottom, []string{"internal/bridgetest"}),
-	"internal/bridgetest/watchtest":  {"internal/mcp", "internal/fanout"},
+	"internal/dev/bridgetest/backtest":   slices.Concat(waist, bottom, []string{"internal/dev/bridgetest"}),
+	"internal/dev/bridgetest/legacytest": slices.Concat(waist, bottom, []string{"internal/dev/bridgetest", "internal/dev/bridgetest/backtest"}),
+	"internal/dev/bridgetest/moderntest": slices.Concat(waist, bottom, []string{"internal/dev/bridgetest"}),
+	"internal/dev/bridgetest/watchtest":  {"internal/mcp", "internal/fanout"},
 	// An issuer of tokens, which only tests of who clients are need.
-	"internal/bridgetest/issuertest": nil,
-	"internal/rules":                 nil,
-	"internal/rules/cmd":             {"internal/rules"},
+	"internal/dev/bridgetest/issuertest": nil,
+	"internal/dev/rules":                 nil,
+	"internal/dev/rules/cmd":             {"internal/dev/rules"},
 	// The benchmarks put the gateway together as cmd/mcpbridge does, and have it know and judge callers.
 	"gateway/internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/peer", "internal/replicas", "internal/clientconn", "internal/upstream", "internal/accesslog", "internal/linebuffer", "internal/telemetry", "internal/auth", "internal/fetch", "internal/policy", "gateway/internal/access"}),
 	"gateway/internal/bench/budget": nil,
 	// Makes packages of binaries: files alone.
-	"internal/packaging":      nil,
-	"internal/packaging/sbom": nil,
+	"internal/dev/packaging":      nil,
+	"internal/dev/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
 	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/clientconn", "gateway/internal/router", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/release", "internal/cmdhook", "internal/fetch", "internal/login", "internal/peer", "internal/replicas/node"}),
@@ -286,34 +286,34 @@ var layers = map[string][]string{
 }
 
 // testLayers says what the test files of a package may import beyond that.
-// Every package's tests may import the package itself and internal/bridgetest.
+// Every package's tests may import the package itself and internal/dev/bridgetest.
 var testLayers = map[string][]string{
-	"cmd/mcpbridge":               {"internal/bridgetest"},
-	"internal/auth":               {"internal/bridgetest/issuertest"},
+	"cmd/mcpbridge":               {"internal/dev/bridgetest"},
+	"internal/auth":               {"internal/dev/bridgetest/issuertest"},
 	"internal/config/layer":       {"internal/config"}, // which has the keys
-	"internal/replicas/evict":     {"internal/replicas/replicastest"},
-	"gateway/internal/source":     {"internal/downstream", "gateway/internal/hub", "gateway/internal/listen", "internal/replicas/replicastest", "internal/server", "internal/spec", "modern/protocol"},
-	"internal/replicas/handover":  {"internal/fanout", "internal/replicas/replicastest", "internal/wire"},
-	"internal/replicas/member":    {"internal/replicas/replicastest"},
-	"internal/replicas/placement": {"internal/replicas/replicastest"},
+	"internal/replicas/evict":     {"internal/dev/replicastest"},
+	"gateway/internal/source":     {"internal/downstream", "gateway/internal/hub", "gateway/internal/listen", "internal/dev/replicastest", "internal/server", "internal/spec", "modern/protocol"},
+	"internal/replicas/handover":  {"internal/fanout", "internal/dev/replicastest", "internal/wire"},
+	"internal/replicas/member":    {"internal/dev/replicastest"},
+	"internal/replicas/placement": {"internal/dev/replicastest"},
 	"internal/replicas/node":      {"internal/certs"},
-	"internal/peer":               {"internal/replicas/replicastest"},
-	"gateway/internal/router":     {"internal/server", "internal/replicas", "internal/replicas/replicastest", "internal/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
+	"internal/peer":               {"internal/dev/replicastest"},
+	"gateway/internal/router":     {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
 	"internal/httpserver":         {"internal/certs"},
 	// A session that is passed on shows only where a front and a back are joined.
-	"legacy/front": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},
-	"legacy/relay": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
-	"legacy/back":  {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/bridgetest/watchtest", "internal/notebook"},
-	"modern/front": {"internal/bridgetest/moderntest"},
+	"legacy/front": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/upstream", "legacy/back"},
+	"legacy/relay": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
+	"legacy/back":  {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/dev/bridgetest/watchtest", "internal/notebook"},
+	"modern/front": {"internal/dev/bridgetest/moderntest"},
 	// What watches servers is told of to a stand-in for the hub.
-	"internal/subscribe": {"internal/bridgetest/watchtest", "internal/spec"},
-	"legacy/watch":       {"internal/bridgetest/watchtest", "internal/spec"},
-	"modern/watch":       {"internal/bridgetest/watchtest"},
-	"internal/upstream":  {"internal/bridgetest/backtest"},
+	"internal/subscribe": {"internal/dev/bridgetest/watchtest", "internal/spec"},
+	"legacy/watch":       {"internal/dev/bridgetest/watchtest", "internal/spec"},
+	"modern/watch":       {"internal/dev/bridgetest/watchtest"},
+	"internal/upstream":  {"internal/dev/bridgetest/backtest"},
 	// A server that is replaced is tested with the backs of both eras.
 	"internal/detect": {"internal/upstream", "legacy/back", "modern/back"},
 	// What has to pass both halves is tested with a front before the back.
-	"modern/back": {"internal/bridgetest/backtest", "internal/bridgetest/moderntest", "internal/bridgetest/watchtest", "modern/front"},
+	"modern/back": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/moderntest", "internal/dev/bridgetest/watchtest", "modern/front"},
 }
 
 // libraries lists the imports that are kept to a few packages, by prefix: the
@@ -326,7 +326,7 @@ var libraries = map[string][]string{
 	"github.com/fsnotify/fsnotify": {"cmd/mcpbridge/internal/reload"},
 	"github.com/tailscale/hujson":  {"internal/hosts"},
 
-	"github.com/go-jose/go-jose":    {"internal/auth", "internal/bridgetest/issuertest", "gateway/internal/router", "internal/login"},
+	"github.com/go-jose/go-jose":    {"internal/auth", "internal/dev/bridgetest/issuertest", "gateway/internal/router", "internal/login"},
 	"github.com/gofrs/flock":        {"internal/login"},
 	"github.com/zalando/go-keyring": {"internal/login"},
 	"go.opentelemetry.io":           {"internal/telemetry"},
@@ -378,8 +378,8 @@ func TestRefusal(t *testing.T) {
 		{"from a back to a front in a test", edge{from: "modern/back", to: module + "/modern/front", test: true}, false},
 		{"sideways at the bottom", edge{from: "index", to: module + "/internal/wire"}, true},
 		{"unknown folder", edge{from: "internal/misc", to: module + "/internal/wire"}, true},
-		{"test support in a test", edge{from: "modern/front", to: module + "/internal/bridgetest", test: true}, false},
-		{"test support in the product", edge{from: "modern/front", to: module + "/internal/bridgetest"}, true},
+		{"test support in a test", edge{from: "modern/front", to: module + "/internal/dev/bridgetest", test: true}, false},
+		{"test support in the product", edge{from: "modern/front", to: module + "/internal/dev/bridgetest"}, true},
 		{"itself in an external test", edge{from: "index", to: module + "/index", test: true}, false},
 		{"koanf where it belongs", edge{from: "internal/config", to: "github.com/knadh/koanf/v2"}, false},
 		{"koanf elsewhere", edge{from: "gateway/internal/router", to: "github.com/knadh/koanf/v2"}, true},
@@ -413,7 +413,7 @@ func (e edge) refusal() string {
 		return "the importing folder is not in the table of layers_test.go"
 	case slices.Contains(allowed, to):
 		return ""
-	case e.test && (to == e.from || to == "internal/bridgetest" || slices.Contains(testLayers[e.from], to)):
+	case e.test && (to == e.from || to == "internal/dev/bridgetest" || slices.Contains(testLayers[e.from], to)):
 		return ""
 	}
 	return "imports point down, never sideways (the table of layers_test.go)"

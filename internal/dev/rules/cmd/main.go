@@ -14,7 +14,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/mcpbridge/mcpbridge/internal/rules"
+	"github.com/mcpbridge/mcpbridge/internal/dev/rules"
 )
 
 func main() {

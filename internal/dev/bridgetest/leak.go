@@ -114,7 +114,7 @@ func expected(stack string) bool {
 		"testing.(*M).Run(",                // the main goroutine
 		"created by os/signal.",            // started once, never ends
 		"created by runtime",               // collector, finalizers, tracing
-		"created by internal/fuzz.",        // the coordinator's pipes
+		"created by internal/dev/fuzz.",    // the coordinator's pipes
 		"created by testing.(*M).before",   // -test.trace, -test.cpuprofile
 		"created by runtime/pprof.",        // the CPU profiler
 		"created by runtime/trace.",        // the tracer

@@ -3,7 +3,7 @@ package gateway
 import (
 	"errors"
 
-	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 )
 
 // Auth says how clients are told apart. At most one of its fields is set; with none all

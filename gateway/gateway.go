@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
-	"github.com/mcpbridge/mcpbridge/internal/audit"
 	"github.com/mcpbridge/mcpbridge/internal/clientconn"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
-	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/observation/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 )
 
 // A Gateway serves the endpoints of its servers. It is an [http.Handler]. Its methods are

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/trace"
+	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 )
 
 // An ownDiary writes down the requests of the gateway's own.

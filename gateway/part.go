@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
-	"github.com/mcpbridge/mcpbridge/internal/audit"
-	"github.com/mcpbridge/mcpbridge/internal/auth"
-	"github.com/mcpbridge/mcpbridge/internal/login"
 	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
+	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 

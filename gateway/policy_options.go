@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
-	"github.com/mcpbridge/mcpbridge/internal/pin"
-	"github.com/mcpbridge/mcpbridge/internal/policy"
+	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
 
 // A Policy says who may do what with a server. It is decided on what the body of a request

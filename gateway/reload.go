@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 )
 
 // errEnded is the error of a Gateway that was shut down.

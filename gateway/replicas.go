@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
-	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/observation/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
 )

@@ -5,9 +5,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/fetch"
-	"github.com/mcpbridge/mcpbridge/internal/login"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/trust/fetch"
+	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 

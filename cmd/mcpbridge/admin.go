@@ -5,14 +5,14 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/mcpbridge/mcpbridge/internal/admin"
-	"github.com/mcpbridge/mcpbridge/internal/admin/live"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/observation/admin"
+	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
+	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/status"
-	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
 
 // adminOptions are those of the handler of the admin address.

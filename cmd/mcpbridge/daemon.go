@@ -18,10 +18,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/sdnotify"
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 	"github.com/mcpbridge/mcpbridge/internal/httpserver"
+	"github.com/mcpbridge/mcpbridge/internal/observation/admin"
 )
 
 // A daemon is one run of serve.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
-	"github.com/mcpbridge/mcpbridge/internal/login"
+	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 )
 
 const loginHelp = `Logs in to a server that demands it (OAuth): finds out who issues its tokens, leads

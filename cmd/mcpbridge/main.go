@@ -23,8 +23,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/hangup"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
+	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
-	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
 
 // Exit codes, as the help texts have them.

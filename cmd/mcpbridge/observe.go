@@ -8,13 +8,13 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/accesslog"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/observation/accesslog"
+	"github.com/mcpbridge/mcpbridge/internal/observation/telemetry"
+	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/release"
-	"github.com/mcpbridge/mcpbridge/internal/telemetry"
-	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
 
 // An observing is who observes the requests of one run.

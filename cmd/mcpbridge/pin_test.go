@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/pin"
+	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
 )
 
 func TestPin(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/login"
+	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 )
 
 // loginOptions say how a gateway logs in to servers.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/trace"
+	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 )
 
 // An Identity is the sender of a request, as its verified credential says. It belongs to

@@ -3,9 +3,9 @@ package access
 import (
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/pin"
-	"github.com/mcpbridge/mcpbridge/internal/policy"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
 
 // A list has what its reader may use, in order, as the server wrote it, and nothing else.

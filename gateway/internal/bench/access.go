@@ -16,9 +16,9 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
-	"github.com/mcpbridge/mcpbridge/internal/auth"
-	"github.com/mcpbridge/mcpbridge/internal/fetch"
-	"github.com/mcpbridge/mcpbridge/internal/policy"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
+	"github.com/mcpbridge/mcpbridge/internal/trust/fetch"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )

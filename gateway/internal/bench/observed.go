@@ -12,11 +12,11 @@ import (
 	"os"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
-	"github.com/mcpbridge/mcpbridge/internal/accesslog"
 	"github.com/mcpbridge/mcpbridge/internal/clientconn"
+	"github.com/mcpbridge/mcpbridge/internal/observation/accesslog"
+	"github.com/mcpbridge/mcpbridge/internal/observation/telemetry"
+	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
-	"github.com/mcpbridge/mcpbridge/internal/telemetry"
-	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )

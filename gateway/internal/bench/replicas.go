@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
 	"github.com/mcpbridge/mcpbridge/internal/clientconn"
-	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/observation/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"

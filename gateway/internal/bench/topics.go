@@ -15,7 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/clientconn"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/observation/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 

@@ -7,10 +7,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/listen"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/owner"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
-	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )

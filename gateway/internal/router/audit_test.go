@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
-	"github.com/mcpbridge/mcpbridge/internal/audit"
-	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/pin"
-	"github.com/mcpbridge/mcpbridge/internal/policy"
+	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
+	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
 
 // An auditLine is what tests look at of a line of the audit log.

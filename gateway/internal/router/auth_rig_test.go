@@ -4,9 +4,9 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/issuertest"
-	"github.com/mcpbridge/mcpbridge/internal/fetch"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
+	"github.com/mcpbridge/mcpbridge/internal/trust/fetch"
 )
 
 // guardedRig is a gateway with one server, whose clients send the tokens of an issuer.

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
-	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"

@@ -3,7 +3,7 @@
 package access
 
 import (
-	"github.com/mcpbridge/mcpbridge/internal/policy"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
 
 // A Policy says who may do what with a server.

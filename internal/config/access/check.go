@@ -6,7 +6,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/auth"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
-	"github.com/mcpbridge/mcpbridge/internal/policy"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
 
 // Check finds rules below path that don't do what they say; none if p is nil. Clients prove

@@ -20,7 +20,7 @@ const module = "github.com/mcpbridge/mcpbridge"
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs", "internal/status"}
+	bottom = []string{"index", "internal/wire", "internal/observation/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs", "internal/status"}
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
@@ -29,14 +29,14 @@ var (
 	// configParts is what the keys of every subject are made of.
 	configParts = []string{"internal/config/expand", "internal/config/form", "internal/config/keypath", "internal/config/problem", "internal/config/secret"}
 
-	top = []string{"gateway/internal/router", "internal/admin", "internal/config", "internal/metrics"}
+	top = []string{"gateway/internal/router", "internal/observation/admin", "internal/config", "internal/observation/metrics"}
 )
 
 // layers says which packages of this module each package may import. Changing
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/accesslog", "internal/admin/live", "internal/auth", "internal/telemetry", "internal/cmdhook", "internal/config/form", "internal/config/layer", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/httpserver", "internal/linebuffer", "internal/login", "internal/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/form", "internal/config/layer", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/httpserver", "internal/linebuffer", "internal/trust/login", "internal/trust/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -57,11 +57,11 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/healthcheck": nil,
 	// What SIGHUP means, and what became of reading the configuration again.
 	"cmd/mcpbridge/internal/hangup": nil,
-	"cmd/mcpbridge/internal/reload": {"internal/audit", "internal/config", "internal/config/layer", "internal/limits"}, // each attempt has an audit record
+	"cmd/mcpbridge/internal/reload": {"internal/trust/audit", "internal/config", "internal/config/layer", "internal/limits"}, // each attempt has an audit record
 	// What the admin address shows, in a terminal.
-	"cmd/mcpbridge/internal/console": {"internal/admin/live", "internal/status", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/console": {"internal/observation/admin/live", "internal/status", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/output"},
 
-	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/auth", "gateway/internal/cache", "gateway/internal/clientaddr", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/hub", "gateway/internal/inflight", "gateway/internal/lifetime", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/listen", "internal/replicas/placement", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream"}),
+	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/trust/auth", "gateway/internal/cache", "gateway/internal/clientaddr", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/hub", "gateway/internal/inflight", "gateway/internal/lifetime", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/listen", "internal/replicas/placement", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
 	"gateway/internal/hub": slices.Concat(waist, bottom, []string{"gateway/internal/cache", "internal/downstream", "gateway/internal/overview"}),
 	// What comes before a request is looked at: how its connection was accepted, which page
@@ -70,12 +70,12 @@ var layers = map[string][]string{
 	"internal/origin":             {"internal/downstream", "internal/spec", "internal/wire"},
 	"gateway/internal/clientaddr": {"internal/mcp"},
 	// What the admin address shows of a gateway, and asks it for.
-	"gateway/internal/overview": slices.Concat(waist, bottom, []string{"internal/replicas"}),
-	"internal/admin":            slices.Concat(eras, waist, bottom, []string{"internal/admin/live", "internal/admin/page"}),
+	"gateway/internal/overview":  slices.Concat(waist, bottom, []string{"internal/replicas"}),
+	"internal/observation/admin": slices.Concat(eras, waist, bottom, []string{"internal/observation/admin/live", "internal/observation/admin/page"}),
 	// What passes while somebody looks, and the files of the page that shows it.
-	"internal/admin/live": {"internal/mcp", "internal/redact", "internal/trace"},
-	"internal/admin/page": nil,
-	"internal/config":     slices.Concat(bottom, configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/layer", "internal/config/replicas", "internal/config/server", "internal/config/upstreamauth", "internal/hosts"}),
+	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace"},
+	"internal/observation/admin/page": nil,
+	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/layer", "internal/config/replicas", "internal/config/server", "internal/config/upstreamauth", "internal/hosts"}),
 	// What is wrong with a configuration, what its texts look like, what they refer to, and
 	// what of them is secret: no keys.
 	"internal/config/keypath": nil,
@@ -90,12 +90,12 @@ var layers = map[string][]string{
 	"internal/config/certificates": slices.Concat(configParts, []string{"internal/certs"}),
 	"internal/config/replicas":     slices.Concat(configParts, []string{"internal/config/certificates", "internal/certs", "internal/replicas/engineurl"}),
 	"internal/config/auth":         configParts,
-	"internal/config/access":       {"internal/config/auth", "internal/config/keypath", "internal/config/problem", "internal/policy"},
+	"internal/config/access":       {"internal/config/auth", "internal/config/keypath", "internal/config/problem", "internal/trust/policy"},
 	"internal/config/upstreamauth": slices.Concat(configParts, []string{"internal/config/auth", "internal/spec"}),
 	"internal/config/server":       slices.Concat(configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/upstreamauth", "internal/hosts", "internal/spec"}),
 	// What editors know of the configuration, by what package config says of its keys.
-	"internal/config/schema": {"internal/config", "internal/config/key", "internal/config/layer"},
-	"internal/metrics":       slices.Concat(eras, waist, bottom),
+	"internal/config/schema":       {"internal/config", "internal/config/key", "internal/config/layer"},
+	"internal/observation/metrics": slices.Concat(eras, waist, bottom),
 
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
 	// below them.
@@ -108,7 +108,7 @@ var layers = map[string][]string{
 	"legacy/pool":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/tasks": {"internal/mcp", "internal/spec", "internal/transport", "internal/upstream", "internal/wake", "internal/wire"},
 	"legacy/link":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
-	"legacy/relay": {"internal/mcp", "internal/trace", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
+	"legacy/relay": {"internal/mcp", "internal/observation/trace", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
 	"modern":       nil,
 	"modern/front": slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream", "internal/requeststate"}),
 	"modern/back":  slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream", "modern/watch"}),
@@ -120,10 +120,10 @@ var layers = map[string][]string{
 	"internal/upstream": slices.Concat(waist, bottom),
 
 	// What others name is fetched with care, whoever fetches: logins, and the keys of tokens.
-	"internal/fetch": {"internal/transport"},
+	"internal/trust/fetch": {"internal/transport"},
 	// How the gateway gets the credentials that the backs send, and has them hidden: it
 	// knows no messages.
-	"internal/login": {"internal/fetch", "internal/mcp", "internal/redact", "internal/spec", "internal/upstream", "internal/wire"},
+	"internal/trust/login": {"internal/trust/fetch", "internal/mcp", "internal/redact", "internal/spec", "internal/upstream", "internal/wire"},
 
 	// What clients bring back: small, since fuzzing builds them apart.
 	"internal/requeststate": nil,
@@ -142,14 +142,14 @@ var layers = map[string][]string{
 	"internal/detect": slices.Concat(waist, bottom),
 
 	// Who sent a request: the gateway asks it for each, and knows of no kind of credential.
-	"internal/auth": {"internal/fetch", "internal/mcp", "internal/spec", "internal/wire"},
+	"internal/trust/auth": {"internal/trust/fetch", "internal/mcp", "internal/spec", "internal/wire"},
 
 	// Who may do what: decisions, records and digests, each by itself, and what stands
 	// before a back and has them done.
-	"internal/policy":         {"internal/mcp", "internal/spec", "internal/wire"},
-	"internal/audit":          {"internal/mcp", "internal/wake", "internal/wire"},
-	"internal/pin":            {"internal/mcp", "internal/wire"},
-	"gateway/internal/access": slices.Concat(waist, bottom, []string{"internal/audit", "internal/pin", "internal/policy"}),
+	"internal/trust/policy":   {"internal/mcp", "internal/spec", "internal/wire"},
+	"internal/trust/audit":    {"internal/mcp", "internal/wake", "internal/wire"},
+	"internal/trust/pin":      {"internal/mcp", "internal/wire"},
+	"gateway/internal/access": slices.Concat(waist, bottom, []string{"internal/trust/audit", "internal/trust/pin", "internal/trust/policy"}),
 
 	// Results that are kept: the gateway puts a cache before a back.
 	"gateway/internal/cache": slices.Concat(waist, bottom),
@@ -179,10 +179,10 @@ var layers = map[string][]string{
 	"internal/hosts": nil,
 
 	// Traces of what is observed: only who puts the program together knows of it.
-	"internal/accesslog": {"internal/trace", "internal/mcp", "internal/linebuffer", "internal/redact", "internal/wire"},
-	"internal/telemetry": {"internal/trace", "internal/mcp", "internal/spec", "internal/wire", "internal/redact"},
+	"internal/observation/accesslog": {"internal/observation/trace", "internal/mcp", "internal/linebuffer", "internal/redact", "internal/wire"},
+	"internal/observation/telemetry": {"internal/observation/trace", "internal/mcp", "internal/spec", "internal/wire", "internal/redact"},
 	// What is observed of requests: below all that tell of it.
-	"internal/trace": {"internal/wire"},
+	"internal/observation/trace": {"internal/wire"},
 
 	"index":           nil,
 	"internal/wire":   nil,
@@ -259,16 +259,16 @@ var layers = map[string][]string{
 	"internal/dev/rules":                 nil,
 	"internal/dev/rules/cmd":             {"internal/dev/rules"},
 	// The benchmarks put the gateway together as cmd/mcpbridge does, and have it know and judge callers.
-	"gateway/internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/peer", "internal/replicas", "internal/clientconn", "internal/upstream", "internal/accesslog", "internal/linebuffer", "internal/telemetry", "internal/auth", "internal/fetch", "internal/policy", "gateway/internal/access"}),
+	"gateway/internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/peer", "internal/replicas", "internal/clientconn", "internal/upstream", "internal/observation/accesslog", "internal/linebuffer", "internal/observation/telemetry", "internal/trust/auth", "internal/trust/fetch", "internal/trust/policy", "gateway/internal/access"}),
 	"gateway/internal/bench/budget": nil,
 	// Makes packages of binaries: files alone.
 	"internal/dev/packaging":      nil,
 	"internal/dev/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/clientconn", "gateway/internal/router", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/release", "internal/cmdhook", "internal/fetch", "internal/login", "internal/peer", "internal/replicas/node"}),
+	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "internal/clientconn", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas/node"}),
 	// What the public package does not export, for cmd.
-	"internal/cmdhook": {"internal/audit", "internal/fanout", "internal/status", "internal/trace", "internal/login", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
+	"internal/cmdhook": {"internal/trust/audit", "internal/fanout", "internal/status", "internal/observation/trace", "internal/trust/login", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
 
 	// One server, of either era: how it is reached, and what its back is.
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember", "internal/upstream"}),
@@ -289,7 +289,7 @@ var layers = map[string][]string{
 // Every package's tests may import the package itself and internal/dev/bridgetest.
 var testLayers = map[string][]string{
 	"cmd/mcpbridge":               {"internal/dev/bridgetest"},
-	"internal/auth":               {"internal/dev/bridgetest/issuertest"},
+	"internal/trust/auth":         {"internal/dev/bridgetest/issuertest"},
 	"internal/config/layer":       {"internal/config"}, // which has the keys
 	"internal/replicas/evict":     {"internal/dev/replicastest"},
 	"gateway/internal/source":     {"internal/downstream", "gateway/internal/hub", "gateway/internal/listen", "internal/dev/replicastest", "internal/server", "internal/spec", "modern/protocol"},
@@ -298,7 +298,7 @@ var testLayers = map[string][]string{
 	"internal/replicas/placement": {"internal/dev/replicastest"},
 	"internal/replicas/node":      {"internal/certs"},
 	"internal/peer":               {"internal/dev/replicastest"},
-	"gateway/internal/router":     {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/fetch", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
+	"gateway/internal/router":     {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/trust/fetch", "internal/trust/login", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
 	"internal/httpserver":         {"internal/certs"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/upstream", "legacy/back"},
@@ -326,13 +326,13 @@ var libraries = map[string][]string{
 	"github.com/fsnotify/fsnotify": {"cmd/mcpbridge/internal/reload"},
 	"github.com/tailscale/hujson":  {"internal/hosts"},
 
-	"github.com/go-jose/go-jose":    {"internal/auth", "internal/dev/bridgetest/issuertest", "gateway/internal/router", "internal/login"},
-	"github.com/gofrs/flock":        {"internal/login"},
-	"github.com/zalando/go-keyring": {"internal/login"},
-	"go.opentelemetry.io":           {"internal/telemetry"},
-	"google.golang.org/protobuf":    {"internal/telemetry"},
-	"golang.org/x/oauth2":           {"internal/login"},
-	"golang.org/x/time":             {"internal/policy"},
+	"github.com/go-jose/go-jose":    {"internal/trust/auth", "internal/dev/bridgetest/issuertest", "gateway/internal/router", "internal/trust/login"},
+	"github.com/gofrs/flock":        {"internal/trust/login"},
+	"github.com/zalando/go-keyring": {"internal/trust/login"},
+	"go.opentelemetry.io":           {"internal/observation/telemetry"},
+	"google.golang.org/protobuf":    {"internal/observation/telemetry"},
+	"golang.org/x/oauth2":           {"internal/trust/login"},
+	"golang.org/x/time":             {"internal/trust/policy"},
 	"github.com/nats-io":            {"internal/replicas/natskv"},
 	"github.com/redis/go-redis":     {"internal/replicas/rediskv"},
 }

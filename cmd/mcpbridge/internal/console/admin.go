@@ -13,7 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/healthcheck"
-	"github.com/mcpbridge/mcpbridge/internal/admin/live"
+	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 )
 

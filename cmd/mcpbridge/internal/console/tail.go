@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
-	"github.com/mcpbridge/mcpbridge/internal/admin/live"
+	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
 )
 
 // TailOptions say what Tail prints.

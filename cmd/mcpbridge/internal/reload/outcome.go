@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/audit"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 )
 
 // An Outcome says what became of one attempt. It contains no secret.

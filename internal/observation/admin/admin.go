@@ -1,0 +1,87 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
+	"github.com/mcpbridge/mcpbridge/internal/observation/admin/page"
+	"github.com/mcpbridge/mcpbridge/internal/status"
+)
+
+// Options configure a Handler. Source and Metrics are required.
+type Options struct {
+	Source  Source
+	Metrics http.Handler // serves /metrics
+	// Token is what requests have to send for more than whether the process is well, as
+	// Authorization: Bearer. Empty means nothing.
+	Token string
+	// MetricsToken is another token, for /metrics alone. Empty means that there is none.
+	MetricsToken string
+	// Exposed says that other machines reach the address. Without a Token there is then no
+	// page, and nothing that shows or does more than Metrics.
+	Exposed bool
+	// Debug serves profiles of the process.
+	Debug bool
+
+	// Gateway is what the page shows. Nil means that there is no page.
+	Gateway Gateway
+	// Feed has the requests that pass. Required if there is a page.
+	Feed *live.Feed
+	// Version is that of the program.
+	Version string
+	// Reload serves POST /reload; nil if the configuration can't be read anew. LastReload
+	// returns how that went last, as JSON is made of it; nil if nobody knows.
+	Reload     http.Handler
+	LastReload func() any
+}
+
+// A Gateway tells what it does, and sends requests for whoever uses the page.
+type Gateway interface {
+	// Status returns what the gateway holds.
+	Status() *status.Snapshot
+	// Ask sends tools/list or tools/call to a server. An error is for people.
+	Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
+}
+
+// NewHandler returns the handler of the admin address:
+//
+//   - /healthz is 200 for as long as the process serves at all: a restart
+//     would not bring back a server that is down, so none of them counts.
+//   - /readyz is 200 once each server has been tried, reached or not, and 503
+//     before that and while the process drains. A server that is down does not
+//     make the process unready: the others are served, and its own clients
+//     get an error that says more than a refused connection. The body is
+//     JSON and lists the servers, and how the configuration was reloaded last. Servers that
+//     a reload has added don't make the process unready.
+//   - /metrics is Options.Metrics.
+//   - / is the page, /api/ what it shows, as JSON, and /reload reads the configuration anew.
+//   - /debug/pprof/ has profiles of the process, with Options.Debug.
+//
+// Without Options.Token, where there is one, requests get /healthz, and of /readyz the
+// status: who looks after processes often has no token for them. A page of another origin
+// gets nothing.
+func NewHandler(opts Options) (http.Handler, error) {
+	if opts.Source == nil || opts.Metrics == nil || opts.Gateway != nil && opts.Feed == nil {
+		return nil, errors.New("admin: NewHandler: source and metrics are required, and a feed for a page")
+	}
+	g := newGuard(opts)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", healthz)
+	mux.Handle("GET /readyz", readyz{opts.Source, g, opts.LastReload})
+	mux.Handle("GET /metrics", g.metrics(opts.Metrics))
+	if opts.Debug {
+		profiles(mux, g)
+	}
+	if opts.Reload != nil {
+		mux.Handle("POST /reload", g.data(opts.Reload))
+	}
+	if opts.Gateway != nil {
+		a := newAPI(opts, g)
+		a.route(mux)
+		g.route(mux, page.Files())
+	}
+	return g.sameOrigin(mux), nil
+}

@@ -1,0 +1,240 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/trust/fetch"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+)
+
+// StoredOptions configure credentials of a stored login. HTTP and Store are required.
+type StoredOptions struct {
+	Name  string // the server's name
+	URL   string // the server's URL
+	HTTP  *fetch.Client
+	Store *Store
+	// Principal is the only principal on whose behalf the login is used, besides the
+	// gateway itself. Empty means every principal.
+	Principal mcp.Principal
+	// Flow logs in if there is no login that the server accepts. Without one, the error
+	// says how to log in.
+	Flow *Flow
+	// Secrets hides the tokens in logs and errors; may be nil.
+	Secrets *redact.Redactor
+}
+
+// Stored are credentials with the tokens of a stored login. It implements
+// [upstream.Credentials].
+type Stored struct {
+	StoredOptions
+	holder *holder
+	shared *sharedLogin // nil without a Flow
+
+	began  time.Time
+	looked atomic.Int64            // when the store was last checked, in nanoseconds since began
+	seen   atomic.Pointer[version] // of the login in holder; nil if there is none
+}
+
+// lookEvery is the minimum time between two checks of the store. After another process has
+// removed or replaced a login, the old one is used for that long at most.
+const lookEvery = 2 * time.Second
+
+// NewStored returns the credentials. The caller must call Close.
+func NewStored(o StoredOptions) *Stored {
+	s := &Stored{StoredOptions: o, began: time.Now()}
+	s.holder = newHolder(o.Secrets, s.get)
+	if o.Flow != nil {
+		s.shared = newSharedLogin(o.Flow)
+	}
+	return s
+}
+
+// Close stops a login in progress.
+func (s *Stored) Close() {
+	if s.shared != nil {
+		s.shared.close()
+	}
+}
+
+// Authorization implements [upstream.Credentials]. If there is no login, but a person can be
+// asked to log in, the request has no header: the server may not require one.
+func (s *Stored) Authorization(ctx context.Context, b upstream.Behalf) (string, error) {
+	if err := s.allow(b); err != nil {
+		return "", err
+	}
+	s.look()
+	value, err := s.holder.value(ctx)
+	if err != nil && s.shared != nil && isCredential(err) {
+		return "", nil
+	}
+	return value, err
+}
+
+// look makes the holder read the store again if another process has removed or replaced the
+// login.
+func (s *Stored) look() {
+	last, now := s.looked.Load(), int64(time.Since(s.began))
+	if now-last < int64(lookEvery) || !s.looked.CompareAndSwap(last, now) {
+		return
+	}
+	if s.holder.now.Load() != nil && !s.seen.Load().equal(s.Store.version(s.URL)) {
+		s.holder.put(nil)
+	}
+}
+
+// Ready asks a person to log in before the first request, if there is no login and the
+// server requires one: clients don't wait long for a response. Without a Flow it does
+// nothing.
+func (s *Stored) Ready(ctx context.Context) error {
+	if s.shared == nil {
+		return nil
+	}
+	if _, err := s.holder.value(ctx); !isCredential(err) {
+		return err
+	}
+	status, challenge, err := s.Flow.Ask(ctx)
+	if err != nil || status != http.StatusUnauthorized {
+		return nil // the first request reports it
+	}
+	_, err = s.loginAgain(ctx, challenge, "", nil)
+	return err
+}
+
+// allow returns an error if the login must not be used on behalf of b.
+func (s *Stored) allow(b upstream.Behalf) error {
+	if s.Principal == "" || b == (upstream.Behalf{}) || b.Principal == s.Principal {
+		return nil
+	}
+	return unusableTo(errors.New("is logged in to on behalf of another principal"), "upstream_auth.oauth says of whom; logins per user are not supported")
+}
+
+// Renew implements [upstream.Credentials].
+func (s *Stored) Renew(ctx context.Context, r upstream.CredentialRefusal) (string, error) {
+	if err := s.allow(r.Behalf); err != nil {
+		return "", err
+	}
+	more := wants(&r)
+	switch {
+	case r.Status == http.StatusForbidden && len(more) == 0:
+		return "", nil
+	case r.Status == http.StatusUnauthorized && r.Value != "" && r.Attempt == 1:
+		if value, err := s.holder.renew(ctx, r.Value, nil); err == nil || s.shared == nil || !isCredential(err) {
+			return value, err
+		}
+	}
+	if s.shared == nil || r.Attempt > maxRenewals {
+		return "", s.refused(more)
+	}
+	return s.loginAgain(ctx, ReadChallenge(r.Header), strings.TrimPrefix(r.Value, "Bearer "), more)
+}
+
+// refused returns the error if a server does not accept the token of a login.
+func (s *Stored) refused(more []string) error {
+	if len(more) > 0 {
+		return unusable(fmt.Errorf("wants the scopes %s, which the stored login lacks", shown(strings.Join(more, " "))), s.step()+" --scope "+shown(strings.Join(more, " --scope ")))
+	}
+	return unusable(errors.New("does not accept the stored login"), s.step())
+}
+
+// step says what to do if a login is missing.
+func (s *Stored) step() string { return "run mcpbridge login " + s.Name }
+
+// loginAgain asks a person to log in, and returns the value of the new login: other than
+// the refused token, and with more scopes.
+func (s *Stored) loginAgain(ctx context.Context, challenge Challenge, refused string, more []string) (string, error) {
+	l, err := s.shared.login(ctx, challenge, func(l *Login) bool {
+		return l.Token.AccessToken != refused && l.Token.Valid() && covers(l.Scopes, more)
+	})
+	if err != nil && ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err != nil {
+		return "", unusable(fmt.Errorf("wants a login, which has failed: %w", err), s.step())
+	}
+	t := hold(l.Token, l.Scopes)
+	s.seen.Store(s.Store.version(s.URL))
+	s.holder.put(t)
+	s.holder.failed.Store(nil)
+	return t.value, nil
+}
+
+func isCredential(err error) bool {
+	var none *upstream.CredentialError
+	return errors.As(err, &none)
+}
+
+// get returns the stored token, or refreshes it. Only one process refreshes it, and the
+// others read the result.
+func (s *Stored) get(ctx context.Context, refused string, more []string) (*held, error) {
+	s.seen.Store(s.Store.version(s.URL)) // before the login is read, so that no change is missed
+	l, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	if l.Token.Valid() && l.Token.AccessToken != refused {
+		return hold(l.Token, l.Scopes), nil
+	}
+	unlock, err := s.Store.lock(ctx, s.URL, lockTokens)
+	if err != nil {
+		return nil, unusable(fmt.Errorf("can't be used: %w", err), s.step())
+	}
+	defer unlock()
+	if l, err = s.load(); err != nil {
+		return nil, err
+	}
+	if l.Token.Valid() && l.Token.AccessToken != refused {
+		return hold(l.Token, l.Scopes), nil
+	}
+	if err := s.refresh(ctx, l); err != nil {
+		return nil, err
+	}
+	s.seen.Store(s.Store.version(s.URL)) // others can't change it, because it is locked
+	return hold(l.Token, l.Scopes), nil
+}
+
+func (s *Stored) load() (*Login, error) {
+	l, err := s.Store.Load(s.URL)
+	switch {
+	case errors.Is(err, ErrNoLogin):
+		return nil, unusable(errors.New("wants a login, and there is none"), s.step())
+	case err != nil:
+		return nil, unusable(fmt.Errorf("wants a login, and the stored one can't be read: %w", err), s.step())
+	}
+	return l, nil
+}
+
+// refresh replaces the token of a login, and stores it.
+//
+// Spec: 2026-07-28, basic/authorization, Refresh Tokens; RFC 6749, 6.
+func (s *Stored) refresh(ctx context.Context, l *Login) error {
+	if l.Token.RefreshToken == "" {
+		return unusable(errors.New("wants a login: the stored one has expired, and can't be refreshed"), s.step())
+	}
+	g := grant{http: s.HTTP, endpoint: l.TokenEndpoint, client: &l.Client, params: url.Values{
+		"grant_type": {grantRefresh}, "refresh_token": {l.Token.RefreshToken}, "resource": {l.Resource},
+	}}
+	t, err := g.token(ctx)
+	var refused *GrantError
+	switch {
+	case errors.As(err, &refused) && refused.final():
+		return unusable(fmt.Errorf("wants a login: the stored one has ended (%w)", err), s.step())
+	case err != nil:
+		return &upstream.CredentialError{Err: fmt.Errorf("can't be used, since the token of its login could not be refreshed: %w", err), Step: "try again; if that does not help, " + s.step()}
+	}
+	l.Token = tokenOf(t)
+	l.Scopes = slices.Clip(l.Scopes)
+	if err := s.Store.Save(l); err != nil {
+		return unusable(fmt.Errorf("can't be used, since the refreshed token of its login could not be stored: %w", err), "check that state_dir can be written, then "+s.step())
+	}
+	return nil
+}

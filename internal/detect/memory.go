@@ -16,8 +16,9 @@ import (
 // or one of the server.
 const maxRecalled = 1024
 
-// A Memory stores descriptions of a server between runs. Its methods are safe for
-// concurrent use.
+// A Memory stores descriptions of a server between runs. What implements it must be safe for
+// concurrent use: a verdict is stored by the goroutine that probes, while the goroutines of
+// requests recall and store descriptions, and the verdict as well.
 type Memory interface {
 	// Era returns the server's era; spec.Unknown if it is not stored.
 	Era() spec.Era

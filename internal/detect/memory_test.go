@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,22 +16,39 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// A notepad is a Memory of one record.
+// A notepad is a Memory of one record. It is safe for concurrent use, as each Memory is.
 type notepad struct {
+	// Set by the test, read-only after.
 	era    spec.Era
 	was    *mcp.Description
 	differ []string
-	found  []spec.Era
-	told   int
+
+	mu    sync.Mutex // guards the fields below
+	found []spec.Era
+	told  int
 }
 
 func (n *notepad) Era() spec.Era                        { return n.era }
 func (n *notepad) Recall(*mcp.Request) *mcp.Description { return n.was }
-func (n *notepad) Found(era spec.Era)                   { n.found = append(n.found, era) }
+
+func (n *notepad) Found(era spec.Era) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.found = append(n.found, era)
+}
 
 func (n *notepad) Described(*mcp.Request, spec.Era, *mcp.Description) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.told++
 	return n.differ
+}
+
+// stored returns what was stored until now.
+func (n *notepad) stored() (found []spec.Era, told int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.found), n.told
 }
 
 // A tardyBack describes itself after a while.
@@ -51,10 +69,24 @@ func (b *tardyBack) Describe(ctx context.Context, _ *mcp.Request) (*mcp.Descript
 	}
 }
 
-// published keeps what was published.
-type published struct{ events []fanout.Event }
+// published keeps what was published. It is safe for concurrent use.
+type published struct {
+	mu     sync.Mutex // guards events
+	events []fanout.Event
+}
 
-func (p *published) Publish(e fanout.Event)   { p.events = append(p.events, e) }
+func (p *published) Publish(e fanout.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.events = append(p.events, e)
+}
+
+func (p *published) all() []fanout.Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.events)
+}
+
 func (p *published) Wanted(fanout.Topic) bool { return true }
 func (p *published) End(fanout.Topic, error)  {}
 
@@ -96,8 +128,8 @@ func TestM2L05RememberedWhileItStarts(t *testing.T) {
 			if n := back.asked.Load(); n != 1 {
 				t.Errorf("the server was asked %d times, want once for both", n)
 			}
-			if len(changes.events) != tt.changes || tt.changes > 0 && changes.events[0].Topic.Scope != "s/a" {
-				t.Errorf("published %+v, want %d changes of lists", changes.events, tt.changes)
+			if events := changes.all(); len(events) != tt.changes || tt.changes > 0 && events[0].Topic.Scope != "s/a" {
+				t.Errorf("published %+v, want %d changes of lists", events, tt.changes)
 			}
 			got, err := d.Describe(t.Context(), req)
 			if text := ""; err == nil {
@@ -107,8 +139,8 @@ func TestM2L05RememberedWhileItStarts(t *testing.T) {
 			} else if tt.after != "" {
 				t.Errorf("Describe = %v later", err)
 			}
-			if want := 1; tt.err == nil && memory.told != want {
-				t.Errorf("told %d times, want %d", memory.told, want)
+			if _, told := memory.stored(); tt.err == nil && told != 1 {
+				t.Errorf("told %d times, want once", told)
 			}
 		})
 	}
@@ -138,8 +170,8 @@ func TestU02ModernVerdictIsAskedFor(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if probes != 1 || d.Era() != spec.Legacy || slices.Index(memory.found, spec.Modern) >= 0 || len(memory.found) == 0 {
-			t.Errorf("%d probes, era %v, remembered %v, want what the server is by now", probes, d.Era(), memory.found)
+		if found, _ := memory.stored(); probes != 1 || d.Era() != spec.Legacy || slices.Index(found, spec.Modern) >= 0 || len(found) == 0 {
+			t.Errorf("%d probes, era %v, remembered %v, want what the server is by now", probes, d.Era(), found)
 		}
 	})
 }
@@ -237,8 +269,9 @@ func TestU02GuessesAreNotRemembered(t *testing.T) {
 			if _, err := d.Describe(t.Context(), &mcp.Request{Era: spec.Legacy}); err != nil {
 				t.Fatal(err)
 			}
-			if synctest.Wait(); len(memory.found) != tt.want || memory.told != tt.want/2 {
-				t.Errorf("remembered %v, told %d times, want %d and %d", memory.found, memory.told, tt.want, tt.want/2)
+			synctest.Wait()
+			if found, told := memory.stored(); len(found) != tt.want || told != tt.want/2 {
+				t.Errorf("remembered %v, told %d times, want %d and %d", found, told, tt.want, tt.want/2)
 			}
 		})
 	}

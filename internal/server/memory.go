@@ -10,7 +10,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A memory is a [detect.Memory] of one command.
+// A memory is a [detect.Memory] of one command. It is safe for concurrent use: it has no
+// state but the store's and the launcher's.
 type memory struct {
 	s     *Server
 	store *remember.Store // nil if nothing is stored

@@ -13,6 +13,7 @@ import (
 // The API of the public package names no other package of this module: nobody else could
 // use its types.
 func TestAPINamesNoOtherPackage(t *testing.T) {
+	t.Chdir(root)
 	files, err := filepath.Glob("gateway/*.go")
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ var (
 
 // What docs/architecture.md names is there.
 func TestArchitectureNamesWhatIsThere(t *testing.T) {
+	t.Chdir(root)
 	text, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)

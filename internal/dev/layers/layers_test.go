@@ -17,6 +17,11 @@ import (
 
 const module = "github.com/mcpbridge/mcpbridge"
 
+// root is the tree that the tests read. Each goes there by [testing.T.Chdir]: what TestMain
+// opens, and where it goes, is unknown to the go command, which would take a result of
+// another tree for one of this.
+const root = "../../.."
+
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
@@ -347,6 +352,7 @@ type edge struct {
 }
 
 func TestLayers(t *testing.T) {
+	t.Chdir(root)
 	edges, names := readTree(t, ".")
 	for _, e := range edges {
 		if why := e.refusal(); why != "" {

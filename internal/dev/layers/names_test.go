@@ -12,6 +12,7 @@ import (
 
 // No two types of a package differ by case alone: a reader would take one for the other.
 func TestTypesDifferByMoreThanCase(t *testing.T) {
+	t.Chdir(root)
 	seen := make(map[string]string) // by package and lower-case name
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {

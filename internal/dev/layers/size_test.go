@@ -15,6 +15,7 @@ import (
 const maxPackageLines = 4200
 
 func TestPackageSizes(t *testing.T) {
+	t.Chdir(root)
 	sizes, err := packageLines(".")
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ var (
 // Each line of docs/threat-model.md that says what somebody can't do names tests, and what
 // the page names is there.
 func TestThreatModelNamesItsTests(t *testing.T) {
+	t.Chdir(root)
 	text, err := os.ReadFile("docs/threat-model.md")
 	if err != nil {
 		t.Fatal(err)

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/expiry"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
-	"github.com/mcpbridge/mcpbridge/gateway/internal/inflight"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/sockets"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
@@ -32,7 +32,7 @@ type Gateway struct {
 	hub      *hub.Hub
 	sealer   *requeststate.Sealer
 	sockets  *sockets.Set // the WebSockets of all servers' clients
-	inflight inflight.Counter
+	inflight admission.Counter
 	expiry   *expiry.Watch // of the credentials of what is open
 
 	// Set by New, read-only after.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
-	"github.com/mcpbridge/mcpbridge/gateway/internal/lifetime"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/owner"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
@@ -30,7 +30,7 @@ type server struct {
 	g       *Gateway
 	opts    *Options // those that it was built with
 	name    string
-	life    *lifetime.Lifetime
+	life    *admission.Lifetime
 	streams downstream.Streams // listen streams over HTTP
 	ended   func()             // called once it is closed; may be nil
 	back    mcp.Back
@@ -71,7 +71,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{g: g, opts: opts, life: lifetime.New(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), memory: &clientMemory{g, so.Name},
+	s := &server{g: g, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), memory: &clientMemory{g, so.Name},
 		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	a := &assembly{s, &so}
 	if err = a.openBack(); err != nil {

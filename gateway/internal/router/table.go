@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/mcpbridge/mcpbridge/gateway/internal/clientaddr"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 )
 
@@ -16,7 +16,7 @@ type table struct {
 	order   []string
 	mux     *http.ServeMux
 	origins origin.Policy
-	proxies clientaddr.Proxies
+	proxies admission.Proxies
 	bodies  bodyReader
 	errors  errorFilter
 	guard   guard // of paths that are no server's

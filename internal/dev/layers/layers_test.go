@@ -66,14 +66,13 @@ var layers = map[string][]string{
 	// What the admin address shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/observation/admin/live", "internal/status", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/output"},
 
-	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/trust/auth", "gateway/internal/cache", "gateway/internal/clientaddr", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/hub", "gateway/internal/inflight", "gateway/internal/lifetime", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/listen", "internal/replicas/placement", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream"}),
+	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/listen", "internal/replicas/placement", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
 	"gateway/internal/hub": slices.Concat(waist, bottom, []string{"gateway/internal/cache", "internal/downstream", "gateway/internal/overview"}),
-	// What comes before a request is looked at: how its connection was accepted, which page
-	// may have sent it, and from which address it is.
-	"internal/clientconn":         {"internal/transport"},
-	"internal/origin":             {"internal/downstream", "internal/spec", "internal/wire"},
-	"gateway/internal/clientaddr": {"internal/mcp"},
+	// What comes before a request is looked at: how its connection was accepted, and which page
+	// may have sent it.
+	"internal/clientconn": {"internal/transport"},
+	"internal/origin":     {"internal/downstream", "internal/spec", "internal/wire"},
 	// What the admin address shows of a gateway, and asks it for.
 	"gateway/internal/overview":  slices.Concat(waist, bottom, []string{"internal/replicas"}),
 	"internal/observation/admin": slices.Concat(eras, waist, bottom, []string{"internal/observation/admin/live", "internal/observation/admin/page"}),
@@ -162,9 +161,9 @@ var layers = map[string][]string{
 	// Until when what is open may go on: the gateway ends it.
 	"gateway/internal/expiry": {"internal/mcp"},
 
-	// How many requests are served, and until when a server is: the gateway counts both.
-	"gateway/internal/inflight": {"internal/limits", "internal/mcp"},
-	"gateway/internal/lifetime": nil,
+	// How many requests are served, against whose share they count, and until when a server is
+	// served: the gateway asks before anything else.
+	"gateway/internal/admission": {"internal/limits", "internal/mcp"},
 	// The WebSockets of clients: their places, and their end.
 	"gateway/internal/sockets": {"internal/downstream", "internal/limits", "internal/mcp"},
 

@@ -1,4 +1,4 @@
-package lifetime
+package admission
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 // Whoever entered is waited for, and nobody enters after the end.
 func TestLifetime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, why := New(), errors.New("it was removed")
+		l, why := NewLifetime(), errors.New("it was removed")
 		if !l.Enter() || l.Reason() != nil {
 			t.Fatal("can't enter before the end")
 		}
@@ -50,7 +50,7 @@ func TestLifetime(t *testing.T) {
 // Of those that come while it ends each is either waited for, or turned away.
 func TestLifetimeRace(t *testing.T) {
 	for range 200 {
-		l, closed := New(), false
+		l, closed := NewLifetime(), false
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		for range 4 {

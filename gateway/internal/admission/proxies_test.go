@@ -1,4 +1,4 @@
-package clientaddr
+package admission
 
 import (
 	"net/http/httptest"

@@ -1,6 +1,4 @@
-// Package inflight answers one question: may one more request be served, of all and of its
-// share?
-package inflight
+package admission
 
 import (
 	"sync"

@@ -1,6 +1,4 @@
-// Package lifetime answers one question: is a server still served, and if not, does anything
-// still use it?
-package lifetime
+package admission
 
 import (
 	"context"
@@ -16,8 +14,8 @@ type Lifetime struct {
 	idle  chan struct{} // capacity 1: nothing uses it any more
 }
 
-// New returns a Lifetime that has begun.
-func New() *Lifetime {
+// NewLifetime returns a Lifetime that has begun.
+func NewLifetime() *Lifetime {
 	l := &Lifetime{idle: make(chan struct{}, 1)}
 	l.over, l.end = context.WithCancel(context.Background())
 	return l

@@ -1,5 +1,4 @@
-// Package clientaddr says whose a request is by its address, also behind proxies.
-package clientaddr
+package admission
 
 import (
 	"net/http"

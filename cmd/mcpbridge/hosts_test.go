@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/hostfile"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -166,8 +165,8 @@ func TestInstallHostFiles(t *testing.T) {
 				t.Errorf("install = %d, %s", got.code, got.err)
 			}
 			holds(t, tt.file, []byte(dry.out))
-			holds(t, tt.file+hostfile.BackupEnding, before)
-			modes(t, 0o640, tt.file, tt.file+hostfile.BackupEnding)
+			holds(t, tt.file+backupEnding, before)
+			modes(t, 0o640, tt.file, tt.file+backupEnding)
 
 			again := runCommand(t.Context(), hostEnviron, install...)
 			if !strings.HasPrefix(again.out, tt.file+": nothing was changed\n") || strings.Contains(again.out, "  changed") {

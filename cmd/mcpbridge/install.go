@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/hostfile"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
@@ -54,28 +53,28 @@ func (in *installing) run(p process, servers []string) error {
 	if err != nil {
 		return err
 	}
-	f, err := hostfile.Open(path)
+	f, err := openInstallFile(path)
 	if err != nil {
 		return err
 	}
-	change := hostfile.Install
+	change := wrapServers
 	if in.uninstall != "" {
-		change = hostfile.Uninstall
+		change = unwrapServers
 	}
 	c, err := change(edit, f)
 	if err != nil {
-		return usageError("%s: %w", path, hostfile.Located(err))
+		return usageError("%s: %w", path, located(err))
 	}
 	if in.dryRun {
-		if _, err := p.stdout.Write(c.Data); err != nil {
+		if _, err := p.stdout.Write(c.data); err != nil {
 			return err
 		}
-		return c.Report(p.stderr, path, "would be changed")
+		return c.report(p.stderr, path, "would be changed")
 	}
-	if err := c.Apply(f); err != nil {
+	if err := c.apply(f); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return c.Say(p.stdout, host, f, path)
+	return c.say(p.stdout, host, f, path)
 }
 
 // program is the command that the host is to start.

@@ -29,7 +29,7 @@ var (
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/address", "cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/hostfile", "cmd/mcpbridge/internal/logging", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify", "cmd/mcpbridge/internal/summary"}
+	commands = []string{"cmd/mcpbridge/internal/address", "cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/logging", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify", "cmd/mcpbridge/internal/summary"}
 
 	// configParts is what the keys of every subject are made of.
 	configParts = []string{"internal/config/expand", "internal/config/form", "internal/config/keypath", "internal/config/problem", "internal/config/secret"}
@@ -53,9 +53,8 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/address": {"internal/config"},
 	// What a configuration says, for the public package: only this one has both.
 	"cmd/mcpbridge/internal/options": {"gateway", "internal/certs", "internal/config", "internal/config/form", "internal/spec"},
-	// The log of the program, and the files of other programs that it changes.
-	"cmd/mcpbridge/internal/logging":  {"internal/config", "internal/linebuffer", "internal/redact", "cmd/mcpbridge/internal/output"},
-	"cmd/mcpbridge/internal/hostfile": {"internal/hosts"},
+	// The log of the program.
+	"cmd/mcpbridge/internal/logging": {"internal/config", "internal/linebuffer", "internal/redact", "cmd/mcpbridge/internal/output"},
 	// What tells a service manager of the process, and what asks another process: they know
 	// sockets alone.
 	"cmd/mcpbridge/internal/sdnotify":    nil,

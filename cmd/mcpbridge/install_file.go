@@ -1,4 +1,4 @@
-package hostfile
+package main
 
 import (
 	"errors"
@@ -8,16 +8,16 @@ import (
 	"path/filepath"
 )
 
-// A File is a host's file with the copy from before mcpbridge was put in.
-type File struct {
+// An installFile is a host's file with the copy from before mcpbridge was put in.
+type installFile struct {
 	path   string // of the file itself, where the host has a link to it
 	mode   fs.FileMode
 	data   []byte
 	before []byte // nil if there is no copy
 }
 
-// Open reads a host's file, and its copy if there is one.
-func Open(path string) (*File, error) {
+// openInstallFile reads a host's file, and its copy if there is one.
+func openInstallFile(path string) (*installFile, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, fmt.Errorf("finding the host's file: %w", err)
@@ -26,11 +26,11 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the host's file: %w", err)
 	}
-	f := &File{path: real, mode: info.Mode().Perm()}
+	f := &installFile{path: real, mode: info.Mode().Perm()}
 	if f.data, err = os.ReadFile(real); err != nil {
 		return nil, fmt.Errorf("reading the host's file: %w", err)
 	}
-	f.before, err = os.ReadFile(real + BackupEnding)
+	f.before, err = os.ReadFile(real + backupEnding)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading the copy of the host's file: %w", err)
 	}
@@ -39,7 +39,7 @@ func Open(path string) (*File, error) {
 
 // write replaces a file as a whole: a host that reads it meanwhile sees the old one or
 // the new one. It keeps the mode of the host's file, which may hold secrets.
-func (f *File) write(path string, data []byte) (err error) {
+func (f *installFile) write(path string, data []byte) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("writing beside it: %w", err)

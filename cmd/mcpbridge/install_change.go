@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/mcpbridge/mcpbridge/internal/hosts"
+)
+
+// backupEnding is that of the copy of a host's file from before wrap --install.
+const backupEnding = ".before-mcpbridge"
+
+// located puts the line before what is wrong with the JSON of a file.
+func located(err error) error {
+	if e := (*hosts.SyntaxError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("line %d, column %d: not readable as JSON: %s", e.Line, e.Column, e.Why)
+	}
+	return err
+}
+
+// An installChange is what becomes of a host's file.
+type installChange struct {
+	data     []byte // what to write
+	backup   []byte // what to keep beside it; nil for nothing
+	drop     bool   // the copy is not needed any more
+	changed  bool
+	outcomes []hosts.Change
+}
+
+// wrapServers works out what to write to have a host run its servers under wrap. The copy that is
+// kept is always the file as it would be without mcpbridge, however often servers were added.
+func wrapServers(edit *hosts.Edit, f *installFile) (c installChange, err error) {
+	c.data, c.outcomes, err = edit.Install(f.data)
+	all := &hosts.Edit{Host: edit.Host, Binary: edit.Binary}
+	if err == nil {
+		c.backup, _, err = all.Uninstall(f.data, f.before)
+	}
+	c.changed = err == nil && !bytes.Equal(c.data, f.data)
+	return c, err
+}
+
+// unwrapServers works out what to write to undo that.
+func unwrapServers(edit *hosts.Edit, f *installFile) (c installChange, err error) {
+	c.data, c.outcomes, err = edit.Uninstall(f.data, f.before)
+	c.drop = err == nil && !edit.Wrapped(c.data)
+	c.changed = err == nil && !bytes.Equal(c.data, f.data)
+	return c, err
+}
+
+// apply writes the copy before the file, so that there is no moment without one.
+func (c *installChange) apply(f *installFile) error {
+	if !c.changed {
+		return nil
+	}
+	if c.backup != nil {
+		if err := f.write(f.path+backupEnding, c.backup); err != nil {
+			return err
+		}
+	}
+	if err := f.write(f.path, c.data); err != nil {
+		return err
+	}
+	if c.drop && f.before != nil {
+		return os.Remove(f.path + backupEnding)
+	}
+	return nil
+}
+
+// say tells the user what was done, and what to do next.
+func (c *installChange) say(w io.Writer, host *hosts.Host, f *installFile, path string) error {
+	if !c.changed {
+		return c.report(w, path, "nothing was changed")
+	}
+	if err := c.report(w, path, "changed"); err != nil {
+		return err
+	}
+	switch {
+	case c.backup != nil:
+		_, _ = fmt.Fprintf(w, "\nAs it was: %s\n", f.path+backupEnding)
+	case c.drop && f.before != nil:
+		_, _ = fmt.Fprintf(w, "\nThe copy from before, %s, was removed.\n", f.path+backupEnding)
+	}
+	_, err := fmt.Fprintf(w, "Restart %s, or have it read its servers again.\n", host.Title)
+	return err
+}
+
+// report lists the servers with what became of each.
+func (c *installChange) report(w io.Writer, path, what string) error {
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintf(tw, "%s: %s\n", path, what)
+	for _, o := range c.outcomes {
+		done := "left alone"
+		if o.Changed {
+			done = "changed"
+		}
+		line := "  " + o.Server + "\t" + done
+		if o.Why != "" {
+			line += "\t" + o.Why
+		}
+		_, _ = fmt.Fprintln(tw, line)
+	}
+	return tw.Flush() // the writes above end up here, and so does their error
+}

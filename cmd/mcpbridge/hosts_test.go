@@ -15,7 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
-const hostFiles = "../../internal/hosts/testdata"
+const hostFiles = "../../internal/hostfile/testdata"
 
 // The complete file of each host, as its documentation has it.
 var hostCases = []struct{ name, host, file string }{

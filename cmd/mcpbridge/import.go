@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 func newImportCommand(p process) *cobra.Command {
@@ -55,15 +55,15 @@ A client's file can be given to serve and check as it is, too.`,
 
 func hostNames() []string {
 	var names []string
-	for _, h := range hosts.All {
+	for _, h := range hostfile.All {
 		names = append(names, h.Name)
 	}
 	return names
 }
 
 // hostNamed returns the host that the user means.
-func hostNamed(name string) (*hosts.Host, error) {
-	if h := hosts.Named(strings.ToLower(name)); h != nil {
+func hostNamed(name string) (*hostfile.Host, error) {
+	if h := hostfile.Named(strings.ToLower(name)); h != nil {
 		return h, nil
 	}
 	if strings.EqualFold(name, "codex") {
@@ -73,7 +73,7 @@ func hostNamed(name string) (*hosts.Host, error) {
 }
 
 // hostFile returns the file that was given, or the first of the host's that is there.
-func hostFile(h *hosts.Host, given string, environ []string) (string, error) {
+func hostFile(h *hostfile.Host, given string, environ []string) (string, error) {
 	if given != "" {
 		return given, nil
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // An installing puts mcpbridge into a host's configuration file, or takes it out.
@@ -45,7 +45,7 @@ func (in *installing) run(p process, servers []string) error {
 	if err != nil {
 		return err
 	}
-	edit := &hosts.Edit{Host: host, Only: servers}
+	edit := &hostfile.Edit{Host: host, Only: servers}
 	if edit.Binary, err = in.program(); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"text/tabwriter"
 
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // backupEnding is that of the copy of a host's file from before wrap --install.
@@ -16,7 +16,7 @@ const backupEnding = ".before-mcpbridge"
 
 // located puts the line before what is wrong with the JSON of a file.
 func located(err error) error {
-	if e := (*hosts.SyntaxError)(nil); errors.As(err, &e) {
+	if e := (*hostfile.SyntaxError)(nil); errors.As(err, &e) {
 		return fmt.Errorf("line %d, column %d: not readable as JSON: %s", e.Line, e.Column, e.Why)
 	}
 	return err
@@ -28,14 +28,14 @@ type installChange struct {
 	backup   []byte // what to keep beside it; nil for nothing
 	drop     bool   // the copy is not needed any more
 	changed  bool
-	outcomes []hosts.Change
+	outcomes []hostfile.Change
 }
 
 // wrapServers works out what to write to have a host run its servers under wrap. The copy that is
 // kept is always the file as it would be without mcpbridge, however often servers were added.
-func wrapServers(edit *hosts.Edit, f *installFile) (c installChange, err error) {
+func wrapServers(edit *hostfile.Edit, f *installFile) (c installChange, err error) {
 	c.data, c.outcomes, err = edit.Install(f.data)
-	all := &hosts.Edit{Host: edit.Host, Binary: edit.Binary}
+	all := &hostfile.Edit{Host: edit.Host, Binary: edit.Binary}
 	if err == nil {
 		c.backup, _, err = all.Uninstall(f.data, f.before)
 	}
@@ -44,7 +44,7 @@ func wrapServers(edit *hosts.Edit, f *installFile) (c installChange, err error) 
 }
 
 // unwrapServers works out what to write to undo that.
-func unwrapServers(edit *hosts.Edit, f *installFile) (c installChange, err error) {
+func unwrapServers(edit *hostfile.Edit, f *installFile) (c installChange, err error) {
 	c.data, c.outcomes, err = edit.Uninstall(f.data, f.before)
 	c.drop = err == nil && !edit.Wrapped(c.data)
 	c.changed = err == nil && !bytes.Equal(c.data, f.data)
@@ -71,7 +71,7 @@ func (c *installChange) apply(f *installFile) error {
 }
 
 // say tells the user what was done, and what to do next.
-func (c *installChange) say(w io.Writer, host *hosts.Host, f *installFile, path string) error {
+func (c *installChange) say(w io.Writer, host *hostfile.Host, f *installFile, path string) error {
 	if !c.changed {
 		return c.report(w, path, "nothing was changed")
 	}

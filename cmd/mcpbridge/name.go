@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // nameFlag lets the user choose the name of the one server on the command line.
@@ -20,7 +20,7 @@ func rename(cmd *cobra.Command, o *config.Options) error {
 		return nil // not a command with the flag, or it is not set
 	case len(o.Servers) != 1 || o.Path != "":
 		return usageError("--name names the server of the command line; leave it out, or give a URL, or -- and a command")
-	case hosts.Name(name) != name:
+	case hostfile.Name(name) != name:
 		return usageError("--name %q: a name is part of an endpoint's path; use letters, digits, dots, - and _, at most 64", name)
 	}
 	o.Servers[0].Name = name

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 const serveHelp = `Serves the servers of a configuration, or one server given by its URL or
@@ -128,6 +128,6 @@ func (p process) urlServer(o config.Options, cmd *cobra.Command, arg string) (co
 	if err != nil || u.Host == "" {
 		return o, notAServer(cmd, p.args, arg)
 	}
-	o.Servers = []config.Server{{Name: hosts.Name(u.Hostname()), URL: arg}}
+	o.Servers = []config.Server{{Name: hostfile.Name(u.Hostname()), URL: arg}}
 	return o, nil
 }

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // Name returns what a server is called whose command is argv: after the package, module,
 // image or script that it runs, not after the program that runs it.
-func Name(argv []string) string { return hosts.Name(whatRuns(argv, 4)) }
+func Name(argv []string) string { return hostfile.Name(whatRuns(argv, 4)) }
 
 // whatRuns follows programs that run others, to depth at most.
 func whatRuns(argv []string, depth int) string {

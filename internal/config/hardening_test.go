@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // Whatever of the configuration grants access is known as secret, in each part that
@@ -38,7 +38,7 @@ servers:
 		}
 	}
 	file = strings.NewReplacer("ENVFILE", filepath.Join(dir, "env"), "SECRETFILE", filepath.Join(dir, "secret")).Replace(file)
-	environ := []string{hosts.InputVariable("key") + "=input-secret", "HOME=/home/ada", "LISTEN=127.0.0.1:2526", "COUNT=100000", "TEAM=variable-secret"}
+	environ := []string{hostfile.InputVariable("key") + "=input-secret", "HOME=/home/ada", "LISTEN=127.0.0.1:2526", "COUNT=100000", "TEAM=variable-secret"}
 	c, _, err := Load(Options{Path: write(t, file), Environ: environ})
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 )
 
@@ -32,6 +32,6 @@ func keys() *key.Key {
 func Keys() *key.Key { return schema }
 
 // Import converts the servers of a host's file to a file of mcpbridge: see [layer.Import].
-func Import(h *hosts.Host, path string, environ []string) ([]byte, error) {
+func Import(h *hostfile.Host, path string, environ []string) ([]byte, error) {
 	return layer.Import(h, path, environ, schema)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // A Scope resolves references ${…}.
@@ -101,7 +101,7 @@ func (sc *Scope) noted(variable, value string) string {
 
 // input returns the value of an input for which a desktop client would ask the user.
 func (sc *Scope) input(id string) (string, error) {
-	name := hosts.InputVariable(id)
+	name := hostfile.InputVariable(id)
 	v, ok := sc.Lookup(name)
 	if !ok {
 		return "", fmt.Errorf("desktop clients ask the user for ${input:…}; set the environment variable %s instead", name)

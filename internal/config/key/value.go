@@ -11,7 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // Read converts s to a value of k. problem is the error, in which quoted stands for s.
@@ -67,7 +67,7 @@ func (k *Key) readSpan(s, quoted string) (any, string) {
 	if err != nil {
 		return nil, quoted + " is not a duration; write one such as 300ms, 10s or 5m"
 	}
-	return d, k.within(int64(d), quoted, func(n int64) string { return hosts.DurationText(time.Duration(n)) })
+	return d, k.within(int64(d), quoted, func(n int64) string { return hostfile.DurationText(time.Duration(n)) })
 }
 
 func (k *Key) readDecimal(s, quoted string) (any, string) {

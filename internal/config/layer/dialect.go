@@ -12,7 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // besideServers are the other top-level keys of VS Code's file.
@@ -70,7 +70,7 @@ func (r *reader) adapted(path string, root *yaml.Node, isJSON bool) *yaml.Node {
 	if !isJSON || !isHosts(root, r.keys) {
 		return root
 	}
-	out, notes := hosts.Guess(path, root).Adapt(root, hostOptions(path, r.Environ, r.keys))
+	out, notes := hostfile.Guess(path, root).Adapt(root, hostOptions(path, r.Environ, r.keys))
 	for _, n := range notes {
 		r.rep.WarnAt(problem.InFile(path, n.Line), keypath.Join("", n.Path...), "%s", n.Text)
 	}
@@ -80,9 +80,9 @@ func (r *reader) adapted(path string, root *yaml.Node, isJSON bool) *yaml.Node {
 // hostsAuth is a key that we have, too: hosts have below it how they log in to a server.
 const hostsAuth = "auth"
 
-func hostOptions(path string, environ []string, keys *key.Key) hosts.Options {
+func hostOptions(path string, environ []string, keys *key.Key) hostfile.Options {
 	known := serverKey(keys).Spelled()
-	return hosts.Options{
+	return hostfile.Options{
 		Machine: ThisMachine(environ),
 		Path:    path,
 		Keys:    slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == hostsAuth }),
@@ -91,9 +91,9 @@ func hostOptions(path string, environ []string, keys *key.Key) hosts.Options {
 }
 
 // ThisMachine returns the directories in which hosts keep their files.
-func ThisMachine(environ []string) hosts.Machine {
+func ThisMachine(environ []string) hostfile.Machine {
 	lookup := expand.Environ(environ)
-	m := hosts.Machine{OS: runtime.GOOS}
+	m := hostfile.Machine{OS: runtime.GOOS}
 	home, config := "HOME", "XDG_CONFIG_HOME"
 	if m.OS == "windows" {
 		home, config = "USERPROFILE", "APPDATA"

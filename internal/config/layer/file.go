@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // readFile parses a file. The error is that of reading it; mistakes in the file go to rep.
@@ -40,8 +40,8 @@ func parseFile(path string, data []byte, rep *problem.Report) (root *yaml.Node, 
 		return empty, false
 	}
 	var whyNot error
-	if hosts.LooksLikeJSON(data) {
-		if root, whyNot = hosts.Parse(data); whyNot == nil {
+	if hostfile.LooksLikeJSON(data) {
+		if root, whyNot = hostfile.Parse(data); whyNot == nil {
 			return root, true
 		}
 	}
@@ -64,7 +64,7 @@ func readYAML(path string, data []byte, rep *problem.Report, whyNot error) *yaml
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); err != nil {
-		switch e := (*hosts.SyntaxError)(nil); {
+		switch e := (*hostfile.SyntaxError)(nil); {
 		case errors.Is(err, io.EOF):
 		case errors.As(whyNot, &e) && quotedKeys.Match(data):
 			rep.FailAt(problem.InFile(path, e.Line), "", "not readable as JSON: %s (column %d)", e.Why, e.Column)

@@ -5,13 +5,13 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // Import converts the servers of a host's file to a file of mcpbridge. Keys that can't be
 // converted become comments. Values stay unchanged, including secrets and references to
 // variables. It returns a [*problem.Error] if the file is not the host's.
-func Import(h *hosts.Host, path string, environ []string, keys *key.Key) ([]byte, error) {
+func Import(h *hostfile.Host, path string, environ []string, keys *key.Key) ([]byte, error) {
 	rep := problem.NewReport("")
 	root, isJSON, err := readFile(path, rep)
 	if err != nil {
@@ -30,5 +30,5 @@ func Import(h *hosts.Host, path string, environ []string, keys *key.Key) ([]byte
 		return nil, rep.Err()
 	}
 	head := fmt.Sprintf("The servers of %s, from %s.\nServe them with mcpbridge serve -c, or look first with mcpbridge check -c.", h.Title, path)
-	return hosts.YAML(adapted, notes, head)
+	return hostfile.YAML(adapted, notes, head)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -48,7 +48,7 @@ func (s *Options) Check(rep *problem.Report, path string, of *key.Key) {
 	c.roots()
 	c.cache()
 	if t := s.Timeouts; t.Request > t.Max {
-		rep.Fail(keypath.Join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", hosts.DurationText(t.Request), hosts.DurationText(t.Max))
+		rep.Fail(keypath.Join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", hostfile.DurationText(t.Request), hostfile.DurationText(t.Max))
 	}
 }
 

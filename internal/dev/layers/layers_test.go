@@ -41,7 +41,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/form", "internal/config/layer", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/httpserver", "internal/linebuffer", "internal/trust/login", "internal/trust/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/form", "internal/config/layer", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/login", "internal/trust/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -78,24 +78,24 @@ var layers = map[string][]string{
 	// What passes while somebody looks, and the files of the page that shows it.
 	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace"},
 	"internal/observation/admin/page": nil,
-	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/layer", "internal/config/replicas", "internal/config/server", "internal/config/upstreamauth", "internal/hosts"}),
+	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/layer", "internal/config/replicas", "internal/config/server", "internal/config/upstreamauth", "internal/hostfile"}),
 	// What is wrong with a configuration, what its texts look like, what they refer to, and
 	// what of them is secret: no keys.
 	"internal/config/keypath": nil,
 	"internal/config/problem": {"internal/config/keypath"},
 	"internal/config/form":    nil,
-	"internal/config/expand":  {"internal/config/form", "internal/config/keypath", "internal/config/problem", "internal/hosts"},
+	"internal/config/expand":  {"internal/config/form", "internal/config/keypath", "internal/config/problem", "internal/hostfile"},
 	"internal/config/secret":  {"internal/config/keypath", "internal/config/problem"},
 	// The tree of keys, and what files, the environment and flags have of it.
-	"internal/config/key":   {"internal/config/form", "internal/config/problem", "internal/hosts", "internal/limits"},
-	"internal/config/layer": slices.Concat(configParts, []string{"internal/config/key", "internal/hosts"}),
+	"internal/config/key":   {"internal/config/form", "internal/config/problem", "internal/hostfile", "internal/limits"},
+	"internal/config/layer": slices.Concat(configParts, []string{"internal/config/key", "internal/hostfile"}),
 	// The keys of one subject each: what they are, and which mistakes there are in them.
 	"internal/config/certificates": slices.Concat(configParts, []string{"internal/certs"}),
 	"internal/config/replicas":     slices.Concat(configParts, []string{"internal/config/certificates", "internal/certs", "internal/replicas/engineurl"}),
 	"internal/config/auth":         configParts,
 	"internal/config/access":       {"internal/config/auth", "internal/config/keypath", "internal/config/problem", "internal/trust/policy"},
 	"internal/config/upstreamauth": slices.Concat(configParts, []string{"internal/config/auth", "internal/spec"}),
-	"internal/config/server":       slices.Concat(configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/upstreamauth", "internal/hosts", "internal/spec"}),
+	"internal/config/server":       slices.Concat(configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/upstreamauth", "internal/hostfile", "internal/spec"}),
 	// What editors know of the configuration, by what package config says of its keys.
 	"internal/config/schema":       {"internal/config", "internal/config/key", "internal/config/layer"},
 	"internal/observation/metrics": slices.Concat(eras, waist, bottom),
@@ -179,7 +179,7 @@ var layers = map[string][]string{
 	"internal/remember": {"internal/mcp", "internal/spec"},
 
 	// The configuration files of other programs, read and written as bytes.
-	"internal/hosts": nil,
+	"internal/hostfile": nil,
 
 	// Traces of what is observed: only who puts the program together knows of it.
 	"internal/observation/accesslog": {"internal/observation/trace", "internal/mcp", "internal/linebuffer", "internal/redact", "internal/wire"},
@@ -279,7 +279,7 @@ var layers = map[string][]string{
 	// What clients get of a server, as a table.
 	"internal/compat": {"internal/mcp", "internal/spec", "internal/wire", "modern/protocol"},
 	// What a command line runs.
-	"internal/argv": {"internal/hosts"},
+	"internal/argv": {"internal/hostfile"},
 
 	// Which version runs.
 	"internal/release": nil,
@@ -327,7 +327,7 @@ var libraries = map[string][]string{
 	"github.com/spf13/pflag": {"cmd/mcpbridge", "internal/config", "internal/config/layer"},
 
 	"github.com/fsnotify/fsnotify": {"cmd/mcpbridge/internal/reload"},
-	"github.com/tailscale/hujson":  {"internal/hosts"},
+	"github.com/tailscale/hujson":  {"internal/hostfile"},
 
 	"github.com/go-jose/go-jose":    {"internal/trust/auth", "internal/dev/bridgetest/issuertest", "gateway/internal/router", "internal/trust/login"},
 	"github.com/gofrs/flock":        {"internal/trust/login"},

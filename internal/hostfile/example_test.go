@@ -1,14 +1,14 @@
-package hosts_test
+package hostfile_test
 
 import (
 	"fmt"
 
-	"github.com/mcpbridge/mcpbridge/internal/hosts"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // A host's file is converted, with comments for settings that are not supported.
 func ExampleHost_Adapt() {
-	root, err := hosts.Parse([]byte(`{
+	root, err := hostfile.Parse([]byte(`{
   // Gemini CLI
   "mcpServers": {
     "docs": {"httpUrl": "https://docs.example.com/mcp", "trust": true, "timeout": 5000},
@@ -18,8 +18,8 @@ func ExampleHost_Adapt() {
 		fmt.Println(err)
 		return
 	}
-	adapted, notes := hosts.Named("gemini").Adapt(root, hosts.Options{Keys: []string{"url", "type", "timeouts"}})
-	text, err := hosts.YAML(adapted, notes, "From Gemini CLI.")
+	adapted, notes := hostfile.Named("gemini").Adapt(root, hostfile.Options{Keys: []string{"url", "type", "timeouts"}})
+	text, err := hostfile.YAML(adapted, notes, "From Gemini CLI.")
 	fmt.Printf("%s%v\n", text, err)
 	// Output:
 	// # From Gemini CLI.
@@ -37,7 +37,7 @@ func ExampleHost_Adapt() {
 
 // Only the necessary bytes change.
 func ExampleEdit_Install() {
-	e := &hosts.Edit{Host: hosts.Named("claude"), Binary: "/usr/local/bin/mcpbridge"}
+	e := &hostfile.Edit{Host: hostfile.Named("claude"), Binary: "/usr/local/bin/mcpbridge"}
 	out, outcomes, err := e.Install([]byte(`{"mcpServers": {"clock": {"command": "clock-mcp" /* mine */}}}`))
 	fmt.Printf("%s\n%+v %v\n", out, outcomes, err)
 	// Output:

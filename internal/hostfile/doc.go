@@ -1,4 +1,4 @@
-// Package hosts reads and edits the configuration files of MCP hosts (Claude, VS Code,
+// Package hostfile reads and edits the configuration files of MCP hosts (Claude, VS Code,
 // Cursor, …).
 //
 // [Parse] reads JSON with comments and trailing commas, and keeps the line numbers.
@@ -7,4 +7,4 @@
 // host's file, and no other byte.
 //
 // The package opens no files and does not check values: internal/config does that.
-package hosts
+package hostfile

@@ -1,4 +1,4 @@
-package hosts
+package hostfile
 
 const (
 	noFilter   = "mcpbridge does not filter tools: clients see all that the server has"

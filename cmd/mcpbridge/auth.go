@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/config/form"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 )
 
@@ -62,7 +62,7 @@ stands for. The token is not kept anywhere: give it to the client, and no one el
 			if len(args) == 1 {
 				m.Name = args[0]
 			}
-			if !form.IsPrincipal(m.Name) {
+			if !value.IsPrincipal(m.Name) {
 				return usageError("%q can't be the name of a principal; use letters, digits and ._@+-, at most 128", m.Name)
 			}
 			m.Token, m.SHA256 = auth.GenerateToken()

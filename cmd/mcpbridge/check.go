@@ -10,7 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/summary"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/config/secret"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 func newCheckCommand(p process) *cobra.Command {
@@ -79,7 +79,7 @@ func (p process) load(o config.Options) (*config.Config, error) {
 // It precedes inherit, which makes the environment a part of the configuration.
 func (p process) learn(c *config.Config) {
 	p.secrets.Learn(c.Secrets()...)
-	p.secrets.Learn(secret.InEnviron(p.environ)...)
+	p.secrets.Learn(value.InEnviron(p.environ)...)
 }
 
 func configFlags(fs *pflag.FlagSet) {

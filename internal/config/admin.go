@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/form"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // AdminSocket returns the path of the socket that admin is; empty if it is an address.
@@ -23,13 +23,13 @@ const socketPrefix = "unix:"
 // AdminExposed reports whether other machines reach admin.
 func (cfg *Config) AdminExposed() bool {
 	host, _, err := net.SplitHostPort(cfg.Admin)
-	return cfg.AdminSocket() == "" && (err != nil || !form.Loopback(host))
+	return cfg.AdminSocket() == "" && (err != nil || !value.Loopback(host))
 }
 
 // AdminTLS reports whether admin is served over TLS, as listen is: beyond this machine.
 func (cfg *Config) AdminTLS() bool {
 	host, _, err := net.SplitHostPort(cfg.Admin)
-	return cfg.TLS.Cert != "" && cfg.AdminSocket() == "" && err == nil && !form.Loopback(host)
+	return cfg.TLS.Cert != "" && cfg.AdminSocket() == "" && err == nil && !value.Loopback(host)
 }
 
 const (
@@ -55,7 +55,7 @@ func (c checker) admin() {
 	case !strings.HasPrefix(c.Admin, socketPrefix):
 		c.adminAddress()
 	case runtime.GOOS == "windows":
-		c.rep.Fail("admin", "a socket can't be kept from other users on Windows; write an address such as %s", form.OnLoopback("2527"))
+		c.rep.Fail("admin", "a socket can't be kept from other users on Windows; write an address such as %s", value.OnLoopback("2527"))
 	case !strings.HasPrefix(path, "/") || len(path) > maxSocketPath:
 		c.rep.Fail("admin", "%q is not a socket; write unix: and a path from the root of at most %d bytes, as in unix:/run/mcpbridge/admin.sock", c.Admin, maxSocketPath)
 	}
@@ -64,13 +64,13 @@ func (c checker) admin() {
 func (c checker) adminAddress() {
 	host, port, err := net.SplitHostPort(c.Admin)
 	switch {
-	case err != nil || !form.IsPort(port):
-		c.rep.Fail("admin", "%q is not an address; write host:port, as in %s, or unix: and the path of a socket", c.Admin, form.OnLoopback("2527"))
+	case err != nil || !value.IsPort(port):
+		c.rep.Fail("admin", "%q is not an address; write host:port, as in %s, or unix: and the path of a socket", c.Admin, value.OnLoopback("2527"))
 	case c.Admin == c.Listen && !strings.HasSuffix(c.Admin, ":0"):
 		c.rep.Fail("admin", "is the same address as listen; choose another port, or write off")
-	case form.Loopback(host):
+	case value.Loopback(host):
 	case c.AdminToken == "" && !c.AllowAnonymous:
-		c.rep.Fail("admin", "%q can be reached from other machines; set admin_token, or write %s, or unix: and the path of a socket", c.Admin, form.OnLoopback(port))
+		c.rep.Fail("admin", "%q can be reached from other machines; set admin_token, or write %s, or unix: and the path of a socket", c.Admin, value.OnLoopback(port))
 	case c.AdminToken != "" && !c.AdminTLS():
 		c.rep.Warn("admin_token", "can be read on its way to admin, which is beyond this machine and without TLS; set tls")
 	}

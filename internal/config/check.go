@@ -8,11 +8,10 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
-	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
-	"github.com/mcpbridge/mcpbridge/internal/config/secret"
 	"github.com/mcpbridge/mcpbridge/internal/config/upstreamauth"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // A checker finds mistakes that involve several keys, or the meaning of a value.
@@ -30,7 +29,7 @@ func (c checker) check() {
 	c.listen()
 	c.origins()
 	c.proxies()
-	secret.CheckKeys(c.rep, "state_keys", c.StateKeys)
+	value.CheckKeys(c.rep, "state_keys", c.StateKeys)
 	c.clients()
 	if c.StateDir != "" && !filepath.IsAbs(c.StateDir) {
 		c.rep.Fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", c.StateDir)
@@ -39,7 +38,7 @@ func (c checker) check() {
 	c.Replicas.Check(c.rep, c.Listen, c.Admin)
 	c.logins()
 	if m := c.Limits.Memory; m != 0 && m < MinMemory {
-		c.rep.Fail(keypath.Join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", form.Size(MinMemory))
+		c.rep.Fail(keypath.Join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", value.Size(MinMemory))
 	}
 	c.servers()
 }
@@ -77,19 +76,19 @@ func (c checker) server(s *Server, path string) {
 // are. At a terminal a token is made instead.
 func (c checker) listen() {
 	host, port, err := net.SplitHostPort(c.Listen)
-	if err != nil || !form.IsPort(port) {
-		c.rep.Fail("listen", "%q is not an address; write host:port, as in %s", c.Listen, form.OnLoopback(c.Listen))
+	if err != nil || !value.IsPort(port) {
+		c.rep.Fail("listen", "%q is not an address; write host:port, as in %s", c.Listen, value.OnLoopback(c.Listen))
 		return
 	}
 	written, unsaid := c.anonymous()
 	switch {
-	case form.Loopback(host) || c.AllowAnonymous || !written && !unsaid:
+	case value.Loopback(host) || c.AllowAnonymous || !written && !unsaid:
 		return
 	case c.o.MayMakeToken && !written:
 		c.MakeToken = true
 		return
 	}
-	c.rep.Fail("listen", "%q can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or %s here, or set allow_anonymous: true", c.Listen, form.OnLoopback(port))
+	c.rep.Fail("listen", "%q can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or %s here, or set allow_anonymous: true", c.Listen, value.OnLoopback(port))
 }
 
 func (c checker) origins() {
@@ -100,7 +99,7 @@ func (c checker) origins() {
 		}
 	}
 	for i, h := range c.AllowedHosts {
-		if !form.IsHost(h) {
+		if !value.IsHost(h) {
 			c.rep.Fail(keypath.Join("allowed_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as mcp.example.com, without a port", h)
 		}
 	}
@@ -109,7 +108,7 @@ func (c checker) origins() {
 // proxies checks trusted_proxies, which are networks or single addresses.
 func (c checker) proxies() {
 	for i, p := range c.TrustedProxies {
-		if _, err := form.Network(p); err != nil {
+		if _, err := value.Network(p); err != nil {
 			c.rep.Fail(keypath.Join("trusted_proxies", strconv.Itoa(i)), "%q is neither a network nor an address; write one such as 10.0.0.0/8 or 192.0.2.7", p)
 		}
 	}
@@ -137,11 +136,11 @@ func (c checker) borders() {
 
 // logins checks what logins at servers have in common.
 func (c checker) logins() {
-	if u, err := url.Parse(c.ClientMetadataURL); c.ClientMetadataURL != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || !form.IsPrintable(c.ClientMetadataURL)) {
+	if u, err := url.Parse(c.ClientMetadataURL); c.ClientMetadataURL != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || !value.IsPrintable(c.ClientMetadataURL)) {
 		c.rep.Fail("client_metadata_url", "is not the URL of a document; write one such as https://mcp.example.com/client.json, which begins with https:// and has a path")
 	}
 	for i, h := range c.AllowHosts {
-		if !form.IsHost(h) {
+		if !value.IsHost(h) {
 			c.rep.Fail(keypath.Join("allow_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as id.corp.example, without a port", h)
 		}
 	}

@@ -7,11 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/expand"
-	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
-	"github.com/mcpbridge/mcpbridge/internal/config/secret"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // An exposure warns of secrets that others can read: in files, and on their way.
@@ -36,7 +34,7 @@ func (c exposure) check(file string) {
 
 // file warns of a file of the configuration, if a secret stands in it.
 func (c exposure) file(file string) {
-	if file == "" || !expand.OthersRead(file) {
+	if file == "" || !value.OthersRead(file) {
 		return
 	}
 	if key := c.literalSecret(file); key != "" {
@@ -48,7 +46,7 @@ func (c exposure) file(file string) {
 // proxy in front may have it.
 func (c exposure) listenAddress() {
 	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil || form.Loopback(host) || c.TLS.Cert != "" || len(c.TrustedProxies) > 0 || !c.authenticates() {
+	if err != nil || value.Loopback(host) || c.TLS.Cert != "" || len(c.TrustedProxies) > 0 || !c.authenticates() {
 		return
 	}
 	c.rep.Warn("listen", "can be reached from other machines without TLS, so that others can read the credentials of clients on the way; set tls, or trusted_proxies if a proxy in front has TLS")
@@ -92,23 +90,23 @@ func isSecret(path, text string) bool {
 	case slices.Contains(secretKeys, name), slices.Contains(secretKeys, of):
 		return true
 	case of == "headers", of == "env":
-		return secret.Names(name)
+		return value.Names(name)
 	case above == keypath.Join("replicas", "keys"):
 		return true
 	case name == "url", path == keypath.Join("replicas", "engine"):
-		return secret.URLCarries(text)
+		return value.URLCarries(text)
 	}
 	return false
 }
 
 // envFile warns of an env_file with a secret.
 func (c exposure) envFile(s *Server) {
-	if s.EnvFile == "" || !expand.OthersRead(s.EnvFile) {
+	if s.EnvFile == "" || !value.OthersRead(s.EnvFile) {
 		return
 	}
-	vars, err := (&expand.Scope{}).EnvFile(s.EnvFile)
+	vars, err := (&value.Scope{}).EnvFile(s.EnvFile)
 	for name := range vars {
-		if err == nil && secret.NamesVariable(name) {
+		if err == nil && value.NamesVariable(name) {
 			c.rep.Warn(keypath.Join("servers", s.Name, "env_file"), "can be read by every user of this machine and holds secrets; run chmod 600 %s", s.EnvFile)
 			return
 		}
@@ -118,7 +116,7 @@ func (c exposure) envFile(s *Server) {
 // keys warns of the private keys with which mcpbridge authenticates to issuers.
 func (c exposure) keys(s *Server) {
 	for way, client := range s.UpstreamAuth.Clients() {
-		if client.PrivateKey != "" && expand.OthersRead(client.PrivateKey) {
+		if client.PrivateKey != "" && value.OthersRead(client.PrivateKey) {
 			path := keypath.Join("servers", s.Name, "upstream_auth", way)
 			c.rep.Warn(keypath.Join(path, "private_key"), "can be read by every user of this machine; run chmod 600 %s", client.PrivateKey)
 		}
@@ -128,7 +126,7 @@ func (c exposure) keys(s *Server) {
 // serverURL warns of credentials that are sent to another machine without TLS.
 func (c exposure) serverURL(s *Server) {
 	u, err := url.Parse(s.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "ws" || form.Loopback(u.Hostname()) || !s.SendsCredentials() {
+	if err != nil || u.Scheme != "http" && u.Scheme != "ws" || value.Loopback(u.Hostname()) || !s.SendsCredentials() {
 		return
 	}
 	c.rep.Warn(keypath.Join("servers", s.Name, "url"), "is %s://, and credentials are sent to it, which others can read on the way; write %[1]ss:// if the server has TLS", u.Scheme)

@@ -11,11 +11,11 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/expand"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/config/server"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // Options are the sources of a configuration. The zero value means defaults without
@@ -60,7 +60,7 @@ func Load(o Options) (*Config, []problem.Problem, error) {
 	if err != nil {
 		return nil, rep.Sorted(), err
 	}
-	c.resolve(expand.Beside(o.Path, o.Environ, rep), rep)
+	c.resolve(value.Beside(o.Path, o.Environ, rep), rep)
 	c.files = rep.Files
 	checker{c, rep, &o}.check()
 	if len(rep.Errors) == 0 {
@@ -138,7 +138,7 @@ func inFileOrder(servers map[string]Server, order []string, rep *problem.Report)
 
 // resolve makes the paths of files ones that can be opened, and reads those whose content is
 // needed.
-func (cfg *Config) resolve(sc *expand.Scope, rep *problem.Report) {
+func (cfg *Config) resolve(sc *value.Scope, rep *problem.Report) {
 	cfg.TLS.Resolve(sc, rep, "tls")
 	cfg.Replicas.Resolve(sc, rep)
 	for i := range cfg.Servers {

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // CheckPublicURL checks a URL by which clients know an endpoint, or what its URL begins with.
@@ -18,9 +18,9 @@ func CheckPublicURL(rep *problem.Report, path, text string) {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.ContainsAny(text, "?#\\\"") || u.Opaque != "" || !form.IsPrintable(text):
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.ContainsAny(text, "?#\\\"") || u.Opaque != "" || !value.IsPrintable(text):
 		rep.Fail(path, "is not a URL of clients; write one such as https://mcp.example.com, without a query")
-	case !form.Private(u):
+	case !value.Private(u):
 		rep.Fail(path, "clients send their credentials there; write https://%s", u.Host)
 	}
 }
@@ -55,7 +55,7 @@ func checkTokens(rep *problem.Report, path string, all []Token) {
 		digest, err := hex.DecodeString(t.SHA256)
 		switch {
 		case rep.Mistaken(here): // so that what was meant is not missed, too
-		case !form.IsPrincipal(t.Name):
+		case !value.IsPrincipal(t.Name):
 			rep.Fail(here, "name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous")
 		case names[t.Name]:
 			rep.Fail(here, "%s has a token already; give each client a name of its own", t.Name)
@@ -106,9 +106,9 @@ func (j *JWT) checkIssuer(rep *problem.Report, path string) {
 	switch {
 	case j.Issuer == "":
 		rep.Fail(path, "lacks issuer; write the URL that tokens have as iss")
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !form.IsPrintable(j.Issuer):
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !value.IsPrintable(j.Issuer):
 		rep.Fail(keypath.Join(path, "issuer"), "is not a URL of an issuer; write one such as https://id.example.com")
-	case !form.Private(u):
+	case !value.Private(u):
 		rep.Fail(keypath.Join(path, "issuer"), "its keys have to come over https; write https://%s", u.Host)
 	}
 }

@@ -6,10 +6,9 @@ import (
 	"net/url"
 
 	"github.com/mcpbridge/mcpbridge/internal/certs"
-	"github.com/mcpbridge/mcpbridge/internal/config/expand"
-	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // A Listener says with which certificate clients are served.
@@ -48,7 +47,7 @@ func Check(rep *problem.Report, path string, f certs.Files) {
 		rep.Fail(path, "%v", err)
 		return
 	}
-	if f.Key != "" && expand.OthersRead(f.Key) {
+	if f.Key != "" && value.OthersRead(f.Key) {
 		rep.Warn(keypath.Join(path, "key"), "can be read by every user of this machine; run chmod 600 %s", f.Key)
 	}
 }
@@ -62,7 +61,7 @@ func (t *Server) Check(rep *problem.Report, path, to string) {
 		rep.Fail(path, "has no effect, since url is without TLS; write %ss://, or remove it", u.Scheme)
 		return
 	}
-	if t.ServerName != "" && !form.IsServerName(t.ServerName) {
+	if t.ServerName != "" && !value.IsServerName(t.ServerName) {
 		rep.Fail(keypath.Join(path, "server_name"), "%q is not a host name; write one such as mcp.internal.example, without a port", t.ServerName)
 	}
 	Check(rep, path, t.Files())
@@ -70,12 +69,12 @@ func (t *Server) Check(rep *problem.Report, path, to string) {
 
 // Resolve makes the paths of the files, which are below a path of keys, ones that can be
 // opened.
-func (t *Listener) Resolve(sc *expand.Scope, rep *problem.Report, path string) {
+func (t *Listener) Resolve(sc *value.Scope, rep *problem.Report, path string) {
 	sc.Resolve(rep, path, map[string]*string{"cert": &t.Cert, "key": &t.Key, "client_ca": &t.ClientCA})
 }
 
 // Resolve makes the paths of the files, which are below a path of keys, ones that can be
 // opened.
-func (t *Server) Resolve(sc *expand.Scope, rep *problem.Report, path string) {
+func (t *Server) Resolve(sc *value.Scope, rep *problem.Report, path string) {
 	sc.Resolve(rep, path, map[string]*string{"ca": &t.CA, "cert": &t.Cert, "key": &t.Key})
 }

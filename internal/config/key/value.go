@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
@@ -28,11 +28,11 @@ func (k *Key) Read(s, quoted string) (v any, problem string) {
 	case Decimal:
 		return k.readDecimal(s, quoted)
 	case Size:
-		n, ok := form.ParseSize(s)
+		n, ok := value.ParseSize(s)
 		if !ok {
 			return nil, quoted + " is not a size; write one such as 65536, 64KiB or 4MiB"
 		}
-		return n, k.within(n, quoted, form.Size)
+		return n, k.within(n, quoted, value.Size)
 	case Span:
 		return k.readSpan(s, quoted)
 	}

@@ -8,10 +8,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/expand"
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
@@ -92,7 +92,7 @@ func hostOptions(path string, environ []string, keys *key.Key) hostfile.Options 
 
 // ThisMachine returns the directories in which hosts keep their files.
 func ThisMachine(environ []string) hostfile.Machine {
-	lookup := expand.Environ(environ)
+	lookup := value.Environ(environ)
 	m := hostfile.Machine{OS: runtime.GOOS}
 	home, config := "HOME", "XDG_CONFIG_HOME"
 	if m.OS == "windows" {

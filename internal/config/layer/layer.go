@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/expand"
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // Options are the sources of the layers.
@@ -96,8 +96,8 @@ func (r *reader) fileWalker(path string) *walker {
 }
 
 // scope returns what references of a file are resolved by.
-func (r *reader) scope(path string) *expand.Scope {
-	return expand.Beside(path, r.Environ, r.rep)
+func (r *reader) scope(path string) *value.Scope {
+	return value.Beside(path, r.Environ, r.rep)
 }
 
 // add adds what w finds below root, in mcpbridge's keys.

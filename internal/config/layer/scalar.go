@@ -5,9 +5,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/expand"
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
-	"github.com/mcpbridge/mcpbridge/internal/config/secret"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // scalar expands the variables in n, and reads it as a value of k.
@@ -40,11 +39,11 @@ func (w *walker) scalar(n *yaml.Node, k *key.Key, path string) (any, bool) {
 }
 
 // noting returns the scope with a note that collects values which may be secrets of k.
-func (w *walker) noting(k *key.Key) *expand.Scope {
+func (w *walker) noting(k *key.Key) *value.Scope {
 	sc := *w.scope
-	sc.Note = func(variable, value string) {
-		if k.Secret && !secret.IsCommon(variable) {
-			w.rep.Expanded = append(w.rep.Expanded, value)
+	sc.Note = func(variable, text string) {
+		if k.Secret && !value.IsCommon(variable) {
+			w.rep.Expanded = append(w.rep.Expanded, text)
 		}
 	}
 	return &sc

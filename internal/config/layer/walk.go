@@ -8,10 +8,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/expand"
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // A walker checks the YAML of one layer against the tree of keys, and converts it to values of the
@@ -23,7 +23,7 @@ type walker struct {
 	where string
 	file  bool
 	// scope expands variables; nil leaves ${…} alone.
-	scope *expand.Scope
+	scope *value.Scope
 	// private: the values are never shown, because environment variables are often
 	// secrets.
 	private bool

@@ -8,10 +8,9 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
-	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
-	"github.com/mcpbridge/mcpbridge/internal/config/secret"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 )
 
@@ -36,7 +35,7 @@ func (r *Config) Check(rep *problem.Report, taken ...string) {
 	if len(r.Keys) == 0 {
 		rep.Fail(keypath.Join(top, "keys"), "is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas")
 	}
-	secret.CheckKeys(rep, keypath.Join(top, "keys"), r.Keys)
+	value.CheckKeys(rep, keypath.Join(top, "keys"), r.Keys)
 	r.checkPeer(rep, taken)
 	if !prefixForm.MatchString(r.Prefix) {
 		rep.Fail(keypath.Join(top, "prefix"), "%q can't begin the name of a bucket; use letters, digits, - and _, at most 64", r.Prefix)
@@ -60,7 +59,7 @@ func (r *Config) checkPeers(rep *problem.Report) {
 	names, ok := strings.CutPrefix(r.Peers, "dns://")
 	for name := range strings.SplitSeq(names, ",") {
 		host, port, err := net.SplitHostPort(strings.TrimSpace(name))
-		ok = ok && err == nil && host != "" && form.IsPort(port)
+		ok = ok && err == nil && host != "" && value.IsPort(port)
 	}
 	if !ok {
 		rep.Fail(keypath.Join(top, "peers"), "%q is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528", r.Peers)
@@ -75,14 +74,14 @@ func (r *Config) checkPeers(rep *problem.Report) {
 func (r *Config) checkPeer(rep *problem.Report, taken []string) {
 	host, port, err := net.SplitHostPort(r.Peer)
 	switch {
-	case err != nil || !form.IsPort(port):
+	case err != nil || !value.IsPort(port):
 		rep.Fail(keypath.Join(top, "peer"), "%q is not an address; write host:port, as in 0.0.0.0:2528", r.Peer)
 		return
 	case slices.Contains(taken, r.Peer) && port != "0":
 		rep.Fail(keypath.Join(top, "peer"), "is the same address as listen or admin; choose another port, such as 2528")
 	}
 	r.checkAdvertise(rep, host)
-	if r.TLS == (TLS{}) && !form.Loopback(host) {
+	if r.TLS == (TLS{}) && !value.Loopback(host) {
 		rep.Warn(keypath.Join(top, "peer"), "can be reached from other machines without TLS, so that others can read and alter what replicas forward on the way, with the credentials of clients; set tls, unless the network encrypts it")
 	}
 }
@@ -94,7 +93,7 @@ func (r *Config) checkAdvertise(rep *problem.Report, host string) {
 	switch {
 	case r.Advertise == "" && (host == "" || ip.IsUnspecified()):
 		rep.Fail(keypath.Join(top, "advertise"), "is missing: peer names no single address; write how other replicas reach this one, as in ${POD_IP}:2528")
-	case r.Advertise != "" && (err != nil || to == "" || !form.IsPort(port) || port == "0"):
+	case r.Advertise != "" && (err != nil || to == "" || !value.IsPort(port) || port == "0"):
 		rep.Fail(keypath.Join(top, "advertise"), "%q is not an address; write host:port, as in 10.0.0.7:2528 or [fd00::7]:2528", r.Advertise)
 	}
 }
@@ -107,7 +106,7 @@ func (r *Config) checkTLS(rep *problem.Report) {
 		rep.Fail(keypath.Join(path, "cert"), "is missing: each replica is a server to the others; name the file of its certificate, and that of its key")
 	case t.ClientCA == "":
 		rep.Fail(keypath.Join(path, "client_ca"), "is missing: nothing says whose certificates replicas have; name the file of their authority")
-	case t.ServerName != "" && !form.IsServerName(t.ServerName):
+	case t.ServerName != "" && !value.IsServerName(t.ServerName):
 		rep.Fail(keypath.Join(path, "server_name"), "%q is not a host name; write one such as mcpbridge.internal.example, without a port", t.ServerName)
 	default:
 		certificates.Check(rep, path, t.Files())

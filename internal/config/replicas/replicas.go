@@ -7,9 +7,9 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
-	"github.com/mcpbridge/mcpbridge/internal/config/expand"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 )
 
@@ -43,7 +43,7 @@ func (t *TLS) Files() certs.Files {
 }
 
 // Resolve makes the paths of files ones that can be opened.
-func (r *Config) Resolve(sc *expand.Scope, rep *problem.Report) {
+func (r *Config) Resolve(sc *value.Scope, rep *problem.Report) {
 	if r == nil {
 		return
 	}

@@ -4,22 +4,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/secret"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // Secrets returns what logs, errors and reports of the server must not contain.
 func (s *Options) Secrets() []string {
-	out := slices.Concat(secret.InURL(s.URL), s.Auth.Secrets(), s.UpstreamAuth.Secrets())
-	for _, value := range s.Headers {
-		out = append(out, secret.InHeader(value)...)
+	out := slices.Concat(value.InURL(s.URL), s.Auth.Secrets(), s.UpstreamAuth.Secrets())
+	for _, text := range s.Headers {
+		out = append(out, value.InHeader(text)...)
 	}
-	for _, value := range s.Env {
-		out = append(append(out, value), secret.InURL(value)...)
+	for _, text := range s.Env {
+		out = append(append(out, text), value.InURL(text)...)
 	}
 	for i, from := range s.credentials() {
-		out = append(out, secret.InURL(s.Args[i])...)
+		out = append(out, value.InURL(s.Args[i])...)
 		if from >= 0 {
-			out = append(out, secret.InHeader(strings.TrimSpace(s.Args[i][from:]))...)
+			out = append(out, value.InHeader(strings.TrimSpace(s.Args[i][from:]))...)
 		}
 	}
 	return out
@@ -34,7 +34,7 @@ func (s *Options) credentials() []int {
 	for _, a := range s.Args {
 		from := -1
 		end := strings.IndexAny(a, "=:")
-		sounds := secret.Names(a[:max(end, 0)]) || end < 0 && secret.Names(a)
+		sounds := value.Names(a[:max(end, 0)]) || end < 0 && value.Names(a)
 		switch {
 		case next:
 			from = 0
@@ -59,5 +59,5 @@ func (s *Options) WritesCredential() bool {
 
 // SendsCredentials reports whether requests to the server grant access.
 func (s *Options) SendsCredentials() bool {
-	return s.UpstreamAuth != nil || slices.ContainsFunc(s.HeaderNames(), secret.Names) || secret.URLCarries(s.URL)
+	return s.UpstreamAuth != nil || slices.ContainsFunc(s.HeaderNames(), value.Names) || value.URLCarries(s.URL)
 }

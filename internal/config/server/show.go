@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
-	"github.com/mcpbridge/mcpbridge/internal/config/secret"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // Target returns a line for people and logs that says how the server is reached. It shows
@@ -21,9 +21,9 @@ func (s *Options) Target() string {
 		return strings.Join(append([]string{asWritten(s.Command, s.written.command)}, s.maskedArgs()...), " ")
 	case strings.Contains(s.written.url, "${"):
 		path, query, _ := strings.Cut(s.written.url, "?")
-		return path + secret.Query(query)
+		return path + value.Query(query)
 	}
-	return secret.URL(s.URL)
+	return value.URL(s.URL)
 }
 
 // HeaderNames returns the names of the configured headers, in order.
@@ -41,7 +41,7 @@ func (s *Options) maskedArgs() []string {
 	args := slices.Clone(s.Args)
 	for i, from := range s.credentials() {
 		if from >= 0 {
-			args[i] = args[i][:from] + secret.Masked
+			args[i] = args[i][:from] + value.Masked
 		} else {
 			args[i] = asWritten(args[i], s.writtenArg(i))
 		}

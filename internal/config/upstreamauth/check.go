@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/auth"
-	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -91,9 +91,9 @@ func (c checker) issuerClient(path string, o *IssuerClient) {
 func (c checker) issuer(path, issuer string) {
 	u, err := url.Parse(issuer)
 	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !form.IsPrintable(issuer):
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !value.IsPrintable(issuer):
 		c.rep.Fail(path, "is not the URL of an authorization server; write one such as https://id.example.com")
-	case !form.Private(u):
+	case !value.Private(u):
 		c.rep.Fail(path, "secrets are sent there; write one with https://")
 	}
 }

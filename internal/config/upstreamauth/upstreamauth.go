@@ -2,9 +2,9 @@
 package upstreamauth
 
 import (
-	"github.com/mcpbridge/mcpbridge/internal/config/expand"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // A Config says with which credentials requests are sent to a server. One field is set.
@@ -100,7 +100,7 @@ func (a *Config) Clients() map[string]*IssuerClient {
 const maxKeyFile = 64 << 10
 
 // Resolve reads the files with private keys that are named below path.
-func (a *Config) Resolve(sc *expand.Scope, rep *problem.Report, path string) {
+func (a *Config) Resolve(sc *value.Scope, rep *problem.Report, path string) {
 	for way, client := range a.Clients() {
 		if client.PrivateKey == "" {
 			continue

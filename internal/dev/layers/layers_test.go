@@ -32,7 +32,7 @@ var (
 	commands = []string{"cmd/mcpbridge/internal/address", "cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/logging", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify", "cmd/mcpbridge/internal/summary"}
 
 	// configParts is what the keys of every subject are made of.
-	configParts = []string{"internal/config/expand", "internal/config/form", "internal/config/keypath", "internal/config/problem", "internal/config/secret"}
+	configParts = []string{"internal/config/keypath", "internal/config/problem", "internal/config/value"}
 
 	top = []string{"gateway/internal/router", "internal/observation/admin", "internal/config", "internal/observation/metrics"}
 )
@@ -41,7 +41,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/form", "internal/config/layer", "internal/config/schema", "internal/config/secret", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/login", "internal/trust/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/schema", "internal/config/value", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/login", "internal/trust/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -52,7 +52,7 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/summary": {"internal/config", "cmd/mcpbridge/internal/address"},
 	"cmd/mcpbridge/internal/address": {"internal/config"},
 	// What a configuration says, for the public package: only this one has both.
-	"cmd/mcpbridge/internal/options": {"gateway", "internal/certs", "internal/config", "internal/config/form", "internal/spec"},
+	"cmd/mcpbridge/internal/options": {"gateway", "internal/certs", "internal/config", "internal/config/value", "internal/spec"},
 	// The log of the program.
 	"cmd/mcpbridge/internal/logging": {"internal/config", "internal/linebuffer", "internal/redact", "cmd/mcpbridge/internal/output"},
 	// What tells a service manager of the process, and what asks another process: they know
@@ -79,15 +79,13 @@ var layers = map[string][]string{
 	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace"},
 	"internal/observation/admin/page": nil,
 	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/layer", "internal/config/replicas", "internal/config/server", "internal/config/upstreamauth", "internal/hostfile"}),
-	// What is wrong with a configuration, what its texts look like, what they refer to, and
+	// What is wrong with a configuration, what its values look like, what they refer to, and
 	// what of them is secret: no keys.
 	"internal/config/keypath": nil,
 	"internal/config/problem": {"internal/config/keypath"},
-	"internal/config/form":    nil,
-	"internal/config/expand":  {"internal/config/form", "internal/config/keypath", "internal/config/problem", "internal/hostfile"},
-	"internal/config/secret":  {"internal/config/keypath", "internal/config/problem"},
+	"internal/config/value":   {"internal/config/keypath", "internal/config/problem", "internal/hostfile"},
 	// The tree of keys, and what files, the environment and flags have of it.
-	"internal/config/key":   {"internal/config/form", "internal/config/problem", "internal/hostfile", "internal/limits"},
+	"internal/config/key":   {"internal/config/problem", "internal/config/value", "internal/hostfile", "internal/limits"},
 	"internal/config/layer": slices.Concat(configParts, []string{"internal/config/key", "internal/hostfile"}),
 	// The keys of one subject each: what they are, and which mistakes there are in them.
 	"internal/config/certificates": slices.Concat(configParts, []string{"internal/certs"}),

@@ -5,7 +5,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/config/form"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // payloadPart is the part of the memory, as a divisor, that payloads may take.
@@ -38,7 +38,7 @@ func Gateway(c *config.Config) *gateway.Options {
 func networks(texts []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range texts {
-		if n, err := form.Network(text); err == nil {
+		if n, err := value.Network(text); err == nil {
 			out = append(out, n)
 		}
 	}

@@ -1,4 +1,4 @@
-package form
+package value
 
 import (
 	"net/url"

@@ -1,15 +1,15 @@
-// Package secret finds what of a configuration's texts is secret, and hides it.
-//
-// It goes by the names that people give to credentials, and by where URLs and headers have
-// them. It knows no key of the configuration.
-package secret
+package value
 
 import (
 	"encoding/base64"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // InEnviron returns the secrets of the process's environment: the values of variables
@@ -117,3 +117,15 @@ func URLCarries(text string) bool {
 }
 
 var credentialQuery = regexp.MustCompile(`(?i)(key|token|secret|passw|auth)[^&=]*=`)
+
+// CheckKeys checks secrets that keys are made of. Its errors never contain one.
+func CheckKeys(rep *problem.Report, path string, keys []string) {
+	for i, k := range keys {
+		if len(k) < minKey {
+			rep.Fail(keypath.Join(path, strconv.Itoa(i)), "is shorter than %d characters; write a random secret, as openssl rand -base64 32 prints one", minKey)
+		}
+	}
+}
+
+// minKey is the least length of a secret that keys are made of, in bytes.
+const minKey = 16

@@ -1,6 +1,4 @@
-// Package form knows what values of the configuration look like: addresses, hosts, sizes.
-// It knows no key, and says nothing to people: whoever asks knows what to write instead.
-package form
+package value
 
 import (
 	"net"

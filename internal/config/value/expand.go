@@ -1,8 +1,4 @@
-// Package expand resolves what values of the configuration refer to: variables, files that
-// hold a value, and files beside the configuration.
-//
-// It knows no key. Its errors never contain a value.
-package expand
+package value
 
 import (
 	"bytes"
@@ -13,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/form"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
@@ -168,7 +163,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("can't be read: %w", err)
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is larger than %s", path, form.Size(limit))
+		return nil, fmt.Errorf("%s is larger than %s", path, Size(limit))
 	}
 	return data, nil
 }

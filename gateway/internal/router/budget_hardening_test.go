@@ -221,7 +221,7 @@ func newScriptedServer(t *testing.T, answer func(w http.ResponseWriter, r *http.
 
 // What is remembered of profiles is memory, until it is forgotten.
 func TestProfilesDrawOnTheMemory(t *testing.T) {
-	p, err := newProfiler(ServerOptions{Name: "peer"}, "peer")
+	p, err := newProfiles(ServerOptions{Name: "peer"}, "peer")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -221,7 +221,7 @@ func TestM2L08ProfilesDoNotShare(t *testing.T) {
 		isolation Isolation
 		shared    bool
 	}{{IsolatePrincipal, false}, {IsolateRequest, false}, {IsolateNothing, true}} {
-		p, err := newProfiler(ServerOptions{Name: "peer", Isolation: tt.isolation}, "peer")
+		p, err := newProfiles(ServerOptions{Name: "peer", Isolation: tt.isolation}, "peer")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,11 +16,11 @@ import (
 // endpoints: paths are added, and never removed.
 func TestForms(t *testing.T) {
 	forms := bridgetest.ReadForms(t)
-	p, err := newProfiler(ServerOptions{}, "files@2")
+	p, err := newProfiles(ServerOptions{}, "files@2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared, err := newProfiler(ServerOptions{Command: true, Isolation: IsolateNothing}, "files@2")
+	shared, err := newProfiles(ServerOptions{Command: true, Isolation: IsolateNothing}, "files@2")
 	if err != nil {
 		t.Fatal(err)
 	}

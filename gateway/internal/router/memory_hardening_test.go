@@ -175,7 +175,7 @@ func TestM2L07InventedCapabilitiesShareASession(t *testing.T) {
 // What is remembered of a profile must not grow with what its clients send (CWE-770).
 func TestProfilesKeepNoTexts(t *testing.T) {
 	const clients, each = 64, 1 << 20
-	p, err := newProfiler(ServerOptions{Name: "peer"}, "peer")
+	p, err := newProfiles(ServerOptions{Name: "peer"}, "peer")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ const (
 	profileOverhead = 512
 )
 
-// A profiler finds the profiles of the requests to one server. Safe for concurrent use.
-type profiler struct {
+// profiles finds the profile of each request to one server. Safe for concurrent use.
+type profiles struct {
 	scope        string // what all scopes begin with, and no other server's
 	isolation    Isolation
 	clientInfo   bool
@@ -79,12 +79,12 @@ func (p *profileParts) key() profileKey {
 	return k
 }
 
-func newProfiler(so ServerOptions, scope string) (*profiler, error) {
+func newProfiles(so ServerOptions, scope string) (*profiles, error) {
 	isolation := so.Isolation
 	if isolation == "" {
 		isolation = IsolatePrincipal
 	}
-	p := &profiler{
+	p := &profiles{
 		scope: scope, isolation: isolation, clientInfo: so.ForwardClientInfo, experimental: so.Experimental,
 		hide: so.HideExtensions, hideTasks: append(slices.Clone(so.HideExtensions), spec.ExtensionTasks),
 		single: so.oneSession(), era: func() spec.Era { return spec.Unknown }, saw: so.Saw,
@@ -95,7 +95,7 @@ func newProfiler(so ServerOptions, scope string) (*profiler, error) {
 }
 
 // admit sets the request's profile.
-func (p *profiler) admit(req *mcp.Request) error {
+func (p *profiles) admit(req *mcp.Request) error {
 	if p.saw != nil {
 		p.saw(req.Identity)
 	}
@@ -122,17 +122,17 @@ func (p *profiler) admit(req *mcp.Request) error {
 
 // perSession reports whether the session of each legacy client is, or may be, a profile of its
 // own.
-func (p *profiler) perSession() bool { return p.era() != spec.Modern && !p.single }
+func (p *profiles) perSession() bool { return p.era() != spec.Modern && !p.single }
 
 // sharesTasks reports whether both the client and the server may have the tasks extension.
 // It asks for the server's era only if the client declares the extension.
-func (p *profiler) sharesTasks(req *mcp.Request) bool {
+func (p *profiles) sharesTasks(req *mcp.Request) bool {
 	return req.Era == spec.Modern && bytes.Contains(req.Capabilities, []byte(spec.ExtensionTasks)) && p.era() == spec.Modern
 }
 
 // remember caches a small profile, if there is memory. Others are computed again for each
 // request.
-func (p *profiler) remember(key profileKey, prof mcp.Profile) {
+func (p *profiles) remember(key profileKey, prof mcp.Profile) {
 	size := profileSize(prof)
 	if size > profileOverhead+maxProfile || p.account != nil && !p.account.Take(size) {
 		return
@@ -143,7 +143,7 @@ func (p *profiler) remember(key profileKey, prof mcp.Profile) {
 }
 
 // forgotten gives back the memory of a cached profile.
-func (p *profiler) forgotten(prof mcp.Profile) {
+func (p *profiles) forgotten(prof mcp.Profile) {
 	if p.account != nil {
 		p.account.Give(profileSize(prof))
 	}
@@ -156,7 +156,7 @@ func profileSize(prof mcp.Profile) int64 {
 
 // profile computes a profile. Its scope is a digest of the parts, because scopes appear in
 // logs and on the bus, and a principal may be a secret.
-func (p *profiler) profile(parts *profileParts) mcp.Profile {
+func (p *profiles) profile(parts *profileParts) mcp.Profile {
 	hide := p.hideTasks
 	if parts.tasks {
 		hide = p.hide
@@ -190,4 +190,4 @@ func (so *ServerOptions) oneSession() bool {
 }
 
 // close gives back the memory of the cached profiles.
-func (p *profiler) close() { p.cache.Purge() }
+func (p *profiles) close() { p.cache.Purge() }

@@ -44,7 +44,7 @@ type server struct {
 	onlyFor  mcp.Principal   // empty for everybody
 	access   *access.Control // nil if nothing is controlled
 	memory   mcp.Memory      // what clients' messages are paid from
-	profiles *profiler
+	profiles *profiles
 }
 
 // fronts serve the clients of both eras.
@@ -62,7 +62,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if err := checkKept(so.Keep); err != nil {
 		return nil, err
 	}
-	profiles, err := newProfiler(so, g.newScope(so.Name))
+	profiles, err := newProfiles(so, g.newScope(so.Name))
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func (t *together) close(ctx context.Context) {
 
 // candidates returns the profiles that the request of another replica may mean: it names a
 // client, or the gateway itself if clients' names are no part of the profile.
-func (p *profiler) candidates(req *mcp.Request) []mcp.Profile {
+func (p *profiles) candidates(req *mcp.Request) []mcp.Profile {
 	parts := profileParts{capabilities: req.Capabilities, tasks: p.sharesTasks(req)}
 	if p.isolation != IsolateNothing {
 		parts.principal = req.Principal

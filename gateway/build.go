@@ -73,16 +73,16 @@ type build struct {
 
 	node        *node.Node // nil for one replica
 	common      *common
-	keepsCommon bool           // it is that of a Gateway
-	parts       []*part        // in the order of the servers
-	kept        map[*part]bool // those of a Gateway
+	keepsCommon bool                  // it is that of a Gateway
+	parts       []*serverParts        // in the order of the servers
+	kept        map[*serverParts]bool // those of a Gateway
 }
 
 // discard is the Logger of Options that have none: always the same.
 var discard = slog.New(slog.DiscardHandler)
 
 func newBuild(o *Options, m mcp.Metrics) *build {
-	b := &build{opts: o, secrets: o.hooks.Secrets, metrics: m, common: &common{}, kept: make(map[*part]bool)}
+	b := &build{opts: o, secrets: o.hooks.Secrets, metrics: m, common: &common{}, kept: make(map[*serverParts]bool)}
 	if b.secrets == nil {
 		b.secrets = redact.New()
 	}
@@ -258,7 +258,7 @@ func (b *build) addAll() error {
 	}
 	for i := range b.opts.Servers {
 		s := &b.opts.Servers[i]
-		p, err := b.of(s).newPart()
+		p, err := b.of(s).newParts()
 		if err != nil {
 			return fmt.Errorf("mcpbridge: server %q: %w", s.Name, err)
 		}

@@ -60,8 +60,8 @@ func TestOptionsArrive(t *testing.T) {
 	fill(reflect.ValueOf(&s).Elem(), 2000)
 	o.Servers = []ServerOptions{s}
 	b := newBuild(&o, mcp.NoMetrics{})
-	p := &part{common: b.common}
-	b.parts = []*part{p}
+	p := &serverParts{common: b.common}
+	b.parts = []*serverParts{p}
 	if err := errors.Join(b.addCommon(), b.addAccess(), b.of(&s).addCredentials(p)); err != nil {
 		t.Fatal(err)
 	}

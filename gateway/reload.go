@@ -109,11 +109,11 @@ func (b *build) follow(former *standing) error {
 	return b.addAccess()
 }
 
-// keepOrMake returns the part of a server.
-func (s serverBuild) keepOrMake(former *standing) (*part, error) {
+// keepOrMake returns the parts of a server.
+func (s serverBuild) keepOrMake(former *standing) (*serverParts, error) {
 	p := former.find(s.Name)
 	if !s.b.keepsCommon || p == nil || s.b.kept[p] || !p.shape.same(s.shaped()) {
-		return s.newPart()
+		return s.newParts()
 	}
 	if _, err := s.ownCredentials(); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (b *build) compare(former *standing) *Reloaded {
 		}
 	}
 	for _, p := range former.parts {
-		if !slices.ContainsFunc(b.parts, func(is *part) bool { return is.shape.Name == p.shape.Name }) {
+		if !slices.ContainsFunc(b.parts, func(is *serverParts) bool { return is.shape.Name == p.shape.Name }) {
 			out.Removed = append(out.Removed, p.shape.Name)
 		}
 	}

@@ -31,9 +31,9 @@ type serverBuild struct {
 
 func (b *build) of(s *ServerOptions) serverBuild { return serverBuild{s, b} }
 
-// newPart makes what a server needs.
-func (s serverBuild) newPart() (*part, error) {
-	p := &part{common: s.b.common, shape: s.shaped()}
+// newParts makes what a server needs.
+func (s serverBuild) newParts() (*serverParts, error) {
+	p := &serverParts{common: s.b.common, shape: s.shaped()}
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (s serverBuild) check() error {
 }
 
 // entry is what the gateway is told of a server.
-func (s serverBuild) entry(p *part, open func(mcp.Changes) (mcp.Back, error)) router.ServerOptions {
+func (s serverBuild) entry(p *serverParts, open func(mcp.Changes) (mcp.Back, error)) router.ServerOptions {
 	return router.ServerOptions{
 		Name:              s.Name,
 		Open:              open,
@@ -97,7 +97,7 @@ func (s serverBuild) entry(p *part, open func(mcp.Changes) (mcp.Back, error)) ro
 
 // openPeer returns what watches a server at another replica; nil if each replica has processes
 // of its own, which may have other changes.
-func openPeer(s *ServerOptions, p *part) func(upstream.Peer) (mcp.Back, error) {
+func openPeer(s *ServerOptions, p *serverParts) func(upstream.Peer) (mcp.Back, error) {
 	if len(s.Command) > 0 && s.Replicas == PlaceAny {
 		return nil
 	}
@@ -151,7 +151,7 @@ func kept(hints map[string]CacheHint) []string {
 }
 
 // serverOptions are those of the package that reaches the server.
-func (s serverBuild) serverOptions(p *part) server.Options {
+func (s serverBuild) serverOptions(p *serverParts) server.Options {
 	o := server.Options{
 		Options: upstream.Options{
 			Name:           s.Name,
@@ -197,7 +197,7 @@ func (s serverBuild) serverOptions(p *part) server.Options {
 }
 
 // serveHandler returns what reaches a handler.
-func (p *part) serveHandler(h http.Handler) http.RoundTripper {
+func (p *serverParts) serveHandler(h http.Handler) http.RoundTripper {
 	m := memhttp.Serve(h)
 	p.ends = append(p.ends, func() { m.Close() })
 	return m

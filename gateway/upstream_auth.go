@@ -112,7 +112,7 @@ func (a *UpstreamAuth) ways() (n int) {
 func (a *UpstreamAuth) ofCallers() bool { return a.TokenExchange != nil || a.Passthrough }
 
 // addCredentials makes those of a server; nil if it has none.
-func (s serverBuild) addCredentials(p *part) error {
+func (s serverBuild) addCredentials(p *serverParts) error {
 	a := s.UpstreamAuth
 	if a == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// A part is what a Gateway has of one server.
-type part struct {
+// serverParts are what a Gateway has of one server.
+type serverParts struct {
 	shape  shape
 	common *common
 	server *server.Server
@@ -29,12 +29,12 @@ type part struct {
 }
 
 // end ends what was begun for a server that is not served any more.
-func (p *part) end() {
+func (p *serverParts) end() {
 	p.close()
 	p.common.leave()
 }
 
-func (p *part) close() {
+func (p *serverParts) close() {
 	for _, end := range p.ends {
 		end()
 	}
@@ -44,7 +44,7 @@ func (p *part) close() {
 }
 
 // start begins what a server that is served needs.
-func (p *part) start() {
+func (p *serverParts) start() {
 	if j, ok := p.auth.(*auth.JWT); ok {
 		j.Start()
 	}
@@ -83,7 +83,7 @@ func (c *common) start() {
 type standing struct {
 	opts   Options
 	common *common
-	parts  []*part
+	parts  []*serverParts
 }
 
 // options returns the options of a server that there is.
@@ -92,9 +92,9 @@ func (s *standing) options(name string) *ServerOptions {
 	return &s.opts.Servers[at]
 }
 
-// find returns the part of a server; nil if there is none.
-func (s *standing) find(name string) *part {
-	at := slices.IndexFunc(s.parts, func(p *part) bool { return p.shape.Name == name })
+// find returns the parts of a server; nil if there is none.
+func (s *standing) find(name string) *serverParts {
+	at := slices.IndexFunc(s.parts, func(p *serverParts) bool { return p.shape.Name == name })
 	if at < 0 {
 		return nil
 	}

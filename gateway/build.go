@@ -47,7 +47,7 @@ func init() {
 	}
 	cmdhook.Ready = func(ctx context.Context, g any) error {
 		var errs []error
-		for _, p := range g.(*Gateway).standing.parts {
+		for _, p := range g.(*Gateway).current.parts {
 			if p.login != nil {
 				errs = append(errs, p.login.Ready(ctx))
 			}

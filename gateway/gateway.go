@@ -29,11 +29,11 @@ type Gateway struct {
 	metrics *metrics.Metrics
 	stdio   transport.StdioOptions // without files
 
-	node     *node.Node    // nil for one replica
-	turn     chan struct{} // capacity 1, full while one of Start, Reload and Shutdown uses the next
-	standing *standing
-	begun    bool // by Start
-	ended    bool // by Shutdown
+	node    *node.Node    // nil for one replica
+	turn    chan struct{} // capacity 1, full while one of Start, Reload and Shutdown uses the next
+	current *current
+	begun   bool // by Start
+	ended   bool // by Shutdown
 }
 
 // New returns a Gateway. It connects to no server before [Gateway.Start], or the first
@@ -90,8 +90,8 @@ func (g *Gateway) Start() {
 	defer func() { <-g.turn }()
 	g.begun = true
 	g.inner.Start()
-	g.standing.common.start()
-	for _, p := range g.standing.parts {
+	g.current.common.start()
+	for _, p := range g.current.parts {
 		p.start()
 	}
 }
@@ -165,16 +165,16 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	}
 	if !g.ended {
 		g.ended = true
-		g.standing.common.leave()
+		g.current.common.leave()
 	}
-	return errors.Join(err, g.standing.common.err)
+	return errors.Join(err, g.current.common.err)
 }
 
 // audit returns the audit log; nil if there is none.
 func (g *Gateway) audit() *audit.Log {
 	g.turn <- struct{}{}
 	defer func() { <-g.turn }()
-	return g.standing.common.audit
+	return g.current.common.audit
 }
 
 // MetricsHandler serves counters of the gateway, and of the Go runtime, in the format of

@@ -46,7 +46,7 @@ func (g *Gateway) Reload(o Options) (*Reloaded, error) {
 	}
 	b := newBuild(&o, g.metrics)
 	b.node = g.node
-	if err := b.follow(g.standing); err != nil {
+	if err := b.follow(g.current); err != nil {
 		_ = b.close() // what was begun, and has nothing to say
 		return nil, err
 	}
@@ -54,11 +54,11 @@ func (g *Gateway) Reload(o Options) (*Reloaded, error) {
 		return nil, errors.Join(err, b.close())
 	}
 	if err := g.inner.Reload(b.options()); err != nil {
-		_ = g.replaceKeys(&g.standing.opts) // which were good before
+		_ = g.replaceKeys(&g.current.opts) // which were good before
 		_ = b.close()
 		return nil, fmt.Errorf("mcpbridge: %w", err)
 	}
-	former := g.standing
+	former := g.current
 	g.stand(b)
 	out := b.compare(former)
 	b.renew()
@@ -73,7 +73,7 @@ func (g *Gateway) Reload(o Options) (*Reloaded, error) {
 
 // stand makes b what the Gateway is made of.
 func (g *Gateway) stand(b *build) {
-	g.standing = &standing{opts: *b.opts, common: b.common, parts: b.parts}
+	g.current = &current{opts: *b.opts, common: b.common, parts: b.parts}
 	if !b.keepsCommon {
 		b.common.users.Add(1) // the Gateway
 	}
@@ -85,7 +85,7 @@ func (g *Gateway) stand(b *build) {
 }
 
 // follow makes all parts. Those that are as before are kept.
-func (b *build) follow(former *standing) error {
+func (b *build) follow(former *current) error {
 	if err := b.checkLimits(); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (b *build) follow(former *standing) error {
 }
 
 // keepOrMake returns the parts of a server.
-func (s serverBuild) keepOrMake(former *standing) (*serverParts, error) {
+func (s serverBuild) keepOrMake(former *current) (*serverParts, error) {
 	p := former.find(s.Name)
 	if !s.b.keepsCommon || p == nil || s.b.kept[p] || !p.shape.same(s.shaped()) {
 		return s.newParts()
@@ -132,7 +132,7 @@ func checkTokens(a *Auth) error {
 }
 
 // compare returns what changes by b.
-func (b *build) compare(former *standing) *Reloaded {
+func (b *build) compare(former *current) *Reloaded {
 	out := &Reloaded{}
 	for i, p := range b.parts {
 		name := p.shape.Name
@@ -154,7 +154,7 @@ func (b *build) compare(former *standing) *Reloaded {
 }
 
 // isRenewed reports whether a server that is kept gets other credentials.
-func (s serverBuild) isRenewed(former *standing) bool {
+func (s serverBuild) isRenewed(former *current) bool {
 	was := former.options(s.Name)
 	return !reflect.DeepEqual(s.Header, was.Header) || !reflect.DeepEqual(s.UpstreamAuth, was.UpstreamAuth) || !reflect.DeepEqual(s.Auth, was.Auth) ||
 		s.Auth == nil && !reflect.DeepEqual(s.b.opts.Auth, former.opts.Auth)

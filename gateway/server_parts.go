@@ -79,24 +79,24 @@ func (c *common) start() {
 	}
 }
 
-// A standing is what a Gateway is made of at one time.
-type standing struct {
+// current is what a Gateway is made of at one time.
+type current struct {
 	opts   Options
 	common *common
 	parts  []*serverParts
 }
 
 // options returns the options of a server that there is.
-func (s *standing) options(name string) *ServerOptions {
-	at := slices.IndexFunc(s.opts.Servers, func(o ServerOptions) bool { return o.Name == name })
-	return &s.opts.Servers[at]
+func (c *current) options(name string) *ServerOptions {
+	at := slices.IndexFunc(c.opts.Servers, func(o ServerOptions) bool { return o.Name == name })
+	return &c.opts.Servers[at]
 }
 
 // find returns the parts of a server; nil if there is none.
-func (s *standing) find(name string) *serverParts {
-	at := slices.IndexFunc(s.parts, func(p *serverParts) bool { return p.shape.Name == name })
+func (c *current) find(name string) *serverParts {
+	at := slices.IndexFunc(c.parts, func(p *serverParts) bool { return p.shape.Name == name })
 	if at < 0 {
 		return nil
 	}
-	return s.parts[at]
+	return c.parts[at]
 }

@@ -60,7 +60,7 @@ func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, er
 	if err := b.addAll(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	b.common.shape = b.commonShape()
+	b.common.identity = b.commonIdentity()
 	if err := errors.Join(b.addCommon(), b.addAccess()); err != nil {
 		return nil, errors.Join(err, b.close())
 	}

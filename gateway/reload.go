@@ -89,8 +89,8 @@ func (b *build) follow(former *current) error {
 	if err := b.checkLimits(); err != nil {
 		return err
 	}
-	b.common.shape = b.commonShape()
-	if b.common.shape.same(&former.common.shape) {
+	b.common.identity = b.commonIdentity()
+	if b.common.identity.same(&former.common.identity) {
 		b.common, b.keepsCommon = former.common, true
 		if err := checkTokens(b.opts.Auth); err != nil {
 			return fmt.Errorf("mcpbridge: Auth: %w", err)
@@ -112,7 +112,7 @@ func (b *build) follow(former *current) error {
 // keepOrMake returns the parts of a server.
 func (s serverBuild) keepOrMake(former *current) (*serverParts, error) {
 	p := former.find(s.Name)
-	if !s.b.keepsCommon || p == nil || s.b.kept[p] || !p.shape.same(s.shaped()) {
+	if !s.b.keepsCommon || p == nil || s.b.kept[p] || !p.identity.same(s.identity()) {
 		return s.newParts()
 	}
 	if _, err := s.ownCredentials(); err != nil {
@@ -135,7 +135,7 @@ func checkTokens(a *Auth) error {
 func (b *build) compare(former *current) *Reloaded {
 	out := &Reloaded{}
 	for i, p := range b.parts {
-		name := p.shape.Name
+		name := p.identity.Name
 		switch was := former.find(name); {
 		case was == nil:
 			out.Added = append(out.Added, name)
@@ -146,8 +146,8 @@ func (b *build) compare(former *current) *Reloaded {
 		}
 	}
 	for _, p := range former.parts {
-		if !slices.ContainsFunc(b.parts, func(is *serverParts) bool { return is.shape.Name == p.shape.Name }) {
-			out.Removed = append(out.Removed, p.shape.Name)
+		if !slices.ContainsFunc(b.parts, func(is *serverParts) bool { return is.identity.Name == p.identity.Name }) {
+			out.Removed = append(out.Removed, p.identity.Name)
 		}
 	}
 	return out

@@ -389,7 +389,7 @@ func TestReloadTokens(t *testing.T) {
 	r.wantCall("a", "of a")
 }
 
-// What is left out of the shapes applies at once; all else replaces the servers.
+// What is left out of the identities applies at once; all else replaces the servers.
 func TestReloadShapes(t *testing.T) {
 	a := &shelf{text: "of a"}
 	base := Options{Servers: []ServerOptions{{Name: "a", Handler: a, Era: Legacy}}}

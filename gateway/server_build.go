@@ -33,7 +33,7 @@ func (b *build) of(s *ServerOptions) serverBuild { return serverBuild{s, b} }
 
 // newParts makes what a server needs.
 func (s serverBuild) newParts() (*serverParts, error) {
-	p := &serverParts{common: s.b.common, shape: s.shaped()}
+	p := &serverParts{common: s.b.common, identity: s.identity()}
 	if err := s.check(); err != nil {
 		return nil, err
 	}

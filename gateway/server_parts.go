@@ -14,10 +14,10 @@ import (
 
 // serverParts are what a Gateway has of one server.
 type serverParts struct {
-	shape  shape
-	common *common
-	server *server.Server
-	access access.Options
+	identity identity
+	common   *common
+	server   *server.Server
+	access   access.Options
 
 	auth        auth.Authenticator   // of the server alone; nil if it has none
 	credentials upstream.Credentials // nil if it has none
@@ -52,11 +52,11 @@ func (p *serverParts) start() {
 
 // A common is what the servers of a Gateway were made with.
 type common struct {
-	shape commonShape
-	auth  auth.Authenticator // of servers that have none of their own; nil if there is none
-	audit *audit.Log         // nil if there is none
-	users atomic.Int64       // parts that are served, and the Gateway itself
-	err   error              // of its end
+	identity commonIdentity
+	auth     auth.Authenticator // of servers that have none of their own; nil if there is none
+	audit    *audit.Log         // nil if there is none
+	users    atomic.Int64       // parts that are served, and the Gateway itself
+	err      error              // of its end
 }
 
 // leave counts a user out. The last one ends it.
@@ -94,7 +94,7 @@ func (c *current) options(name string) *ServerOptions {
 
 // find returns the parts of a server; nil if there is none.
 func (c *current) find(name string) *serverParts {
-	at := slices.IndexFunc(c.parts, func(p *serverParts) bool { return p.shape.Name == name })
+	at := slices.IndexFunc(c.parts, func(p *serverParts) bool { return p.identity.Name == name })
 	if at < 0 {
 		return nil
 	}

@@ -8,18 +8,18 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 )
 
-// A shape is what a server is built from. What may be replaced while it is served is not part
+// An identity is what a server is built from. What may be replaced while it is served is not part
 // of it.
-type shape struct {
+type identity struct {
 	ServerOptions // without what is compared otherwise
 
 	handler, roundTripper, tls any  // the same, or another
 	dialled                    bool // by a hook
 }
 
-// shaped returns the shape of a server.
-func (s serverBuild) shaped() shape {
-	out := shape{ServerOptions: *s.ServerOptions, dialled: s.b.opts.hooks.Dial[s.Name] != nil}
+// identity returns the identity of a server.
+func (s serverBuild) identity() identity {
+	out := identity{ServerOptions: *s.ServerOptions, dialled: s.b.opts.hooks.Dial[s.Name] != nil}
 	if s.Handler != nil {
 		out.handler = s.Handler
 	}
@@ -32,17 +32,17 @@ func (s serverBuild) shaped() shape {
 	out.Handler, out.RoundTripper, out.TLS = nil, nil, nil
 	out.Header = namesOf(s.Header)
 	out.PublicURL = s.publicURL()
-	out.Auth, out.UpstreamAuth = s.Auth.shape(), s.UpstreamAuth.shape()
+	out.Auth, out.UpstreamAuth = s.Auth.identity(), s.UpstreamAuth.identity()
 	return out
 }
 
-func (s *shape) same(as shape) bool {
-	return same(s.handler, as.handler) && same(s.roundTripper, as.roundTripper) && same(s.tls, as.tls) &&
-		s.dialled == as.dialled && reflect.DeepEqual(s.ServerOptions, as.ServerOptions)
+func (i *identity) same(as identity) bool {
+	return same(i.handler, as.handler) && same(i.roundTripper, as.roundTripper) && same(i.tls, as.tls) &&
+		i.dialled == as.dialled && reflect.DeepEqual(i.ServerOptions, as.ServerOptions)
 }
 
-// A commonShape is what all servers of a Gateway are built with, as a shape is of one.
-type commonShape struct {
+// A commonIdentity is what all servers of a Gateway are built with, as an identity is of one.
+type commonIdentity struct {
 	Options // without what is compared otherwise, and what applies at once
 
 	authenticator, logger any
@@ -57,10 +57,10 @@ var liveLimits = []*limits.Limit{
 	limits.CacheEntries, limits.Cache, limits.NewConnections,
 }
 
-// commonShape returns the shape of what all servers are built with. An option is part of it
+// commonIdentity returns the identity of what all servers are built with. An option is part of it
 // unless it is left out here.
-func (b *build) commonShape() commonShape {
-	out := commonShape{Options: *b.opts, logger: b.opts.Logger}
+func (b *build) commonIdentity() commonIdentity {
+	out := commonIdentity{Options: *b.opts, logger: b.opts.Logger}
 	if b.opts.Authenticator != nil {
 		out.authenticator = b.opts.Authenticator
 	}
@@ -73,14 +73,14 @@ func (b *build) commonShape() commonShape {
 		out.claims = b.policyClaims()
 	}
 	o := &out.Options
-	o.Servers, o.Limits, o.PublicURL, o.Auth, o.Authenticator, o.Logger = nil, nil, "", o.Auth.shape(), nil, nil
+	o.Servers, o.Limits, o.PublicURL, o.Auth, o.Authenticator, o.Logger = nil, nil, "", o.Auth.identity(), nil, nil
 	o.AllowedHosts, o.AllowedOrigins, o.MachineName, o.TrustedProxies = nil, nil, "", nil
 	o.StateKeys, o.Replicas, o.Secrets, o.DebugErrors, o.BodyTimeout = nil, nil, nil, false, 0
 	o.hooks, o.made = Options{}.hooks, nil
 	return out
 }
 
-func (c *commonShape) same(as *commonShape) bool {
+func (c *commonIdentity) same(as *commonIdentity) bool {
 	return same(c.authenticator, as.authenticator) && same(c.logger, as.logger) && slices.Equal(c.limits, as.limits) && slices.Equal(c.claims, as.claims) &&
 		reflect.DeepEqual(c.Options, as.Options)
 }
@@ -91,8 +91,8 @@ func (b *build) hasJWT() bool {
 		slices.ContainsFunc(b.opts.Servers, func(s ServerOptions) bool { return s.Auth != nil && s.Auth.JWT != nil })
 }
 
-// shape returns a without its tokens, but for whether there are some.
-func (a *Auth) shape() *Auth {
+// identity returns a without its tokens, but for whether there are some.
+func (a *Auth) identity() *Auth {
 	if a == nil || len(a.Tokens) == 0 {
 		return a
 	}
@@ -101,8 +101,8 @@ func (a *Auth) shape() *Auth {
 	return &out
 }
 
-// shape returns a without secrets that are the gateway's own.
-func (a *UpstreamAuth) shape() *UpstreamAuth {
+// identity returns a without secrets that are the gateway's own.
+func (a *UpstreamAuth) identity() *UpstreamAuth {
 	if a == nil {
 		return nil
 	}

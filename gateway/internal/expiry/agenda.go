@@ -11,7 +11,7 @@ type entry struct {
 	id  *mcp.Identity
 	end func(reason error)
 
-	// Guarded by Watch.mu.
+	// Guarded by Expirer.mu.
 	at    time.Time // of the next check, or the end
 	index int       // in the agenda; -1 while it is checked
 	done  bool      // it was ended or forgotten

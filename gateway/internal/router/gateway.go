@@ -33,7 +33,7 @@ type Gateway struct {
 	sealer   *requeststate.Sealer
 	sockets  *sockets.Set // the WebSockets of all servers' clients
 	inflight admission.Counter
-	expiry   *expiry.Watch // of the credentials of what is open
+	expiry   *expiry.Expirer // of the credentials of what is open
 
 	// Set by New, read-only after.
 	instance string // prefix of the ids of sessions, events and requestStates

@@ -25,9 +25,9 @@ var (
 	ErrRefused = errors.New("its credential is not accepted any more")
 )
 
-// A Watch watches the credentials of streams and connections. Its methods are safe for
+// An Expirer ends streams and connections whose credentials have ended. Its methods are safe for
 // concurrent use.
-type Watch struct {
+type Expirer struct {
 	stop context.CancelFunc
 	live context.Context // of checks; ends with Close
 
@@ -42,157 +42,157 @@ type Watch struct {
 	closed bool
 }
 
-// New returns an empty Watch. The caller must call Close.
-func New() *Watch {
-	w := &Watch{}
-	w.live, w.stop = context.WithCancel(context.Background())
-	return w
+// New returns an empty Expirer. The caller must call Close.
+func New() *Expirer {
+	x := &Expirer{}
+	x.live, x.stop = context.WithCancel(context.Background())
+	return x
 }
 
 // Until calls end once when a credential expires or is refused, unless the returned
 // function is called before; then end may still be running. end gets ErrExpired or
 // ErrRefused, and must not block.
-func (w *Watch) Until(id *mcp.Identity, end func(reason error)) (forget func()) {
+func (x *Expirer) Until(id *mcp.Identity, end func(reason error)) (forget func()) {
 	if !id.MayEnd() {
 		return func() {}
 	}
 	e := &entry{id: id, end: end}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
 		return func() {}
 	}
-	w.addLocked(e)
-	return func() { w.forget(e) }
+	x.addLocked(e)
+	return func() { x.forget(e) }
 }
 
 // Len returns the number of entries.
-func (w *Watch) Len() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.due) + len(w.checks)
+func (x *Expirer) Len() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.due) + len(x.checks)
 }
 
-// Close stops the Watch without ending anything, and waits for its goroutines.
-func (w *Watch) Close() {
-	w.mu.Lock()
-	w.closed = true
-	w.due, w.checks = nil, nil
-	if w.timer != nil {
-		w.timer.Stop()
+// Close stops the Expirer without ending anything, and waits for its goroutines.
+func (x *Expirer) Close() {
+	x.mu.Lock()
+	x.closed = true
+	x.due, x.checks = nil, nil
+	if x.timer != nil {
+		x.timer.Stop()
 	}
-	w.mu.Unlock()
-	w.stop()
-	w.running.Wait()
+	x.mu.Unlock()
+	x.stop()
+	x.running.Wait()
 }
 
 // addLocked adds e to the agenda, for its end or its next check.
-func (w *Watch) addLocked(e *entry) {
+func (x *Expirer) addLocked(e *entry) {
 	e.at = time.Now().Add(every)
 	if at := e.id.Expires; !at.IsZero() && (at.Before(e.at) || !e.id.MayBeRefused()) {
 		e.at = at
 	}
-	heap.Push(&w.due, e)
+	heap.Push(&x.due, e)
 	if e.index == 0 {
-		w.armLocked()
+		x.armLocked()
 	}
 }
 
 // armLocked sets the timer for the first entry of the agenda.
-func (w *Watch) armLocked() {
-	if len(w.due) == 0 {
+func (x *Expirer) armLocked() {
+	if len(x.due) == 0 {
 		return
 	}
 	// Timers do not count the time while the machine sleeps, so check at least this often.
-	left := min(max(time.Until(w.due[0].at), 0), every)
-	if w.timer == nil {
-		w.timer = time.AfterFunc(left, w.fire)
+	left := min(max(time.Until(x.due[0].at), 0), every)
+	if x.timer == nil {
+		x.timer = time.AfterFunc(left, x.fire)
 		return
 	}
-	w.timer.Reset(left)
+	x.timer.Reset(left)
 }
 
 // fire runs on the timer's goroutine. It ends what has expired, and starts checks that are
 // due.
-func (w *Watch) fire() {
+func (x *Expirer) fire() {
 	var over []*entry
-	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
+	x.mu.Lock()
+	if x.closed {
+		x.mu.Unlock()
 		return
 	}
-	w.running.Add(1)
-	defer w.running.Done()
-	for now := time.Now(); len(w.due) > 0 && !w.due[0].at.After(now); {
-		e := heap.Pop(&w.due).(*entry)
+	x.running.Add(1)
+	defer x.running.Done()
+	for now := time.Now(); len(x.due) > 0 && !x.due[0].at.After(now); {
+		e := heap.Pop(&x.due).(*entry)
 		if e.expired(now) {
 			e.done = true
 			over = append(over, e)
 		} else {
-			w.checks = append(w.checks, e)
+			x.checks = append(x.checks, e)
 		}
 	}
-	w.armLocked()
-	w.checkLocked()
-	w.mu.Unlock()
+	x.armLocked()
+	x.checkLocked()
+	x.mu.Unlock()
 	for _, e := range over {
 		e.end(ErrExpired)
 	}
 }
 
 // checkLocked starts goroutines for the checks that are due.
-func (w *Watch) checkLocked() {
-	for n := min(len(w.checks), maxChecks); w.busy < n; {
-		w.busy++
-		w.running.Go(w.check) // ends with the last check; Close stops it
+func (x *Expirer) checkLocked() {
+	for n := min(len(x.checks), maxChecks); x.busy < n; {
+		x.busy++
+		x.running.Go(x.check) // ends with the last check; Close stops it
 	}
 }
 
 // check runs checks until none is due.
-func (w *Watch) check() {
+func (x *Expirer) check() {
 	for {
-		w.mu.Lock()
-		if len(w.checks) == 0 {
-			w.busy--
-			w.mu.Unlock()
+		x.mu.Lock()
+		if len(x.checks) == 0 {
+			x.busy--
+			x.mu.Unlock()
 			return
 		}
-		e := w.checks[0]
-		w.checks = w.checks[1:]
-		w.mu.Unlock()
-		if err := w.verify(e.id); w.settle(e, err) {
+		e := x.checks[0]
+		x.checks = x.checks[1:]
+		x.mu.Unlock()
+		if err := x.verify(e.id); x.settle(e, err) {
 			e.end(ErrRefused)
 		}
 	}
 }
 
-func (w *Watch) verify(id *mcp.Identity) error {
-	ctx, cancel := context.WithTimeout(w.live, checkTimeout)
+func (x *Expirer) verify(id *mcp.Identity) error {
+	ctx, cancel := context.WithTimeout(x.live, checkTimeout)
 	defer cancel()
 	return id.Verify(ctx)
 }
 
 // settle records the outcome of a check, and reports whether to end the entry.
-func (w *Watch) settle(e *entry, refused error) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if e.done || w.closed {
+func (x *Expirer) settle(e *entry, refused error) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e.done || x.closed {
 		return false
 	}
 	if e.done = refused != nil; !e.done {
-		w.addLocked(e)
+		x.addLocked(e)
 	}
 	return e.done
 }
 
-func (w *Watch) forget(e *entry) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (x *Expirer) forget(e *entry) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if e.done {
 		return
 	}
 	e.done = true
-	if e.index >= 0 && !w.closed {
-		heap.Remove(&w.due, e.index) // the timer may then fire for nothing
+	if e.index >= 0 && !x.closed {
+		heap.Remove(&x.due, e.index) // the timer may then fire for nothing
 	}
 }

@@ -154,7 +154,12 @@ func (b *build) checkLimits() error {
 func (b *build) options() router.Options {
 	o := b.gatewayOptions()
 	for i, p := range b.parts {
-		o.Servers = append(o.Servers, b.of(&b.opts.Servers[i]).entry(p, p.server.Open))
+		s := b.of(&b.opts.Servers[i])
+		open := p.server.Open
+		if back := b.opts.hooks.Backs[s.Name]; back != nil {
+			open = back
+		}
+		o.Servers = append(o.Servers, s.entry(p, open))
 	}
 	return o
 }

@@ -47,7 +47,7 @@ func (s serverBuild) newParts() (*serverParts, error) {
 // check reports the first fault of a server that nothing below would find.
 func (s serverBuild) check() error {
 	ways := 0
-	for _, set := range []bool{s.URL != "", len(s.Command) > 0, s.Handler != nil, s.b.opts.hooks.Dial[s.Name] != nil} {
+	for _, set := range []bool{s.URL != "", len(s.Command) > 0, s.Handler != nil, s.b.opts.hooks.Dial[s.Name] != nil, s.b.opts.hooks.Backs[s.Name] != nil} {
 		if set {
 			ways++
 		}

@@ -30,6 +30,8 @@ type Hooks struct {
 	// Dial connects to servers that have neither URL, Command nor Handler, by their
 	// names.
 	Dial map[string]func(context.Context) (transport.Conn, error)
+	// Backs stand in the place of servers that have neither, by their names.
+	Backs map[string]func(mcp.Changes) (mcp.Back, error)
 	// Dialed is told of each attempt to open a WebSocket to a server, with nil if it
 	// succeeds. It does not block.
 	Dialed func(error)

@@ -14,13 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
-	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
-	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
-	"github.com/mcpbridge/mcpbridge/internal/trust/fetch"
-	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
-	"github.com/mcpbridge/mcpbridge/internal/upstream"
-	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
+	"github.com/mcpbridge/mcpbridge/gateway"
 )
 
 // What the gateway knows its callers by.
@@ -118,43 +112,27 @@ func sign(key *rsa.PrivateKey, claims string) (string, error) {
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature), err
 }
 
-// guarded are the servers of the ways, all of them the upstream over HTTP.
-func (r *rig) guarded(o roleOptions) ([]router.ServerOptions, error) {
+// guarded are the servers of the ways, all of them the upstream over HTTP; none without an
+// issuer.
+func guarded(o roleOptions) []gateway.ServerOptions {
 	if o.issuer == "" {
-		return nil, nil
+		return nil
 	}
-	tokens, err := auth.NewTokens([]auth.StaticToken{{Name: "bench", Token: staticToken}})
-	if err != nil {
-		return nil, err
-	}
-	j, err := auth.NewJWT(auth.JWTOptions{Issuer: o.issuer, Algorithms: []string{"RS256"}, Scopes: []string{"mcp:use"}, Client: fetch.New(fetch.Options{Near: []string{o.issuer}})})
-	if err != nil {
-		return nil, err
-	}
-	j.Start() // ends with the process
-	var all []router.ServerOptions
-	for _, name := range []string{"tokens", "jwt", "policy"} {
-		s := r.server(name, legacyback.Options{Options: upstream.Options{URL: "http://" + o.upstream + "/mcp"}})
-		switch name {
-		case "tokens":
-			s.Auth = tokens
-		case "jwt":
-			s.Auth, s.PublicURL = j, publicURL
-		default:
-			s.Access = access.Options{Policy: benchPolicy()}
-		}
-		all = append(all, s)
-	}
-	return all, nil
+	tokens, jwt, policy := httpServer("tokens", o.upstream, "/mcp"), httpServer("jwt", o.upstream, "/mcp"), httpServer("policy", o.upstream, "/mcp")
+	tokens.Auth = &gateway.Auth{Tokens: []gateway.StaticToken{{Name: "bench", Token: staticToken}}}
+	jwt.Auth = &gateway.Auth{JWT: &gateway.JWT{Issuer: o.issuer, Algorithms: []string{"RS256"}, Scopes: []string{"mcp:use"}}}
+	jwt.PublicURL = publicURL
+	policy.Policy = benchPolicy()
+	return []gateway.ServerOptions{tokens, jwt, policy}
 }
 
 // benchPolicy allows by lists, as a configuration would: the call matches the last rule.
-func benchPolicy() *policy.Policy {
-	return policy.New(false, []policy.Rule{
+func benchPolicy() *gateway.Policy {
+	return &gateway.Policy{Default: gateway.DefaultDeny, Rules: []gateway.Rule{
 		{Deny: true, Tools: []string{"delete_*", "drop_*", "write_*"}},
 		{Principals: []string{"https://id.example.com admin*"}},
 		{Methods: []string{"tools/list", "prompts/list", "resources/list"}},
 		{Tools: []string{"read_*", "search_*", "list_*"}, Resources: []string{"file:///pub/*"}},
 		{Tools: []string{"text_*"}},
-	})
+	}}
 }

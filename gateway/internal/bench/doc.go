@@ -10,8 +10,8 @@
 // between the parties, and what counts is the median of the rounds' ratios:
 // the machine's mood hits both sides of a ratio alike.
 //
-// The gateway is put together as `mcpbridge serve` does it, counters and a log
-// line per request included, which neither competitor has.
+// The gateway is the public package's, as `mcpbridge serve` has it, counters and a
+// log line per request included, which neither competitor has.
 //
 // It knows Linux only, where CPU and memory of a process are told exactly. It
 // fails if a ratio is over its budget.

@@ -11,14 +11,12 @@ import (
 	"net/http/httptest"
 	"os"
 
-	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
-	"github.com/mcpbridge/mcpbridge/internal/clientconn"
+	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/observation/accesslog"
 	"github.com/mcpbridge/mcpbridge/internal/observation/telemetry"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
-	"github.com/mcpbridge/mcpbridge/internal/upstream"
-	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // observedWays are gateways in one process of which something is observed, each beside one
@@ -80,7 +78,7 @@ func (b *bench) observedOf(c *callers) error {
 
 // observedGateways are the gateways of the ways, and the one beside them, by their prefixes.
 // flush exports what waits, which is part of what calls cost.
-func (r *rig) observedGateways(o roleOptions) (h http.Handler, flush func(), err error) {
+func observedGateways(o roleOptions) (h http.Handler, flush func(), err error) {
 	mux := http.NewServeMux()
 	var tracers []*telemetry.Tracer
 	for _, name := range []string{"plain", "idle", "log", "access", "unsampled", "sampled"} {
@@ -102,13 +100,13 @@ func (r *rig) observedGateways(o roleOptions) (h http.Handler, flush func(), err
 		if err != nil {
 			return nil, nil, err
 		}
-		own := &rig{log: log, metrics: r.metrics}
-		g, err := router.New(router.Options{Logger: log, Metrics: r.metrics, Observers: observers, Servers: []router.ServerOptions{
-			own.server("http", legacyback.Options{Options: upstream.Options{URL: "http://" + o.upstream + "/mcp"}}),
-		}})
+		opts := gateway.Options{Logger: log, Servers: []gateway.ServerOptions{httpServer("http", o.upstream, "/mcp")}}
+		cmdhook.Set(&opts, cmdhook.Hooks{Observers: observers})
+		g, err := gateway.New(opts)
 		if err != nil {
 			return nil, nil, err
 		}
+		g.Start()
 		mux.Handle("/"+name+"/", http.StripPrefix("/"+name, g)) // ends with the process
 	}
 	return mux, func() {
@@ -119,17 +117,13 @@ func (r *rig) observedGateways(o roleOptions) (h http.Handler, flush func(), err
 }
 
 // serveObserved serves the gateways of the ways.
-func (r *rig) serveObserved(c *control, o roleOptions) error {
-	h, flush, err := r.observedGateways(o)
+func serveObserved(c *control, o roleOptions) error {
+	h, flush, err := observedGateways(o)
 	if err != nil {
 		return err
 	}
 	c.commands["usage"] = func([]string) (any, error) { flush(); return readUsage() }
-	l, err := clientconn.Listen(context.Background(), "127.0.0.1:0", 0)
-	if err != nil {
-		return err
-	}
-	return c.serve(l, h)
+	return listenAndServe(c, h)
 }
 
 // openTracer returns a tracer that samples all, or none.

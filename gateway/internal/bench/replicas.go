@@ -8,15 +8,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
 
-	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
-	"github.com/mcpbridge/mcpbridge/internal/clientconn"
-	"github.com/mcpbridge/mcpbridge/internal/observation/metrics"
-	"github.com/mcpbridge/mcpbridge/internal/peer"
-	"github.com/mcpbridge/mcpbridge/internal/replicas"
-	"github.com/mcpbridge/mcpbridge/internal/upstream"
-	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
+	"github.com/mcpbridge/mcpbridge/gateway"
 )
 
 // forwardSizes are sizes of the results of forwarded calls. Their budget is that of the
@@ -131,56 +124,43 @@ func sessionCall(host, path, session string, size int) []byte {
 	return []byte(strings.Replace(string(legacyCall(host, path, size)), "Mcp-Session-Id: s1", "Mcp-Session-Id: "+session, 1))
 }
 
-// A pair is an engine that knows two replicas.
-type pair struct {
-	replicas.Engine
-	view replicas.View
-}
-
-func (p *pair) View() *replicas.View { return &p.view }
-
 // runReplicas is two replicas in one process: the second one is below /edge.
 func runReplicas(c *control, o roleOptions) error {
-	r := &rig{metrics: metrics.New("bench")}
-	var err error
-	if r.log, err = newLog(o.log); err != nil {
+	log, err := newLog(o.log)
+	if err != nil {
 		return err
 	}
-	var members []replicas.Replica
-	var ports []net.Listener
-	for _, instance := range []string{"AAAAAAAA", "BBBBBBBB"} {
-		l, err := clientconn.Listen(context.Background(), "127.0.0.1:0", 0)
-		if err != nil {
-			return err
-		}
-		ports, members = append(ports, l), append(members, replicas.Replica{Instance: instance, Addr: l.Addr().String()})
+	addrs, err := freeAddrs(2)
+	if err != nil {
+		return err
 	}
 	mux := http.NewServeMux()
 	for i, path := range []string{"/", "/edge/"} {
-		g, err := r.replica(members, i, o.upstream)
+		g, err := gateway.New(gateway.Options{Logger: log, Servers: []gateway.ServerOptions{httpServer("http", o.upstream, "/mcp")}, Replicas: &gateway.Replicas{
+			Peers: "dns://" + strings.Join(addrs, ","), Keys: []string{"a key of both replicas"}, Listen: addrs[i],
+		}})
 		if err != nil {
 			return err
 		}
-		defer func() { _ = g.Close(context.Background()) }() // the child process ends with it
+		g.Start()
+		defer func() { _ = g.Shutdown(context.Background()) }() // the child process ends with it
+		if err := g.Join(context.Background()); err != nil {
+			return err
+		}
 		mux.Handle(path, http.StripPrefix(strings.TrimSuffix(path, "/"), g))
-		s := &http.Server{Handler: g.PeerHandler(), ReadHeaderTimeout: 10 * time.Second}
-		go func() { _ = s.Serve(ports[i]) }() // ends with the process
 	}
-	l, err := clientconn.Listen(context.Background(), "127.0.0.1:0", 0)
-	if err != nil {
-		return err
-	}
-	return c.serve(l, mux)
+	return listenAndServe(c, mux)
 }
 
-// replica returns one of the members.
-func (r *rig) replica(members []replicas.Replica, i int, upstreamAddr string) (*router.Gateway, error) {
-	view := replicas.View{Self: members[i], Members: members, Heard: time.Now()}
-	group, err := peer.New(peer.Options{Engine: &pair{replicas.Local(members[i]), view}, Keys: []string{"a key of both replicas"}, Logger: r.log})
-	if err != nil {
-		return nil, err
+// freeAddrs returns addresses of this machine on which nobody listens.
+func freeAddrs(n int) (addrs []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // after the last one, so that they differ
+		addrs = append(addrs, l.Addr().String())
 	}
-	return router.New(router.Options{Logger: r.log, Metrics: r.metrics, Peers: group, Servers: []router.ServerOptions{
-		r.server("http", legacyback.Options{Options: upstream.Options{URL: "http://" + upstreamAddr + "/mcp"}}),
-	}})
+	return addrs, nil
 }

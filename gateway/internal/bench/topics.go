@@ -3,19 +3,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strconv"
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
-	"github.com/mcpbridge/mcpbridge/internal/clientconn"
+	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/observation/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -119,19 +120,49 @@ func (s *source) Era() spec.Era               { return spec.Legacy }
 func (s *source) Err() error                  { return nil }
 func (s *source) Close(context.Context) error { return nil }
 
-// counts tells when events were delivered.
-type counts struct {
-	*metrics.Metrics
-	delivered atomic.Int64
-	goal      atomic.Int64
-	there     chan struct{} // capacity 1
+// written tells when events were written to clients.
+type written struct {
+	events atomic.Int64
+	goal   atomic.Int64
+	there  chan struct{} // capacity 1
 }
 
-func (c *counts) Delivered(server string, n int) {
-	c.Metrics.Delivered(server, n)
-	if c.delivered.Add(int64(n)) == c.goal.Load() {
-		c.there <- struct{}{}
+func (w *written) add(n int) {
+	if n > 0 && w.events.Add(int64(n)) == w.goal.Load() {
+		w.there <- struct{}{}
 	}
+}
+
+// A countingListener has the events counted that are written to its connections. Streams get
+// one event at a time, which no write divides.
+type countingListener struct {
+	net.Listener
+	written *written
+}
+
+func (l *countingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &countedConn{conn, l.written}, nil
+}
+
+type countedConn struct {
+	net.Conn
+	written *written
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.written.add(bytes.Count(p[:n], []byte(spec.NotifyResourceUpdated)))
+	return n, err
+}
+
+// topicLimits let a few clients follow a million URIs, or many of them one each.
+var topicLimits = map[string]int64{
+	"streams": 100_000, "requests": 100_000, "requests_each": 100_000, "client_sessions": 100_000, "client_sessions_each": 100_000,
+	"listen_topics": million, "body": 64 << 20, "filter": 64 << 20, "memory": 4 << 30,
 }
 
 func runTopics(c *control, o roleOptions) error {
@@ -139,41 +170,42 @@ func runTopics(c *control, o roleOptions) error {
 	if err != nil {
 		return err
 	}
-	s, m := &source{}, &counts{Metrics: metrics.New("bench"), there: make(chan struct{}, 1)}
-	g, err := router.New(router.Options{Logger: log, Metrics: m, MaxStreams: 100_000, MaxRequests: 100_000, MaxRequestsEach: 100_000, MaxSessions: 100_000, MaxSessionsEach: 100_000, MaxTopics: million, MaxBody: 64 << 20, Lengths: mcp.Lengths{Filter: 64 << 20}, Memory: 4 << 30, Servers: []router.ServerOptions{{
-		Name: "topics",
-		Open: func(ch mcp.Changes) (mcp.Back, error) { s.changes = ch; return s, nil },
-	}}})
+	s, w := &source{}, &written{there: make(chan struct{}, 1)}
+	opts := gateway.Options{Logger: log, Limits: topicLimits, Servers: []gateway.ServerOptions{{Name: "topics"}}}
+	cmdhook.Set(&opts, cmdhook.Hooks{Backs: map[string]func(mcp.Changes) (mcp.Back, error){
+		"topics": func(ch mcp.Changes) (mcp.Back, error) { s.changes = ch; return s, nil },
+	}})
+	g, err := gateway.New(opts)
 	if err != nil {
 		return err
 	}
-	l, err := clientconn.Listen(context.Background(), "127.0.0.1:0", 0)
+	l, err := gateway.Listen(context.Background(), "127.0.0.1:0", 0)
 	if err != nil {
 		return err
 	}
-	c.commands["publish"] = func(args []string) (any, error) { return nil, s.publish(args, m) }
-	return c.serve(l, g)
+	c.commands["publish"] = func(args []string) (any, error) { return nil, s.publish(args, w) }
+	return c.serve(&countingListener{l, w}, g)
 }
 
 // publish sends bursts of events for random URIs, no two of a burst for the same,
-// each burst after the former was delivered.
-func (s *source) publish(args []string, m *counts) error {
+// each burst after the former was written.
+func (s *source) publish(args []string, w *written) error {
 	bursts, err := strconv.Atoi(args[0])
 	if err != nil {
 		return err
 	}
 	uris, scope := int(s.uris.Load()), *s.scope.Load()
 	for range bursts {
-		m.goal.Store(m.delivered.Load() + burst)
+		w.goal.Store(w.events.Load() + burst)
 		part := uris / burst
 		for i := range burst {
 			uri := topicName(i*part + rand.IntN(part))
 			s.changes.Publish(fanout.Event{Topic: fanout.Topic{Scope: scope, Kind: fanout.ResourceUpdated, URI: uri}, URI: uri})
 		}
 		select {
-		case <-m.there:
+		case <-w.there:
 		case <-time.After(10 * time.Second):
-			return fmt.Errorf("%d events were not delivered", m.goal.Load()-m.delivered.Load())
+			return fmt.Errorf("%d events were not written", w.goal.Load()-w.events.Load())
 		}
 	}
 	return nil

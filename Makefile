@@ -93,11 +93,11 @@ hostile: ## clients that try to have mcpbridge keep all they can, for HOSTILE se
 
 .PHONY: bench
 bench: ## the benchmarks beside the code, calls beside others that wait, then mcpbridge beside other programs; fails over a budget
-	$(GO) build -o bin/budget ./gateway/internal/bench/budget
+	$(GO) build -o bin/budget ./internal/dev/bench/budget
 	@rc=0; set -x; \
 	  $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./... | bin/budget || rc=1; \
 	  $(GO) -C interop/go test -run '^$$' -bench . -benchtime 1x -timeout 10m -p 1 ./chaos ./trunk | bin/budget || rc=1; \
-	  $(GO) run ./gateway/internal/bench || rc=1; exit $$rc
+	  $(GO) run ./internal/dev/bench || rc=1; exit $$rc
 
 .PHONY: soak
 soak: ## the same in numbers that CI has no time for

@@ -24,7 +24,7 @@ import (
 
 // BenchmarkCall is one translated tools/call over real sockets, with all that
 // takes part in it: the client and the upstream count too, in time and in
-// allocations. internal/bench tells the gateway's share.
+// allocations. internal/dev/bench tells the gateway's share.
 func BenchmarkCall(b *testing.B) {
 	for _, n := range []int{100, 64 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("result=%d", n), func(b *testing.B) {

@@ -260,8 +260,8 @@ var layers = map[string][]string{
 	"internal/dev/rules":                 nil,
 	"internal/dev/rules/cmd":             {"internal/dev/rules"},
 	// The benchmarks measure what users have: the public package.
-	"gateway/internal/bench":        {"gateway", "internal/cmdhook", "internal/fanout", "internal/linebuffer", "internal/mcp", "internal/observation/accesslog", "internal/observation/telemetry", "internal/observation/trace", "internal/redact", "internal/spec", "internal/wire"},
-	"gateway/internal/bench/budget": nil,
+	"internal/dev/bench":        {"gateway", "internal/cmdhook", "internal/fanout", "internal/linebuffer", "internal/mcp", "internal/observation/accesslog", "internal/observation/telemetry", "internal/observation/trace", "internal/redact", "internal/spec", "internal/wire"},
+	"internal/dev/bench/budget": nil,
 	// Makes packages of binaries: files alone.
 	"internal/dev/packaging":      nil,
 	"internal/dev/packaging/sbom": nil,

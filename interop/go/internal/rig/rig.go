@@ -137,7 +137,7 @@ func Until(t testing.TB, d time.Duration, what string, complaint func() string) 
 }
 
 // Judge reports a ratio and its budget as a benchmark's result. It fails nothing:
-// internal/bench/budget reads the results and says which are over.
+// internal/dev/bench/budget reads the results and says which are over.
 func Judge(b *testing.B, ratio, most float64) {
 	b.ReportMetric(0, "ns/op") // of the whole: it says nothing
 	b.ReportMetric(ratio, "ratio")

@@ -33,7 +33,7 @@ func (n *Notebook) ServeModern(ctx context.Context, conn transport.Conn) error {
 // serveModern returns the result of one request, or an error. For a listen stream it
 // returns neither.
 func (s *session) serveModern(m *wire.Message) ([]byte, *wire.Error) {
-	if failure := s.admit(m); failure != nil {
+	if failure := s.checkEnvelope(m); failure != nil {
 		return nil, failure
 	}
 	switch m.Method {
@@ -45,10 +45,10 @@ func (s *session) serveModern(m *wire.Message) ([]byte, *wire.Error) {
 	return s.modernResult(methods[m.Method], m)
 }
 
-// admit checks the envelope of a request.
+// checkEnvelope checks the envelope of a request.
 //
 // Spec: 2026-07-28, basic/index, _meta.
-func (s *session) admit(m *wire.Message) *wire.Error {
+func (s *session) checkEnvelope(m *wire.Message) *wire.Error {
 	meta := wire.Get(m.Params, "_meta")
 	revision, ok := wire.GetString(meta, spec.MetaProtocolVersion)
 	switch {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// run admits first, and then the queries from more. It returns when no topics are needed,
+// run adds first, and then the queries from more. It returns when no topics are needed,
 // or ctx has ended; then it has answered all queries, and all its goroutines have ended.
 func (b *Book[S]) run(ctx context.Context, first *Query, more <-chan *Query) {
 	ctx, stop := context.WithCancel(ctx)

@@ -71,11 +71,11 @@ func (t *Table[S, D]) Watch(ctx context.Context, p mcp.Profile, want []fanout.To
 // hand passes q to the book of the profile.
 func (t *Table[S, D]) hand(ctx context.Context, p mcp.Profile, q *Query) (*Book[S], error) {
 	for {
-		r, admitted, err := t.join(p, q)
+		r, taken, err := t.join(p, q)
 		if err != nil {
 			return nil, err
 		}
-		if admitted {
+		if taken {
 			return r.book, nil
 		}
 		select {
@@ -90,7 +90,7 @@ func (t *Table[S, D]) hand(ctx context.Context, p mcp.Profile, q *Query) (*Book[
 
 // join returns the book of the profile. If there is none, it starts one with q as its first
 // query.
-func (t *Table[S, D]) join(p mcp.Profile, q *Query) (r *run[S, D], admitted bool, err error) {
+func (t *Table[S, D]) join(p mcp.Profile, q *Query) (r *run[S, D], taken bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open == nil {

@@ -52,13 +52,13 @@ func (c *Command) message(line []byte, partial bool) ([]byte, bool) {
 func (c *Command) skip(line []byte) {
 	isFirst := c.noise.Load() == nil
 	level := c.stderrTail.level()
-	admitted := c.skips.admits(level)
-	if !isFirst && !admitted {
+	allowed := c.skips.allows(level)
+	if !isFirst && !allowed {
 		return
 	}
 	text := redact.Cut(string(line[:min(len(line), 2*loggedNoise)]), loggedNoise)
 	c.noise.CompareAndSwap(nil, &text)
-	if admitted {
+	if allowed {
 		c.log.Log(context.Background(), level, "skipping output that is not a message", "line", text, "bytes", len(line))
 	}
 }

@@ -66,17 +66,17 @@ func TestHardeningOmittedLinesAreCounted(t *testing.T) {
 		var out bytes.Buffer
 		l := &lineLimit{log: slog.New(slog.NewTextHandler(&out, nil)), source: "standard error"}
 		for range loggedLines + 7 {
-			l.admits(slog.LevelInfo)
+			l.allows(slog.LevelInfo)
 		}
 		time.Sleep(loggedPeriod)
 		synctest.Wait()
 		for range loggedLines + 9 {
-			l.admits(slog.LevelInfo)
+			l.allows(slog.LevelInfo)
 		}
-		l.admits(slog.LevelDebug) // which is not logged anyway
+		l.allows(slog.LevelDebug) // which is not logged anyway
 		l.end()
-		if l.admits(slog.LevelInfo) {
-			t.Error("a line is admitted after the end")
+		if l.allows(slog.LevelInfo) {
+			t.Error("a line is allowed after the end")
 		}
 		if got := out.String(); !strings.Contains(got, "lines=7 ") || !strings.Contains(got, "lines=9 ") || strings.Count(got, "\n") != 2 {
 			t.Errorf("logged %q, want that 7 and 9 lines were left out", got)

@@ -31,8 +31,8 @@ type lineLimit struct {
 	over    bool        // see end
 }
 
-// admits reports whether to log a line of this level.
-func (l *lineLimit) admits(level slog.Level) bool {
+// allows reports whether to log a line of this level.
+func (l *lineLimit) allows(level slog.Level) bool {
 	if !l.log.Enabled(context.Background(), level) {
 		return false
 	}
@@ -75,7 +75,7 @@ func (l *lineLimit) tell() {
 	}
 }
 
-// end logs the number of dropped lines. Later lines are not admitted.
+// end logs the number of dropped lines. Later lines are not logged.
 func (l *lineLimit) end() {
 	l.mu.Lock()
 	l.over = true

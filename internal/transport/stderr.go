@@ -60,7 +60,7 @@ func (w *stderrTail) take(line []byte) {
 	}
 	w.keep(line[:min(len(line), stderrLine)])
 	level := w.level()
-	if w.lines.admits(level) {
+	if w.lines.allows(level) {
 		text := redact.Cut(string(line[:min(len(line), stderrLine+1)]), stderrLine)
 		w.lines.log.Log(context.Background(), level, "server wrote to standard error", "line", text)
 	}

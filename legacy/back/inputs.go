@@ -71,7 +71,7 @@ func (in *inputs) receive(ctx context.Context, m *wire.Message, from *call) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &pendingInput{m: *m, cancel: cancel, receivedAt: time.Now()}
 	p.task, _ = wire.GetString(wire.Get(wire.Get(m.Params, "_meta"), tasks.MetaRelated), "taskId")
-	if in.admit(ctx, p, from) {
+	if in.register(ctx, p, from) {
 		return
 	}
 	cancel(nil)
@@ -79,8 +79,8 @@ func (in *inputs) receive(ctx context.Context, m *wire.Message, from *call) {
 	in.s.SendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal, "%s: too many requests are pending", m.Method)))
 }
 
-// admit registers p, if a limit does not prevent it.
-func (in *inputs) admit(ctx context.Context, p *pendingInput, from *call) bool {
+// register registers p, if a limit does not prevent it.
+func (in *inputs) register(ctx context.Context, p *pendingInput, from *call) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.closed || len(in.pending) >= maxInputs || in.pending[p.m.ID] != nil {

@@ -115,7 +115,7 @@ func (s *relayed) listen(bool) (*eventStream, uint64) {
 // request implements service: it forwards the request.
 func (s *relayed) request(m *wire.Message, from origin, w replyWriter) {
 	r := &relayedRequest{request{Call: s.newCall(m.ID, func(error) {}), session: s.session, from: from, w: w}}
-	if err := s.admit(&r.request, m); err != nil {
+	if err := s.enter(&r.request, m); err != nil {
 		r.refuse(err)
 		return
 	}

@@ -98,8 +98,8 @@ func (r *request) serve(ctx context.Context, m *wire.Message) {
 	r.respond(msg)
 }
 
-// admit has the gateway admit the request, in its neutral form.
-func (r *request) admit(req *mcp.Request, m *wire.Message) error {
+// present shows the request to the gateway, in its neutral form, which admits or refuses it.
+func (r *request) present(req *mcp.Request, m *wire.Message) error {
 	err := r.session.front.opts.Admit(req)
 	if r.trace = req.Trace; r.trace != nil {
 		r.trace.Received(m.Text)
@@ -118,7 +118,7 @@ func (r *request) handle(ctx context.Context, m *wire.Message) ([]byte, error) {
 	case spec.MethodSetLevel:
 		return empty(m.ID), s.setLevel(m.Params)
 	case spec.MethodSubscribe:
-		if err := r.admit(s.neutralRequest(m, r.from), m); err != nil {
+		if err := r.present(s.neutralRequest(m, r.from), m); err != nil {
 			return nil, err
 		}
 		return empty(m.ID), s.subscriptions.subscribe(ctx, m)
@@ -151,7 +151,7 @@ func empty(id wire.ID) []byte { return wire.AppendResult(nil, id, []byte("{}"), 
 // forward passes the request to the Handler.
 func (r *request) forward(ctx context.Context, m *wire.Message) ([]byte, error) {
 	req := r.session.neutralRequest(m, r.from)
-	if err := r.admit(req, m); err != nil {
+	if err := r.present(req, m); err != nil {
 		return nil, err
 	}
 	res, err := r.session.front.opts.Handler.Serve(ctx, req, r)

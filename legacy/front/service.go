@@ -47,7 +47,7 @@ type bridged struct{ *session }
 func (s bridged) request(m *wire.Message, from origin, w replyWriter) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r := &request{Call: s.newCall(m.ID, cancel), session: s.session, from: from, w: w}
-	if err := s.admit(r, m); err != nil {
+	if err := s.enter(r, m); err != nil {
 		cancel(nil)
 		r.refuse(err)
 		return

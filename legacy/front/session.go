@@ -150,8 +150,8 @@ func (s *session) newCall(id wire.ID, cancel context.CancelCauseFunc) downstream
 	return downstream.Call{ID: id, Cancel: cancel, Memory: mcp.NewReservation(s.front.opts.Memory, s.opener.Share)}
 }
 
-// admit reserves memory for a request and registers it, or refuses it.
-func (s *session) admit(r *request, m *wire.Message) error {
+// enter reserves memory for a request and registers it, or refuses it.
+func (s *session) enter(r *request, m *wire.Message) error {
 	_, err := s.calls.Enter(r, len(m.Text), maxCalls)
 	switch err {
 	case downstream.ErrClosed:

@@ -32,7 +32,7 @@ func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unu
 	if failing != nil && server.trial {
 		return nil, nil, notSent(failing)
 	}
-	wait, err := p.admitLocked(profile)
+	wait, err := p.mayOpenLocked(profile)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,9 +53,9 @@ func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unu
 	return e, failing, nil
 }
 
-// admitLocked makes room for a session. It returns the pause before the next attempt, or
+// mayOpenLocked makes room for a session. It returns the pause before the next attempt, or
 // the error if there can be no session.
-func (p *Pool) admitLocked(profile mcp.Profile) (time.Duration, error) {
+func (p *Pool) mayOpenLocked(profile mcp.Profile) (time.Duration, error) {
 	var wait time.Duration
 	for _, key := range []string{allScopes, profile.Scope} {
 		pause, ok := p.pauses.Get(key)

@@ -93,7 +93,7 @@ func (c *Conn) serve(m *wire.Message) {
 	room := mcp.NewReservation(c.front.opts.Memory, c.sender.Share)
 	r := &connReply{Call: downstream.Call{ID: m.ID, Cancel: cancel, Memory: room}, reply: reply{front: c.front, id: m.ID}, conn: c}
 	r.writer = r
-	former, err := c.admit(r, m)
+	former, err := c.enter(r, m)
 	if err != nil {
 		cancel(err)
 		// An error is ignored: the goroutine that reads the connection notices it.
@@ -103,9 +103,9 @@ func (c *Conn) serve(m *wire.Message) {
 	go r.run(ctx, m, former) // ends with its handler; Close cancels it, and waits
 }
 
-// admit reserves memory for a request and registers it, or refuses it. former is closed
+// enter reserves memory for a request and registers it, or refuses it. former is closed
 // when the previous request with the same id has ended; nil if there is none.
-func (c *Conn) admit(r *connReply, m *wire.Message) (former <-chan struct{}, err error) {
+func (c *Conn) enter(r *connReply, m *wire.Message) (former <-chan struct{}, err error) {
 	former, err = c.requests.Enter(r, len(m.Text), c.front.opts.MaxInFlight)
 	switch err {
 	case downstream.ErrClosed:

@@ -55,7 +55,7 @@ func New(o Options) (*Endpoint, error) {
 	e := &Endpoint{opts: o}
 	var err error
 	e.front, err = modernfront.New(modernfront.Options{
-		Name: o.Server.Name(), Handler: none{}, Describer: none{}, Subscriber: e, Admit: e.admit,
+		Name: o.Server.Name(), Handler: none{}, Describer: none{}, Subscriber: e, Admit: e.setProfile,
 		Memory: o.Memory, Streams: o.Streams, KeepAlive: source.KeepAlive, MaxTopics: maxTopics,
 		NoTasks: true, Logger: o.Logger, Metrics: o.Metrics,
 	})
@@ -89,9 +89,9 @@ func (e *Endpoint) read(w http.ResponseWriter, r *http.Request) (*wire.Message, 
 	return &m, err
 }
 
-// admit sets the profile of a request: the one whose scope it names. So a replica of another
+// setProfile sets the profile of a request: the one whose scope it names. So a replica of another
 // configuration, or one that takes the server for another era, is refused.
-func (e *Endpoint) admit(req *mcp.Request) error {
+func (e *Endpoint) setProfile(req *mcp.Request) error {
 	if req.Method != spec.MethodListen {
 		return mcp.Refuse(spec.CodeMethodNotFound, "replicas send %s alone", spec.MethodListen)
 	}
@@ -118,7 +118,7 @@ func (e *Endpoint) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.Subsc
 
 var errListenOnly = errors.New("replicas are served listen requests alone")
 
-// none serves what admit refuses, and has no description for the end of a stream.
+// none serves what setProfile refuses, and has no description for the end of a stream.
 type none struct{}
 
 // Serve implements [mcp.Handler].

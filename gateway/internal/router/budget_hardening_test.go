@@ -229,7 +229,7 @@ func TestProfilesDrawOnTheMemory(t *testing.T) {
 	p.account = b.Account(profileOwner{})
 	for n := range 2 * maxProfiles {
 		req := &mcp.Request{Principal: mcp.Principal(fmt.Sprint(n)), Capabilities: []byte(`{"extensions":{"x":{"y":"` + strings.Repeat("x", 500) + `"}}}`)}
-		if err := p.admit(req); err != nil {
+		if err := p.assign(req); err != nil {
 			t.Fatal(err)
 		}
 	}

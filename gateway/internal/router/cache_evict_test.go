@@ -81,7 +81,7 @@ func TestM2L08EvictedBeforeTheMailbox(t *testing.T) {
 	})
 	r.list(t, "")
 	req := &mcp.Request{Principal: mcp.Anonymous, Capabilities: []byte("{}")}
-	if err := r.g.now().servers["peer"].profiles.admit(req); err != nil {
+	if err := r.g.now().servers["peer"].profiles.assign(req); err != nil {
 		t.Fatal(err)
 	}
 	topic := fanout.Topic{Scope: req.Profile.Scope, Kind: fanout.ToolsListChanged}

@@ -228,7 +228,7 @@ func TestM2L08ProfilesDoNotShare(t *testing.T) {
 		var scopes [2]string
 		for i, who := range []mcp.Principal{"ada", "bob"} {
 			req := &mcp.Request{Method: "resources/read", Params: []byte(`{"uri":"u:x"}`), Principal: who}
-			if err := p.admit(req); err != nil {
+			if err := p.assign(req); err != nil {
 				t.Fatal(err)
 			}
 			scopes[i] = req.Profile.Scope

@@ -185,7 +185,7 @@ func TestProfilesKeepNoTexts(t *testing.T) {
 	for n := range clients {
 		for _, name := range []string{"experimental", "extensions"} {
 			text := fmt.Sprintf(`{%q:{"x%d":%q}}`, name, n, strings.Repeat("x", each))
-			if err := p.admit(&mcp.Request{Principal: mcp.Anonymous, Capabilities: []byte(text)}); err != nil {
+			if err := p.assign(&mcp.Request{Principal: mcp.Anonymous, Capabilities: []byte(text)}); err != nil {
 				t.Fatal(err)
 			}
 		}

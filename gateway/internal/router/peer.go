@@ -97,7 +97,7 @@ func forwardedTo(serve serveFunc) func(peerListener, http.ResponseWriter, *http.
 			return
 		}
 		defer s.life.Leave()
-		sender, ok := g.admitForwarded(w, r, s, e)
+		sender, ok := g.senderOf(w, r, s, e)
 		if !ok {
 			return
 		}
@@ -118,10 +118,10 @@ func forwardedTo(serve serveFunc) func(peerListener, http.ResponseWriter, *http.
 	}
 }
 
-// admitForwarded returns the sender of a forwarded request, who is authenticated again: what
+// senderOf returns the sender of a forwarded request, who is authenticated again: what
 // the replica at the edge has found has to be found here. Only a certificate can't be
 // presented twice: that of the client is known to the edge alone.
-func (g peerListener) admitForwarded(w http.ResponseWriter, r *http.Request, s *server, e *peer.Envelope) (mcp.Sender, bool) {
+func (g peerListener) senderOf(w http.ResponseWriter, r *http.Request, s *server, e *peer.Envelope) (mcp.Sender, bool) {
 	sender := e.Sender()
 	sender.Via = e.From
 	if _, byCertificate := s.guard.auth.(auth.MTLS); byCertificate && e.Identity != nil {

@@ -35,7 +35,7 @@ type profiles struct {
 	hide         []string        // extensions that are not part of a profile
 	hideTasks    []string        // hide, and the tasks extension
 	single       bool            // all clients share one upstream session
-	era          func() spec.Era // the server's; set before the first admit
+	era          func() spec.Era // the server's; set before the first assign
 	saw          func(*mcp.Identity)
 	cache        *lru.Cache[profileKey, mcp.Profile]
 	account      *budget.Account // for the memory of cache; nil for no bound
@@ -94,8 +94,8 @@ func newProfiles(so ServerOptions, scope string) (*profiles, error) {
 	return p, err
 }
 
-// admit sets the request's profile.
-func (p *profiles) admit(req *mcp.Request) error {
+// assign sets the request's profile.
+func (p *profiles) assign(req *mcp.Request) error {
 	if p.saw != nil {
 		p.saw(req.Identity)
 	}

@@ -113,7 +113,7 @@ func checkKept(methods []string) error {
 // not for, and a subscription that its sender may not have.
 func (s *server) admit(req *mcp.Request) error {
 	s.observe(req)
-	if err := s.profiles.admit(req); err != nil || !s.access.Admits(req) && s.onlyFor == "" {
+	if err := s.profiles.assign(req); err != nil || !s.access.Admits(req) && s.onlyFor == "" {
 		return err
 	}
 	begin := time.Now()

@@ -25,7 +25,7 @@ func (r *rig) join(t *testing.T) guest {
 	t.Helper()
 	s := r.g.now().servers["peer"]
 	req := &mcp.Request{Era: spec.Legacy, Principal: mcp.Anonymous, Capabilities: []byte("{}")}
-	if err := s.profiles.admit(req); err != nil {
+	if err := s.profiles.assign(req); err != nil {
 		t.Fatal(err)
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})

@@ -6,8 +6,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -26,6 +30,8 @@ type HTTPServer struct {
 	// Get serves the GET stream; nil answers 405.
 	Get http.HandlerFunc
 
+	RoundTripper http.RoundTripper // reaches a server in memory; nil for one on a socket
+
 	Quiet bool // remember nothing
 
 	record
@@ -35,15 +41,44 @@ type HTTPServer struct {
 
 // NewHTTPServer returns a server that runs until the test ends.
 func NewHTTPServer(t testing.TB) *HTTPServer {
-	p := &HTTPServer{
+	p := newHTTPServer()
+	p.Server = httptest.NewServer(p)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// NewMemoryServer returns a server in memory that runs until the test ends, for a test in a
+// bubble.
+func NewMemoryServer(t testing.TB) *HTTPServer {
+	p := newHTTPServer()
+	p.Server, p.RoundTripper = InMemory(t, p)
+	return p
+}
+
+func newHTTPServer() *HTTPServer {
+	return &HTTPServer{
 		Capabilities: Everything,
 		Revision:     "2025-11-25",
 		Session:      "sess-1",
 		On:           make(map[string]func(http.ResponseWriter, *http.Request, wire.Message)),
 	}
-	p.Server = httptest.NewServer(p)
-	t.Cleanup(p.Close)
-	return p
+}
+
+// InMemory serves h in memory until the test ends, and returns what reaches it: the HTTP
+// client that backs have.
+func InMemory(t testing.TB, h http.Handler) (*httptest.Server, http.RoundTripper) {
+	l := bridgetest.Listen()
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
+	server.Start()
+	settings := transport.NewHTTP(time.Minute, nil)
+	settings.DialContext = l.DialContext
+	rt := http1.NewTransport(settings)
+	t.Cleanup(func() {
+		rt.CloseIdleConnections()
+		server.CloseClientConnections() // of streams that nobody reads any more
+		server.Close()
+	})
+	return server, rt
 }
 
 // ServeHTTP implements [http.Handler].

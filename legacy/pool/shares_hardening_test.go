@@ -1,4 +1,4 @@
-package back
+package pool
 
 import (
 	"net/netip"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // One client, or one address of anonymous ones, would have all the processes of a
@@ -16,16 +15,12 @@ import (
 func TestCommandSessionsOfAShareAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hits := &backtest.Metrics{}
-		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: hits}, MaxSessions: 3, MaxSessionsEach: 2})
-		go func() {
-			for range 3 {
-				go (<-peers).Run()
-			}
-		}()
+		r, peers := pipeRig(t, Options{Metrics: hits, MaxSessions: 3, MaxSessionsEach: 2})
+		go runNext(peers, 3)
 		open := func(scope, addr string) (func(), error) {
 			share := mcp.NewShare(mcp.Anonymous, netip.MustParseAddr(addr))
-			_, release, err := b.watchSession(t.Context(), mcp.Profile{Scope: scope, Share: share, Principal: mcp.Anonymous, Capabilities: []byte("{}")})
-			synctest.Wait()
+			_, release, err := r.Get(t.Context(), mcp.Profile{Scope: scope, Share: share, Principal: mcp.Anonymous}, false)
+			settle()
 			return release, err
 		}
 		for _, scope := range []string{"a", "b"} {
@@ -62,25 +57,21 @@ func TestCommandSessionsOfAShareAreBounded(t *testing.T) {
 // idle sessions end: those of who wants it, and nobody else's.
 func TestStartEndsNobodyElsesSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, peers := pipeBack(t, Options{MaxSessions: 3, MaxSessionsEach: 2})
-		go func() {
-			for range 3 {
-				go (<-peers).Run()
-			}
-		}()
+		r, peers := pipeRig(t, Options{MaxSessions: 3, MaxSessionsEach: 2})
+		go runNext(peers, 3)
 		ada, bob := mcp.Share{Principal: "ada"}, mcp.Share{Principal: "bob"}
 		for scope, share := range map[string]mcp.Share{"a": ada, "b": bob, "probe": {}} {
-			_, release, err := b.watchSession(t.Context(), mcp.Profile{Scope: scope, Share: share, Capabilities: []byte("{}")})
+			_, release, err := r.Get(t.Context(), mcp.Profile{Scope: scope, Share: share}, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // its server has heard of the handshake's end
+			settle()
 			release()
 		}
-		if err := b.pool.EndIdle(t.Context(), bob, 0); err != nil {
+		if err := r.EndIdle(t.Context(), bob, 0); err != nil {
 			t.Fatal(err)
 		}
-		if a, b, own := len(b.sessions("a")), len(b.sessions("b")), len(b.sessions("probe")); a != 1 || b != 0 || own != 0 {
+		if a, b, own := len(r.Sessions("a")), len(r.Sessions("b")), len(r.Sessions("probe")); a != 1 || b != 0 || own != 0 {
 			t.Errorf("ada has %d sessions, bob %d, the gateway %d; want 1, 0 and 0", a, b, own)
 		}
 	})

@@ -79,7 +79,7 @@ func (p process) load(o config.Options) (*config.Config, error) {
 // It precedes inherit, which makes the environment a part of the configuration.
 func (p process) learn(c *config.Config) {
 	p.secrets.Learn(c.Secrets()...)
-	p.secrets.Learn(value.InEnviron(p.environ)...)
+	p.secrets.Learn(value.SecretsInEnviron(p.environ)...)
 }
 
 func configFlags(fs *pflag.FlagSet) {

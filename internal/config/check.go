@@ -29,7 +29,7 @@ func (c checker) check() {
 	c.listen()
 	c.origins()
 	c.proxies()
-	value.CheckKeys(c.rep, "state_keys", c.StateKeys)
+	value.CheckSecrets(c.rep, "state_keys", c.StateKeys)
 	c.clients()
 	if c.StateDir != "" && !filepath.IsAbs(c.StateDir) {
 		c.rep.Fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", c.StateDir)

@@ -90,11 +90,11 @@ func isSecret(path, text string) bool {
 	case slices.Contains(secretKeys, name), slices.Contains(secretKeys, of):
 		return true
 	case of == "headers", of == "env":
-		return value.Names(name)
+		return value.IsSecretName(name)
 	case above == keypath.Join("replicas", "keys"):
 		return true
 	case name == "url", path == keypath.Join("replicas", "engine"):
-		return value.URLCarries(text)
+		return value.URLCarriesSecret(text)
 	}
 	return false
 }
@@ -106,7 +106,7 @@ func (c exposure) envFile(s *Server) {
 	}
 	vars, err := (&value.Scope{}).EnvFile(s.EnvFile)
 	for name := range vars {
-		if err == nil && value.NamesVariable(name) {
+		if err == nil && value.IsSecretVariable(name) {
 			c.rep.Warn(keypath.Join("servers", s.Name, "env_file"), "can be read by every user of this machine and holds secrets; run chmod 600 %s", s.EnvFile)
 			return
 		}

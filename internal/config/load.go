@@ -60,7 +60,7 @@ func Load(o Options) (*Config, []problem.Problem, error) {
 	if err != nil {
 		return nil, rep.Sorted(), err
 	}
-	c.resolve(value.Beside(o.Path, o.Environ, rep), rep)
+	c.resolve(value.ScopeOf(o.Path, o.Environ, rep), rep)
 	c.files = rep.Files
 	checker{c, rep, &o}.check()
 	if len(rep.Errors) == 0 {

@@ -97,7 +97,7 @@ func (r *reader) fileWalker(path string) *walker {
 
 // scope returns what references of a file are resolved by.
 func (r *reader) scope(path string) *value.Scope {
-	return value.Beside(path, r.Environ, r.rep)
+	return value.ScopeOf(path, r.Environ, r.rep)
 }
 
 // add adds what w finds below root, in mcpbridge's keys.

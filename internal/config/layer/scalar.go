@@ -42,7 +42,7 @@ func (w *walker) scalar(n *yaml.Node, k *key.Key, path string) (any, bool) {
 func (w *walker) noting(k *key.Key) *value.Scope {
 	sc := *w.scope
 	sc.Note = func(variable, text string) {
-		if k.Secret && !value.IsCommon(variable) {
+		if k.Secret && !value.IsCommonVariable(variable) {
 			w.rep.Expanded = append(w.rep.Expanded, text)
 		}
 	}

@@ -35,7 +35,7 @@ func (r *Config) Check(rep *problem.Report, taken ...string) {
 	if len(r.Keys) == 0 {
 		rep.Fail(keypath.Join(top, "keys"), "is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas")
 	}
-	value.CheckKeys(rep, keypath.Join(top, "keys"), r.Keys)
+	value.CheckSecrets(rep, keypath.Join(top, "keys"), r.Keys)
 	r.checkPeer(rep, taken)
 	if !prefixForm.MatchString(r.Prefix) {
 		rep.Fail(keypath.Join(top, "prefix"), "%q can't begin the name of a bucket; use letters, digits, - and _, at most 64", r.Prefix)

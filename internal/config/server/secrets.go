@@ -9,17 +9,17 @@ import (
 
 // Secrets returns what logs, errors and reports of the server must not contain.
 func (s *Options) Secrets() []string {
-	out := slices.Concat(value.InURL(s.URL), s.Auth.Secrets(), s.UpstreamAuth.Secrets())
+	out := slices.Concat(value.SecretsInURL(s.URL), s.Auth.Secrets(), s.UpstreamAuth.Secrets())
 	for _, text := range s.Headers {
-		out = append(out, value.InHeader(text)...)
+		out = append(out, value.SecretsInHeader(text)...)
 	}
 	for _, text := range s.Env {
-		out = append(append(out, text), value.InURL(text)...)
+		out = append(append(out, text), value.SecretsInURL(text)...)
 	}
 	for i, from := range s.credentials() {
-		out = append(out, value.InURL(s.Args[i])...)
+		out = append(out, value.SecretsInURL(s.Args[i])...)
 		if from >= 0 {
-			out = append(out, value.InHeader(strings.TrimSpace(s.Args[i][from:]))...)
+			out = append(out, value.SecretsInHeader(strings.TrimSpace(s.Args[i][from:]))...)
 		}
 	}
 	return out
@@ -34,7 +34,7 @@ func (s *Options) credentials() []int {
 	for _, a := range s.Args {
 		from := -1
 		end := strings.IndexAny(a, "=:")
-		sounds := value.Names(a[:max(end, 0)]) || end < 0 && value.Names(a)
+		sounds := value.IsSecretName(a[:max(end, 0)]) || end < 0 && value.IsSecretName(a)
 		switch {
 		case next:
 			from = 0
@@ -59,5 +59,5 @@ func (s *Options) WritesCredential() bool {
 
 // SendsCredentials reports whether requests to the server grant access.
 func (s *Options) SendsCredentials() bool {
-	return s.UpstreamAuth != nil || slices.ContainsFunc(s.HeaderNames(), value.Names) || value.URLCarries(s.URL)
+	return s.UpstreamAuth != nil || slices.ContainsFunc(s.HeaderNames(), value.IsSecretName) || value.URLCarriesSecret(s.URL)
 }

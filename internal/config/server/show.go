@@ -21,9 +21,9 @@ func (s *Options) Target() string {
 		return strings.Join(append([]string{asWritten(s.Command, s.written.command)}, s.maskedArgs()...), " ")
 	case strings.Contains(s.written.url, "${"):
 		path, query, _ := strings.Cut(s.written.url, "?")
-		return path + value.Query(query)
+		return path + value.MaskedQuery(query)
 	}
-	return value.URL(s.URL)
+	return value.MaskedURL(s.URL)
 }
 
 // HeaderNames returns the names of the configured headers, in order.

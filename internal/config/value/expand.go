@@ -25,9 +25,9 @@ type Scope struct {
 	Opened func(path string)
 }
 
-// Beside returns the scope of a file of the configuration, with the variables of environ. Files
+// ScopeOf returns the scope of a file of the configuration, with the variables of environ. Files
 // that are read are noted in rep.
-func Beside(file string, environ []string, rep *problem.Report) *Scope {
+func ScopeOf(file string, environ []string, rep *problem.Report) *Scope {
 	return &Scope{Lookup: Environ(environ), Dir: filepath.Dir(file), Opened: rep.Opened}
 }
 

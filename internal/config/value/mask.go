@@ -9,19 +9,19 @@ import (
 // Masked replaces a value that is not shown.
 const Masked = "***"
 
-// URL returns a URL whose query has no values, and which has no password.
-func URL(raw string) string {
+// MaskedURL returns a URL whose query has no values, and which has no password.
+func MaskedURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return Masked
 	}
 	query := u.RawQuery
 	u.RawQuery, u.User = "", nil
-	return u.String() + Query(query)
+	return u.String() + MaskedQuery(query)
 }
 
-// Query hides the values of a URL's query, and an invalid query completely.
-func Query(raw string) string {
+// MaskedQuery hides the values of a URL's query, and an invalid query completely.
+func MaskedQuery(raw string) string {
 	if raw == "" {
 		return ""
 	}

@@ -12,32 +12,32 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
-// InEnviron returns the secrets of the process's environment: the values of variables
+// SecretsInEnviron returns the secrets of the process's environment: the values of variables
 // with names of credentials, and the user information of proxies.
-func InEnviron(environ []string) []string {
+func SecretsInEnviron(environ []string) []string {
 	var out []string
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		switch name = strings.ToUpper(name); {
-		case NamesVariable(name):
-			out = append(append(out, value), InURL(value)...)
+		case IsSecretVariable(name):
+			out = append(append(out, value), SecretsInURL(value)...)
 		case strings.HasSuffix(name, "_PROXY") && name != "NO_PROXY":
-			out = append(out, InURL(value)...)
+			out = append(out, SecretsInURL(value)...)
 		}
 	}
 	return out
 }
 
-// NamesVariable reports whether an environment variable holds a secret by its name.
-func NamesVariable(name string) bool { return secretName.MatchString(strings.ToUpper(name)) }
+// IsSecretVariable reports whether an environment variable holds a secret by its name.
+func IsSecretVariable(name string) bool { return credentialVariable.MatchString(strings.ToUpper(name)) }
 
-var secretName = regexp.MustCompile(`TOKEN|KEY|SECRET|PASSWORD`)
+var credentialVariable = regexp.MustCompile(`TOKEN|KEY|SECRET|PASSWORD`)
 
-// InHeader returns the secrets in the value of a header: all of it except the name of the
-// scheme.
+// SecretsInHeader returns the secrets in the value of a header: all of it except the name of
+// the scheme.
 //
 // Spec: RFC 9110, 11.4.
-func InHeader(value string) []string {
+func SecretsInHeader(value string) []string {
 	scheme, rest, ok := strings.Cut(value, " ")
 	if !ok || !schemeName.MatchString(scheme) {
 		return append(assigned(value), value)
@@ -67,8 +67,8 @@ func assigned(text string) []string {
 	return out
 }
 
-// InURL returns the user information and the query's values if text is a URL.
-func InURL(text string) []string {
+// SecretsInURL returns the user information and the query's values if text is a URL.
+func SecretsInURL(text string) []string {
 	if !strings.Contains(text, "://") {
 		return nil
 	}
@@ -89,8 +89,8 @@ func InURL(text string) []string {
 	return out
 }
 
-// IsCommon reports whether a variable has the name of a user or of a directory.
-func IsCommon(variable string) bool {
+// IsCommonVariable reports whether a variable has the name of a user or of a directory.
+func IsCommonVariable(variable string) bool {
 	return slices.Contains(commonVariables, strings.ToUpper(variable))
 }
 
@@ -101,14 +101,14 @@ var commonVariables = []string{
 	"USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES",
 }
 
-// Names reports whether a name sounds like that of a credential.
-func Names(name string) bool { return credential.MatchString(name) }
+// IsSecretName reports whether a name sounds like that of a credential.
+func IsSecretName(name string) bool { return credentialName.MatchString(name) }
 
-var credential = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth|bearer|cookie`)
+var credentialName = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth|bearer|cookie`)
 
-// URLCarries reports whether a URL has user information, or a query that sounds
+// URLCarriesSecret reports whether a URL has user information, or a query that sounds
 // like a credential.
-func URLCarries(text string) bool {
+func URLCarriesSecret(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {
 		return false
@@ -118,8 +118,8 @@ func URLCarries(text string) bool {
 
 var credentialQuery = regexp.MustCompile(`(?i)(key|token|secret|passw|auth)[^&=]*=`)
 
-// CheckKeys checks secrets that keys are made of. Its errors never contain one.
-func CheckKeys(rep *problem.Report, path string, keys []string) {
+// CheckSecrets checks secrets that keys are made of. Its errors never contain one.
+func CheckSecrets(rep *problem.Report, path string, keys []string) {
 	for i, k := range keys {
 		if len(k) < minKey {
 			rep.Fail(keypath.Join(path, strconv.Itoa(i)), "is shorter than %d characters; write a random secret, as openssl rand -base64 32 prints one", minKey)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/config/upstreamauth"
@@ -38,7 +39,7 @@ func (c checker) check() {
 	c.Replicas.Check(c.rep, c.Listen, c.Admin)
 	c.logins()
 	if m := c.Limits.Memory; m != 0 && m < MinMemory {
-		c.rep.Fail(keypath.Join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", value.Size(MinMemory))
+		c.rep.Fail(keypath.Join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", key.SizeText(MinMemory))
 	}
 	c.servers()
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
-	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
@@ -28,11 +27,11 @@ func (k *Key) Read(s, quoted string) (v any, problem string) {
 	case Decimal:
 		return k.readDecimal(s, quoted)
 	case Size:
-		n, ok := value.ParseSize(s)
+		n, ok := ParseSize(s)
 		if !ok {
 			return nil, quoted + " is not a size; write one such as 65536, 64KiB or 4MiB"
 		}
-		return n, k.within(n, quoted, value.Size)
+		return n, k.within(n, quoted, SizeText)
 	case Span:
 		return k.readSpan(s, quoted)
 	}

@@ -1,4 +1,4 @@
-// Package value knows what values of the configuration look like (addresses, hosts, sizes),
+// Package value knows what values of the configuration look like (addresses, hosts),
 // what they refer to (variables, files that hold a value, files beside the configuration),
 // and what of them is secret.
 //

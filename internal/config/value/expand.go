@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
@@ -163,7 +164,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("can't be read: %w", err)
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is larger than %s", path, Size(limit))
+		return nil, fmt.Errorf("%s is larger than %s", path, key.SizeText(limit))
 	}
 	return data, nil
 }

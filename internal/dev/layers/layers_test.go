@@ -83,9 +83,9 @@ var layers = map[string][]string{
 	// what of them is secret: no keys.
 	"internal/config/keypath": nil,
 	"internal/config/problem": {"internal/config/keypath"},
-	"internal/config/value":   {"internal/config/keypath", "internal/config/problem", "internal/hostfile"},
+	"internal/config/value":   {"internal/config/key", "internal/config/keypath", "internal/config/problem", "internal/hostfile"},
 	// The tree of keys, and what files, the environment and flags have of it.
-	"internal/config/key":   {"internal/config/problem", "internal/config/value", "internal/hostfile", "internal/limits"},
+	"internal/config/key":   {"internal/config/problem", "internal/hostfile", "internal/limits"},
 	"internal/config/layer": slices.Concat(configParts, []string{"internal/config/key", "internal/hostfile"}),
 	// The keys of one subject each: what they are, and which mistakes there are in them.
 	"internal/config/certificates": slices.Concat(configParts, []string{"internal/certs"}),

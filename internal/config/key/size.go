@@ -1,4 +1,4 @@
-package value
+package key
 
 import (
 	"math"
@@ -24,8 +24,8 @@ func ParseSize(s string) (int64, bool) {
 	return 0, false
 }
 
-// Size formats n bytes with the largest unit that is exact.
-func Size(n int64) string {
+// SizeText formats n bytes with the largest unit that is exact.
+func SizeText(n int64) string {
 	for _, u := range units[:3] {
 		if n > 0 && n%u.factor == 0 {
 			return strconv.FormatInt(n/u.factor, 10) + u.name

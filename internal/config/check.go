@@ -9,8 +9,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/config/upstreamauth"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
@@ -18,7 +16,7 @@ import (
 // A checker finds mistakes that involve several keys, or the meaning of a value.
 type checker struct {
 	*Config
-	rep *problem.Report
+	rep *key.Report
 	o   *Options
 }
 
@@ -39,7 +37,7 @@ func (c checker) check() {
 	c.Replicas.Check(c.rep, c.Listen, c.Admin)
 	c.logins()
 	if m := c.Limits.Memory; m != 0 && m < MinMemory {
-		c.rep.Fail(keypath.Join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", key.SizeText(MinMemory))
+		c.rep.Fail(key.Join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", key.SizeText(MinMemory))
 	}
 	c.servers()
 }
@@ -54,7 +52,7 @@ func (c checker) servers() {
 		s.CheckName(c.rep)
 		if !s.Disabled {
 			enabled++
-			c.server(s, keypath.Join("servers", s.Name))
+			c.server(s, key.Join("servers", s.Name))
 		}
 	}
 	if enabled == 0 && len(c.Servers) > 0 {
@@ -65,12 +63,12 @@ func (c checker) servers() {
 func (c checker) server(s *Server, path string) {
 	clients := c.AuthOf(s)
 	s.Check(c.rep, path, serverKey)
-	s.UpstreamAuth.Check(c.rep, keypath.Join(path, "upstream_auth"), &upstreamauth.Server{
+	s.UpstreamAuth.Check(c.rep, key.Join(path, "upstream_auth"), &upstreamauth.Server{
 		Clients: clients, URL: s.URL, PublicURL: c.PublicURLOf(s), Isolation: s.Isolation, Era: s.Era,
 		OverWebSocket: s.OverWebSocket(), HasAuthorization: s.HasHeader("Authorization"), OneUser: c.o.OneUser,
 	})
-	s.Rate.Check(c.rep, keypath.Join(path, "rate"))
-	s.Policy.Check(c.rep, keypath.Join(path, "policy"), clients)
+	s.Rate.Check(c.rep, key.Join(path, "rate"))
+	s.Policy.Check(c.rep, key.Join(path, "policy"), clients)
 }
 
 // listen refuses an address that other machines can reach where nothing says who clients
@@ -96,12 +94,12 @@ func (c checker) origins() {
 	for i, o := range c.AllowedOrigins {
 		u, err := url.Parse(o)
 		if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
-			c.rep.Fail(keypath.Join("allowed_origins", strconv.Itoa(i)), "%q is not an origin; write scheme://host, as in https://app.example.com", o)
+			c.rep.Fail(key.Join("allowed_origins", strconv.Itoa(i)), "%q is not an origin; write scheme://host, as in https://app.example.com", o)
 		}
 	}
 	for i, h := range c.AllowedHosts {
 		if !value.IsHost(h) {
-			c.rep.Fail(keypath.Join("allowed_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as mcp.example.com, without a port", h)
+			c.rep.Fail(key.Join("allowed_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as mcp.example.com, without a port", h)
 		}
 	}
 }
@@ -110,7 +108,7 @@ func (c checker) origins() {
 func (c checker) proxies() {
 	for i, p := range c.TrustedProxies {
 		if _, err := value.Network(p); err != nil {
-			c.rep.Fail(keypath.Join("trusted_proxies", strconv.Itoa(i)), "%q is neither a network nor an address; write one such as 10.0.0.0/8 or 192.0.2.7", p)
+			c.rep.Fail(key.Join("trusted_proxies", strconv.Itoa(i)), "%q is neither a network nor an address; write one such as 10.0.0.0/8 or 192.0.2.7", p)
 		}
 	}
 }
@@ -119,7 +117,7 @@ func (c checker) proxies() {
 func (c checker) borders() {
 	t := &c.TLS
 	if t.ClientCA != "" && t.Cert == "" {
-		c.rep.Fail(keypath.Join("tls", "client_ca"), "has no effect without cert and key; set them, or remove it")
+		c.rep.Fail(key.Join("tls", "client_ca"), "has no effect without cert and key; set them, or remove it")
 	}
 	certificates.Check(c.rep, "tls", t.Files())
 	c.admin()
@@ -128,9 +126,9 @@ func (c checker) borders() {
 		if s.Disabled {
 			continue
 		}
-		s.TLS.Check(c.rep, keypath.Join("servers", s.Name, "tls"), s.URL)
+		s.TLS.Check(c.rep, key.Join("servers", s.Name, "tls"), s.URL)
 		if a := c.AuthOf(s); a != nil && a.MTLS != nil && t.ClientCA == "" {
-			c.rep.Fail(keypath.Join("servers", s.Name, "auth"), "its clients show certificates, and nothing says whose are valid; write tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem} at the top")
+			c.rep.Fail(key.Join("servers", s.Name, "auth"), "its clients show certificates, and nothing says whose are valid; write tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem} at the top")
 		}
 	}
 }
@@ -142,7 +140,7 @@ func (c checker) logins() {
 	}
 	for i, h := range c.AllowHosts {
 		if !value.IsHost(h) {
-			c.rep.Fail(keypath.Join("allow_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as id.corp.example, without a port", h)
+			c.rep.Fail(key.Join("allow_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as id.corp.example, without a port", h)
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/auth"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 )
 
 // anonymous reports whether an endpoint serves anonymous clients: because that was written,
@@ -42,12 +42,12 @@ func (c checker) clients() {
 	c.Auth.Check(c.rep, "auth")
 	for i := range c.Servers {
 		s := &c.Servers[i]
-		path := keypath.Join("servers", s.Name)
+		path := key.Join("servers", s.Name)
 		if s.Disabled {
 			continue
 		}
-		auth.CheckPublicURL(c.rep, keypath.Join(path, "public_url"), s.PublicURL)
-		s.Auth.Check(c.rep, keypath.Join(path, "auth"))
+		auth.CheckPublicURL(c.rep, key.Join(path, "public_url"), s.PublicURL)
+		s.Auth.Check(c.rep, key.Join(path, "auth"))
 		if a := c.AuthOf(s); a != nil && a.JWT != nil && c.PublicURLOf(s) == "" {
 			c.rep.Fail(path, "its clients send access tokens, which are for one URL, and nothing says which; write public_url: https://mcp.example.com, where clients find mcpbridge")
 		}

@@ -11,9 +11,9 @@
 // The packages below have the parts. In those of one subject each (server, auth,
 // upstreamauth, access, certificates, replicas) the keys are fields of structs, and beside
 // them is what checks their values; keys at the top level are fields of Config. Package key
-// derives the tree, layer reads files, the environment and flags against it, and value knows
-// what values look like and refer to. Package problem collects the mistakes; keypath serves
-// all of them. Package schema makes the JSON Schema.
+// derives the tree and collects the mistakes, layer reads files, the environment and flags
+// against it, and value knows what values look like and refer to. Package schema makes the
+// JSON Schema.
 //
 // Nothing changes a Config after [Load] has returned it.
 //

@@ -7,15 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // An exposure warns of secrets that others can read: in files, and on their way.
 type exposure struct {
 	*Config
-	rep *problem.Report
+	rep *key.Report
 }
 
 func (c exposure) check(file string) {
@@ -37,8 +36,8 @@ func (c exposure) file(file string) {
 	if file == "" || !value.OthersRead(file) {
 		return
 	}
-	if key := c.literalSecret(file); key != "" {
-		c.rep.WarnAt(problem.Place{Where: file}, "", "can be read by every user of this machine, and %s in it is a secret; run chmod 600 %[2]s, or write ${VARIABLE} or ${file:PATH} instead", keypath.Shown(key), file)
+	if path := c.literalSecret(file); path != "" {
+		c.rep.WarnAt(key.Place{Where: file}, "", "can be read by every user of this machine, and %s in it is a secret; run chmod 600 %[2]s, or write ${VARIABLE} or ${file:PATH} instead", key.Shown(path), file)
 	}
 }
 
@@ -75,7 +74,7 @@ func (c exposure) literalSecret(file string) string {
 	}
 	for i := range c.Servers {
 		s := &c.Servers[i]
-		args := keypath.Join("servers", s.Name, "args")
+		args := key.Join("servers", s.Name, "args")
 		if c.rep.Places[args].File() == file && s.WritesCredential() {
 			return args
 		}
@@ -85,15 +84,15 @@ func (c exposure) literalSecret(file string) string {
 
 // isSecret reports whether the value at a path, which is text, grants access.
 func isSecret(path, text string) bool {
-	above, name := keypath.Parent(path), keypath.Base(path)
-	switch of := keypath.Base(above); {
+	above, name := key.Parent(path), key.Base(path)
+	switch of := key.Base(above); {
 	case slices.Contains(secretKeys, name), slices.Contains(secretKeys, of):
 		return true
 	case of == "headers", of == "env":
 		return value.IsSecretName(name)
-	case above == keypath.Join("replicas", "keys"):
+	case above == key.Join("replicas", "keys"):
 		return true
-	case name == "url", path == keypath.Join("replicas", "engine"):
+	case name == "url", path == key.Join("replicas", "engine"):
 		return value.URLCarriesSecret(text)
 	}
 	return false
@@ -107,7 +106,7 @@ func (c exposure) envFile(s *Server) {
 	vars, err := (&value.Scope{}).EnvFile(s.EnvFile)
 	for name := range vars {
 		if err == nil && value.IsSecretVariable(name) {
-			c.rep.Warn(keypath.Join("servers", s.Name, "env_file"), "can be read by every user of this machine and holds secrets; run chmod 600 %s", s.EnvFile)
+			c.rep.Warn(key.Join("servers", s.Name, "env_file"), "can be read by every user of this machine and holds secrets; run chmod 600 %s", s.EnvFile)
 			return
 		}
 	}
@@ -117,8 +116,8 @@ func (c exposure) envFile(s *Server) {
 func (c exposure) keys(s *Server) {
 	for way, client := range s.UpstreamAuth.Clients() {
 		if client.PrivateKey != "" && value.OthersRead(client.PrivateKey) {
-			path := keypath.Join("servers", s.Name, "upstream_auth", way)
-			c.rep.Warn(keypath.Join(path, "private_key"), "can be read by every user of this machine; run chmod 600 %s", client.PrivateKey)
+			path := key.Join("servers", s.Name, "upstream_auth", way)
+			c.rep.Warn(key.Join(path, "private_key"), "can be read by every user of this machine; run chmod 600 %s", client.PrivateKey)
 		}
 	}
 }
@@ -129,5 +128,5 @@ func (c exposure) serverURL(s *Server) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "ws" || value.Loopback(u.Hostname()) || !s.SendsCredentials() {
 		return
 	}
-	c.rep.Warn(keypath.Join("servers", s.Name, "url"), "is %s://, and credentials are sent to it, which others can read on the way; write %[1]ss:// if the server has TLS", u.Scheme)
+	c.rep.Warn(key.Join("servers", s.Name, "url"), "is %s://, and credentials are sent to it, which others can read on the way; write %[1]ss:// if the server has TLS", u.Scheme)
 }

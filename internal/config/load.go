@@ -11,9 +11,8 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/config/server"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
@@ -42,16 +41,16 @@ type Options struct {
 }
 
 // A Problem is one mistake, and how to correct it.
-type Problem = problem.Problem
+type Problem = key.Problem
 
 // An Error contains all mistakes of a configuration. Its Files are those of [Config.Files].
-type Error = problem.Error
+type Error = key.Error
 
 // Load reads all layers and checks the result. Besides the Config, or the error, it returns
 // warnings. The error is an [*Error] that lists every mistake, or wraps the reason why the
 // file can't be read.
-func Load(o Options) (*Config, []problem.Problem, error) {
-	rep := problem.NewReport(o.name())
+func Load(o Options) (*Config, []key.Problem, error) {
+	rep := key.NewReport(o.name())
 	given, err := layer.Read(o.layers(), schema, rep)
 	if err != nil {
 		return nil, nil, err
@@ -86,8 +85,8 @@ func (o Options) layers() layer.Options {
 }
 
 // decode adds defaults, and decodes the Config.
-func decode(given *layer.Given, rep *problem.Report) (*Config, error) {
-	all := koanf.New(keypath.Delim)
+func decode(given *layer.Given, rep *key.Report) (*Config, error) {
+	all := koanf.New(key.Delim)
 	base := schema.Defaults(given.Raw())
 	if err := all.Load(confmap.Provider(base, ""), nil); err != nil {
 		return nil, fmt.Errorf("loading defaults: %v", err)
@@ -113,7 +112,7 @@ func decode(given *layer.Given, rep *problem.Report) (*Config, error) {
 
 // inFileOrder returns the servers in the order of the file. Those that only the environment
 // has are last, sorted by name.
-func inFileOrder(servers map[string]Server, order []string, rep *problem.Report) []Server {
+func inFileOrder(servers map[string]Server, order []string, rep *key.Report) []Server {
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		if !slices.Contains(order, name) {
 			order = append(order, name)
@@ -130,7 +129,7 @@ func inFileOrder(servers map[string]Server, order []string, rep *problem.Report)
 		if strings.HasPrefix(s.Type, "streamable") {
 			s.Type = "http"
 		}
-		s.NoteWritten(rep, keypath.Join("servers", name))
+		s.NoteWritten(rep, key.Join("servers", name))
 		out = append(out, s)
 	}
 	return out
@@ -138,11 +137,11 @@ func inFileOrder(servers map[string]Server, order []string, rep *problem.Report)
 
 // resolve makes the paths of files ones that can be opened, and reads those whose content is
 // needed.
-func (cfg *Config) resolve(sc *value.Scope, rep *problem.Report) {
+func (cfg *Config) resolve(sc *value.Scope, rep *key.Report) {
 	cfg.TLS.Resolve(sc, rep, "tls")
 	cfg.Replicas.Resolve(sc, rep)
 	for i := range cfg.Servers {
 		s := &cfg.Servers[i]
-		s.Resolve(sc, rep, keypath.Join("servers", s.Name))
+		s.Resolve(sc, rep, key.Join("servers", s.Name))
 	}
 }

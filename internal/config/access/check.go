@@ -4,14 +4,13 @@ import (
 	"strconv"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/auth"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
 
 // Check finds rules below path that don't do what they say; none if p is nil. Clients prove
 // who they are as a says.
-func (p *Policy) Check(rep *problem.Report, path string, a *auth.Config) {
+func (p *Policy) Check(rep *key.Report, path string, a *auth.Config) {
 	if p == nil || rep.Mistaken(path) {
 		return
 	}
@@ -19,17 +18,17 @@ func (p *Policy) Check(rep *problem.Report, path string, a *auth.Config) {
 		rep.Fail(path, "does not say what becomes of what no rule matches; write default: deny, or default: allow")
 	}
 	for i := range p.Rules {
-		p.Rules[i].check(rep, keypath.Join(path, "rules", strconv.Itoa(i)), a)
+		p.Rules[i].check(rep, key.Join(path, "rules", strconv.Itoa(i)), a)
 	}
 }
 
-func (r *Rule) check(rep *problem.Report, path string, a *auth.Config) {
+func (r *Rule) check(rep *key.Report, path string, a *auth.Config) {
 	if (r.Allow == nil) == (r.Deny == nil) {
 		rep.Fail(path, "has to be one of allow and deny; write it as in - allow: {tools: [\"read_*\"]}")
 		return
 	}
-	m, key := r.match()
-	path = keypath.Join(path, key)
+	m, way := r.match()
+	path = key.Join(path, way)
 	if m.checkLists(rep, path) {
 		return
 	}
@@ -43,30 +42,30 @@ func (r *Rule) check(rep *problem.Report, path string, a *auth.Config) {
 
 // checkWho finds rules that match nobody, since clients prove nothing of what they name: one
 // that denies would let everybody in.
-func (m *Match) checkWho(rep *problem.Report, path string, a *auth.Config) {
+func (m *Match) checkWho(rep *key.Report, path string, a *auth.Config) {
 	anonymous := a == nil || a.Word != ""
 	switch {
 	case len(m.Claims) > 0 && (anonymous || a.JWT == nil):
-		rep.Fail(keypath.Join(path, "claims"), "only access tokens have claims, so that the rule matches nobody; set auth: {jwt: …}, or name principals")
+		rep.Fail(key.Join(path, "claims"), "only access tokens have claims, so that the rule matches nobody; set auth: {jwt: …}, or name principals")
 	case len(m.Scopes) > 0 && (anonymous || a.MTLS != nil):
-		rep.Fail(keypath.Join(path, "scopes"), "clients of this server have no scopes, so that the rule matches nobody; set auth with tokens or jwt, or name principals")
+		rep.Fail(key.Join(path, "scopes"), "clients of this server have no scopes, so that the rule matches nobody; set auth with tokens or jwt, or name principals")
 	case anonymous && len(m.Principals) > 0 && !policy.Matches(m.Principals, "anonymous"):
-		rep.Fail(keypath.Join(path, "principals"), "all clients of this server are anonymous, so that the rule matches nobody; set auth")
+		rep.Fail(key.Join(path, "principals"), "all clients of this server are anonymous, so that the rule matches nobody; set auth")
 	}
 }
 
 // checkLists reports lists without elements: a rule must not match more because somebody
 // has left a list empty.
-func (m *Match) checkLists(rep *problem.Report, path string) (found bool) {
-	check := func(key string, list []string) {
-		here := keypath.Join(path, key)
+func (m *Match) checkLists(rep *key.Report, path string) (found bool) {
+	check := func(name string, list []string) {
+		here := key.Join(path, name)
 		if rep.Written(here) && len(list) == 0 {
 			rep.Fail(here, "is empty, and would match everything; name something, or remove it")
 			found = true
 		}
 		for i, text := range list {
 			if text == "" {
-				rep.Fail(keypath.Join(here, strconv.Itoa(i)), "is empty; write a name or a pattern, such as read_*")
+				rep.Fail(key.Join(here, strconv.Itoa(i)), "is empty; write a name or a pattern, such as read_*")
 				found = true
 			}
 		}
@@ -78,21 +77,21 @@ func (m *Match) checkLists(rep *problem.Report, path string) (found bool) {
 	check("prompts", m.Prompts)
 	check("resources", m.Resources)
 	for name, values := range m.Claims {
-		check(keypath.Join("claims", name), values)
+		check(key.Join("claims", name), values)
 	}
 	return found
 }
 
 // Check finds rates below path without a meaning.
-func (r *Rates) Check(rep *problem.Report, path string) {
+func (r *Rates) Check(rep *key.Report, path string) {
 	check := func(rate Rate, path string) {
 		if rate.Burst > 0 && rate.PerSecond == 0 {
-			rep.Fail(keypath.Join(path, "burst"), "has no meaning without per_second; write that, too, or concurrent")
+			rep.Fail(key.Join(path, "burst"), "has no meaning without per_second; write that, too, or concurrent")
 		}
 	}
-	check(r.Principal, keypath.Join(path, "principal"))
-	check(r.Server, keypath.Join(path, "server"))
+	check(r.Principal, key.Join(path, "principal"))
+	check(r.Server, key.Join(path, "server"))
 	for name, rate := range r.Tools {
-		check(rate, keypath.Join(path, "tools", name))
+		check(rate, key.Join(path, "tools", name))
 	}
 }

@@ -8,13 +8,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // CheckPublicURL checks a URL by which clients know an endpoint, or what its URL begins with.
-func CheckPublicURL(rep *problem.Report, path, text string) {
+func CheckPublicURL(rep *key.Report, path, text string) {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
@@ -26,7 +25,7 @@ func CheckPublicURL(rep *problem.Report, path, text string) {
 }
 
 // Check checks what is below path; nothing if a is nil. Its errors never contain a secret.
-func (a *Config) Check(rep *problem.Report, path string) {
+func (a *Config) Check(rep *key.Report, path string) {
 	if a == nil {
 		return
 	}
@@ -39,19 +38,19 @@ func (a *Config) Check(rep *problem.Report, path string) {
 	if ways != 1 && !rep.Mistaken(path) {
 		rep.Fail(path, "want exactly one of tokens, jwt and mtls below it, or the word none")
 	}
-	checkTokens(rep, keypath.Join(path, "tokens"), a.Tokens)
+	checkTokens(rep, key.Join(path, "tokens"), a.Tokens)
 	if a.JWT != nil {
-		a.JWT.check(rep, keypath.Join(path, "jwt"))
+		a.JWT.check(rep, key.Join(path, "jwt"))
 	}
 }
 
 // minToken is the shortest token that is a secret, in bytes.
 const minToken = 16
 
-func checkTokens(rep *problem.Report, path string, all []Token) {
+func checkTokens(rep *key.Report, path string, all []Token) {
 	names := make(map[string]bool)
 	for i, t := range all {
-		here := keypath.Join(path, strconv.Itoa(i))
+		here := key.Join(path, strconv.Itoa(i))
 		digest, err := hex.DecodeString(t.SHA256)
 		switch {
 		case rep.Mistaken(here): // so that what was meant is not missed, too
@@ -69,7 +68,7 @@ func checkTokens(rep *problem.Report, path string, all []Token) {
 			rep.Fail(here, "token has characters that no Authorization header can; write one that mcpbridge token makes")
 		}
 		names[t.Name] = true
-		checkScopes(rep, keypath.Join(here, "scopes"), t.Scopes)
+		checkScopes(rep, key.Join(here, "scopes"), t.Scopes)
 	}
 }
 
@@ -79,10 +78,10 @@ var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 // scopeForm is that of a scope. Spec: RFC 6749, 3.3.
 var scopeForm = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]+$`)
 
-func checkScopes(rep *problem.Report, path string, scopes []string) {
+func checkScopes(rep *key.Report, path string, scopes []string) {
 	for i, scope := range scopes {
 		if !scopeForm.MatchString(scope) {
-			rep.Fail(keypath.Join(path, strconv.Itoa(i)), "%q is not a scope; write one without spaces and quotes", scope)
+			rep.Fail(key.Join(path, strconv.Itoa(i)), "%q is not a scope; write one without spaces and quotes", scope)
 		}
 	}
 }
@@ -92,42 +91,42 @@ func checkScopes(rep *problem.Report, path string, scopes []string) {
 // Spec: RFC 7518, 3.1; RFC 8037.
 var asymmetric = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-func (j *JWT) check(rep *problem.Report, path string) {
+func (j *JWT) check(rep *key.Report, path string) {
 	j.checkIssuer(rep, path)
 	j.checkNames(rep, path)
-	checkScopes(rep, keypath.Join(path, "scopes"), j.Scopes)
+	checkScopes(rep, key.Join(path, "scopes"), j.Scopes)
 	if in := j.Introspection; in != nil && (in.ClientID == "" || in.ClientSecret == "") {
-		rep.Fail(keypath.Join(path, "introspection"), "needs client_id and client_secret: issuers answer only clients that they know")
+		rep.Fail(key.Join(path, "introspection"), "needs client_id and client_secret: issuers answer only clients that they know")
 	}
 }
 
-func (j *JWT) checkIssuer(rep *problem.Report, path string) {
+func (j *JWT) checkIssuer(rep *key.Report, path string) {
 	u, err := url.Parse(j.Issuer)
 	switch {
 	case j.Issuer == "":
 		rep.Fail(path, "lacks issuer; write the URL that tokens have as iss")
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !value.IsPrintable(j.Issuer):
-		rep.Fail(keypath.Join(path, "issuer"), "is not a URL of an issuer; write one such as https://id.example.com")
+		rep.Fail(key.Join(path, "issuer"), "is not a URL of an issuer; write one such as https://id.example.com")
 	case !value.Private(u):
-		rep.Fail(keypath.Join(path, "issuer"), "its keys have to come over https; write https://%s", u.Host)
+		rep.Fail(key.Join(path, "issuer"), "its keys have to come over https; write https://%s", u.Host)
 	}
 }
 
 // checkNames checks the names of algorithms, types and claims.
-func (j *JWT) checkNames(rep *problem.Report, path string) {
+func (j *JWT) checkNames(rep *key.Report, path string) {
 	for i, name := range j.Algorithms {
 		if !slices.Contains(asymmetric, name) {
-			rep.Fail(keypath.Join(path, "algorithms", strconv.Itoa(i)), "%q is not an algorithm of a public key; write %s", name, problem.Either(asymmetric))
+			rep.Fail(key.Join(path, "algorithms", strconv.Itoa(i)), "%q is not an algorithm of a public key; write %s", name, key.Either(asymmetric))
 		}
 	}
 	for i, name := range j.Types {
 		if !strings.EqualFold(name, "at+jwt") && !strings.EqualFold(name, "JWT") {
-			rep.Fail(keypath.Join(path, "types", strconv.Itoa(i)), "%q is not a type of access tokens; write at+jwt or JWT", name)
+			rep.Fail(key.Join(path, "types", strconv.Itoa(i)), "%q is not a type of access tokens; write at+jwt or JWT", name)
 		}
 	}
 	for i, name := range j.PrincipalClaims {
 		if name == "" || name == "iss" || name == "sub" {
-			rep.Fail(keypath.Join(path, "principal_claims", strconv.Itoa(i)), "issuer and subject are part of the principal anyway; write another claim, such as client_id, or remove it")
+			rep.Fail(key.Join(path, "principal_claims", strconv.Itoa(i)), "issuer and subject are part of the principal anyway; write another claim, such as client_id, or remove it")
 		}
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"net/url"
 
 	"github.com/mcpbridge/mcpbridge/internal/certs"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
@@ -34,13 +33,13 @@ type Server struct {
 func (t *Server) Files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.CA} }
 
 // Check checks that certificates can be used, as far as they are named.
-func Check(rep *problem.Report, path string, f certs.Files) {
+func Check(rep *key.Report, path string, f certs.Files) {
 	switch {
 	case f.Cert != "" && f.Key == "":
-		rep.Fail(keypath.Join(path, "key"), "is missing: a certificate is of no use without its private key; name its file")
+		rep.Fail(key.Join(path, "key"), "is missing: a certificate is of no use without its private key; name its file")
 		return
 	case f.Key != "" && f.Cert == "":
-		rep.Fail(keypath.Join(path, "cert"), "is missing: key is the private key of a certificate; name its file")
+		rep.Fail(key.Join(path, "cert"), "is missing: key is the private key of a certificate; name its file")
 		return
 	}
 	if err := f.Check(); err != nil {
@@ -48,12 +47,12 @@ func Check(rep *problem.Report, path string, f certs.Files) {
 		return
 	}
 	if f.Key != "" && value.OthersRead(f.Key) {
-		rep.Warn(keypath.Join(path, "key"), "can be read by every user of this machine; run chmod 600 %s", f.Key)
+		rep.Warn(key.Join(path, "key"), "can be read by every user of this machine; run chmod 600 %s", f.Key)
 	}
 }
 
 // Check checks what is below path, for a server with a URL.
-func (t *Server) Check(rep *problem.Report, path, to string) {
+func (t *Server) Check(rep *key.Report, path, to string) {
 	if to == "" || *t == (Server{}) {
 		return // that it is of a URL was checked
 	}
@@ -62,19 +61,19 @@ func (t *Server) Check(rep *problem.Report, path, to string) {
 		return
 	}
 	if t.ServerName != "" && !value.IsServerName(t.ServerName) {
-		rep.Fail(keypath.Join(path, "server_name"), "%q is not a host name; write one such as mcp.internal.example, without a port", t.ServerName)
+		rep.Fail(key.Join(path, "server_name"), "%q is not a host name; write one such as mcp.internal.example, without a port", t.ServerName)
 	}
 	Check(rep, path, t.Files())
 }
 
 // Resolve makes the paths of the files, which are below a path of keys, ones that can be
 // opened.
-func (t *Listener) Resolve(sc *value.Scope, rep *problem.Report, path string) {
+func (t *Listener) Resolve(sc *value.Scope, rep *key.Report, path string) {
 	sc.Resolve(rep, path, map[string]*string{"cert": &t.Cert, "key": &t.Key, "client_ca": &t.ClientCA})
 }
 
 // Resolve makes the paths of the files, which are below a path of keys, ones that can be
 // opened.
-func (t *Server) Resolve(sc *value.Scope, rep *problem.Report, path string) {
+func (t *Server) Resolve(sc *value.Scope, rep *key.Report, path string) {
 	sc.Resolve(rep, path, map[string]*string{"ca": &t.CA, "cert": &t.Cert, "key": &t.Key})
 }

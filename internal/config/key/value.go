@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
@@ -52,7 +51,7 @@ func (k *Key) readText(s, quoted string) (any, string) {
 	if len(k.OneOf) == 0 || slices.Contains(k.OneOf, s) {
 		return s, ""
 	}
-	return nil, fmt.Sprintf("%s is unknown; write %s", quoted, problem.Either(k.OneOf))
+	return nil, fmt.Sprintf("%s is unknown; write %s", quoted, Either(k.OneOf))
 }
 
 var bareNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)

@@ -9,8 +9,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
@@ -72,7 +70,7 @@ func (r *reader) adapted(path string, root *yaml.Node, isJSON bool) *yaml.Node {
 	}
 	out, notes := hostfile.Guess(path, root).Adapt(root, hostOptions(path, r.Environ, r.keys))
 	for _, n := range notes {
-		r.rep.WarnAt(problem.InFile(path, n.Line), keypath.Join("", n.Path...), "%s", n.Text)
+		r.rep.WarnAt(key.InFile(path, n.Line), key.Join("", n.Path...), "%s", n.Text)
 	}
 	return out
 }
@@ -86,7 +84,7 @@ func hostOptions(path string, environ []string, keys *key.Key) hostfile.Options 
 		Machine: ThisMachine(environ),
 		Path:    path,
 		Keys:    slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == hostsAuth }),
-		Suggest: func(name string) string { return problem.Suggest(name, known) },
+		Suggest: func(name string) string { return key.Suggest(name, known) },
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // Prefix is the prefix of environment variables that set a key.
@@ -20,12 +18,12 @@ const Prefix = "MCPBRIDGE_"
 // MCPBRIDGE_SERVERS__DOCS__URL sets servers.docs.url. Lists are YAML. Variables in values
 // are not expanded: a shell would have done that.
 func (r *reader) environ() koanf.Provider {
-	return env.Provider(keypath.Delim, env.Opt{
+	return env.Provider(key.Delim, env.Opt{
 		Prefix:      Prefix,
 		EnvironFunc: func() []string { return r.Environ },
 		TransformFunc: func(name, value string) (string, any) {
 			path, k := resolve(r.keys, strings.Split(strings.TrimPrefix(name, Prefix), "__"), r.given.Koanf)
-			at := problem.Place{Where: name}
+			at := key.Place{Where: name}
 			if k == nil {
 				// Only a warning: Kubernetes sets variables such as MCPBRIDGE_PORT for
 				// a Service named mcpbridge.
@@ -77,7 +75,7 @@ func resolve(keys *key.Key, levels []string, given *koanf.Koanf) (path string, k
 		if k == nil {
 			return "", nil
 		}
-		path = keypath.Join(path, name)
+		path = key.Join(path, name)
 	}
 	if k.Kind == key.Group || k.Kind == key.Table || k.Kind == key.Dict {
 		return "", nil

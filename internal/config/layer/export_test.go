@@ -2,11 +2,10 @@ package layer
 
 import (
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 // Check reports the mistakes that the text of a file has by itself.
-func Check(path, text string, environ []string, keys *key.Key, rep *problem.Report) {
+func Check(path, text string, environ []string, keys *key.Key, rep *key.Report) {
 	r := &reader{Options: Options{Path: path, Environ: environ}, keys: keys, rep: rep}
 	root, isJSON := parseFile(path, []byte(text), rep)
 	r.fileWalker(path).value(r.adapted(path, root, isJSON), keys, "")
@@ -14,6 +13,6 @@ func Check(path, text string, environ []string, keys *key.Key, rep *problem.Repo
 
 // IsHosts reports whether a text is JSON, and that of a host's file.
 func IsHosts(text string, keys *key.Key) bool {
-	root, isJSON := parseFile("c.json", []byte(text), problem.NewReport(""))
+	root, isJSON := parseFile("c.json", []byte(text), key.NewReport(""))
 	return isJSON && isHosts(root, keys)
 }

@@ -15,12 +15,12 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // readFile parses a file. The error is that of reading it; mistakes in the file go to rep.
-func readFile(path string, rep *problem.Report) (root *yaml.Node, isJSON bool, err error) {
+func readFile(path string, rep *key.Report) (root *yaml.Node, isJSON bool, err error) {
 	rep.Opened(path)
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -33,7 +33,7 @@ func readFile(path string, rep *problem.Report) (root *yaml.Node, isJSON bool, e
 // parseFile parses the content of a file as JSON, possibly with comments, or as a YAML
 // document; isJSON says which. It reports one mistake with its line if the content is
 // neither.
-func parseFile(path string, data []byte, rep *problem.Report) (root *yaml.Node, isJSON bool) {
+func parseFile(path string, data []byte, rep *key.Report) (root *yaml.Node, isJSON bool) {
 	empty := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1}
 	if at, ok := findTOML(path, data); ok {
 		rep.FailAt(lineAt(path, data, at), "", "%s", tomlAdvice)
@@ -52,29 +52,29 @@ func parseFile(path string, data []byte, rep *problem.Report) (root *yaml.Node, 
 }
 
 // lineAt returns the place of the byte at an offset.
-func lineAt(path string, data []byte, offset int) problem.Place {
+func lineAt(path string, data []byte, offset int) key.Place {
 	line := 1 + bytes.Count(data[:offset], []byte("\n"))
-	return problem.InFile(path, line)
+	return key.InFile(path, line)
 }
 
 // readYAML parses YAML. It returns nil for an empty document, and for a mistake, which it
 // reports. whyNot is the error of parsing the content as JSON; nil if it does not look like
 // JSON.
-func readYAML(path string, data []byte, rep *problem.Report, whyNot error) *yaml.Node {
+func readYAML(path string, data []byte, rep *key.Report, whyNot error) *yaml.Node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		switch e := (*hostfile.SyntaxError)(nil); {
 		case errors.Is(err, io.EOF):
 		case errors.As(whyNot, &e) && quotedKeys.Match(data):
-			rep.FailAt(problem.InFile(path, e.Line), "", "not readable as JSON: %s (column %d)", e.Why, e.Column)
+			rep.FailAt(key.InFile(path, e.Line), "", "not readable as JSON: %s (column %d)", e.Why, e.Column)
 		default:
 			notYAML(rep, path, data, err)
 		}
 		return nil
 	}
 	if err := dec.Decode(&second); err == nil {
-		at := problem.InFile(path, second.Line)
+		at := key.InFile(path, second.Line)
 		rep.FailAt(at, "", "a second YAML document begins here; keep one")
 	} else if !errors.Is(err, io.EOF) {
 		notYAML(rep, path, data, err)
@@ -101,17 +101,17 @@ func findTOML(path string, data []byte) (at int, ok bool) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-func notYAML(rep *problem.Report, path string, data []byte, err error) {
+func notYAML(rep *key.Report, path string, data []byte, err error) {
 	why := err.Error()
 	at := lineAt(path, data, unlined(data, why))
 	if m := yamlLine.FindStringSubmatch(why); m != nil {
 		why = m[2]
 		if line, err := strconv.Atoi(m[1]); err == nil {
-			at = problem.InFile(path, line)
+			at = key.InFile(path, line)
 		}
 	}
 	if line := tabbed(data); line > 0 && strings.Contains(why, "cannot start any token") {
-		at = problem.InFile(path, line)
+		at = key.InFile(path, line)
 		rep.FailAt(at, "", "this line is indented with a tab, and YAML requires spaces; write two spaces for each tab")
 		return
 	}

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 )
 
 var fuzzedFiles = []string{
@@ -59,7 +59,7 @@ func FuzzLoad(f *testing.F) {
 // fileMistakes returns how many mistakes the file shows by itself, each of which has to
 // name a line.
 func fileMistakes(t *testing.T, text string) int {
-	rep := problem.NewReport("")
+	rep := key.NewReport("")
 	layer.Check("c.yaml", text, []string{"TOKEN=s3cret"}, config.Keys(), rep)
 	for _, p := range append(rep.Errors, rep.Warnings...) {
 		if !namesLine(p, text) {
@@ -71,7 +71,7 @@ func fileMistakes(t *testing.T, text string) int {
 
 // namesLine reports whether p names a line of text, as YAML counts them. In UTF-16, which
 // YAML knows by its first two bytes, lines are not counted here.
-func namesLine(p problem.Problem, text string) bool {
+func namesLine(p key.Problem, text string) bool {
 	_, number, _ := strings.Cut(p.Where, ":")
 	line, err := strconv.Atoi(number)
 	last := 1

@@ -12,8 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 )
 
 const (
@@ -34,12 +33,12 @@ type inclusion struct {
 func (r *reader) include() error {
 	in := &inclusion{reader: r}
 	names := r.given.Strings(includeKey)
-	if r.rep.Written(keypath.Join(includeKey, strconv.Itoa(len(names)))) {
+	if r.rep.Written(key.Join(includeKey, strconv.Itoa(len(names)))) {
 		return nil // a name has a mistake, which was reported
 	}
 	seen := map[string]bool{whole(r.Path): true}
 	for i, name := range names {
-		at := r.rep.Places[keypath.Join(includeKey, strconv.Itoa(i))]
+		at := r.rep.Places[key.Join(includeKey, strconv.Itoa(i))]
 		for _, file := range in.named(at, name) {
 			if seen[whole(file)] {
 				continue
@@ -59,7 +58,7 @@ func (r *reader) include() error {
 }
 
 // named returns the files that an entry of the list names.
-func (in *inclusion) named(at problem.Place, name string) []string {
+func (in *inclusion) named(at key.Place, name string) []string {
 	path := in.scope(in.Path).Path(name)
 	base := filepath.Base(path)
 	switch {
@@ -84,7 +83,7 @@ func (in *inclusion) named(at problem.Place, name string) []string {
 }
 
 // read adds what a file has.
-func (in *inclusion) read(at problem.Place, file string) error {
+func (in *inclusion) read(at key.Place, file string) error {
 	data, err := in.scope(in.Path).Read(file, maxIncluded)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -104,7 +103,7 @@ func (in *inclusion) read(at problem.Place, file string) error {
 // taken reports a key that an included file can't have: another file has it, or none but the
 // first may.
 func (w *walker) taken(kn *yaml.Node, path string) bool {
-	if above := keypath.Parent(path); w.includedBy == "" || above != "" && above != "servers" {
+	if above := key.Parent(path); w.includedBy == "" || above != "" && above != "servers" {
 		return false
 	}
 	before, twice := w.others[path]
@@ -113,7 +112,7 @@ func (w *walker) taken(kn *yaml.Node, path string) bool {
 		w.rep.FailAt(w.place(kn), path, "an included file can't include others; write it into %s", w.includedBy)
 	case path == "servers" || !twice:
 		return false
-	case keypath.Parent(path) == "servers":
+	case key.Parent(path) == "servers":
 		w.rep.FailAt(w.place(kn), path, "is also a server in %s; rename or remove one of them", before.Where)
 	default:
 		w.rep.FailAt(w.place(kn), path, "is also set in %s; remove one of them", before.Where)

@@ -14,8 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
@@ -45,13 +43,13 @@ type Given struct {
 type reader struct {
 	Options
 	keys  *key.Key // all that there are
-	rep   *problem.Report
+	rep   *key.Report
 	given Given
 }
 
 // Read reads all layers. The error is that of reading the file; mistakes go to rep.
-func Read(o Options, keys *key.Key, rep *problem.Report) (*Given, error) {
-	r := &reader{o, keys, rep, Given{Koanf: koanf.New(keypath.Delim)}}
+func Read(o Options, keys *key.Key, rep *key.Report) (*Given, error) {
+	r := &reader{o, keys, rep, Given{Koanf: koanf.New(key.Delim)}}
 	if o.Path != "" {
 		if err := r.files(); err != nil {
 			return nil, err

@@ -9,15 +9,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // A walker checks the YAML of one layer against the tree of keys, and converts it to values of the
 // kinds of the keys.
 type walker struct {
-	rep  *problem.Report
+	rep  *key.Report
 	keys *key.Key // all that there are
 	// where names the layer; for a file the line is added.
 	where string
@@ -32,11 +30,11 @@ type walker struct {
 	// includedBy is the file that includes this one, and others has the places of all keys
 	// of the files before it; zero for a layer that was not included.
 	includedBy string
-	others     map[string]problem.Place
+	others     map[string]key.Place
 }
 
-func (w *walker) place(n *yaml.Node) problem.Place {
-	at := problem.Place{Where: w.where, Text: n.Value}
+func (w *walker) place(n *yaml.Node) key.Place {
+	at := key.Place{Where: w.where, Text: n.Value}
 	if w.file {
 		at.Where, at.Line = fmt.Sprintf("%s:%d", w.where, n.Line), n.Line
 	}
@@ -80,11 +78,11 @@ func (w *walker) group(n *yaml.Node, k *key.Key, path string) (any, bool) {
 			return
 		}
 		if before, twice := set[f.Name]; twice {
-			w.rep.FailAt(w.place(kn), keypath.Join(path, name), "means the same as %s, which is also set; remove one of them", before)
+			w.rep.FailAt(w.place(kn), key.Join(path, name), "means the same as %s, which is also set; remove one of them", before)
 			return
 		}
 		set[f.Name] = name
-		here := keypath.Join(path, f.Name)
+		here := key.Join(path, f.Name)
 		if w.taken(kn, here) {
 			return
 		}
@@ -101,13 +99,13 @@ func (w *walker) group(n *yaml.Node, k *key.Key, path string) (any, bool) {
 func (w *walker) table(n *yaml.Node, k *key.Key, path string) (any, bool) {
 	out := make(map[string]any)
 	ok := w.pairs(n, path, func(name string, kn, vn *yaml.Node) {
-		here := keypath.Join(path, name)
+		here := key.Join(path, name)
 		if w.taken(kn, here) {
 			return
 		}
 		w.rep.Places[here] = w.place(kn)
 		if len(k.Names) > 0 && !slices.Contains(k.Names, name) {
-			w.rep.FailAt(w.place(kn), here, "unknown name; %s", problem.Suggest(name, k.Names))
+			w.rep.FailAt(w.place(kn), here, "unknown name; %s", key.Suggest(name, k.Names))
 			return
 		}
 		w.disabled = w.disabled || isDisabled(vn)
@@ -129,7 +127,7 @@ func (w *walker) list(n *yaml.Node, k *key.Key, path string) (any, bool) {
 	}
 	out := make([]any, 0, len(n.Content))
 	for i, item := range n.Content {
-		v, ok := w.value(item, k.Each, keypath.Join(path, strconv.Itoa(i)))
+		v, ok := w.value(item, k.Each, key.Join(path, strconv.Itoa(i)))
 		if given, isGroup := v.(map[string]any); ok && isGroup {
 			v = filled(given, k.Each.Defaults(given))
 		}
@@ -158,7 +156,7 @@ func filled(given, defaults map[string]any) map[string]any {
 func (w *walker) dict(n *yaml.Node, k *key.Key, path string) (any, bool) {
 	out := make(map[string]any)
 	ok := w.pairs(n, path, func(name string, _, vn *yaml.Node) {
-		if v, ok := w.value(vn, k.Each, keypath.Join(path, name)); ok {
+		if v, ok := w.value(vn, k.Each, key.Join(path, name)); ok {
 			out[name] = v
 		}
 	})
@@ -184,7 +182,7 @@ func (w *walker) pairs(n *yaml.Node, path string, f func(name string, kn, vn *ya
 		case kn.Tag == "!!merge":
 			w.rep.FailAt(w.place(kn), path, "YAML's << is not supported; repeat the keys, or use an anchor for a whole value")
 		case twice:
-			w.rep.FailAt(w.place(kn), keypath.Join(path, kn.Value), "is a duplicate of the key on line %d; remove or rename one of them", before)
+			w.rep.FailAt(w.place(kn), key.Join(path, kn.Value), "is a duplicate of the key on line %d; remove or rename one of them", before)
 		default:
 			lines[kn.Value] = kn.Line
 			f(kn.Value, kn, vn)
@@ -195,9 +193,9 @@ func (w *walker) pairs(n *yaml.Node, path string, f func(name string, kn, vn *ya
 
 // unknown reports a key that is not a field of k.
 func (w *walker) unknown(kn *yaml.Node, k *key.Key, path string) {
-	at, here, name := w.place(kn), keypath.Join(path, kn.Value), kn.Value
+	at, here, name := w.place(kn), key.Join(path, kn.Value), kn.Value
 	isTop := path == ""
-	isServer := keypath.Parent(path) == "servers"
+	isServer := key.Parent(path) == "servers"
 	switch {
 	case (isTop || isServer) && slices.Contains(Foreign, name):
 		w.rep.WarnAt(at, here, "belongs to desktop clients and has no effect here")
@@ -206,7 +204,7 @@ func (w *walker) unknown(kn *yaml.Node, k *key.Key, path string) {
 	case isTop && slices.Contains(serverKey(w.keys).Spelled(), name):
 		w.rep.FailAt(at, here, "belongs to a server; move it below servers and the server's name")
 	default:
-		w.rep.FailAt(at, here, "unknown key; %s", problem.Suggest(name, k.Spelled()))
+		w.rep.FailAt(at, here, "unknown key; %s", key.Suggest(name, k.Spelled()))
 	}
 }
 

@@ -8,8 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 )
@@ -18,7 +17,7 @@ var prefixForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Check checks what is below replicas. Its errors contain neither a key nor the engine's URL.
 // Nobody else may listen on the address for peers: taken are those of clients and admin.
-func (r *Config) Check(rep *problem.Report, taken ...string) {
+func (r *Config) Check(rep *key.Report, taken ...string) {
 	if r == nil {
 		return
 	}
@@ -33,83 +32,83 @@ func (r *Config) Check(rep *problem.Report, taken ...string) {
 		r.checkPeers(rep)
 	}
 	if len(r.Keys) == 0 {
-		rep.Fail(keypath.Join(top, "keys"), "is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas")
+		rep.Fail(key.Join(top, "keys"), "is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas")
 	}
-	value.CheckSecrets(rep, keypath.Join(top, "keys"), r.Keys)
+	value.CheckSecrets(rep, key.Join(top, "keys"), r.Keys)
 	r.checkPeer(rep, taken)
 	if !prefixForm.MatchString(r.Prefix) {
-		rep.Fail(keypath.Join(top, "prefix"), "%q can't begin the name of a bucket; use letters, digits, - and _, at most 64", r.Prefix)
+		rep.Fail(key.Join(top, "prefix"), "%q can't begin the name of a bucket; use letters, digits, - and _, at most 64", r.Prefix)
 	}
 	r.checkTLS(rep)
 }
 
-func (r *Config) checkEngine(rep *problem.Report) {
+func (r *Config) checkEngine(rep *key.Report) {
 	u, err := engineurl.Parse(r.Engine)
 	switch {
 	case err != nil:
-		rep.Fail(keypath.Join(top, "engine"), "%v", err)
+		rep.Fail(key.Join(top, "engine"), "%v", err)
 	case u.Kind != engineurl.NATS && r.Credentials != "":
-		rep.Fail(keypath.Join(top, "credentials"), "is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379")
+		rep.Fail(key.Join(top, "credentials"), "is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379")
 	case u.Kind != engineurl.NATS && !u.TLS && r.EngineTLS != certificates.Server{}:
-		rep.Fail(keypath.Join(top, "engine_tls"), "has no effect, since engine is without TLS; write rediss://, or remove it")
+		rep.Fail(key.Join(top, "engine_tls"), "has no effect, since engine is without TLS; write rediss://, or remove it")
 	}
 }
 
-func (r *Config) checkPeers(rep *problem.Report) {
+func (r *Config) checkPeers(rep *key.Report) {
 	names, ok := strings.CutPrefix(r.Peers, "dns://")
 	for name := range strings.SplitSeq(names, ",") {
 		host, port, err := net.SplitHostPort(strings.TrimSpace(name))
 		ok = ok && err == nil && host != "" && value.IsPort(port)
 	}
 	if !ok {
-		rep.Fail(keypath.Join(top, "peers"), "%q is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528", r.Peers)
+		rep.Fail(key.Join(top, "peers"), "%q is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528", r.Peers)
 	}
-	for key, set := range map[string]bool{"engine_tls": r.EngineTLS != certificates.Server{}, "credentials": r.Credentials != ""} {
+	for name, set := range map[string]bool{"engine_tls": r.EngineTLS != certificates.Server{}, "credentials": r.Credentials != ""} {
 		if set {
-			rep.Fail(keypath.Join(top, key), "is for an engine, and there is none; remove it")
+			rep.Fail(key.Join(top, name), "is for an engine, and there is none; remove it")
 		}
 	}
 }
 
-func (r *Config) checkPeer(rep *problem.Report, taken []string) {
+func (r *Config) checkPeer(rep *key.Report, taken []string) {
 	host, port, err := net.SplitHostPort(r.Peer)
 	switch {
 	case err != nil || !value.IsPort(port):
-		rep.Fail(keypath.Join(top, "peer"), "%q is not an address; write host:port, as in 0.0.0.0:2528", r.Peer)
+		rep.Fail(key.Join(top, "peer"), "%q is not an address; write host:port, as in 0.0.0.0:2528", r.Peer)
 		return
 	case slices.Contains(taken, r.Peer) && port != "0":
-		rep.Fail(keypath.Join(top, "peer"), "is the same address as listen or admin; choose another port, such as 2528")
+		rep.Fail(key.Join(top, "peer"), "is the same address as listen or admin; choose another port, such as 2528")
 	}
 	r.checkAdvertise(rep, host)
 	if r.TLS == (TLS{}) && !value.Loopback(host) {
-		rep.Warn(keypath.Join(top, "peer"), "can be reached from other machines without TLS, so that others can read and alter what replicas forward on the way, with the credentials of clients; set tls, unless the network encrypts it")
+		rep.Warn(key.Join(top, "peer"), "can be reached from other machines without TLS, so that others can read and alter what replicas forward on the way, with the credentials of clients; set tls, unless the network encrypts it")
 	}
 }
 
 // checkAdvertise checks how others reach the peer listener, which is on a host of this machine.
-func (r *Config) checkAdvertise(rep *problem.Report, host string) {
+func (r *Config) checkAdvertise(rep *key.Report, host string) {
 	ip, _ := netip.ParseAddr(host)
 	to, port, err := net.SplitHostPort(r.Advertise)
 	switch {
 	case r.Advertise == "" && (host == "" || ip.IsUnspecified()):
-		rep.Fail(keypath.Join(top, "advertise"), "is missing: peer names no single address; write how other replicas reach this one, as in ${POD_IP}:2528")
+		rep.Fail(key.Join(top, "advertise"), "is missing: peer names no single address; write how other replicas reach this one, as in ${POD_IP}:2528")
 	case r.Advertise != "" && (err != nil || to == "" || !value.IsPort(port) || port == "0"):
-		rep.Fail(keypath.Join(top, "advertise"), "%q is not an address; write host:port, as in 10.0.0.7:2528 or [fd00::7]:2528", r.Advertise)
+		rep.Fail(key.Join(top, "advertise"), "%q is not an address; write host:port, as in 10.0.0.7:2528 or [fd00::7]:2528", r.Advertise)
 	}
 }
 
-func (r *Config) checkTLS(rep *problem.Report) {
-	t, path := &r.TLS, keypath.Join(top, "tls")
+func (r *Config) checkTLS(rep *key.Report) {
+	t, path := &r.TLS, key.Join(top, "tls")
 	switch {
 	case *t == TLS{}:
 	case t.Cert == "":
-		rep.Fail(keypath.Join(path, "cert"), "is missing: each replica is a server to the others; name the file of its certificate, and that of its key")
+		rep.Fail(key.Join(path, "cert"), "is missing: each replica is a server to the others; name the file of its certificate, and that of its key")
 	case t.ClientCA == "":
-		rep.Fail(keypath.Join(path, "client_ca"), "is missing: nothing says whose certificates replicas have; name the file of their authority")
+		rep.Fail(key.Join(path, "client_ca"), "is missing: nothing says whose certificates replicas have; name the file of their authority")
 	case t.ServerName != "" && !value.IsServerName(t.ServerName):
-		rep.Fail(keypath.Join(path, "server_name"), "%q is not a host name; write one such as mcpbridge.internal.example, without a port", t.ServerName)
+		rep.Fail(key.Join(path, "server_name"), "%q is not a host name; write one such as mcpbridge.internal.example, without a port", t.ServerName)
 	default:
 		certificates.Check(rep, path, t.Files())
 	}
-	r.EngineTLS.Check(rep, keypath.Join(top, "engine_tls"), r.Engine)
+	r.EngineTLS.Check(rep, key.Join(top, "engine_tls"), r.Engine)
 }

@@ -7,8 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 )
@@ -43,13 +42,13 @@ func (t *TLS) Files() certs.Files {
 }
 
 // Resolve makes the paths of files ones that can be opened.
-func (r *Config) Resolve(sc *value.Scope, rep *problem.Report) {
+func (r *Config) Resolve(sc *value.Scope, rep *key.Report) {
 	if r == nil {
 		return
 	}
 	sc.Resolve(rep, top, map[string]*string{"credentials": &r.Credentials})
-	sc.Resolve(rep, keypath.Join(top, "tls"), map[string]*string{"cert": &r.TLS.Cert, "key": &r.TLS.Key, "client_ca": &r.TLS.ClientCA})
-	r.EngineTLS.Resolve(sc, rep, keypath.Join(top, "engine_tls"))
+	sc.Resolve(rep, key.Join(top, "tls"), map[string]*string{"cert": &r.TLS.Cert, "key": &r.TLS.Key, "client_ca": &r.TLS.ClientCA})
+	r.EngineTLS.Resolve(sc, rep, key.Join(top, "engine_tls"))
 }
 
 // Secrets returns the keys, and the passwords and tokens in the URLs of the engine.

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -18,22 +16,22 @@ import (
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // CheckName checks the name of a server, which may be disabled.
-func (s *Options) CheckName(rep *problem.Report) {
+func (s *Options) CheckName(rep *key.Report) {
 	if !nameForm.MatchString(s.Name) {
-		rep.Fail(keypath.Join("servers", s.Name), "a server's name is part of its endpoint's path; use letters, digits, dots, - and _, at most 64")
+		rep.Fail(key.Join("servers", s.Name), "a server's name is part of its endpoint's path; use letters, digits, dots, - and _, at most 64")
 	}
 }
 
 // A checker checks what is below path.
 type checker struct {
 	*Options
-	rep  *problem.Report
+	rep  *key.Report
 	path string
 }
 
 // Check checks what is below path, apart from credentials and access. A server has the keys
 // below of.
-func (s *Options) Check(rep *problem.Report, path string, of *key.Key) {
+func (s *Options) Check(rep *key.Report, path string, of *key.Key) {
 	c := checker{s, rep, path}
 	c.transport(of)
 	if s.URL != "" {
@@ -41,21 +39,21 @@ func (s *Options) Check(rep *problem.Report, path string, of *key.Key) {
 	}
 	for name := range s.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(s.Env[name], "\x00") {
-			rep.Fail(keypath.Join(path, "env"), "contains a variable with an empty name, = in its name, or a zero byte; correct or remove it")
+			rep.Fail(key.Join(path, "env"), "contains a variable with an empty name, = in its name, or a zero byte; correct or remove it")
 		}
 	}
 	c.extensions()
 	c.roots()
 	c.cache()
 	if t := s.Timeouts; t.Request > t.Max {
-		rep.Fail(keypath.Join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", hostfile.DurationText(t.Request), hostfile.DurationText(t.Max))
+		rep.Fail(key.Join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", hostfile.DurationText(t.Request), hostfile.DurationText(t.Max))
 	}
 }
 
 // extensions checks extensions.hide. The tasks extension has a key of its own.
 func (c checker) extensions() {
 	for i, name := range c.Extensions.Hide {
-		here := keypath.Join(c.path, "extensions", "hide", strconv.Itoa(i))
+		here := key.Join(c.path, "extensions", "hide", strconv.Itoa(i))
 		switch name {
 		case "":
 			c.rep.Fail(here, "is empty; write an extension's name, such as io.modelcontextprotocol/ui, or remove it")
@@ -70,7 +68,7 @@ func (c checker) roots() {
 	for i, root := range c.Roots {
 		u, err := url.Parse(root)
 		if err != nil || u.Scheme != "file" || !strings.HasPrefix(u.Path, "/") || strings.ContainsFunc(root, func(r rune) bool { return r <= ' ' }) {
-			c.rep.Fail(keypath.Join(c.path, "roots", strconv.Itoa(i)), "is not a file URI; write one such as file:///home/ada/notes, a space as %%20")
+			c.rep.Fail(key.Join(c.path, "roots", strconv.Itoa(i)), "is not a file URI; write one such as file:///home/ada/notes, a space as %%20")
 		}
 	}
 }
@@ -82,7 +80,7 @@ func (c checker) cache() {
 		if h.Keep == nil || !*h.Keep || h.keepable(method) {
 			continue
 		}
-		here := keypath.Join(c.path, "cache", method, "keep")
+		here := key.Join(c.path, "cache", method, "keep")
 		if method == spec.MethodDiscover {
 			c.rep.Fail(here, "the gateway answers %s itself, so there is nothing to cache; remove it", method)
 		} else {

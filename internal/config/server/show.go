@@ -6,8 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
@@ -66,8 +65,8 @@ func asWritten(value, written string) string {
 
 // NoteWritten keeps the values of s as they were before the expansion of variables, below
 // path.
-func (s *Options) NoteWritten(rep *problem.Report, path string) {
-	text := func(names ...string) string { return rep.Places[keypath.Join(path, names...)].Text }
+func (s *Options) NoteWritten(rep *key.Report, path string) {
+	text := func(names ...string) string { return rep.Places[key.Join(path, names...)].Text }
 	s.written = written{command: text("command"), url: text("url")}
 	for i := range s.Args {
 		s.written.args = append(s.written.args, text("args", strconv.Itoa(i)))

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -30,7 +29,7 @@ func (c checker) transport(of *key.Key) {
 	}
 	c.typ(ways[0])
 	if c.Type == "sse" && c.Era == spec.Modern.String() {
-		c.rep.Fail(keypath.Join(c.path, "era"), "modern does not fit type sse, which only legacy servers have; remove one of them")
+		c.rep.Fail(key.Join(c.path, "era"), "modern does not fit type sse, which only legacy servers have; remove one of them")
 	}
 	for _, owner := range []string{"command", "url"} {
 		if owner != ways[0] {
@@ -48,9 +47,9 @@ func (c checker) typ(way string) {
 	switch {
 	case c.Type == "" || slices.Contains(fit, c.Type):
 	case way == "url" && c.Type != "stdio":
-		c.rep.Fail(keypath.Join(c.path, "type"), "%s does not fit the scheme of url; ws goes with ws:// and wss://, http and sse with http:// and https://", c.Type)
+		c.rep.Fail(key.Join(c.path, "type"), "%s does not fit the scheme of url; ws goes with ws:// and wss://, http and sse with http:// and https://", c.Type)
 	default:
-		c.rep.Fail(keypath.Join(c.path, "type"), "%s does not fit a server with %s; remove it", c.Type, way)
+		c.rep.Fail(key.Join(c.path, "type"), "%s does not fit a server with %s; remove it", c.Type, way)
 	}
 }
 
@@ -58,7 +57,7 @@ func (c checker) typ(way string) {
 func (c checker) belongs(of *key.Key, owner, way string) {
 	for _, name := range of.Spelled() {
 		if k := of.ByName[name]; k.Name == name && k.Owner == owner && c.has(k) {
-			c.rep.Fail(keypath.Join(c.path, name), "belongs to servers with %s; this one has %s, so remove it", owner, way)
+			c.rep.Fail(key.Join(c.path, name), "belongs to servers with %s; this one has %s, so remove it", owner, way)
 		}
 	}
 }
@@ -66,7 +65,7 @@ func (c checker) belongs(of *key.Key, owner, way string) {
 // has reports whether k is set for s. An inherited value is not set.
 func (c checker) has(k *key.Key) bool {
 	if k.Inherits != "" {
-		return c.rep.Written(keypath.Join(c.path, k.Name))
+		return c.rep.Written(key.Join(c.path, k.Name))
 	}
 	v := reflect.ValueOf(c.Options).Elem().Field(k.Index)
 	switch v.Kind() {
@@ -79,7 +78,7 @@ func (c checker) has(k *key.Key) bool {
 // url checks the URL and the headers. Its errors don't contain the URL, whose query may
 // contain a key.
 func (c checker) url() {
-	here := keypath.Join(c.path, "url")
+	here := key.Join(c.path, "url")
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil || !c.OverWebSocket() && u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
@@ -90,7 +89,7 @@ func (c checker) url() {
 		c.rep.Fail(here, "has a fragment (#…), which is never sent; remove it")
 	}
 	for name, value := range c.Headers {
-		c.header(keypath.Join(c.path, "headers", name), name, value)
+		c.header(key.Join(c.path, "headers", name), name, value)
 	}
 }
 

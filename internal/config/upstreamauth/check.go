@@ -6,8 +6,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/auth"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -26,11 +25,11 @@ type Server struct {
 type checker struct {
 	*Config
 	of  *Server
-	rep *problem.Report
+	rep *key.Report
 }
 
 // Check checks what is below path; nothing if a is nil.
-func (a *Config) Check(rep *problem.Report, path string, of *Server) {
+func (a *Config) Check(rep *key.Report, path string, of *Server) {
 	if a == nil {
 		return
 	}
@@ -44,7 +43,7 @@ func (a *Config) Check(rep *problem.Report, path string, of *Server) {
 	case of.HasAuthorization:
 		rep.Fail(path, "headers has Authorization, too; a request has one credential, so remove one of them")
 	default:
-		c.way(keypath.Join(path, ways[0]))
+		c.way(key.Join(path, ways[0]))
 	}
 }
 
@@ -64,7 +63,7 @@ func (a *Config) ways() []string {
 func (c checker) way(path string) {
 	switch {
 	case c.Static != nil && (c.Static.Token == "" || strings.ContainsFunc(c.Static.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f })):
-		c.rep.Fail(keypath.Join(path, "token"), "is no token: it is empty, or has characters that no header can hold")
+		c.rep.Fail(key.Join(path, "token"), "is no token: it is empty, or has characters that no header can hold")
 	case c.ClientCredentials != nil:
 		c.issuerClient(path, &c.ClientCredentials.IssuerClient)
 	case c.TokenExchange != nil:
@@ -78,7 +77,7 @@ func (c checker) way(path string) {
 }
 
 func (c checker) issuerClient(path string, o *IssuerClient) {
-	c.issuer(keypath.Join(path, "issuer"), o.Issuer)
+	c.issuer(key.Join(path, "issuer"), o.Issuer)
 	switch {
 	case o.ClientID == "":
 		c.rep.Fail(path, "has no client_id; write the id that mcpbridge has at the issuer")
@@ -115,7 +114,7 @@ func (c checker) callers(path string) {
 func (c checker) storedLogin(path string) {
 	o := c.OAuth
 	if o.Issuer != "" {
-		c.issuer(keypath.Join(path, "issuer"), o.Issuer)
+		c.issuer(key.Join(path, "issuer"), o.Issuer)
 	}
 	of := o.Principal != "" || o.SharedIdentity || c.of.OneUser
 	switch {
@@ -126,7 +125,7 @@ func (c checker) storedLogin(path string) {
 	case o.ClientSecret != "" && o.ClientID == "":
 		c.rep.Fail(path, "has a client_secret without a client_id; write both")
 	case o.SharedIdentity:
-		c.rep.Warn(keypath.Join(path, "shared_identity"), "every client acts at the server as the person who has logged in")
+		c.rep.Warn(key.Join(path, "shared_identity"), "every client acts at the server as the person who has logged in")
 	case o.Principal == "":
 		o.SharedIdentity = true // with the only user there is
 	}

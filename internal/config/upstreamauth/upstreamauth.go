@@ -2,8 +2,7 @@
 package upstreamauth
 
 import (
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
@@ -100,12 +99,12 @@ func (a *Config) Clients() map[string]*IssuerClient {
 const maxKeyFile = 64 << 10
 
 // Resolve reads the files with private keys that are named below path.
-func (a *Config) Resolve(sc *value.Scope, rep *problem.Report, path string) {
+func (a *Config) Resolve(sc *value.Scope, rep *key.Report, path string) {
 	for way, client := range a.Clients() {
 		if client.PrivateKey == "" {
 			continue
 		}
-		here := keypath.Join(path, way, "private_key")
+		here := key.Join(path, way, "private_key")
 		client.PrivateKey = sc.PathOf(rep, here, client.PrivateKey)
 		text, err := sc.Read(client.PrivateKey, maxKeyFile)
 		if err != nil {

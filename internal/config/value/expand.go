@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
@@ -28,7 +26,7 @@ type Scope struct {
 
 // ScopeOf returns the scope of a file of the configuration, with the variables of environ. Files
 // that are read are noted in rep.
-func ScopeOf(file string, environ []string, rep *problem.Report) *Scope {
+func ScopeOf(file string, environ []string, rep *key.Report) *Scope {
 	return &Scope{Lookup: Environ(environ), Dir: filepath.Dir(file), Opened: rep.Opened}
 }
 
@@ -195,17 +193,17 @@ func Environ(environ []string) func(string) (string, bool) {
 
 // PathOf resolves a path that is the value of a key: it is relative to the file that has the
 // key.
-func (sc *Scope) PathOf(rep *problem.Report, key, name string) string {
+func (sc *Scope) PathOf(rep *key.Report, path, name string) string {
 	of := *sc
-	if file := rep.Places[key].File(); file != "" {
+	if file := rep.Places[path].File(); file != "" {
 		of.Dir = filepath.Dir(file)
 	}
 	return of.Path(name)
 }
 
 // Resolve makes paths that are values of the keys below a path ones that can be opened.
-func (sc *Scope) Resolve(rep *problem.Report, path string, names map[string]*string) {
-	for key, name := range names {
-		*name = sc.PathOf(rep, keypath.Join(path, key), *name)
+func (sc *Scope) Resolve(rep *key.Report, path string, names map[string]*string) {
+	for below, name := range names {
+		*name = sc.PathOf(rep, key.Join(path, below), *name)
 	}
 }

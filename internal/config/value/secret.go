@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
-	"github.com/mcpbridge/mcpbridge/internal/config/problem"
+	"github.com/mcpbridge/mcpbridge/internal/config/key"
 )
 
 // SecretsInEnviron returns the secrets of the process's environment: the values of variables
@@ -119,10 +118,10 @@ func URLCarriesSecret(text string) bool {
 var credentialQuery = regexp.MustCompile(`(?i)(key|token|secret|passw|auth)[^&=]*=`)
 
 // CheckSecrets checks secrets that keys are made of. Its errors never contain one.
-func CheckSecrets(rep *problem.Report, path string, keys []string) {
+func CheckSecrets(rep *key.Report, path string, keys []string) {
 	for i, k := range keys {
 		if len(k) < minKey {
-			rep.Fail(keypath.Join(path, strconv.Itoa(i)), "is shorter than %d characters; write a random secret, as openssl rand -base64 32 prints one", minKey)
+			rep.Fail(key.Join(path, strconv.Itoa(i)), "is shorter than %d characters; write a random secret, as openssl rand -base64 32 prints one", minKey)
 		}
 	}
 }

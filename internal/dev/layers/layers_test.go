@@ -32,7 +32,7 @@ var (
 	commands = []string{"cmd/mcpbridge/internal/address", "cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/logging", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify", "cmd/mcpbridge/internal/summary"}
 
 	// configParts is what the keys of every subject are made of.
-	configParts = []string{"internal/config/keypath", "internal/config/problem", "internal/config/value"}
+	configParts = []string{"internal/config/key", "internal/config/value"}
 
 	top = []string{"gateway/internal/router", "internal/observation/admin", "internal/config", "internal/observation/metrics"}
 )
@@ -78,22 +78,19 @@ var layers = map[string][]string{
 	// What passes while somebody looks, and the files of the page that shows it.
 	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace"},
 	"internal/observation/admin/page": nil,
-	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/layer", "internal/config/replicas", "internal/config/server", "internal/config/upstreamauth", "internal/hostfile"}),
-	// What is wrong with a configuration, what its values look like, what they refer to, and
-	// what of them is secret: no keys.
-	"internal/config/keypath": nil,
-	"internal/config/problem": {"internal/config/keypath"},
-	"internal/config/value":   {"internal/config/key", "internal/config/keypath", "internal/config/problem", "internal/hostfile"},
-	// The tree of keys, and what files, the environment and flags have of it.
-	"internal/config/key":   {"internal/config/problem", "internal/hostfile", "internal/limits"},
-	"internal/config/layer": slices.Concat(configParts, []string{"internal/config/key", "internal/hostfile"}),
+	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/layer", "internal/config/replicas", "internal/config/server", "internal/config/upstreamauth", "internal/hostfile"}),
+	// The tree of keys and the mistakes in them; what values look like, what they refer to,
+	// and what of them is secret; what files, the environment and flags have.
+	"internal/config/key":   {"internal/hostfile", "internal/limits"},
+	"internal/config/value": {"internal/config/key", "internal/hostfile"},
+	"internal/config/layer": slices.Concat(configParts, []string{"internal/hostfile"}),
 	// The keys of one subject each: what they are, and which mistakes there are in them.
 	"internal/config/certificates": slices.Concat(configParts, []string{"internal/certs"}),
 	"internal/config/replicas":     slices.Concat(configParts, []string{"internal/config/certificates", "internal/certs", "internal/replicas/engineurl"}),
 	"internal/config/auth":         configParts,
-	"internal/config/access":       {"internal/config/auth", "internal/config/keypath", "internal/config/problem", "internal/trust/policy"},
+	"internal/config/access":       {"internal/config/auth", "internal/config/key", "internal/trust/policy"},
 	"internal/config/upstreamauth": slices.Concat(configParts, []string{"internal/config/auth", "internal/spec"}),
-	"internal/config/server":       slices.Concat(configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/key", "internal/config/upstreamauth", "internal/hostfile", "internal/spec"}),
+	"internal/config/server":       slices.Concat(configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/upstreamauth", "internal/hostfile", "internal/spec"}),
 	// What editors know of the configuration, by what package config says of its keys.
 	"internal/config/schema":       {"internal/config", "internal/config/key", "internal/config/layer"},
 	"internal/observation/metrics": slices.Concat(eras, waist, bottom),

@@ -1,6 +1,4 @@
-// Package keypath has the paths of keys in the configuration: the names from the top to a key.
-// It knows no key by name.
-package keypath
+package key
 
 import "strings"
 

@@ -1,12 +1,10 @@
-package problem
+package key
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/mcpbridge/mcpbridge/internal/config/keypath"
 )
 
 // A Report collects the mistakes of one configuration, and where its values were written.
@@ -55,12 +53,12 @@ func (r *Report) WarnAt(at Place, path, format string, args ...any) {
 }
 
 func problem(at Place, path, format string, args ...any) Problem {
-	return Problem{Where: at.Where, Key: keypath.Shown(path), Message: fmt.Sprintf(format, args...), line: at.Line}
+	return Problem{Where: at.Where, Key: Shown(path), Message: fmt.Sprintf(format, args...), line: at.Line}
 }
 
 // find returns the place of path or, if the key is missing, of the nearest key above it.
 func (r *Report) find(path string) Place {
-	for p := path; p != ""; p = keypath.Parent(p) {
+	for p := path; p != ""; p = Parent(p) {
 		if at, ok := r.Places[p]; ok {
 			return at
 		}
@@ -76,7 +74,7 @@ func (r *Report) Written(path string) bool {
 
 // Mistaken reports whether the value at path, or one below it, has a mistake.
 func (r *Report) Mistaken(path string) bool {
-	here := keypath.Shown(path)
+	here := Shown(path)
 	return slices.ContainsFunc(r.Errors, func(p Problem) bool {
 		return p.Key == here || strings.HasPrefix(p.Key, here+".")
 	})

@@ -1,8 +1,4 @@
-// Package problem has the mistakes of a configuration: where each one is, and what to write
-// instead.
-//
-// It knows places and paths, and no key by name.
-package problem
+package key
 
 import (
 	"fmt"

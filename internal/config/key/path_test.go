@@ -1,4 +1,4 @@
-package keypath
+package key
 
 import "testing"
 

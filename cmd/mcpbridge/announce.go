@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/address"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -25,7 +25,7 @@ func (d *daemon) announce() error {
 	addr := d.mcp.Addr().String()
 	var a announcement
 	if d.admin != nil {
-		a.Admin = address.Admin(d.config, d.admin.Addr())
+		a.Admin = report.Admin(d.config, d.admin.Addr())
 	}
 	var example *config.Server
 	for i := range d.config.Servers {
@@ -33,7 +33,7 @@ func (d *daemon) announce() error {
 		if s.Disabled {
 			continue
 		}
-		a.Endpoints = append(a.Endpoints, announcedEndpoint{s.Name, address.Endpoint(d.config, addr, s.Name)})
+		a.Endpoints = append(a.Endpoints, announcedEndpoint{s.Name, report.Endpoint(d.config, addr, s.Name)})
 		if example == nil || s.Builtin != "" && example.Builtin == "" {
 			example = s
 		}
@@ -41,7 +41,7 @@ func (d *daemon) announce() error {
 	if d.asJSON {
 		return output.JSON(d.stdout, a)
 	}
-	_, err := fmt.Fprint(d.stdout, a.text()+try(d.self(), address.Endpoint(d.config, addr, example.Name), example.Builtin))
+	_, err := fmt.Fprint(d.stdout, a.text()+try(d.self(), report.Endpoint(d.config, addr, example.Name), example.Builtin))
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/summary"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
@@ -37,9 +37,9 @@ Exit codes: 0 the configuration can be used; 1 a server did not answer; 2 it can
 				return err
 			}
 			if asJSON {
-				return output.JSON(p.stdout, summary.New(c))
+				return output.JSON(p.stdout, report.NewSummary(c))
 			}
-			if err = summary.New(c).Print(p.stdout, path); err != nil || !connect {
+			if err = report.NewSummary(c).Print(p.stdout, path); err != nil || !connect {
 				return err
 			}
 			return p.connect(cmd.Context(), c, p.stdout)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/summary"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 )
 
 const exampleFile = "../../config.example.yaml"
@@ -37,11 +37,11 @@ func TestCheckShowsDefaultsOfKinds(t *testing.T) {
 		}
 	}
 	got = runCommand(t.Context(), nil, "check", "-c", path, "--json")
-	var s summary.Summary
+	var s report.Summary
 	if err := json.Unmarshal([]byte(got.out), &s); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []summary.Server{{Connect: 60, Remember: true}, {Connect: 10}, {Connect: 1.5}} {
+	for i, want := range []report.Served{{Connect: 60, Remember: true}, {Connect: 10}, {Connect: 1.5}} {
 		if is := s.Servers[i]; is.Connect != want.Connect || is.Remember != want.Remember {
 			t.Errorf("%s: connect %v, remember %v, want %v, %v", is.Name, is.Connect, is.Remember, want.Connect, want.Remember)
 		}
@@ -106,7 +106,7 @@ func TestCheckNamesIncluded(t *testing.T) {
 		t.Errorf("check = %d, %s, want %q in it", got.code, got.out, want)
 	}
 	got = runCommand(t.Context(), nil, "check", path, "--json")
-	var s summary.Summary
+	var s report.Summary
 	if err := json.Unmarshal([]byte(got.out), &s); err != nil || strings.Join(s.Include, " ") != included {
 		t.Errorf("check --json = %s (%v), want include of %s", got.out, err, included)
 	}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/address"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/healthcheck"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -87,7 +87,7 @@ func addressOf(c *config.Config) (a healthcheck.Address, err error) {
 		a.Socket = c.AdminSocket()
 		return a, nil
 	}
-	a.URL = address.AdminURL(c, c.Admin)
+	a.URL = report.AdminURL(c, c.Admin)
 	if c.AdminTLS() {
 		a.Cert = c.TLS.Files().Cert
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/summary"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -54,7 +54,7 @@ func (a *asking) listServers() error {
 	if err != nil {
 		return err
 	}
-	s := summary.New(c)
+	s := report.NewSummary(c)
 	if a.asJSON {
 		return output.JSON(a.stdout, s.Servers)
 	}

@@ -29,7 +29,7 @@ var (
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/address", "cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/logging", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify", "cmd/mcpbridge/internal/summary"}
+	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/hangup", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/logging", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify"}
 
 	// configParts is what the keys of every subject are made of.
 	configParts = []string{"internal/config/key", "internal/config/value"}
@@ -42,15 +42,12 @@ var (
 // may not exist.
 var layers = map[string][]string{
 	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/schema", "internal/config/value", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/memhttp", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/login", "internal/trust/pin"}),
-	// What commands do, without flags: reading replies as a client, writing for people,
-	// what was found out about a server, the memory of the process.
+	// What commands do, without flags: reading replies as a client, writing for people, what
+	// was found out about a server and what a configuration serves, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/output": nil,
 	"cmd/mcpbridge/internal/report": {"internal/compat", "internal/config", "internal/mcp", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/memory": {"internal/config"},
-	// What a configuration says, for people: what would be served, and where.
-	"cmd/mcpbridge/internal/summary": {"internal/config", "cmd/mcpbridge/internal/address"},
-	"cmd/mcpbridge/internal/address": {"internal/config"},
 	// What a configuration says, for the public package: only this one has both.
 	"cmd/mcpbridge/internal/options": {"gateway", "internal/certs", "internal/config", "internal/config/value", "internal/spec"},
 	// The log of the program.

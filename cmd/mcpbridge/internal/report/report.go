@@ -1,5 +1,8 @@
-// Package report says what was found out about a server: what it speaks, what it has, and
-// what clients of the other era get of it.
+// Package report says what was found out about a server, and what a configuration serves.
+//
+// A [Report] is about one server: what it speaks, what it has, and what clients of the other
+// era get of it. A [Summary] is about a configuration, fit to be shown. The package asks
+// nobody.
 package report
 
 import (

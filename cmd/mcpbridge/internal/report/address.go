@@ -1,5 +1,4 @@
-// Package address says by which URLs people on this machine reach what a process listens on.
-package address
+package report
 
 import (
 	"net"

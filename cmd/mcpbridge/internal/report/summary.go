@@ -1,5 +1,4 @@
-// Package summary says what a configuration would have served, fit to be shown.
-package summary
+package report
 
 import (
 	"fmt"
@@ -8,7 +7,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/address"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -17,11 +15,11 @@ type Summary struct {
 	Listen  string   `json:"listen"`
 	Admin   string   `json:"admin,omitempty"`
 	Include []string `json:"include,omitempty"` // files that were read, too
-	Servers []Server `json:"servers"`
+	Servers []Served `json:"servers"`
 }
 
-// A Server is one of the servers.
-type Server struct {
+// A Served is one of the servers.
+type Served struct {
 	Name      string   `json:"name"`
 	Endpoint  string   `json:"endpoint,omitempty"` // empty if disabled
 	Target    string   `json:"target"`
@@ -35,18 +33,18 @@ type Server struct {
 	Disabled  bool     `json:"disabled,omitempty"`
 }
 
-// New returns what would be served.
-func New(c *config.Config) Summary {
-	out := Summary{Listen: c.Listen, Admin: c.Admin, Include: c.Include, Servers: []Server{}}
+// NewSummary returns what would be served.
+func NewSummary(c *config.Config) Summary {
+	out := Summary{Listen: c.Listen, Admin: c.Admin, Include: c.Include, Servers: []Served{}}
 	for i := range c.Servers {
 		s := &c.Servers[i]
-		sum := Server{
+		sum := Served{
 			Name: s.Name, Target: s.Target(), Era: s.Era, Isolation: s.Isolation,
 			Connect: s.Timeouts.Connect.Seconds(), Remember: s.Remember && s.Command != "",
 			Headers: s.HeaderNames(), Env: s.EnvNames(), Disabled: s.Disabled,
 		}
 		if !s.Disabled {
-			sum.Endpoint, sum.Clients = address.Endpoint(c, c.Listen, s.Name), clientsOf(c, s)
+			sum.Endpoint, sum.Clients = Endpoint(c, c.Listen, s.Name), clientsOf(c, s)
 		}
 		out.Servers = append(out.Servers, sum)
 	}
@@ -72,7 +70,7 @@ func (s Summary) Print(w io.Writer, path string) error {
 		}
 		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%gs\n", server.Name, at, server.Target, server.Era, server.Isolation, server.Connect)
 	}
-	for i, server := range slices.DeleteFunc(slices.Clone(s.Servers), func(s Server) bool { return s.Clients == "" }) {
+	for i, server := range slices.DeleteFunc(slices.Clone(s.Servers), func(s Served) bool { return s.Clients == "" }) {
 		if i == 0 {
 			_, _ = fmt.Fprintln(tw, "\nSERVER\tCLIENTS PROVE WHO THEY ARE BY")
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/console"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/healthcheck"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 )
 
@@ -133,7 +132,7 @@ func (p process) getenv(name string) string {
 }
 
 // parseAdmin reads an address as people write it.
-func parseAdmin(text string) (a healthcheck.Address, err error) {
+func parseAdmin(text string) (a console.Address, err error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		a.Socket = path
 		return a, nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/healthcheck"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/console"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -44,7 +44,7 @@ configuration is wrong.`,
 			if ready {
 				asked = "/readyz"
 			}
-			status, err := healthcheck.Ask(ctx, a, asked)
+			status, err := console.Ask(ctx, a, asked)
 			if err == nil {
 				_, err = fmt.Fprintln(p.stdout, output.Printable(status))
 			}
@@ -59,27 +59,27 @@ configuration is wrong.`,
 }
 
 // adminAddress finds out where the admin address is that serve would take.
-func (p process) adminAddress(cmd *cobra.Command, path string, args []string) (healthcheck.Address, error) {
+func (p process) adminAddress(cmd *cobra.Command, path string, args []string) (console.Address, error) {
 	for _, file := range args {
 		if path != "" {
-			return healthcheck.Address{}, usageError("one file is enough; leave %q out", file)
+			return console.Address{}, usageError("one file is enough; leave %q out", file)
 		}
 		path = file
 	}
 	o, err := p.serveOptions(cmd, path, nil)
 	if err != nil {
-		return healthcheck.Address{}, err
+		return console.Address{}, err
 	}
 	o.MayMakeToken = true // as serve does at a terminal; no client is asked here
 	c, _, err := loadConfig(o)
 	if err != nil {
-		return healthcheck.Address{}, err
+		return console.Address{}, err
 	}
 	p.learn(c)
 	return addressOf(c)
 }
 
-func addressOf(c *config.Config) (a healthcheck.Address, err error) {
+func addressOf(c *config.Config) (a console.Address, err error) {
 	switch {
 	case c.Admin == "":
 		return a, usageError("admin is off; set it to an address, as in 127.0.0.1:2527")

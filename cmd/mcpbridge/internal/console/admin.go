@@ -12,7 +12,6 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/healthcheck"
 	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 )
@@ -27,7 +26,7 @@ const (
 
 // An Admin is the admin address of a running mcpbridge.
 type Admin struct {
-	Address healthcheck.Address
+	Address Address
 	Token   string // empty if none is wanted
 }
 
@@ -40,7 +39,7 @@ type State struct {
 
 // State asks what the gateway holds.
 func (a *Admin) State(ctx context.Context) (*State, error) {
-	t, url, where := a.Address.Transport()
+	t, url, where := a.Address.transport()
 	defer t.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/state", nil)
 	if err != nil {
@@ -64,7 +63,7 @@ func (a *Admin) State(ctx context.Context) (*State, error) {
 
 // Follow calls told with the events that pass, until ctx ends or the gateway does.
 func (a *Admin) Follow(ctx context.Context, told func(live.Frame) error) error {
-	t, url, where := a.Address.Transport()
+	t, url, where := a.Address.transport()
 	d := websocket.Dialer{NetDialContext: t.DialContext, TLSClientConfig: t.TLSClientConfig, Subprotocols: []string{live.Subprotocol}, HandshakeTimeout: dialTime}
 	ws, res, err := d.DialContext(ctx, "ws"+strings.TrimPrefix(url, "http")+"/api/live", a.header())
 	if res != nil && err != nil {

@@ -1,3 +1,3 @@
-// Package console shows in a terminal what the admin page shows: what passes, and what a
-// gateway holds at the moment.
+// Package console asks a running mcpbridge at its admin address, for a terminal: how it is,
+// and what the admin page shows of what passes and of what a gateway holds at the moment.
 package console

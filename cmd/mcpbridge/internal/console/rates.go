@@ -26,7 +26,7 @@ type Rates map[string]float64
 
 // sample reads the counters.
 func (a *Admin) sample(ctx context.Context) (*sample, error) {
-	t, url, _ := a.Address.Transport()
+	t, url, _ := a.Address.transport()
 	defer t.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
 	if err != nil {

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/healthcheck"
 )
 
 // Requests are summed by server over everything else that their counter has.
@@ -82,7 +80,7 @@ func admin(t *testing.T, status int) *Admin {
 		fmt.Fprint(w, `{"version":"v1","time":"2026-11-22T20:00:10Z","started":"2026-11-22T20:00:00Z","servers":[{"name":"docs","state":"ready","era":"modern"},{"name":"files\u001b[2J","state":"down","era":"unknown"}]}`)
 	}))
 	t.Cleanup(s.Close)
-	return &Admin{Address: healthcheck.Address{URL: s.URL}}
+	return &Admin{Address: Address{URL: s.URL}}
 }
 
 // What is printed once has the rates of a second; without metrics it has none, at once.

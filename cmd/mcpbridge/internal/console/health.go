@@ -1,5 +1,4 @@
-// Package healthcheck asks a running mcpbridge at its admin address how it is.
-package healthcheck
+package console
 
 import (
 	"bytes"
@@ -16,8 +15,8 @@ import (
 	"syscall"
 )
 
-// maxReply bounds a reply, in bytes. That of /readyz has a line for each server.
-const maxReply = 4 << 20
+// maxHealth bounds a reply about health, in bytes. That of /readyz has a line for each server.
+const maxHealth = 4 << 20
 
 // An Address is where the admin address of a process is. Either Socket or URL is set.
 type Address struct {
@@ -30,7 +29,7 @@ type Address struct {
 // as in ready. It returns an error if the process does not answer, or answers that it is
 // not well.
 func Ask(ctx context.Context, a Address, path string) (string, error) {
-	t, url, where := a.Transport()
+	t, url, where := a.transport()
 	t.DisableKeepAlives = true
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
 	if err != nil {
@@ -45,9 +44,9 @@ func Ask(ctx context.Context, a Address, path string) (string, error) {
 	return judge(resp, where)
 }
 
-// Transport returns what reaches the address, the URL to ask with it, and what the address is
+// transport returns what reaches the address, the URL to ask with it, and what the address is
 // called.
-func (a Address) Transport() (t *http.Transport, url, where string) {
+func (a Address) transport() (t *http.Transport, url, where string) {
 	t, url, where = &http.Transport{Proxy: nil}, a.URL, a.URL
 	if a.Socket != "" {
 		url, where = "http://localhost", "unix:"+a.Socket
@@ -64,7 +63,7 @@ func (a Address) Transport() (t *http.Transport, url, where string) {
 // judge reads what the process says of itself.
 func judge(resp *http.Response, where string) (string, error) {
 	var said struct{ Status string }
-	err := json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(&said)
+	err := json.NewDecoder(io.LimitReader(resp.Body, maxHealth)).Decode(&said)
 	switch {
 	case err != nil || said.Status == "":
 		return "", fmt.Errorf("%s answers %s, and not as mcpbridge does; is admin the address of another program?", where, resp.Status)

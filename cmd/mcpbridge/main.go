@@ -20,7 +20,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/hangup"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
@@ -45,10 +44,10 @@ func main() {
 
 // untilSignal returns a context that ends with the first signal that asks the process to
 // end. A closed terminal is one, unless the process was started to outlive it (nohup); see
-// package hangup.
-func untilSignal() (ctx context.Context, stop context.CancelFunc, hangups *hangup.Signals) {
+// [reload.Hangups].
+func untilSignal() (ctx context.Context, stop context.CancelFunc, hangups *reload.Hangups) {
 	ctx, end := context.WithCancel(context.Background())
-	hangups = hangup.Notify(end)
+	hangups = reload.CatchHangups(end)
 	ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	return ctx, stop, hangups
 }
@@ -58,7 +57,7 @@ type process struct {
 	args, environ  []string
 	stdin          *os.File // may be nil
 	stdout, stderr io.Writer
-	hangups        *hangup.Signals // nil for none
+	hangups        *reload.Hangups // nil for none
 	// carried is what servers go on with after a reload; nil where there is none.
 	carried *reload.Carried
 	// secrets is set by run, and learns what the configuration has of them.

@@ -1,6 +1,6 @@
 //go:build unix
 
-package hangup
+package reload
 
 import (
 	"os"
@@ -8,18 +8,18 @@ import (
 	"syscall"
 )
 
-// Notify catches SIGHUP, and calls end for one that says that the terminal is gone, or that
+// CatchHangups catches SIGHUP, and calls end for one that says that the terminal is gone, or that
 // nobody reloads for. It returns nil for a process that was started to outlive its terminal,
 // by nohup: SIGHUP stays ignored.
-func Notify(end func()) *Signals {
+func CatchHangups(end func()) *Hangups {
 	if signal.Ignored(syscall.SIGHUP) {
 		return nil
 	}
 	// The signal may come twice, from the system and from the shell.
-	s := &Signals{got: make(chan os.Signal, 4), attached: hasTerminal(), end: end}
-	signal.Notify(s.got, syscall.SIGHUP)
-	go s.run() // ends with the process
-	return s
+	h := &Hangups{got: make(chan os.Signal, 4), attached: hasTerminal(), end: end}
+	signal.Notify(h.got, syscall.SIGHUP)
+	go h.run() // ends with the process
+	return h
 }
 
 // hasTerminal reports whether the process has a terminal that is still there. Of one that was

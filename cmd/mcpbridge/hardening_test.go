@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -245,8 +245,8 @@ func TestHardeningLogLinesAreCut(t *testing.T) {
 		s.stop()
 		wantParts(t, "the log", s.log.String(), "y/üüü")
 		for line := range strings.Lines(s.log.String()) {
-			if _, rest, _ := strings.Cut(line, "y/"); strings.HasPrefix(rest, strings.Repeat("ü", logging.MostName/2)) {
-				t.Errorf("%s: a name of more than %d bytes: %.1000s", format, logging.MostName, line)
+			if _, rest, _ := strings.Cut(line, "y/"); strings.HasPrefix(rest, strings.Repeat("ü", output.MostLogName/2)) {
+				t.Errorf("%s: a name of more than %d bytes: %.1000s", format, output.MostLogName, line)
 			}
 			if len(line) > mostLine {
 				t.Errorf("%s: a line of %d bytes: %.300s", format, len(line), line)

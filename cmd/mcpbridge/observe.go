@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -37,7 +37,7 @@ func (p process) openObserving(ctx context.Context, c config.Log, log *slog.Logg
 		o.all.Add(o.tracer)
 	}
 	if c.Access != "off" && c.Access != "" {
-		o.access = accesslog.New(accesslog.Options{To: p.stderr, Format: accesslog.Format(c.Access), Secrets: p.secrets, Direct: !logging.Gathers(p.stderr)})
+		o.access = accesslog.New(accesslog.Options{To: p.stderr, Format: accesslog.Format(c.Access), Secrets: p.secrets, Direct: !output.Gathers(p.stderr)})
 		o.all.Add(o.access)
 		context.AfterFunc(ctx, o.access.Close) // which may be called again
 	}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
@@ -154,6 +154,6 @@ func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
 func (d *daemon) use(c *config.Config) {
 	d.config = c // who reads it later waits for the reloader first
 	d.files.Use(c.Files())
-	d.level.Set(logging.Level(c.Log.Level))
+	d.level.Set(output.LogLevel(c.Log.Level))
 	memory.Bound(c, memory.ServeMost, d.environ)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/internal/argv"
@@ -65,8 +64,8 @@ func newServeCommand(p process) *cobra.Command {
 			if d.screen = output.ScreenOf(p.stderr); d.screen != nil {
 				d.stderr = d.screen // beside which nothing may write to the terminal
 			}
-			d.level.Set(logging.Level(c.Log.Level))
-			log, done := logging.NewGathered(&d.level, d.stderr, c.Log, p.secrets)
+			d.level.Set(output.LogLevel(c.Log.Level))
+			log, done := output.NewGatheredLog(&d.level, d.stderr, c.Log, p.secrets)
 			defer done()
 			defer context.AfterFunc(cmd.Context(), done)() // a second signal ends the process at once
 			d.log = log

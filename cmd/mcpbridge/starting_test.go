@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -249,7 +248,7 @@ func TestScreenOf(t *testing.T) {
 	if output.ScreenOf(s) != s || output.ScreenOf(new(bridgetest.Log)) != nil {
 		t.Error("ScreenOf does not tell terminals from others")
 	}
-	log := logging.New(s, config.Log{Level: "info", Format: "auto"}, nil)
+	log := output.NewLog(s, config.Log{Level: "info", Format: "auto"}, nil)
 	log.Info("seen")
 	if got := term.seen(); len(got) != 1 || !strings.Contains(got[0], "\x1b[") {
 		t.Errorf("logged %q, want text with colours", got)

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -107,7 +107,7 @@ func (r *transcriptRig) startServer(transport.CommandOptions) (transport.Conn, e
 
 // serve starts what the command serve does, but for its listeners.
 func (r *transcriptRig) serve(p process, c *config.Config) {
-	d := &daemon{process: p, config: c, log: logging.New(p.stderr, c.Log, p.secrets)}
+	d := &daemon{process: p, config: c, log: output.NewLog(p.stderr, c.Log, p.secrets)}
 	var err error
 	if d.gateway, err = gateway.New(*newOptions(c, false, p, d.log, nil)); err != nil {
 		r.t.Fatal(err)
@@ -129,7 +129,7 @@ func (r *transcriptRig) serve(p process, c *config.Config) {
 // wrap starts what the command wrap does, but for its standard input and output.
 func (r *transcriptRig) wrap(p process, c *config.Config) {
 	c.Drain = wrapDrain
-	g, err := gateway.New(*newOptions(c, true, p, logging.New(p.stderr, c.Log, p.secrets), nil))
+	g, err := gateway.New(*newOptions(c, true, p, output.NewLog(p.stderr, c.Log, p.secrets), nil))
 	if err != nil {
 		r.t.Fatal(err)
 	}

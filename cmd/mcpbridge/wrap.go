@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/logging"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
@@ -83,7 +82,7 @@ func newWrapCommand(p process) *cobra.Command {
 				return err
 			}
 			memory.Bound(c, memory.WrapMost, p.environ)
-			w := &wrapping{process: p, config: c, log: logging.New(p.stderr, c.Log, p.secrets)}
+			w := &wrapping{process: p, config: c, log: output.NewLog(p.stderr, c.Log, p.secrets)}
 			return w.run(cmd.Context(), c.Servers[0].Name)
 		},
 	}

@@ -1,5 +1,3 @@
-// Package output writes for people at a terminal and for programs that read what is
-// printed.
 package output
 
 import (

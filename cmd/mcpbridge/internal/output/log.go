@@ -1,6 +1,4 @@
-// Package logging makes the loggers of the program: text for people, JSON for programs, without
-// secrets and with texts that are cut.
-package logging
+package output
 
 import (
 	"fmt"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/lmittmann/tint"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/linebuffer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
@@ -21,22 +18,22 @@ import (
 // What a line of the log holds of one text at most, in bytes.
 const (
 	mostText = 2 << 10
-	// MostName is the bound of what names things.
-	MostName = 256
+	// MostLogName is the bound of what names things.
+	MostLogName = 256
 )
 
-// names are the keys of what names things.
-var names = []string{"method", "upstream", "downstream", "session", "name", "tool", "client", "principal", "topic", "uri", "id", "host"}
+// naming are the keys of what names things.
+var naming = []string{"method", "upstream", "downstream", "session", "name", "tool", "client", "principal", "topic", "uri", "id", "host"}
 
-// New logs to w: text with colours for people at a terminal, JSON for
+// NewLog logs to w: text with colours for people at a terminal, JSON for
 // whatever else reads. Secrets are hidden and long texts cut.
-func New(w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
-	return NewAt(Level(c.Level), w, c, secrets)
+func NewLog(w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
+	return NewLogAt(LogLevel(c.Level), w, c, secrets)
 }
 
-// NewAt is New with a level that may change.
-func NewAt(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
-	tty := output.IsTerminal(w)
+// NewLogAt is NewLog with a level that may change.
+func NewLogAt(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
+	tty := IsTerminal(w)
 	l := logged{secrets}
 	if c.Format == "json" || c.Format == "auto" && !tty {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
@@ -46,22 +43,22 @@ func NewAt(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redact
 	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !tty, ReplaceAttr: l.attr}))
 }
 
-// NewGathered is NewAt for a program that logs each request. A line in a file or a
+// NewGatheredLog is NewLogAt for a program that logs each request. A line in a file or a
 // pipe takes a system call: there lines wait for a moment, until done is called. At a
 // terminal somebody reads along.
-func NewGathered(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redactor) (log *slog.Logger, done func()) {
+func NewGatheredLog(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redactor) (log *slog.Logger, done func()) {
 	if !Gathers(w) {
-		return NewAt(level, w, c, secrets), func() {}
+		return NewLogAt(level, w, c, secrets), func() {}
 	}
 	lines := linebuffer.New(w)
-	log = NewAt(level, lines, c, secrets)
+	log = NewLogAt(level, lines, c, secrets)
 	return slog.New(lines.Handler(log.Handler())), func() { _ = lines.Close() } // there is nobody to tell
 }
 
 // Gathers reports whether lines to w are to be written together.
 func Gathers(w io.Writer) bool {
 	_, isFile := w.(*os.File)
-	return isFile && !output.IsTerminal(w)
+	return isFile && !IsTerminal(w)
 }
 
 // inSeconds writes durations as what collectors expect; slog's own are bare
@@ -105,8 +102,8 @@ func (l logged) any(key string, v slog.Value) slog.Value {
 // text hides secrets before it cuts: what is left of one could not be found.
 func (l logged) text(key, text string) string {
 	most := mostText
-	if len(text) > MostName && slices.Contains(names, key) {
-		most = MostName
+	if len(text) > MostLogName && slices.Contains(naming, key) {
+		most = MostLogName
 	}
 	if len(text) > 2*most {
 		text = redact.Cut(text, 2*most)
@@ -118,8 +115,8 @@ func (l logged) text(key, text string) string {
 	return text
 }
 
-// Level reads a level that the configuration has checked.
-func Level(name string) slog.Level {
+// LogLevel reads a level that the configuration has checked.
+func LogLevel(name string) slog.Level {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(name)); err != nil {
 		return slog.LevelInfo

@@ -1,4 +1,4 @@
-package logging
+package output
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ func BenchmarkLog(b *testing.B) {
 		for i := range n {
 			secrets.Learn(fmt.Sprintf("%032x", i*7919))
 		}
-		log := New(io.Discard, config.Log{Level: "info", Format: "json"}, secrets).With("upstream", "files")
+		log := NewLog(io.Discard, config.Log{Level: "info", Format: "json"}, secrets).With("upstream", "files")
 		b.Run(fmt.Sprintf("secrets=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -1,4 +1,4 @@
-package logging
+package output
 
 import (
 	"log/slog"
@@ -27,7 +27,7 @@ func TestLogger(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bridgetest.Log
-			log := New(&out, tt.c, nil)
+			log := NewLog(&out, tt.c, nil)
 			log.Debug("unseen")
 			log.Info("seen", "took", 1500*time.Millisecond)
 			if got := out.String(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" || strings.Contains(got, "unseen") {
@@ -52,7 +52,7 @@ func TestLogOfAFileIsGathered(t *testing.T) {
 		}
 		return string(text)
 	}
-	log, done := NewGathered(slog.LevelInfo, f, config.Log{Level: "info", Format: "auto"}, redact.New())
+	log, done := NewGatheredLog(slog.LevelInfo, f, config.Log{Level: "info", Format: "auto"}, redact.New())
 	begin := time.Now()
 	log.Info("one")
 	if text := read(); text != "" && time.Since(begin) < linebuffer.Delay {

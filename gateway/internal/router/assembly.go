@@ -64,7 +64,7 @@ func (a *assembly) tellOthers(next mcp.Changes) mcp.Changes {
 func (a *assembly) openEndpoint() (*listen.Endpoint, error) {
 	g := a.g
 	return listen.New(listen.Options{
-		Server: watchedHere{followed{a.server}}, Hub: g.hub, Profiles: a.profiles.candidates,
+		Server: watchedHere{a.server, a.together.source}, Hub: g.hub, Profiles: a.profiles.candidates,
 		Memory: a.memory, Streams: &a.streams, Logger: g.opts.Logger, Metrics: g.opts.Metrics,
 	})
 }

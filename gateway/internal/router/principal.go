@@ -71,8 +71,9 @@ func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request, at *guard
 	return mcp.Sender{Share: g.now().proxies.ShareOf(r, principal), Identity: id}, true
 }
 
-// forClient returns what clients of the server are told of err; see [errorFilter.forClient].
-func (s *server) forClient(err error) error {
+// ForClient implements [hub.Server]: it returns what clients of the server are told of err; see
+// [errorFilter.forClient].
+func (s *server) ForClient(err error) error {
 	err = s.g.now().errors.forClient(s.replaced(err))
 	r := (*mcp.Refusal)(nil)
 	code := auth.CodeInsufficientScope

@@ -23,7 +23,7 @@ func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Messag
 	begin := time.Now()
 	if err := s.access.OpenRelay(req, m); err != nil {
 		s.log.report(ctx, req, begin, err)
-		return nil, nil, s.forClient(err)
+		return nil, nil, s.ForClient(err)
 	}
 	session := s.access.Session(req)
 	l, answer, err := linker.OpenRelay(ctx, req, m, session.Client(h))
@@ -32,7 +32,7 @@ func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Messag
 	}
 	s.log.report(ctx, req, begin, err)
 	if l == nil {
-		return nil, s.cleanRefusal(answer), s.forClient(err)
+		return nil, s.cleanRefusal(answer), s.ForClient(err)
 	}
 	return &loggedRelay{session.Relay(s.owners.Relay(l, req.Share)), s, relayOwner{s.log.callerOf(req), req.Revision, req.ClientInfo}}, answer, nil
 }
@@ -90,7 +90,7 @@ func (c *loggedCall) Answer(text []byte, failed error) {
 
 // Lost implements [mcp.RelayedCall].
 func (c *loggedCall) Lost(err error) {
-	c.RelayedCall.Lost(c.relay.s.forClient(err))
+	c.RelayedCall.Lost(c.relay.s.ForClient(err))
 	c.report(err)
 }
 

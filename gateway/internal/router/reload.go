@@ -83,7 +83,7 @@ func (g *Gateway) retire(s *server, removed bool) {
 	defer func() { g.retired(s.name, inTime) }()
 	why := &replacedError{s.name, removed}
 	s.life.End(why)
-	g.hub.EndSubscriptions(followed{s}, why)
+	g.hub.EndSubscriptions(s, why)
 	s.legacy.EndStreams()
 	ctx, cancel := context.WithTimeout(g.live, s.opts.Drain)
 	defer cancel()

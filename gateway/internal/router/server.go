@@ -80,7 +80,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	}
 	s.profiles.era = s.back.Era
 	if d, ok := s.back.(*detect.Detector); ok {
-		d.WhenReplaced(func(reason error) { g.hub.EndServer(followed{s}, reason) })
+		d.WhenReplaced(func(reason error) { g.hub.EndServer(s, reason) })
 	}
 	if err := a.assemble(); err != nil {
 		s.together.close(context.Background())
@@ -124,7 +124,7 @@ func (s *server) admit(req *mcp.Request) error {
 	if err != nil {
 		s.log.report(context.Background(), req, begin, err)
 	}
-	return s.forClient(err)
+	return s.ForClient(err)
 }
 
 // ownerOnly refuses a request to a server that is for one other principal: what the server
@@ -158,7 +158,7 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 	res, err := s.handler.Serve(ctx, req, x)
 	if err != nil {
 		s.log.report(ctx, req, begin, err)
-		return nil, s.forClient(err)
+		return nil, s.ForClient(err)
 	}
 	var failed error
 	if mcp.ToolFailed(req.Method, res.Body, res.Outline) {
@@ -173,7 +173,7 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	if req.Method != spec.MethodDiscover && req.Method != spec.MethodInitialize {
 		d, err := s.back.Describe(ctx, req)
-		return d, s.forClient(err)
+		return d, s.ForClient(err)
 	}
 	begin := time.Now()
 	err := s.access.Open(req)
@@ -182,7 +182,7 @@ func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descripti
 		d, err = s.back.Describe(ctx, req)
 	}
 	s.log.report(ctx, req, begin, err)
-	return s.access.Description(d), s.forClient(err)
+	return s.access.Description(d), s.ForClient(err)
 }
 
 // Subscribe implements [mcp.Subscriber]. A listen stream has two lines in the log: how long
@@ -190,17 +190,34 @@ func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descripti
 // has one line when it ends.
 func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (mcp.Subscription, error) {
 	begin := time.Now()
-	sub, err := s.g.hub.Subscribe(followed{s}, req, mail, o)
+	sub, err := s.g.hub.Subscribe(s, req, mail, o)
 	switch {
 	case err != nil && o.Stream && req.Method == spec.MethodListen:
 		s.log.report(context.Background(), req, begin, err)
-		return nil, s.forClient(err)
+		return nil, s.ForClient(err)
 	case err != nil:
-		return nil, s.forClient(err) // and no typed nil in the interface
+		return nil, s.ForClient(err) // and no typed nil in the interface
 	case o.Stream:
 		return s.access.Subscription(req, mail, o, &loggedStream{Subscription: sub, s: s, req: req, begin: begin}), nil
 	}
 	return s.access.Subscription(req, mail, o, sub), nil
+}
+
+// Name implements [hub.Server].
+func (s *server) Name() string { return s.name }
+
+// Scope implements [hub.Server].
+func (s *server) Scope() string { return s.profiles.scope }
+
+// Reason implements [hub.Server].
+func (s *server) Reason() error { return s.life.Reason() }
+
+// Watch implements [mcp.Source]: together with other replicas, if there are any.
+func (s *server) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+	if shared := s.together.source; shared != nil {
+		return shared.Watch(ctx, p, want)
+	}
+	return s.back.Watch(ctx, p, want)
 }
 
 // A loggedStream is the subscription of a listen stream.
@@ -219,7 +236,7 @@ func (l *loggedStream) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, er
 		l.s.log.report(ctx, l.req, l.begin, err)
 	}
 	if err != nil {
-		return honored, l.s.forClient(err)
+		return honored, l.s.ForClient(err)
 	}
 	l.left, l.req = ctx.Err, nil // the request, and its text, need not stay
 	return honored, nil

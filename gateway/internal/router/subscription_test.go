@@ -29,7 +29,7 @@ func (r *rig) join(t *testing.T) guest {
 		t.Fatal(err)
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
-	m, err := r.g.hub.Subscribe(followed{s}, req, mail, mcp.SubscribeOptions{})
+	m, err := r.g.hub.Subscribe(s, req, mail, mcp.SubscribeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestSubscriptionEndsWithGateway(t *testing.T) {
 	if reason, ended := g.mail.Ended(); !ended || reason != mcp.ErrShutdown {
 		t.Errorf("Ended() = %v, %v, want %v", reason, ended, mcp.ErrShutdown)
 	}
-	if _, err := r.g.hub.Subscribe(followed{g.s}, &mcp.Request{Profile: g.Profile()}, g.mail, mcp.SubscribeOptions{}); err == nil {
+	if _, err := r.g.hub.Subscribe(g.s, &mcp.Request{Profile: g.Profile()}, g.mail, mcp.SubscribeOptions{}); err == nil {
 		t.Error("Subscribe() after the end succeeded")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/listen"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
@@ -101,12 +102,16 @@ func (p *profiles) candidates(req *mcp.Request) []mcp.Profile {
 	return out
 }
 
-// watchedHere is a server as the hub knows it for the streams of other replicas.
-type watchedHere struct{ followed }
+// watchedHere is a server as the hub knows it for the streams of other replicas: it is watched
+// here, and no other replica is asked.
+type watchedHere struct {
+	hub.Server
+	source *source.Source
+}
 
 // Watch implements [mcp.Source].
 func (h watchedHere) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
-	return h.s.together.source.WatchHere(ctx, p, want)
+	return h.source.WatchHere(ctx, p, want)
 }
 
 // serveWatch serves a listen request of another replica.

@@ -15,147 +15,139 @@ import (
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
-// An assembly puts the parts of a server together.
-type assembly struct {
-	*server
-	so *ServerOptions
-}
-
-// assemble puts what controls and keeps results before the back, and the fronts before that.
-func (a *assembly) assemble() (err error) {
-	a.access = a.control()
-	a.handler = a.g.hub.Cache().Handler(a.so.Name, a.so.Keep, a.back)
-	if a.owners, err = a.newOwners(); err != nil {
+// assemble puts what controls and keeps results before the back of a server, and the fronts
+// before that.
+func assemble(s *server, so *ServerOptions) (err error) {
+	s.access = newControl(so, s.g.opts.Metrics)
+	s.handler = s.g.hub.Cache().Handler(so.Name, so.Keep, s.back)
+	if s.owners, err = newOwners(s, so); err != nil {
 		return err
 	}
-	a.handler = a.access.Handler(a.owners.Handler(a.handler))
-	return a.openFronts()
+	s.handler = s.access.Handler(s.owners.Handler(s.handler))
+	if s.legacy, err = newLegacyFront(s, so); err != nil {
+		return err
+	}
+	s.modern, err = newModernFront(s, so)
+	return err
 }
 
 // openBack opens the back of a server, and what watches it together with other replicas.
-func (a *assembly) openBack() (err error) {
-	h := a.g.hub
-	changes, cues := a.tellOthers(h), a.tellOthers(h.Local())
-	if a.g.sharing.sources == nil || a.so.OpenPeer == nil {
-		a.back, err = a.so.Open(changes)
+func openBack(s *server, so *ServerOptions) (err error) {
+	h := s.g.hub
+	changes, cues := tellOthers(s, so, h), tellOthers(s, so, h.Local())
+	if s.g.sharing.sources == nil || so.OpenPeer == nil {
+		s.back, err = so.Open(changes)
 		return err
 	}
-	a.together.source = a.g.sharing.sources.Open(source.ServerOptions{
-		Name: a.so.Name, Claims: a.together.claims, Open: a.so.OpenPeer, Changes: changes, Local: h.Local(), Cues: cues, WantedByPeers: h.WantedByPeers,
+	s.together.source = s.g.sharing.sources.Open(source.ServerOptions{
+		Name: so.Name, Claims: s.together.claims, Open: so.OpenPeer, Changes: changes, Local: h.Local(), Cues: cues, WantedByPeers: h.WantedByPeers,
 	})
-	if a.back, err = a.so.Open(a.together.source.Changes()); err == nil {
-		a.together.source.Use(a.back)
-		a.together.endpoint, err = a.openEndpoint()
+	if s.back, err = so.Open(s.together.source.Changes()); err == nil {
+		s.together.source.Use(s.back)
+		s.together.endpoint, err = newEndpoint(s)
 	}
 	return err
 }
 
 // tellOthers returns what has other replicas evict cached results before changes are passed
 // on, if results of the server are kept.
-func (a *assembly) tellOthers(next mcp.Changes) mcp.Changes {
-	if a.g.sharing.evictions == nil || len(a.so.Keep) == 0 {
+func tellOthers(s *server, so *ServerOptions, next mcp.Changes) mcp.Changes {
+	if s.g.sharing.evictions == nil || len(so.Keep) == 0 {
 		return next
 	}
-	c := a.g.sharing.evictions.Open(a.so.Name, next)
-	a.together.told = append(a.together.told, c)
+	c := s.g.sharing.evictions.Open(so.Name, next)
+	s.together.told = append(s.together.told, c)
 	return c
 }
 
-func (a *assembly) openEndpoint() (*listen.Endpoint, error) {
-	g := a.g
+// newEndpoint returns what watches the server for other replicas.
+func newEndpoint(s *server) (*listen.Endpoint, error) {
+	g := s.g
 	return listen.New(listen.Options{
-		Server: watchedHere{a.server, a.together.source}, Hub: g.hub, Profiles: a.profiles.candidates,
-		Memory: a.memory, Streams: &a.streams, Logger: g.opts.Logger, Metrics: g.opts.Metrics,
+		Server: watchedHere{s, s.together.source}, Hub: g.hub, Profiles: s.profiles.candidates,
+		Memory: s.memory, Streams: &s.streams, Logger: g.opts.Logger, Metrics: g.opts.Metrics,
 	})
 }
 
 // newOwners returns what keeps tasks and requestStates from other principals; nil if there
 // are none.
-func (a *assembly) newOwners() (*owner.Guard, error) {
-	g := a.g
-	if by := authOf(*a.so, a.opts); by == nil || by == auth.None {
+func newOwners(s *server, so *ServerOptions) (*owner.Guard, error) {
+	g := s.g
+	if by := authOf(*so, s.opts); by == nil || by == auth.None {
 		return nil, nil
 	}
 	return owner.New(owner.Options{
 		Shared: g.sharedTasks(),
 		Unshared: func(err error) {
-			g.opts.Logger.Warn("other replicas don't know whose a task is", "upstream", a.so.Name, "err", err)
+			g.opts.Logger.Warn("other replicas don't know whose a task is", "upstream", so.Name, "err", err)
 		},
-		Server:  a.so.Name,
+		Server:  so.Name,
 		Account: func(share mcp.Share) *budget.Account { return g.budget.Account(share) },
 		Sealer:  g.sealer,
-		Era:     a.back.Era,
-		Full:    func() { g.opts.Metrics.Limit(a.so.Name, "task_owners") },
-		NoTasks: slices.Contains(a.so.HideExtensions, spec.ExtensionTasks),
+		Era:     s.back.Era,
+		Full:    func() { g.opts.Metrics.Limit(so.Name, "task_owners") },
+		NoTasks: slices.Contains(so.HideExtensions, spec.ExtensionTasks),
 	})
 }
 
-// control returns what controls the access to the server; nil for nothing.
-func (a *assembly) control() *access.Control {
-	o := a.so.Access
-	o.Server, o.Metrics = a.so.Name, a.g.opts.Metrics
+// newControl returns what controls the access to the server; nil for nothing.
+func newControl(so *ServerOptions, metrics mcp.Metrics) *access.Control {
+	o := so.Access
+	o.Server, o.Metrics = so.Name, metrics
 	return access.New(o)
 }
 
-// openFronts builds both fronts: one endpoint serves both eras.
-func (a *assembly) openFronts() (err error) {
-	if a.legacy, err = a.openLegacyFront(); err != nil {
-		return err
-	}
-	a.modern, err = a.openModernFront()
-	return err
-}
-
-func (a *assembly) openLegacyFront() (*legacyfront.Front, error) {
-	g, opts := a.g, a.opts
+// newLegacyFront and newModernFront build both fronts: one endpoint serves both eras.
+func newLegacyFront(s *server, so *ServerOptions) (*legacyfront.Front, error) {
+	g, opts := s.g, s.opts
 	return legacyfront.New(legacyfront.Options{
-		Name:            a.so.Name,
-		Handler:         a.server,
-		Describer:       a.server,
-		Subscriber:      a.server,
-		Relayer:         a.server,
-		Command:         a.so.Command,
-		Admit:           a.admit,
-		Memory:          a.memory,
+		Name:            so.Name,
+		Handler:         s,
+		Describer:       s,
+		Subscriber:      s,
+		Relayer:         s,
+		Command:         so.Command,
+		Admit:           s.admit,
+		Memory:          s.memory,
 		Instance:        g.instance,
-		Streams:         &a.streams,
+		Streams:         &s.streams,
 		Until:           g.expiry.Until,
 		MaxSessions:     opts.MaxSessions,
 		MaxSessionsEach: opts.MaxSessionsEach,
 		Idle:            opts.SessionIdle,
 		MaxStored:       opts.MaxStored,
 		MaxTopics:       opts.MaxTopics,
-		Check:           a.check,
+		Check:           s.check,
 		WriteTimeout:    opts.WriteTimeout,
 		KeepAlive:       opts.KeepAlive,
 		Drain:           opts.Drain,
-		StartTimeout:    a.so.StartTimeout,
-		LogLevel:        a.so.LogLevel,
+		StartTimeout:    so.StartTimeout,
+		LogLevel:        so.LogLevel,
 		Logger:          g.opts.Logger,
 		Metrics:         g.opts.Metrics,
 	})
 }
 
-func (a *assembly) openModernFront() (*modernfront.Front, error) {
-	g, opts := a.g, a.opts
+func newModernFront(s *server, so *ServerOptions) (*modernfront.Front, error) {
+	g, opts := s.g, s.opts
 	return modernfront.New(modernfront.Options{
-		Name:          a.so.Name,
+		Name:          so.Name,
 		Revisions:     spec.AllRevisions(),
-		Handler:       a.server,
-		Describer:     a.server,
-		Subscriber:    a.server,
-		Admit:         a.admit,
-		Memory:        a.memory,
-		NoTasks:       slices.Contains(a.so.HideExtensions, spec.ExtensionTasks),
-		Upstream:      a.back.Era,
+		Handler:       s,
+		Describer:     s,
+		Subscriber:    s,
+		Admit:         s.admit,
+		Memory:        s.memory,
+		NoTasks:       slices.Contains(so.HideExtensions, spec.ExtensionTasks),
+		Upstream:      s.back.Era,
 		WriteTimeout:  opts.WriteTimeout,
 		KeepAlive:     opts.KeepAlive,
-		Streams:       &a.streams,
+		Streams:       &s.streams,
 		MaxParked:     opts.MaxParked,
 		MaxParkedEach: opts.MaxParkedEach,
 		MaxTopics:     opts.MaxTopics,
-		Gather:        a.so.Gather,
-		ParkedTTL:     a.so.ParkedTTL,
+		Gather:        so.Gather,
+		ParkedTTL:     so.ParkedTTL,
 		Sealer:        g.sealer,
 		Replicas:      g.peers != nil,
 		Logger:        g.opts.Logger,

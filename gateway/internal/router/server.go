@@ -73,8 +73,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	}
 	s := &server{g: g, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), memory: &clientMemory{g, so.Name},
 		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
-	a := &assembly{s, &so}
-	if err = a.openBack(); err != nil {
+	if err = openBack(s, &so); err != nil {
 		s.together.close(context.Background())
 		return nil, err
 	}
@@ -82,7 +81,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if d, ok := s.back.(*detect.Detector); ok {
 		d.WhenReplaced(func(reason error) { g.hub.EndServer(s, reason) })
 	}
-	if err := a.assemble(); err != nil {
+	if err := assemble(s, &so); err != nil {
 		s.together.close(context.Background())
 		return nil, errors.Join(err, s.back.Close(context.Background()))
 	}

@@ -3,7 +3,6 @@ package back
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,87 +19,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-const (
-	taskCapable = `{"tools":{"listChanged":true},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
-	relatedTask = `"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}`
-)
-
-// A taskServer runs its tool as a task that goes through stages.
-type taskServer struct {
-	*legacytest.Server
-	stages []string // members of the task, as each tasks/get finds it, the last for good
-	result string   // of tasks/result
-	begin  func()   // runs when tasks/result is called; may be nil
-
-	mu        sync.Mutex
-	looks     int
-	lists     int
-	methods   []string
-	cancelled chan string
-	params    json.RawMessage // of the call
-}
-
-func newTaskBack(t *testing.T, ts *taskServer, opts Options) *Back {
-	ts.cancelled = make(chan string, 1)
-	return newAsker(t, opts, func(a *legacytest.Server) {
-		ts.Server, a.Capabilities = a, taskCapable
-		a.Call = func(c *legacytest.ServerCall) string {
-			ts.note("tools/call")
-			ts.mu.Lock()
-			defer ts.mu.Unlock()
-			ts.params = c.Message.Params
-			if wire.Get(c.Message.Params, "task") == nil {
-				return `{"isError":true,"content":[{"type":"text","text":"requires task augmentation"}]}`
-			}
-			return `{"task":{"taskId":"t1","status":"working","pollInterval":1000}}`
-		}
-		a.On = map[string]func(wire.Message) string{
-			"tools/list": func(m wire.Message) string {
-				ts.mu.Lock()
-				defer ts.mu.Unlock()
-				ts.lists++
-				if wire.Get(m.Params, "cursor") == nil {
-					return `{"tools":[{"name":"plain"}],"nextCursor":"2"}`
-				}
-				return `{"tools":[{"name":"t","execution":{"taskSupport":"required"}},{"name":"either","execution":{"taskSupport":"optional"}}]}`
-			},
-			"tasks/get": func(wire.Message) string {
-				ts.note("tasks/get")
-				ts.mu.Lock()
-				defer ts.mu.Unlock()
-				st := ts.stages[min(ts.looks, len(ts.stages)-1)]
-				ts.looks++
-				if strings.HasPrefix(st, `{`) {
-					return st
-				}
-				return `{"taskId":"t1","pollInterval":1000,` + st + `}`
-			},
-			"tasks/result": func(wire.Message) string {
-				ts.note("tasks/result")
-				if ts.begin != nil {
-					ts.begin()
-				}
-				return ts.result
-			},
-			"tasks/cancel": func(m wire.Message) string {
-				ts.cancelled <- string(m.Params)
-				return `{}`
-			},
-		}
-	})
-}
-
-func (ts *taskServer) note(method string) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	ts.methods = append(ts.methods, method)
+// newTaskBack returns a Back whose server is ts.
+func newTaskBack(t *testing.T, ts *legacytest.TaskServer, opts Options) *Back {
+	return newAsker(t, opts, ts.Play)
 }
 
 func TestM2L07TasksAreAnsweredLikeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ts := &taskServer{
-			stages: []string{`"status":"working","statusMessage":"one"`, `"status":"working","statusMessage":"one"`, `"status":"working","statusMessage":"two"`, `"status":"completed"`},
-			result: `{"content":[{"type":"text","text":"done"}],` + relatedTask + `}`,
+		ts := &legacytest.TaskServer{
+			Stages: []string{`"status":"working","statusMessage":"one"`, `"status":"working","statusMessage":"one"`, `"status":"working","statusMessage":"two"`, `"status":"completed"`},
+			Result: `{"content":[{"type":"text","text":"done"}],` + legacytest.RelatedTask + `}`,
 		}
 		b := newTaskBack(t, ts, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: 2 * time.Second, Max: time.Hour}}})
 		req := ask("tools/call", `{"name":"t","task":{"ttl":1},"_meta":{"progressToken":"mine"}}`)
@@ -114,7 +42,7 @@ func TestM2L07TasksAreAnsweredLikeCalls(t *testing.T) {
 		if took := time.Since(begin); took != 4*time.Second {
 			t.Errorf("it took %v, want 4 looks at the server's pollInterval, though a request has 2s", took)
 		}
-		if ttl := string(wire.Get(wire.Get(ts.params, "task"), "ttl")); ttl != "3600000" {
+		if ttl := string(wire.Get(wire.Get(ts.CallParams(), "task"), "ttl")); ttl != "3600000" {
 			t.Errorf("ttl = %s, want the call's hard maximum in ms", ttl)
 		}
 		notes := x.Heard()
@@ -132,7 +60,7 @@ func TestM2L07TasksAreAnsweredLikeCalls(t *testing.T) {
 		if !strings.Contains(notes[0], `"message":"one"`) || !strings.Contains(notes[1], `"message":"two"`) {
 			t.Errorf("progress = %q, want the server's messages", notes)
 		}
-		if n := strings.Count(strings.Join(ts.methods, " "), "tools/call"); n != 1 {
+		if n := ts.Count("tools/call"); n != 1 {
 			t.Errorf("the tool was called %d times", n)
 		}
 	})
@@ -142,9 +70,9 @@ func TestM2L07TasksAreAnsweredLikeCalls(t *testing.T) {
 // task runs, and is not hidden by what the gateway makes up.
 func TestM2L07ProgressOfTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ts := &taskServer{stages: []string{`"status":"working","statusMessage":"a"`, `"status":"completed"`}, result: said("done")}
-		ts.begin = func() {
-			token := wire.Get(wire.Get(ts.params, "_meta"), "progressToken")
+		ts := &legacytest.TaskServer{Stages: []string{`"status":"working","statusMessage":"a"`, `"status":"completed"`}, Result: said("done")}
+		ts.Begin = func() {
+			token := wire.Get(wire.Get(ts.CallParams(), "_meta"), "progressToken")
 			ts.Send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":0.5,"total":1}}`, token)
 		}
 		b := newTaskBack(t, ts, Options{})
@@ -163,9 +91,9 @@ func TestM2L07ProgressOfTheServer(t *testing.T) {
 func TestM2L07QuestionsOfATask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer atomic.Pointer[wire.Message]
-		ts := &taskServer{stages: []string{`"status":"input_required"`, `"status":"working"`}, result: said("done")}
-		ts.begin = func() {
-			m := ts.Server.Ask("elicitation/create", `{"message":"which?",`+relatedTask+`}`)
+		ts := &legacytest.TaskServer{Stages: []string{`"status":"input_required"`, `"status":"working"`}, Result: said("done")}
+		ts.Begin = func() {
+			m := ts.Server.Ask("elicitation/create", `{"message":"which?",`+legacytest.RelatedTask+`}`)
 			answer.Store(&m)
 			time.Sleep(5 * time.Second)
 		}
@@ -196,28 +124,10 @@ func TestM2L07QuestionsOfATask(t *testing.T) {
 		if m := answer.Load(); !strings.Contains(string(m.Result), `"taskId":"t1"`) || !strings.Contains(string(m.Result), "Ada") {
 			t.Errorf("the server heard %s, want the answer with the task's id", m.Result)
 		}
-		if n := strings.Count(strings.Join(ts.methods, " "), "tasks/result"); n != 1 {
+		if n := ts.Count("tasks/result"); n != 1 {
 			t.Errorf("tasks/result was called %d times, want once", n)
 		}
 	})
-}
-
-func TestM2L07TasksThatFail(t *testing.T) {
-	for _, tt := range []struct{ name, stage, result, want string }{
-		{"failed, with a result", `"status":"failed"`, `{"isError":true,"content":[{"type":"text","text":"no luck"}]}`, "no luck"},
-		{"failed, with an error", `"status":"failed","statusMessage":"rate limit"`, `{"code":-32005,"message":"rate limit hit"}`, "rate limit hit (code -32005)"},
-		{"cancelled", `"status":"cancelled","statusMessage":"an operator did"`, ``, `server "scripted" cancelled the task that ran the tool: an operator did`},
-		{"forgotten", `{"code":-32602,"message":"Task has expired"}`, ``, "Task has expired; it may have taken effect"},
-	} {
-		bridgetest.RunBubble(t, "M2L-07 "+tt.name, func(t *testing.T) {
-			ts := &taskServer{stages: []string{tt.stage}, result: tt.result}
-			b := newTaskBack(t, ts, Options{})
-			got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &backtest.Client{Answer: backtest.NeverAnswers}))
-			if !strings.Contains(fmt.Sprint(got, err), tt.want) {
-				t.Errorf("Serve = %s, %v, want %q", got, err, tt.want)
-			}
-		})
-	}
 }
 
 func TestM2L07TasksAreCancelled(t *testing.T) {
@@ -230,14 +140,14 @@ func TestM2L07TasksAreCancelled(t *testing.T) {
 		{"at the hard maximum", time.Hour, upstream.Timeouts{Request: time.Minute, Max: 2 * time.Minute}},
 	} {
 		bridgetest.RunBubble(t, "M2L-07 "+tt.name, func(t *testing.T) {
-			ts := &taskServer{stages: []string{`"status":"working"`}}
+			ts := &legacytest.TaskServer{Stages: []string{`"status":"working"`}}
 			b := newTaskBack(t, ts, Options{Options: upstream.Options{Timeouts: tt.times}})
 			ctx, cancel := context.WithTimeout(t.Context(), tt.after)
 			defer cancel()
 			if _, err := body(b.Serve(ctx, ask("tools/call", `{"name":"t"}`), &backtest.Client{Answer: backtest.NeverAnswers})); err == nil {
 				t.Error("the call was answered")
 			}
-			if got := <-ts.cancelled; got != `{"taskId":"t1"}` {
+			if got := <-ts.Cancelled; got != `{"taskId":"t1"}` {
 				t.Errorf("tasks/cancel %s", got)
 			}
 		})
@@ -248,7 +158,7 @@ func TestM2L07TasksAreCancelled(t *testing.T) {
 // and anew once it has changed.
 func TestM2L07WhichToolsNeedATask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ts := &taskServer{stages: []string{`"status":"completed"`}, result: said("done")}
+		ts := &legacytest.TaskServer{Stages: []string{`"status":"completed"`}, Result: said("done")}
 		b := newTaskBack(t, ts, Options{})
 		serve := func(method, params string) string {
 			got, err := body(b.Serve(t.Context(), ask(method, params), &backtest.Client{Answer: backtest.NeverAnswers}))
@@ -266,14 +176,14 @@ func TestM2L07WhichToolsNeedATask(t *testing.T) {
 				t.Errorf("%s was run as a task", name)
 			}
 		}
-		if ts.lists != 2 {
-			t.Errorf("%d pages were read, want the 2 pages once", ts.lists)
+		if ts.Pages() != 2 {
+			t.Errorf("%d pages were read, want the 2 pages once", ts.Pages())
 		}
 		ts.Send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		synctest.Wait()
 		serve("tools/list", `{"cursor":"2"}`)
-		if got := serve("tools/call", `{"name":"t"}`); got != said("done") || ts.lists != 3 {
-			t.Errorf("after a list that passed by: %s with %d pages read, want 3", got, ts.lists)
+		if got := serve("tools/call", `{"name":"t"}`); got != said("done") || ts.Pages() != 3 {
+			t.Errorf("after a list that passed by: %s with %d pages read, want 3", got, ts.Pages())
 		}
 	})
 }

@@ -294,9 +294,10 @@ var testLayers = map[string][]string{
 	"legacy/front": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/upstream", "legacy/back"},
 	"legacy/relay": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
 	"legacy/back":  {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/dev/bridgetest/watchtest", "internal/notebook"},
-	// The sessions of a pool and of a poller are Links to a scripted server.
+	// The sessions of a pool, a poller and of tasks are Links to a scripted server.
 	"legacy/pool":  {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "legacy/link"},
 	"legacy/poll":  {"internal/dev/bridgetest/legacytest", "legacy/link"},
+	"legacy/tasks": {"internal/dev/bridgetest/legacytest", "legacy/link"},
 	"modern/front": {"internal/dev/bridgetest/moderntest"},
 	// What watches servers is told of to a stand-in for the hub.
 	"internal/subscribe": {"internal/dev/bridgetest/watchtest", "internal/spec"},

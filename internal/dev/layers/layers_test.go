@@ -257,6 +257,13 @@ var layers = map[string][]string{
 
 	// The public package. Only it puts the parts of a gateway together.
 	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "internal/clientconn", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas/node"}),
+	// Programs that embed a gateway: what others import, and no more.
+	"examples/embedded":      {"gateway", "examples/internal/notes"},
+	"examples/authenticator": {"gateway", "examples/internal/notes"},
+	"examples/middleware":    {"gateway", "examples/internal/notes"},
+	// The server that they serve, and what their tests run them with.
+	"examples/internal/notes":   nil,
+	"examples/internal/program": {"internal/dev/bridgetest"},
 	// What the public package does not export, for cmd.
 	"internal/cmdhook": {"internal/trust/audit", "internal/fanout", "internal/status", "internal/observation/trace", "internal/trust/login", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
 
@@ -279,6 +286,9 @@ var layers = map[string][]string{
 // Every package's tests may import the package itself and internal/dev/bridgetest.
 var testLayers = map[string][]string{
 	"cmd/mcpbridge":               {"internal/dev/bridgetest"},
+	"examples/embedded":           {"examples/internal/program"},
+	"examples/authenticator":      {"examples/internal/program"},
+	"examples/middleware":         {"examples/internal/program"},
 	"internal/trust/auth":         {"internal/dev/bridgetest/issuertest"},
 	"internal/config/layer":       {"internal/config"}, // which has the keys
 	"internal/replicas/evict":     {"internal/dev/replicastest"},

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
@@ -28,7 +29,7 @@ var (
 
 func newGroup(t testing.TB, self replicas.Replica, keys ...string) *Group {
 	t.Helper()
-	g, err := New(Options{Engine: replicas.Local(self), Keys: keys})
+	g, err := New(Options{Engine: replicastest.Alone(self), Keys: keys})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -296,7 +296,7 @@ var testLayers = map[string][]string{
 	"internal/replicas/handover":  {"internal/fanout", "internal/dev/replicastest", "internal/wire"},
 	"internal/replicas/member":    {"internal/dev/replicastest"},
 	"internal/replicas/placement": {"internal/dev/replicastest"},
-	"internal/replicas/node":      {"internal/certs"},
+	"internal/replicas/node":      {"internal/certs", "internal/dev/replicastest"},
 	"internal/peer":               {"internal/dev/replicastest"},
 	"gateway/internal/router":     {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/trust/fetch", "internal/trust/login", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
 	"internal/httpserver":         {"internal/certs"},

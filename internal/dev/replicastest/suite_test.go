@@ -3,6 +3,7 @@ package replicastest_test
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -27,4 +28,10 @@ func (w inMemory) Start(empty bool) {
 
 func TestSuite(t *testing.T) {
 	replicastest.Suite(t, synctest.Test, func(*testing.T) replicastest.World { return inMemory{replicastest.New()} })
+}
+
+func TestAloneIsFresh(t *testing.T) {
+	if alone := replicastest.Alone(replicas.Replica{Instance: "a"}); !alone.View().Fresh(time.Now()) {
+		t.Error("the view of a replica that is alone is not fresh")
+	}
 }

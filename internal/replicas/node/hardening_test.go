@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
@@ -60,11 +61,11 @@ func newGuarded(t *testing.T) *guarded {
 		}
 	})
 	g.to.Addr = l.Addr().String()
-	if g.here, err = peer.New(peer.Options{Engine: replicas.Local(g.to), Keys: []string{"0123456789abcdef"}}); err != nil {
+	if g.here, err = peer.New(peer.Options{Engine: replicastest.Alone(g.to), Keys: []string{"0123456789abcdef"}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.here.Close)
-	g.from, err = peer.New(peer.Options{Engine: replicas.Local(replicas.Replica{Instance: "AAAAAAAA"}), Keys: []string{"0123456789abcdef"}, TLS: g.open(t, g.others).Client("replicas.example")})
+	g.from, err = peer.New(peer.Options{Engine: replicastest.Alone(replicas.Replica{Instance: "AAAAAAAA"}), Keys: []string{"0123456789abcdef"}, TLS: g.open(t, g.others).Client("replicas.example")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func (g *guarded) trust(t *testing.T, name string) {
 // Nobody without a certificate is served, not even with the keys.
 func TestHardeningReplicaWithoutCertificate(t *testing.T) {
 	g := newGuarded(t)
-	bare, err := peer.New(peer.Options{Engine: replicas.Local(replicas.Replica{Instance: "AAAAAAAA"}), Keys: []string{"0123456789abcdef"}, TLS: &tls.Config{InsecureSkipVerify: true}})
+	bare, err := peer.New(peer.Options{Engine: replicastest.Alone(replicas.Replica{Instance: "AAAAAAAA"}), Keys: []string{"0123456789abcdef"}, TLS: &tls.Config{InsecureSkipVerify: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

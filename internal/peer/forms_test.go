@@ -134,13 +134,11 @@ func wantHello(t *testing.T, forms *bridgetest.Forms) {
 func TestInstancesOfIDs(t *testing.T) {
 	for name, tt := range map[string]struct{ got, want string }{
 		"session":               {OfSession("1AAAAAAAA-0123456789abcdef"), "AAAAAAAA"},
-		"event":                 {OfEvent("1.AAAAAAAA.4.5"), "AAAAAAAA"},
 		"state":                 {OfState("1.AAAAAAAA.sealed"), "AAAAAAAA"},
 		"state of a server":     {OfState("abc~tag"), ""},
 		"session of a version":  {OfSession("2AAAAAAAA-0123456789abcdef"), ""},
-		"event of a version":    {OfEvent("2.AAAAAAAA.4.5"), ""},
 		"state of a version":    {OfState("2.AAAAAAAA.sealed"), ""},
-		"event with more parts": {OfEvent("1.AAAAAAAA.4.5.new"), "AAAAAAAA"},
+		"state with more parts": {OfState("1.AAAAAAAA.4.5.new"), "AAAAAAAA"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s: %q, want %q", name, tt.got, tt.want)

@@ -14,13 +14,8 @@ func OfSession(id string) string {
 }
 
 // OfState returns the instance that a requestState names; empty if it names none.
-func OfState(state string) string { return secondPart(state) }
-
-// OfEvent returns the instance that an event's id names; empty if it names none.
-func OfEvent(id string) string { return secondPart(id) }
-
-func secondPart(text string) string {
-	rest, ok := strings.CutPrefix(text, "1.")
+func OfState(state string) string {
+	rest, ok := strings.CutPrefix(state, "1.")
 	if instance, _, dotted := strings.Cut(rest, "."); ok && dotted && isInstance(instance) {
 		return instance
 	}

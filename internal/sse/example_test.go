@@ -26,11 +26,8 @@ func ExampleReader() {
 
 func ExampleWriter() {
 	w := sse.NewWriter(os.Stdout)
-	w.Comment("hello")
 	w.Event("message", "", []byte(`{"jsonrpc":"2.0"}`))
 	// Output:
-	// : hello
-	//
 	// event: message
 	// data: {"jsonrpc":"2.0"}
 }

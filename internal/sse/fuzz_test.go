@@ -146,11 +146,11 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add("\ufeff", " 1", []byte("\ufeff"), "data: x")
 	f.Fuzz(func(t *testing.T, typ, id string, data []byte, comment string) {
 		var stream bytes.Buffer
-		w := NewWriter(&stream)
-		if err := w.Comment(comment); err != nil {
-			t.Fatal(err)
+		for line := range strings.SplitSeq(lineFeeds.Replace(comment), "\n") {
+			stream.WriteString(": " + line + "\n")
 		}
-		if err := w.Event(typ, id, data); err != nil {
+		stream.WriteByte('\n')
+		if err := NewWriter(&stream).Event(typ, id, data); err != nil {
 			if stream.Reset(); !errors.Is(err, ErrBadField) {
 				t.Fatal(err)
 			}

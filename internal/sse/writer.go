@@ -2,11 +2,8 @@ package sse
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // ErrBadField is returned for an event type or ID that a stream can't carry: one with a
@@ -51,34 +48,6 @@ func (w *Writer) Event(typ, id string, data []byte) error {
 		buf = append(buf, '\n')
 	}
 	return w.write(append(buf, '\n'))
-}
-
-// Comment writes text as comment lines, which readers ignore, to keep the connection
-// alive. An empty line follows, for readers that only search for empty lines.
-func (w *Writer) Comment(text string) error {
-	buf := w.buf[:0]
-	rest := []byte(text)
-	for more := true; more; {
-		var line []byte
-		line, rest, more = nextLine(rest)
-		buf = append(buf, ':')
-		if len(line) > 0 {
-			buf = append(append(buf, ' '), line...)
-		}
-		buf = append(buf, '\n')
-	}
-	return w.write(append(buf, '\n'))
-}
-
-// Retry tells the reader to wait d, truncated to milliseconds, before it reconnects. A
-// negative d is an error.
-func (w *Writer) Retry(d time.Duration) error {
-	if d < 0 {
-		return fmt.Errorf("sse: negative retry %v", d)
-	}
-	buf := append(w.buf[:0], "retry: "...)
-	buf = strconv.AppendInt(buf, d.Milliseconds(), 10)
-	return w.write(append(buf, "\n\n"...))
 }
 
 // AppendEvent appends to dst the event as [Writer.Event] writes it. If typ or id can't be

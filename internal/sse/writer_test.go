@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 )
 
 // counter counts Write calls.
@@ -107,30 +106,6 @@ func TestWriterBufferBounded(t *testing.T) {
 	}
 	if ev, err := NewReader(&out, ReaderOptions{}).Next(); err != nil || !bytes.Equal(ev.Data, data) {
 		t.Errorf("read back %d bytes, %v, want %d", len(ev.Data), err, len(data))
-	}
-}
-
-func TestWriterComment(t *testing.T) {
-	for _, tt := range []struct{ text, want string }{
-		{"", ":\n\n"},
-		{"keep-alive", ": keep-alive\n\n"},
-		{"a\ndata: b\r\rc", ": a\n: data: b\n:\n: c\n\n"},
-	} {
-		var out bytes.Buffer
-		if err := NewWriter(&out).Comment(tt.text); err != nil || out.String() != tt.want {
-			t.Errorf("Comment(%q) wrote %q, %v, want %q", tt.text, out.String(), err, tt.want)
-		}
-	}
-}
-
-func TestWriterRetry(t *testing.T) {
-	var out bytes.Buffer
-	w := NewWriter(&out)
-	if err := w.Retry(1500*time.Millisecond + 1); err != nil || out.String() != "retry: 1500\n\n" {
-		t.Errorf("Retry wrote %q, %v", out.String(), err)
-	}
-	if err := w.Retry(-1); err == nil {
-		t.Error("Retry(-1) = nil, want an error")
 	}
 }
 

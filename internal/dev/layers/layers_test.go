@@ -66,10 +66,9 @@ var layers = map[string][]string{
 	"internal/origin":     {"internal/downstream", "internal/spec", "internal/wire"},
 	// What the admin address shows of a gateway, and asks it for.
 	"gateway/internal/overview":  slices.Concat(waist, bottom, []string{"internal/replicas"}),
-	"internal/observation/admin": slices.Concat(eras, waist, bottom, []string{"internal/observation/admin/live", "internal/observation/admin/page"}),
-	// What passes while somebody looks, and the files of the page that shows it.
+	"internal/observation/admin": slices.Concat(eras, waist, bottom, []string{"internal/observation/admin/live"}),
+	// What passes while somebody looks.
 	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace"},
-	"internal/observation/admin/page": nil,
 	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/layer", "internal/config/replicas", "internal/config/server", "internal/config/upstreamauth", "internal/hostfile"}),
 	// The tree of keys and the mistakes in them; what values look like, what they refer to,
 	// and what of them is secret; what files, the environment and flags have.

@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
-	"github.com/mcpbridge/mcpbridge/internal/observation/admin/page"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 )
 
@@ -81,7 +80,7 @@ func NewHandler(opts Options) (http.Handler, error) {
 	if opts.Gateway != nil {
 		a := newAPI(opts, g)
 		a.route(mux)
-		g.route(mux, page.Files())
+		g.route(mux, pageFiles())
 	}
 	return g.sameOrigin(mux), nil
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
-	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
@@ -25,45 +23,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
-	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // commandConnect is Timeouts.Connect of a command: it may have to fetch its package.
 const commandConnect = 60 * time.Second
-
-func init() {
-	cmdhook.Set = func(o any, h cmdhook.Hooks) { o.(*Options).hooks = h }
-	cmdhook.Gateway = func(g any) cmdhook.Inner { return g.(*Gateway).inner }
-	cmdhook.Metrics = func(g any) mcp.Metrics { return g.(*Gateway).metrics }
-	cmdhook.Audit = func(g any) *audit.Log { return g.(*Gateway).audit() }
-	cmdhook.Servers = func(o any) ([]*server.Server, error) {
-		b := newBuild(o.(*Options), mcp.NoMetrics{})
-		if err := b.addAll(); err != nil {
-			return nil, errors.Join(err, b.close())
-		}
-		b.opts.made = b
-		return b.servers(), nil
-	}
-	cmdhook.Ready = func(ctx context.Context, g any) error {
-		var errs []error
-		for _, p := range g.(*Gateway).current.parts {
-			if p.login != nil {
-				errs = append(errs, p.login.Ready(ctx))
-			}
-		}
-		return errors.Join(errs...)
-	}
-	cmdhook.Flow = func(o any, server string) *login.Flow {
-		b := newBuild(o.(*Options), mcp.NoMetrics{})
-		for i := range b.opts.Servers {
-			if s := &b.opts.Servers[i]; s.Name == server {
-				return b.of(s).loginFlow()
-			}
-		}
-		return nil
-	}
-}
 
 // A build makes the parts of a Gateway.
 type build struct {

@@ -92,5 +92,5 @@ type Options struct {
 	Logger *slog.Logger
 
 	hooks cmdhook.Hooks
-	made  *build // by cmdhook.Servers; nil if New has to
+	made  *build // by hook.Servers; nil if New has to
 }

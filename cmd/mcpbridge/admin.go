@@ -17,7 +17,7 @@ import (
 
 // adminOptions are those of the handler of the admin address.
 func (d *daemon) adminOptions() admin.Options {
-	c, inner := d.config, cmdhook.Gateway(d.gateway)
+	c, inner := d.config, hook.Inner(d.gateway)
 	feed := live.NewFeed(live.Options{Secrets: d.secrets, Observe: func(o trace.Observer, changes func(live.Change)) func() {
 		return d.watch(inner, o, changes)
 	}})

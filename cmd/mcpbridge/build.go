@@ -16,6 +16,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
+// hook reaches what package gateway does not export.
+var hook = cmdhook.Of[gateway.Options, gateway.Gateway]()
+
 // An upstream is how servers are reached. The zero value does it over the network and
 // starts processes; a test has servers in memory.
 type upstream struct {
@@ -55,7 +58,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 			hooks.Dial[s.Name] = (&builtin{book: book, modern: s.Builtin == options.ModernNotebook}).dial
 		}
 	}
-	cmdhook.Set(o, hooks)
+	hook.Set(o, hooks)
 	return o
 }
 

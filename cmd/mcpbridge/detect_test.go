@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
-	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -44,7 +43,7 @@ func newSuspect(t *testing.T, s config.Server, bound time.Duration, log *slog.Lo
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	servers, err := cmdhook.Servers(newOptions(c, false, process{environ: os.Environ()}, log, nil))
+	servers, err := hook.Servers(newOptions(c, false, process{environ: os.Environ()}, log, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/certs"
-	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/observation/admin"
@@ -36,7 +35,7 @@ func (d *daemon) openMCP(ctx context.Context) error {
 }
 
 func (d *daemon) newServer(l net.Listener, h http.Handler, secure *tls.Config) *httpserver.Server {
-	metrics := cmdhook.Metrics(d.gateway)
+	metrics := hook.Inner(d.gateway).Metrics()
 	return httpserver.New(l, httpserver.Options{
 		Handler: h, Logger: d.log, TLS: secure, MaxNew: d.config.Limits.NewConnections,
 		Reached: func(l *limits.Limit) { metrics.Limit("", l.Key) },

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
-	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 )
 
@@ -103,7 +102,7 @@ func (l *loginFlags) readLogin(cmd *cobra.Command, args []string) error {
 
 // flow returns what logs in to the server.
 func (l *loginFlags) flow() *login.Flow {
-	f := cmdhook.Flow(newOptions(l.config, false, l.process, slog.New(slog.DiscardHandler), nil), l.config.Servers[0].Name)
+	f := hook.Flow(newOptions(l.config, false, l.process, slog.New(slog.DiscardHandler), nil), l.config.Servers[0].Name)
 	if l.client != "" {
 		f.ClientID, f.ClientSecret = l.client, ""
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/accesslog"
@@ -46,7 +45,7 @@ func (p process) openObserving(ctx context.Context, c config.Log, log *slog.Logg
 
 // count has g count what is lost.
 func (o *observing) count(g *gateway.Gateway) {
-	m := cmdhook.Metrics(g)
+	m := hook.Inner(g).Metrics()
 	o.metrics.Store(&m)
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -39,8 +38,9 @@ func (d *daemon) openReloading() {
 
 // reloaded counts an attempt, and writes it to the audit log.
 func (d *daemon) reloaded(o reload.Outcome) {
-	cmdhook.Metrics(d.gateway).Reloaded(o.OK)
-	cmdhook.Audit(d.gateway).Write(o.Record())
+	inner := hook.Inner(d.gateway)
+	inner.Metrics().Reloaded(o.OK)
+	inner.Audit().Write(o.Record())
 }
 
 // lastReload returns how it went last, as JSON is made of it; nil if there was no attempt.

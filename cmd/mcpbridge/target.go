@@ -14,7 +14,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/argv"
-	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/server"
@@ -165,7 +164,7 @@ func (p process) reach(c *config.Config, guard transport.Guard) (*gateway.Option
 	o := newOptions(c, false, p, slog.New(slog.DiscardHandler), guard)
 	o.Drain, o.DebugErrors = innerDrain, true
 	options.WithoutAccess(o)
-	servers, err := cmdhook.Servers(o)
+	servers, err := hook.Servers(o)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/http1"
@@ -137,7 +136,7 @@ func (r *transcriptRig) wrap(p process, c *config.Config) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	served := make(chan error, 1)
 	g.Start()
-	go func() { served <- cmdhook.Gateway(g).ServeConn(ctx, far, "peer") }() // ends with ctx
+	go func() { served <- hook.Inner(g).ServeConn(ctx, far, "peer") }() // ends with ctx
 	r.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-served; err != nil {

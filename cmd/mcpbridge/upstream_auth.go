@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 )
@@ -48,7 +47,7 @@ func (p process) authorize(ctx context.Context, c *config.Config) error {
 	if s.URL == "" || s.HasHeader("Authorization") || s.UpstreamAuth != nil && s.UpstreamAuth.OAuth == nil {
 		return nil
 	}
-	flow := cmdhook.Flow(newOptions(c, false, p, slog.New(slog.DiscardHandler), nil), s.Name)
+	flow := hook.Flow(newOptions(c, false, p, slog.New(slog.DiscardHandler), nil), s.Name)
 	value, err := flow.Stored(ctx, s.Target())
 	switch {
 	case errors.Is(err, login.ErrNoLogin):

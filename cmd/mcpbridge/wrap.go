@@ -19,7 +19,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
@@ -189,7 +188,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	}
 	observe.count(g)
 	g.Start()
-	if err := cmdhook.Ready(ctx, g); err != nil && ctx.Err() == nil {
+	if err := hook.Inner(g).Ready(ctx); err != nil && ctx.Err() == nil {
 		w.log.Warn("logging in before the first request", "error", err)
 	}
 	err = g.ServeStdio(ctx, w.stdin, out, server)

@@ -1,7 +1,7 @@
 // Package cmdhook lets cmd/mcpbridge, and the tests of this module, reach what package
 // gateway does not export: its API names no internal type.
 //
-// Package gateway sets the functions below when it is initialized.
+// Package gateway registers a [Hook] when it is initialized.
 package cmdhook
 
 import (
@@ -44,29 +44,42 @@ type Hooks struct {
 	QuietRequests bool
 }
 
-// Inner is what the admin address asks a gateway for.
+// A Hook reaches what package gateway does not export, of its options O and its gateways G:
+// this package can't name them.
+type Hook[O, G any] interface {
+	// Set adds hooks to options.
+	Set(*O, Hooks)
+	// Servers returns the servers of options, without a gateway.
+	Servers(*O) ([]*server.Server, error)
+	// Flow returns what logs in to a server of options, but for Browse; nil if there is no
+	// such server.
+	Flow(o *O, server string) *login.Flow
+	// Inner returns what is behind a gateway.
+	Inner(*G) Inner
+}
+
+// Inner is what is behind a gateway.
 type Inner interface {
+	// Ready has a person log in to the servers that want it, as far as Browse says how.
+	Ready(context.Context) error
+	// ServeConn serves one client, as gateway.ServeStdio does.
+	ServeConn(ctx context.Context, conn transport.Conn, server string) error
+	// Metrics returns what it counts with.
+	Metrics() mcp.Metrics
+	// Audit returns its audit log; nil if there is none.
+	Audit() *audit.Log
+
+	// Status, Ask and WatchChanges are what the admin address asks for.
 	Status(texts bool) *status.Snapshot
 	Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
 	WatchChanges(func(ev fanout.Event, followers int)) (stop func())
-	ServeConn(ctx context.Context, conn transport.Conn, server string) error
 }
 
-var (
-	// Set adds hooks to a *gateway.Options.
-	Set func(options any, h Hooks)
-	// Servers returns the servers of a *gateway.Options, without a gateway.
-	Servers func(options any) ([]*server.Server, error)
-	// Flow returns what logs in to a server of a *gateway.Options, but for Browse; nil if
-	// there is no such server.
-	Flow func(options any, server string) *login.Flow
-	// Ready has a person log in to the servers of a *gateway.Gateway that want it, as
-	// far as Browse says how.
-	Ready func(ctx context.Context, g any) error
-	// Gateway returns what is behind a *gateway.Gateway.
-	Gateway func(g any) Inner
-	// Metrics returns what a *gateway.Gateway counts with.
-	Metrics func(g any) mcp.Metrics
-	// Audit returns the audit log of a *gateway.Gateway; nil if there is none.
-	Audit func(g any) *audit.Log
-)
+var registered any // a Hook; set when package gateway is initialized, read-only after
+
+// Register is called by package gateway, with its own types.
+func Register[O, G any](h Hook[O, G]) { registered = h }
+
+// Of returns the Hook of package gateway, which the caller imports: O is gateway.Options, and
+// G is gateway.Gateway. It panics for other types.
+func Of[O, G any]() Hook[O, G] { return registered.(Hook[O, G]) }

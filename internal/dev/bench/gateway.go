@@ -11,8 +11,12 @@ import (
 	"runtime"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/linebuffer"
 )
+
+// hook reaches what package gateway does not export.
+var hook = cmdhook.Of[gateway.Options, gateway.Gateway]()
 
 // ballast is the garbage that serve lets gather before it is collected, in bytes.
 const ballast = 64 << 20

@@ -101,7 +101,7 @@ func observedGateways(o roleOptions) (h http.Handler, flush func(), err error) {
 			return nil, nil, err
 		}
 		opts := gateway.Options{Logger: log, Servers: []gateway.ServerOptions{httpServer("http", o.upstream, "/mcp")}}
-		cmdhook.Set(&opts, cmdhook.Hooks{Observers: observers})
+		hook.Set(&opts, cmdhook.Hooks{Observers: observers})
 		g, err := gateway.New(opts)
 		if err != nil {
 			return nil, nil, err

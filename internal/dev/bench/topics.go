@@ -172,7 +172,7 @@ func runTopics(c *control, o roleOptions) error {
 	}
 	s, w := &source{}, &written{there: make(chan struct{}, 1)}
 	opts := gateway.Options{Logger: log, Limits: topicLimits, Servers: []gateway.ServerOptions{{Name: "topics"}}}
-	cmdhook.Set(&opts, cmdhook.Hooks{Backs: map[string]func(mcp.Changes) (mcp.Back, error){
+	hook.Set(&opts, cmdhook.Hooks{Backs: map[string]func(mcp.Changes) (mcp.Back, error){
 		"topics": func(ch mcp.Changes) (mcp.Back, error) { s.changes = ch; return s, nil },
 	}})
 	g, err := gateway.New(opts)

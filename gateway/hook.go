@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
+	"github.com/mcpbridge/mcpbridge/internal/trust/login"
+)
+
+func init() { cmdhook.Register(hook{}) }
+
+// hook implements [cmdhook.Hook].
+type hook struct{}
+
+// Set implements [cmdhook.Hook].
+func (hook) Set(o *Options, h cmdhook.Hooks) { o.hooks = h }
+
+// Servers implements [cmdhook.Hook]. A Gateway of the options has the same servers.
+func (hook) Servers(o *Options) ([]*server.Server, error) {
+	b := newBuild(o, mcp.NoMetrics{})
+	if err := b.addAll(); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	b.opts.made = b
+	return b.servers(), nil
+}
+
+// Flow implements [cmdhook.Hook].
+func (hook) Flow(o *Options, server string) *login.Flow {
+	b := newBuild(o, mcp.NoMetrics{})
+	for i := range b.opts.Servers {
+		if s := &b.opts.Servers[i]; s.Name == server {
+			return b.of(s).loginFlow()
+		}
+	}
+	return nil
+}
+
+// Inner implements [cmdhook.Hook].
+func (hook) Inner(g *Gateway) cmdhook.Inner { return inner{g.inner, g} }
+
+// inner implements [cmdhook.Inner].
+type inner struct {
+	*router.Gateway
+	outer *Gateway
+}
+
+// Ready implements [cmdhook.Inner].
+func (g inner) Ready(ctx context.Context) error {
+	var errs []error
+	for _, p := range g.outer.current.parts {
+		if p.login != nil {
+			errs = append(errs, p.login.Ready(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Metrics implements [cmdhook.Inner].
+func (g inner) Metrics() mcp.Metrics { return g.outer.metrics }
+
+// Audit implements [cmdhook.Inner].
+func (g inner) Audit() *audit.Log { return g.outer.audit() }

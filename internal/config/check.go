@@ -63,7 +63,7 @@ func (c checker) servers() {
 func (c checker) server(s *Server, path string) {
 	clients := c.AuthOf(s)
 	s.Check(c.rep, path, serverKey)
-	s.UpstreamAuth.Check(c.rep, key.Join(path, "upstream_auth"), &upstreamauth.Server{
+	s.UpstreamAuth.Check(c.rep, key.Join(path, "upstream_auth"), &upstreamauth.Endpoint{
 		Clients: clients, URL: s.URL, PublicURL: c.PublicURLOf(s), Isolation: s.Isolation, Era: s.Era,
 		OverWebSocket: s.OverWebSocket(), HasAuthorization: s.HasHeader("Authorization"), OneUser: c.o.OneUser,
 	})
@@ -119,7 +119,7 @@ func (c checker) borders() {
 	if t.ClientCA != "" && t.Cert == "" {
 		c.rep.Fail(key.Join("tls", "client_ca"), "has no effect without cert and key; set them, or remove it")
 	}
-	certificates.Check(c.rep, "tls", t.Files())
+	certificates.CheckFiles(c.rep, "tls", t.Files())
 	c.admin()
 	for i := range c.Servers {
 		s := &c.Servers[i]

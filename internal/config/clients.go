@@ -21,7 +21,7 @@ func (cfg *Config) anonymous() (written, unsaid bool) {
 }
 
 // AuthOf returns how clients of a server prove who they are; nil for not at all.
-func (cfg *Config) AuthOf(s *Server) *auth.Config {
+func (cfg *Config) AuthOf(s *Server) *auth.Auth {
 	if s.Auth != nil {
 		return s.Auth
 	}

@@ -31,12 +31,12 @@ type Config struct {
 	TLS            certificates.Listener `koanf:"tls" doc:"certificates for https on listen, and on admin beyond loopback"`
 	AllowAnonymous bool                  `koanf:"allow_anonymous" default:"false" doc:"whether clients on other machines may be anonymous"`
 	PublicURL      string                `koanf:"public_url" secret:"no" doc:"the URL by which clients reach the gateway, without /mcp/NAME"`
-	Auth           *auth.Config          `koanf:"auth" word:"none" doc:"how clients are authenticated: tokens, jwt or mtls; none for anonymous clients, which is the default"`
+	Auth           *auth.Auth            `koanf:"auth" word:"none" doc:"how clients are authenticated: tokens, jwt or mtls; none for anonymous clients, which is the default"`
 	AllowedOrigins []string              `koanf:"allowed_origins" doc:"origins of browser pages that may send requests, as scheme://host[:port], in addition to loopback origins"`
 	AllowedHosts   []string              `koanf:"allowed_hosts" doc:"Host names to accept, without port, in addition to the names and addresses of this machine"`
 	TrustedProxies []string              `koanf:"trusted_proxies" doc:"addresses or networks (10.0.0.0/8) of reverse proxies whose X-Forwarded-For and Forwarded headers are trusted"`
 	StateKeys      []string              `koanf:"state_keys" doc:"secrets that encrypt requestState: the first encrypts, all decrypt; by default derived from replicas.keys, or a random one for each run"`
-	Replicas       *replicas.Config      `koanf:"replicas" doc:"several processes that serve the same clients"`
+	Replicas       *replicas.Replicas    `koanf:"replicas" doc:"several processes that serve the same clients"`
 	DebugErrors    bool                  `koanf:"debug_errors" default:"false" doc:"whether clients get errors with all details of the log, such as addresses and paths"`
 
 	BodyTimeout  time.Duration `koanf:"body_timeout" default:"30s" min:"100ms" max:"1h" doc:"time limit for receiving a request body, or a message over a WebSocket"`
@@ -90,16 +90,16 @@ func (c *Config) Secrets() []string {
 
 // Parts of the configuration, each with a package of its own.
 type (
-	Auth         = auth.Config
+	Auth         = auth.Auth
 	IssuerClient = upstreamauth.IssuerClient
 	Rate         = access.Rate
-	Replicas     = replicas.Config
+	Replicas     = replicas.Replicas
 	Server       = server.Options
-	ServerTLS    = certificates.Server
+	ServerTLS    = certificates.TLS
 	StoredLogin  = upstreamauth.StoredLogin
 	TLS          = certificates.Listener
 	Token        = auth.Token
-	UpstreamAuth = upstreamauth.Config
+	UpstreamAuth = upstreamauth.UpstreamAuth
 )
 
 // Limits bound what clients and servers can make the process use. All except Memory are

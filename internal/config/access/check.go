@@ -10,7 +10,7 @@ import (
 
 // Check finds rules below path that don't do what they say; none if p is nil. Clients prove
 // who they are as a says.
-func (p *Policy) Check(rep *key.Report, path string, a *auth.Config) {
+func (p *Policy) Check(rep *key.Report, path string, a *auth.Auth) {
 	if p == nil || rep.Mistaken(path) {
 		return
 	}
@@ -22,7 +22,7 @@ func (p *Policy) Check(rep *key.Report, path string, a *auth.Config) {
 	}
 }
 
-func (r *Rule) check(rep *key.Report, path string, a *auth.Config) {
+func (r *Rule) check(rep *key.Report, path string, a *auth.Auth) {
 	if (r.Allow == nil) == (r.Deny == nil) {
 		rep.Fail(path, "has to be one of allow and deny; write it as in - allow: {tools: [\"read_*\"]}")
 		return
@@ -42,7 +42,7 @@ func (r *Rule) check(rep *key.Report, path string, a *auth.Config) {
 
 // checkWho finds rules that match nobody, since clients prove nothing of what they name: one
 // that denies would let everybody in.
-func (m *Match) checkWho(rep *key.Report, path string, a *auth.Config) {
+func (m *Match) checkWho(rep *key.Report, path string, a *auth.Auth) {
 	anonymous := a == nil || a.Word != ""
 	switch {
 	case len(m.Claims) > 0 && (anonymous || a.JWT == nil):

@@ -1,8 +1,8 @@
 // Package auth has what the configuration says of clients: how they prove who they are.
 package auth
 
-// A Config says how clients prove who they are. One field is set.
-type Config struct {
+// An Auth says how clients prove who they are. One field is set.
+type Auth struct {
 	// Word is none where all clients are anonymous, and empty otherwise.
 	Word   string  `koanf:"word"`
 	Tokens []Token `koanf:"tokens" doc:"tokens that clients send, one for each client"`
@@ -40,7 +40,7 @@ type MTLS struct {
 }
 
 // Secrets returns what clients and the gateway prove themselves with.
-func (a *Config) Secrets() []string {
+func (a *Auth) Secrets() []string {
 	if a == nil {
 		return nil
 	}

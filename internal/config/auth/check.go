@@ -25,7 +25,7 @@ func CheckPublicURL(rep *key.Report, path, text string) {
 }
 
 // Check checks what is below path; nothing if a is nil. Its errors never contain a secret.
-func (a *Config) Check(rep *key.Report, path string) {
+func (a *Auth) Check(rep *key.Report, path string) {
 	if a == nil {
 		return
 	}

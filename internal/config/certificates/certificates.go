@@ -21,8 +21,8 @@ type Listener struct {
 // Files returns the files; zero without TLS.
 func (t *Listener) Files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.ClientCA} }
 
-// A Server says how a server is known, and how it knows us.
-type Server struct {
+// A TLS says how a server is known, and how it knows us.
+type TLS struct {
 	CA         string `koanf:"ca" secret:"no" doc:"file of the authorities that its certificate may be of, instead of those that the system trusts"`
 	Cert       string `koanf:"cert" secret:"no" doc:"file of the certificate to show it, in PEM"`
 	Key        string `koanf:"key" secret:"no" doc:"file of the certificate's private key, in PEM"`
@@ -30,10 +30,10 @@ type Server struct {
 }
 
 // Files returns the files; zero if there are none.
-func (t *Server) Files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.CA} }
+func (t *TLS) Files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.CA} }
 
-// Check checks that certificates can be used, as far as they are named.
-func Check(rep *key.Report, path string, f certs.Files) {
+// CheckFiles checks that certificates can be used, as far as they are named.
+func CheckFiles(rep *key.Report, path string, f certs.Files) {
 	switch {
 	case f.Cert != "" && f.Key == "":
 		rep.Fail(key.Join(path, "key"), "is missing: a certificate is of no use without its private key; name its file")
@@ -52,8 +52,8 @@ func Check(rep *key.Report, path string, f certs.Files) {
 }
 
 // Check checks what is below path, for a server with a URL.
-func (t *Server) Check(rep *key.Report, path, to string) {
-	if to == "" || *t == (Server{}) {
+func (t *TLS) Check(rep *key.Report, path, to string) {
+	if to == "" || *t == (TLS{}) {
 		return // that it is of a URL was checked
 	}
 	if u, err := url.Parse(to); err == nil && (u.Scheme == "http" || u.Scheme == "ws") {
@@ -63,7 +63,7 @@ func (t *Server) Check(rep *key.Report, path, to string) {
 	if t.ServerName != "" && !value.IsServerName(t.ServerName) {
 		rep.Fail(key.Join(path, "server_name"), "%q is not a host name; write one such as mcp.internal.example, without a port", t.ServerName)
 	}
-	Check(rep, path, t.Files())
+	CheckFiles(rep, path, t.Files())
 }
 
 // Resolve makes the paths of the files, which are below a path of keys, ones that can be
@@ -74,6 +74,6 @@ func (t *Listener) Resolve(sc *value.Scope, rep *key.Report, path string) {
 
 // Resolve makes the paths of the files, which are below a path of keys, ones that can be
 // opened.
-func (t *Server) Resolve(sc *value.Scope, rep *key.Report, path string) {
+func (t *TLS) Resolve(sc *value.Scope, rep *key.Report, path string) {
 	sc.Resolve(rep, path, map[string]*string{"ca": &t.CA, "cert": &t.Cert, "key": &t.Key})
 }

@@ -17,90 +17,90 @@ var prefixForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Check checks what is below replicas. Its errors contain neither a key nor the engine's URL.
 // Nobody else may listen on the address for peers: taken are those of clients and admin.
-func (r *Config) Check(rep *key.Report, taken ...string) {
+func (r *Replicas) Check(rep *key.Report, taken ...string) {
 	if r == nil {
 		return
 	}
 	switch {
 	case r.Engine == "" && r.Peers == "":
-		rep.Fail(top, "want engine or peers below it; write engine: nats://nats:4222, or peers: dns://mcpbridge-headless:2528")
+		rep.Fail(replicasKey, "want engine or peers below it; write engine: nats://nats:4222, or peers: dns://mcpbridge-headless:2528")
 	case r.Engine != "" && r.Peers != "":
-		rep.Fail(top, "engine and peers are both set; remove one of them: an engine knows the peers")
+		rep.Fail(replicasKey, "engine and peers are both set; remove one of them: an engine knows the peers")
 	case r.Engine != "":
 		r.checkEngine(rep)
 	default:
 		r.checkPeers(rep)
 	}
 	if len(r.Keys) == 0 {
-		rep.Fail(key.Join(top, "keys"), "is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas")
+		rep.Fail(key.Join(replicasKey, "keys"), "is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas")
 	}
-	value.CheckSecrets(rep, key.Join(top, "keys"), r.Keys)
+	value.CheckSecrets(rep, key.Join(replicasKey, "keys"), r.Keys)
 	r.checkPeer(rep, taken)
 	if !prefixForm.MatchString(r.Prefix) {
-		rep.Fail(key.Join(top, "prefix"), "%q can't begin the name of a bucket; use letters, digits, - and _, at most 64", r.Prefix)
+		rep.Fail(key.Join(replicasKey, "prefix"), "%q can't begin the name of a bucket; use letters, digits, - and _, at most 64", r.Prefix)
 	}
 	r.checkTLS(rep)
 }
 
-func (r *Config) checkEngine(rep *key.Report) {
+func (r *Replicas) checkEngine(rep *key.Report) {
 	u, err := engineurl.Parse(r.Engine)
 	switch {
 	case err != nil:
-		rep.Fail(key.Join(top, "engine"), "%v", err)
+		rep.Fail(key.Join(replicasKey, "engine"), "%v", err)
 	case u.Kind != engineurl.NATS && r.Credentials != "":
-		rep.Fail(key.Join(top, "credentials"), "is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379")
-	case u.Kind != engineurl.NATS && !u.TLS && r.EngineTLS != certificates.Server{}:
-		rep.Fail(key.Join(top, "engine_tls"), "has no effect, since engine is without TLS; write rediss://, or remove it")
+		rep.Fail(key.Join(replicasKey, "credentials"), "is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379")
+	case u.Kind != engineurl.NATS && !u.TLS && r.EngineTLS != certificates.TLS{}:
+		rep.Fail(key.Join(replicasKey, "engine_tls"), "has no effect, since engine is without TLS; write rediss://, or remove it")
 	}
 }
 
-func (r *Config) checkPeers(rep *key.Report) {
+func (r *Replicas) checkPeers(rep *key.Report) {
 	names, ok := strings.CutPrefix(r.Peers, "dns://")
 	for name := range strings.SplitSeq(names, ",") {
 		host, port, err := net.SplitHostPort(strings.TrimSpace(name))
 		ok = ok && err == nil && host != "" && value.IsPort(port)
 	}
 	if !ok {
-		rep.Fail(key.Join(top, "peers"), "%q is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528", r.Peers)
+		rep.Fail(key.Join(replicasKey, "peers"), "%q is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528", r.Peers)
 	}
-	for name, set := range map[string]bool{"engine_tls": r.EngineTLS != certificates.Server{}, "credentials": r.Credentials != ""} {
+	for name, set := range map[string]bool{"engine_tls": r.EngineTLS != certificates.TLS{}, "credentials": r.Credentials != ""} {
 		if set {
-			rep.Fail(key.Join(top, name), "is for an engine, and there is none; remove it")
+			rep.Fail(key.Join(replicasKey, name), "is for an engine, and there is none; remove it")
 		}
 	}
 }
 
-func (r *Config) checkPeer(rep *key.Report, taken []string) {
+func (r *Replicas) checkPeer(rep *key.Report, taken []string) {
 	host, port, err := net.SplitHostPort(r.Peer)
 	switch {
 	case err != nil || !value.IsPort(port):
-		rep.Fail(key.Join(top, "peer"), "%q is not an address; write host:port, as in 0.0.0.0:2528", r.Peer)
+		rep.Fail(key.Join(replicasKey, "peer"), "%q is not an address; write host:port, as in 0.0.0.0:2528", r.Peer)
 		return
 	case slices.Contains(taken, r.Peer) && port != "0":
-		rep.Fail(key.Join(top, "peer"), "is the same address as listen or admin; choose another port, such as 2528")
+		rep.Fail(key.Join(replicasKey, "peer"), "is the same address as listen or admin; choose another port, such as 2528")
 	}
 	r.checkAdvertise(rep, host)
-	if r.TLS == (TLS{}) && !value.Loopback(host) {
-		rep.Warn(key.Join(top, "peer"), "can be reached from other machines without TLS, so that others can read and alter what replicas forward on the way, with the credentials of clients; set tls, unless the network encrypts it")
+	if r.TLS == (PeerTLS{}) && !value.Loopback(host) {
+		rep.Warn(key.Join(replicasKey, "peer"), "can be reached from other machines without TLS, so that others can read and alter what replicas forward on the way, with the credentials of clients; set tls, unless the network encrypts it")
 	}
 }
 
 // checkAdvertise checks how others reach the peer listener, which is on a host of this machine.
-func (r *Config) checkAdvertise(rep *key.Report, host string) {
+func (r *Replicas) checkAdvertise(rep *key.Report, host string) {
 	ip, _ := netip.ParseAddr(host)
 	to, port, err := net.SplitHostPort(r.Advertise)
 	switch {
 	case r.Advertise == "" && (host == "" || ip.IsUnspecified()):
-		rep.Fail(key.Join(top, "advertise"), "is missing: peer names no single address; write how other replicas reach this one, as in ${POD_IP}:2528")
+		rep.Fail(key.Join(replicasKey, "advertise"), "is missing: peer names no single address; write how other replicas reach this one, as in ${POD_IP}:2528")
 	case r.Advertise != "" && (err != nil || to == "" || !value.IsPort(port) || port == "0"):
-		rep.Fail(key.Join(top, "advertise"), "%q is not an address; write host:port, as in 10.0.0.7:2528 or [fd00::7]:2528", r.Advertise)
+		rep.Fail(key.Join(replicasKey, "advertise"), "%q is not an address; write host:port, as in 10.0.0.7:2528 or [fd00::7]:2528", r.Advertise)
 	}
 }
 
-func (r *Config) checkTLS(rep *key.Report) {
-	t, path := &r.TLS, key.Join(top, "tls")
+func (r *Replicas) checkTLS(rep *key.Report) {
+	t, path := &r.TLS, key.Join(replicasKey, "tls")
 	switch {
-	case *t == TLS{}:
+	case *t == PeerTLS{}:
 	case t.Cert == "":
 		rep.Fail(key.Join(path, "cert"), "is missing: each replica is a server to the others; name the file of its certificate, and that of its key")
 	case t.ClientCA == "":
@@ -108,7 +108,7 @@ func (r *Config) checkTLS(rep *key.Report) {
 	case t.ServerName != "" && !value.IsServerName(t.ServerName):
 		rep.Fail(key.Join(path, "server_name"), "%q is not a host name; write one such as mcpbridge.internal.example, without a port", t.ServerName)
 	default:
-		certificates.Check(rep, path, t.Files())
+		certificates.CheckFiles(rep, path, t.Files())
 	}
-	r.EngineTLS.Check(rep, key.Join(top, "engine_tls"), r.Engine)
+	r.EngineTLS.Check(rep, key.Join(replicasKey, "engine_tls"), r.Engine)
 }

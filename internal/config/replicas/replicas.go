@@ -12,24 +12,24 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 )
 
-// top is the key that has all of it.
-const top = "replicas"
+// replicasKey is the key that has all of it.
+const replicasKey = "replicas"
 
-// A Config says how several processes with this configuration serve the same clients.
-type Config struct {
-	Engine      string              `koanf:"engine" doc:"URL of the NATS or Redis that knows the replicas: nats:// or tls://, redis:// or rediss://, redis+sentinel:// or redis+cluster://; several hosts by comma"`
-	Peers       string              `koanf:"peers" secret:"no" doc:"instead of engine: dns:// and the host:port whose addresses are the replicas; several by comma"`
-	Keys        []string            `koanf:"keys" doc:"secrets by which replicas know each other: the first signs, all are accepted"`
-	Peer        string              `koanf:"peer" default:"0.0.0.0:2528" secret:"no" doc:"host:port where other replicas connect"`
-	Advertise   string              `koanf:"advertise" secret:"no" doc:"host:port by which other replicas reach peer; by default peer itself, if it names one address"`
-	TLS         TLS                 `koanf:"tls" doc:"certificates for https between replicas"`
-	EngineTLS   certificates.Server `koanf:"engine_tls" doc:"certificates for TLS to the engine"`
-	Credentials string              `koanf:"credentials" secret:"no" doc:"file of the credentials for NATS: a JWT and its seed"`
-	Prefix      string              `koanf:"prefix" default:"mcpbridge" secret:"no" doc:"what the names of buckets or keys at the engine begin with; one for each deployment"`
+// Replicas says how several processes with this configuration serve the same clients.
+type Replicas struct {
+	Engine      string           `koanf:"engine" doc:"URL of the NATS or Redis that knows the replicas: nats:// or tls://, redis:// or rediss://, redis+sentinel:// or redis+cluster://; several hosts by comma"`
+	Peers       string           `koanf:"peers" secret:"no" doc:"instead of engine: dns:// and the host:port whose addresses are the replicas; several by comma"`
+	Keys        []string         `koanf:"keys" doc:"secrets by which replicas know each other: the first signs, all are accepted"`
+	Peer        string           `koanf:"peer" default:"0.0.0.0:2528" secret:"no" doc:"host:port where other replicas connect"`
+	Advertise   string           `koanf:"advertise" secret:"no" doc:"host:port by which other replicas reach peer; by default peer itself, if it names one address"`
+	TLS         PeerTLS          `koanf:"tls" doc:"certificates for https between replicas"`
+	EngineTLS   certificates.TLS `koanf:"engine_tls" doc:"certificates for TLS to the engine"`
+	Credentials string           `koanf:"credentials" secret:"no" doc:"file of the credentials for NATS: a JWT and its seed"`
+	Prefix      string           `koanf:"prefix" default:"mcpbridge" secret:"no" doc:"what the names of buckets or keys at the engine begin with; one for each deployment"`
 }
 
-// A TLS says how replicas prove themselves to each other.
-type TLS struct {
+// A PeerTLS says how replicas prove themselves to each other.
+type PeerTLS struct {
 	Cert       string `koanf:"cert" secret:"no" doc:"file of the certificate in PEM, and those between it and its authority"`
 	Key        string `koanf:"key" secret:"no" doc:"file of the certificate's private key, in PEM"`
 	ClientCA   string `koanf:"client_ca" secret:"no" doc:"file of the authorities whose certificates replicas have to show, in both directions"`
@@ -37,22 +37,22 @@ type TLS struct {
 }
 
 // Files returns the files; zero without TLS.
-func (t *TLS) Files() certs.Files {
+func (t *PeerTLS) Files() certs.Files {
 	return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.ClientCA}
 }
 
 // Resolve makes the paths of files ones that can be opened.
-func (r *Config) Resolve(sc *value.Scope, rep *key.Report) {
+func (r *Replicas) Resolve(sc *value.Scope, rep *key.Report) {
 	if r == nil {
 		return
 	}
-	sc.Resolve(rep, top, map[string]*string{"credentials": &r.Credentials})
-	sc.Resolve(rep, key.Join(top, "tls"), map[string]*string{"cert": &r.TLS.Cert, "key": &r.TLS.Key, "client_ca": &r.TLS.ClientCA})
-	r.EngineTLS.Resolve(sc, rep, key.Join(top, "engine_tls"))
+	sc.Resolve(rep, replicasKey, map[string]*string{"credentials": &r.Credentials})
+	sc.Resolve(rep, key.Join(replicasKey, "tls"), map[string]*string{"cert": &r.TLS.Cert, "key": &r.TLS.Key, "client_ca": &r.TLS.ClientCA})
+	r.EngineTLS.Resolve(sc, rep, key.Join(replicasKey, "engine_tls"))
 }
 
 // Secrets returns the keys, and the passwords and tokens in the URLs of the engine.
-func (r *Config) Secrets() []string {
+func (r *Replicas) Secrets() []string {
 	if r == nil {
 		return nil
 	}

@@ -26,18 +26,18 @@ type Options struct {
 	EnvFile string            `koanf:"env_file" also:"envFile" of:"command" doc:"file of NAME=value lines, relative to the configuration; env overrides it"`
 	Cwd     string            `koanf:"cwd" of:"command" hosts:"yes" doc:"working directory of the command; by default that of mcpbridge"`
 	// Remember is that of all servers if it is not set for the server.
-	Remember bool                `koanf:"remember" inherits:"remember" of:"command" doc:"overrides remember of all servers"`
-	URL      string              `koanf:"url" also:"serverUrl baseUrl" hosts:"yes" doc:"URL of the server: Streamable HTTP, or a WebSocket with ws:// or wss://"`
-	Headers  map[string]string   `koanf:"headers" of:"url" hosts:"yes" doc:"headers of requests to the URL, such as credentials"`
-	TLS      certificates.Server `koanf:"tls" of:"url" doc:"certificates for https and wss to the server"`
+	Remember bool              `koanf:"remember" inherits:"remember" of:"command" doc:"overrides remember of all servers"`
+	URL      string            `koanf:"url" also:"serverUrl baseUrl" hosts:"yes" doc:"URL of the server: Streamable HTTP, or a WebSocket with ws:// or wss://"`
+	Headers  map[string]string `koanf:"headers" of:"url" hosts:"yes" doc:"headers of requests to the URL, such as credentials"`
+	TLS      certificates.TLS  `koanf:"tls" of:"url" doc:"certificates for https and wss to the server"`
 	// Type is stdio, http, sse or ws, or empty if the user did not set it. It agrees with
 	// the other keys.
 	Type string `koanf:"type" enum:"stdio http streamable-http streamableHttp sse ws" hosts:"yes" doc:"the transport; by default that of the command or URL: for an HTTP URL http is tried first, and then sse"`
 
-	UpstreamAuth *upstreamauth.Config `koanf:"upstream_auth" of:"url" doc:"credentials for requests to the URL: static, client_credentials, token_exchange, oauth or passthrough"`
+	UpstreamAuth *upstreamauth.UpstreamAuth `koanf:"upstream_auth" of:"url" doc:"credentials for requests to the URL: static, client_credentials, token_exchange, oauth or passthrough"`
 
-	Auth      *auth.Config `koanf:"auth" word:"none" doc:"overrides auth of all servers"`
-	PublicURL string       `koanf:"public_url" secret:"no" doc:"the URL of the endpoint for clients, byte for byte; the default is the common public_url, /mcp/ and the name"`
+	Auth      *auth.Auth `koanf:"auth" word:"none" doc:"overrides auth of all servers"`
+	PublicURL string     `koanf:"public_url" secret:"no" doc:"the URL of the endpoint for clients, byte for byte; the default is the common public_url, /mcp/ and the name"`
 
 	Policy *access.Policy `koanf:"policy" doc:"who may do what with the server; without one everybody may do everything"`
 	Rate   access.Rates   `koanf:"rate" doc:"how many requests the server gets, handshakes aside; 0 is no bound"`

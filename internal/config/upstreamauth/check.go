@@ -11,9 +11,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// A Server is what credentials have to suit.
-type Server struct {
-	Clients          *auth.Config // how its clients prove who they are; nil for not at all
+// An Endpoint is what credentials have to suit.
+type Endpoint struct {
+	Clients          *auth.Auth // how its clients prove who they are; nil for not at all
 	URL, PublicURL   string
 	Isolation, Era   string
 	OverWebSocket    bool
@@ -21,19 +21,19 @@ type Server struct {
 	OneUser          bool // who has started the program
 }
 
-// A checker checks the credentials for one server.
-type checker struct {
-	*Config
-	of  *Server
+// A credentialChecker checks the credentials for one server.
+type credentialChecker struct {
+	*UpstreamAuth
+	of  *Endpoint
 	rep *key.Report
 }
 
 // Check checks what is below path; nothing if a is nil.
-func (a *Config) Check(rep *key.Report, path string, of *Server) {
+func (a *UpstreamAuth) Check(rep *key.Report, path string, of *Endpoint) {
 	if a == nil {
 		return
 	}
-	c := checker{a, of, rep}
+	c := credentialChecker{a, of, rep}
 	ways := a.ways()
 	switch {
 	case len(ways) == 0:
@@ -48,7 +48,7 @@ func (a *Config) Check(rep *key.Report, path string, of *Server) {
 }
 
 // ways returns the names of the fields that are set, in order.
-func (a *Config) ways() []string {
+func (a *UpstreamAuth) ways() []string {
 	var ways []string
 	for name, set := range map[string]bool{"static": a.Static != nil, "client_credentials": a.ClientCredentials != nil, "token_exchange": a.TokenExchange != nil, "oauth": a.OAuth != nil, "passthrough": a.Passthrough != nil} {
 		if set {
@@ -60,7 +60,7 @@ func (a *Config) ways() []string {
 }
 
 // way checks the one way that is set.
-func (c checker) way(path string) {
+func (c credentialChecker) way(path string) {
 	switch {
 	case c.Static != nil && (c.Static.Token == "" || strings.ContainsFunc(c.Static.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f })):
 		c.rep.Fail(key.Join(path, "token"), "is no token: it is empty, or has characters that no header can hold")
@@ -76,7 +76,7 @@ func (c checker) way(path string) {
 	}
 }
 
-func (c checker) issuerClient(path string, o *IssuerClient) {
+func (c credentialChecker) issuerClient(path string, o *IssuerClient) {
 	c.issuer(key.Join(path, "issuer"), o.Issuer)
 	switch {
 	case o.ClientID == "":
@@ -87,7 +87,7 @@ func (c checker) issuerClient(path string, o *IssuerClient) {
 }
 
 // issuer checks the URL of an authorization server.
-func (c checker) issuer(path, issuer string) {
+func (c credentialChecker) issuer(path, issuer string) {
 	u, err := url.Parse(issuer)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !value.IsPrintable(issuer):
@@ -98,7 +98,7 @@ func (c checker) issuer(path, issuer string) {
 }
 
 // callers checks a server that gets something of each caller's.
-func (c checker) callers(path string) {
+func (c credentialChecker) callers(path string) {
 	switch {
 	case c.of.Isolation == "shared":
 		c.rep.Fail(path, "sends a token of the caller's, and with isolation: shared all callers have one session; remove one of them")
@@ -111,7 +111,7 @@ func (c checker) callers(path string) {
 	}
 }
 
-func (c checker) storedLogin(path string) {
+func (c credentialChecker) storedLogin(path string) {
 	o := c.OAuth
 	if o.Issuer != "" {
 		c.issuer(key.Join(path, "issuer"), o.Issuer)
@@ -136,7 +136,7 @@ func (c checker) storedLogin(path string) {
 //
 // Spec: 2026-07-28, basic/authorization/security-considerations, Access Token Privilege
 // Restriction.
-func (c checker) passthrough(path string) {
+func (c credentialChecker) passthrough(path string) {
 	switch {
 	case !c.Passthrough.SameResource:
 		c.rep.Fail(path, "passes tokens of callers on, which the specification forbids unless the server and mcpbridge are the same resource; write same_resource: true if they are, or use token_exchange")

@@ -6,8 +6,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
-// A Config says with which credentials requests are sent to a server. One field is set.
-type Config struct {
+// An UpstreamAuth says with which credentials requests are sent to a server. One field is set.
+type UpstreamAuth struct {
 	Static            *StaticCredential `koanf:"static" doc:"a token from the configuration"`
 	ClientCredentials *ClientGrant      `koanf:"client_credentials" doc:"a token of mcpbridge itself from an authorization server"`
 	TokenExchange     *ExchangeGrant    `koanf:"token_exchange" doc:"a token for the server in exchange for that of the caller (RFC 8693)"`
@@ -63,7 +63,7 @@ type Passthrough struct {
 }
 
 // Secrets returns the secrets of a server's credentials.
-func (a *Config) Secrets() []string {
+func (a *UpstreamAuth) Secrets() []string {
 	if a == nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (a *Config) Secrets() []string {
 }
 
 // Clients returns the clients that may have a private key, by their keys.
-func (a *Config) Clients() map[string]*IssuerClient {
+func (a *UpstreamAuth) Clients() map[string]*IssuerClient {
 	out := make(map[string]*IssuerClient)
 	if a != nil && a.ClientCredentials != nil {
 		out["client_credentials"] = &a.ClientCredentials.IssuerClient
@@ -99,7 +99,7 @@ func (a *Config) Clients() map[string]*IssuerClient {
 const maxKeyFile = 64 << 10
 
 // Resolve reads the files with private keys that are named below path.
-func (a *Config) Resolve(sc *value.Scope, rep *key.Report, path string) {
+func (a *UpstreamAuth) Resolve(sc *value.Scope, rep *key.Report, path string) {
 	for way, client := range a.Clients() {
 		if client.PrivateKey == "" {
 			continue

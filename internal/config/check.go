@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
-	"github.com/mcpbridge/mcpbridge/internal/config/upstreamauth"
+	"github.com/mcpbridge/mcpbridge/internal/config/server"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
@@ -63,7 +62,7 @@ func (c checker) servers() {
 func (c checker) server(s *Server, path string) {
 	clients := c.AuthOf(s)
 	s.Check(c.rep, path, serverKey)
-	s.UpstreamAuth.Check(c.rep, key.Join(path, "upstream_auth"), &upstreamauth.Endpoint{
+	s.UpstreamAuth.Check(c.rep, key.Join(path, "upstream_auth"), &server.Endpoint{
 		Clients: clients, URL: s.URL, PublicURL: c.PublicURLOf(s), Isolation: s.Isolation, Era: s.Era,
 		OverWebSocket: s.OverWebSocket(), HasAuthorization: s.HasHeader("Authorization"), OneUser: c.o.OneUser,
 	})
@@ -119,7 +118,7 @@ func (c checker) borders() {
 	if t.ClientCA != "" && t.Cert == "" {
 		c.rep.Fail(key.Join("tls", "client_ca"), "has no effect without cert and key; set them, or remove it")
 	}
-	certificates.CheckFiles(c.rep, "tls", t.Files())
+	server.CheckFiles(c.rep, "tls", t.Files())
 	c.admin()
 	for i := range c.Servers {
 		s := &c.Servers[i]

@@ -3,8 +3,8 @@ package config
 import (
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/auth"
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
+	"github.com/mcpbridge/mcpbridge/internal/config/server"
 )
 
 // anonymous reports whether an endpoint serves anonymous clients: because that was written,
@@ -21,7 +21,7 @@ func (cfg *Config) anonymous() (written, unsaid bool) {
 }
 
 // AuthOf returns how clients of a server prove who they are; nil for not at all.
-func (cfg *Config) AuthOf(s *Server) *auth.Auth {
+func (cfg *Config) AuthOf(s *Server) *server.Auth {
 	if s.Auth != nil {
 		return s.Auth
 	}
@@ -38,7 +38,7 @@ func (cfg *Config) PublicURLOf(s *Server) string {
 
 // auth checks what says who clients are.
 func (c checker) clients() {
-	auth.CheckPublicURL(c.rep, "public_url", c.PublicURL)
+	server.CheckPublicURL(c.rep, "public_url", c.PublicURL)
 	c.Auth.Check(c.rep, "auth")
 	for i := range c.Servers {
 		s := &c.Servers[i]
@@ -46,7 +46,7 @@ func (c checker) clients() {
 		if s.Disabled {
 			continue
 		}
-		auth.CheckPublicURL(c.rep, key.Join(path, "public_url"), s.PublicURL)
+		server.CheckPublicURL(c.rep, key.Join(path, "public_url"), s.PublicURL)
 		s.Auth.Check(c.rep, key.Join(path, "auth"))
 		if a := c.AuthOf(s); a != nil && a.JWT != nil && c.PublicURLOf(s) == "" {
 			c.rep.Fail(path, "its clients send access tokens, which are for one URL, and nothing says which; write public_url: https://mcp.example.com, where clients find mcpbridge")

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
+	"github.com/mcpbridge/mcpbridge/internal/config/server"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 )
@@ -49,7 +49,7 @@ func (r *Replicas) checkEngine(rep *key.Report) {
 		rep.Fail(key.Join(replicasKey, "engine"), "%v", err)
 	case u.Kind != engineurl.NATS && r.Credentials != "":
 		rep.Fail(key.Join(replicasKey, "credentials"), "is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379")
-	case u.Kind != engineurl.NATS && !u.TLS && r.EngineTLS != certificates.TLS{}:
+	case u.Kind != engineurl.NATS && !u.TLS && r.EngineTLS != server.TLS{}:
 		rep.Fail(key.Join(replicasKey, "engine_tls"), "has no effect, since engine is without TLS; write rediss://, or remove it")
 	}
 }
@@ -63,7 +63,7 @@ func (r *Replicas) checkPeers(rep *key.Report) {
 	if !ok {
 		rep.Fail(key.Join(replicasKey, "peers"), "%q is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528", r.Peers)
 	}
-	for name, set := range map[string]bool{"engine_tls": r.EngineTLS != certificates.TLS{}, "credentials": r.Credentials != ""} {
+	for name, set := range map[string]bool{"engine_tls": r.EngineTLS != server.TLS{}, "credentials": r.Credentials != ""} {
 		if set {
 			rep.Fail(key.Join(replicasKey, name), "is for an engine, and there is none; remove it")
 		}
@@ -108,7 +108,7 @@ func (r *Replicas) checkTLS(rep *key.Report) {
 	case t.ServerName != "" && !value.IsServerName(t.ServerName):
 		rep.Fail(key.Join(path, "server_name"), "%q is not a host name; write one such as mcpbridge.internal.example, without a port", t.ServerName)
 	default:
-		certificates.CheckFiles(rep, path, t.Files())
+		server.CheckFiles(rep, path, t.Files())
 	}
 	r.EngineTLS.Check(rep, key.Join(replicasKey, "engine_tls"), r.Engine)
 }

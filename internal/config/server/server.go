@@ -1,5 +1,6 @@
-// Package server has what the configuration says of one server: how it is reached, and how
-// requests to it are served.
+// Package server has what the configuration says of one server: how it is reached, with which
+// certificates and credentials, who may use it, and how requests to it are served. How clients
+// prove who they are may also be said of all servers.
 package server
 
 import (
@@ -7,10 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/access"
-	"github.com/mcpbridge/mcpbridge/internal/config/auth"
-	"github.com/mcpbridge/mcpbridge/internal/config/certificates"
-	"github.com/mcpbridge/mcpbridge/internal/config/upstreamauth"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -29,19 +26,19 @@ type Options struct {
 	Remember bool              `koanf:"remember" inherits:"remember" of:"command" doc:"overrides remember of all servers"`
 	URL      string            `koanf:"url" also:"serverUrl baseUrl" hosts:"yes" doc:"URL of the server: Streamable HTTP, or a WebSocket with ws:// or wss://"`
 	Headers  map[string]string `koanf:"headers" of:"url" hosts:"yes" doc:"headers of requests to the URL, such as credentials"`
-	TLS      certificates.TLS  `koanf:"tls" of:"url" doc:"certificates for https and wss to the server"`
+	TLS      TLS               `koanf:"tls" of:"url" doc:"certificates for https and wss to the server"`
 	// Type is stdio, http, sse or ws, or empty if the user did not set it. It agrees with
 	// the other keys.
 	Type string `koanf:"type" enum:"stdio http streamable-http streamableHttp sse ws" hosts:"yes" doc:"the transport; by default that of the command or URL: for an HTTP URL http is tried first, and then sse"`
 
-	UpstreamAuth *upstreamauth.UpstreamAuth `koanf:"upstream_auth" of:"url" doc:"credentials for requests to the URL: static, client_credentials, token_exchange, oauth or passthrough"`
+	UpstreamAuth *UpstreamAuth `koanf:"upstream_auth" of:"url" doc:"credentials for requests to the URL: static, client_credentials, token_exchange, oauth or passthrough"`
 
-	Auth      *auth.Auth `koanf:"auth" word:"none" doc:"overrides auth of all servers"`
-	PublicURL string     `koanf:"public_url" secret:"no" doc:"the URL of the endpoint for clients, byte for byte; the default is the common public_url, /mcp/ and the name"`
+	Auth      *Auth  `koanf:"auth" word:"none" doc:"overrides auth of all servers"`
+	PublicURL string `koanf:"public_url" secret:"no" doc:"the URL of the endpoint for clients, byte for byte; the default is the common public_url, /mcp/ and the name"`
 
-	Policy *access.Policy `koanf:"policy" doc:"who may do what with the server; without one everybody may do everything"`
-	Rate   access.Rates   `koanf:"rate" doc:"how many requests the server gets, handshakes aside; 0 is no bound"`
-	Pin    string         `koanf:"pin" default:"off" enum:"off warn refuse" doc:"what becomes of a tool whose definition is not the one that was accepted"`
+	Policy *Policy `koanf:"policy" doc:"who may do what with the server; without one everybody may do everything"`
+	Rate   Rates   `koanf:"rate" doc:"how many requests the server gets, handshakes aside; 0 is no bound"`
+	Pin    string  `koanf:"pin" default:"off" enum:"off warn refuse" doc:"what becomes of a tool whose definition is not the one that was accepted"`
 
 	Era          string        `koanf:"era" default:"auto" enum:"auto legacy modern" doc:"legacy is 2025-11-25 and earlier, modern is 2026-07-28; auto detects it"`
 	Isolation    string        `koanf:"isolation" default:"principal" enum:"principal shared request" doc:"which requests may share a session with the server: those of one principal, all, or none"`

@@ -75,13 +75,10 @@ var layers = map[string][]string{
 	"internal/config/key":   {"internal/hostfile", "internal/limits"},
 	"internal/config/value": {"internal/config/key", "internal/hostfile"},
 	"internal/config/layer": slices.Concat(configParts, []string{"internal/hostfile"}),
-	// The keys of one subject each: what they are, and which mistakes there are in them.
-	"internal/config/certificates": slices.Concat(configParts, []string{"internal/certs"}),
-	"internal/config/replicas":     slices.Concat(configParts, []string{"internal/config/certificates", "internal/certs", "internal/replicas/engineurl"}),
-	"internal/config/auth":         configParts,
-	"internal/config/access":       {"internal/config/auth", "internal/config/key", "internal/trust/policy"},
-	"internal/config/upstreamauth": slices.Concat(configParts, []string{"internal/config/auth", "internal/spec"}),
-	"internal/config/server":       slices.Concat(configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/upstreamauth", "internal/hostfile", "internal/spec"}),
+	// The keys of one server, and those of replicas: what they are, and which mistakes there
+	// are in them.
+	"internal/config/server":   slices.Concat(configParts, []string{"internal/certs", "internal/hostfile", "internal/spec", "internal/trust/policy"}),
+	"internal/config/replicas": slices.Concat(configParts, []string{"internal/certs", "internal/config/server", "internal/replicas/engineurl"}),
 	// What editors know of the configuration, by what package config says of its keys.
 	"internal/config/schema":       {"internal/config", "internal/config/key", "internal/config/layer"},
 	"internal/observation/metrics": slices.Concat(eras, waist, bottom),

@@ -1,11 +1,10 @@
-package upstreamauth
+package server
 
 import (
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/auth"
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -13,7 +12,7 @@ import (
 
 // An Endpoint is what credentials have to suit.
 type Endpoint struct {
-	Clients          *auth.Auth // how its clients prove who they are; nil for not at all
+	Clients          *Auth // how its clients prove who they are; nil for not at all
 	URL, PublicURL   string
 	Isolation, Era   string
 	OverWebSocket    bool

@@ -1,6 +1,4 @@
-// Package certificates has the certificates of the configuration: those that clients see, and
-// those of connections to servers.
-package certificates
+package server
 
 import (
 	"net/url"

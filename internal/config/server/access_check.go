@@ -1,16 +1,15 @@
-package access
+package server
 
 import (
 	"strconv"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/auth"
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
 
 // Check finds rules below path that don't do what they say; none if p is nil. Clients prove
 // who they are as a says.
-func (p *Policy) Check(rep *key.Report, path string, a *auth.Auth) {
+func (p *Policy) Check(rep *key.Report, path string, a *Auth) {
 	if p == nil || rep.Mistaken(path) {
 		return
 	}
@@ -22,7 +21,7 @@ func (p *Policy) Check(rep *key.Report, path string, a *auth.Auth) {
 	}
 }
 
-func (r *Rule) check(rep *key.Report, path string, a *auth.Auth) {
+func (r *Rule) check(rep *key.Report, path string, a *Auth) {
 	if (r.Allow == nil) == (r.Deny == nil) {
 		rep.Fail(path, "has to be one of allow and deny; write it as in - allow: {tools: [\"read_*\"]}")
 		return
@@ -42,7 +41,7 @@ func (r *Rule) check(rep *key.Report, path string, a *auth.Auth) {
 
 // checkWho finds rules that match nobody, since clients prove nothing of what they name: one
 // that denies would let everybody in.
-func (m *Match) checkWho(rep *key.Report, path string, a *auth.Auth) {
+func (m *Match) checkWho(rep *key.Report, path string, a *Auth) {
 	anonymous := a == nil || a.Word != ""
 	switch {
 	case len(m.Claims) > 0 && (anonymous || a.JWT == nil):

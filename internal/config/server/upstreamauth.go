@@ -1,5 +1,4 @@
-// Package upstreamauth has what the configuration says of credentials for servers.
-package upstreamauth
+package server
 
 import (
 	"github.com/mcpbridge/mcpbridge/internal/config/key"

@@ -1,6 +1,4 @@
-// Package access has what the configuration says of access to a server: who may do what, and
-// how often.
-package access
+package server
 
 import (
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"

@@ -1,5 +1,4 @@
-// Package auth has what the configuration says of clients: how they prove who they are.
-package auth
+package server
 
 // An Auth says how clients prove who they are. One field is set.
 type Auth struct {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/config/server"
 )
 
@@ -18,22 +17,22 @@ type Config struct {
 	// Include has the files themselves after Load, in the order in which they were read.
 	Include []string `koanf:"include" single:"yes" secret:"no" doc:"files to read, too, relative to this one; the last part of a path may be a pattern: conf.d/*.yaml"`
 
-	Listen         string             `koanf:"listen" default:"127.0.0.1:2526" secret:"no" doc:"host:port where MCP clients connect"`
-	Admin          string             `koanf:"admin" default:"127.0.0.1:2527" secret:"no" doc:"host:port of metrics and health, or unix: and the path of a socket; off for none"` // empty for none
-	AdminToken     string             `koanf:"admin_token" doc:"token of requests to admin, sent as Authorization: Bearer"`
-	MetricsToken   string             `koanf:"metrics_token" doc:"token of requests to /metrics alone, instead of admin_token"`
-	AdminBodies    bool               `koanf:"admin_bodies" default:"false" doc:"whether the admin page shows the messages of calls and questions, without secrets of the configuration"`
-	AdminDebug     bool               `koanf:"admin_debug" default:"false" doc:"whether admin serves profiles of the process beyond loopback, too"`
-	TLS            server.Listener    `koanf:"tls" doc:"certificates for https on listen, and on admin beyond loopback"`
-	AllowAnonymous bool               `koanf:"allow_anonymous" default:"false" doc:"whether clients on other machines may be anonymous"`
-	PublicURL      string             `koanf:"public_url" secret:"no" doc:"the URL by which clients reach the gateway, without /mcp/NAME"`
-	Auth           *server.Auth       `koanf:"auth" word:"none" doc:"how clients are authenticated: tokens, jwt or mtls; none for anonymous clients, which is the default"`
-	AllowedOrigins []string           `koanf:"allowed_origins" doc:"origins of browser pages that may send requests, as scheme://host[:port], in addition to loopback origins"`
-	AllowedHosts   []string           `koanf:"allowed_hosts" doc:"Host names to accept, without port, in addition to the names and addresses of this machine"`
-	TrustedProxies []string           `koanf:"trusted_proxies" doc:"addresses or networks (10.0.0.0/8) of reverse proxies whose X-Forwarded-For and Forwarded headers are trusted"`
-	StateKeys      []string           `koanf:"state_keys" doc:"secrets that encrypt requestState: the first encrypts, all decrypt; by default derived from replicas.keys, or a random one for each run"`
-	Replicas       *replicas.Replicas `koanf:"replicas" doc:"several processes that serve the same clients"`
-	DebugErrors    bool               `koanf:"debug_errors" default:"false" doc:"whether clients get errors with all details of the log, such as addresses and paths"`
+	Listen         string       `koanf:"listen" default:"127.0.0.1:2526" secret:"no" doc:"host:port where MCP clients connect"`
+	Admin          string       `koanf:"admin" default:"127.0.0.1:2527" secret:"no" doc:"host:port of metrics and health, or unix: and the path of a socket; off for none"` // empty for none
+	AdminToken     string       `koanf:"admin_token" doc:"token of requests to admin, sent as Authorization: Bearer"`
+	MetricsToken   string       `koanf:"metrics_token" doc:"token of requests to /metrics alone, instead of admin_token"`
+	AdminBodies    bool         `koanf:"admin_bodies" default:"false" doc:"whether the admin page shows the messages of calls and questions, without secrets of the configuration"`
+	AdminDebug     bool         `koanf:"admin_debug" default:"false" doc:"whether admin serves profiles of the process beyond loopback, too"`
+	TLS            TLS          `koanf:"tls" doc:"certificates for https on listen, and on admin beyond loopback"`
+	AllowAnonymous bool         `koanf:"allow_anonymous" default:"false" doc:"whether clients on other machines may be anonymous"`
+	PublicURL      string       `koanf:"public_url" secret:"no" doc:"the URL by which clients reach the gateway, without /mcp/NAME"`
+	Auth           *server.Auth `koanf:"auth" word:"none" doc:"how clients are authenticated: tokens, jwt or mtls; none for anonymous clients, which is the default"`
+	AllowedOrigins []string     `koanf:"allowed_origins" doc:"origins of browser pages that may send requests, as scheme://host[:port], in addition to loopback origins"`
+	AllowedHosts   []string     `koanf:"allowed_hosts" doc:"Host names to accept, without port, in addition to the names and addresses of this machine"`
+	TrustedProxies []string     `koanf:"trusted_proxies" doc:"addresses or networks (10.0.0.0/8) of reverse proxies whose X-Forwarded-For and Forwarded headers are trusted"`
+	StateKeys      []string     `koanf:"state_keys" doc:"secrets that encrypt requestState: the first encrypts, all decrypt; by default derived from replicas.keys, or a random one for each run"`
+	Replicas       *Replicas    `koanf:"replicas" doc:"several processes that serve the same clients"`
+	DebugErrors    bool         `koanf:"debug_errors" default:"false" doc:"whether clients get errors with all details of the log, such as addresses and paths"`
 
 	BodyTimeout  time.Duration `koanf:"body_timeout" default:"30s" min:"100ms" max:"1h" doc:"time limit for receiving a request body, or a message over a WebSocket"`
 	WriteTimeout time.Duration `koanf:"write_timeout" default:"10s" min:"100ms" max:"1h" doc:"a stream is closed if its client reads nothing for this long"`
@@ -89,11 +88,9 @@ type (
 	Auth         = server.Auth
 	IssuerClient = server.IssuerClient
 	Rate         = server.Rate
-	Replicas     = replicas.Replicas
 	Server       = server.Options
 	ServerTLS    = server.TLS
 	StoredLogin  = server.StoredLogin
-	TLS          = server.Listener
 	Token        = server.Token
 	UpstreamAuth = server.UpstreamAuth
 )

@@ -8,12 +8,10 @@
 // name, kind, default, range and description; package limits gives those of the keys below
 // limits. All mistakes are reported together.
 //
-// The packages below have the parts. In server, and in replicas, the keys are fields of
-// structs, and beside them is what checks their values; keys at the top level are fields of
-// Config. Package key
-// derives the tree and collects the mistakes, layer reads files, the environment and flags
-// against it, and value knows what values look like and refer to. Package schema makes the
-// JSON Schema.
+// The packages below have the parts. In server, as here, the keys are fields of structs, and
+// beside them is what checks their values. Package key derives the tree and collects the
+// mistakes, layer reads files, the environment and flags against it, and value knows what
+// values look like and refer to. Package schema makes the JSON Schema.
 //
 // Nothing changes a Config after [Load] has returned it.
 //

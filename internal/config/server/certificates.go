@@ -8,17 +8,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
-// A Listener says with which certificate clients are served.
-type Listener struct {
-	Cert       string `koanf:"cert" secret:"no" doc:"file of the certificate in PEM, and those between it and its authority"`
-	Key        string `koanf:"key" secret:"no" doc:"file of the certificate's private key, in PEM"`
-	ClientCA   string `koanf:"client_ca" secret:"no" doc:"file of the authorities whose certificates clients may show"`
-	ClientAuth string `koanf:"client_auth" default:"require" enum:"require optional" doc:"whether a client without a certificate is refused, where there is a client_ca"`
-}
-
-// Files returns the files; zero without TLS.
-func (t *Listener) Files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.ClientCA} }
-
 // A TLS says how a server is known, and how it knows us.
 type TLS struct {
 	CA         string `koanf:"ca" secret:"no" doc:"file of the authorities that its certificate may be of, instead of those that the system trusts"`
@@ -62,12 +51,6 @@ func (t *TLS) Check(rep *key.Report, path, to string) {
 		rep.Fail(key.Join(path, "server_name"), "%q is not a host name; write one such as mcp.internal.example, without a port", t.ServerName)
 	}
 	CheckFiles(rep, path, t.Files())
-}
-
-// Resolve makes the paths of the files, which are below a path of keys, ones that can be
-// opened.
-func (t *Listener) Resolve(sc *value.Scope, rep *key.Report, path string) {
-	sc.Resolve(rep, path, map[string]*string{"cert": &t.Cert, "key": &t.Key, "client_ca": &t.ClientCA})
 }
 
 // Resolve makes the paths of the files, which are below a path of keys, ones that can be

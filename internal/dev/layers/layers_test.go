@@ -69,16 +69,14 @@ var layers = map[string][]string{
 	"internal/observation/admin": slices.Concat(eras, waist, bottom, []string{"internal/observation/admin/live"}),
 	// What passes while somebody looks.
 	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace"},
-	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/access", "internal/config/auth", "internal/config/certificates", "internal/config/layer", "internal/config/replicas", "internal/config/server", "internal/config/upstreamauth", "internal/hostfile"}),
+	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/layer", "internal/config/server", "internal/hostfile", "internal/replicas/engineurl"}),
 	// The tree of keys and the mistakes in them; what values look like, what they refer to,
 	// and what of them is secret; what files, the environment and flags have.
 	"internal/config/key":   {"internal/hostfile", "internal/limits"},
 	"internal/config/value": {"internal/config/key", "internal/hostfile"},
 	"internal/config/layer": slices.Concat(configParts, []string{"internal/hostfile"}),
-	// The keys of one server, and those of replicas: what they are, and which mistakes there
-	// are in them.
-	"internal/config/server":   slices.Concat(configParts, []string{"internal/certs", "internal/hostfile", "internal/spec", "internal/trust/policy"}),
-	"internal/config/replicas": slices.Concat(configParts, []string{"internal/certs", "internal/config/server", "internal/replicas/engineurl"}),
+	// The keys of one server: what they are, and which mistakes there are in them.
+	"internal/config/server": slices.Concat(configParts, []string{"internal/certs", "internal/hostfile", "internal/spec", "internal/trust/policy"}),
 	// What editors know of the configuration, by what package config says of its keys.
 	"internal/config/schema":       {"internal/config", "internal/config/key", "internal/config/layer"},
 	"internal/observation/metrics": slices.Concat(eras, waist, bottom),

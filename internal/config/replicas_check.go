@@ -1,4 +1,4 @@
-package replicas
+package config
 
 import (
 	"net"

@@ -1,6 +1,4 @@
-// Package replicas has what the configuration says of several processes that serve the same
-// clients: how they know of each other, and how they reach each other.
-package replicas
+package config
 
 import (
 	"slices"

@@ -70,7 +70,7 @@ func (s placer) placedSocket(w http.ResponseWriter, r *http.Request, sender mcp.
 func (s forwarder) upgrade(w http.ResponseWriter, r *http.Request, sender mcp.Sender, to replicas.Replica) (c *peer.Carried, gone bool) {
 	t := s.g.now()
 	f := peer.Forward{
-		To: to, Path: streamablePath + s.name, Part: partPath + s.name, Sender: sender,
+		To: to, Path: streamable.path(s.name), Part: partPath + s.name, Sender: sender,
 		WriteTimeout: cmp.Or(t.opts.WriteTimeout, legacyfront.DefaultWriteTimeout),
 		Quiet:        3 * cmp.Or(t.opts.KeepAlive, transport.DefaultKeepAlive), // it pings more often
 	}

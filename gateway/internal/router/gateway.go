@@ -157,14 +157,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // dispatch passes a request to the server that a table has for it.
 func (g *Gateway) dispatch(w http.ResponseWriter, r *http.Request, t *table) {
 	if s := t.serverAt(r.URL); s != nil {
-		g.serveAdmitted(w, r, s, (*server).serveStreamable)
+		g.serveAdmitted(w, r, s, streamable)
 		return
 	}
 	t.mux.ServeHTTP(w, r)
 }
 
 // serveAdmitted has a request to a server served whose sender may send it.
-func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *server, serve serveFunc) {
+func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *server, at endpoint) {
 	if !s.life.Enter() {
 		g.dispatch(w, r, g.now()) // which has not this server
 		return
@@ -188,5 +188,7 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 			return
 		}
 	}
-	serve(s, w, r, sender)
+	q := request{s: s, w: w, r: r, at: at, sender: sender}
+	defer q.end()
+	q.serve()
 }

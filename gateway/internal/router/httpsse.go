@@ -17,96 +17,84 @@ import (
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
-// The paths of HTTP+SSE, each followed by /NAME where there are several servers.
-//
-// Spec: 2024-11-05, basic/transports, HTTP with SSE.
-const (
-	eventsPath   = "/sse"
-	messagesPath = "/message"
-)
-
 // prefixHeader has the prefix that a proxy has removed from a path.
 const prefixHeader = "X-Forwarded-Prefix"
 
 // serveEvents opens the stream of a client on HTTP+SSE.
-func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
+func (q *request) serveEvents() {
+	s := q.s
 	switch {
-	case r.Method != http.MethodGet:
-		notAllowed(w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event names the path for POST; "+s.streamable())
-	case headerEra(r.Header) == spec.Modern:
-		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, s.needsStreamable(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
-	case (placer{s}).placedEvents(w, r, sender):
+	case q.r.Method != http.MethodGet:
+		notAllowed(q.w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event names the path for POST; "+s.streamable())
+	case headerEra(q.r.Header) == spec.Modern:
+		downstream.WriteError(q.w, http.StatusBadRequest, wire.ID{}, s.needsStreamable(spec.Revision(q.r.Header.Get(spec.HeaderProtocolVersion))))
+	case (placer{s}).placedEvents(q.w, q.r, q.sender):
 	default:
-		sender.Arrival = &trace.Arrival{Protocol: "http", Peer: r.RemoteAddr} // of all that is posted
-		var opened func(legacyfront.SessionID)                                // for another replica
-		if sender.Via != "" {
+		q.sender.Arrival = &trace.Arrival{Protocol: "http", Peer: q.r.RemoteAddr} // of all that is posted
+		var opened func(legacyfront.SessionID)                                    // for another replica
+		if q.sender.Via != "" {
+			w := q.w
 			opened = func(id legacyfront.SessionID) { w.Header().Set(peer.Opening, string(id)) }
 		}
-		s.legacy.ServeEvents(w, r, messagesAt(r), sender, opened)
+		s.legacy.ServeEvents(q.w, q.r, messagesAt(q.r), q.sender, opened)
 	}
 }
 
-// serveMessages receives a message that a client posts over HTTP+SSE. Responses go to the
+// serveMessage receives a message that a client posts over HTTP+SSE. Responses go to the
 // event stream.
-func (s *server) serveMessages(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
-	if r.Method != http.MethodPost {
-		notAllowed(w, http.MethodPost, "clients of HTTP+SSE POST their messages here, after a GET of "+eventsPath+"/"+s.name+"; "+s.streamable())
+func (q *request) serveMessage() {
+	if q.r.Method != http.MethodPost {
+		notAllowed(q.w, http.MethodPost, "clients of HTTP+SSE POST their messages here, after a GET of "+events.path(q.s.name)+"; "+q.s.streamable())
 		return
 	}
-	session := s.eventSession(w, r, sender.Principal)
-	if session == nil || !s.g.checkJSON(w, r) {
+	session := q.eventSession()
+	if session == nil || !q.read() || !q.receive(session) {
 		return
 	}
-	in := mcp.NewReservation(s.memory, sender.Share)
-	defer in.Release()
-	body, ok := s.g.now().bodies.read(w, r, s.name, &in)
-	if !ok || !s.receive(w, r, session, body, sender.Identity) {
-		return
-	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(http.StatusAccepted)
-	_, _ = w.Write([]byte("Accepted")) // the client has gone if it fails
+	q.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	q.w.WriteHeader(http.StatusAccepted)
+	_, _ = q.w.Write([]byte("Accepted")) // the client has gone if it fails
 }
 
 // eventSession returns the session of a POST. It returns nil if there is none, after it has
 // written the error.
-func (s *server) eventSession(w http.ResponseWriter, r *http.Request, principal mcp.Principal) *legacyfront.EventSession {
-	id := r.URL.Query().Get(legacyfront.SessionParam)
+func (q *request) eventSession() *legacyfront.EventSession {
+	id := q.r.URL.Query().Get(legacyfront.SessionParam)
 	if id == "" {
-		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"the query lacks %s; GET %s/%s, and POST to the path in its first event", legacyfront.SessionParam, eventsPath, s.name))
+		downstream.WriteError(q.w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"the query lacks %s; GET %s, and POST to the path in its first event", legacyfront.SessionParam, events.path(q.s.name)))
 		return nil
 	}
-	session := s.legacy.EventSession(id, principal)
+	session := q.s.legacy.EventSession(id, q.sender.Principal)
 	if session == nil {
-		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
-			"no such session: a session ends with its event stream; GET %s/%s again", eventsPath, s.name))
+		downstream.WriteError(q.w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
+			"no such session: a session ends with its event stream; GET %s again", events.path(q.s.name)))
 	}
 	return session
 }
 
 // receive passes the posted message, or batch, to the session. It reports false if it has
 // written an error, because the message can't be read.
-func (s *server) receive(w http.ResponseWriter, r *http.Request, session *legacyfront.EventSession, body []byte, from *mcp.Identity) bool {
-	m, err := s.parse(body)
-	header := headerEra(r.Header)
+func (q *request) receive(session *legacyfront.EventSession) bool {
+	m, err, from := q.message, q.err, q.sender.Identity
+	header := headerEra(q.r.Header)
 	var tooLong *mcp.TooLongError
 	switch envelope := (*wire.EnvelopeError)(nil); {
 	case errors.As(err, &tooLong) && m.Kind() == wire.Request:
 		session.Refuse(m.ID, tooLong.Wire())
-	case err == nil && !isModern(&m, header):
-		session.Serve(&m, from)
+	case err == nil && !isModern(m, header):
+		session.Serve(m, from)
 	case err == nil && m.Kind() == wire.Request:
-		session.Refuse(m.ID, s.needsStreamable(requested(&m, r.Header)))
+		session.Refuse(m.ID, q.s.needsStreamable(requested(m, q.r.Header)))
 	case err == nil:
-		s.g.opts.Metrics.Dropped(s.name, "client notification")
-	case errors.As(err, &envelope) && wire.IsArray(body) && !hasModern(body, header):
-		session.ServeBatch(body, from)
-	case errors.As(err, &envelope) && wire.IsArray(body):
-		refuseModernBatch(w)
+		q.s.g.opts.Metrics.Dropped(q.s.name, "client notification")
+	case errors.As(err, &envelope) && wire.IsArray(q.body) && !hasModern(q.body, header):
+		session.ServeBatch(q.body, from)
+	case errors.As(err, &envelope) && wire.IsArray(q.body):
+		refuseModernBatch(q.w)
 		return false
 	default:
-		downstream.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
+		downstream.WriteError(q.w, http.StatusBadRequest, m.ID, parseError(err))
 		return false
 	}
 	return true
@@ -129,7 +117,7 @@ func requested(m *wire.Message, h http.Header) spec.Revision {
 	return spec.Revision(h.Get(spec.HeaderProtocolVersion))
 }
 
-func (s *server) streamable() string { return "use Streamable HTTP, at /mcp/" + s.name }
+func (s *server) streamable() string { return "use Streamable HTTP, at " + streamable.path(s.name) }
 
 func notAllowed(w http.ResponseWriter, allowed, instead string) {
 	w.Header().Set("Allow", allowed)
@@ -140,8 +128,8 @@ func notAllowed(w http.ResponseWriter, allowed, instead string) {
 // client sees it: with the prefix that a surrounding mux, or a proxy, has removed. Clients
 // resolve the path against the origin that they connected to.
 func messagesAt(r *http.Request) string {
-	name := strings.TrimPrefix(r.URL.Path, eventsPath)
-	return prefixOf(r) + messagesPath + name
+	name := strings.TrimPrefix(r.URL.Path, string(events))
+	return prefixOf(r) + string(messages) + name
 }
 
 // prefixOf returns the prefix of the request's path that a mux or a proxy has removed. It is

@@ -48,7 +48,7 @@ func (s placer) placed(w http.ResponseWriter, r *http.Request, m *wire.Message, 
 		return false
 	}
 	return s.send(r.Context(), sender.Principal, 0, func(to replicas.Replica) (gone bool) {
-		return forwarder(s).forward(w, r, sender, peer.Forward{To: to, Path: streamablePath + s.name, Body: body, Again: mayRepeat(r, m)}) != nil
+		return forwarder(s).forward(w, r, sender, peer.Forward{To: to, Path: streamable.path(s.name), Body: body, Again: mayRepeat(r, m)}) != nil
 	})
 }
 
@@ -62,7 +62,7 @@ func (s placer) placedEvents(w http.ResponseWriter, r *http.Request, sender mcp.
 	out.Header = r.Header.Clone()
 	out.Header.Set(prefixHeader, prefixOf(r))
 	return s.send(r.Context(), sender.Principal, sinceOpenings, func(to replicas.Replica) (gone bool) {
-		return forwarder(s).forward(w, &out, sender, peer.Forward{To: to, Path: eventsPath + "/" + s.name, Part: partPath + s.name, Again: true}) != nil
+		return forwarder(s).forward(w, &out, sender, peer.Forward{To: to, Path: events.path(s.name), Part: partPath + s.name, Again: true}) != nil
 	})
 }
 

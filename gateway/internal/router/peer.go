@@ -32,9 +32,9 @@ type peerRoute struct {
 // peerRoutes returns all routes of the peer listener.
 func peerRoutes() []peerRoute {
 	return []peerRoute{
-		{streamablePath, forwardedTo((*server).serveStreamable)},
-		{messagesPath + "/", forwardedTo((*server).serveMessages)},
-		{eventsPath + "/", forwardedTo((*server).serveEvents)},
+		{streamable.path(""), forwardedTo(streamable)},
+		{messages.path(""), forwardedTo(messages)},
+		{events.path(""), forwardedTo(events)},
 		{watchPath, peerListener.serveWatch},
 		{evict.Path, peerListener.serveEvict},
 		{handover.Path, peerListener.serveHandover},
@@ -88,7 +88,7 @@ func (g peerListener) refuseEnvelope(w http.ResponseWriter, r *http.Request, at 
 }
 
 // forwardedTo serves a request that another replica has forwarded to a server.
-func forwardedTo(serve serveFunc) func(peerListener, http.ResponseWriter, *http.Request, *peer.Envelope, string) {
+func forwardedTo(at endpoint) func(peerListener, http.ResponseWriter, *http.Request, *peer.Envelope, string) {
 	return func(g peerListener, w http.ResponseWriter, r *http.Request, e *peer.Envelope, name string) {
 		t := g.now()
 		s := t.servers[name]
@@ -113,7 +113,9 @@ func forwardedTo(serve serveFunc) func(peerListener, http.ResponseWriter, *http.
 		release, done := g.forwarded(w, r, s, sender, e.Moved)
 		defer release()
 		if !done {
-			serve(s, w, r, sender)
+			q := request{s: s, w: w, r: r, at: at, sender: sender}
+			defer q.end()
+			q.serve()
 		}
 	}
 }
@@ -163,7 +165,7 @@ func (s forwarder) forwardedRetry(w http.ResponseWriter, r *http.Request, body [
 	if !lives {
 		return false
 	}
-	err := s.forward(w, r, sender, peer.Forward{To: to, Path: streamablePath + s.name, Body: body})
+	err := s.forward(w, r, sender, peer.Forward{To: to, Path: streamable.path(s.name), Body: body})
 	gone := (*peer.GoneError)(nil)
 	return !errors.As(err, &gone)
 }

@@ -107,7 +107,7 @@ func (g *Gateway) forwarded(w http.ResponseWriter, r *http.Request, s *server, s
 		q.refuseBusy(wire.Errorf(spec.CodeInternal, "this replica does not know the others yet; try again in a moment"))
 		return nothing, true
 	}
-	if sender.Via != "" || path != streamablePath {
+	if sender.Via != "" || path != streamable.path("") {
 		lives = lives && sender.Via == ""
 		return q.elsewhere(to, lives)
 	}
@@ -120,7 +120,7 @@ func (g *Gateway) forwarded(w http.ResponseWriter, r *http.Request, s *server, s
 // elsewhere serves a request whose session's own replica is this one, is gone, or gives its
 // sessions away. to is that replica, if it lives.
 func (q *sought) elsewhere(to replicas.Replica, lives bool) (release func(), done bool) {
-	if q.path != streamablePath {
+	if q.path != streamable.path("") {
 		if lives && !q.forward(to) {
 			q.refuseGone()
 		}
@@ -223,13 +223,10 @@ func (q *sought) refuseGone() {
 	downstream.WriteError(q.w, http.StatusNotFound, m.ID, wire.Errorf(spec.CodeSessionNotFound, "the replica that held this session is gone; %s", q.s.anew(q.path)))
 }
 
-// streamablePath is where the endpoints of Streamable HTTP are.
-const streamablePath = "/mcp/"
-
 // anew says how a client gets another session.
 func (s *server) anew(path string) string {
-	if path == messagesPath+"/" {
-		return "GET " + eventsPath + "/" + s.name + " again"
+	if path == string(messages)+"/" {
+		return "GET " + events.path(s.name) + " again"
 	}
 	return "initialize anew"
 }
@@ -238,12 +235,12 @@ func (s *server) anew(path string) string {
 // such sessions are served.
 func holderOf(r *http.Request) (instance, path string) {
 	switch {
-	case strings.HasPrefix(r.URL.Path, messagesPath):
-		return peer.OfSession(r.URL.Query().Get(legacyfront.SessionParam)), messagesPath + "/"
-	case strings.HasPrefix(r.URL.Path, eventsPath), headerEra(r.Header) == spec.Modern, transport.IsUpgrade(r):
+	case strings.HasPrefix(r.URL.Path, string(messages)):
+		return peer.OfSession(r.URL.Query().Get(legacyfront.SessionParam)), messages.path("")
+	case strings.HasPrefix(r.URL.Path, string(events)), headerEra(r.Header) == spec.Modern, transport.IsUpgrade(r):
 		return "", ""
 	}
-	return peer.OfSession(r.Header.Get(spec.HeaderSession)), streamablePath
+	return peer.OfSession(r.Header.Get(spec.HeaderSession)), streamable.path("")
 }
 
 // close ends the group. Call it after all requests have ended.

@@ -77,9 +77,9 @@ func (g *Gateway) member(t *table, so ServerOptions) (*server, error) {
 
 // publish has a table's mux serve its endpoints, and their metadata.
 func (g *Gateway) publish(t *table) error {
-	g.route(t, "/mcp", (*server).serveStreamable)
-	g.route(t, eventsPath, (*server).serveEvents)
-	g.route(t, messagesPath, (*server).serveMessages)
+	for _, at := range []endpoint{streamable, events, messages} {
+		g.route(t, at)
+	}
 	g.elsewhere(t, "/", func(w http.ResponseWriter, r *http.Request) { serveNowhere(w, r, t.order) })
 	return t.publishMetadata()
 }

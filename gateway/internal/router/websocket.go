@@ -21,24 +21,18 @@ import (
 // socketSize is the memory of a WebSocket without its messages, in bytes: mostly buffers.
 const socketSize = 8 << 10
 
-// serveSocket upgrades a request to a WebSocket, and serves it as [Gateway.ServeConn] does.
+// serveSocket upgrades the request to a WebSocket, and serves it as [Gateway.ServeConn] does.
 // The principal of the request is that of all messages.
-func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server, sender mcp.Sender) {
-	share := sender.Share
-	room, err := mcp.Reserve(s.memory, share, socketSize)
-	if err == nil {
-		err = g.sockets.Reserve(share)
-	}
-	if err != nil {
-		room.Release()
-		s.refuseSocket(w, r, err)
+func (q *request) serveSocket() {
+	if !q.takeRoom() {
 		return
 	}
-	if carried := (placer{s}).placedSocket(w, r, sender, room); carried {
+	s, room := q.s, *q.room
+	if carried := (placer{s}).placedSocket(q.w, q.r, q.sender, room); carried {
 		return
 	}
-	t, lent := g.now(), g.sockets.Lend(sender.Via)
-	c, err := transport.AcceptWebSocket(w, r, transport.AcceptOptions{
+	t, lent := s.g.now(), s.g.sockets.Lend(q.sender.Via)
+	c, err := transport.AcceptWebSocket(q.w, q.r, transport.AcceptOptions{
 		CheckOrigin: t.origins.Allow,
 		Header:      openingHeader(lent.Name),
 		WebSocketOptions: transport.WebSocketOptions{
@@ -48,16 +42,35 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server,
 	})
 	if err != nil {
 		lent.End()
-		g.sockets.Release(share, nil)
+		s.g.sockets.Release(q.sender.Share, nil)
 		room.Release()
-		s.failSocket(w, r, err)
+		s.failSocket(q.w, q.r, err)
 		return
 	}
 	on := &socket{WebSocket: c}
-	g.sockets.Add(on)
-	sender.Arrival = &trace.Arrival{Protocol: "websocket", Peer: r.RemoteAddr}
+	s.g.sockets.Add(on)
+	q.sender.Arrival = &trace.Arrival{Protocol: "websocket", Peer: q.r.RemoteAddr}
 	s.life.Hold()
-	go s.runSocket(on, lent, sender, room) // ends with the connection, or with sockets.Wait
+	go s.runSocket(on, lent, q.sender, room) // ends with the connection, or with sockets.Wait
+}
+
+// takeRoom takes the memory and the place of a WebSocket, once. It reports false if it has
+// refused the request, because there is none.
+func (q *request) takeRoom() bool {
+	if q.room != nil {
+		return true
+	}
+	room, err := mcp.Reserve(q.s.memory, q.sender.Share, socketSize)
+	if err == nil {
+		err = q.s.g.sockets.Reserve(q.sender.Share)
+	}
+	if err != nil {
+		room.Release()
+		q.s.refuseSocket(q.w, q.r, err)
+		return false
+	}
+	q.room = &room
+	return true
 }
 
 // refuseSocket answers a request for a WebSocket when there can't be another one.

@@ -1,0 +1,180 @@
+package router
+
+import (
+	"errors"
+	"mime"
+	"net/http"
+
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A request is an HTTP request to a server, whose sender may send it.
+type request struct {
+	s      *server
+	w      http.ResponseWriter
+	r      *http.Request
+	at     endpoint
+	sender mcp.Sender
+
+	// Of a POST: what was read of it.
+	memory  mcp.Reservation // for the body
+	body    []byte
+	message *wire.Message // with what is known of it after err
+	err     error         // why the body is not a single valid message
+	isRead  bool
+
+	room *mcp.Reservation // of a WebSocket, which has a place, too; nil until it is taken
+}
+
+// serve has the request served here.
+func (q *request) serve() {
+	switch q.at {
+	case events:
+		q.serveEvents()
+	case messages:
+		q.serveMessage()
+	default:
+		q.serveStreamable()
+	}
+}
+
+// serveStreamable serves /mcp/NAME: it checks what both eras require of an HTTP request, except
+// its origin, and reads its message.
+func (q *request) serveStreamable() {
+	switch {
+	case q.r.Method == http.MethodPost:
+		q.servePost()
+	case q.r.Method == http.MethodGet && transport.IsUpgrade(q.r):
+		q.serveSocket()
+	default:
+		q.serveOther()
+	}
+}
+
+// servePost passes the message of a POST to the front of its era, or to the replica that serves
+// its sender.
+func (q *request) servePost() {
+	s := q.s
+	if !q.read() || s.g.peers != nil && (forwarder{s}).forwardedRetry(q.w, q.r, q.body, q.sender) {
+		return
+	}
+	if q.err != nil {
+		q.refuseText()
+		return
+	}
+	modern := q.isModern()
+	switch {
+	case (placer{s}).placed(q.w, q.r, q.message, q.body, modern, q.sender):
+	case modern:
+		s.modern.ServeMessage(q.w, q.r, q.message, q.sender)
+	default:
+		q.serveLegacy()
+	}
+}
+
+// read reads and parses the body of a POST, once. It reports false if it has refused the
+// request, because there is none.
+func (q *request) read() bool {
+	if q.isRead {
+		return true
+	}
+	if !isJSON(q.r.Header.Get("Content-Type")) {
+		downstream.WriteError(q.w, http.StatusUnsupportedMediaType, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"Content-Type is %q, want application/json", q.r.Header.Get("Content-Type")))
+		return false
+	}
+	q.memory = mcp.NewReservation(q.s.memory, q.sender.Share)
+	body, ok := q.s.g.now().bodies.read(q.w, q.r, q.s.name, &q.memory)
+	if !ok {
+		return false
+	}
+	m, err := q.s.parse(body)
+	q.body, q.message, q.err, q.isRead = body, &m, err, true
+	return true
+}
+
+// end gives back the memory of the body.
+func (q *request) end() { q.memory.Release() }
+
+func isJSON(contentType string) bool {
+	if contentType == "application/json" { // the usual one needs no parsing
+		return true
+	}
+	typ, _, err := mime.ParseMediaType(contentType)
+	return err == nil && typ == "application/json"
+}
+
+// isModern decides the era of the message.
+func (q *request) isModern() bool { return isModern(q.message, headerEra(q.r.Header)) }
+
+// statusTooLong returns the status of the response to a message with a part that is too
+// long. For a legacy request it is 200, because legacy clients take other statuses as a sign
+// of another transport.
+func (q *request) statusTooLong() int {
+	if q.message.Kind() == wire.Request && !q.isModern() {
+		return http.StatusOK
+	}
+	return http.StatusBadRequest
+}
+
+// refuseText answers a body that is not a single valid message.
+func (q *request) refuseText() {
+	var envelope *wire.EnvelopeError
+	var tooLong *mcp.TooLongError
+	switch {
+	case errors.As(q.err, &tooLong):
+		downstream.WriteError(q.w, q.statusTooLong(), q.message.ID, tooLong.Wire())
+	case errors.As(q.err, &envelope) && wire.IsArray(q.body):
+		q.serveBatch()
+	default:
+		downstream.WriteError(q.w, http.StatusBadRequest, q.message.ID, parseError(q.err))
+	}
+}
+
+// serveLegacy passes a message to the legacy front, and answers one with a modern header.
+func (q *request) serveLegacy() {
+	m, header := q.message, headerEra(q.r.Header)
+	switch {
+	case m.Kind() == wire.Response && header == spec.Modern:
+		downstream.WriteError(q.w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"revision %s has no responses from clients; answer input_required by sending the request again with inputResponses", spec.Rev20260728))
+	case m.Method == spec.MethodInitialize && header == spec.Modern:
+		downstream.WriteError(q.w, http.StatusBadRequest, m.ID, wire.Errorf(spec.CodeHeaderMismatch,
+			"initialize belongs to revisions before %s, the %s header says %q; leave the header out, or send %s",
+			spec.Rev20260728, spec.HeaderProtocolVersion, q.r.Header.Get(spec.HeaderProtocolVersion), spec.MethodDiscover))
+	default:
+		q.s.legacy.ServePost(q.w, q.r, nil, m, q.sender)
+	}
+}
+
+// serveBatch serves a batch, which only legacy revisions have.
+func (q *request) serveBatch() {
+	if hasModern(q.body, headerEra(q.r.Header)) {
+		refuseModernBatch(q.w)
+		return
+	}
+	q.s.legacy.ServePost(q.w, q.r, q.body, nil, q.sender)
+}
+
+// serveOther answers requests other than POST. GET and DELETE belong to legacy sessions.
+func (q *request) serveOther() {
+	isModern := headerEra(q.r.Header) == spec.Modern
+	switch {
+	case q.r.Method == http.MethodGet && !isModern:
+		q.s.legacy.ServeGet(q.w, q.r, q.sender)
+	case q.r.Method == http.MethodDelete && !isModern:
+		q.s.legacy.ServeDelete(q.w, q.r, q.sender)
+	default:
+		allowed := http.MethodPost
+		if !isModern {
+			allowed = "GET, POST, DELETE"
+		}
+		q.w.Header().Set("Allow", allowed)
+		downstream.WriteError(q.w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"%s is not served here; POST each message", q.r.Method))
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
-	"github.com/mcpbridge/mcpbridge/gateway/internal/listen"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/owner"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
@@ -61,9 +60,9 @@ func tellOthers(s *server, so *ServerOptions, next mcp.Changes) mcp.Changes {
 }
 
 // newEndpoint returns what watches the server for other replicas.
-func newEndpoint(s *server) (*listen.Endpoint, error) {
+func newEndpoint(s *server) (*source.Endpoint, error) {
 	g := s.g
-	return listen.New(listen.Options{
+	return source.NewEndpoint(source.EndpointOptions{
 		Server: watchedHere{s, s.together.source}, Hub: g.hub, Profiles: s.profiles.candidates,
 		Memory: s.memory, Streams: &s.streams, Logger: g.opts.Logger, Metrics: g.opts.Metrics,
 	})

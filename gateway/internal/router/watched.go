@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
-	"github.com/mcpbridge/mcpbridge/gateway/internal/listen"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -27,7 +26,7 @@ type together struct {
 	hold     time.Duration // see ServerOptions.HoldFor
 	claims   source.Names
 	source   *source.Source   // nil if it watches by itself
-	endpoint *listen.Endpoint // nil as well
+	endpoint *source.Endpoint // nil as well
 	told     []*evict.Changes // of a server whose results are kept
 }
 

@@ -7,5 +7,8 @@
 // released. If there is doubt, a replica watches by itself: two owners only cause changes that
 // are told twice.
 //
-// The package knows no messages, and does not choose the owner.
+// An [Endpoint] is the other side of it: what the other replicas ask is watched here, and
+// never passed on.
+//
+// The package does not choose the owner.
 package source

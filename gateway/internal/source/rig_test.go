@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
-	"github.com/mcpbridge/mcpbridge/gateway/internal/listen"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
@@ -67,7 +66,7 @@ type replica struct {
 	hub      *hub.Hub
 	group    *source.Group
 	source   *source.Source
-	endpoint *listen.Endpoint
+	endpoint *source.Endpoint
 	streams  downstream.Streams
 	srv      *http.Server
 	l        *bridgetest.Listener
@@ -104,7 +103,7 @@ func (r *rig) add(name string) *replica {
 		r.t.Fatal(err)
 	}
 	rep.source.Use(rep.own)
-	rep.endpoint, err = listen.New(listen.Options{Server: here{served{rep}}, Hub: rep.hub, Profiles: rep.profiles, Streams: &rep.streams})
+	rep.endpoint, err = source.NewEndpoint(source.EndpointOptions{Server: here{served{rep}}, Hub: rep.hub, Profiles: rep.profiles, Streams: &rep.streams})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ var layers = map[string][]string{
 	// What the admin address of another process shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/observation/admin/live", "internal/status", "cmd/mcpbridge/internal/output"},
 
-	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/listen", "internal/replicas/placement", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream"}),
+	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "internal/replicas/placement", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
 	"gateway/internal/hub": slices.Concat(waist, bottom, []string{"gateway/internal/cache", "internal/downstream", "gateway/internal/overview"}),
 	// What comes before a request is looked at: how its connection was accepted, and which page
@@ -189,12 +189,10 @@ var layers = map[string][]string{
 	"internal/replicas":        nil,
 	"internal/replicas/member": {"internal/backoff", "internal/replicas", "internal/wake"},
 	// Who watches a profile upstream: it stands before a back, and opens others, of which it
-	// knows the interface alone.
-	"gateway/internal/source": {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/upstream", "internal/wake", "internal/wire"},
+	// knows the interface alone. Other replicas reach it by a modern front before the hub.
+	"gateway/internal/source": {"gateway/internal/hub", "internal/backoff", "internal/downstream", "internal/fanout", "internal/mcp", "internal/replicas", "internal/spec", "internal/upstream", "internal/wake", "internal/wire", "modern/front"},
 	// Cached results leave all replicas: it knows scopes, and no results.
-	"internal/replicas/evict": {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
-	// What other replicas watch here: a modern front before the hub.
-	"gateway/internal/listen":   {"internal/downstream", "internal/fanout", "gateway/internal/hub", "internal/mcp", "gateway/internal/source", "internal/spec", "internal/wire", "modern/front"},
+	"internal/replicas/evict":   {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
 	"internal/dev/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
 
 	"internal/replicas/dnspeers": {"internal/replicas", "internal/wake"},
@@ -286,7 +284,7 @@ var testLayers = map[string][]string{
 	"internal/trust/auth":         {"internal/dev/bridgetest/issuertest"},
 	"internal/config/layer":       {"internal/config"}, // which has the keys
 	"internal/replicas/evict":     {"internal/dev/replicastest"},
-	"gateway/internal/source":     {"internal/downstream", "gateway/internal/hub", "gateway/internal/listen", "internal/dev/replicastest", "internal/server", "internal/spec", "modern/protocol"},
+	"gateway/internal/source":     {"internal/dev/replicastest", "internal/server", "modern/protocol"},
 	"internal/replicas/handover":  {"internal/fanout", "internal/dev/replicastest", "internal/wire"},
 	"internal/replicas/member":    {"internal/dev/replicastest"},
 	"internal/replicas/placement": {"internal/dev/replicastest"},

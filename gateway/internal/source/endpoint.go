@@ -1,4 +1,4 @@
-package listen
+package source
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
-	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -24,9 +23,9 @@ const (
 	maxBody   = 16 << 20
 )
 
-// Options describe the endpoint of one server. All are required, but Memory, Streams, Logger
+// EndpointOptions describe the endpoint of one server. All are required, but Memory, Streams, Logger
 // and Metrics.
-type Options struct {
+type EndpointOptions struct {
 	Server hub.Server // watches here, and asks no other replica
 	Hub    *hub.Hub
 	// Profiles returns the profiles that a request may mean.
@@ -38,14 +37,16 @@ type Options struct {
 	Metrics mcp.Metrics
 }
 
-// An Endpoint serves the listen requests of other replicas for one server.
+// An Endpoint serves the listen requests of other replicas, which take this one for the owner
+// of a profile, for one server. To them this replica is a modern server, see decision 0012.
+// Policy, and the limits of clients, were applied where the clients are.
 type Endpoint struct {
-	opts  Options
+	opts  EndpointOptions
 	front *modernfront.Front
 }
 
-// New returns an Endpoint. The caller must call Close.
-func New(o Options) (*Endpoint, error) {
+// NewEndpoint returns an Endpoint. The caller must call Close.
+func NewEndpoint(o EndpointOptions) (*Endpoint, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -56,7 +57,7 @@ func New(o Options) (*Endpoint, error) {
 	var err error
 	e.front, err = modernfront.New(modernfront.Options{
 		Name: o.Server.Name(), Handler: none{}, Describer: none{}, Subscriber: e, Admit: e.setProfile,
-		Memory: o.Memory, Streams: o.Streams, KeepAlive: source.KeepAlive, MaxTopics: maxTopics,
+		Memory: o.Memory, Streams: o.Streams, KeepAlive: KeepAlive, MaxTopics: maxTopics,
 		NoTasks: true, Logger: o.Logger, Metrics: o.Metrics,
 	})
 	return e, err
@@ -95,9 +96,9 @@ func (e *Endpoint) setProfile(req *mcp.Request) error {
 	if req.Method != spec.MethodListen {
 		return mcp.Refuse(spec.CodeMethodNotFound, "replicas send %s alone", spec.MethodListen)
 	}
-	name := wire.Unquote(wire.Get(wire.Get(req.Params, "_meta"), source.MetaScope))
+	want := wire.Unquote(wire.Get(wire.Get(req.Params, "_meta"), MetaScope))
 	for _, p := range e.opts.Profiles(req) {
-		if source.Name(p.Scope) == name {
+		if Name(p.Scope) == want {
 			req.Profile = p
 			req.Profile.Share = req.Share
 			return nil

@@ -57,7 +57,7 @@ func NewEndpoint(o EndpointOptions) (*Endpoint, error) {
 	var err error
 	e.front, err = modernfront.New(modernfront.Options{
 		Name: o.Server.Name(), Handler: none{}, Describer: none{}, Subscriber: e, Admit: e.setProfile,
-		Memory: o.Memory, Streams: o.Streams, KeepAlive: KeepAlive, MaxTopics: maxTopics,
+		Memory: o.Memory, Streams: o.Streams, KeepAlive: keepAlive, MaxTopics: maxTopics,
 		NoTasks: true, Logger: o.Logger, Metrics: o.Metrics,
 	})
 	return e, err
@@ -96,7 +96,7 @@ func (e *Endpoint) setProfile(req *mcp.Request) error {
 	if req.Method != spec.MethodListen {
 		return mcp.Refuse(spec.CodeMethodNotFound, "replicas send %s alone", spec.MethodListen)
 	}
-	want := wire.Unquote(wire.Get(wire.Get(req.Params, "_meta"), MetaScope))
+	want := wire.Unquote(wire.Get(wire.Get(req.Params, "_meta"), metaScope))
 	for _, p := range e.opts.Profiles(req) {
 		if Name(p.Scope) == want {
 			req.Profile = p

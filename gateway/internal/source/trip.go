@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// KeepAlive is how often the owner has to write to a stream.
-	KeepAlive = 5 * time.Second
+	// keepAlive is how often the owner has to write to a stream.
+	keepAlive = 5 * time.Second
 	// silentAfter is when a stream counts as broken on which nothing comes.
 	silentAfter = 12 * time.Second
-	// MetaScope is the member of _meta in a listen request that names the scope, so that the
+	// metaScope is the member of _meta in a listen request that names the scope, so that the
 	// owner can refuse one that it takes for another.
-	MetaScope = "dev.mcpbridge/scope"
+	metaScope = "dev.mcpbridge/scope"
 
 	scheme = "Principal "
 )
@@ -31,7 +31,7 @@ var errSilent = errors.New("the replica has not sent anything for too long")
 
 // metaOf returns what the _meta of a profile's listen requests has.
 func metaOf(p mcp.Profile) []wire.Edit {
-	return []wire.Edit{{Name: MetaScope, Value: wire.Quote(Name(p.Scope))}}
+	return []wire.Edit{{Name: metaScope, Value: wire.Quote(Name(p.Scope))}}
 }
 
 // onBehalf names the principal of each request to the RoundTripper. The header does not leave

@@ -13,9 +13,9 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/memhttp"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -198,7 +198,7 @@ func (s serverBuild) serverOptions(p *serverParts) server.Options {
 
 // serveHandler returns what reaches a handler.
 func (p *serverParts) serveHandler(h http.Handler) http.RoundTripper {
-	m := memhttp.Serve(h)
+	m := httpserver.ServeInMemory(h)
 	p.ends = append(p.ends, func() { m.Close() })
 	return m
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/memhttp"
+	"github.com/mcpbridge/mcpbridge/internal/httpserver"
 )
 
 const (
@@ -23,7 +23,7 @@ func newInnerClient(o *gateway.Options, server string) (*client.Client, error) {
 		return nil, err
 	}
 	g.Start()
-	m := memhttp.Serve(g)
+	m := httpserver.ServeInMemory(g)
 	end := func() {
 		g.EndStreams()
 		m.Close()

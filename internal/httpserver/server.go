@@ -1,5 +1,6 @@
 // Package httpserver serves HTTP on one listener, with TLS or without, until it is shut
-// down. It bounds what a client can hold before it has sent a request.
+// down. It bounds what a client can hold before it has sent a request. An [InMemory] serves a
+// handler of this process without sockets.
 package httpserver
 
 import (

@@ -14,12 +14,13 @@ BENCHTIME ?= 1s
 WATCH := bin/rules watch
 
 # For `make interop`: the published schemas of all revisions, REVISION.json each, with
-# the examples of 2026-07-28. Tests that hold messages against them are built under the
-# tag schemas, and fail without.
-export MCP_SCHEMAS ?= $(abspath ../shared/schema)
+# the examples of 2026-07-28. Without a folder of them beside the clone, interop/schemas
+# brings them. Tests that hold messages against them are built under the tag schemas, and
+# fail without.
+export MCP_SCHEMAS ?= $(abspath $(firstword $(wildcard ../shared/schema) interop/bin/schemas))
 
 # For `make interop`, too: the reference documents, whose programs are run as they stand
-# there. The tests that do so fail without.
+# there. They have no public place: the tests that do so are left out without.
 export MCP_REFERENCES ?= $(abspath ../shared/references)
 
 .PHONY: help
@@ -66,8 +67,9 @@ rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make 
 	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/schemas.json bin/interop.json bin/trunk.json; do [ ! -s $$f ] || echo $$f; done)
 
 .PHONY: interop
-interop: bin/rules ## real clients and servers, the conformance suite and the published schemas (needs node, npm, python3, MCP_SCHEMAS and MCP_REFERENCES; a JDK and mvn for the Java SDK, or its recorded requests stand in; cargo for the Rust SDK, or its client is left out)
+interop: bin/rules ## real clients and servers, the conformance suite and the published schemas (needs node, npm and python3; a JDK and mvn for the Java SDK, or its recorded requests stand in; cargo for the Rust SDK, or its client is left out)
 	interop/require documents
+	interop/schemas
 	interop/build
 	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
 	deploy/check

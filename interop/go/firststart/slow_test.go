@@ -78,8 +78,6 @@ type outcome struct {
 func sideBySide(t *testing.T, k *sdk, seconds int) *outcome {
 	t.Helper()
 	sleep := time.Duration(seconds) * time.Second
-	ctx, cancel := context.WithTimeout(t.Context(), 2*sleep+40*time.Second)
-	defer cancel()
 	release := takeTurn(sleep)
 	defer release()
 	o := &outcome{sleep: sleep}
@@ -94,6 +92,8 @@ func sideBySide(t *testing.T, k *sdk, seconds int) *outcome {
 	o.serve = passage{name: "serve", at: slowMemory(t, seconds), client: start(t, k, k.argv, k.speaks(sleep))}
 	v := o.serve.at.serve()
 	o.serve.to, o.serve.began = v.to, v.began
+	ctx, cancel := context.WithTimeout(t.Context(), 2*sleep+40*time.Second) // from here on: turns may be long in coming
+	defer cancel()
 	o.run(ctx, t)
 	v.stop(t)
 	for _, p := range []*passage{&o.direct, &o.wrap, &o.serve} {

@@ -29,13 +29,15 @@ type round struct {
 	server *Server
 }
 
-// take goes through the steps of the cell, to the first that goes wrong.
+// take goes through the steps of the cell, to the first that goes wrong. The session is
+// closed in any case: one that comes too late would be in the way of the next cell.
 func (r *round) take(ctx context.Context) error {
 	hello, err := r.do(ctx, "initialize", r.world.target(r.cell))
 	if err != nil {
-		return fmt.Errorf("connect: %w", err)
+		err = fmt.Errorf("connect: %w", err)
+	} else {
+		err = r.rest(ctx, hello)
 	}
-	err = r.rest(ctx, hello)
 	if _, err2 := r.do(ctx, remote.Close, nil); err2 != nil {
 		err = errors.Join(err, fmt.Errorf("closing the session: %w", err2))
 	}

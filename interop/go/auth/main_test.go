@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -34,11 +33,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	trustDocuments()
-	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil { // most of those that run beside others wait
-		fmt.Println("FAIL:", err)
-		os.Exit(1)
-	}
+	rig.Parallel(16) // most of those that run beside others wait
 	os.Exit(rig.Main(m, "modern-go", &programs))
 }
 

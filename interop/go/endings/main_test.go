@@ -3,7 +3,6 @@
 package endings
 
 import (
-	"flag"
 	"os"
 	"testing"
 
@@ -20,9 +19,6 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
 		os.Exit(programs[os.Args[1]](os.Args[2:]))
 	}
-	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil { // cells wait, most of the time
-		panic(err)
-	}
+	rig.Parallel(8) // cells wait, most of the time
 	os.Exit(rig.Main(m, "", &binaries))
 }

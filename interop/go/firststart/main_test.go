@@ -2,19 +2,19 @@ package firststart
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 // words are what the strings of the table of servers are filled in with.
 var words = make(map[string]string)
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	for name, path := range map[string]string{
 		"{bin}": "../../bin", "{node}": "../../node/node_modules/.bin/node", "{npm}": "../../node/node_modules", "{interop}": "../..",
 		"{bridge}": cmp.Or(os.Getenv("MCPBRIDGE"), "../../bin/mcpbridge"),
@@ -27,10 +27,7 @@ func TestMain(m *testing.M) {
 		words[name] = abs
 	}
 	// Tests wait more than they compute; what they compute takes turns (see turn).
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		fmt.Println("FAIL:", err)
-		os.Exit(1)
-	}
+	rig.Parallel(16)
 	os.Exit(m.Run())
 }
 

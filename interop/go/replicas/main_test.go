@@ -1,7 +1,6 @@
 package replicas
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,10 +20,7 @@ var programs struct {
 const slots = 8
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if isDefault("test.parallel") {
-		_ = flag.Set("test.parallel", fmt.Sprint(slots)) // the flag takes a number
-	}
+	rig.Parallel(slots)
 	dir, err := os.MkdirTemp("", "mcpbridge-replicas-")
 	if err != nil {
 		fmt.Println("FAIL:", err)
@@ -41,12 +37,6 @@ func TestMain(m *testing.M) {
 	code = rig.Main(m, "", &programs.Binaries)
 	_ = os.RemoveAll(dir) // the system clears what is left of it
 	os.Exit(code)
-}
-
-func isDefault(name string) bool {
-	set := false
-	flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
-	return !set
 }
 
 // full reports whether the numbers are those of the statement, and not those that CI has

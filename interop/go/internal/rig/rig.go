@@ -9,6 +9,7 @@ package rig
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -99,6 +100,17 @@ func raiseFileLimit() error {
 	}
 	l.Cur = l.Max
 	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l)
+}
+
+// Parallel has so many tests run beside each other, unless -parallel says how many: where
+// they wait most of the time, more than there are cores.
+func Parallel(n int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(n)) // the flag takes a number
+	}
 }
 
 // Int returns the integer in an environment variable, or what else.

@@ -55,12 +55,12 @@ func closing(t *testing.T, e replicas.Engine) replicas.Engine {
 	return e
 }
 
-// freePort returns a port that the system gives to no connection by itself: a server may stop,
-// and listen on it again.
+// freePort returns a port that the system gives to no connection by itself, nor the tests of
+// interop/go to a server: a server may stop, and listen on it again.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(22_000)))
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(10_000)))
 		if err == nil {
 			defer l.Close()
 			return l.Addr().(*net.TCPAddr).Port

@@ -8,7 +8,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -24,15 +23,8 @@ var programs rig.Binaries
 
 func TestMain(m *testing.M) { os.Exit(rig.Main(m, "legacy-go", &programs)) }
 
-// build builds a program of a folder beside interop/go.
-func build(t *testing.T, name string) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), name)
-	if out, err := exec.Command("go", "-C", "../../"+name, "build", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", name, err, out)
-	}
-	return path
-}
+// built returns a program that interop/build made.
+func built(name string) string { return filepath.Join("..", "..", "bin", name) }
 
 // start starts a program, and waits until it listens at addr.
 func start(t *testing.T, addr string, argv ...string) *process.Process {
@@ -75,7 +67,7 @@ service:
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.Process = start(t, c.http, build(t, "collector"), "--config", config)
+	c.Process = start(t, c.http, built("collector"), "--config", config)
 	return c
 }
 
@@ -134,7 +126,7 @@ func newBridge(t *testing.T, env ...string) *bridge {
 	t.Helper()
 	oldAddr, newAddr, listen, admin := rig.FreeAddr(t), rig.FreeAddr(t), rig.FreeAddr(t), rig.FreeAddr(t)
 	start(t, oldAddr, programs.Server, "-http", oldAddr)
-	start(t, newAddr, build(t, "modern-go"), "-http", newAddr)
+	start(t, newAddr, built("modern-go"), "-http", newAddr)
 	b := &bridge{base: "http://" + listen, legacy: watch(t, "http://"+oldAddr), modern: watch(t, "http://"+newAddr)}
 	config := fmt.Sprintf("listen: %s\nadmin: %s\nservers:\n  legacy: {url: \"%s/mcp\"}\n  modern: {url: %q}\n", listen, admin, b.legacy.url, b.modern.url)
 	b.process = programs.StartBridge(t, config, admin, env...)

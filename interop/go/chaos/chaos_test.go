@@ -28,6 +28,7 @@ const (
 // call was answered once (M2L-10), no tool ran twice (M2L-03), and nothing is
 // left behind (M2L-36).
 func TestM2L37Chaos(t *testing.T) {
+	t.Parallel()
 	for _, stdio := range []bool{false, true} {
 		t.Run(setup{stdio: stdio}.String(), func(t *testing.T) {
 			t.Parallel() // most of the time the server rests, or is away

@@ -28,8 +28,10 @@ var parkings = []struct {
 // TestM2L17ManyParkedCalls parks a great many calls on one server, has ordinary
 // calls run beside them, and then answers them all in random order.
 func TestM2L17ManyParkedCalls(t *testing.T) {
+	t.Parallel()
 	for _, tt := range parkings {
 		t.Run(tt.String(), func(t *testing.T) {
+			t.Parallel()
 			rng := rand.New(rand.NewPCG(rig.Seed(t), 1))
 			w := newWorld(t, tt.setup)
 			w.ordinary(ordinaryEach) // caches, connections, the heap
@@ -74,11 +76,13 @@ func BenchmarkBesideParkedCalls(b *testing.B) {
 
 // TestM2L19AbandonedCallsLeaveNothing parks as many and comes back for none.
 func TestM2L19AbandonedCallsLeaveNothing(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		setup
 		count int
-	}{{setup{server: ", parked_ttl: 6s"}, 1000}, {setup{stdio: true, server: ", parked_ttl: 2s"}, 50}} {
+	}{{setup{server: ", parked_ttl: 15s"}, 1000}, {setup{stdio: true, server: ", parked_ttl: 6s"}, 50}} {
 		t.Run(tt.String(), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, tt.setup)
 			w.resume(w.park("warm", 10))
 			before := w.quiet()

@@ -71,6 +71,7 @@ func (w *world) wantWorking(all []*session, uris []string) {
 // is listened to as before, and each session is told to refetch what may have
 // changed meanwhile.
 func TestL2M27ServerKilled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	all := w.someSessions()
 	w.us.CloseIdleConnections()
@@ -89,8 +90,10 @@ func TestL2M27ServerKilled(t *testing.T) {
 // TestL2M27StreamsEnded proves the same for a server that ends its listen streams
 // and lives on; and that this brings no storm of new ones.
 func TestL2M27StreamsEnded(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"graceful", "abrupt"} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			all := w.someSessions()
 			before := w.listens()
@@ -130,6 +133,7 @@ func (w *world) listens() (n int) {
 // TestL2M20Refused proves that the error for a URI which the server does not
 // acknowledge names it, and that others are granted all the same.
 func TestL2M20Refused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	refused, granted := itemURI(1), itemURI(2)
 	w.refuses(refused)
@@ -159,6 +163,7 @@ func (w *world) refuses(uris ...string) {
 // longer acknowledges gets a last cue, that the others work on, and that it is
 // heard of again once the server has it back.
 func TestL2M23RestartedServerRefuses(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	all := w.someSessions()
 	lost, kept := itemURI(0), itemURIs(someFew)[1:]

@@ -10,4 +10,7 @@ import (
 // binaries is what TestMain built.
 var binaries rig.Binaries
 
-func TestMain(m *testing.M) { os.Exit(rig.Main(m, "legacy-go", &binaries)) }
+func TestMain(m *testing.M) {
+	rig.Parallel(6) // most of the time servers rest that were killed too often, or connections are to end
+	os.Exit(rig.Main(m, "legacy-go", &binaries))
+}

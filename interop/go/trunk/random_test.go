@@ -31,6 +31,7 @@ type chaos struct {
 // TestM2L34RandomRounds touches, listens, leaves, cuts and kills at random, and
 // then holds what every stream was told against the server's ledger.
 func TestM2L34RandomRounds(t *testing.T) {
+	t.Parallel()
 	for _, setup := range []setup{{}, {eventIDs: true}, {proxy: true}, {stdio: true}} {
 		t.Run(setup.String(), func(t *testing.T) {
 			t.Parallel() // most of the time servers rest that were killed too often

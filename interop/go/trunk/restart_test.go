@@ -110,8 +110,10 @@ func (w *world) wantHealed(streams []*stream, since time.Time) {
 // again, and the second time it stays away for a while, unless mcpbridge itself
 // starts it.
 func TestM2L37ServerKilled(t *testing.T) {
+	t.Parallel()
 	for _, setup := range []setup{{}, {eventIDs: true}, {proxy: true}, {stdio: true}} {
 		t.Run(setup.String(), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, setup)
 			streams := w.fan()
 			w.wantSubscribed(recovery, union(streams))
@@ -130,9 +132,11 @@ func TestM2L37ServerKilled(t *testing.T) {
 // Only the stream that carries notifications upstream is cut, and what changes
 // meanwhile is not to be lost.
 func TestM2L37GetStreamCut(t *testing.T) {
+	t.Parallel()
 	for _, setup := range []setup{{}, {eventIDs: true}, {proxy: true}} {
 		for _, how := range []string{"abrupt", "clean"} {
 			t.Run(setup.String()+" "+how, func(t *testing.T) {
+				t.Parallel()
 				w := newWorld(t, setup)
 				streams := w.fan()
 				w.server.touch(1, item(0)) // an event, which has an id if any has
@@ -150,8 +154,10 @@ func TestM2L37GetStreamCut(t *testing.T) {
 // What the server that was started anew refuses ends the streams that have it,
 // and no others (M2L-37).
 func TestM2L37RestartedServerRefuses(t *testing.T) {
+	t.Parallel()
 	for _, setup := range []setup{{}, {stdio: true}} {
 		t.Run(setup.String(), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, setup)
 			streams := w.fan()
 			refusedURIs := []string{item(3), item(14), item(15), item(26), item(49)}
@@ -195,8 +201,10 @@ func (w *world) wantGraceful(streams []*stream) {
 // A session may be made, and die, while the server puts off the stream that would
 // tell of it.
 func TestM2L37KilledBeforeTheStream(t *testing.T) {
+	t.Parallel()
 	for _, setup := range []setup{{}, {proxy: true}} {
 		t.Run(setup.String(), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, setup)
 			streams := w.fan()
 			w.server.restart(0)

@@ -3,6 +3,7 @@ package trunk
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,9 @@ const (
 // still come, and leaves them in random order. Then nothing is left of them: in
 // the index, upstream, or in the process.
 func TestM2L36ManyStreams(t *testing.T) {
+	if os.Getenv("STREAMS") == "" {
+		t.Parallel() // for most of the time it waits
+	}
 	count := int(rig.Int(t, "STREAMS", 2000))
 	rng := rand.New(rand.NewPCG(rig.Seed(t), 3))
 	w := newWorld(t, setup{config: fmt.Sprintf("limits: {streams: %d}", count+openers)})

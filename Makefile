@@ -13,6 +13,25 @@ FUZZ ?= .
 BENCHTIME ?= 1s
 WATCH := bin/rules watch
 
+# How many packages of interop/go are tested side by side: most of the time they wait.
+LANES ?= 3
+
+# The tests of interop/go beside which nothing runs: they judge how long something takes,
+# what it costs or how much is kept. ALONE_IN are the packages that have some beside others;
+# all of ALONE_WHOLE are such tests. A test of interop/go/internal/rig holds the lists.
+ALONE := ^Test(U02|Line11Cost|Line11Alone|M2L35|L2M21)
+ALONE_IN_INTEROP := ./firststart ./replicas
+ALONE_IN_TRUNK := ./trunk ./sessions
+ALONE_WHOLE := ./endings ./hostile
+
+BESIDE_INTEROP := ./auth . ./replicas ./firststart ./matrix ./extensions ./install ./page ./reload ./traces ./internal/...
+BESIDE_TRUNK := ./trunk ./chaos ./sessions
+
+# The mcpbridge that interop/build makes, for packages that would build their own.
+BUILT := $(CURDIR)/interop/bin/mcpbridge
+BOTH := $(MAKE) --no-print-directory -k -j2
+INTEROP_GO := MCPBRIDGE=$(BUILT) $(GO) -C interop/go test -count=1 -timeout 20m -json
+
 # For `make interop`: the published schemas of all revisions, REVISION.json each, with
 # the examples of 2026-07-28. Without a folder of them beside the clone, interop/schemas
 # brings them. Tests that hold messages against them are built under the tag schemas, and
@@ -64,21 +83,28 @@ test: bin/rules ## go test -race ./...
 .PHONY: rules
 rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make interop` prove
 	@for f in bin/race.json; do [ -s $$f ] || $(MAKE) --no-print-directory test; done
-	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/schemas.json bin/interop.json bin/trunk.json; do [ ! -s $$f ] || echo $$f; done)
+	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/schemas.json bin/interop.json bin/interop-alone.json bin/trunk.json bin/trunk-alone.json bin/trunk-whole.json; do [ ! -s $$f ] || echo $$f; done)
 
 .PHONY: interop
 interop: bin/rules ## real clients and servers, the conformance suite and the published schemas (needs node, npm and python3; a JDK and mvn for the Java SDK, or its recorded requests stand in; cargo for the Rust SDK, or its client is left out)
 	interop/require documents
 	interop/schemas
 	interop/build
-	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
-	deploy/check
-	$(GO) -C interop/chart test -count=1 -timeout 5m .
-	$(GO) -C interop/engines test -race -count=1 -parallel 4 -timeout 5m .
 	@rm -f interop/bin/*.txt; rc=0; \
-	  $(GO) test -count=1 -timeout 2m -tags schemas -json ./legacy/projection | $(WATCH) -o bin/schemas.json || rc=$$?; \
-	  $(GO) -C interop/go test -count=1 -timeout 10m -p 1 -json . ./internal/... ./matrix ./firststart ./extensions ./auth ./install ./traces ./page ./reload ./replicas | $(WATCH) -v -o bin/interop.json || rc=$$?; \
+	  $(BOTH) interop-peers interop-beside || rc=$$?; \
+	  set -x; $(INTEROP_GO) -p 1 -run '$(ALONE)' $(ALONE_IN_INTEROP) | $(WATCH) -v -o bin/interop-alone.json || rc=$$?; set +x; \
 	  cat interop/bin/pairings.txt interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/legacy.txt interop/bin/conformance.txt interop/bin/login.txt || rc=1; exit $$rc
+
+# Two lanes of `make interop`: they wait most of the time.
+.PHONY: interop-peers interop-beside
+interop-peers: bin/rules
+	@rc=0; set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m . || rc=1; done; \
+	  deploy/check || rc=1; \
+	  MCPBRIDGE=$(BUILT) $(GO) -C interop/chart test -count=1 -timeout 5m . || rc=1; \
+	  $(GO) -C interop/engines test -race -count=1 -parallel 4 -timeout 5m . || rc=1; \
+	  $(GO) test -count=1 -timeout 2m -tags schemas -json ./legacy/projection | $(WATCH) -o bin/schemas.json || rc=1; exit $$rc
+interop-beside: bin/rules
+	$(INTEROP_GO) -p $(LANES) -skip '$(ALONE)' $(BESIDE_INTEROP) | $(WATCH) -v -o bin/interop.json
 
 .PHONY: matrix
 matrix: ## every client with every server over every transport that both have (interop/matrix/table.json)
@@ -87,7 +113,12 @@ matrix: ## every client with every server over every transport that both have (i
 
 .PHONY: trunk
 trunk: bin/rules ## listen streams, calls and endings under numbers and faults, through mcpbridge as a process
-	$(GO) -C interop/go test -count=1 -timeout 20m -p 1 -json ./trunk ./chaos ./sessions ./endings ./hostile | $(WATCH) -v -o bin/trunk.json
+	@mkdir -p $(dir $(BUILT))
+	CGO_ENABLED=0 $(GO) build -o $(BUILT) ./cmd/mcpbridge
+	@rc=0; set -x; \
+	  $(INTEROP_GO) -p $(LANES) -skip '$(ALONE)' $(BESIDE_TRUNK) | $(WATCH) -v -o bin/trunk.json || rc=$$?; \
+	  $(INTEROP_GO) -p 1 -run '$(ALONE)' $(ALONE_IN_TRUNK) | $(WATCH) -v -o bin/trunk-alone.json || rc=$$?; \
+	  $(INTEROP_GO) -p 1 $(ALONE_WHOLE) | $(WATCH) -v -o bin/trunk-whole.json || rc=$$?; exit $$rc
 
 .PHONY: hostile
 hostile: ## clients that try to have mcpbridge keep all they can, for HOSTILE seconds (60 unless set, which judges latencies and what is left, too: 5 minutes)

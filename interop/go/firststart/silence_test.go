@@ -27,6 +27,7 @@ var silences = []silence{
 // TestU02Silence sees when wrap gives up on a server that does not answer: never before
 // the server has read what it was asked.
 func TestU02Silence(t *testing.T) {
+	t.Parallel() // with the other one that waits
 	for _, s := range silences {
 		t.Run(fmt.Sprintf("%s/%ds", s.unknown, s.sleep), func(t *testing.T) {
 			t.Parallel()

@@ -23,6 +23,7 @@ const tries = 3
 //
 // A client that refuses the server is held against one that doesn't.
 func TestU02SlowStart(t *testing.T) {
+	t.Parallel() // with the other one that waits
 	columns := []int{0, 6}
 	if all() {
 		columns = []int{0, 6, 20, 40}

@@ -179,6 +179,27 @@ func TestStatePace(t *testing.T) {
 	})
 }
 
+// A computation that the machine held up does not have the state get old.
+func TestStateHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		s := NewState(func() any {
+			if n++; n%2 == 1 {
+				time.Sleep(50 * time.Millisecond)
+			} else {
+				time.Sleep(time.Microsecond)
+			}
+			return n
+		})
+		for want := 1; want <= 5; want++ {
+			s.Latest()
+			if time.Sleep(2 * leastPause); n != want {
+				t.Errorf("computed %d times after %d pauses, want %d", n, want, want)
+			}
+		}
+	})
+}
+
 // A Socket sends the state and what passes, and bounds who looks.
 func TestSocket(t *testing.T) {
 	s := newStage()

@@ -23,6 +23,7 @@ type State struct {
 	text    []byte
 	version uint64
 	next    time.Time
+	took    [3]time.Duration // by the last computations, the latest first; zero for none
 }
 
 // NewState returns a State that get computes. What get returns has no time in it that
@@ -44,6 +45,21 @@ func (s *State) Latest() (text []byte, version uint64) {
 		s.version++
 	}
 	now := time.Now()
-	s.next = now.Add(max(leastPause, shareOfTime*now.Sub(began)))
+	s.took = [...]time.Duration{now.Sub(began), s.took[0], s.took[1]}
+	s.next = now.Add(s.pauseLocked())
 	return s.text, s.version
+}
+
+// pauseLocked returns how long the state may get old, by the least that one of the last
+// computations took: what else the machine does only adds, and a single one that was held
+// up for 50 ms would have nothing new shown for 100 s. The first one alone says nothing.
+func (s *State) pauseLocked() time.Duration {
+	if s.took[1] == 0 {
+		return leastPause
+	}
+	least := min(s.took[0], s.took[1])
+	if s.took[2] > 0 {
+		least = min(least, s.took[2])
+	}
+	return max(leastPause, shareOfTime*least)
 }

@@ -152,12 +152,16 @@ func (f *Feed) change(c Change) {
 	}
 }
 
-// add numbers and keeps an event.
+// add numbers and keeps an event. Of a call that is not kept it doesn't say which one: it
+// was begun before somebody looked again, or very long ago.
 func (f *Feed) add(e Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.lookers == 0 {
 		return
+	}
+	if f.byID[e.Call] == nil {
+		e.Call = ""
 	}
 	f.last++
 	e.Seq = f.last

@@ -179,6 +179,21 @@ func TestStatePace(t *testing.T) {
 	})
 }
 
+// Of a call that was forgotten with the last who looked, an event does not name what can't
+// be opened.
+func TestForgottenCallIsNotNamed(t *testing.T) {
+	s := newStage()
+	leave := s.Look()
+	r := s.observers.Begin(trace.Info{Server: "s", Method: "tools/call", Name: "long", Era: "modern"})
+	leave()
+	defer s.Look()()
+	r.Note("ok", nil)
+	r.End(nil)
+	if events, _, _ := s.Since(0, 10); len(events) != 1 || events[0].Name != "long" || events[0].Call != "" {
+		t.Errorf("events = %+v, want one of the call, which names none that is kept", events)
+	}
+}
+
 // A computation that the machine held up does not have the state get old.
 func TestStateHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	configschema "github.com/mcpbridge/mcpbridge/internal/config/schema"
+	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
 func newSchemaCommand(p process) *cobra.Command {
@@ -16,7 +16,7 @@ file names it in its first line:
 		Example: `  mcpbridge schema > config.schema.json`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := p.stdout.Write(configschema.JSON())
+			_, err := p.stdout.Write(config.JSONSchema())
 			return err
 		},
 	}

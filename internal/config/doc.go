@@ -9,9 +9,9 @@
 // limits. All mistakes are reported together.
 //
 // The packages below have the parts. In server, as here, the keys are fields of structs, and
-// beside them is what checks their values. Package key derives the tree and collects the
-// mistakes, layer reads files, the environment and flags against it, and value knows what
-// values look like and refer to. Package schema makes the JSON Schema.
+// beside them is what checks their values. Package key derives the tree, makes the JSON Schema of
+// it and collects the mistakes, layer reads files, the environment and flags against it, and
+// value knows what values look like and refer to.
 //
 // Nothing changes a Config after [Load] has returned it.
 //

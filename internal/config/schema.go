@@ -31,6 +31,9 @@ func keys() *key.Key {
 // Keys returns the tree of all keys, which is a group. Nobody may change it.
 func Keys() *key.Key { return schema }
 
+// JSONSchema returns what an editor has to know of the configuration: see [key.Key.JSONSchema].
+func JSONSchema() []byte { return schema.JSONSchema(layer.Foreign) }
+
 // Import converts the servers of a host's file to a file of mcpbridge: see [layer.Import].
 func Import(h *hostfile.Host, path string, environ []string) ([]byte, error) {
 	return layer.Import(h, path, environ, schema)

@@ -1,6 +1,6 @@
 // Package key has the tree of keys of the configuration, which is derived from the types and
-// tags of the structs that hold the values; the paths of keys; and the mistakes in them: where
-// each one is, and what to write instead.
+// tags of the structs that hold the values; their JSON Schema; the paths of keys; and the
+// mistakes in them: where each one is, and what to write instead.
 //
 // It knows no key by name.
 package key

@@ -41,7 +41,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/schema", "internal/config/value", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/login", "internal/trust/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/value", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/login", "internal/trust/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people, what
 	// was found out about a server and what a configuration serves, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -76,9 +76,7 @@ var layers = map[string][]string{
 	"internal/config/value": {"internal/config/key", "internal/hostfile"},
 	"internal/config/layer": slices.Concat(configParts, []string{"internal/hostfile"}),
 	// The keys of one server: what they are, and which mistakes there are in them.
-	"internal/config/server": slices.Concat(configParts, []string{"internal/certs", "internal/hostfile", "internal/spec", "internal/trust/policy"}),
-	// What editors know of the configuration, by what package config says of its keys.
-	"internal/config/schema":       {"internal/config", "internal/config/key", "internal/config/layer"},
+	"internal/config/server":       slices.Concat(configParts, []string{"internal/certs", "internal/hostfile", "internal/spec", "internal/trust/policy"}),
 	"internal/observation/metrics": slices.Concat(eras, waist, bottom),
 
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
@@ -280,7 +278,8 @@ var testLayers = map[string][]string{
 	"examples/authenticator":      {"examples/internal/program"},
 	"examples/middleware":         {"examples/internal/program"},
 	"internal/trust/auth":         {"internal/dev/bridgetest/issuertest"},
-	"internal/config/layer":       {"internal/config"}, // which has the keys
+	"internal/config/key":         {"internal/config"}, // which has the keys
+	"internal/config/layer":       {"internal/config"},
 	"internal/replicas/evict":     {"internal/dev/replicastest"},
 	"gateway/internal/source":     {"internal/dev/replicastest", "internal/server", "modern/protocol"},
 	"internal/replicas/handover":  {"internal/fanout", "internal/dev/replicastest", "internal/wire"},

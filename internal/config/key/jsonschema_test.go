@@ -1,4 +1,4 @@
-package schema
+package key_test
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(JSON()))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(config.JSONSchema()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +53,10 @@ func check(t *testing.T, s *jsonschema.Schema, text string) error {
 	return s.Validate(doc)
 }
 
-// The file of the repository is what this package makes.
+// The file of the repository is what is made of the keys.
 func TestFile(t *testing.T) {
 	got, err := os.ReadFile(schemaFile)
-	if err != nil || !bytes.Equal(got, JSON()) {
+	if err != nil || !bytes.Equal(got, config.JSONSchema()) {
 		t.Errorf("%s is not what mcpbridge schema prints (%v); run: go run ./cmd/mcpbridge schema > config.schema.json", schemaFile, err)
 	}
 }

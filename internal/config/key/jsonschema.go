@@ -1,17 +1,8 @@
-// Package schema answers one question: what does an editor have to know of the configuration
-// to help people who write one?
-//
-// It makes a JSON Schema of what package config says of its keys. It refuses to know a key by
-// name.
-package schema
+package key
 
 import (
 	"encoding/json"
 	"time"
-
-	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/config/key"
-	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 )
 
 // A node is a schema, or a part of one. encoding/json writes its members in order.
@@ -27,10 +18,12 @@ const (
 	truth     = `^([Tt]rue|TRUE|[Ff]alse|FALSE)$|` + reference
 )
 
-// JSON returns the schema, in draft 7, which all editors read.
-func JSON() []byte {
-	n := group(config.Keys())
-	for _, name := range layer.Foreign {
+// JSONSchema returns what an editor has to know of the keys below k, a group, to help people
+// who write them: a JSON Schema in draft 7, which all editors read. The foreign names are of
+// keys without a meaning that may also be there.
+func (k *Key) JSONSchema(foreign []string) []byte {
+	n := group(k)
+	for _, name := range foreign {
 		properties := n["properties"].(node)
 		if properties[name] == nil {
 			properties[name] = node{}
@@ -42,7 +35,7 @@ func JSON() []byte {
 }
 
 // of returns the schema of a key's value, with its description.
-func of(k *key.Key) node {
+func of(k *Key) node {
 	n := value(k)
 	if k.Doc != "" {
 		n["description"] = k.Doc
@@ -53,23 +46,23 @@ func of(k *key.Key) node {
 	return n
 }
 
-func value(k *key.Key) node {
+func value(k *Key) node {
 	switch k.Kind {
-	case key.Flag:
+	case Flag:
 		return either(node{"type": "boolean"}, truth)
-	case key.Count:
+	case Count:
 		return either(bounded(k, node{"type": "integer"}), integer)
-	case key.Decimal:
+	case Decimal:
 		return either(bounded(k, node{"type": "number"}), fraction)
-	case key.Size:
+	case Size:
 		return either(node{"type": "integer", "minimum": 0}, amount)
-	case key.Span:
+	case Span:
 		return node{"type": "string", "pattern": duration}
-	case key.List:
+	case List:
 		return listed(k)
-	case key.Dict, key.Table:
+	case Dict, Table:
 		return named(k)
-	case key.Group:
+	case Group:
 		return worded(k)
 	}
 	return text(k)
@@ -80,7 +73,7 @@ func either(n node, pattern string) node {
 	return node{"anyOf": []node{n, {"type": "string", "pattern": pattern}}}
 }
 
-func bounded(k *key.Key, n node) node {
+func bounded(k *Key, n node) node {
 	n["minimum"] = k.Min
 	if k.Max > 0 {
 		n["maximum"] = k.Max
@@ -89,7 +82,7 @@ func bounded(k *key.Key, n node) node {
 }
 
 // text allows a text, and what YAML takes for something else: PORT: 8080.
-func text(k *key.Key) node {
+func text(k *Key) node {
 	if len(k.OneOf) > 0 {
 		return node{"anyOf": []node{{"enum": k.OneOf}, {"type": "string", "pattern": reference}}}
 	}
@@ -97,7 +90,7 @@ func text(k *key.Key) node {
 }
 
 // listed allows a list, or one of what it is of where that is as good.
-func listed(k *key.Key) node {
+func listed(k *Key) node {
 	n := node{"type": "array", "items": of(k.Each)}
 	if k.Single {
 		return node{"anyOf": []node{n, of(k.Each)}}
@@ -106,7 +99,7 @@ func listed(k *key.Key) node {
 }
 
 // named allows names that people choose, or some of those that there are.
-func named(k *key.Key) node {
+func named(k *Key) node {
 	n := node{"type": "object", "additionalProperties": of(k.Each)}
 	if len(k.Names) > 0 {
 		n["propertyNames"] = node{"enum": k.Names}
@@ -115,14 +108,14 @@ func named(k *key.Key) node {
 }
 
 // worded allows a group, or one of the words that stand for one.
-func worded(k *key.Key) node {
+func worded(k *Key) node {
 	if len(k.Words) == 0 {
 		return group(k)
 	}
 	return node{"anyOf": []node{group(k), {"enum": k.Words}}}
 }
 
-func group(k *key.Key) node {
+func group(k *Key) node {
 	properties := make(node)
 	for name, f := range k.ByName {
 		properties[name] = of(f)

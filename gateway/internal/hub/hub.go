@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
-	"github.com/mcpbridge/mcpbridge/gateway/internal/overview"
-	"github.com/mcpbridge/mcpbridge/index"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
@@ -20,7 +18,7 @@ import (
 // A Hub delivers changes from backs to subscribers: through a bus, an index and mailboxes.
 // It is the [mcp.Changes] of every back. Safe for concurrent use.
 type Hub struct {
-	index       *index.Index[fanout.Topic, *fanout.Mailbox]
+	index       *Index
 	bus         fanout.Bus
 	cache       *cache.Cache // nil if nothing is kept
 	logger      *slog.Logger
@@ -62,7 +60,7 @@ type Server interface {
 // New returns a Hub. The caller calls Close.
 func New(opts Options) *Hub {
 	h := &Hub{
-		index:         index.New[fanout.Topic, *fanout.Mailbox](index.Options{}),
+		index:         newIndex(),
 		bus:           fanout.NewBus(fanout.BusOptions{Logger: opts.Logger}),
 		cache:         opts.Cache,
 		logger:        opts.Logger,
@@ -70,7 +68,7 @@ func New(opts Options) *Hub {
 		until:         opts.Until,
 		streams:       downstream.Places{All: limits.Streams, Max: opts.MaxStreams, Each: limits.StreamsEach, MaxEach: opts.MaxStreamsEach},
 		subscriptions: make(map[*fanout.Mailbox]*Subscription),
-		peers:         peers{index: index.New[fanout.Topic, *fanout.Mailbox](index.Options{})},
+		peers:         peers{index: newIndex()},
 		scratch:       sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},
 	}
 	h.unsubscribe = h.bus.Subscribe(h.deliver)
@@ -132,7 +130,7 @@ func (h *Hub) EndServer(s Server, reason error) {
 	h.endScopes(h.peers.index, s.Scope(), reason)
 }
 
-func (h *Hub) endScopes(x *overview.Index, prefix string, reason error) {
+func (h *Hub) endScopes(x *Index, prefix string, reason error) {
 	for topic, mails := range x.Snapshot() {
 		if mcp.ScopePrefix(topic.Scope) == prefix {
 			for _, mail := range mails {
@@ -201,7 +199,7 @@ func (h *Hub) End(t fanout.Topic, reason error) {
 	h.end(h.peers.index, t, reason)
 }
 
-func (h *Hub) end(x *overview.Index, t fanout.Topic, reason error) {
+func (h *Hub) end(x *Index, t fanout.Topic, reason error) {
 	h.each(x, t, func(mail *fanout.Mailbox) {
 		if s := h.subscription(mail); s != nil {
 			s.lose(t, reason)
@@ -239,7 +237,7 @@ func (h *Hub) deliverLocally(ev fanout.Event) {
 }
 
 // each calls do for the subscribers of a topic in an index, and returns their number.
-func (h *Hub) each(x *overview.Index, t fanout.Topic, do func(*fanout.Mailbox)) int {
+func (h *Hub) each(x *Index, t fanout.Topic, do func(*fanout.Mailbox)) int {
 	buf := h.scratch.Get().(*[]*fanout.Mailbox)
 	*buf = x.AppendSubscribers((*buf)[:0], t)
 	n := len(*buf)

@@ -1,15 +1,14 @@
 package hub
 
 import (
-	"github.com/mcpbridge/mcpbridge/gateway/internal/overview"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
 
 // Index returns the table of topics and subscribers.
-func (h *Hub) Index() *overview.Index { return h.index }
+func (h *Hub) Index() *Index { return h.index }
 
 // Followers sets those of mailboxes, and returns how many there are in all.
-func (h *Hub) Followers(mails []*fanout.Mailbox, of []overview.Follower) (all int) {
+func (h *Hub) Followers(mails []*fanout.Mailbox, of []Follower) (all int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, mail := range mails {
@@ -20,16 +19,16 @@ func (h *Hub) Followers(mails []*fanout.Mailbox, of []overview.Follower) (all in
 	return len(h.subscriptions)
 }
 
-// SomeStreams returns some of the open listen streams, and how many there are.
-func (h *Hub) SomeStreams() (some []overview.Stream, all int) {
+// SomeStreams returns at most so many of the open listen streams, and how many there are.
+func (h *Hub) SomeStreams(most int) (some []Stream, all int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.subscriptions {
-		if len(some) == overview.MaxStreams {
+		if len(some) == most {
 			break
 		}
 		if s.stream && !s.peer {
-			some = append(some, overview.Stream{Server: s.server.Name(), By: s.by})
+			some = append(some, Stream{Server: s.server.Name(), By: s.by})
 		}
 	}
 	return some, h.streams.Len()

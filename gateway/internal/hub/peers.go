@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"github.com/mcpbridge/mcpbridge/index"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
@@ -12,7 +11,7 @@ const maxPeers = 16384
 
 // peers are the listen streams of other replicas.
 type peers struct {
-	index *index.Index[fanout.Topic, *fanout.Mailbox]
+	index *Index
 	open  int // guarded by Hub.mu
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/gateway/internal/overview"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -27,11 +26,11 @@ type Subscription struct {
 	server  Server
 	profile mcp.Profile
 	mail    *fanout.Mailbox
-	index   *overview.Index // for its topics
-	stream  bool            // see mcp.SubscribeOptions, as the next one
+	index   *Index // for its topics
+	stream  bool   // see mcp.SubscribeOptions, as the next one
 	peer    bool
 	forget  func() // its credential
-	by      overview.Follower
+	by      Follower
 
 	// mu guards the fields below and the index's pairs of mail. It is held for work in
 	// memory only.
@@ -46,7 +45,7 @@ type Subscription struct {
 // Subscribe implements [mcp.Subscriber] for one server. A stream ends with the credential
 // that it was opened with; the session of a legacy client may get another.
 func (h *Hub) Subscribe(s Server, req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (*Subscription, error) {
-	sub := &Subscription{hub: h, index: h.index, server: s, profile: req.Profile, mail: mail, stream: o.Stream, peer: o.Peer, forget: func() {}, by: overview.NewFollower(req, h.last.Add(1))}
+	sub := &Subscription{hub: h, index: h.index, server: s, profile: req.Profile, mail: mail, stream: o.Stream, peer: o.Peer, forget: func() {}, by: NewFollower(req, h.last.Add(1))}
 	if o.Peer {
 		sub.index = h.peers.index
 	}

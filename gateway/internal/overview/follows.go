@@ -2,50 +2,30 @@ package overview
 
 import (
 	"cmp"
-	"unique"
 
-	"github.com/mcpbridge/mcpbridge/index"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 )
 
 // fewFollowers is the number of subscribers up to which each is told of by itself.
 const fewFollowers = status.MaxFollowers / 2
 
-// A Follower is what is told of a subscriber.
-type Follower struct {
-	number    uint64
-	name      unique.Handle[string] // of its client: ten thousand have few
-	session   string
-	principal mcp.Principal
-	era       spec.Era
-}
-
-// NewFollower returns the Follower of a request that opens a subscription. number is another
-// one for each, and not zero.
-func NewFollower(req *mcp.Request, number uint64) Follower {
-	return Follower{number, unique.Make(mcp.ClientName(req.ClientInfo)), req.Session, req.Principal, req.Era}
-}
-
-// key returns what is told of the subscriber: by itself, or as one of those like it.
-func (f *Follower) key(alone bool) status.FollowerKey {
-	k := status.FollowerKey{Era: f.era.String(), Name: f.name.Value(), Principal: string(f.principal)}
+// key returns what is told of a subscriber: by itself, or as one of those like it.
+func key(f *hub.Follower, alone bool) status.FollowerKey {
+	k := status.FollowerKey{Era: f.Era.String(), Name: f.Name.Value(), Principal: string(f.Principal)}
 	if alone {
-		k.Session, k.Number = f.session, f.number
+		k.Session, k.Number = f.Session, f.Number
 	}
 	return k
 }
-
-// An Index is who follows what.
-type Index = index.Index[fanout.Topic, *fanout.Mailbox]
 
 // Follows says who follows what, by the index and by others, and returns the number of
 // topics, and of pairs of a topic and a subscriber, by server. find sets the followers of
 // mailboxes, and returns how many there are in all; one that is not there any more stays
 // zero.
-func Follows(x *Index, others []status.Following, out *status.Follows, find func(mails []*fanout.Mailbox, of []Follower) (all int)) (topics, pairs map[string]int) {
+func Follows(x *hub.Index, others []status.Following, out *status.Follows, find func(mails []*fanout.Mailbox, of []hub.Follower) (all int)) (topics, pairs map[string]int) {
 	topics, pairs = make(map[string]int), make(map[string]int)
 	n, _ := x.Len()
 	counts := make(map[status.TopicKey]int, n)
@@ -64,12 +44,12 @@ func Follows(x *Index, others []status.Following, out *status.Follows, find func
 	g := status.NewGraph(counts)
 	some := sampleOthers(others, relayed, g)
 	mails, places := sample(x, g)
-	followers := make([]Follower, len(mails))
+	followers := make([]hub.Follower, len(mails))
 	alone := find(mails, followers)+len(others) <= fewFollowers
 	some.add(g, alone)
 	for i := range followers {
-		if f := &followers[i]; f.number > 0 {
-			g.Add(places[i], f.key(alone))
+		if f := &followers[i]; f.Number > 0 {
+			g.Add(places[i], key(f, alone))
 		}
 	}
 	*out = g.Follows()
@@ -77,7 +57,7 @@ func Follows(x *Index, others []status.Following, out *status.Follows, find func
 }
 
 // sample returns some followers of the topics that a graph has, and the places of these.
-func sample(x *Index, g *status.Graph) (mails []*fanout.Mailbox, places []int) {
+func sample(x *hub.Index, g *status.Graph) (mails []*fanout.Mailbox, places []int) {
 	x.Walk(func(t fanout.Topic, subs []*fanout.Mailbox) {
 		topic, more := g.Wants(topicKey(t))
 		if more = min(more, len(subs)); more == 0 {
@@ -138,19 +118,13 @@ func topicKey(t fanout.Topic) status.TopicKey {
 // MaxStreams bounds how many listen streams are looked at.
 const MaxStreams = 1000
 
-// A Stream is an open listen stream.
-type Stream struct {
-	Server string
-	By     Follower
-}
-
 // Streams adds the clients of listen streams, some of all: those of one name and principal
 // are one.
-func Streams(out *status.Clients, some []Stream, all int) {
+func Streams(out *status.Clients, some []hub.Stream, all int) {
 	counts := make(map[status.Client]int)
 	for i := range some {
 		f := &some[i].By
-		counts[status.Client{Server: some[i].Server, Era: f.era.String(), Name: f.name.Value(), Principal: string(f.principal), Transport: "stream"}]++
+		counts[status.Client{Server: some[i].Server, Era: f.Era.String(), Name: f.Name.Value(), Principal: string(f.Principal), Transport: "stream"}]++
 	}
 	for c, n := range counts {
 		c.Streams = cmp.Or((n*all+len(some)/2)/len(some), n)

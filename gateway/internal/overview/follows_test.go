@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/index"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -13,37 +14,37 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/status"
 )
 
-// A hub is an index, and whom its mailboxes are of.
-type hub struct {
-	*Index
-	of   map[*fanout.Mailbox]Follower
+// A crowd is an index, and whom its mailboxes are of.
+type crowd struct {
+	*hub.Index
+	of   map[*fanout.Mailbox]hub.Follower
 	last uint64
 }
 
-func newHub() *hub {
-	return &hub{Index: index.New[fanout.Topic, *fanout.Mailbox](index.Options{}), of: make(map[*fanout.Mailbox]Follower)}
+func newCrowd() *crowd {
+	return &crowd{Index: index.New[fanout.Topic, *fanout.Mailbox](index.Options{}), of: make(map[*fanout.Mailbox]hub.Follower)}
 }
 
 // follow has a new client follow topics.
-func (h *hub) follow(name string, topics ...fanout.Topic) *fanout.Mailbox {
-	h.last++
+func (c *crowd) follow(name string, topics ...fanout.Topic) *fanout.Mailbox {
+	c.last++
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
-	h.of[mail] = NewFollower(&mcp.Request{ClientInfo: []byte(fmt.Sprintf(`{"name":%q,"version":"1"}`, name)), Principal: "ada", Era: spec.Modern, Session: fmt.Sprint("s", h.last)}, h.last)
+	c.of[mail] = hub.NewFollower(&mcp.Request{ClientInfo: []byte(fmt.Sprintf(`{"name":%q,"version":"1"}`, name)), Principal: "ada", Era: spec.Modern, Session: fmt.Sprint("s", c.last)}, c.last)
 	for _, t := range topics {
-		h.Subscribe(t, mail)
+		c.Subscribe(t, mail)
 	}
 	return mail
 }
 
-func (h *hub) find(mails []*fanout.Mailbox, of []Follower) int {
+func (c *crowd) find(mails []*fanout.Mailbox, of []hub.Follower) int {
 	for i, mail := range mails {
-		of[i] = h.of[mail]
+		of[i] = c.of[mail]
 	}
-	return len(h.of)
+	return len(c.of)
 }
 
-func (h *hub) follows(others ...status.Following) (f status.Follows, topics, pairs map[string]int) {
-	topics, pairs = Follows(h.Index, others, &f, h.find)
+func (c *crowd) follows(others ...status.Following) (f status.Follows, topics, pairs map[string]int) {
+	topics, pairs = Follows(c.Index, others, &f, c.find)
 	return f, topics, pairs
 }
 
@@ -76,11 +77,11 @@ func lines(f *status.Follows) []string {
 // Who is in the index and who is not is told of in the same way, each by itself. Topics of
 // several profiles are one, and one of another server is another.
 func TestFollows(t *testing.T) {
-	h := newHub()
-	h.follow("one", resource("docs@1/ada", "x://a"), fanout.Topic{Scope: "docs@1/ada", Kind: fanout.ToolsListChanged})
-	h.follow("two", resource("docs@1/bob", "x://a"))
-	h.follow("two", resource("files@2/bob", "x://a"))
-	f, topics, pairs := h.follows(relayed("r1", "x://a", "x://b"), relayed("r2", "x://b"))
+	c := newCrowd()
+	c.follow("one", resource("docs@1/ada", "x://a"), fanout.Topic{Scope: "docs@1/ada", Kind: fanout.ToolsListChanged})
+	c.follow("two", resource("docs@1/bob", "x://a"))
+	c.follow("two", resource("files@2/bob", "x://a"))
+	f, topics, pairs := c.follows(relayed("r1", "x://a", "x://b"), relayed("r2", "x://b"))
 	want := []string{
 		"legacy relayed/1 bob r1 -1- docs resourceUpdatedx://a",
 		"legacy relayed/1 bob r1 -1- docs resourceUpdatedx://b",
@@ -106,10 +107,10 @@ func TestFollows(t *testing.T) {
 
 // A subscriber that has left meanwhile is not told of.
 func TestFollowsWithoutOneWhoHasLeft(t *testing.T) {
-	h := newHub()
-	delete(h.of, h.follow("gone", resource("docs", "x://a")))
-	h.follow("here", resource("docs", "x://a"))
-	f, _, _ := h.follows()
+	c := newCrowd()
+	delete(c.of, c.follow("gone", resource("docs", "x://a")))
+	c.follow("here", resource("docs", "x://a"))
+	f, _, _ := c.follows()
 	if got := lines(&f); len(got) != 1 || len(f.Followers) != 1 || f.Followers[0].Name != "here/1" {
 		t.Errorf("the edges are %q of %+v", got, f.Followers)
 	}
@@ -117,7 +118,7 @@ func TestFollowsWithoutOneWhoHasLeft(t *testing.T) {
 
 // With no followers the lists are there, and empty.
 func TestFollowsOfNobody(t *testing.T) {
-	f, topics, pairs := newHub().follows()
+	f, topics, pairs := newCrowd().follows()
 	if f.Followers == nil || f.Topics == nil || f.Edges == nil || len(f.Topics)+len(topics)+len(pairs) != 0 {
 		t.Errorf("%+v, %v, %v", f, topics, pairs)
 	}
@@ -126,15 +127,15 @@ func TestFollowsOfNobody(t *testing.T) {
 // With many followers those of one name are one, whatever their sessions, and both kinds of
 // followers have their share of those that are looked at.
 func TestFollowsOfMany(t *testing.T) {
-	h := newHub()
+	c := newCrowd()
 	for range 300 {
-		h.follow("many", resource("docs", "x://a"))
+		c.follow("many", resource("docs", "x://a"))
 	}
 	var others []status.Following
 	for i := range 100 {
 		others = append(others, relayed(fmt.Sprint("r", i), "x://a"))
 	}
-	f, _, pairs := h.follows(others...)
+	f, _, pairs := c.follows(others...)
 	if pairs["docs"] != 400 || !f.Sampled || len(f.Followers) != 2 || f.Topics[0].Followers != 400 {
 		t.Fatalf("%d pairs, sampled %v, of %+v", pairs["docs"], f.Sampled, f.Followers)
 	}
@@ -153,7 +154,7 @@ func TestFollowsOfManyRelayed(t *testing.T) {
 		for i := range n {
 			others = append(others, relayed(fmt.Sprint("r", i), "x://a"))
 		}
-		if f, _, _ := newHub().follows(others...); (len(f.Followers) == n) != alone || !alone && len(f.Followers) != 1 {
+		if f, _, _ := newCrowd().follows(others...); (len(f.Followers) == n) != alone || !alone && len(f.Followers) != 1 {
 			t.Errorf("of %d clients %d are told of", n, len(f.Followers))
 		}
 	}
@@ -162,10 +163,10 @@ func TestFollowsOfManyRelayed(t *testing.T) {
 // Listen streams of one name, principal and server are one client; numbers are projected to
 // all there are.
 func TestStreams(t *testing.T) {
-	by := func(name string, p mcp.Principal) Follower {
-		return NewFollower(&mcp.Request{ClientInfo: []byte(`{"name":"` + name + `"}`), Principal: p, Era: spec.Modern}, 1)
+	by := func(name string, p mcp.Principal) hub.Follower {
+		return hub.NewFollower(&mcp.Request{ClientInfo: []byte(`{"name":"` + name + `"}`), Principal: p, Era: spec.Modern}, 1)
 	}
-	some := []Stream{{"docs", by("a", "ada")}, {"docs", by("a", "ada")}, {"docs", by("a", "bob")}, {"files", by("a", "ada")}}
+	some := []hub.Stream{{Server: "docs", By: by("a", "ada")}, {Server: "docs", By: by("a", "ada")}, {Server: "docs", By: by("a", "bob")}, {Server: "files", By: by("a", "ada")}}
 	for _, tt := range []struct{ all, want int }{{4, 2}, {400, 200}, {0, 2}} {
 		var out status.Clients
 		Streams(&out, some, tt.all)

@@ -40,7 +40,7 @@ func (g *Gateway) Status(texts bool) *status.Snapshot {
 	if g.peers != nil {
 		out.Replicas = overview.Replicas(g.peers.Engine())
 	}
-	streams, all := g.hub.SomeStreams()
+	streams, all := g.hub.SomeStreams(overview.MaxStreams)
 	overview.Streams(&out.Clients, streams, all)
 	overview.Finish(out, g.opts.Secrets, texts)
 	return out

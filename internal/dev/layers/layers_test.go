@@ -59,13 +59,13 @@ var layers = map[string][]string{
 
 	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "internal/replicas/placement", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
-	"gateway/internal/hub": slices.Concat(waist, bottom, []string{"gateway/internal/cache", "internal/downstream", "gateway/internal/overview"}),
+	"gateway/internal/hub": slices.Concat(waist, bottom, []string{"gateway/internal/cache", "internal/downstream"}),
 	// What comes before a request is looked at: how its connection was accepted, and which page
 	// may have sent it.
 	"internal/clientconn": {"internal/transport"},
 	"internal/origin":     {"internal/downstream", "internal/spec", "internal/wire"},
 	// What the admin address shows of a gateway, and asks it for.
-	"gateway/internal/overview":  slices.Concat(waist, bottom, []string{"internal/replicas"}),
+	"gateway/internal/overview":  slices.Concat(waist, bottom, []string{"gateway/internal/hub", "internal/replicas"}),
 	"internal/observation/admin": slices.Concat(eras, waist, bottom, []string{"internal/observation/admin/live"}),
 	// What passes while somebody looks.
 	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace"},

@@ -5,12 +5,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
@@ -51,63 +49,6 @@ func TestU03HTTPSSEBack(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// What a client says, and the credentials beside it, go to the configured origin alone.
-func TestU03ForeignEndpointIsRefused(t *testing.T) {
-	var mu sync.Mutex
-	leaked := ""
-	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		leaked += r.Method + " " + r.URL.String() + " " + r.Header.Get("Authorization")
-	}))
-	defer thief.Close()
-	u, _ := url.Parse(thief.URL)
-	for _, tt := range []struct{ name, endpoint, want string }{
-		{"another port", thief.URL + "/message", "another origin, http://127.0.0.1:" + u.Port()},
-		{"without a scheme", "//127.0.0.1:" + u.Port() + "/message", "another origin"},
-		{"another host", "http://localhost:" + u.Port() + "/message", "another origin, http://localhost"},
-		{"another scheme", "https://" + u.Host + "/message", "another origin, https://"},
-		{"no URL", "http://[::1/?key=s3cret", "holds no URL"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := legacytest.NewEventServer(t)
-			p.Endpoint = func(string) string { return tt.endpoint }
-			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", Headers: http.Header{"Authorization": {"Bearer s3cret"}}}, Transport: TransportSSE})
-			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{})
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `server "scripted"`) || strings.Contains(err.Error(), "s3cret") {
-				t.Errorf("Serve = %v, want an error that names the server and says %q", err, tt.want)
-			}
-		})
-	}
-	t.Run("redirect", func(t *testing.T) {
-		for _, redirected := range []string{"/sse", "/message"} {
-			p := legacytest.NewEventServer(t)
-			p.Post = func(w http.ResponseWriter, _ wire.Message) bool {
-				w.Header().Set("Location", thief.URL)
-				w.WriteHeader(http.StatusTemporaryRedirect)
-				return true
-			}
-			p.Refuse = func(w http.ResponseWriter, r *http.Request) {
-				http.Redirect(w, r, thief.URL, http.StatusTemporaryRedirect)
-			}
-			at := p.URL + "/sse"
-			if redirected == "/sse" {
-				at = p.URL + "/elsewhere"
-			}
-			b := newTestBack(t, Options{Options: upstream.Options{URL: at, Headers: http.Header{"Authorization": {"Bearer s3cret"}}}, Transport: TransportSSE})
-			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{})
-			if err == nil || !strings.Contains(err.Error(), "307") || !strings.Contains(err.Error(), "redirects are not followed") {
-				t.Errorf("%s redirected: Serve = %v, want an error that says that redirects are not followed", redirected, err)
-			}
-		}
-	})
-	mu.Lock()
-	defer mu.Unlock()
-	if leaked != "" {
-		t.Errorf("another origin got %s", leaked)
 	}
 }
 
@@ -208,24 +149,6 @@ func TestU03ReplacedByANewerServer(t *testing.T) {
 		got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{}))
 		return err == nil && strings.Contains(got, "new")
 	})
-}
-
-// A stream that names no endpoint is given up when the time to connect is over.
-func TestU03SilentStream(t *testing.T) {
-	p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
-		<-r.Context().Done()
-	}))
-	t.Cleanup(p.Close)
-	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Timeouts: upstream.Timeouts{Connect: 100 * time.Millisecond}}, Transport: TransportSSE})
-	begun := time.Now()
-	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{})
-	if err == nil || !strings.Contains(err.Error(), "did not say within timeouts.connect where to post") {
-		t.Errorf("Serve = %v, want an error that names timeouts.connect", err)
-	}
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("it took %v", took)
-	}
 }
 
 // What the server asks while a POST waits for the answer to it is asked and answered.

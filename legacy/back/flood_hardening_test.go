@@ -83,55 +83,6 @@ func TestRetryZeroOfACallsStream(t *testing.T) {
 	}
 }
 
-// A 404 to one client's call says nothing of everybody's session, if that still
-// answers ping: a client can provoke it, with a name that the server makes a URL
-// of, say.
-func TestBare404OfOneCallKeepsTheSession(t *testing.T) {
-	p := legacytest.NewHTTPServer(t)
-	p.On["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { http.Error(w, "no such file", 404) }
-	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
-	p.On["tools/list"] = listOnce
-	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-	for range 3 {
-		if _, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"x:y"}`), &backtest.Caller{})); err == nil {
-			t.Error("Serve = nil error for a 404")
-		}
-	}
-	if err := serveOne(t, b, "test/1"); err != nil {
-		t.Error(err)
-	}
-	if n, reads := len(p.Requests("initialize")), len(p.Requests("resources/read")); n != 1 || reads != 3 {
-		t.Errorf("%d sessions for %d calls, want 1 for 3", n, reads)
-	}
-}
-
-// The client that provoked it and leaves during the ping proves nothing either.
-func TestClientThatLeavesKeepsTheSession(t *testing.T) {
-	for _, status := range []int{http.StatusBadRequest, http.StatusNotFound} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			p := legacytest.NewHTTPServer(t)
-			ctx, leave := context.WithCancel(t.Context())
-			defer leave()
-			p.On["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(status) }
-			p.On["ping"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) {
-				leave()
-				<-r.Context().Done()
-			}
-			p.On["tools/list"] = listOnce
-			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-			if _, err := body(b.Serve(ctx, ask("resources/read", `{"uri":"x:y"}`), &backtest.Caller{})); err == nil {
-				t.Errorf("Serve = nil error for a %d", status)
-			}
-			if err := serveOne(t, b, "test/1"); err != nil {
-				t.Error(err)
-			}
-			if n := len(p.Requests("initialize")); n != 1 {
-				t.Errorf("%d sessions, want 1", n)
-			}
-		})
-	}
-}
-
 // Five listens of 66 KiB, each closed at once, must not cause 10,240 requests
 // upstream.
 func TestFiveListensCauseABoundedNumberOfRequests(t *testing.T) {

@@ -1,7 +1,6 @@
 package back
 
 import (
-	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
@@ -22,41 +20,6 @@ func serveOne(t *testing.T, b *Back, scope string) error {
 	req.Profile.Scope = scope
 	_, err := body(b.Serve(t.Context(), req, &backtest.Caller{}))
 	return err
-}
-
-func TestM2L02DeleteOverHTTP(t *testing.T) {
-	for _, tt := range []struct {
-		name, session string
-		status        int
-		want          int
-	}{
-		{"with a session", "sess-1", http.StatusNoContent, 1},
-		{"not supported", "sess-1", http.StatusMethodNotAllowed, 1},
-		{"no session", "", 0, 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := legacytest.NewHTTPServer(t)
-			p.Session = tt.session
-			p.On["tools/list"] = listOnce
-			p.On["DELETE"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(tt.status) }
-			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-			if err := serveOne(t, b, "a"); err != nil {
-				t.Fatal(err)
-			}
-			if err := b.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			ends := p.Requests("DELETE")
-			if len(ends) != tt.want {
-				t.Fatalf("%d DELETEs, want %d", len(ends), tt.want)
-			}
-			for _, d := range ends {
-				if d.Header.Get("Mcp-Session-Id") != tt.session || d.Header.Get("Mcp-Protocol-Version") != "2025-11-25" || d.Body != "" {
-					t.Errorf("DELETE with %v %q", d.Header, d.Body)
-				}
-			}
-		})
-	}
 }
 
 func TestM2L02SingleSessionsEndWithTheirCall(t *testing.T) {

@@ -1,29 +1,19 @@
 package link
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/upstream"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 )
-
-// nobody needs nothing that a server sends.
-type nobody struct{}
-
-func (nobody) Receive(context.Context, *wire.Message, *upstream.Call) {}
-func (nobody) ListenChanged(bool, bool)                               {}
-
-func testOptions(url string) *upstream.Options {
-	o := &upstream.Options{Name: "scripted", URL: url, MaxMessage: 1 << 20}
-	o.Fill(spec.Legacy)
-	return o
-}
 
 // M2L-37's condition: replay is trusted only where the server gave ids and closed
 // the stream itself after it said when to come back.
@@ -60,5 +50,170 @@ func TestM2L37TrustedReplay(t *testing.T) {
 				t.Errorf("serve = %+v, %v, want trusted %v", cut, err, tt.want)
 			}
 		})
+	}
+}
+
+func TestM2L32OnceMoreAfterInitialized(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		refuse  int32 // how many times
+		order   string
+		channel bool
+	}{
+		{"refused once", 1, "initialize GET notifications/initialized GET tools/list", true},
+		{"never offered", 99, "initialize GET notifications/initialized GET tools/list", false},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			p := legacytest.NewMemoryServer(t)
+			var gets atomic.Int32
+			p.Get = func(w http.ResponseWriter, r *http.Request) {
+				if gets.Add(1) <= tt.refuse {
+					w.WriteHeader(http.StatusMethodNotAllowed)
+					return
+				}
+				legacytest.StartSSE(w)
+				<-r.Context().Done()
+			}
+			p.On["tools/list"] = listOnce
+			start := time.Now()
+			r := openHTTP(t, p)
+			if _, err := r.call(t.Context(), "tools/list"); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(start); took > 0 {
+				t.Errorf("the handshake took %v though the GET was answered at once", took)
+			}
+			if got := r.Listening(); got != tt.channel {
+				t.Errorf("Listening = %v, want %v", got, tt.channel)
+			}
+			if got := p.Order(); got != tt.order {
+				t.Errorf("order = %s, want %s", got, tt.order)
+			}
+		})
+	}
+}
+
+// A server that fails here is asked again later; the handshake does not wait.
+func TestM2L32FailingStreamDelaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := legacytest.NewMemoryServer(t)
+		p.Get = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
+		start := time.Now()
+		openHTTP(t, p)
+		if took := time.Since(start); took > 0 {
+			t.Errorf("the handshake took %v", took)
+		}
+	})
+}
+
+// A server that sends no headers before its first message delays the handshake
+// by the bound and no more; when it does open, that is seen.
+func TestM2L32LateStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := legacytest.NewMemoryServer(t)
+		open := make(chan struct{})
+		p.Get = func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-open:
+				legacytest.StartSSE(w)
+			case <-r.Context().Done():
+			}
+			<-r.Context().Done()
+		}
+		start := time.Now()
+		r := openHTTP(t, p)
+		if took := time.Since(start); took != streamWait {
+			t.Errorf("the handshake took %v, want %v", took, streamWait)
+		}
+		if r.Listening() {
+			t.Error("Listening = true before the stream is open")
+		}
+		close(open)
+		if synctest.Wait(); !r.Listening() {
+			t.Error("Listening = false though the late stream is open")
+		}
+	})
+}
+
+// The stream is opened again after what the server asked for, from where it
+// stood.
+func TestM2L32Reopened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := legacytest.NewMemoryServer(t)
+		var opened atomic.Int32
+		var closed atomic.Int64
+		p.Get = func(w http.ResponseWriter, r *http.Request) {
+			switch opened.Add(1) {
+			case 1:
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, "retry: 50\nid: g1\ndata:\n\n")
+				closed.Store(time.Now().UnixNano())
+			default:
+				if since := time.Since(time.Unix(0, closed.Load())); since < 50*time.Millisecond {
+					t.Errorf("opened again after %v, want 50ms or more", since)
+				}
+				legacytest.StartSSE(w)
+				<-r.Context().Done()
+			}
+		}
+		openHTTP(t, p)
+		time.Sleep(time.Second)
+		gets := p.Requests("GET")
+		if len(gets) != 2 {
+			t.Fatalf("%d GETs, want 2", len(gets))
+		}
+		if last := gets[1].Header.Get("Last-Event-Id"); last != "g1" {
+			t.Errorf("opened again behind %q, want g1", last)
+		}
+	})
+}
+
+// A GET that is refused after it was open, or put off, says that the session is
+// gone: with 404, or as many servers do with 400, at once or when it is not about
+// replay.
+func TestM2L03GetStreamFindsTheSessionLost(t *testing.T) {
+	for _, tt := range []struct {
+		name, stream string // empty: 503
+		status       int
+	}{
+		{"404", "retry: 1\nid: 1\ndata:\n\n", http.StatusNotFound},
+		{"400", "retry: 1\n\n", http.StatusBadRequest},
+		{"400 twice, behind an id", "retry: 1\nid: 1\ndata:\n\n", http.StatusBadRequest},
+		{"404 after 503", "", http.StatusNotFound},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) { testStreamFindsTheSessionLost(t, tt.stream, tt.status) })
+	}
+}
+
+func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
+	p := legacytest.NewMemoryServer(t)
+	var gets atomic.Int32
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
+		if gets.Add(1) > 1 {
+			w.WriteHeader(status)
+			return
+		}
+		if stream == "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, stream)
+	}
+	r := openHTTP(t, p)
+	select {
+	case <-r.Done():
+	case <-time.After(bridgetest.Patience):
+		t.Errorf("the session is not lost within %v", bridgetest.Patience)
+	}
+	if _, err := r.call(t.Context(), "tools/list"); err == nil {
+		t.Error("a call in a lost session = nil error")
+	}
+	r.Close(t.Context())
+	if d := p.Requests("DELETE"); len(d) != 0 {
+		t.Errorf("a lost session was ended with %v", d[0].Header)
+	}
+	if strings.Contains(p.Order(), "cancelled") {
+		t.Errorf("order = %s", p.Order())
 	}
 }

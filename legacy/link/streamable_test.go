@@ -7,7 +7,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -52,5 +55,81 @@ func TestTextOfAStreamOutlivesIt(t *testing.T) {
 	}
 	if len(k.kept) != 1 || k.texts[0] != question || string(k.kept[0].Text) != question {
 		t.Errorf("kept %d messages, of which the first is not the question as it came", len(k.kept))
+	}
+}
+
+func TestM2L02DeleteOverHTTP(t *testing.T) {
+	for _, tt := range []struct {
+		name, session string
+		status        int
+		want          int
+	}{
+		{"with a session", "sess-1", http.StatusNoContent, 1},
+		{"not supported", "sess-1", http.StatusMethodNotAllowed, 1},
+		{"no session", "", 0, 0},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			p := legacytest.NewMemoryServer(t)
+			p.Session = tt.session
+			p.On["DELETE"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(tt.status) }
+			openHTTP(t, p).Close(t.Context())
+			ends := p.Requests("DELETE")
+			if len(ends) != tt.want {
+				t.Fatalf("%d DELETEs, want %d", len(ends), tt.want)
+			}
+			for _, d := range ends {
+				if d.Header.Get("Mcp-Session-Id") != tt.session || d.Header.Get("Mcp-Protocol-Version") != "2025-11-25" || d.Body != "" {
+					t.Errorf("DELETE with %v %q", d.Header, d.Body)
+				}
+			}
+		})
+	}
+}
+
+// A 404 to one client's call says nothing of everybody's session, if that still
+// answers ping: a client can provoke it, with a name that the server makes a URL
+// of, say.
+func TestBare404OfOneCallKeepsTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := legacytest.NewMemoryServer(t)
+		p.On["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { http.Error(w, "no such file", 404) }
+		p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
+		p.On["tools/list"] = listOnce
+		r := openHTTP(t, p)
+		for range 3 {
+			if _, err := r.call(t.Context(), "resources/read"); err == nil {
+				t.Error("the call = nil error for a 404")
+			}
+		}
+		if _, err := r.call(t.Context(), "tools/list"); err != nil || !r.Alive() {
+			t.Errorf("tools/list = %v, alive %v, want the session to go on", err, r.Alive())
+		}
+		if n := len(p.Requests("resources/read")); n != 3 {
+			t.Errorf("3 calls were sent %d times", n)
+		}
+	})
+}
+
+// The client that provoked it and leaves during the ping proves nothing either.
+func TestClientThatLeavesKeepsTheSession(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusNotFound} {
+		bridgetest.RunBubble(t, fmt.Sprint(status), func(t *testing.T) {
+			p := legacytest.NewMemoryServer(t)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			p.On["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(status) }
+			p.On["ping"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) {
+				leave()
+				<-r.Context().Done()
+			}
+			p.On["tools/list"] = listOnce
+			r := openHTTP(t, p)
+			if _, err := r.call(ctx, "resources/read"); err == nil {
+				t.Errorf("the call = nil error for a %d", status)
+			}
+			if _, err := r.call(t.Context(), "tools/list"); err != nil || !r.Alive() {
+				t.Errorf("tools/list = %v, alive %v, want the session to go on", err, r.Alive())
+			}
+		})
 	}
 }

@@ -294,6 +294,7 @@ var testLayers = map[string][]string{
 	"legacy/relay": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
 	"legacy/back":  {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/dev/bridgetest/watchtest", "internal/notebook"},
 	// The sessions of a pool, a poller and of tasks are Links to a scripted server.
+	"legacy/link":  {"internal/dev/bridgetest/legacytest"},
 	"legacy/pool":  {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "legacy/link"},
 	"legacy/poll":  {"internal/dev/bridgetest/legacytest", "legacy/link"},
 	"legacy/tasks": {"internal/dev/bridgetest/legacytest", "legacy/link"},

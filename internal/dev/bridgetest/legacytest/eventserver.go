@@ -28,6 +28,8 @@ type EventServer struct {
 	// Post, if not nil, answers a POST before anything else; false leaves it to On.
 	Post func(w http.ResponseWriter, m wire.Message) bool
 
+	RoundTripper http.RoundTripper // reaches a server in memory; nil for one on a socket
+
 	record
 	streams []*EventStream // guarded by the record's lock
 }
@@ -51,11 +53,24 @@ func (s *EventStream) Cut() { s.cut() }
 
 // NewEventServer returns a server that runs until the test ends.
 func NewEventServer(t testing.TB) *EventServer {
+	p := newEventServer()
+	p.Server = httptest.NewServer(p)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// NewMemoryEventServer returns a server in memory that runs until the test ends, for a test
+// in a bubble.
+func NewMemoryEventServer(t testing.TB) *EventServer {
+	p := newEventServer()
+	p.Server, p.RoundTripper = InMemory(t, p)
+	return p
+}
+
+func newEventServer() *EventServer {
 	p := &EventServer{On: make(map[string]func(*EventStream, wire.Message) string)}
 	p.Endpoint = func(session string) string { return "/message?session_id=" + session }
 	p.Refuse = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) }
-	p.Server = httptest.NewServer(p)
-	t.Cleanup(p.Close)
 	return p
 }
 

@@ -1,4 +1,4 @@
-package back
+package link
 
 import (
 	"fmt"
@@ -8,10 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -38,9 +35,9 @@ func TestForeignAnswerEndsItsConnection(t *testing.T) {
 				}
 				legacytest.AnswerJSON(w, id, `{"ok":1}`)
 			}
-			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
+			r := openHTTP(t, p)
 			call := func() error {
-				got, err := body(b.Serve(t.Context(), callWith(`"t"`, ""), &backtest.Caller{}))
+				got, err := r.call(t.Context(), "tools/call")
 				if err == nil && got != `{"ok":1}` {
 					t.Errorf("result = %s", got)
 				}
@@ -50,7 +47,7 @@ func TestForeignAnswerEndsItsConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			shift.Store(true)
-			if err := call(); err == nil || !strings.Contains(mcp.WireError(err).Message, "answered another request") {
+			if err := call(); err == nil || !strings.Contains(err.Error(), "answered another request") {
 				t.Errorf("the call with another's answer: %v, want an error that says so", err)
 			}
 			for i := range 40 {
@@ -79,13 +76,15 @@ func TestIDsAreUniqueOverTheSessionsOfAnEndpoint(t *testing.T) {
 		all.Wait()
 		legacytest.AnswerJSON(w, m.ID, `{"ok":1}`)
 	}
-	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
+	e := newHTTPRig(t, p).endpoint
 	var calls sync.WaitGroup
-	for i := range sessions {
+	for range sessions {
+		r := newRig(t, testOptions(p.URL))
+		r.OverHTTP(e)
+		r.closeAfter(t)
+		r.handshake(t)
 		calls.Go(func() {
-			req := callWith(`"t"`, "")
-			req.Profile.Scope = fmt.Sprintf("test/%d", i)
-			if _, err := body(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
+			if _, err := r.call(t.Context(), "tools/call"); err != nil {
 				t.Error(err)
 			}
 		})

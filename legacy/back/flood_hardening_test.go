@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
@@ -28,6 +29,9 @@ const loopTime = 700 * time.Millisecond
 // maxLooped is how many requests it may get by then; a loop makes thousands.
 const maxLooped = 10
 
+// emptyStreams is how many may end without a message before the pauses between them grow.
+const emptyStreams = 3
+
 // barrenStream ends at once, brings nothing, and asks to come back at once.
 func barrenStream(w http.ResponseWriter, id int32) {
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -37,86 +41,92 @@ func barrenStream(w http.ResponseWriter, id int32) {
 // A server that ends its stream at once and says "retry: 0" must not be asked in a
 // loop: it takes a core of ours, and its own.
 func TestRetryZeroOfTheServersStream(t *testing.T) {
-	p := legacytest.NewHTTPServer(t)
-	p.Quiet = true
-	var gets atomic.Int32
-	p.Get = func(w http.ResponseWriter, _ *http.Request) { barrenStream(w, gets.Add(1)) }
-	p.On["tools/list"] = listOnce
-	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-	if err := serveOne(t, b, "a"); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(loopTime)
-	if n := gets.Load(); n < emptyStreams || n > maxLooped {
-		t.Errorf("%d GETs within %v, want %d to %d", n, loopTime, emptyStreams, maxLooped)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p := legacytest.NewMemoryServer(t)
+		p.Quiet = true
+		var gets atomic.Int32
+		p.Get = func(w http.ResponseWriter, _ *http.Request) { barrenStream(w, gets.Add(1)) }
+		p.On["tools/list"] = listOnce
+		b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, RoundTripper: p.RoundTripper}})
+		if err := serveOne(t, b, "a"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(loopTime)
+		if n := gets.Load(); n < emptyStreams || n > maxLooped {
+			t.Errorf("%d GETs within %v, want %d to %d", n, loopTime, emptyStreams, maxLooped)
+		}
+	})
 }
 
 // The same of the stream that answers a call. The answer comes at last.
 func TestRetryZeroOfACallsStream(t *testing.T) {
-	p := legacytest.NewHTTPServer(t)
-	p.Quiet = true
-	var id atomic.Value
-	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		id.Store(m.ID)
-		barrenStream(w, 0)
-	}
-	var gets atomic.Int32
-	begun := time.Now()
-	p.Get = func(w http.ResponseWriter, r *http.Request) {
-		switch n := gets.Add(1); {
-		case r.Header.Get("Last-Event-Id") == "":
-			w.WriteHeader(http.StatusMethodNotAllowed)
-		case time.Since(begun) < loopTime:
-			barrenStream(w, n)
-		default:
-			legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
+	synctest.Test(t, func(t *testing.T) {
+		p := legacytest.NewMemoryServer(t)
+		p.Quiet = true
+		var id atomic.Value
+		p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			id.Store(m.ID)
+			barrenStream(w, 0)
 		}
-	}
-	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &backtest.Caller{}))
-	if err != nil || got != `{"ok":1}` {
-		t.Errorf("Serve = %s, %v, want the answer", got, err)
-	}
-	if n := gets.Load(); n < emptyStreams || n > maxLooped {
-		t.Errorf("%d GETs for one call, want %d to %d", n, emptyStreams, maxLooped)
-	}
+		var gets atomic.Int32
+		begun := time.Now()
+		p.Get = func(w http.ResponseWriter, r *http.Request) {
+			switch n := gets.Add(1); {
+			case r.Header.Get("Last-Event-Id") == "":
+				w.WriteHeader(http.StatusMethodNotAllowed)
+			case time.Since(begun) < loopTime:
+				barrenStream(w, n)
+			default:
+				legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
+			}
+		}
+		b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, RoundTripper: p.RoundTripper}})
+		got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &backtest.Caller{}))
+		if err != nil || got != `{"ok":1}` {
+			t.Errorf("Serve = %s, %v, want the answer", got, err)
+		}
+		if n := gets.Load(); n < emptyStreams || n > maxLooped {
+			t.Errorf("%d GETs for one call, want %d to %d", n, emptyStreams, maxLooped)
+		}
+	})
 }
 
 // Five listens of 66 KiB, each closed at once, must not cause 10,240 requests
 // upstream.
 func TestFiveListensCauseABoundedNumberOfRequests(t *testing.T) {
-	p := legacytest.NewHTTPServer(t)
-	p.Quiet = true
-	var calls atomic.Int32
-	p.On["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		calls.Add(1)
-		legacytest.AnswerJSON(w, m.ID, `{}`)
-	}
-	p.On["resources/unsubscribe"] = p.On["resources/subscribe"]
-	aud := watchtest.NewAudience(&watchtest.Journal{})
-	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Linger: time.Millisecond, Changes: aud}})
-	begun := time.Now()
-	for i := range 5 {
-		var want []fanout.Topic
-		for j := range 1024 {
-			want = append(want, uriTopic(fmt.Sprintf("file:///srv/notes/%040d/%d", i, j)))
+	synctest.Test(t, func(t *testing.T) {
+		p := legacytest.NewMemoryServer(t)
+		p.Quiet = true
+		var calls atomic.Int32
+		p.On["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			calls.Add(1)
+			legacytest.AnswerJSON(w, m.ID, `{}`)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		aud.Want(1, want...)
-		_, release, err := b.Watch(ctx, mcp.Profile{Scope: testScope}, want)
-		if err == nil {
-			release()
+		p.On["resources/unsubscribe"] = p.On["resources/subscribe"]
+		aud := watchtest.NewAudience(&watchtest.Journal{})
+		b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, RoundTripper: p.RoundTripper, Linger: time.Millisecond, Changes: aud}})
+		begun := time.Now()
+		for i := range 5 {
+			var want []fanout.Topic
+			for j := range 1024 {
+				want = append(want, uriTopic(fmt.Sprintf("file:///srv/notes/%040d/%d", i, j)))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			aud.Want(1, want...)
+			_, release, err := b.Watch(ctx, mcp.Profile{Scope: testScope}, want)
+			if err == nil {
+				release()
+			}
+			aud.Want(-1, want...)
+			cancel()
 		}
-		aud.Want(-1, want...)
-		cancel()
-	}
-	time.Sleep(time.Second)
-	rate, saved := 200.0, 2000.0
-	most := int32(2*(saved+rate*time.Since(begun).Seconds())) + 2
-	if n := calls.Load(); n < 1024 || n > most {
-		t.Errorf("%d requests within %v, want 1024 to %d", n, time.Since(begun), most)
-	}
+		time.Sleep(time.Second)
+		rate, saved := 200.0, 2000.0
+		most := int32(2*(saved+rate*time.Since(begun).Seconds())) + 2
+		if n := calls.Load(); n < 1024 || n > most {
+			t.Errorf("%d requests within %v, want 1024 to %d", n, time.Since(begun), most)
+		}
+	})
 }
 
 // A server that floods its stream with what nobody needs must not have it read as
@@ -128,15 +138,15 @@ func TestFloodOfTheServersStreamIsRationed(t *testing.T) {
 		"notifications": "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\n",
 		"progress":      "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":9,\"progress\":1}}\n\n",
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := legacytest.NewHTTPServer(t)
+		bridgetest.RunBubble(t, name, func(t *testing.T) {
+			p := legacytest.NewMemoryServer(t)
 			var sent atomic.Int64
 			p.Get = func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
-				flood(w, r, text, &sent)
+				flood(t, w, r, text, &sent)
 			}
 			p.On["tools/list"] = listOnce
-			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, RoundTripper: p.RoundTripper}})
 			if err := serveOne(t, b, "a"); err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +156,7 @@ func TestFloodOfTheServersStreamIsRationed(t *testing.T) {
 				t.Error(err)
 			}
 			time.Sleep(time.Second)
-			// 1 MiB/s, what a call is good for, and what the system's buffers take at once.
+			// 1 MiB/s, what a call is good for, and what buffers take at once.
 			if n, most := sent.Load()-before, int64(float64(8<<20)*time.Since(begun).Seconds()); n > most {
 				t.Errorf("%d bytes of the flood were read within %v, want %d at most", n, time.Since(begun), most)
 			}
@@ -162,14 +172,14 @@ func TestFloodOfACallsStreamIsRationed(t *testing.T) {
 		"progress of nobody":           "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":9999,\"progress\":1}}\n\n",
 		"progress that does not go on": "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":TOKEN,\"progress\":1}}\n\n",
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := legacytest.NewHTTPServer(t)
+		bridgetest.RunBubble(t, name, func(t *testing.T) {
+			p := legacytest.NewMemoryServer(t)
 			var sent atomic.Int64
 			p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 				w.Header().Set("Content-Type", "text/event-stream")
-				flood(w, r, strings.ReplaceAll(text, "TOKEN", m.ID.String()), &sent)
+				flood(t, w, r, strings.ReplaceAll(text, "TOKEN", m.ID.String()), &sent)
 			}
-			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, RoundTripper: p.RoundTripper}})
 			ctx, leave := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() {
@@ -186,37 +196,51 @@ func TestFloodOfACallsStreamIsRationed(t *testing.T) {
 
 // The same of the one stream of HTTP+SSE.
 func TestFloodOfAnEventStreamIsRationed(t *testing.T) {
-	p := legacytest.NewEventServer(t)
-	p.On["tools/list"] = func(_ *legacytest.EventStream, m wire.Message) string {
-		return string(wire.AppendResult(nil, m.ID, []byte(`{"tools":[]}`), nil))
-	}
-	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE})
-	if err := serveOne(t, b, "a"); err != nil {
-		t.Fatal(err)
-	}
-	var sent atomic.Int64
-	stop := make(chan struct{})
-	var flooding sync.WaitGroup
-	defer flooding.Wait()
-	defer p.CloseClientConnections()
-	defer close(stop)
-	flooding.Go(func() {
-		for s, text := p.LastStream(), strings.Repeat("x", 64<<10); ; sent.Add(64 << 10) {
-			select {
-			case <-stop:
-				return
-			default:
-				s.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + text + `"}}`)
-			}
+	synctest.Test(t, func(t *testing.T) {
+		p := legacytest.NewMemoryEventServer(t)
+		p.On["tools/list"] = func(_ *legacytest.EventStream, m wire.Message) string {
+			return string(wire.AppendResult(nil, m.ID, []byte(`{"tools":[]}`), nil))
 		}
+		b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", RoundTripper: p.RoundTripper}, Transport: TransportSSE})
+		if err := serveOne(t, b, "a"); err != nil {
+			t.Fatal(err)
+		}
+		var sent atomic.Int64
+		stop := make(chan struct{})
+		var flooding sync.WaitGroup
+		defer flooding.Wait()
+		defer p.CloseClientConnections()
+		defer close(stop)
+		flooding.Go(func() {
+			for s, text := p.LastStream(), strings.Repeat("x", 64<<10); ; sent.Add(64 << 10) {
+				select {
+				case <-stop:
+					return
+				default:
+					if sent.Load() > maxFlood {
+						t.Errorf("more than %d bytes of the flood were read", maxFlood)
+						return
+					}
+					s.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + text + `"}}`)
+				}
+			}
+		})
+		wantSlow(t, &sent, 1<<20)
 	})
-	wantSlow(t, &sent, 1<<20)
 }
 
+// maxFlood is more than what is read of a flood in any test. Without it, time would stand
+// still in a test whose flood is read without a pause.
+const maxFlood = 128 << 20
+
 // flood writes text again and again until the client has left.
-func flood(w http.ResponseWriter, r *http.Request, text string, sent *atomic.Int64) {
+func flood(t *testing.T, w http.ResponseWriter, r *http.Request, text string, sent *atomic.Int64) {
 	piece := []byte(strings.Repeat(text, 32<<10/len(text)))
 	for r.Context().Err() == nil {
+		if sent.Load() > maxFlood {
+			t.Errorf("more than %d bytes of the flood were read", maxFlood)
+			return
+		}
 		n, err := w.Write(piece)
 		if sent.Add(int64(n)); err != nil {
 			return
@@ -231,7 +255,7 @@ func wantSlow(t *testing.T, sent *atomic.Int64, most float64) {
 	time.Sleep(2 * time.Second)
 	begun, before := time.Now(), sent.Load()
 	time.Sleep(time.Second)
-	// The system's buffers take some at once.
+	// Buffers take some at once.
 	if n, most := sent.Load()-before, int64((most+4<<20)*time.Since(begun).Seconds()); n > most || before == 0 {
 		t.Errorf("%d bytes of the flood were read within %v, want %d at most", n, time.Since(begun), most)
 	}

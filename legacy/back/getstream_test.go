@@ -60,6 +60,9 @@ func TestM2L38UnreachableServerOverHTTP(t *testing.T) {
 	})
 }
 
+// maxMissed is how long a server may be gone before its session counts as lost.
+const maxMissed = 30 * time.Second
+
 func testUnreachableOverHTTP(t *testing.T, get http.HandlerFunc, topics ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		l := bridgetest.Listen()

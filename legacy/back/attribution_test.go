@@ -104,6 +104,7 @@ func playSchedule(t *testing.T, seed uint64, n *scheduled) {
 // One child serves many clients at a time, and nothing on its pipe says whose a
 // question is.
 func TestM2L20RandomSchedules(t *testing.T) {
+	t.Parallel()
 	var n scheduled
 	for seed := range uint64(1000) {
 		synctest.Test(t, func(t *testing.T) { playSchedule(t, seed, &n) })

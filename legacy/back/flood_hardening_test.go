@@ -252,7 +252,7 @@ func flood(t *testing.T, w http.ResponseWriter, r *http.Request, text string, se
 // at once has come.
 func wantSlow(t *testing.T, sent *atomic.Int64, most float64) {
 	t.Helper()
-	time.Sleep(2 * time.Second)
+	time.Sleep(100 * time.Millisecond)
 	begun, before := time.Now(), sent.Load()
 	time.Sleep(time.Second)
 	// Buffers take some at once.

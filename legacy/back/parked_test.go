@@ -93,6 +93,7 @@ func TestM2L20FiftyParkedOnOneChild(t *testing.T) {
 }
 
 func TestM2L20AThousandParkedOnOneServer(t *testing.T) {
+	t.Parallel()
 	p := legacytest.NewHTTPServer(t)
 	p.Quiet = true
 	p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {

@@ -102,6 +102,7 @@ func TestM2L19WithdrawnQuestionsEnd(t *testing.T) {
 // The reader must not hang on a server that asks and asks, and the server must
 // hear of it.
 func TestQuestionsAreBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newAsker(t, Options{}, func(a *legacytest.Server) {
 			a.Call = func(c *legacytest.ServerCall) string {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
@@ -89,41 +90,43 @@ func TestS01ExtensionStreamsEnd(t *testing.T) {
 // Over a connection the streams are told apart by their ids, and one whose client does
 // not keep up while others wait ends rather than lose messages.
 func TestS01ExtensionsOverAConnection(t *testing.T) {
-	b, peers := upLines(t, Options{})
-	hold := make(chan struct{})
-	told := make(chan string, 2*maxStreamNotes)
-	x := &heldCaller{hold: hold, told: told}
-	params := wire.Get([]byte(moderntest.Request("1", spec.MethodListen, "{}", `,"notifications":`+extendedFilter)), "params")
-	req := upModernRequest(spec.MethodListen, string(params))
-	got := upServe(t.Context(), b, req, x)
-	p := <-peers
-	m := p.Want(spec.MethodListen)
-	p.Write("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{},`, m.ID.String()))
-	p.Write("%s", moderntest.Tagged("notifications/other", ``, "99"))
-	p.Write("%s", moderntest.Tagged("notifications/com.example/job", ``, m.ID.String()))
-	hold <- struct{}{}
-	hold <- struct{}{}
-	for _, method := range []string{spec.NotifyAcknowledged, "notifications/com.example/job"} {
-		if n := <-told; n != method {
-			t.Errorf("told %s, want %s", n, method)
-		}
-	}
-	other := upServe(t.Context(), b, upModernRequest(spec.MethodToolsCall, `{"name":"x"}`), &backtest.Caller{})
-	waits := p.Want(spec.MethodToolsCall)
-	for range maxStreamNotes + 2 {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := upLines(t, Options{})
+		hold := make(chan struct{})
+		told := make(chan string, 2*maxStreamNotes)
+		x := &heldCaller{hold: hold, told: told}
+		params := wire.Get([]byte(moderntest.Request("1", spec.MethodListen, "{}", `,"notifications":`+extendedFilter)), "params")
+		req := upModernRequest(spec.MethodListen, string(params))
+		got := upServe(t.Context(), b, req, x)
+		p := <-peers
+		m := p.Want(spec.MethodListen)
+		p.Write("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{},`, m.ID.String()))
+		p.Write("%s", moderntest.Tagged("notifications/other", ``, "99"))
 		p.Write("%s", moderntest.Tagged("notifications/com.example/job", ``, m.ID.String()))
-	}
-	if c := p.Want(spec.NotifyCancelled); string(wire.Get(c.Params, "requestId")) != m.ID.String() {
-		t.Errorf("cancelled %s, want the listen request %s", c.Params, m.ID)
-	}
-	close(hold)
-	p.Result(waits.ID, `{"resultType":"complete","content":[]}`)
-	if o := <-other; o.err != nil {
-		t.Errorf("Serve() of another request = %v, want its result", o.err)
-	}
-	if o := <-got; o.err == nil || !strings.Contains(o.err.Error(), "listen again") {
-		t.Errorf("Serve() = %v, want an error that says what to do", o.err)
-	}
+		hold <- struct{}{}
+		hold <- struct{}{}
+		for _, method := range []string{spec.NotifyAcknowledged, "notifications/com.example/job"} {
+			if n := <-told; n != method {
+				t.Errorf("told %s, want %s", n, method)
+			}
+		}
+		other := upServe(t.Context(), b, upModernRequest(spec.MethodToolsCall, `{"name":"x"}`), &backtest.Caller{})
+		waits := p.Want(spec.MethodToolsCall)
+		for range maxStreamNotes + 2 {
+			p.Write("%s", moderntest.Tagged("notifications/com.example/job", ``, m.ID.String()))
+		}
+		if c := p.Want(spec.NotifyCancelled); string(wire.Get(c.Params, "requestId")) != m.ID.String() {
+			t.Errorf("cancelled %s, want the listen request %s", c.Params, m.ID)
+		}
+		close(hold)
+		p.Result(waits.ID, `{"resultType":"complete","content":[]}`)
+		if o := <-other; o.err != nil {
+			t.Errorf("Serve() of another request = %v, want its result", o.err)
+		}
+		if o := <-got; o.err == nil || !strings.Contains(o.err.Error(), "listen again") {
+			t.Errorf("Serve() = %v, want an error that says what to do", o.err)
+		}
+	})
 }
 
 // A heldCaller takes one message for each that hold has.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -104,7 +105,8 @@ func wireErr(t testing.TB, err error) *wire.Error {
 // every request against the transport's rules.
 type upPeer struct {
 	*httptest.Server
-	t testing.TB
+	rt http.RoundTripper // reaches a server in memory; nil for one on a socket
+	t  testing.TB
 	// on serves a method; a missing one is -32601 with 404.
 	on map[string]func(w http.ResponseWriter, r *http.Request, m wire.Message)
 	// rawNames: Mcp-Name is compared as it is, as go-sdk does.
@@ -128,6 +130,13 @@ func newUpPeer(t testing.TB) *upPeer {
 	p := &upPeer{t: t, on: make(map[string]func(http.ResponseWriter, *http.Request, wire.Message))}
 	p.Server = httptest.NewServer(p)
 	t.Cleanup(p.Close)
+	return p
+}
+
+// newMemoryPeer returns a peer in memory, for a test in a bubble.
+func newMemoryPeer(t testing.TB) *upPeer {
+	p := &upPeer{t: t, on: make(map[string]func(http.ResponseWriter, *http.Request, wire.Message))}
+	p.Server, p.rt = bridgetest.InMemory(t, p)
 	return p
 }
 
@@ -198,7 +207,7 @@ func (p *upPeer) requests(method string) []upSeen {
 // back returns a Back of the peer.
 func (p *upPeer) back(opts Options) *Back {
 	p.t.Helper()
-	opts.URL = p.URL
+	opts.URL, opts.RoundTripper = p.URL, p.rt
 	return newUpBack(p.t, opts)
 }
 

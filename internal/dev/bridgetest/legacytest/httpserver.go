@@ -6,12 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
-	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -51,7 +48,7 @@ func NewHTTPServer(t testing.TB) *HTTPServer {
 // bubble.
 func NewMemoryServer(t testing.TB) *HTTPServer {
 	p := newHTTPServer()
-	p.Server, p.RoundTripper = InMemory(t, p)
+	p.Server, p.RoundTripper = bridgetest.InMemory(t, p)
 	return p
 }
 
@@ -62,23 +59,6 @@ func newHTTPServer() *HTTPServer {
 		Session:      "sess-1",
 		On:           make(map[string]func(http.ResponseWriter, *http.Request, wire.Message)),
 	}
-}
-
-// InMemory serves h in memory until the test ends, and returns what reaches it: the HTTP
-// client that backs have.
-func InMemory(t testing.TB, h http.Handler) (*httptest.Server, http.RoundTripper) {
-	l := bridgetest.Listen()
-	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
-	server.Start()
-	settings := transport.NewHTTP(time.Minute, nil)
-	settings.DialContext = l.DialContext
-	rt := http1.NewTransport(settings)
-	t.Cleanup(func() {
-		rt.CloseIdleConnections()
-		server.CloseClientConnections() // of streams that nobody reads any more
-		server.Close()
-	})
-	return server, rt
 }
 
 // ServeHTTP implements [http.Handler].

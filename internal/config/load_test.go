@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -155,36 +154,6 @@ func TestDefaultsInAllLayers(t *testing.T) {
 	}
 }
 
-// What the gateway keeps is public and has a ttl; reads have to be named.
-func TestM2L08Kept(t *testing.T) {
-	const all = "servers: {a: {builtin: notebook, cache: {server/discover: %[1]s, tools/list: %[1]s, resources/read: %[1]s, prompts/list: {}}}}"
-	for _, tt := range []struct {
-		hint string
-		want []string
-	}{
-		{"{}", nil},
-		{"{ttl: 1m}", nil},
-		{"{scope: public}", nil},
-		{"{ttl: 1m, scope: public}", []string{"tools/list"}},
-		{"{ttl: 1m, scope: public, keep: false}", nil},
-	} {
-		c, _, err := Load(Options{Path: write(t, fmt.Sprintf(all, tt.hint))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := c.Servers[0].Kept(); !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("cache of %s: kept %q, want %q", tt.hint, got, tt.want)
-		}
-	}
-	c, _, err := Load(Options{Path: write(t, "servers: {a: {builtin: notebook, cache: {resources/read: {ttl: 1m, scope: public, keep: true}}}}")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := c.Servers[0].Kept(); !reflect.DeepEqual(got, []string{"resources/read"}) {
-		t.Errorf("reads asked for: kept %q", got)
-	}
-}
-
 // Flags override the environment, which overrides the file, which overrides
 // the defaults.
 func TestLayers(t *testing.T) {
@@ -250,30 +219,5 @@ func TestMissingFile(t *testing.T) {
 	_, _, err := Load(Options{Path: filepath.Join(t.TempDir(), "none.yaml")})
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("Load = %v, want an error that names the file and is os.ErrNotExist", err)
-	}
-}
-
-func TestT32Hidden(t *testing.T) {
-	for _, tt := range []struct {
-		name, keys string
-		want       []string
-	}{
-		{"nothing", "", nil},
-		{"tasks on", "tasks: on", nil},
-		{"tasks off", "tasks: off", []string{"io.modelcontextprotocol/tasks"}},
-		{"tasks off, quoted", `tasks: "off"`, []string{"io.modelcontextprotocol/tasks"}},
-		{"others", "extensions: {hide: [io.modelcontextprotocol/ui, com.example/x]}", []string{"io.modelcontextprotocol/ui", "com.example/x"}},
-		{"both", "extensions: {hide: [com.example/x]}\n    tasks: off", []string{"com.example/x", "io.modelcontextprotocol/tasks"}},
-	} {
-		t.Run("T-32 "+tt.name, func(t *testing.T) {
-			path := write(t, "servers:\n  a:\n    builtin: notebook\n    "+tt.keys+"\n")
-			c, warnings, err := Load(Options{Path: path})
-			if err != nil || len(warnings) != 0 {
-				t.Fatalf("Load = %v, %v", warnings, err)
-			}
-			if got := c.Servers[0].Hidden(); !reflect.DeepEqual(got, tt.want) {
-				t.Errorf("Hidden() = %q, want %q", got, tt.want)
-			}
-		})
 	}
 }

@@ -279,7 +279,9 @@ var testLayers = map[string][]string{
 	"examples/middleware":         {"examples/internal/program"},
 	"internal/trust/auth":         {"internal/dev/bridgetest/issuertest"},
 	"internal/config/key":         {"internal/config"}, // which has the keys
-	"internal/config/layer":       {"internal/config"},
+	"internal/config/layer":       {"internal/config", "internal/config/server"},
+	"internal/config/server":      {"internal/config"},
+	"internal/config/value":       {"internal/config"},
 	"internal/replicas/evict":     {"internal/dev/replicastest"},
 	"gateway/internal/source":     {"internal/dev/replicastest", "internal/server", "modern/protocol"},
 	"internal/replicas/handover":  {"internal/fanout", "internal/dev/replicastest", "internal/wire"},

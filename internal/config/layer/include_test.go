@@ -1,4 +1,4 @@
-package config
+package layer_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
@@ -25,6 +26,19 @@ func writeAll(t *testing.T, files map[string]string) {
 		}
 	}
 }
+
+// write puts text into a file called c.yaml and makes its folder current, so
+// that messages begin with the bare name.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("c.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "c.yaml"
+}
+
+const notebook = "servers: {notebook: {builtin: notebook}}\n"
 
 // The files of a pattern are read in the order of their names, and those of a list in its
 // order. Each is read once.
@@ -52,7 +66,7 @@ func TestInclude(t *testing.T) {
 		t.Run(tt.include, func(t *testing.T) {
 			files["c.yaml"] = "servers: {main: {builtin: notebook}}\ninclude: " + tt.include + "\n"
 			writeAll(t, files)
-			c, warnings, err := Load(Options{Path: "c.yaml", Environ: []string{"DIR=conf.d"}})
+			c, warnings, err := config.Load(config.Options{Path: "c.yaml", Environ: []string{"DIR=conf.d"}})
 			if err != nil || len(warnings) > 0 {
 				t.Fatalf("Load = %v, %v", warnings, err)
 			}
@@ -109,13 +123,13 @@ func TestIncludeMistakes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			writeAll(t, tt.files)
-			_, _, err := Load(Options{Path: "c.yaml"})
+			_, _, err := config.Load(config.Options{Path: "c.yaml"})
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("Load =\n%v\nwant\n%s", err, tt.want)
 			}
 		})
 	}
-	_, _, err := Load(Options{Path: write(t, notebook), Environ: []string{"MCPBRIDGE_INCLUDE=[a.yaml]"}})
+	_, _, err := config.Load(config.Options{Path: write(t, notebook), Environ: []string{"MCPBRIDGE_INCLUDE=[a.yaml]"}})
 	if want := "MCPBRIDGE_INCLUDE: include: can't be set by the environment; write it into the file"; err == nil || err.Error() != want {
 		t.Errorf("Load = %v, want %s", err, want)
 	}
@@ -124,8 +138,8 @@ func TestIncludeMistakes(t *testing.T) {
 // A mistake in an included file is at its line, for those who show it.
 func TestIncludeAt(t *testing.T) {
 	writeAll(t, map[string]string{"c.yaml": "include: a.yaml\n" + notebook, "a.yaml": "\n\nlisen: x\n"})
-	_, _, err := Load(Options{Path: "c.yaml"})
-	var mistakes *Error
+	_, _, err := config.Load(config.Options{Path: "c.yaml"})
+	var mistakes *config.Error
 	if !errors.As(err, &mistakes) {
 		t.Fatalf("Load = %v", err)
 	}
@@ -146,7 +160,7 @@ func TestIncludePaths(t *testing.T) {
 		"conf.d/a.yaml": "tls: {cert: cert.pem, key: key.pem}\nmetrics_token: '${file:token}'\nservers:\n  a: {command: x, env_file: env}\n  b: {url: 'https://h', tls: {ca: ca.pem}, upstream_auth: {client_credentials: {issuer: 'https://i', client_id: c, private_key: key}}}\n",
 	})
 	bridgetest.NewAuthority(t, "a").Files("conf.d", bridgetest.Leaf{})
-	c, _, err := Load(Options{Path: "c.yaml"})
+	c, _, err := config.Load(config.Options{Path: "c.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +179,7 @@ func TestHardeningIncludedSecrets(t *testing.T) {
 		if err := os.Chmod(name, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, warnings, err := Load(Options{Path: "c.yaml"})
+		_, warnings, err := config.Load(config.Options{Path: "c.yaml"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,11 @@
-package config
+package server_test
 
 import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
 // Every mistake in the credentials for a server says where, and what to write instead. No
@@ -43,7 +45,7 @@ func TestUpstreamAuthMistakes(t *testing.T) {
 		{"host with a port", "allow_hosts: ['id.example:443']\n" + notebook, "allow_hosts.0: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := Load(Options{Path: write(t, tt.in)})
+			_, _, err := config.Load(config.Options{Path: write(t, tt.in)})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Load = %v, want an error with %q", err, tt.want)
 			}
@@ -56,7 +58,7 @@ func TestUpstreamAuthMistakes(t *testing.T) {
 
 // What can be dangerous is allowed with a warning.
 func TestUpstreamAuthWarnings(t *testing.T) {
-	_, warnings, err := Load(Options{Path: write(t, "servers: {a: {url: https://a.example/mcp, upstream_auth: {oauth: {shared_identity: true}}}}")})
+	_, warnings, err := config.Load(config.Options{Path: write(t, "servers: {a: {url: https://a.example/mcp, upstream_auth: {oauth: {shared_identity: true}}}}")})
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0].String(), "as the person who has logged in") {
 		t.Errorf("Load = %v, %v, want to be warned of a shared identity", warnings, err)
 	}
@@ -78,7 +80,7 @@ func TestLoginOfTheOnlyUser(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := write(t, "servers: {a: {url: https://a.example/mcp, upstream_auth: {oauth: "+tt.oauth+"}}}")
-			c, warnings, err := Load(Options{Path: path, OneUser: true})
+			c, warnings, err := config.Load(config.Options{Path: path, OneUser: true})
 			if tt.fault != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fault) {
 					t.Errorf("Load = %v, want %q", err, tt.fault)
@@ -101,7 +103,7 @@ func TestUpstreamAuthSecrets(t *testing.T) {
 	if err := os.WriteFile("key.pem", []byte("the private key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := Load(Options{Path: path})
+	c, _, err := config.Load(config.Options{Path: path})
 	if err != nil || c.Servers[0].UpstreamAuth.ClientCredentials.Key != "the private key" {
 		t.Fatalf("Load = %+v, %v, want the key", c, err)
 	}

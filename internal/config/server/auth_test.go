@@ -1,10 +1,11 @@
-package config
+package server_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
 // Each mistake in saying who clients are is told with its line, and without the secret.
@@ -48,7 +49,7 @@ func TestAuthMistakes(t *testing.T) {
 		{"one anonymous server on all addresses", "listen: ':2526'\nauth: {tokens: [{name: a, sha256: " + digest + "}]}\nservers: {a: {builtin: notebook}, b: {builtin: notebook, auth: none}}\n", `c.yaml:1: listen: ":2526" can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or 127.0.0.1:2526 here, or set allow_anonymous: true`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := Load(Options{Path: write(t, tt.in)})
+			_, _, err := config.Load(config.Options{Path: write(t, tt.in)})
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("Load(%q) =\n%v\nwant\n%s", tt.in, err, tt.want)
 			}
@@ -61,7 +62,7 @@ func TestAuthMistakes(t *testing.T) {
 
 // What is right is taken, a server's own before the common one, and the secrets are known.
 func TestAuth(t *testing.T) {
-	c, warnings, err := Load(Options{Path: write(t, `
+	c, warnings, err := config.Load(config.Options{Path: write(t, `
 listen: 0.0.0.0:2526
 trusted_proxies: [10.0.0.0/8]
 public_url: https://mcp.example.com
@@ -82,28 +83,6 @@ servers:
 	for _, secret := range []string{"s3cret-0123456789", "hunter22222"} {
 		if !slices.Contains(c.Secrets(), secret) {
 			t.Errorf("Secrets() lacks %s", secret)
-		}
-	}
-}
-
-// A token is made where nothing was said, and never where somebody has said none.
-func TestMakeToken(t *testing.T) {
-	for _, tt := range []struct {
-		in   string
-		made bool
-		err  bool
-	}{
-		{"listen: ':1'\n" + notebook, true, false},
-		{"listen: 127.0.0.1:1\n" + notebook, false, false},
-		{"listen: ':1'\nallow_anonymous: true\n" + notebook, false, false},
-		{"listen: ':1'\nauth: none\n" + notebook, false, true},
-		{"listen: ':1'\nservers: {a: {builtin: notebook}, b: {builtin: notebook, auth: none}}\n", false, true},
-		{"listen: ':1'\nservers: {a: {builtin: notebook}, b: {builtin: notebook, auth: none, disabled: true}}\n", true, false},
-		{"listen: ':1'\nservers: {a: {builtin: notebook, auth: {tokens: [{name: a, token: 0123456789abcdef}]}}}\n", false, false},
-	} {
-		c, _, err := Load(Options{Path: write(t, tt.in), MayMakeToken: true})
-		if problems := (*Error)(nil); errors.As(err, &problems) != tt.err || !tt.err && c.MakeToken != tt.made {
-			t.Errorf("Load(%q) = %+v, %v, want a token made: %v", tt.in, c, err, tt.made)
 		}
 	}
 }

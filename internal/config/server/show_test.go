@@ -1,8 +1,10 @@
-package config
+package server_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
 // What is shown of a server never holds a credential, however it came in.
@@ -20,7 +22,7 @@ func TestTargetMasks(t *testing.T) {
 		{"query", "url: http://h/mcp?api_key=s3cret&b=s3cret", "http://h/mcp?api_key=***&b=***"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, _, err := Load(Options{Path: write(t, "servers:\n  a:\n    "+tt.in), Environ: []string{"TOKEN=s3cret", "HOME=/home/s3cret"}})
+			c, _, err := config.Load(config.Options{Path: write(t, "servers:\n  a:\n    "+tt.in), Environ: []string{"TOKEN=s3cret", "HOME=/home/s3cret"}})
 			if err != nil {
 				t.Fatal(err)
 			}

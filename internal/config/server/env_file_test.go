@@ -1,9 +1,11 @@
-package config
+package server_test
 
 import (
 	"os"
 	"reflect"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
 // A command gets what the file has, and env wins over it. Mistakes name the line and
@@ -21,7 +23,7 @@ func TestEnvFile(t *testing.T) {
 			if err := os.WriteFile("vars", []byte(tt.vars), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			c, _, err := Load(Options{Path: path})
+			c, _, err := config.Load(config.Options{Path: path})
 			if tt.err != "" {
 				if err == nil || err.Error() != tt.err {
 					t.Errorf("Load = %v, want %s", err, tt.err)
@@ -40,11 +42,11 @@ func TestEnvFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	const missing = "c.yaml:2: servers.a.env_file: can't be read: open vars: no such file or directory"
-	if _, _, err := Load(Options{Path: path}); err == nil || err.Error() != missing {
+	if _, _, err := config.Load(config.Options{Path: path}); err == nil || err.Error() != missing {
 		t.Errorf("Load = %v, want %s", err, missing)
 	}
 	const ofURL = "c.yaml:1: servers.a.env_file: belongs to servers with command; this one has url, so remove it"
-	if _, _, err := Load(Options{Path: write(t, "servers: {a: {url: 'http://h', env_file: x}}")}); err == nil || err.Error() != ofURL {
+	if _, _, err := config.Load(config.Options{Path: write(t, "servers: {a: {url: 'http://h', env_file: x}}")}); err == nil || err.Error() != ofURL {
 		t.Errorf("Load = %v, want %s", err, ofURL)
 	}
 }

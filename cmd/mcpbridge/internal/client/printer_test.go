@@ -1,0 +1,207 @@
+package client
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A script is a modern server on the wire. It answers each method with the bytes it is given,
+// and keeps what it received.
+type script struct {
+	answers map[string]string // method to body; SSE if it begins with "data:"
+	status  int               // 0 means 200
+
+	mu   sync.Mutex
+	got  []*http.Request
+	body []string
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	s.got, s.body = append(s.got, r), append(s.body, string(body))
+	s.mu.Unlock()
+	answer := s.answers[r.Header.Get("Mcp-Method")]
+	typ := "application/json"
+	switch {
+	case strings.HasPrefix(answer, "data:"):
+		typ = "text/event-stream"
+	case !strings.HasPrefix(answer, "{"):
+		typ = "text/plain"
+	}
+	w.Header().Set("Content-Type", typ)
+	w.WriteHeader(max(s.status, 200))
+	_, _ = io.WriteString(w, answer)
+}
+
+const info = `{"name":"a person"}`
+
+// A typewriter is a Printer that prints into memory, at half past twelve.
+type typewriter struct {
+	Printer
+	out, progress bytes.Buffer
+}
+
+// start returns a Printer for the server.
+func (s *script) start(t *testing.T) *typewriter {
+	t.Helper()
+	srv := httptest.NewServer(s)
+	w := &typewriter{Printer: Printer{Server: New(srv.URL, Options{Info: []byte(info)}), Name: srv.URL}}
+	w.Out, w.Progress = &w.out, &w.progress
+	w.Now = func() time.Time { return time.Date(2026, time.July, 28, 12, 30, 0, 0, time.UTC) }
+	t.Cleanup(func() {
+		w.Server.Close()
+		srv.Close()
+	})
+	return w
+}
+
+// printed returns what was printed, and what of progress.
+func (w *typewriter) printed() (out, progress string) { return w.out.String(), w.progress.String() }
+
+const noteSchema = `{"type":"object","required":["name"],"properties":{
+	"name":{"type":"string","description":"Of the note."},"count":{"type":"integer"},"region":{"type":"string","x-mcp-header":"Region"}}}`
+
+const listing = `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"édit","description":"Edits.\nMore.","inputSchema":` + noteSchema + `}]}}`
+
+func TestCall(t *testing.T) {
+	s := &script{answers: map[string]string{
+		"tools/list": listing,
+		"tools/call": "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":2,\"progress\":1,\"total\":4,\"message\":\"half\"}}\n\n" +
+			"data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":\"saved\"}]}}\n\n",
+	}}
+	p := s.start(t)
+	if err := p.Call(t.Context(), "édit", []string{"name=x", "region=eu"}); err != nil {
+		t.Fatal(err)
+	}
+	if out, progress := p.printed(); out != "saved\n" || progress != "progress 1/4 half\n" {
+		t.Errorf("Call prints %q, and %q of its progress", out, progress)
+	}
+	h := s.got[1].Header
+	for name, want := range map[string]string{
+		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "=?base64?w6lkaXQ=?=", "Mcp-Param-Region": "eu",
+		"Accept": "application/json, text/event-stream", "Content-Type": "application/json",
+	} {
+		if h.Get(name) != want {
+			t.Errorf("%s = %q, want %q", name, h.Get(name), want)
+		}
+	}
+	want := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"édit","arguments":{"name":"x","region":"eu"},"_meta":{` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":` + info + `,` +
+		`"io.modelcontextprotocol/clientCapabilities":{},"progressToken":2}}}`
+	if s.body[1] != want {
+		t.Errorf("body = %s, want %s", s.body[1], want)
+	}
+}
+
+func TestCallJSON(t *testing.T) {
+	const answer = `{"jsonrpc":"2.0","id":2,"result":{"content":[],"n":9007199254740993}}`
+	p := (&script{answers: map[string]string{"tools/list": listing, "tools/call": answer}}).start(t)
+	p.AsJSON = true
+	err := p.Call(t.Context(), "édit", nil)
+	if out, _ := p.printed(); err != nil || out != answer+"\n" {
+		t.Errorf("Call = %v and prints %q, want the answer", err, out)
+	}
+}
+
+func TestCallWithoutToolLists(t *testing.T) {
+	p := (&script{answers: map[string]string{"tools/list": listing}}).start(t)
+	err := p.ListTools(t.Context())
+	if out, _ := p.printed(); err != nil || !strings.HasPrefix(out, "édit                     Edits.\n    name: string. Of the note.\n    count: integer, optional\n") {
+		t.Errorf("ListTools = %v and prints %q", err, out)
+	}
+}
+
+// Errors name the endpoint, the cause and the next step.
+func TestCallErrors(t *testing.T) {
+	reply := func(result string) string { return `{"jsonrpc":"2.0","id":2,` + result + `}` }
+	for _, tt := range []struct {
+		name   string
+		status int
+		list   string
+		call   string
+		want   string
+	}{
+		{"unknown tool", 0, strings.ReplaceAll(listing, "édit", "other"), "", `URL has no tool "édit"; there are: other`},
+		{"no tools", 0, `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`, "", "URL has no tools"},
+		{"tool failed", 0, listing, reply(`"result":{"isError":true,"content":[{"type":"text","text":"disk full"}]}`), "édit failed: disk full"},
+		{"questions", 0, listing, reply(`"result":{"resultType":"input_required","inputRequests":{}}`), "édit asks questions, which call can't answer; use a client that can"},
+		{"error", 0, listing, reply(`"error":{"code":-32602,"message":"no such note"}`), "calling édit at URL: no such note (code -32602)"},
+		{"error on a status", 400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"header"}}`, "", "listing the tools of URL: header (code -32020)"},
+		{"not MCP", 502, "Bad Gateway\nfrom somewhere", "", `listing the tools of URL: URL answered 502 Bad Gateway "Bad Gateway", which is not MCP; is the path right, as in /mcp/NAME?`},
+		{"JSON that is not MCP", 404, `{"error":"no such page"}`, "", `listing the tools of URL: URL answered 404 Not Found "{\"error\":\"no such page\"}", which is not MCP; is the path right, as in /mcp/NAME?`},
+		{"no credentials", 401, `{"error":"invalid_token"}`, "", `listing the tools of URL: URL answered 401 Unauthorized "{\"error\":\"invalid_token\"}", which is not MCP; give it credentials: --header 'Authorization: Bearer …'`},
+		{"cut off", 0, listing, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\n", "calling édit at URL: URL: the connection was lost"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &script{status: tt.status, answers: map[string]string{"tools/list": tt.list, "tools/call": tt.call}}
+			p := s.start(t)
+			err := p.Call(t.Context(), "édit", []string{"name=x"})
+			if want := strings.ReplaceAll(tt.want, "URL", p.Name); err == nil || err.Error() != want {
+				t.Errorf("Call = %v, want %s", err, want)
+			}
+		})
+	}
+}
+
+const (
+	ack     = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["note://todo"]},"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}`
+	updated = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"note://todo","_meta":{"io.modelcontextprotocol/subscriptionId":7}}}`
+	changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}`
+	ended   = `{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":7}}}`
+)
+
+func frames(messages ...string) string {
+	var b strings.Builder
+	for _, m := range messages {
+		fmt.Fprintf(&b, "data: %s\n\n", m)
+	}
+	return b.String()
+}
+
+func TestListen(t *testing.T) {
+	s := &script{answers: map[string]string{"subscriptions/listen": frames(ack, updated, changed, ended)}}
+	p := s.start(t)
+	err := p.Follow(t.Context(), wire.NumberID(7), mcp.Filter{Tools: true, Prompts: true, URIs: []string{"note://todo", "note://no"}})
+	want := []string{
+		"acknowledged: tools, note://todo; the server does not report prompts, note://no",
+		"changed: note://todo", "changed: the list of tools", "the server ended the stream; listen again to go on following",
+	}
+	out, _ := p.printed()
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if err != nil || len(lines) != len(want) {
+		t.Fatalf("Follow = %v and prints %q, want the lines %q", err, out, want)
+	}
+	for i, line := range lines {
+		if line != "12:30:00 "+want[i] {
+			t.Errorf("line %d = %q, want %q after the time", i, line, want[i])
+		}
+	}
+	if want := `"params":{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourceSubscriptions":["note://todo","note://no"]},"_meta":{`; !strings.Contains(s.body[0], want) || !strings.Contains(s.body[0], `"id":7,`) {
+		t.Errorf("body = %s, want %s in it, and the id 7", s.body[0], want)
+	}
+	if h := s.got[0].Header; h.Get("Mcp-Method") != "subscriptions/listen" || h.Get("MCP-Protocol-Version") != "2026-07-28" || h.Get("Mcp-Name") != "" {
+		t.Errorf("headers = %v", h)
+	}
+}
+
+// --json prints the frames exactly as they came, so that scripts see the wire.
+func TestListenJSON(t *testing.T) {
+	p := (&script{answers: map[string]string{"subscriptions/listen": frames(ack, updated, ended)}}).start(t)
+	p.AsJSON = true
+	err := p.Follow(t.Context(), wire.NumberID(7), mcp.Filter{Tools: true})
+	if out, _ := p.printed(); err != nil || out != ack+"\n"+updated+"\n"+ended+"\n" {
+		t.Errorf("Follow = %v and prints %q, want the frames", err, out)
+	}
+}
+

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 )
 
 const exampleFile = "../../config.example.yaml"
@@ -24,27 +21,6 @@ notebook  http://127.0.0.1:2526/mcp/notebook  builtin notebook  auto  principal 
 `
 	if got.code != 0 || got.err != "" || got.out != want {
 		t.Errorf("check = %d, %q,\n%s\nwant\n%s", got.code, got.err, got.out, want)
-	}
-}
-
-// How long a server may take depends on its kind, and whether it is remembered.
-func TestCheckShowsDefaultsOfKinds(t *testing.T) {
-	path := configFile(t, "servers: {a: {command: x}, b: {url: 'http://h'}, c: {command: x, remember: false, timeouts: {connect: 1500ms}}}")
-	got := runCommand(t.Context(), nil, "check", "-c", path)
-	for _, want := range []string{" x auto principal 60s ", " http://h auto principal 10s ", " x auto principal 1.5s "} {
-		if !strings.Contains(strings.Join(strings.Fields(got.out), " ")+" ", want) {
-			t.Errorf("check = %s, want %q in it", got.out, want)
-		}
-	}
-	got = runCommand(t.Context(), nil, "check", "-c", path, "--json")
-	var s report.Summary
-	if err := json.Unmarshal([]byte(got.out), &s); err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []report.Served{{Connect: 60, Remember: true}, {Connect: 10}, {Connect: 1.5}} {
-		if is := s.Servers[i]; is.Connect != want.Connect || is.Remember != want.Remember {
-			t.Errorf("%s: connect %v, remember %v, want %v, %v", is.Name, is.Connect, is.Remember, want.Connect, want.Remember)
-		}
 	}
 }
 
@@ -92,22 +68,4 @@ func configFile(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// check names the files that were included.
-func TestCheckNamesIncluded(t *testing.T) {
-	path := configFile(t, "include: '*.yml'\nservers: {a: {builtin: notebook}}\n")
-	included := filepath.Join(filepath.Dir(path), "b.yml")
-	if err := os.WriteFile(included, []byte("servers: {b: {builtin: notebook}}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got := runCommand(t.Context(), nil, "check", path)
-	if want := "\ninclude  " + included + "\n\nSERVER"; got.code != 0 || !strings.Contains(got.out, want) {
-		t.Errorf("check = %d, %s, want %q in it", got.code, got.out, want)
-	}
-	got = runCommand(t.Context(), nil, "check", path, "--json")
-	var s report.Summary
-	if err := json.Unmarshal([]byte(got.out), &s); err != nil || strings.Join(s.Include, " ") != included {
-		t.Errorf("check --json = %s (%v), want include of %s", got.out, err, included)
-	}
 }

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
-	"github.com/mcpbridge/mcpbridge/internal/compat"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
@@ -65,20 +64,17 @@ func TestProbePrints(t *testing.T) {
 	url := func(o *oddServer) func(*testing.T) []string {
 		return func(t *testing.T) []string { return []string{o.start(t)} }
 	}
-	extended := func(modern bool) func(*testing.T) []string {
-		return func(t *testing.T) []string {
-			srv := httptest.NewServer(&featured{modern: modern, capabilities: extensions, headers: make(chan http.Header, 1)})
-			t.Cleanup(srv.Close)
-			return []string{srv.URL}
-		}
+	extended := func(t *testing.T) []string {
+		srv := httptest.NewServer(&featured{capabilities: extensions, headers: make(chan http.Header, 1)})
+		t.Cleanup(srv.Close)
+		return []string{srv.URL}
 	}
 	for _, tt := range []struct {
 		name string
 		args func(*testing.T) []string
 		code int
 	}{
-		{"modern-extensions", extended(true), 0},
-		{"legacy-extensions", extended(false), 0},
+		{"legacy-extensions", extended, 0},
 		{"legacy", func(*testing.T) []string { return []string{"--", os.Args[0], "notebook-on-stdio"} }, 0},
 		{"modern", func(*testing.T) []string { return []string{"--", os.Args[0], "modern-notebook-on-stdio"} }, 0},
 		{"fails-then-greets", url(&oddServer{status: 500, kind: "text/html", greets: true}), 0},
@@ -158,30 +154,6 @@ func probeJSON(t *testing.T, args ...string) (*report.Report, ran) {
 	return &r, got
 }
 
-// outcomes returns what becomes of each feature.
-func outcomes(r *report.Report) map[string]string {
-	out := make(map[string]string)
-	for _, c := range r.Crossings {
-		out[c.Feature] = strings.TrimSpace(c.Outcome + " " + strings.Join(c.Items, ","))
-	}
-	return out
-}
-
-func wantOutcomes(t *testing.T, r *report.Report, want map[string]string) {
-	t.Helper()
-	got := outcomes(r)
-	for feature, outcome := range want {
-		if got[feature] != outcome {
-			t.Errorf("%s: %q, want %q", feature, got[feature], outcome)
-		}
-	}
-	for i := 1; i < len(r.Crossings); i++ {
-		if a, b := r.Crossings[i-1].Outcome, r.Crossings[i].Outcome; a == compat.Crosses && b != compat.Crosses || b == compat.Refused && a != compat.Refused {
-			t.Errorf("%s comes after %s, want what does not cross first", b, a)
-		}
-	}
-}
-
 func TestProbeJSONOfALegacyServer(t *testing.T) {
 	f := &featured{headers: make(chan http.Header, 1),
 		capabilities: `{"tools":{"listChanged":true},"resources":{"listChanged":false},"tasks":{"requests":{}},"experimental":{"vendor/x":{}}}`,
@@ -213,84 +185,6 @@ func TestProbeJSONOfALegacyServer(t *testing.T) {
 	}
 	if !slices.Equal(sent, want) || !reflect.DeepEqual(r.Lists, map[string]int{"tools/list": 2, "resources/list": 0, "resources/templates/list": 0}) {
 		t.Errorf("steps %q, lists %v", sent, r.Lists)
-	}
-	wantOutcomes(t, r, map[string]string{
-		"tools":                                                  "crosses",
-		"tools that must be run as tasks":                        "changes a",
-		"tools that may be run as tasks":                         "changes b",
-		"tools whose input schema is no object":                  "refused b",
-		"tasks that a client holds (tasks/*)":                    "refused",
-		"experimental capabilities":                              "crosses vendor/x",
-		"changes of the list of tools":                           "refused", // announced, without a stream
-		"changes of the list of resources":                       "refused",
-		"updates of resources":                                   "refused",
-		"changes of the list of prompts":                         "",
-		"completion":                                             "",
-		"log messages":                                           "changes",
-		"pages to visit (elicitation by URL)":                    "changes",
-		"responses that broke off":                               "changes",
-		"calls at the same time that may be asked back":          "",
-		"questions to the client (elicitation, sampling, roots)": "changes",
-	})
-}
-
-func TestProbeJSONOfAModernServer(t *testing.T) {
-	f := &featured{modern: true, headers: make(chan http.Header, 1),
-		capabilities: `{"tools":{"listChanged":true},"resources":{"subscribe":true},"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/board":{}}}`,
-		list: `[{"name":"a","inputSchema":{"type":"object","properties":{"where":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}},"outputSchema":{"type":"array"}},` +
-			`{"name":"b","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}]`,
-	}
-	srv := httptest.NewServer(f)
-	defer srv.Close()
-	r, got := probeJSON(t, srv.URL)
-	if got.code != 0 || got.err != "" || r.Era != "modern" || !slices.Equal(r.Revisions, []spec.Revision{"2026-07-28"}) || *r.Server != (report.Server{Name: "new", Version: "2"}) {
-		t.Errorf("report = %+v, server %+v, %+v", r, r.Server, got)
-	}
-	if len(r.Steps) < 2 || r.Steps[0].Means != "so does a server of 2026-07-28 (no sessions)" || r.Steps[1].Answer != "2 tools" {
-		t.Errorf("steps = %+v", r.Steps)
-	}
-	wantOutcomes(t, r, map[string]string{
-		"tools with parameters in headers (x-mcp-header)": "changes a",
-		"tools whose output schema is no object":          "changes a",
-		"structured results":                              "changes a,b",
-		"the tasks extension":                             "refused io.modelcontextprotocol/tasks",
-		"extensions":                                      "crosses com.example/board",
-		"what extensions let clients listen to":           "refused com.example/board",
-		"changes of the list of tools":                    "crosses",
-		"changes of the list of resources":                "refused",
-		"updates of resources":                            "crosses",
-		"log messages":                                    "refused",
-		"questions to the client (input_required)":        "changes",
-		"audio":                                 "changes",
-		"what is followed, while more is added": "",
-		"how long results may be kept (ttlMs, cacheScope)": "changes",
-	})
-}
-
-// Each extension is told of by its name, for clients of either era, with a rule of the
-// list.
-func TestProbeJSONOfExtensions(t *testing.T) {
-	rules, err := os.ReadFile("../../docs/rules.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, modern := range []bool{true, false} {
-		srv := httptest.NewServer(&featured{modern: modern, capabilities: extensions, headers: make(chan http.Header, 1)})
-		defer srv.Close()
-		r, _ := probeJSON(t, srv.URL)
-		var names []string
-		for _, e := range r.Extensions {
-			names = append(names, e.Name)
-			for _, f := range []compat.Treatment{e.Modern, e.Legacy} {
-				if !slices.Contains([]string{compat.Refused, compat.Changes, compat.Crosses}, f.Outcome) || f.Why == "" || !strings.Contains(string(rules), "\n| "+f.Rule+" | ") {
-					t.Errorf("%s: %+v, want an outcome, a reason and a rule of docs/rules.md", e.Name, f)
-				}
-			}
-		}
-		want := []string{"com.example/board", spec.MetaPrefix + "events", spec.MetaPrefix + "skills", spec.ExtensionTasks, spec.MetaPrefix + "ui"}
-		if !slices.Equal(names, want) || string(r.Extensions[2].Settings) == "" || r.Extensions[0].Settings != nil {
-			t.Errorf("extensions %+v, want %q, with the settings of skills", r.Extensions, want)
-		}
 	}
 }
 

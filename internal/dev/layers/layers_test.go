@@ -291,6 +291,8 @@ var testLayers = map[string][]string{
 	"internal/peer":               {"internal/dev/replicastest"},
 	"gateway/internal/router":     {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/trust/fetch", "internal/trust/login", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
 	"internal/httpserver":         {"internal/certs"},
+	// A report is about a server that was asked.
+	"cmd/mcpbridge/internal/report": {"internal/upstream"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/upstream", "legacy/back"},
 	"legacy/relay": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},

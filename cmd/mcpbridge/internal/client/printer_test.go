@@ -204,4 +204,3 @@ func TestListenJSON(t *testing.T) {
 		t.Errorf("Follow = %v and prints %q, want the frames", err, out)
 	}
 }
-

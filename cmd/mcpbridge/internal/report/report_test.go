@@ -1,0 +1,221 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/compat"
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+// A featured is a server with what a table of crossings asks for.
+type featured struct {
+	modern             bool
+	capabilities, list string
+}
+
+func (f *featured) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	text, _ := io.ReadAll(r.Body)
+	m, _ := wire.Parse(text, wire.Options{})
+	answers := map[string]string{spec.MethodToolsList: `{"resultType":"complete","tools":` + f.list + `}`}
+	if f.modern {
+		answers[spec.MethodDiscover] = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":` + f.capabilities + `,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"new","version":"2"}}}`
+	} else {
+		answers[spec.MethodInitialize] = `{"protocolVersion":"2025-11-25","capabilities":` + f.capabilities + `,"serverInfo":{"name":"old","version":"1"}}`
+	}
+	answer := wire.Edit{Name: "result", Value: []byte(answers[m.Method])}
+	switch {
+	case r.Method != http.MethodPost:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	case m.ID.IsZero():
+		w.WriteHeader(http.StatusAccepted)
+		return
+	case answers[m.Method] == "":
+		answer = wire.Edit{Name: "error", Value: []byte(`{"code":-32601,"message":"Method not found"}`)}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(wire.AppendEdited(nil, []byte(`{"jsonrpc":"2.0"}`), wire.Edit{Name: "id", Value: m.ID.Append(nil)}, answer))
+}
+
+// reportOf returns the report about a server, which is asked as one of its era.
+func reportOf(t *testing.T, f *featured) *Report {
+	t.Helper()
+	srv := httptest.NewServer(f)
+	defer srv.Close()
+	s := server.New(server.Options{Options: upstream.Options{Name: "featured", URL: srv.URL, ClientInfo: []byte(`{"name":"a test"}`), MaxMessage: 1 << 20}})
+	defer s.Close()
+	ask := func(ctx context.Context, how mcp.Probing) (mcp.Verdict, error) {
+		return s.Initialize(ctx, 10*time.Second, how)
+	}
+	if f.modern {
+		ask = func(ctx context.Context, how mcp.Probing) (mcp.Verdict, error) {
+			return s.Detect(ctx, spec.Unknown, how)
+		}
+	}
+	v, err := ask(t.Context(), mcp.Probing{Lists: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(s, &config.Server{Name: "featured", URL: srv.URL}, v)
+}
+
+var (
+	anyTime  = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s)(\s|$)`)
+	anyPort  = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	anySpace = regexp.MustCompile(`(\S) {2,}`)
+)
+
+// steady takes out of a report what is another each time.
+func steady(text string) string {
+	text = anyPort.ReplaceAllString(text, "HOST")
+	text = anyTime.ReplaceAllString(text, "TIME$3")
+	return anySpace.ReplaceAllString(text, "$1  ")
+}
+
+// What people read, of a server with extensions.
+func TestReportPrints(t *testing.T) {
+	var out bytes.Buffer
+	if err := reportOf(t, &featured{modern: true, capabilities: extensions}).Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	text, file := steady(out.String()), filepath.Join("testdata", "modern-extensions.txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || text != string(want) {
+		t.Errorf("Print prints\n%s\nwant, by %s (%v; -update rewrites it),\n%s", text, file, err, want)
+	}
+}
+
+// extensions are capabilities with one extension of each kind.
+const extensions = `{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html"]},"io.modelcontextprotocol/tasks":{},` +
+	`"io.modelcontextprotocol/skills":{"directoryRead":true},"io.modelcontextprotocol/events":{},"com.example/board":{}}}`
+
+// outcomes returns what becomes of each feature.
+func outcomes(r *Report) map[string]string {
+	out := make(map[string]string)
+	for _, c := range r.Crossings {
+		out[c.Feature] = strings.TrimSpace(c.Outcome + " " + strings.Join(c.Items, ","))
+	}
+	return out
+}
+
+func wantOutcomes(t *testing.T, r *Report, want map[string]string) {
+	t.Helper()
+	got := outcomes(r)
+	for feature, outcome := range want {
+		if got[feature] != outcome {
+			t.Errorf("%s: %q, want %q", feature, got[feature], outcome)
+		}
+	}
+	for i := 1; i < len(r.Crossings); i++ {
+		if a, b := r.Crossings[i-1].Outcome, r.Crossings[i].Outcome; a == compat.Crosses && b != compat.Crosses || b == compat.Refused && a != compat.Refused {
+			t.Errorf("%s comes after %s, want what does not cross first", b, a)
+		}
+	}
+}
+
+func TestReportOfALegacyServer(t *testing.T) {
+	r := reportOf(t, &featured{
+		capabilities: `{"tools":{"listChanged":true},"resources":{"listChanged":false},"tasks":{"requests":{}},"experimental":{"vendor/x":{}}}`,
+		list:         `[{"name":"a","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}},{"name":"b","inputSchema":{"type":"array"},"execution":{"taskSupport":"optional"}}]`,
+	})
+	wantOutcomes(t, r, map[string]string{
+		"tools":                                                  "crosses",
+		"tools that must be run as tasks":                        "changes a",
+		"tools that may be run as tasks":                         "changes b",
+		"tools whose input schema is no object":                  "refused b",
+		"tasks that a client holds (tasks/*)":                    "refused",
+		"experimental capabilities":                              "crosses vendor/x",
+		"changes of the list of tools":                           "refused", // announced, without a stream
+		"changes of the list of resources":                       "refused",
+		"updates of resources":                                   "refused",
+		"changes of the list of prompts":                         "",
+		"completion":                                             "",
+		"log messages":                                           "changes",
+		"pages to visit (elicitation by URL)":                    "changes",
+		"responses that broke off":                               "changes",
+		"calls at the same time that may be asked back":          "",
+		"questions to the client (elicitation, sampling, roots)": "changes",
+	})
+}
+
+func TestReportOfAModernServer(t *testing.T) {
+	r := reportOf(t, &featured{modern: true,
+		capabilities: `{"tools":{"listChanged":true},"resources":{"subscribe":true},"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/board":{}}}`,
+		list: `[{"name":"a","inputSchema":{"type":"object","properties":{"where":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}},"outputSchema":{"type":"array"}},` +
+			`{"name":"b","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}]`,
+	})
+	if r.Era != "modern" || !slices.Equal(r.Revisions, []spec.Revision{"2026-07-28"}) || *r.Server != (Server{Name: "new", Version: "2"}) {
+		t.Errorf("report = %+v, server %+v", r, r.Server)
+	}
+	if len(r.Steps) < 2 || r.Steps[0].Means != "so does a server of 2026-07-28 (no sessions)" || r.Steps[1].Answer != "2 tools" {
+		t.Errorf("steps = %+v", r.Steps)
+	}
+	wantOutcomes(t, r, map[string]string{
+		"tools with parameters in headers (x-mcp-header)": "changes a",
+		"tools whose output schema is no object":          "changes a",
+		"structured results":                              "changes a,b",
+		"the tasks extension":                             "refused io.modelcontextprotocol/tasks",
+		"extensions":                                      "crosses com.example/board",
+		"what extensions let clients listen to":           "refused com.example/board",
+		"changes of the list of tools":                    "crosses",
+		"changes of the list of resources":                "refused",
+		"updates of resources":                            "crosses",
+		"log messages":                                    "refused",
+		"questions to the client (input_required)":        "changes",
+		"audio":                                 "changes",
+		"what is followed, while more is added": "",
+		"how long results may be kept (ttlMs, cacheScope)": "changes",
+	})
+}
+
+// Each extension is told of by its name, for clients of either era, with a rule of the
+// list.
+func TestReportOfExtensions(t *testing.T) {
+	rules, err := os.ReadFile("../../../../docs/rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, modern := range []bool{true, false} {
+		r := reportOf(t, &featured{modern: modern, capabilities: extensions})
+		var names []string
+		for _, e := range r.Extensions {
+			names = append(names, e.Name)
+			for _, f := range []compat.Treatment{e.Modern, e.Legacy} {
+				if !slices.Contains([]string{compat.Refused, compat.Changes, compat.Crosses}, f.Outcome) || f.Why == "" || !strings.Contains(string(rules), "\n| "+f.Rule+" | ") {
+					t.Errorf("%s: %+v, want an outcome, a reason and a rule of docs/rules.md", e.Name, f)
+				}
+			}
+		}
+		want := []string{"com.example/board", spec.MetaPrefix + "events", spec.MetaPrefix + "skills", spec.ExtensionTasks, spec.MetaPrefix + "ui"}
+		if !slices.Equal(names, want) || string(r.Extensions[2].Settings) == "" || r.Extensions[0].Settings != nil {
+			t.Errorf("extensions %+v, want %q, with the settings of skills", r.Extensions, want)
+		}
+	}
+}

@@ -7,7 +7,7 @@ SHELL := /bin/bash
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 APIDIFF ?= golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
-GOVULNCHECK ?= golang.org/x/vuln/cmd/govulncheck@latest
+GOVULNCHECK ?= golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME ?= 5s
 FUZZ ?= .
 BENCHTIME ?= 1s
@@ -153,7 +153,7 @@ fuzz: ## each fuzz target for FUZZTIME, as in 5s or 10000000x; those that FUZZ m
 	@GO="$(GO)" internal/dev/fuzz '$(FUZZ)' $(FUZZTIME) $(FUZZFLAGS)
 
 .PHONY: govulncheck
-govulncheck: ## known vulnerabilities in what the binary calls
+govulncheck: ## known vulnerabilities in what the binary calls (needs vuln.go.dev)
 	$(GO) run $(GOVULNCHECK) ./...
 
 .PHONY: clean

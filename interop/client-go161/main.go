@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -144,7 +145,8 @@ func transport(to *remote.Target) (mcp.Transport, error) {
 	case "stdio":
 		cmd := exec.Command(to.Argv[0], to.Argv[1:]...)
 		cmd.Stderr = os.Stderr
-		return &mcp.CommandTransport{Command: cmd}, nil
+		// On a busy machine an interpreter takes more than the SDK's 5 s to end.
+		return &mcp.CommandTransport{Command: cmd, TerminateDuration: 30 * time.Second}, nil
 	}
 	return nil, fmt.Errorf("the SDK has no transport %q", to.Transport)
 }

@@ -65,11 +65,11 @@ func Start(argv ...string) (*Client, error) {
 }
 
 // End closes the client's input, which ends the process, and waits for it. It
-// returns an error if the process had to be killed after 20 s, or says by its
+// returns an error if the process had to be killed after a minute, or says by its
 // status that something is wrong.
 func (c *Client) End() error {
 	_ = c.in.Close() // the process may be gone
-	late := time.AfterFunc(20*time.Second, func() { _ = c.cmd.Process.Kill() })
+	late := time.AfterFunc(time.Minute, func() { _ = c.cmd.Process.Kill() })
 	<-c.done
 	err := c.cmd.Wait()
 	if !late.Stop() {

@@ -86,6 +86,7 @@ func (e *example) judge(t *testing.T, got *called) {
 // TestExamplesDirectly proves that the harness is right: each client logs in to each
 // example with nothing in between.
 func TestExamplesDirectly(t *testing.T) {
+	takeTurn(t)
 	b := newBrowser(t)
 	for _, e := range examples {
 		t.Run(e.name, func(t *testing.T) {

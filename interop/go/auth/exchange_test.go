@@ -81,6 +81,7 @@ func came(t *testing.T, url string) (all []holder) {
 // call say whose tokens it gets: each call is sent with what its own token was exchanged for,
 // many at once, and the caller's own token reaches no server.
 func TestExchange(t *testing.T) {
+	takeTurn(t)
 	as := newIssuer(t)
 	behind := newProtected(t, as)
 	b := exchanging(t, as, behind)
@@ -167,6 +168,7 @@ func (s *issuer) exchanges(t *testing.T) (all []holder) {
 // TestExchangeRefused proves that a caller whose token the issuer does not exchange is told so,
 // and nothing else is sent for it; others go on.
 func TestExchangeRefused(t *testing.T) {
+	takeTurn(t)
 	as := newIssuer(t)
 	behind := newProtected(t, as)
 	b := exchanging(t, as, behind)
@@ -196,6 +198,7 @@ func TestExchangeRefused(t *testing.T) {
 // TestExchangedTokensExpire proves that calls go on when tokens expire, each with a token in
 // exchange for the caller's latest.
 func TestExchangedTokensExpire(t *testing.T) {
+	takeTurn(t)
 	as := newIssuer(t)
 	as.set(t, map[string]any{"ttl": 14}) // less the ten seconds before its end in which a token is not sent
 	behind := newProtected(t, as)

@@ -24,6 +24,7 @@ var eras = append(slices.Clone(clients),
 // refused, finds the authorization server by the metadata, becomes a client of it by its
 // document or by registering, logs somebody in, and is served.
 func TestClientsLogIn(t *testing.T) {
+	takeTurn(t)
 	as, b := newIssuer(t), newBrowser(t)
 	bridge := protected(t, as)
 	for _, c := range eras {
@@ -79,6 +80,7 @@ func (c *client) works(t *testing.T, s *steer.Client) {
 // TestClientsStayOut proves that nobody is served without a login: a client that has none,
 // and one whose user refuses.
 func TestClientsStayOut(t *testing.T) {
+	takeTurn(t)
 	as, b := newIssuer(t), newBrowser(t)
 	bridge := protected(t, as)
 	for _, c := range clients {
@@ -98,6 +100,7 @@ func TestClientsStayOut(t *testing.T) {
 // TestResourceMetadata proves that the challenge leads to metadata whose resource is the
 // endpoint's URL, byte for byte, and that the token is for that.
 func TestResourceMetadata(t *testing.T) {
+	takeTurn(t)
 	as := newIssuer(t)
 	bridge := protected(t, as)
 	url := bridge.endpoint("modern")
@@ -176,6 +179,7 @@ func TestClientsRefresh(t *testing.T) {
 // TestA03StreamEndsWithItsToken proves that a listen stream ends by itself, with its
 // result, when its token expires, and that the next token opens another.
 func TestA03StreamEndsWithItsToken(t *testing.T) {
+	takeTurn(t)
 	as := newIssuer(t)
 	as.set(t, map[string]any{"ttl": 5})
 	bridge := protected(t, as)

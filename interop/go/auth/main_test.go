@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,8 +34,19 @@ func TestMain(m *testing.M) {
 		return
 	}
 	trustDocuments()
-	rig.Parallel(16) // most of those that run beside others wait
+	rig.Parallel(64) // most of them wait, for a minute to pass or for their turn
 	os.Exit(rig.Main(m, "modern-go", &programs))
+}
+
+// turns are taken by tests that compute.
+var turns sync.Mutex
+
+// takeTurn has a test run beside those that wait, after the others that take turns.
+func takeTurn(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	turns.Lock()
+	t.Cleanup(turns.Unlock)
 }
 
 // peer returns the absolute path of a file of interop/.

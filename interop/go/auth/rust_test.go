@@ -17,6 +17,7 @@ import (
 // TestRustLogsIn takes a client on the Rust SDK to a server behind mcpbridge, as
 // TestClientsLogIn does the others.
 func TestRustLogsIn(t *testing.T) {
+	takeTurn(t)
 	if _, err := os.Stat(peer("bin/login-rmcp")); errors.Is(err, fs.ErrNotExist) {
 		t.Skip("there was no cargo to build it")
 	}

@@ -31,6 +31,7 @@ const refreshesInstead = "typescript-1.32.2"
 // TestClientsStepUp proves that each client gets the scopes that a tool needs: the challenge
 // names all of them at once, the client asks for them, and the call goes through.
 func TestClientsStepUp(t *testing.T) {
+	takeTurn(t)
 	as, b := newIssuer(t), newBrowser(t)
 	audit := filepath.Join(t.TempDir(), "audit")
 	bridge := protected(t, as, adminsOnly+"audit: "+audit)

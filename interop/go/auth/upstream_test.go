@@ -10,6 +10,7 @@ import (
 // TestServersCredentials takes callers with tokens for mcpbridge to a server that wants
 // another: of the gateway's own client, and of a login that is stored.
 func TestServersCredentials(t *testing.T) {
+	takeTurn(t)
 	as := newIssuer(t)
 	behind := exampleOf(t, as)
 	p := newPerson(t, "alice")
@@ -49,6 +50,7 @@ func callEcho(t *testing.T, url, token string) *answer {
 
 // TestLoginsRevoked proves that wrap logs in again when its login is worth nothing any more.
 func TestLoginsRevoked(t *testing.T) {
+	takeTurn(t)
 	as := newIssuer(t)
 	url := exampleOf(t, as)
 	p := newPerson(t, "alice")

@@ -84,6 +84,7 @@ func (p *person) wrap(url string, flags ...string) *remote.Target {
 // TestExamplesByWrap takes clients that know nothing of logins to each example of a
 // protected server, by mcpbridge wrap: after mcpbridge login, and with a login on demand.
 func TestExamplesByWrap(t *testing.T) {
+	takeTurn(t)
 	for _, e := range examples {
 		t.Run(e.name, func(t *testing.T) {
 			url := e.start(t)
@@ -109,6 +110,7 @@ func (e *example) through(t *testing.T, c *client, at *remote.Target) {
 // TestFiveProcessesRefreshOnce proves that of five processes that find their token expired
 // at the same moment one refreshes it for all.
 func TestFiveProcessesRefreshOnce(t *testing.T) {
+	takeTurn(t)
 	as := newIssuer(t)
 	as.set(t, map[string]any{"ttl": 30})
 	e := exampleOf(t, as)

@@ -30,6 +30,7 @@ func (l auditLine) String() string {
 // Each request is one line, which has nothing of its arguments, in both eras, and in
 // sessions that are passed on.
 func TestAuditLog(t *testing.T) {
+	t.Parallel()
 	for _, peer := range policyPeers {
 		t.Run(peer.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "audit")
@@ -96,6 +97,7 @@ func TestAuditLog(t *testing.T) {
 // A tool whose definition has changed is neither shown nor called, in both eras and in
 // sessions that are passed on.
 func TestPinnedTools(t *testing.T) {
+	t.Parallel()
 	for _, d := range doors {
 		t.Run(d.name, func(t *testing.T) {
 			r := newRig(t, func(o *Options) {
@@ -135,6 +137,7 @@ func TestPinnedTools(t *testing.T) {
 
 // What is kept of a server is filtered for each of its readers.
 func TestPolicyBeforeTheCache(t *testing.T) {
+	t.Parallel()
 	r := newKeepingRig(t, func(o *Options) {
 		o.Servers[0].Isolation = IsolateNothing
 		guarded(openOnly())(o)

@@ -17,6 +17,7 @@ import (
 // The challenge says where the metadata is and which scopes are needed, and the metadata
 // has the public URL, byte for byte.
 func TestA02ChallengeAndMetadata(t *testing.T) {
+	t.Parallel()
 	g := newGuardedRig(t, nil)
 	got := g.call(t)
 	const where = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp/peer"
@@ -58,6 +59,7 @@ func cloned(h http.Header) http.Header {
 
 // The metadata is where the path of the public URL says, and here, too.
 func TestMetadataBehindAPrefix(t *testing.T) {
+	t.Parallel()
 	g := newGuardedRig(t, nil)
 	r := newRig(t, func(o *Options) { o.Auth = g.jwt; o.Servers[0].PublicURL = "https://example.com/tools/peer" })
 	for _, path := range []string{"/tools/peer", "/mcp/peer"} {
@@ -76,6 +78,7 @@ func opened(name, url string) ServerOptions {
 
 // A token without the scopes of every request is refused with all of them.
 func TestInsufficientScope(t *testing.T) {
+	t.Parallel()
 	g := newGuardedRig(t, func(o *auth.JWTOptions) { o.Scopes = []string{"mcp:use", "mcp:more"} })
 	got := g.call(t, "Bearer "+g.issuer.Token(resource, nil))
 	challenge := got.header.Get("WWW-Authenticate")
@@ -107,6 +110,7 @@ func (b *scopedBack) Serve(_ context.Context, req *mcp.Request, _ mcp.Caller) (*
 
 // What is refused for want of scopes further in becomes a challenge, in both eras.
 func TestScopesSteppedUp(t *testing.T) {
+	t.Parallel()
 	g := newGuardedRig(t, nil)
 	back := &scopedBack{}
 	so := opened("peer", resource)
@@ -141,6 +145,7 @@ func TestScopesSteppedUp(t *testing.T) {
 
 // A server may have a way of its own, and a static token is a principal's.
 func TestOwnAuthOfAServer(t *testing.T) {
+	t.Parallel()
 	tokens, err := auth.NewTokens([]auth.StaticToken{{Name: "alice", Token: "correct-horse-battery"}, {Name: "bob", SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 // A client that sends its body byte by byte would hold a connection and the
 // buffer for its body for as long as it likes (CWE-400).
 func TestSlowBodyIsRefused(t *testing.T) {
+	t.Parallel()
 	const bound = 100 * time.Millisecond
 	for _, tt := range []struct {
 		name, path, headers, sent string
@@ -53,6 +54,7 @@ func TestSlowBodyIsRefused(t *testing.T) {
 
 // The bound is on the body alone: a stream and a slow call live on.
 func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
+	t.Parallel()
 	const bound = 50 * time.Millisecond
 	r := newRig(t, func(o *Options) { o.BodyTimeout, o.KeepAlive = bound, bound })
 	hold := make(chan struct{})
@@ -86,6 +88,7 @@ func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 
 // A message over a WebSocket is held until its end, like a body, and as long.
 func TestWebSocketMessageTooSlow(t *testing.T) {
+	t.Parallel()
 	limits := &tally{}
 	r := newRig(t, func(o *Options) {
 		o.BodyTimeout, o.KeepAlive, o.Metrics = 100*time.Millisecond, time.Second, limits // looked at once a second

@@ -29,6 +29,7 @@ func (e *evictions) evicted(why string) int     { return e.why.of(why) }
 // What is kept of results is memory, too: it is counted, and goes before a request is
 // refused for want of some.
 func TestKeptResultsGoBeforeAnythingIsRefused(t *testing.T) {
+	t.Parallel()
 	const each = 300 << 10
 	seen := &evictions{}
 	r := newKeepingRig(t, func(o *Options) { o.Memory, o.CacheBytes, o.Metrics = 4<<20, 64<<20, seen })
@@ -101,6 +102,7 @@ func newLargePeer(t *testing.T, modernEra, stream bool) *largePeer {
 // upstream_message, which no other limit bounds (CWE-770). What can't be had fails with an
 // error; it does not wait.
 func TestAnswersInFlightAreBounded(t *testing.T) {
+	t.Parallel()
 	for _, modernEra := range []bool{false, true} {
 		for _, stream := range []bool{false, true} {
 			for _, client := range []string{"modern", "legacy"} {
@@ -157,6 +159,7 @@ func testAnswersInFlight(t *testing.T, p *largePeer, legacyClient bool) {
 
 // A connection is memory before anything was asked on it.
 func TestConnectionsTakeMemory(t *testing.T) {
+	t.Parallel()
 	const most = 100 // in 1 MiB
 	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}
@@ -185,6 +188,7 @@ func TestConnectionsTakeMemory(t *testing.T) {
 
 // What was refused for a limit says when to try again, where HTTP has a header for it.
 func TestRefusalsSayWhenToTryAgain(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.MaxSessions, o.MaxSocketsEach, o.MaxParked = 1, 1, 1 })
 	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}
@@ -221,6 +225,7 @@ func newScriptedServer(t *testing.T, answer func(w http.ResponseWriter, r *http.
 
 // What is remembered of profiles is memory, until it is forgotten.
 func TestProfilesDrawOnTheMemory(t *testing.T) {
+	t.Parallel()
 	p, err := newProfiles(ServerOptions{Name: "peer"}, "peer")
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestM2L08CacheIsBounded(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	why := make(map[string]int)
 	r := newKeepingRig(t, func(o *Options) {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestM2L08ChangesEvict(t *testing.T) {
+	t.Parallel()
 	r := newKeepingRig(t, nil)
 	f := r.listen(t, "7", `{"toolsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["file:///d"]}`)
 	f.next()
@@ -70,6 +71,7 @@ func (h evictionHook) CacheEvicted(_, why string) { h.f(why) }
 // Nothing stands in a mailbox before the results that the change concerns are
 // gone.
 func TestM2L08EvictedBeforeTheMailbox(t *testing.T) {
+	t.Parallel()
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
 	evicted := 0
 	r := newKeepingRig(t, func(o *Options) {
@@ -95,6 +97,7 @@ func TestM2L08EvictedBeforeTheMailbox(t *testing.T) {
 
 // A result that was on its way when the change came may be older than it.
 func TestM2L08OvertakenResultIsNotKept(t *testing.T) {
+	t.Parallel()
 	r := newKeepingRig(t, nil)
 	f := r.listen(t, "7", `{"toolsListChanged":true}`)
 	f.next()
@@ -135,6 +138,7 @@ func (p *scriptedPeer) holdNext(method string) (release func()) {
 
 // A change that nobody listens for makes a kept list old all the same.
 func TestM2L08UnwatchedChangesEvict(t *testing.T) {
+	t.Parallel()
 	r := newKeepingRig(t, nil)
 	r.peer.answer("tools/list", toolNamed("old"))
 	r.list(t, "")
@@ -149,6 +153,7 @@ func TestM2L08UnwatchedChangesEvict(t *testing.T) {
 // What is kept of a server goes when it is found to be of the other era: its program was
 // replaced.
 func TestSwapEvicts(t *testing.T) {
+	t.Parallel()
 	var u upgradable
 	r := newKeepingRig(t, func(o *Options) {
 		open := o.Servers[0].Open

@@ -69,6 +69,7 @@ func toolNamed(name string) string {
 const toolsChanged = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 
 func TestM2L08KeptResultsAreServed(t *testing.T) {
+	t.Parallel()
 	r := newKeepingRig(t, nil)
 	r.peer.answer("tools/list", toolNamed("a"))
 	first := string(r.call(t, "1", "tools/list", "", "").result(t))
@@ -93,6 +94,7 @@ func TestM2L08KeptResultsAreServed(t *testing.T) {
 }
 
 func TestM2L08DiscoveryHasItsHint(t *testing.T) {
+	t.Parallel()
 	r := newKeepingRig(t, nil)
 	if got := r.call(t, "1", "server/discover", "", "").result(t); !strings.Contains(string(got), `"ttlMs":60000,"cacheScope":"public"`) {
 		t.Errorf("result = %s, want the configured hint", got)
@@ -102,6 +104,7 @@ func TestM2L08DiscoveryHasItsHint(t *testing.T) {
 // What differs in nothing but its envelope is the same question; all else is
 // another.
 func TestM2L08KeyOfKeptResults(t *testing.T) {
+	t.Parallel()
 	r := newKeepingRig(t, nil)
 	with := func(meta string) string { return strings.Replace(envelope, `"_meta":{`, `"_meta":{`+meta+`,`, 1) }
 	body := func(meta, rest string) string {
@@ -137,6 +140,7 @@ func TestM2L08KeyOfKeptResults(t *testing.T) {
 }
 
 func TestM2L08NotKept(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		hint mcp.CacheHint
@@ -184,6 +188,7 @@ func TestM2L08NotKept(t *testing.T) {
 
 // A read that asked its client depends on the answers.
 func TestM2L08NotKeptAfterAQuestion(t *testing.T) {
+	t.Parallel()
 	r := newKeepingRig(t, nil)
 	r.peer.handle["resources/read"] = func(c *peerCall) string {
 		return `{"contents":[{"uri":"u:x","text":` + fmt.Sprintf("%q", c.ask("elicitation/create", `{"message":"who?","requestedSchema":{"type":"object","properties":{}}}`)) + `}]}`
@@ -206,6 +211,7 @@ func TestM2L08NotKeptAfterAQuestion(t *testing.T) {
 // Clients of different capabilities may be shown different things; and no two
 // principals share a scope, whatever the configuration calls public.
 func TestM2L08ProfilesDoNotShare(t *testing.T) {
+	t.Parallel()
 	r := newKeepingRig(t, nil)
 	r.peer.answer("tools/list", toolNamed("a"))
 	r.list(t, "")
@@ -241,6 +247,7 @@ func TestM2L08ProfilesDoNotShare(t *testing.T) {
 
 // All who ask for a list at once cost the server one request.
 func TestM2L08ConcurrentMissesShareOneRequest(t *testing.T) {
+	t.Parallel()
 	r := newKeepingRig(t, nil)
 	hold := make(chan struct{})
 	r.peer.hold["tools/list"] = hold

@@ -127,6 +127,7 @@ func newFiles(t *testing.T, opts transport.StdioOptions) (near *files, far *tran
 }
 
 func TestF11EachEnvelopeDecides(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	eachEnvelopeDecides(t, r, r.connect(t))
 }
@@ -155,6 +156,7 @@ func eachEnvelopeDecides(t *testing.T, r *rig, l *line) {
 }
 
 func TestF07PipesReadStrictly(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	near, far := newFiles(t, transport.StdioOptions{MaxMessage: 1000})
 	l := r.connectOver(t, near, far)
@@ -178,6 +180,7 @@ func TestF07PipesReadStrictly(t *testing.T) {
 
 // What is answered with nothing stays so.
 func TestPipeDropsWhatAsksNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	l := r.connect(t)
 	for _, text := range []string{
@@ -193,6 +196,7 @@ func TestPipeDropsWhatAsksNothing(t *testing.T) {
 }
 
 func TestM2L40StreamsOverALegacyServer(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	l := r.connect(t)
 	checkStreamsApart(t, r, l)
@@ -203,6 +207,7 @@ func TestM2L40StreamsOverALegacyServer(t *testing.T) {
 // Both ends of a connection's life: its client has nothing more to send, or its
 // server is told to stop. Streams end with their result and calls are answered.
 func TestM2L38PipesEndInOrder(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		end  func(*line, *files)
@@ -237,6 +242,7 @@ func TestM2L38PipesEndInOrder(t *testing.T) {
 
 // A call that takes longer than the drain is cut off, and its client told.
 func TestPipeDrainIsBounded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Drain = 20 * time.Millisecond })
 	r.peer.hold["tools/call"] = make(chan struct{})
 	l := r.connect(t)
@@ -269,6 +275,7 @@ func (s *severed) Read() ([]byte, error) {
 }
 
 func TestF09LostConnectionCancels(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.hold["tools/call"] = make(chan struct{})
 	near, far := transport.NewPipe()
@@ -292,6 +299,7 @@ func TestF09LostConnectionCancels(t *testing.T) {
 // A client that does not read is given up after the write time-out, and holds nobody
 // up meanwhile.
 func TestPipeStuckReader(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.answer("tools/call", say(strings.Repeat("x", 200_000)))
 	near, far := newFiles(t, transport.StdioOptions{WriteTimeout: 300 * time.Millisecond})
@@ -329,6 +337,7 @@ func TestPipeStuckReader(t *testing.T) {
 }
 
 func TestServeConnUnknownServer(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	near, far := transport.NewPipe()
 	if err := r.g.ServeConn(t.Context(), far, "nobody"); err == nil || !strings.Contains(err.Error(), "peer") {
@@ -342,6 +351,7 @@ func TestServeConnUnknownServer(t *testing.T) {
 // A client of both eras: it probes, opens a session, and uses both on one pipe. What
 // each hears is of its own era.
 func TestF11TwoErasOnOnePipe(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	near, far := newFiles(t, transport.StdioOptions{})
 	l := r.connectOver(t, near, far)
@@ -406,6 +416,7 @@ func twoEras(t *testing.T, r *rig, l *line) {
 
 // A handshake that is the last that a client sends is answered, too.
 func TestPipeAnswersTheLastHandshake(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	hold := make(chan struct{})
 	r.peer.hold["initialize"] = hold
@@ -421,6 +432,7 @@ func TestPipeAnswersTheLastHandshake(t *testing.T) {
 // A client that goes on calling does not keep its connection: what is asked of it once
 // that is to end is refused, pings aside, and what was asked before is answered.
 func TestPipeDrainTakesNoMore(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	hold := make(chan struct{})
 	r.peer.hold["tools/call"] = hold
@@ -447,6 +459,7 @@ func TestPipeDrainTakesNoMore(t *testing.T) {
 // What is sent without waiting for the answer to initialize is served after it, in
 // turn, as by a server that reads one message after the other.
 func TestPipeAllAtOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	hold := make(chan struct{})
 	r.peer.hold["initialize"] = hold

@@ -9,6 +9,7 @@ import (
 // TestPreflight asks as browsers do. No credentials and no era are needed, and only
 // pages that may be served learn more than that.
 func TestPreflight(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.AllowedOrigins = []string{"https://app.example"} })
 	all := "Content-Type, Accept, Authorization, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-Id"
 	for _, tt := range []struct {
@@ -79,6 +80,7 @@ func wantShared(t *testing.T, got answer, origin string, shared bool) {
 // TestPagesReadAnswers holds that a page may read what it is answered, refusals as
 // well as results and streams, and a foreign one nothing.
 func TestPagesReadAnswers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.answer("tools/list", `{"tools":[]}`)
 	page := func(h http.Header) http.Header { h.Set("Origin", "http://localhost:6274"); return h }

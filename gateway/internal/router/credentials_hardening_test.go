@@ -143,6 +143,7 @@ func (r *rig) openAs(t *testing.T, token string) answer {
 // A client's token is for the gateway: it is neither passed on, nor logged, nor put into
 // an error. Every request has the gateway's own.
 func TestA01ClientTokensStayHere(t *testing.T) {
+	t.Parallel()
 	peer := newLockedPeer(t, func(a string) (int, string) {
 		if a != "Bearer gateway" {
 			return http.StatusUnauthorized, ""
@@ -184,6 +185,7 @@ func (e exchanging) Authorization(ctx context.Context, b upstream.Behalf) (strin
 // same principal would give, even if both share a session upstream. Nothing is ever sent
 // with another principal's.
 func TestA01EachCallHasItsCallersToken(t *testing.T) {
+	t.Parallel()
 	peer := newLockedPeer(t, func(a string) (int, string) {
 		if !strings.HasPrefix(a, "Bearer for ") {
 			return http.StatusUnauthorized, ""
@@ -224,6 +226,7 @@ func TestA01EachCallHasItsCallersToken(t *testing.T) {
 // With passthrough the server refuses the client's own token: the client has to get
 // another, and is told so by the status and by where the gateway's metadata is.
 func TestA02RefusalOfTheClientsToken(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		status    int
 		challenge string
@@ -271,6 +274,7 @@ func (s Snapshot) states() []string {
 // A server refuses the gateway's own token: a client can do nothing about it by logging in
 // again, and is told what an operator has to do.
 func TestA02RefusalOfTheGatewaysToken(t *testing.T) {
+	t.Parallel()
 	peer := newLockedPeer(t, func(string) (int, string) {
 		return http.StatusUnauthorized, `Bearer resource_metadata="https://inside.example/meta"`
 	})
@@ -289,6 +293,7 @@ func TestA02RefusalOfTheGatewaysToken(t *testing.T) {
 
 // A request is sent again with a renewed token at most twice, and its body each time.
 func TestCredentialsAreRenewedWithinBounds(t *testing.T) {
+	t.Parallel()
 	tokens := 0
 	c := renewing{func(r upstream.CredentialRefusal) (string, error) {
 		tokens++

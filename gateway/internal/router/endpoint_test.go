@@ -8,6 +8,7 @@ import (
 
 // The way past the mux leads where the mux does.
 func TestPlainEndpoints(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	g := r.g
 	for path, direct := range map[string]bool{

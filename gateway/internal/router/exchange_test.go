@@ -10,6 +10,7 @@ import (
 )
 
 func TestF07IDsAndNumbersPassExactly(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.answer("tools/call", `{"content":[],"structuredContent":{"n":9007199254740993,"f":1.0e0}}`)
 	for _, id := range []string{`1`, `"1"`, `9007199254740993`, `0`, `""`, `"a\u0062"`} {
@@ -26,6 +27,7 @@ func TestF07IDsAndNumbersPassExactly(t *testing.T) {
 }
 
 func TestF06NotificationsGet202(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	hold := make(chan struct{})
 	r.peer.hold["tools/call"] = hold
@@ -52,6 +54,7 @@ func TestF06NotificationsGet202(t *testing.T) {
 }
 
 func TestF09ClosingTheResponseCancels(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.hold["tools/call"] = make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -74,6 +77,7 @@ func TestF09ClosingTheResponseCancels(t *testing.T) {
 }
 
 func TestF10FormOfTheAnswer(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.KeepAlive = 20 * time.Millisecond })
 	progress := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":TOKEN,"progress":1}}`
 	withToken := strings.Replace(envelope, `"_meta":{`, `"_meta":{"progressToken":"p",`, 1)
@@ -141,6 +145,7 @@ func TestF10FormOfTheAnswer(t *testing.T) {
 }
 
 func TestF04UpstreamMethodNotFound(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.capabilities = `{"tools":{}}`
 	for _, tt := range []struct {
@@ -159,6 +164,7 @@ func TestF04UpstreamMethodNotFound(t *testing.T) {
 }
 
 func TestF05NoRequestsReachTheClient(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.before["tools/call"] = []string{
 		`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`,
@@ -176,6 +182,7 @@ func TestF05NoRequestsReachTheClient(t *testing.T) {
 }
 
 func TestF03DiscoverNamesWhatIsServed(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	got := string(r.call(t, `"d"`, "server/discover", "", "").result(t))
 	want := `{"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":` + everyCapability + `,"instructions":"be kind","resultType":"complete","ttlMs":0,"cacheScope":"private",` + serverInfo + `}`

@@ -51,6 +51,7 @@ func (r *rig) wantLogged(t *testing.T, text string) {
 const lasts = "1s"
 
 func TestA03ListenStreamEndsWithItsResult(t *testing.T) {
+	t.Parallel()
 	r := newShortLivedRig(t)
 	body := modernBody("7", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
 	l := newLines(t, r.open(t, http.MethodPost, body, of(alice, lasts, modernHeaders("subscriptions/listen", ""))))
@@ -69,6 +70,7 @@ func TestA03ListenStreamEndsWithItsResult(t *testing.T) {
 
 // An extension's filter has a stream of its own upstream, which ends as others do.
 func TestA03PassedStreamEndsWithItsResult(t *testing.T) {
+	t.Parallel()
 	p := newTaskPeer(t)
 	w := newTaskRig(t, p)
 	w.g.now().servers["peer"].guard.auth = shortLived{}
@@ -82,6 +84,7 @@ func TestA03PassedStreamEndsWithItsResult(t *testing.T) {
 // and hears what has changed meanwhile. So it is where messages pass as they are, and where
 // they are translated.
 func TestA03GetStreamEndsAndResumes(t *testing.T) {
+	t.Parallel()
 	r := newShortLivedRig(t)
 	got := r.send(t, http.MethodPost, hello, of(alice, lasts, legacyHeaders("")))
 	session := got.header.Get("Mcp-Session-Id")
@@ -109,6 +112,7 @@ func TestA03GetStreamEndsAndResumes(t *testing.T) {
 // A session of HTTP+SSE is its stream: it ends with the latest credential that its
 // principal has posted with.
 func TestA03EventStreamEndsWithItsLatestCredential(t *testing.T) {
+	t.Parallel()
 	r := newShortLivedRig(t)
 	c := r.openEvents(t, "/sse/peer", of(alice, lasts, http.Header{}))
 	begin := time.Now()
@@ -130,6 +134,7 @@ func TestA03EventStreamEndsWithItsLatestCredential(t *testing.T) {
 
 // A WebSocket ends in order, and its close code says that a fresh credential helps.
 func TestA03WebSocketEnds(t *testing.T) {
+	t.Parallel()
 	r := newShortLivedRig(t)
 	ws, _ := r.raw(t, of(alice, lasts, http.Header{}))
 	_ = ws.SetReadDeadline(time.Now().Add(patience))
@@ -158,6 +163,7 @@ func TestA03WebSocketEnds(t *testing.T) {
 
 // What a credential has begun is finished: it is streams and connections that end.
 func TestA03CallOutlivesItsCredential(t *testing.T) {
+	t.Parallel()
 	r := newShortLivedRig(t)
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
 		select {
@@ -174,6 +180,7 @@ func TestA03CallOutlivesItsCredential(t *testing.T) {
 
 // Nothing is watched any more once nothing is open.
 func TestA03NothingIsWatchedForever(t *testing.T) {
+	t.Parallel()
 	r := newShortLivedRig(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	body := modernBody("7", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)

@@ -15,6 +15,7 @@ import (
 // Replicas of all versions call the profiles of the same clients the same, and find each other's
 // endpoints: paths are added, and never removed.
 func TestForms(t *testing.T) {
+	t.Parallel()
 	forms := bridgetest.ReadForms(t)
 	p, err := newProfiles(ServerOptions{}, "files@2")
 	if err != nil {

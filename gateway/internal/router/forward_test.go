@@ -91,7 +91,6 @@ func newReplica(t *testing.T, broker *replicastest.Broker, p *scriptedPeer, chan
 	}))
 	r.conns = &killable{Listener: r.listener.Listener}
 	r.listener.Listener, r.listener.Config.MaxHeaderBytes = r.conns, 128<<10
-	r.listener.Start()
 	r.engine = broker.Join(t, rand.Text()[:8], r.listener.Listener.Addr().String())
 	opts := Options{Logger: slog.New(slog.NewTextHandler(r.logs, nil))}
 	var err error
@@ -110,6 +109,7 @@ func newReplica(t *testing.T, broker *replicastest.Broker, p *scriptedPeer, chan
 		t.Fatal(err)
 	}
 	handler = r.stallEvictions(r.g.PeerHandler())
+	r.listener.Start() // those who have connected before wait
 	r.Server = httptest.NewServer(r.g)
 	t.Cleanup(func() {
 		r.g.EndStreams()

@@ -20,6 +20,7 @@ type cell struct {
 }
 
 func TestFrontRefuses(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.MaxBody = 4096; o.MaxDepth = 20 })
 	good := modernBody("1", "tools/list", "")
 	call := modernBody(`"c"`, "tools/call", `"name":"echo","arguments":{}`)
@@ -149,6 +150,7 @@ func TestFrontRefuses(t *testing.T) {
 }
 
 func TestFrontAccepts(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.answer("tools/list", `{"tools":[]}`)
 	r.peer.answer("tools/call", `{"content":[{"type":"text","text":"hi"}]}`)
@@ -194,6 +196,7 @@ func TestFrontAccepts(t *testing.T) {
 // A page of another origin, and one whose name was rebound to this machine, learn
 // nothing wherever they ask, the names of servers included.
 func TestF08OriginComesFirst(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) {
 		other := o.Servers[0]
 		other.Name = "other"

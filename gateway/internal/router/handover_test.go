@@ -173,13 +173,13 @@ func (d *deployment) holder(t *testing.T) *replica {
 func TestHandoverUnderLoad(t *testing.T) {
 	d := newDeployment(t, 3, nil)
 	d.peer.answers["tools/list"] = `{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}`
-	var mu sync.Mutex // guards live
+	var mu sync.RWMutex // guards live, and is held while one of them is called
 	live := d.all
 	var next atomic.Int64
-	pick := func() *replica {
-		mu.Lock()
-		defer mu.Unlock()
-		return live[int(next.Add(1))%len(live)]
+	call := func(session string) answer {
+		mu.RLock()
+		defer mu.RUnlock()
+		return live[int(next.Add(1))%len(live)].send(t, http.MethodPost, listToolsBody, sessionHeaders(session))
 	}
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
@@ -193,7 +193,7 @@ func TestHandoverUnderLoad(t *testing.T) {
 					return
 				default:
 				}
-				if a := pick().send(t, http.MethodPost, listToolsBody, sessionHeaders(session)); a.status != 200 || a.code() != 0 {
+				if a := call(session); a.status != 200 || a.code() != 0 {
 					t.Errorf("call of session %d = %d %s", n, a.status, a.body)
 					return
 				}
@@ -209,7 +209,6 @@ func TestHandoverUnderLoad(t *testing.T) {
 		mu.Lock()
 		live = d.all[1:] // the balancer has noticed
 		mu.Unlock()
-		time.Sleep(20 * time.Millisecond)
 		d.end(t, old)
 		r := d.start(t, nil)
 		eventually(t, func() bool { return len(r.peers.View().Members) == 3 })
@@ -332,7 +331,7 @@ func TestHandoverAsksTheEngineOnce(t *testing.T) {
 	d.drain(t, first)
 	eventually(t, func() bool { return first.sessions() == 0 })
 	d.end(t, first)
-	before := asked()
+	before, begun := asked(), time.Now()
 	for range 20 {
 		d.works(t, session, "after")
 		for _, r := range d.all {
@@ -341,7 +340,8 @@ func TestHandoverAsksTheEngineOnce(t *testing.T) {
 			}
 		}
 	}
-	if n := asked() - before; n > 12 {
+	again := 2 * int(time.Since(begun)/time.Second) // for the one that nobody has, by each replica
+	if n := asked() - before; n > 12+again {
 		t.Errorf("%d records were asked for in 80 calls of two sessions, want a few", n)
 	}
 }

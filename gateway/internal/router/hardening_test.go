@@ -72,6 +72,7 @@ func chunked(body string) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", l
 //
 // Spec: RFC 9112, 6.3.
 func TestChunkedRequestEndsItsConnection(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	body := modernBody("1", "tools/list", "")
 	for _, tt := range []struct{ name, headers string }{
@@ -96,6 +97,7 @@ func TestChunkedRequestEndsItsConnection(t *testing.T) {
 
 // A request of known length leaves its connection open for the next one.
 func TestRequestKeepsItsConnection(t *testing.T) {
+	t.Parallel()
 	a := newRig(t, nil).attack(t)
 	for id := range 3 {
 		body := modernBody(fmt.Sprint(id), "tools/list", "")
@@ -108,6 +110,7 @@ func TestRequestKeepsItsConnection(t *testing.T) {
 
 // A header that is there twice is read in one way here and in another elsewhere.
 func TestTwoOriginsAreRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.AllowedOrigins = []string{"https://app.example"} })
 	for _, origins := range [][2]string{
 		{"https://app.example", "https://evil.example"},
@@ -149,6 +152,7 @@ func newDistantRig(t *testing.T, change func(*Options)) *rig {
 // A name that leads to a machine of the network can be rebound to it as well as to
 // loopback, by a page that its people visit (CWE-350).
 func TestHostIsCheckedBeyondLoopback(t *testing.T) {
+	t.Parallel()
 	r := newDistantRig(t, func(o *Options) {
 		o.MachineName, o.AllowedHosts = "box.corp.example", []string{"mcp.example.com"}
 	})
@@ -184,6 +188,7 @@ func TestHostIsCheckedBeyondLoopback(t *testing.T) {
 
 // Where a listener is beyond loopback, connections from the machine itself are not.
 func TestHostOnLoopback(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.MachineName, o.AllowedHosts = "box", []string{"mcp.example.com"} })
 	for host, want := range map[string]int{"localhost": 200, "127.0.0.1:1": 200, "[::1]": 200, "MCP.example.com": 200, "box": 403, "192.0.2.7": 403, "evil.example": 403} {
 		if got := r.sendTo(t, http.MethodPost, "/mcp/peer", modernBody("1", "tools/list", ""), host, modernHeaders("tools/list", "")); got.status != want {
@@ -195,6 +200,7 @@ func TestHostOnLoopback(t *testing.T) {
 // A client can't read an answer with an escape that does not exist in it. It has to be
 // told, and not to be left waiting: as much of the answer can be read as tells whose it is.
 func TestF07BadEscapeOfServerIsAnError(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, escape := range []string{`\q`, `\u12`, `\u12g4`, strings.Repeat("x", 300) + `\N` + strings.Repeat("x", 300)} {
 		for _, stream := range []bool{false, true} {
@@ -245,6 +251,7 @@ func (r *rig) from(t *testing.T, addr, forwarded string) func(method, body strin
 // As long as everybody is anonymous, one client could take the sessions of all: what
 // each may have is by address, and whoever needs room takes it from their own.
 func TestSharesOfAnonymousAreByAddress(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) {
 		o.MaxSessions, o.MaxSessionsEach = 4, 3
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}
@@ -285,6 +292,7 @@ func TestSharesOfAnonymousAreByAddress(t *testing.T) {
 
 // WebSockets and calls that wait are counted as sessions are.
 func TestSocketsAndParkedCallsAreByAddress(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.MaxSocketsEach, o.MaxParkedEach = 1, 1 })
 	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}
@@ -312,6 +320,7 @@ func TestSocketsAndParkedCallsAreByAddress(t *testing.T) {
 // What clients are told of an error holds no secret, and of this side only what they are
 // to know. What the error is of, by which fronts decide, stays.
 func TestHardeningToldErrors(t *testing.T) {
+	t.Parallel()
 	dialed := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 80}, Err: io.ErrUnexpectedEOF}
 	inside := mcp.Inside(spec.CodeInternal, "server %q can't be reached: %v; try again", "x", transport.Reason{Err: dialed})
 	for _, tt := range []struct {
@@ -350,6 +359,7 @@ func TestHardeningToldErrors(t *testing.T) {
 // An answer from which a secret was taken is still a message, even if the secret is JSON
 // itself.
 func TestHardeningAnswersStayMessages(t *testing.T) {
+	t.Parallel()
 	secret := `{"type":"service_account"}`
 	f := &errorFilter{secrets: redact.New(secret, `quo"ted-value`)}
 	for _, tt := range []struct{ data, want string }{

@@ -22,6 +22,7 @@ func eachBack(t *testing.T, attack func(w *world)) {
 // another principal: it opens nothing, and what is tried with it neither ends the session
 // nor keeps it alive (CWE-639).
 func TestSessionTheft(t *testing.T) {
+	t.Parallel()
 	eachBack(t, func(w *world) { legSessionID(w, spec.Legacy) })
 	t.Run("does not keep it alive", func(t *testing.T) {
 		w := newWorldWith(t, spec.Legacy, IsolatePrincipal, func(o *Options) { o.SessionIdle = 500 * time.Millisecond })
@@ -49,11 +50,13 @@ func TestSessionTheft(t *testing.T) {
 // An id that the attacker chose, or has been given, is not the one of the session that the
 // victim opens (CWE-384).
 func TestSessionFixation(t *testing.T) {
+	t.Parallel()
 	eachBack(t, func(w *world) { legFixation(w, spec.Legacy) })
 }
 
 // What a client brings back is its word: no byte of a requestState can be another.
 func TestForgedRequestState(t *testing.T) {
+	t.Parallel()
 	eachBack(t, func(w *world) {
 		a := w.client(alice, spec.Modern)
 		rd := a.tool("ask", elicitArgs).round(w.t)
@@ -85,6 +88,7 @@ func TestForgedRequestState(t *testing.T) {
 // with yes is not answered again with the same yes (CWE-294). What modern servers make of
 // theirs is up to them.
 func TestReplayedRequestState(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, spec.Legacy, IsolatePrincipal)
 	a := w.client(alice, spec.Modern)
 	rd := a.tool("ask", elicitArgs).round(t)
@@ -128,6 +132,7 @@ func TestReplayedRequestState(t *testing.T) {
 
 // A state is good for whom, where, and for what it was given.
 func TestForeignRequestState(t *testing.T) {
+	t.Parallel()
 	eachBack(t, func(w *world) { legState(w, spec.Modern) })
 	t.Run("of another request", func(t *testing.T) {
 		w := newWorld(t, spec.Legacy, IsolatePrincipal)
@@ -153,6 +158,7 @@ func TestForeignRequestState(t *testing.T) {
 // The gateway has a credential for each server, which its clients have not: what one server
 // has handed out is not presented to another by it (CWE-441).
 func TestConfusedDeputy(t *testing.T) {
+	t.Parallel()
 	eachBack(t, func(w *world) { legStateOfAnotherServer(w, spec.Modern) })
 	eachBack(t, func(w *world) {
 		here, there := w.clientOf(alice, spec.Legacy, "peer"), w.clientOf(alice, spec.Legacy, other)
@@ -171,6 +177,7 @@ func TestConfusedDeputy(t *testing.T) {
 
 // A client's own credential goes to no server, whatever it is called (CWE-522).
 func TestA01CredentialStaysHere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, spec.Legacy, IsolatePrincipal)
 	seen := make(chan http.Header, 64)
 	inner := w.legacy.Config.Handler

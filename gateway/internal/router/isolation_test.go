@@ -9,6 +9,7 @@ import (
 // tokens, URIs and texts. Each row is something that one of them must not have of
 // the other.
 func TestIsolation(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		run  func(w *tenants)
@@ -258,6 +259,7 @@ func isolatedSubscriptions(w *tenants) {
 // keep apart: a public result is everybody's. A private one is nobody's but whose
 // it is, all the same.
 func TestM2L08SharedIsolationSharesPublicResults(t *testing.T) {
+	t.Parallel()
 	w := newTenants(t, IsolateNothing)
 	if a, b := w.session(alice), w.session(bob); a != b {
 		t.Errorf("alice reaches session %s, bob %s, want one", a.name, b.name)

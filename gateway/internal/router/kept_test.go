@@ -60,7 +60,7 @@ func (r *replica) wantKept(t *testing.T) {
 }
 
 // A client that hears of a change at one replica and reads at another never gets what that
-// has kept from before.
+// has kept from before. No other test runs beside it: each change has 200 ms to reach all.
 func TestReplicasEvictTogether(t *testing.T) {
 	all := newKeepingReplicas(t, 3)
 	f := all[0].listen(t, "7", `{"resourceSubscriptions":["file:///d"]}`)
@@ -124,7 +124,8 @@ func TestReplicasEvictFetches(t *testing.T) {
 	}
 }
 
-// A replica that does not answer delays a change by 200 ms at most. It is told later.
+// A replica that does not answer delays a change by 200 ms at most. It is told later. No other
+// test runs beside it: it measures time.
 func TestReplicaThatDoesNotEvict(t *testing.T) {
 	all := newKeepingReplicas(t, 2)
 	a, b := all[0], all[1]

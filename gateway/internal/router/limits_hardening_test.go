@@ -15,6 +15,7 @@ import (
 // Those of the lengths of parts, of requests in flight, of memory and of sessions upstream
 // are with what they bound.
 func TestEachLimitIsToldOfThreeTimes(t *testing.T) {
+	t.Parallel()
 	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}
 	call := modernBody("1", "tools/call", `"name":"a","arguments":{"text":"`+strings.Repeat("x", 2000)+`"}`)

@@ -61,6 +61,7 @@ func (k *kennel) open() int {
 // Clients come and go, politely and not, and servers die under them: every call gets an
 // answer, of the right client, or a 404, and at the end neither side holds a session.
 func TestS02Churn(t *testing.T) {
+	t.Parallel()
 	k := &kennel{conns: make(map[transport.Conn]bool)}
 	r := newRig(t, func(o *Options) {
 		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {

@@ -39,6 +39,7 @@ func mortal(t *testing.T, conn transport.Conn, calls int) {
 // An answer of a client that is over limits.body is not waited for: the server that asked
 // gets an error in its place, and the client hears why.
 func TestS02AnswerTooLong(t *testing.T) {
+	t.Parallel()
 	got := make(chan string, 1)
 	r := newRig(t, func(o *Options) {
 		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
@@ -88,6 +89,7 @@ func newMortalRig(t *testing.T, calls int) *rig {
 // Under a server that dies every call is answered, whatever its client came over, and
 // the client then sees the end of the session.
 func TestS02DeathIsToldEverywhere(t *testing.T) {
+	t.Parallel()
 	const calls = 5
 	r := newMortalRig(t, calls)
 	call := func(n int) string {
@@ -167,6 +169,7 @@ func (c *slowWriter) Write(msg []byte) error {
 
 // A client that reads slowly gets all answers, too.
 func TestS02DeathIsToldSlowly(t *testing.T) {
+	t.Parallel()
 	const calls = 6
 	r := newMortalRig(t, calls)
 	near, far := transport.NewPipe()

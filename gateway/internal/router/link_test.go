@@ -38,6 +38,7 @@ func (r *rig) enter(t *testing.T) (session string) {
 // What is kept for modern clients is not served to a linked session, which asks the
 // server each time.
 func TestS02NothingIsKept(t *testing.T) {
+	t.Parallel()
 	r := newKeepingRig(t, nil)
 	r.peer.answer("tools/list", `{"tools":[]}`)
 	for range 2 {
@@ -61,6 +62,7 @@ func TestS02NothingIsKept(t *testing.T) {
 // Isolation is for sessions that could be shared: each client has its own whatever
 // the mode, and requests are counted and told of.
 func TestS02EachItsOwn(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []Isolation{IsolatePrincipal, IsolateNothing, IsolateRequest} {
 		t.Run("S-02 "+string(mode), func(t *testing.T) {
 			r := newRig(t, func(o *Options) { o.Servers[0].Isolation = mode })
@@ -85,6 +87,7 @@ func TestS02EachItsOwn(t *testing.T) {
 // A server that is found to be of the other era takes its sessions with it; over a
 // connection that is the connection's end.
 func TestS02EndsWithTheVerdict(t *testing.T) {
+	t.Parallel()
 	var u upgradable
 	p := newPeer(t)
 	r := newRig(t, func(o *Options) {
@@ -119,6 +122,7 @@ func TestS02EndsWithTheVerdict(t *testing.T) {
 // A server that does not take what a client sends does not hold up the end: neither
 // that of the client's session, nor that of the gateway.
 func TestF09MessageThatIsNotTaken(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	hold := make(chan struct{})
 	t.Cleanup(func() { close(hold) })

@@ -14,6 +14,7 @@ import (
 // A listen stream is the same over everything that carries HTTP, whether or not its
 // connection can be taken over from net/http.
 func TestM2L30ListenOverEveryHTTP(t *testing.T) {
+	t.Parallel()
 	const origin = "http://localhost:6274"
 	for name, start := range map[string]func(*httptest.Server){
 		"HTTP/1.1":     (*httptest.Server).Start,
@@ -62,6 +63,7 @@ func TestM2L30ListenOverEveryHTTP(t *testing.T) {
 // Who ends the gateway waits for listen streams as for WebSockets: their results
 // are read before it goes on.
 func TestEndConnectionsWaitsForListenStreams(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	f := r.listen(t, "7", `{"toolsListChanged":true}`)
 	f.next()
@@ -78,6 +80,7 @@ func TestEndConnectionsWaitsForListenStreams(t *testing.T) {
 
 // A client that stays although its stream has ended holds nobody up beyond the bound.
 func TestEndConnectionsCutsOffListenStreams(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	res := r.open(t, http.MethodPost, modernBody("7", "subscriptions/listen", `"notifications":{}`), modernHeaders("subscriptions/listen", ""))
 	defer func() { _ = res.Body.Close() }()

@@ -25,6 +25,7 @@ func (r *rig) eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestM2L30FramesAreStamped(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	f := r.listen(t, "7", `{"resourceSubscriptions":["note://todo"]}`)
 	if got := f.next(); got != ackedTodo {
@@ -46,6 +47,7 @@ func TestM2L30FramesAreStamped(t *testing.T) {
 }
 
 func TestM2L31AckTellsTheTruth(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, capabilities, filter, want string }{
 		{"all", everyCapability, `{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["b:1","a:1","b:1",""]}`,
 			`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["b:1","a:1"]}`},
@@ -76,6 +78,7 @@ func TestM2L31AckTellsTheTruth(t *testing.T) {
 }
 
 func TestM2L33OnlyWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	f := r.listen(t, "7", `{"resourceSubscriptions":["note://todo"]}`)
 	f.next()
@@ -88,6 +91,7 @@ func TestM2L33OnlyWhatWasAcknowledged(t *testing.T) {
 }
 
 func TestM2L34StreamsShareOneSubscription(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	streams := make([]*frames, 5)
 	for i := range streams {
@@ -113,6 +117,7 @@ func TestM2L34StreamsShareOneSubscription(t *testing.T) {
 }
 
 func TestM2L36NothingIsLeft(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for range 20 {
 		f := r.listen(t, "7", `{"toolsListChanged":true,"resourceSubscriptions":["a:1","a:2"]}`)
@@ -129,6 +134,7 @@ func TestM2L36NothingIsLeft(t *testing.T) {
 }
 
 func TestM2L38GracefulEnd(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	f := r.listen(t, `"q"`, `{"resourceSubscriptions":["note://todo"]}`)
 	f.next()
@@ -146,6 +152,7 @@ func TestM2L38GracefulEnd(t *testing.T) {
 }
 
 func TestM2L39CommentsKeepStreamsOpen(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.KeepAlive = 10 * time.Millisecond })
 	f := r.listen(t, "7", `{}`)
 	if line, err := f.r.ReadString('\n'); err != nil || line != ":\n" {

@@ -12,6 +12,7 @@ import (
 // A log is a file, a pipe or a terminal, and any of them can be slow: a client has
 // its result before the line about it is written.
 func TestResultDoesNotWaitForTheLog(t *testing.T) {
+	t.Parallel()
 	lines := &slowLog{answered: make(chan struct{})}
 	r := newRig(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(lines, nil)) })
 	got := r.call(t, "1", "tools/call", "add", `"name":"add","arguments":{}`)

@@ -19,6 +19,7 @@ import (
 // both eras. Each leg is one way from the one to the other that must not exist: what is
 // another's is answered as what nobody has.
 func TestIsolationMatrix(t *testing.T) {
+	t.Parallel()
 	const l, m = spec.Legacy, spec.Modern
 	both := []spec.Era{l, m}
 	for _, leg := range []struct {
@@ -514,6 +515,7 @@ func legLog(w *world, front spec.Era) {
 // Isolation that the configuration gives up: sessions upstream are shared, and with them
 // what the server says in them. What a client holds is its principal's all the same.
 func TestSharedIsolationIsTheException(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, spec.Legacy, IsolateNothing)
 	if w.client(alice, spec.Modern).upstreamSession() != w.client(bob, spec.Modern).upstreamSession() {
 		t.Error("two sessions upstream, want one for all")

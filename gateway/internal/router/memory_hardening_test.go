@@ -43,6 +43,7 @@ func TestAnnouncedBodyTakesNoRoom(t *testing.T) {
 // What is kept of a message, or repeated to others, has a length: an id of a megabyte
 // would be written with each event of its stream (CWE-770).
 func TestLongPartsAreRefused(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 300)
 	legacy := func(id, method, params string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params)
@@ -93,6 +94,7 @@ func TestLongPartsAreRefused(t *testing.T) {
 
 // A message of a batch is held to the same lengths as one by itself.
 func TestLongPartsInABatchAreRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Lengths.ID = 100 })
 	session := r.send(t, http.MethodPost, strings.Replace(hello, "2025-11-25", "2025-03-26", 1), legacyHeaders("")).header.Get("Mcp-Session-Id")
 	long := strings.Repeat("x", 101)
@@ -105,6 +107,7 @@ func TestLongPartsInABatchAreRefused(t *testing.T) {
 // Requests that hang would be taken without end (CWE-770); there is room again once some
 // have ended, and for others than who has used up theirs.
 func TestRequestsInFlightAreBounded(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []string{"requests", "requests_each"} {
 		t.Run(limit, func(t *testing.T) {
 			limits := &tally{}
@@ -149,6 +152,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 // Whoever invents capabilities would have the server open a session for each, which is a
 // process where it is a command (CWE-770).
 func TestM2L07InventedCapabilitiesShareASession(t *testing.T) {
+	t.Parallel()
 	for _, crosses := range []bool{false, true} {
 		t.Run(fmt.Sprint("experimental ", crosses), func(t *testing.T) {
 			r := newRig(t, func(o *Options) { o.Servers[0].Experimental = crosses })
@@ -202,6 +206,7 @@ func TestProfilesKeepNoTexts(t *testing.T) {
 // ones are refused when there is none left; those that were taken go on, and other
 // principals are served.
 func TestMemoryOfMessagesIsBounded(t *testing.T) {
+	t.Parallel()
 	limits := &tally{}
 	r := newRig(t, func(o *Options) {
 		o.Memory, o.Metrics = 16<<20, limits
@@ -251,6 +256,7 @@ func TestMemoryOfMessagesIsBounded(t *testing.T) {
 // Requests in flight, and the memory of messages, are counted by address as sessions are
 // while everybody is anonymous.
 func TestRequestsAndMemoryAreByAddress(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) {
 		o.MaxRequestsEach, o.Memory = 1, 1<<20
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}

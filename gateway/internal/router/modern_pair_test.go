@@ -96,6 +96,7 @@ func (p *modernPeer) sent(method string) (params []string) {
 // say: nobody would count them down. Questions and retries are not kept either, and
 // pass with the bytes of states and answers.
 func TestS01CacheHintsAndRetries(t *testing.T) {
+	t.Parallel()
 	r, p := newModernRig(t, everyList)
 	const (
 		list  = `{"resultType":"complete","tools":[],"ttlMs":60000,"cacheScope":"public","_meta":{"` + spec.MetaServerInfo + `":{"name":"m","version":"1"}}}`
@@ -128,6 +129,7 @@ func TestS01CacheHintsAndRetries(t *testing.T) {
 // Streams of the four kinds are shared upstream, each under its own id and filter, and
 // one that has an extension's member is not.
 func TestS01ListenStreams(t *testing.T) {
+	t.Parallel()
 	r, p := newModernRig(t, nil)
 	first := r.listen(t, `"1"`, `{"toolsListChanged":true}`)
 	second := r.listen(t, "1", `{"toolsListChanged":true,"promptsListChanged":false}`)

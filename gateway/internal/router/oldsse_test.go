@@ -137,6 +137,7 @@ func (c *eventClient) initialize(revision, capabilities string) {
 }
 
 func TestU03HTTPSSEFront(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.answer("tools/list", `{"tools":[]}`)
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
@@ -176,6 +177,7 @@ func TestU03HTTPSSEFront(t *testing.T) {
 }
 
 func TestL2M25ChangesOverHTTPSSE(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := r.openEvents(t, "/sse/peer", nil)
 	c.initialize("2024-11-05", `{}`)
@@ -189,6 +191,7 @@ func TestL2M25ChangesOverHTTPSSE(t *testing.T) {
 
 // The endpoint event names a path as the client has to send it.
 func TestU03EndpointHasThePrefix(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	outer := httptest.NewServer(http.StripPrefix("/deep/down", r.g))
 	t.Cleanup(outer.Close)
@@ -223,6 +226,7 @@ func TestU03EndpointHasThePrefix(t *testing.T) {
 }
 
 func TestHTTPSSERefuses(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) {
 		o.MaxBody = 4096
 		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("Authorization")), nil })
@@ -273,6 +277,7 @@ func TestHTTPSSERefuses(t *testing.T) {
 }
 
 func TestF09HTTPSSESessionEndsWithItsStream(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	heard := make(chan string, 1)
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
@@ -309,6 +314,7 @@ func TestF09HTTPSSESessionEndsWithItsStream(t *testing.T) {
 }
 
 func TestL2M03HTTPSSESessionsAreBounded(t *testing.T) {
+	t.Parallel()
 	m := &tally{}
 	r := newRig(t, func(o *Options) { o.MaxSessions, o.Metrics = 2, m })
 	one := r.openEvents(t, "/sse/peer", nil)
@@ -327,6 +333,7 @@ func TestL2M03HTTPSSESessionsAreBounded(t *testing.T) {
 }
 
 func TestHTTPSSEKeepAlive(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.KeepAlive = 10 * time.Millisecond })
 	c := r.openEvents(t, "/sse/peer", nil)
 	for c.comments < 3 {
@@ -342,6 +349,7 @@ func TestHTTPSSEKeepAlive(t *testing.T) {
 
 // A client that does not read loses its session after the write time-out.
 func TestHTTPSSEStuckClient(t *testing.T) {
+	t.Parallel()
 	m := &tally{}
 	r := newRig(t, func(o *Options) { o.WriteTimeout, o.Metrics = 200*time.Millisecond, m })
 	r.peer.answer("tools/call", say(strings.Repeat("x", 1<<20)))
@@ -370,6 +378,7 @@ func TestHTTPSSEStuckClient(t *testing.T) {
 // Shutting down ends a stream after the calls in flight have been answered on it, and
 // not in the middle of a response.
 func TestHTTPSSEDrains(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	hold := make(chan struct{})
 	r.peer.hold["tools/call"] = hold
@@ -395,6 +404,7 @@ func TestHTTPSSEDrains(t *testing.T) {
 }
 
 func TestHTTPSSEDrainIsBounded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Drain = 100 * time.Millisecond })
 	r.peer.hold["tools/call"] = make(chan struct{})
 	c := r.openEvents(t, "/sse/peer", nil)

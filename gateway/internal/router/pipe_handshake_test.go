@@ -8,6 +8,7 @@ import (
 // A connection whose client has nothing more to say ends within its drain, whatever its
 // handshake is at and however much came meanwhile. Modern requests are not held up.
 func TestS02EndOfInputDuringHandshake(t *testing.T) {
+	t.Parallel()
 	const drain = 400 * time.Millisecond
 	r := newRig(t, func(o *Options) { o.Drain = drain })
 	asked := make(chan struct{}, 8)

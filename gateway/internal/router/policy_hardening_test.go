@@ -162,6 +162,7 @@ var policyAnswers = map[string]string{
 
 // What is denied reaches no server, whichever way it comes and however it is written.
 func TestPolicyHoldsAtEveryDoor(t *testing.T) {
+	t.Parallel()
 	denied := []struct{ name, method, rest string }{
 		{"call", "tools/call", `"name":"secret"`},
 		{"escaped", "tools/call", `"n\u0061me":"\u0073ecret"`},
@@ -204,6 +205,7 @@ func TestPolicyHoldsAtEveryDoor(t *testing.T) {
 // Lists have no more than may be used, page by page, and no cache may give one to
 // somebody else.
 func TestPolicyFiltersLists(t *testing.T) {
+	t.Parallel()
 	for _, peer := range policyPeers {
 		for _, d := range doors {
 			t.Run(d.name+" to a "+peer.name, func(t *testing.T) {
@@ -231,6 +233,7 @@ func TestPolicyFiltersLists(t *testing.T) {
 // A client may send as a notification, as a response, or beside its message what it must
 // not send as a request: where messages pass as they are, servers may do what it says.
 func TestPolicyOfWhatIsPassedOn(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, message string }{
 		{"notification", `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"secret"}}`},
 		{"notification of an extension", `{"jsonrpc":"2.0","method":"notifications/secret"}`},
@@ -259,6 +262,7 @@ func TestPolicyOfWhatIsPassedOn(t *testing.T) {
 
 // An initialize that is passed on has nothing beside it either.
 func TestPolicyOfTheHandshake(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, guarded(openOnly()))
 	odd := strings.TrimSuffix(hello, "}") + `,"Method":"tools/call","Params":{"name":"secret"}}`
 	if got := r.send(t, http.MethodPost, odd, legacyHeaders("")); got.header.Get("Mcp-Session-Id") != "" || !strings.Contains(got.body, "policy of server") {
@@ -271,6 +275,7 @@ func TestPolicyOfTheHandshake(t *testing.T) {
 
 // A client to whom nothing is allowed does not even learn what the server is.
 func TestPolicyOpensToNobodyElse(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, guarded(policy.New(false, []policy.Rule{{Principals: []string{"root"}}, {Scopes: []string{"mcp:use"}, Tools: []string{"x"}}})))
 	for _, got := range []answer{
 		r.send(t, http.MethodPost, hello, legacyHeaders("")),
@@ -289,6 +294,7 @@ func TestPolicyOpensToNobodyElse(t *testing.T) {
 
 // The header that routers read says another name than the body: neither is served.
 func TestPolicyHeedsNoHeader(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, guarded(openOnly()))
 	for _, header := range []string{"open", "=?base64?b3Blbg==?="} {
 		got := r.send(t, http.MethodPost, modernBody("1", "tools/call", `"name":"secret"`), modernHeaders("tools/call", header))
@@ -309,6 +315,7 @@ func TestPolicyHeedsNoHeader(t *testing.T) {
 
 // A listen stream has what is left of its filter, and says so.
 func TestPolicyNarrowsListenStreams(t *testing.T) {
+	t.Parallel()
 	filter := `{"toolsListChanged":true,"resourceSubscriptions":["file:///open/a","file:///secret"]}`
 	t.Run("legacy server", func(t *testing.T) {
 		r := newRig(t, guarded(openOnly()))
@@ -345,6 +352,7 @@ func TestPolicyNarrowsListenStreams(t *testing.T) {
 
 // A server that tells of a resource unasked does not tell who may not follow it.
 func TestPolicyOfUpdates(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, guarded(openOnly()))
 	l := r.connect(t)
 	l.ask(hello)
@@ -365,6 +373,7 @@ func TestPolicyOfUpdates(t *testing.T) {
 // A server that tells of what is below a resource that is followed does not tell who may
 // not follow that.
 func TestPolicyOfSubresources(t *testing.T) {
+	t.Parallel()
 	p := policy.New(false, []policy.Rule{{Deny: true, Resources: []string{"*secret*"}}, {Resources: []string{"file:///open*"}}})
 	peer := newPeer(t)
 	r := newRig(t, func(o *Options) {
@@ -392,6 +401,7 @@ func TestPolicyOfSubresources(t *testing.T) {
 
 // What a client may follow by the scopes of a later request it hears of.
 func TestPolicyHeedsLaterScopes(t *testing.T) {
+	t.Parallel()
 	p := policy.New(false, []policy.Rule{{Tools: []string{"*"}}, {Scopes: []string{"files"}, Resources: []string{"a:*"}}})
 	r := newRig(t, func(o *Options) {
 		o.Servers[0].Access = access.Options{Policy: p}
@@ -428,6 +438,7 @@ func TestPolicyHeedsLaterScopes(t *testing.T) {
 // One refusal names all scopes, in both eras, and with them the request succeeds in the
 // same session.
 func TestPolicyAsksForScopes(t *testing.T) {
+	t.Parallel()
 	p := policy.New(false, []policy.Rule{{Tools: []string{"open"}}, {Scopes: []string{"files", "write"}, Tools: []string{"secret"}, Resources: []string{"a:*"}}})
 	for _, peer := range policyPeers {
 		t.Run(peer.name, func(t *testing.T) {
@@ -477,6 +488,7 @@ func (byScopes) Scopes() []string               { return []string{"mcp:use"} }
 // A request too many is told when to come again, and counted; over connections it is an
 // error.
 func TestRatesAreKept(t *testing.T) {
+	t.Parallel()
 	for _, peer := range policyPeers {
 		t.Run(peer.name, func(t *testing.T) {
 			counts := &tally{}
@@ -517,6 +529,7 @@ func TestRatesAreKept(t *testing.T) {
 
 // A call in flight has its place until it ends, whichever way.
 func TestConcurrencyIsGivenBack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) {
 		o.Servers[0].Access = access.Options{Limiter: policy.NewLimiter(policy.Rates{Principal: policy.Rate{Concurrent: 1}})}
 	})

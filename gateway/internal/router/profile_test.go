@@ -9,6 +9,7 @@ import (
 
 // Whatever differs in a part has another key, whether the text is short or long.
 func TestProfileKeys(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 70)
 	seen := make(map[profileKey]profileParts)
 	for _, principal := range []mcp.Principal{"a", "ab", mcp.Principal(long), mcp.Principal(long + "x")} {

@@ -117,6 +117,7 @@ func TestM2L16QuestionsEndTheResponse(t *testing.T) {
 }
 
 func TestM2L17RetriesResume(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	finish := make(chan struct{})
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
@@ -153,6 +154,7 @@ func TestM2L17RetriesResume(t *testing.T) {
 }
 
 func TestM2L17ProgressFlowsOnTheRetry(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
 		a := c.ask("elicitation/create", `{"message":"1"}`)
@@ -174,6 +176,7 @@ func TestM2L17ProgressFlowsOnTheRetry(t *testing.T) {
 // What a server says while its call is parked waits for the retry, in order, and comes
 // before what it says then.
 func TestM2L17NotesWaitForTheRetry(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	said := make(chan struct{})
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
@@ -210,6 +213,7 @@ func TestM2L17NotesWaitForTheRetry(t *testing.T) {
 }
 
 func TestM2L18BadStatesAreRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.handle["tools/call"] = func(c *peerCall) string { return say(c.ask("elicitation/create", `{"message":"1"}`)) }
 	rd := r.tool(t, "1", allQuestions, "").round(t)
@@ -247,6 +251,7 @@ func TestM2L18BadStatesAreRefused(t *testing.T) {
 }
 
 func TestM2L19ParkedCallsExpire(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Servers[0].ParkedTTL = 50 * time.Millisecond })
 	said := make(chan string, 2)
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
@@ -267,6 +272,7 @@ func TestM2L19ParkedCallsExpire(t *testing.T) {
 }
 
 func TestM2L19ParkedCallsAreBounded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.MaxParked = 1 })
 	r.peer.handle["tools/call"] = func(c *peerCall) string { return say(c.ask("elicitation/create", `{"message":"1"}`)) }
 	rd := r.tool(t, "1", allQuestions, "").round(t)
@@ -284,6 +290,7 @@ func TestM2L19ParkedCallsAreBounded(t *testing.T) {
 }
 
 func TestM2L19WithdrawnQuestionsLeaveTheRound(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Servers[0].Gather = 200 * time.Millisecond })
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
 		c.send(`{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"message":"withdrawn"}}`)
@@ -297,6 +304,7 @@ func TestM2L19WithdrawnQuestionsLeaveTheRound(t *testing.T) {
 }
 
 func TestM2L20AttributionIsByStream(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
 		who := string(wire.Get(wire.Get(c.m.Params, "arguments"), "who"))
@@ -324,6 +332,7 @@ func TestM2L20AttributionIsByStream(t *testing.T) {
 }
 
 func TestM2L20QuestionsOnTheGetStream(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
 		return say(c.p.ask(c.ctx, c.p.push, "elicitation/create", `{"message":"elsewhere"}`))
@@ -337,6 +346,7 @@ func TestM2L20QuestionsOnTheGetStream(t *testing.T) {
 }
 
 func TestM2L21UndeclaredCapabilities(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, capabilities, method, params, need string }{
 		{"no elicitation", `{}`, "elicitation/create", `{"message":"m"}`, `{"elicitation":{"form":{}}}`},
 		{"url on a bare client", `{"elicitation":{}}`, "elicitation/create", `{"mode":"url","message":"m","url":"https://x"}`, `{"elicitation":{"url":{}}}`},
@@ -370,6 +380,7 @@ func TestM2L21UndeclaredCapabilities(t *testing.T) {
 }
 
 func TestM2L22URLElicitationRequired(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	var mu sync.Mutex
 	visited := false
@@ -415,6 +426,7 @@ func TestM2L22URLElicitationRequired(t *testing.T) {
 }
 
 func TestM2L23RootsOutsideACall(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.call(t, "1", "tools/list", "", "") // no roots declared
 	if got := r.peer.ask(t.Context(), r.peer.push, "roots/list", `{}`); got != `{"roots":[]}` {
@@ -426,6 +438,7 @@ func TestM2L23RootsOutsideACall(t *testing.T) {
 }
 
 func TestM2L23ProvisionalRootsAreRefreshed(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	asked := make(chan string, 4)
 	r.peer.onInitialized = func(p *scriptedPeer) { asked <- p.ask(context.Background(), p.push, "roots/list", `{}`) }
@@ -456,6 +469,7 @@ func TestM2L23ProvisionalRootsAreRefreshed(t *testing.T) {
 var stateShape = regexp.MustCompile(`^1\.[A-Z2-7]{8}\.[A-Za-z0-9_-]+$`)
 
 func TestM2L18StateNamesVersionAndInstance(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.handle["tools/call"] = func(c *peerCall) string { return say(c.ask("elicitation/create", `{"message":"1"}`)) }
 	if rd := r.tool(t, "1", allQuestions, "").round(t); !stateShape.MatchString(rd.State) {

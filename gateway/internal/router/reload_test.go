@@ -39,6 +39,7 @@ func (r *rig) reload(t *testing.T, o Options) {
 // A listen stream of a server that is replaced ends with its result, and one that is opened
 // then hears of the changes of the next.
 func TestReloadEndsStreams(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	f := r.listen(t, "7", `{"resourceSubscriptions":["note://todo"]}`)
 	f.next()
@@ -62,6 +63,7 @@ func TestReloadEndsStreams(t *testing.T) {
 
 // A server that is kept is not touched: its streams, sessions and WebSockets go on.
 func TestReloadKeeps(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	f := r.listen(t, "7", `{"resourceSubscriptions":["note://todo"]}`)
 	f.next()
@@ -89,6 +91,7 @@ func TestReloadKeeps(t *testing.T) {
 
 // A session of a legacy client ends with its server: the client is told to open another one.
 func TestReloadEndsSessions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	session := r.enter(t)
 	get := newLines(t, r.open(t, http.MethodGet, "", legacyHeaders(session)))
@@ -112,6 +115,7 @@ func TestReloadEndsSessions(t *testing.T) {
 
 // A call that waits for its client is over: the client learns it when it answers.
 func TestReloadParked(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	asked := make(chan string, 1)
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
@@ -131,6 +135,7 @@ func TestReloadParked(t *testing.T) {
 
 // What a server still has to say after it was replaced reaches nobody who talks to the next.
 func TestReloadScopesApart(t *testing.T) {
+	t.Parallel()
 	r := newKeepingRig(t, nil)
 	r.peer.answer("tools/list", `{"tools":[]}`)
 	former := r.g.now().servers["peer"]
@@ -150,6 +155,7 @@ func TestReloadScopesApart(t *testing.T) {
 
 // However many requests run while servers are replaced, each is served by one of them.
 func TestReloadRace(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -174,6 +180,7 @@ func TestReloadRace(t *testing.T) {
 
 // Limits count at once, in both directions.
 func TestReloadLimits(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	first := r.listen(t, "1", `{"toolsListChanged":true}`)
 	first.next()
@@ -196,6 +203,7 @@ func TestReloadLimits(t *testing.T) {
 
 // A reload that fails leaves all as it was, and nothing behind.
 func TestReloadFails(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	before := r.g.now()
 	opened := false

@@ -58,6 +58,7 @@ func requestLines(t *testing.T, log string) (lines []string) {
 // one; the line of a request says what it is about and who asks. For clients of both
 // eras, with a session of their own upstream and without.
 func TestRequestLine(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name      string
 		isolation Isolation
@@ -101,6 +102,7 @@ func TestRequestLine(t *testing.T) {
 
 // What lines have in common is written once, but not kept of what clients make up.
 func TestLinesOfAMethodAreOneKind(t *testing.T) {
+	t.Parallel()
 	var log strings.Builder
 	l := &requestLog{lines: slog.NewJSONHandler(&log, nil)}
 	for _, method := range []string{"tools/call", "made/up", "tools/call", "made/up"} {

@@ -23,6 +23,7 @@ func (a answer) result(t *testing.T) json.RawMessage {
 }
 
 func TestM2L08ResultsAreStamped(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	const cached = `"ttlMs":0,"cacheScope":"private",`
 	for _, tt := range []struct{ method, name, rest, sent, want string }{
@@ -53,6 +54,7 @@ func TestM2L08ResultsAreStamped(t *testing.T) {
 }
 
 func TestM2L09ResultsAreRepaired(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	many := make([]string, 130)
 	for i := range many {
@@ -90,6 +92,7 @@ func TestM2L09ResultsAreRepaired(t *testing.T) {
 }
 
 func TestF02ParameterHeaders(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.answer("tools/list", `{"tools":[{"name":"sql","inputSchema":{"type":"object","properties":{
 		"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},
@@ -135,6 +138,7 @@ func TestF02ParameterHeaders(t *testing.T) {
 // Large members are not copied on their way to a JSON body: they must arrive in
 // their place all the same, in either form of the answer.
 func TestLargeResultsArriveWhole(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, n := range []int{64 << 10, 127 << 10, 128 << 10, 300 << 10} {
 		large := `{"type":"text","text":"` + strings.Repeat("x", n) + `"}`

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,7 +24,12 @@ import (
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
-func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "8"); err != nil { // tests wait, most of the time
+		panic(err)
+	}
+	os.Exit(bridgetest.Main(m))
+}
 
 // A scriptedPeer is a scripted legacy server on loopback. It answers the handshake and
 // subscriptions by itself, and other requests with what the test says.

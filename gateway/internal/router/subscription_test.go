@@ -62,6 +62,7 @@ func refuseURI(uri string) func(*peerCall) string {
 }
 
 func TestSubscriptionFollowsUpstreamsAnswer(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.handle["resources/subscribe"] = refuseURI("a:no")
 	g := r.join(t)
@@ -93,6 +94,7 @@ func TestSubscriptionFollowsUpstreamsAnswer(t *testing.T) {
 }
 
 func TestSubscriptionLeavesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	g := r.join(t)
 	if _, err := g.Add(t.Context(), mcp.Filter{Tools: true, URIs: []string{"a:1", "a:2"}}); err != nil {
@@ -113,6 +115,7 @@ func TestSubscriptionLeavesNothing(t *testing.T) {
 }
 
 func TestSubscriptionRemovedWhileAsked(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	asked, answer := make(chan bool, 2), make(chan bool)
 	r.peer.handle["resources/subscribe"] = func(*peerCall) string { asked <- true; <-answer; return `{}` }
@@ -137,6 +140,7 @@ func TestSubscriptionRemovedWhileAsked(t *testing.T) {
 // TestSubscriptionLosesTopic: where a listen stream would end, a session goes on
 // and is told once more.
 func TestSubscriptionLosesTopic(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	g := r.join(t)
 	if _, err := g.Add(t.Context(), mcp.Filter{URIs: []string{"a:1", "a:2"}}); err != nil {
@@ -156,6 +160,7 @@ func TestSubscriptionLosesTopic(t *testing.T) {
 }
 
 func TestSubscriptionEndsWithGateway(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	g := r.join(t)
 	r.g.EndStreams()

@@ -148,6 +148,7 @@ func (w *taskRig) make(who string) string {
 // What another principal is told of a task is, to the byte, what the server says of one
 // that does not exist, and the server never hears of the task.
 func TestT03AnotherPrincipalsTask(t *testing.T) {
+	t.Parallel()
 	w := newTaskRig(t, newTaskPeer(t))
 	task, missing := w.make(alice), `"task \"none\""`
 	for _, who := range []string{bob, ""} {
@@ -181,6 +182,7 @@ func TestT03AnotherPrincipalsTask(t *testing.T) {
 
 // A server that does not look at ids gives nothing away.
 func TestT03ServersThatAnswerForAnyID(t *testing.T) {
+	t.Parallel()
 	p := newTaskPeer(t)
 	p.lax = true
 	w := newTaskRig(t, p)
@@ -194,6 +196,7 @@ func TestT03ServersThatAnswerForAnyID(t *testing.T) {
 
 // From a filter others' tasks are taken before it goes up; what is not known stays.
 func TestT03Filters(t *testing.T) {
+	t.Parallel()
 	w := newTaskRig(t, newTaskPeer(t))
 	ofAlice, ofBob := w.make(alice), w.make(bob)
 	for i, c := range []struct{ who, ids, want string }{
@@ -219,6 +222,7 @@ func TestT03Filters(t *testing.T) {
 
 // After a restart nobody knows whose a task is, and the server decides.
 func TestT03UnknownTasksGoUp(t *testing.T) {
+	t.Parallel()
 	p := newTaskPeer(t)
 	task := newTaskRig(t, p).make(alice)
 	w := newTaskRig(t, p)
@@ -230,6 +234,7 @@ func TestT03UnknownTasksGoUp(t *testing.T) {
 // A task is one principal's, one call's: it is not kept, whatever is kept of the method,
 // and those who ask at once get one each.
 func TestT03TasksAreNeitherKeptNorShared(t *testing.T) {
+	t.Parallel()
 	w := newTaskRig(t, newTaskPeer(t), everyList...)
 	const n = 8
 	bodies := make(chan string, 2*n)
@@ -256,6 +261,7 @@ func TestT03TasksAreNeitherKeptNorShared(t *testing.T) {
 // Clients that share the extension with their server share its streams with each other,
 // in which it is declared.
 func TestT01ProfilesHaveTasks(t *testing.T) {
+	t.Parallel()
 	w := newTaskRig(t, newTaskPeer(t))
 	declared := func(capabilities string, n int) bool {
 		h := modernHeaders(spec.MethodListen, "")

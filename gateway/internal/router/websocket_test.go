@@ -80,6 +80,7 @@ func (r *rig) wantNothingLeft(t *testing.T) {
 const goingAwayText = "mcpbridge is shutting down"
 
 func TestF11EachEnvelopeDecidesOverWebSocket(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	eachEnvelopeDecides(t, r, r.socket(t))
 }
@@ -87,6 +88,7 @@ func TestF11EachEnvelopeDecidesOverWebSocket(t *testing.T) {
 // Both eras on one WebSocket, to the end in order: the listen stream gets its result,
 // and what was cancelled stays unanswered.
 func TestF11TwoErasOnOneWebSocket(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	l := r.socket(t)
 	twoEras(t, r, l)
@@ -118,6 +120,7 @@ func (r *rig) shaken(t *testing.T) *line {
 // However a client leaves, its session ends with all it had, and its calls of either
 // era are cancelled.
 func TestF09LostWebSocketEndsItsSession(t *testing.T) {
+	t.Parallel()
 	closed := func(ws *websocket.Conn) error {
 		return ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, ""), time.Time{})
 	}
@@ -173,12 +176,14 @@ func distinct(msgs []string) []string {
 }
 
 func TestM2L40StreamsOnOneWebSocket(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	checkStreamsApart(t, r, r.socket(t))
 }
 
 // What is wrong with a handshake is said in words, before there is a connection.
 func TestWebSocketHandshakeRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, tt := range []struct {
 		name   string
@@ -220,6 +225,7 @@ func TestWebSocketHandshakeRefused(t *testing.T) {
 // A page of this machine may connect, with a modern header or without, and where there
 // is one server its name need not be said.
 func TestWebSocketAccepted(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, tt := range []struct {
 		name, path string
@@ -285,6 +291,7 @@ func (c *counts) hit(what string) bool {
 
 // A message over the limit is answered, counted and logged, and ends the connection.
 func TestF07WebSocketMessageTooLong(t *testing.T) {
+	t.Parallel()
 	limits := &counts{}
 	r := newRig(t, func(o *Options) { o.MaxBody, o.Metrics = 2000, limits })
 	l := r.shaken(t)
@@ -304,6 +311,7 @@ func TestF07WebSocketMessageTooLong(t *testing.T) {
 // The bounds on open WebSockets, in all and for one principal: who meets one is told,
 // and a place is free again when another leaves.
 func TestWebSocketLimits(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name      string
 		max, each int
@@ -350,6 +358,7 @@ func TestWebSocketLimits(t *testing.T) {
 
 // The credentials of the handshake are those of every request on the connection.
 func TestWebSocketPrincipal(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) {
 		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-Who")), nil })
 	})
@@ -370,6 +379,7 @@ func TestWebSocketPrincipal(t *testing.T) {
 
 // A shutdown waits for calls, as long as it may, and then for nobody.
 func TestWebSocketShutdown(t *testing.T) {
+	t.Parallel()
 	t.Run("calls are answered", func(t *testing.T) {
 		r := newRig(t, nil)
 		hold := make(chan struct{})
@@ -415,6 +425,7 @@ func TestWebSocketShutdown(t *testing.T) {
 
 // A client that answers no pings is lost, and its session with it.
 func TestF09SilentWebSocketIsLost(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.KeepAlive = 50 * time.Millisecond })
 	ws, _ := r.raw(t, nil)
 	ws.SetPingHandler(func(string) error { return nil })

@@ -1,13 +1,17 @@
 package router
 
 import (
+	"net/http"
 	"slices"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/owner"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
@@ -26,7 +30,9 @@ func assemble(s *server, so *ServerOptions) (err error) {
 	if s.legacy, err = newLegacyFront(s, so); err != nil {
 		return err
 	}
-	s.modern, err = newModernFront(s, so)
+	if s.modern, err = newModernFront(s, so); err == nil {
+		s.together.forward = newForwarded(s, so)
+	}
 	return err
 }
 
@@ -68,6 +74,35 @@ func newEndpoint(s *server) (*source.Endpoint, error) {
 	})
 }
 
+// newForwarded returns what has requests to the server answered where they belong; nil without
+// other replicas.
+func newForwarded(s *server, so *ServerOptions) *forward.Server {
+	if s.g.forward == nil {
+		return nil
+	}
+	_, whole := s.guard.auth.(auth.MTLS)
+	return s.g.forward.Open(forward.ServerOptions{
+		Name: s.name, Front: s.legacy, Back: s.back, Life: s.life, Streams: &s.streams, Whole: whole,
+		HoldFor: so.HoldFor, ClaimFor: s.claimFor, OwnSessions: s.profiles.perSession,
+		Parse: s.parse,
+		RefuseBody: func(w http.ResponseWriter, r *http.Request, err error) {
+			s.g.now().bodies.refuse(w, r, s.name, err)
+		},
+	})
+}
+
+// claimFor returns the name by which replicas claim what a principal has at the server; empty
+// if each request has a session of its own.
+func (s *server) claimFor(p mcp.Principal) string {
+	switch s.profiles.isolation {
+	case IsolateRequest:
+		return ""
+	case IsolateNothing:
+		p = ""
+	}
+	return s.together.claims.OfPrincipal(p)
+}
+
 // newOwners returns what keeps tasks and requestStates from other principals; nil if there
 // are none.
 func newOwners(s *server, so *ServerOptions) (*owner.Guard, error) {
@@ -76,7 +111,7 @@ func newOwners(s *server, so *ServerOptions) (*owner.Guard, error) {
 		return nil, nil
 	}
 	return owner.New(owner.Options{
-		Shared: g.sharedTasks(),
+		Shared: sharedTasks(g.peers),
 		Unshared: func(err error) {
 			g.opts.Logger.Warn("other replicas don't know whose a task is", "upstream", so.Name, "err", err)
 		},
@@ -87,6 +122,14 @@ func newOwners(s *server, so *ServerOptions) (*owner.Guard, error) {
 		Full:    func() { g.opts.Metrics.Limit(so.Name, "task_owners") },
 		NoTasks: slices.Contains(so.HideExtensions, spec.ExtensionTasks),
 	})
+}
+
+// sharedTasks returns where all replicas find whose a task is; nil for one replica.
+func sharedTasks(peers *peer.Group) *owner.Shared {
+	if peers == nil {
+		return nil
+	}
+	return &owner.Shared{Records: peers.Engine(), Unknown: []error{replicas.ErrNotFound, replicas.ErrNoClaims}}
 }
 
 // newControl returns what controls the access to the server; nil for nothing.

@@ -6,8 +6,22 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 )
+
+// Drain begins to hand over the sessions of legacy clients that other replicas can go on with,
+// when the others know that this one is about to end. EndStreams does so too.
+func (g *Gateway) Drain() {
+	if g.forward == nil {
+		return
+	}
+	var servers []*forward.Server
+	for _, s := range g.now().inOrder() {
+		servers = append(servers, s.together.forward)
+	}
+	g.forward.Drain(servers)
+}
 
 // EndStreams ends all listen streams gracefully and refuses new ones, begins to end
 // WebSockets, and starts no more processes. It is the first step of a shutdown, because the
@@ -42,7 +56,9 @@ func (g *Gateway) EndConnections(ctx context.Context) error {
 	for i, s := range servers {
 		wg.Go(func() { errs[i] = s.streams.Wait(ctx) })
 	}
-	g.endLeaving(ctx)
+	if g.forward != nil {
+		g.forward.AwaitDrain(ctx)
+	}
 	lost := g.sockets.Wait(ctx)
 	wg.Wait()
 	return cmp.Or(append(errs, lost)...)

@@ -8,34 +8,19 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// An endpoint is where the requests of a transport are served. The name of a server follows,
-// unless there is only one.
-type endpoint string
-
-// The endpoints of a server.
-//
-// Spec: 2024-11-05, basic/transports, HTTP with SSE.
-const (
-	streamable endpoint = "/mcp"     // Streamable HTTP, and WebSockets
-	events     endpoint = "/sse"     // the streams of HTTP+SSE
-	messages   endpoint = "/message" // what is posted to them
-)
-
-// path returns where the endpoint of a server is, or that of any, without a name.
-func (e endpoint) path(server string) string { return string(e) + "/" + server }
-
 // route serves path/NAME for each server, and path if there is only one server.
-func (g *Gateway) route(t *table, at endpoint) {
+func (g *Gateway) route(t *table, at forward.Endpoint) {
 	for name, s := range t.servers {
-		t.mux.HandleFunc(at.path(name), func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, s, at) })
+		t.mux.HandleFunc(at.Path(name), func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, s, at) })
 	}
-	g.elsewhere(t, at.path("{name}"), func(w http.ResponseWriter, r *http.Request) {
+	g.elsewhere(t, at.Path("{name}"), func(w http.ResponseWriter, r *http.Request) {
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, t.unknownServer(r.PathValue("name")))
 	})
 	if len(t.order) == 1 {

@@ -11,12 +11,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/expiry"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/sockets"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/placement"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 )
 
@@ -57,10 +57,9 @@ type Gateway struct {
 // A replication is what a Gateway has together with other replicas. It is zero for one
 // replica.
 type replication struct {
-	peers     *peer.Group
-	sharing   sharing
-	leaving   leaving
-	placement *placement.Table
+	peers   *peer.Group
+	sharing sharing
+	forward *forward.Group
 }
 
 // lifetimes bound what a Gateway has begun.
@@ -88,9 +87,6 @@ func New(opts Options) (*Gateway, error) {
 		instance: opts.Instance, replication: replication{peers: opts.Peers}, expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
 	}
 	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
-	if g.leaving.group, err = newHandover(&opts); err != nil {
-		return nil, fmt.Errorf("gateway: %w", err)
-	}
 	g.live, g.cut = context.WithCancel(context.Background())
 	g.streams, g.endAll = context.WithCancel(g.live)
 	g.bound(&opts)
@@ -106,7 +102,7 @@ func New(opts Options) (*Gateway, error) {
 
 // first returns the first table of a Gateway.
 func (g *Gateway) first(opts Options) (t *table, err error) {
-	if g.placement, err = newPlacement(&opts, g.sharing.sources); err != nil {
+	if g.forward, err = g.newForward(&opts); err != nil {
 		return nil, err
 	}
 	t, _, err = g.newTable(opts)
@@ -115,13 +111,12 @@ func (g *Gateway) first(opts Options) (t *table, err error) {
 
 // release ends what all servers have in common. Call it after all requests have ended.
 func (g *Gateway) release() {
-	if g.placement != nil {
-		g.placement.Close()
+	if g.forward != nil {
+		g.forward.Close()
 	}
 	g.sharing.close()
 	g.cut()
 	g.expiry.Close()
-	g.leaving.close()
 }
 
 // newCache returns a cache, for servers that have results to cache.
@@ -157,14 +152,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // dispatch passes a request to the server that a table has for it.
 func (g *Gateway) dispatch(w http.ResponseWriter, r *http.Request, t *table) {
 	if s := t.serverAt(r.URL); s != nil {
-		g.serveAdmitted(w, r, s, streamable)
+		g.serveAdmitted(w, r, s, forward.Streamable)
 		return
 	}
 	t.mux.ServeHTTP(w, r)
 }
 
 // serveAdmitted has a request to a server served whose sender may send it.
-func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *server, at endpoint) {
+func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *server, at forward.Endpoint) {
 	if !s.life.Enter() {
 		g.dispatch(w, r, g.now()) // which has not this server
 		return
@@ -181,14 +176,5 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 	}
 	defer place.Leave()
 	sender.Arrival = g.arrival(r)
-	if g.peers != nil {
-		release, done := g.forwarded(w, r, s, sender, false)
-		defer release()
-		if done {
-			return
-		}
-	}
-	q := request{s: s, w: w, r: r, at: at, sender: sender}
-	defer q.end()
-	q.serve()
+	s.answer(request{s: s, w: w, r: r, at: at, sender: sender}, false)
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
@@ -28,7 +29,6 @@ func (q *request) serveEvents() {
 		notAllowed(q.w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event names the path for POST; "+s.streamable())
 	case headerEra(q.r.Header) == spec.Modern:
 		downstream.WriteError(q.w, http.StatusBadRequest, wire.ID{}, s.needsStreamable(spec.Revision(q.r.Header.Get(spec.HeaderProtocolVersion))))
-	case (placer{s}).placedEvents(q.w, q.r, q.sender):
 	default:
 		q.sender.Arrival = &trace.Arrival{Protocol: "http", Peer: q.r.RemoteAddr} // of all that is posted
 		var opened func(legacyfront.SessionID)                                    // for another replica
@@ -44,7 +44,7 @@ func (q *request) serveEvents() {
 // event stream.
 func (q *request) serveMessage() {
 	if q.r.Method != http.MethodPost {
-		notAllowed(q.w, http.MethodPost, "clients of HTTP+SSE POST their messages here, after a GET of "+events.path(q.s.name)+"; "+q.s.streamable())
+		notAllowed(q.w, http.MethodPost, "clients of HTTP+SSE POST their messages here, after a GET of "+forward.Events.Path(q.s.name)+"; "+q.s.streamable())
 		return
 	}
 	session := q.eventSession()
@@ -62,13 +62,13 @@ func (q *request) eventSession() *legacyfront.EventSession {
 	id := q.r.URL.Query().Get(legacyfront.SessionParam)
 	if id == "" {
 		downstream.WriteError(q.w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"the query lacks %s; GET %s, and POST to the path in its first event", legacyfront.SessionParam, events.path(q.s.name)))
+			"the query lacks %s; GET %s, and POST to the path in its first event", legacyfront.SessionParam, forward.Events.Path(q.s.name)))
 		return nil
 	}
 	session := q.s.legacy.EventSession(id, q.sender.Principal)
 	if session == nil {
 		downstream.WriteError(q.w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
-			"no such session: a session ends with its event stream; GET %s again", events.path(q.s.name)))
+			"no such session: a session ends with its event stream; GET %s again", forward.Events.Path(q.s.name)))
 	}
 	return session
 }
@@ -117,7 +117,9 @@ func requested(m *wire.Message, h http.Header) spec.Revision {
 	return spec.Revision(h.Get(spec.HeaderProtocolVersion))
 }
 
-func (s *server) streamable() string { return "use Streamable HTTP, at " + streamable.path(s.name) }
+func (s *server) streamable() string {
+	return "use Streamable HTTP, at " + forward.Streamable.Path(s.name)
+}
 
 func notAllowed(w http.ResponseWriter, allowed, instead string) {
 	w.Header().Set("Allow", allowed)
@@ -128,8 +130,8 @@ func notAllowed(w http.ResponseWriter, allowed, instead string) {
 // client sees it: with the prefix that a surrounding mux, or a proxy, has removed. Clients
 // resolve the path against the origin that they connected to.
 func messagesAt(r *http.Request) string {
-	name := strings.TrimPrefix(r.URL.Path, string(events))
-	return prefixOf(r) + string(messages) + name
+	name := strings.TrimPrefix(r.URL.Path, string(forward.Events))
+	return prefixOf(r) + string(forward.Messages) + name
 }
 
 // prefixOf returns the prefix of the request's path that a mux or a proxy has removed. It is

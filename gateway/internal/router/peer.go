@@ -2,21 +2,16 @@ package router
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
-	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/evict"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/handover"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
-	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
 
 // A peerListener serves the requests of other replicas.
@@ -32,13 +27,13 @@ type peerRoute struct {
 // peerRoutes returns all routes of the peer listener.
 func peerRoutes() []peerRoute {
 	return []peerRoute{
-		{streamable.path(""), forwardedTo(streamable)},
-		{messages.path(""), forwardedTo(messages)},
-		{events.path(""), forwardedTo(events)},
+		{forward.Streamable.Path(""), forwardedTo(forward.Streamable)},
+		{forward.Messages.Path(""), forwardedTo(forward.Messages)},
+		{forward.Events.Path(""), forwardedTo(forward.Events)},
 		{watchPath, peerListener.serveWatch},
 		{evict.Path, peerListener.serveEvict},
 		{handover.Path, peerListener.serveHandover},
-		{partPath, peerListener.servePart},
+		{forward.PartPath, peerListener.servePart},
 		{peer.HelloPath, func(g peerListener, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
 			g.peers.ServeHello(w, r, e)
 		}},
@@ -88,7 +83,7 @@ func (g peerListener) refuseEnvelope(w http.ResponseWriter, r *http.Request, at 
 }
 
 // forwardedTo serves a request that another replica has forwarded to a server.
-func forwardedTo(at endpoint) func(peerListener, http.ResponseWriter, *http.Request, *peer.Envelope, string) {
+func forwardedTo(at forward.Endpoint) func(peerListener, http.ResponseWriter, *http.Request, *peer.Envelope, string) {
 	return func(g peerListener, w http.ResponseWriter, r *http.Request, e *peer.Envelope, name string) {
 		t := g.now()
 		s := t.servers[name]
@@ -110,13 +105,7 @@ func forwardedTo(at endpoint) func(peerListener, http.ResponseWriter, *http.Requ
 		if sender.Arrival = g.arrival(r); sender.Arrival != nil {
 			sender.Arrival.Via = sender.Via
 		}
-		release, done := g.forwarded(w, r, s, sender, e.Moved)
-		defer release()
-		if !done {
-			q := request{s: s, w: w, r: r, at: at, sender: sender}
-			defer q.end()
-			q.serve()
-		}
+		s.answer(request{s: s, w: w, r: r, at: at, sender: sender}, e.Moved)
 	}
 }
 
@@ -148,73 +137,22 @@ func principalOf(id *mcp.Identity) mcp.Principal {
 	return id.Principal
 }
 
-// A forwarder forwards requests for a server to other replicas.
-type forwarder struct{ *server }
-
-// forwardedRetry forwards a modern request that continues a call which another replica holds,
-// and reports whether it has. If that replica is gone, the front says so.
-func (s forwarder) forwardedRetry(w http.ResponseWriter, r *http.Request, body []byte, sender mcp.Sender) bool {
-	if sender.Via != "" || len(s.g.peers.View().Members) < 2 {
-		return false
+// serveHandover takes sessions of a replica that ends.
+func (g peerListener) serveHandover(w http.ResponseWriter, r *http.Request, e *peer.Envelope, name string) {
+	s := g.now().servers[name]
+	if s == nil || !s.life.Enter() {
+		http.NotFound(w, r)
+		return
 	}
-	state, ok := wire.GetString(wire.Get(body, "params"), "requestState")
-	if !ok {
-		return false
-	}
-	to, lives := s.g.peers.Member(peer.OfState(state))
-	if !lives {
-		return false
-	}
-	err := s.forward(w, r, sender, peer.Forward{To: to, Path: streamable.path(s.name), Body: body})
-	gone := (*peer.GoneError)(nil)
-	return !errors.As(err, &gone)
+	defer s.life.Leave()
+	g.forward.ServeHandover(w, r, e.From, s.together.forward)
 }
 
-// forward forwards a request. It answers what can't be forwarded, except to a replica that is
-// gone, or that has not answered what may be sent again elsewhere: that is returned as an error.
-func (s forwarder) forward(w http.ResponseWriter, r *http.Request, sender mcp.Sender, f peer.Forward) error {
-	t := s.g.now()
-	f.Sender, f.Streams, f.WriteTimeout = sender, &s.streams, cmp.Or(t.opts.WriteTimeout, legacyfront.DefaultWriteTimeout)
-	f.Ends = []context.Context{s.g.streams, s.life.Context()}
-	_, f.Whole = s.guard.auth.(auth.MTLS)
-	body := &forwardedBody{ReadCloser: r.Body, w: w, left: r.ContentLength}
-	if f.Body == nil {
-		r.Body = body
+// servePart ends in order what was opened for another replica.
+func (g peerListener) servePart(w http.ResponseWriter, r *http.Request, _ *peer.Envelope, name string) {
+	var of *forward.Server // nil if the server is not there any more
+	if s := g.now().servers[name]; s != nil {
+		of = s.together.forward
 	}
-	err := s.g.peers.Forward(w, r, f)
-	gone, unanswered := (*peer.GoneError)(nil), (*peer.UnansweredError)(nil)
-	switch {
-	case err == nil:
-	case body.err != nil:
-		t.bodies.refuse(w, r, s.name, body.err)
-	case errors.Is(err, downstream.ErrClientLeft):
-	case err == peer.ErrCut:
-		panic(http.ErrAbortHandler) // the client must not take it for the end
-	case errors.As(err, &gone), f.Again && errors.As(err, &unanswered) && unanswered.Stopped():
-		return err
-	default:
-		s.notForwarded(w, r, f, err)
-	}
-	return nil
-}
-
-// A forwardedBody is a request's body that is read while it is forwarded. Like
-// [bodyReader.read], it clears the deadline once all is read.
-type forwardedBody struct {
-	io.ReadCloser
-	w    http.ResponseWriter
-	left int64 // negative if the length is unknown
-	err  error // of reading
-}
-
-func (b *forwardedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.left -= int64(n)
-	switch {
-	case err == io.EOF, err == nil && b.left == 0:
-		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{})
-	case err != nil:
-		b.err = err
-	}
-	return n, err
+	g.forward.ServePart(w, r, of)
 }

@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -17,7 +18,7 @@ type request struct {
 	s      *server
 	w      http.ResponseWriter
 	r      *http.Request
-	at     endpoint
+	at     forward.Endpoint
 	sender mcp.Sender
 
 	// Of a POST: what was read of it.
@@ -30,12 +31,41 @@ type request struct {
 	room *mcp.Reservation // of a WebSocket, which has a place, too; nil until it is taken
 }
 
+// answer has a request answered: by the replica that it belongs to, or here. moved is what its
+// envelope says, if it has one.
+func (s *server) answer(q request, moved bool) {
+	if s.together.forward == nil {
+		defer q.end()
+		q.serve()
+		return
+	}
+	asked := q // of its own, since only what is asked leaves the stack
+	defer asked.end()
+	release, answered := s.together.forward.Elsewhere(asked.forward(moved))
+	defer release()
+	if !answered {
+		asked.serve()
+	}
+}
+
+// forward returns the request as one that another replica may answer.
+func (q *request) forward(moved bool) *forward.Request {
+	out := &forward.Request{W: q.w, R: q.r, At: q.at, Sender: q.sender, Moved: moved, Read: q.readEra, Room: q.lendRoom}
+	if q.at == forward.Events && q.sender.Via == "" { // what the client is told to post to is below the same prefix
+		r := *q.r
+		r.Header = q.r.Header.Clone()
+		r.Header.Set(prefixHeader, prefixOf(q.r))
+		out.R = &r
+	}
+	return out
+}
+
 // serve has the request served here.
 func (q *request) serve() {
 	switch q.at {
-	case events:
+	case forward.Events:
 		q.serveEvents()
-	case messages:
+	case forward.Messages:
 		q.serveMessage()
 	default:
 		q.serveStreamable()
@@ -55,22 +85,14 @@ func (q *request) serveStreamable() {
 	}
 }
 
-// servePost passes the message of a POST to the front of its era, or to the replica that serves
-// its sender.
+// servePost passes the message of a POST to the front of its era.
 func (q *request) servePost() {
-	s := q.s
-	if !q.read() || s.g.peers != nil && (forwarder{s}).forwardedRetry(q.w, q.r, q.body, q.sender) {
-		return
-	}
-	if q.err != nil {
-		q.refuseText()
-		return
-	}
-	modern := q.isModern()
 	switch {
-	case (placer{s}).placed(q.w, q.r, q.message, q.body, modern, q.sender):
-	case modern:
-		s.modern.ServeMessage(q.w, q.r, q.message, q.sender)
+	case !q.read():
+	case q.err != nil:
+		q.refuseText()
+	case q.isModern():
+		q.s.modern.ServeMessage(q.w, q.r, q.message, q.sender)
 	default:
 		q.serveLegacy()
 	}
@@ -95,6 +117,19 @@ func (q *request) read() bool {
 	m, err := q.s.parse(body)
 	q.body, q.message, q.err, q.isRead = body, &m, err, true
 	return true
+}
+
+// readEra reads the message of a POST, which is nil if there is no single one, and its era.
+func (q *request) readEra() (m *wire.Message, era spec.Era, ok bool) {
+	switch {
+	case !q.read():
+		return nil, spec.Unknown, false
+	case q.err != nil:
+		return nil, spec.Unknown, true
+	case q.isModern():
+		return q.message, spec.Modern, true
+	}
+	return q.message, spec.Legacy, true
 }
 
 // end gives back the memory of the body.

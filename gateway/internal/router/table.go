@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 )
 
@@ -77,7 +78,7 @@ func (g *Gateway) member(t *table, so ServerOptions) (*server, error) {
 
 // publish has a table's mux serve its endpoints, and their metadata.
 func (g *Gateway) publish(t *table) error {
-	for _, at := range []endpoint{streamable, events, messages} {
+	for _, at := range []forward.Endpoint{forward.Streamable, forward.Events, forward.Messages} {
 		g.route(t, at)
 	}
 	g.elsewhere(t, "/", func(w http.ResponseWriter, r *http.Request) { serveNowhere(w, r, t.order) })

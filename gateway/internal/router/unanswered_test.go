@@ -9,6 +9,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 )
 
+// maxUnread is what package forward reads of a body for the id of an error, in bytes.
+const maxUnread = 32 << 10
+
 // A replica that breaks off has the log say so once, however many requests it leaves without a
 // response.
 func TestUnansweredForwardsAreLoggedOnce(t *testing.T) {

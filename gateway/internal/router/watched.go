@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
@@ -13,7 +14,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/evict"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -23,7 +23,7 @@ const watchPath = source.Path + "/"
 
 // together is what a server has together with other replicas. It is zero if there are none.
 type together struct {
-	hold     time.Duration // see ServerOptions.HoldFor
+	forward  *forward.Server // has requests answered where they belong
 	claims   source.Names
 	source   *source.Source   // nil if it watches by itself
 	endpoint *source.Endpoint // nil as well
@@ -31,15 +31,14 @@ type together struct {
 }
 
 func newTogether(so ServerOptions) together {
-	return together{hold: so.HoldFor, claims: source.Names{Server: so.Name, Definition: so.Definition, Whole: so.HoldFor > 0}}
+	return together{claims: source.Names{Server: so.Name, Definition: so.Definition, Whole: so.HoldFor > 0}}
 }
 
 // sharing is what servers share that are watched together. It is zero if there are no other
 // replicas.
 type sharing struct {
-	sources    *source.Group
-	evictions  *evict.Group
-	unanswered transport.WarnLimiter // of requests that other replicas have not answered
+	sources   *source.Group
+	evictions *evict.Group
 }
 
 // share begins to watch together with other replicas.
@@ -64,6 +63,22 @@ func (g *Gateway) share(peers *peer.Group) {
 func (h *sharing) close() {
 	h.sources.Close()
 	h.evictions.Close()
+}
+
+// newForward returns what has requests answered where they belong; nil without other replicas.
+// What watches profiles claims the same names.
+func (g *Gateway) newForward(o *Options) (*forward.Group, error) {
+	if o.Peers == nil {
+		return nil, nil
+	}
+	return forward.New(forward.Options{
+		Peers: o.Peers, Claims: g.sharing.sources, Sockets: g.sockets, Streams: g.streams,
+		Timeouts: func() (write, keepAlive time.Duration) {
+			t := g.now()
+			return t.opts.WriteTimeout, t.opts.KeepAlive
+		},
+		Handovers: o.Handovers, Logger: g.opts.Logger, Metrics: g.opts.Metrics,
+	})
 }
 
 // scopeOf returns what the scopes of a server begin with; empty if there is none.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -28,9 +30,6 @@ func (q *request) serveSocket() {
 		return
 	}
 	s, room := q.s, *q.room
-	if carried := (placer{s}).placedSocket(q.w, q.r, q.sender, room); carried {
-		return
-	}
 	t, lent := s.g.now(), s.g.sockets.Lend(q.sender.Via)
 	c, err := transport.AcceptWebSocket(q.w, q.r, transport.AcceptOptions{
 		CheckOrigin: t.origins.Allow,
@@ -73,6 +72,26 @@ func (q *request) takeRoom() bool {
 	return true
 }
 
+// lendRoom takes the room of a WebSocket that another replica may serve. give gives it back, with
+// the WebSocket once it has ended, or nil if there is none.
+func (q *request) lendRoom() (give func(io.Closer), ok bool) {
+	if !q.takeRoom() {
+		return nil, false
+	}
+	return func(c io.Closer) {
+		q.s.g.sockets.Release(q.sender.Share, c)
+		q.room.Release()
+	}, true
+}
+
+// openingHeader tells another replica the name of what it has opened; nil without one.
+func openingHeader(name string) http.Header {
+	if name == "" {
+		return nil
+	}
+	return http.Header{peer.Opening: {name}}
+}
+
 // refuseSocket answers a request for a WebSocket when there can't be another one.
 func (s *server) refuseSocket(w http.ResponseWriter, r *http.Request, err error) {
 	if f := (*sockets.LimitError)(nil); errors.As(err, &f) {
@@ -101,8 +120,8 @@ func (s *server) runSocket(c *socket, lent sockets.Loan, sender mcp.Sender, room
 	defer s.g.sockets.Release(sender.Share, c)
 	s.g.opts.Metrics.Sockets(s.name, 1)
 	defer s.g.opts.Metrics.Sockets(s.name, -1)
-	begin, peer := time.Now(), c.RemoteAddr().String()
-	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", peer)
+	begin, client := time.Now(), c.RemoteAddr().String()
+	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", client)
 	ctx, end := context.WithCancelCause(lent.Live)
 	defer end(nil)
 	defer s.g.expiry.Until(sender.Identity, end)()
@@ -110,7 +129,7 @@ func (s *server) runSocket(c *socket, lent sockets.Loan, sender mcp.Sender, room
 	if err == nil {
 		err = cmp.Or(credentialEnd(ctx), s.life.Reason(), mcp.ErrShutdown)
 	}
-	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", peer, "open", time.Since(begin).Round(time.Millisecond), "reason", err, sender.Principal.Attr())
+	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", client, "open", time.Since(begin).Round(time.Millisecond), "reason", err, sender.Principal.Attr())
 }
 
 // credentialEnd returns why the credential ended that ctx is of; nil if it has not.

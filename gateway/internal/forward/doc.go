@@ -1,0 +1,17 @@
+// Package forward answers one question: is a request answered here, or by another replica? If
+// it is another's, the package has it answered there.
+//
+// [Server.Elsewhere] asks it once for each request, in this order:
+//
+//   - whose session the request names, and where that session is if its replica gives it up
+//     or is gone,
+//   - which replica holds the call that a requestState continues,
+//   - which one serves the principal, where a server has one process for each: calls,
+//     initialize, and the openings of HTTP+SSE streams and WebSockets.
+//
+// It also says what a client is told when the other replica is gone, or does not answer, and
+// gives up this replica's own sessions before that ends. What was forwarded once is answered
+// where it arrives; only a session that has just moved is forwarded again.
+//
+// The package does not know how a request is answered here, nor who may send it.
+package forward

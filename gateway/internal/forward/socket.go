@@ -1,0 +1,84 @@
+package forward
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
+)
+
+// sinceOpenings is the first revision of replicas that open streams of HTTP+SSE and WebSockets
+// for others.
+const sinceOpenings = 1
+
+// PartPath is where other replicas end what this one has opened for them. The name of a server
+// follows.
+const PartPath = peer.PartPath + "/"
+
+func (s *Server) partPath() string { return PartPath + s.o.Name }
+
+// ServePart ends in order what was opened for another replica. s is nil if the server is not
+// there any more.
+func (g *Group) ServePart(w http.ResponseWriter, r *http.Request, s *Server) {
+	id := r.URL.Query().Get(peer.OpeningParam)
+	if !g.opts.Sockets.Part(id) && (s == nil || !s.o.Front.EndEvents(legacyfront.SessionID(id))) {
+		http.NotFound(w, r)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// socketByPrincipal has a WebSocket served by the replica that serves its principal. The room
+// of the WebSocket is given back then, once it has ended.
+func (s *Server) socketByPrincipal(q *Request) (answered bool) {
+	give, ok := q.Room()
+	if !ok {
+		return true
+	}
+	var c *peer.Carried
+	answered = s.place(q, sinceOpenings, func(to replicas.Replica) (gone bool) {
+		c, gone = s.upgrade(q, to)
+		return gone
+	})
+	switch {
+	case c != nil:
+		s.g.opts.Sockets.Add(c)
+		s.o.Life.Hold()
+		go s.carry(c, q.R.RemoteAddr, q.Sender, give) // ends with the connection, or with sockets.Wait
+	case answered:
+		give(nil)
+	}
+	return answered
+}
+
+// upgrade has another replica open a WebSocket. It answers what can't be opened; then there is
+// nothing to carry.
+func (s *Server) upgrade(q *Request, to replicas.Replica) (c *peer.Carried, gone bool) {
+	f := peer.Forward{
+		To: to, Path: q.At.Path(s.o.Name), Part: s.partPath(), Sender: q.Sender, Whole: s.o.Whole,
+		WriteTimeout: s.g.writeTimeout(), Quiet: s.g.quiet(),
+	}
+	c, err := s.g.opts.Peers.Upgrade(q.W, q.R, f)
+	switch {
+	case isGone(err):
+		return nil, true
+	case err != nil && !errors.Is(err, downstream.ErrClientLeft):
+		s.notAnswered(q, f, err)
+	}
+	return c, false
+}
+
+// carry carries a WebSocket until it ends.
+func (s *Server) carry(c *peer.Carried, from string, sender mcp.Sender, give func(io.Closer)) {
+	defer s.o.Life.Leave()
+	defer give(c)
+	begin := time.Now()
+	err := c.Run(s.g.opts.Sockets.Live(), s.o.Life.Context())
+	s.g.opts.Logger.Info("WebSocket closed that another replica has served", "upstream", s.o.Name, "downstream", from, "open", time.Since(begin).Round(time.Millisecond), "reason", err, sender.Principal.Attr())
+}

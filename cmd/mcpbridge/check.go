@@ -84,7 +84,7 @@ func (p process) learn(c *config.Config) {
 
 func configFlags(fs *pflag.FlagSet) {
 	fs.String("listen", "", "host:port of the endpoints (default 127.0.0.1:2526)")
-	fs.String("admin", "", "host:port of /metrics, /healthz and /readyz, unix: and the path of a socket, or off (default 127.0.0.1:2527)")
+	fs.String("admin", "", "host:port of the admin page, /metrics, /healthz and /readyz, or unix: and the path of a socket, or off (default 127.0.0.1:2527)")
 	fs.String("log-level", "", "debug, info, warn or error (default info)")
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,46 @@ func TestReadmeRecipes(t *testing.T) {
 		if got.code != 0 || !strings.Contains(got.out, "can be used.") {
 			t.Errorf("check of\n%s= %d, %s%s", b[2], got.code, got.out, got.err)
 		}
+	}
+}
+
+var (
+	commandRow  = regexp.MustCompile("(?m)^\\| (`mcpbridge [^|]*(?:\\\\\\|[^|]*)*)\\|")
+	commandName = regexp.MustCompile("`(?:mcpbridge )?([a-z]+)[ `]")
+	withoutJSON = regexp.MustCompile("(?s) all except (.*?)\\s+have `--json`")
+)
+
+// The README has a row for each command that people see, and says which have --json.
+func TestReadmeCommands(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func(found [][]string) (names []string) {
+		for _, f := range found {
+			for _, name := range commandName.FindAllStringSubmatch(f[1], -1) {
+				names = append(names, name[1])
+			}
+		}
+		slices.Sort(names)
+		return slices.Compact(names) // wrap has two rows
+	}
+	root := process{args: []string{"mcpbridge"}}.commands()
+	root.InitDefaultCompletionCmd()
+	var visible, without []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() || c.HasAvailableSubCommands() {
+			visible = append(visible, c.Name())
+			if c.Flags().Lookup("json") == nil {
+				without = append(without, c.Name())
+			}
+		}
+	}
+	if got := names(commandRow.FindAllStringSubmatch(string(text), -1)); !slices.Equal(got, visible) {
+		t.Errorf("README has rows for %q, want the commands %q", got, visible)
+	}
+	if got := names(withoutJSON.FindAllStringSubmatch(string(text), -1)); !slices.Equal(got, without) {
+		t.Errorf("README says that %q have no --json, want %q", got, without)
 	}
 }
 

@@ -98,6 +98,19 @@ func (e *secretlessError) Error() string { return e.text }
 func (e *secretlessError) Unwrap() error { return e.err }
 
 func (p process) execute(ctx context.Context) error {
+	root := p.commands()
+	root.SetArgs(p.args[1:])
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	err := root.ExecuteContext(ctx)
+	if _, _, unknown := root.Find(p.args[1:]); err != nil && unknown != nil {
+		return usageError("%v", err)
+	}
+	return err
+}
+
+// commands returns the program's command, with all others below it.
+func (p process) commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mcpbridge",
 		Short: "A gateway between two eras of the Model Context Protocol",
@@ -122,14 +135,7 @@ its stream.`,
 	root.AddCommand(newServeCommand(p), newWrapCommand(p), newCheckCommand(p), newImportCommand(p), newProbeCommand(p), newListenCommand(p), newCallCommand(p),
 		newReadCommand(p), newPromptCommand(p), newListCommand(p), newLoginCommand(p), newLogoutCommand(p), newPinCommand(p), newTokenCommand(), newHealthcheckCommand(p), newTailCommand(p), newTopCommand(p), newSchemaCommand(p), newVersionCommand())
 	addMan(root)
-	root.SetArgs(p.args[1:])
-	root.SetOut(p.stdout)
-	root.SetErr(p.stderr)
-	err := root.ExecuteContext(ctx)
-	if _, _, unknown := root.Find(p.args[1:]); err != nil && unknown != nil {
-		return usageError("%v", err)
-	}
-	return err
+	return root
 }
 
 // self is how to call this program again, as people would type it.

@@ -1,9 +1,10 @@
 package hostfile
 
 const (
-	noFilter   = "mcpbridge does not filter tools: clients see all that the server has"
+	ownFilter  = "has no effect here: clients get all tools that policy allows; for these alone, write policy: {default: allow, rules: [{allow: {tools: [NAME]}}, {deny: {tools: [\"*\"]}}]}"
+	ownRefusal = "has no effect here: clients get all tools that policy allows; without these, write policy: {default: allow, rules: [{deny: {tools: [NAME]}}]}"
 	noAsking   = "says what the host runs without asking its user; mcpbridge never asks, so it has no effect here"
-	noLogin    = "mcpbridge does not log in by OAuth: give it a token below headers, as Authorization: \"Bearer ${TOKEN}\""
+	ownLogin   = "has no effect here: write upstream_auth: {oauth: {shared_identity: true}}, and run mcpbridge login NAME -c FILE; or give it a token below headers, as Authorization: \"Bearer ${TOKEN}\""
 	noSandbox  = "mcpbridge does not sandbox commands: they run with all your rights"
 	noEffect   = "describes the server to its host and has no effect here"
 	noHelper   = "mcpbridge does not run it, and sends none of its headers: write them below headers, secrets as ${VAR} or ${file:/PATH}"
@@ -14,10 +15,10 @@ const (
 // unmapped are the keys of hosts without a counterpart here, with what that means for the
 // user.
 var unmapped = map[string]string{
-	"includeTools": noFilter, "excludeTools": noFilter, "disabledTools": noFilter, "enabledTools": noFilter, "tools": noFilter,
+	"includeTools": ownFilter, "enabledTools": ownFilter, "tools": ownFilter, "excludeTools": ownRefusal, "disabledTools": ownRefusal,
 	"alwaysAllow": noAsking, "autoApprove": noAsking, "trust": noAsking,
-	"oauth": noLogin, "auth": noLogin, "authProviderType": noLogin, "oauthScopes": noLogin,
-	"targetAudience": noLogin, "targetServiceAccount": noLogin,
+	"oauth": ownLogin, "auth": ownLogin, "authProviderType": ownLogin, "oauthScopes": ownLogin,
+	"targetAudience": ownLogin, "targetServiceAccount": ownLogin,
 	"sandboxEnabled": noSandbox, "sandbox": noSandbox,
 	"headersHelper": noHelper,
 	"dev":           noDev, "watchPaths": noDev,

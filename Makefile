@@ -70,7 +70,7 @@ cross: ## build for the other systems
 .PHONY: api
 api: ## what of the public package has changed so that programs which import it may not build
 	@bad=$$($(GO) run $(APIDIFF) -incompatible gateway/testdata/api.export github.com/mcpbridge/mcpbridge/gateway); \
-	  if [ -n "$$bad" ]; then echo "$$bad"; echo "make api-save accepts this, with a line in CHANGELOG.md"; exit 1; fi
+	  if [ -n "$$bad" ]; then echo "$$bad"; echo "make api-save accepts this; the next release says so in CHANGELOG.md"; exit 1; fi
 
 .PHONY: api-save
 api-save: ## make the API as it is the one that `make api` compares with

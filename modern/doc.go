@@ -5,7 +5,8 @@
 //   - front serves modern clients of one server: their requests, the calls that wait for
 //     input, and their listen streams.
 //   - back sends requests to a modern server: discovery, probes, rounds of input requests,
-//     and the listen streams that watch for changes.
+//     listen streams.
+//   - watch keeps the listen streams open that changes arrive on, and merges them.
 //   - protocol is what both spell alike: header values, the parameters of tools that
 //     headers mirror, the filter of a listen request, the shapes of input responses.
 //

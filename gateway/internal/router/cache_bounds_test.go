@@ -7,7 +7,16 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
+
+// An evictionHook is called when a result leaves the cache.
+type evictionHook struct {
+	mcp.NoMetrics
+	f func(why string)
+}
+
+func (h evictionHook) CacheEvicted(_, why string) { h.f(why) }
 
 func TestM2L08CacheIsBounded(t *testing.T) {
 	t.Parallel()

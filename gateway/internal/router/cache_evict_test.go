@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
@@ -57,41 +56,6 @@ func TestM2L08ChangesEvict(t *testing.T) {
 				t.Errorf("read anew: %q, want %q", gone, tt.gone)
 			}
 		})
-	}
-}
-
-// An evictionHook is called when a result leaves the cache.
-type evictionHook struct {
-	mcp.NoMetrics
-	f func(why string)
-}
-
-func (h evictionHook) CacheEvicted(_, why string) { h.f(why) }
-
-// Nothing stands in a mailbox before the results that the change concerns are
-// gone.
-func TestM2L08EvictedBeforeTheMailbox(t *testing.T) {
-	t.Parallel()
-	mail := fanout.NewMailbox(fanout.MailboxOptions{})
-	evicted := 0
-	r := newKeepingRig(t, func(o *Options) {
-		o.Metrics = evictionHook{f: func(string) {
-			if evicted++; mail.Len() != 0 {
-				t.Error("the change was told before its results were evicted")
-			}
-		}}
-	})
-	r.list(t, "")
-	req := &mcp.Request{Principal: mcp.Anonymous, Capabilities: []byte("{}")}
-	if err := r.g.now().servers["peer"].profiles.assign(req); err != nil {
-		t.Fatal(err)
-	}
-	topic := fanout.Topic{Scope: req.Profile.Scope, Kind: fanout.ToolsListChanged}
-	r.g.hub.Index().Subscribe(topic, mail)
-	defer r.g.hub.Index().Prune(mail)
-	r.g.hub.Publish(fanout.Event{Topic: topic})
-	if evicted != 1 || mail.Len() != 1 {
-		t.Errorf("%d results evicted, %d events told, want 1 and 1", evicted, mail.Len())
 	}
 }
 

@@ -306,10 +306,11 @@ var testLayers = map[string][]string{
 	"legacy/tasks": {"internal/dev/bridgetest/legacytest", "legacy/link"},
 	"modern/front": {"internal/dev/bridgetest/moderntest"},
 	// What watches servers is told of to a stand-in for the hub.
-	"internal/subscribe": {"internal/dev/bridgetest/watchtest", "internal/spec"},
-	"legacy/watch":       {"internal/dev/bridgetest/watchtest", "internal/spec"},
-	"modern/watch":       {"internal/dev/bridgetest/watchtest"},
-	"internal/upstream":  {"internal/dev/bridgetest/backtest"},
+	"gateway/internal/hub": {"internal/budget", "internal/dev/bridgetest/backtest", "internal/dev/bridgetest/watchtest"},
+	"internal/subscribe":   {"internal/dev/bridgetest/watchtest", "internal/spec"},
+	"legacy/watch":         {"internal/dev/bridgetest/watchtest", "internal/spec"},
+	"modern/watch":         {"internal/dev/bridgetest/watchtest"},
+	"internal/upstream":    {"internal/dev/bridgetest/backtest"},
 	// A server that is replaced is tested with the backs of both eras.
 	"internal/detect": {"internal/upstream", "legacy/back", "modern/back"},
 	// What has to pass both halves is tested with a front before the back.

@@ -19,7 +19,6 @@ import (
 // A child that dies as it starts is started now and then, however many ask for it,
 // and they hear its last lines, but no secrets.
 func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	marks := filepath.Join(dir, "starts")
 	script := `echo x >> "$0"; read line; echo "no licence, API_TOKEN=hunter2hunter2" >&2; exit 3`

@@ -88,13 +88,6 @@ func readHandshake(params []byte) (handshake, error) {
 	return h, nil
 }
 
-// Opening sets what an initialize says of the profile of the session that it opens.
-func Opening(req *mcp.Request, m *wire.Message) {
-	h, _ := readHandshake(m.Params) // without a revision, the front refuses it
-	req.Era, req.Session, req.Revision = spec.Legacy, "opening", h.revision
-	req.Capabilities, req.ClientInfo = h.capabilities, h.info
-}
-
 func (f *Front) describe(ctx context.Context, req *mcp.Request) (desc *mcp.Description, err error) {
 	if err := f.opts.Admit(req); err != nil { // again, since the server's era may be known now
 		return nil, err

@@ -13,6 +13,6 @@
 //   - projection turns what a modern server says into what a client of an older revision
 //     takes. eventid reads the ids of events with which clients resume streams.
 //
-// front and back don't import each other. Both speak package mcp, so that neither knows
-// the era of whoever is behind it or before it.
+// front and back don't import each other. Both speak package mcp: requests and results name
+// the era that they come from.
 package legacy

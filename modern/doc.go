@@ -10,6 +10,8 @@
 //   - protocol is what both spell alike: header values, the parameters of tools that
 //     headers mirror, the filter of a listen request, the shapes of input responses.
 //
-// front and back don't import each other. Both speak package mcp, so that neither
-// knows the era of whoever is behind it or before it.
+// front and back don't import each other. Both speak package mcp: a request and its result
+// name the era that they come from, so that what both sides have passes unchanged. Who the
+// client is, what it may do, and who observes it, is decided before: a request has its
+// principal, its profile and its trace.
 package modern

@@ -2,7 +2,6 @@ package router
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -289,53 +288,4 @@ func TestA02RefusalOfTheGatewaysToken(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A request is sent again with a renewed token at most twice, and its body each time.
-func TestCredentialsAreRenewedWithinBounds(t *testing.T) {
-	t.Parallel()
-	tokens := 0
-	c := renewing{func(r upstream.CredentialRefusal) (string, error) {
-		tokens++
-		return fmt.Sprintf("Bearer %d", tokens), nil
-	}}
-	peer := newLockedPeer(t, func(string) (int, string) { return http.StatusUnauthorized, "" })
-	eachEra(t, peer, c, func(t *testing.T, r *rig) {
-		before := len(peer.authorizations())
-		if got := r.callAs(t, "ada-1"); got.code() != -32603 {
-			t.Errorf("answer = %d %s, want -32603", got.status, got.body)
-		}
-		if n := len(peer.authorizations()) - before; n > 3*4 { // of the call, or of what precedes it
-			t.Errorf("%d tokens were tried", n)
-		}
-	})
-	accepting := newLockedPeer(t, func(a string) (int, string) {
-		if a != "Bearer good" {
-			return http.StatusUnauthorized, ""
-		}
-		return http.StatusOK, ""
-	})
-	c = renewing{func(r upstream.CredentialRefusal) (string, error) {
-		if r.Attempt > 2 {
-			return "", errors.New("too often")
-		}
-		return []string{"Bearer middling", "Bearer good"}[r.Attempt-1], nil
-	}}
-	eachEra(t, accepting, c, func(t *testing.T, r *rig) {
-		if got := r.callAs(t, "ada-1"); !strings.Contains(got.body, "done") {
-			t.Errorf("answer = %d %s, want a result by the third token", got.status, got.body)
-		}
-	})
-}
-
-type renewing struct {
-	renew func(upstream.CredentialRefusal) (string, error)
-}
-
-func (renewing) Authorization(context.Context, upstream.Behalf) (string, error) {
-	return "Bearer first", nil
-}
-
-func (c renewing) Renew(_ context.Context, r upstream.CredentialRefusal) (string, error) {
-	return c.renew(r)
 }

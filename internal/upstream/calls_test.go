@@ -1,0 +1,188 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A call ends once: what comes later changes nothing, and is told so.
+func TestCallEndsOnce(t *testing.T) {
+	lost := errors.New("lost")
+	settle := func(c *Call) bool { return c.SettleElsewhere(Response{Result: []byte("1")}) }
+	fail := func(c *Call) bool { return c.Fail(lost) }
+	for _, tt := range []struct {
+		name          string
+		first, second func(*Call) bool
+		settled       bool
+	}{
+		{"answered, then lost", settle, fail, true},
+		{"lost, then answered", fail, settle, false},
+		{"answered twice", settle, settle, true},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		c := &Call{ID: 7, Cancel: cancel}
+		if _, _, ended := c.Outcome(); ended || c.IsSettled() {
+			t.Errorf("%s: it has ended before anything came", tt.name)
+		}
+		if !tt.first(c) || tt.second(c) {
+			t.Errorf("%s: want the first to count, and the second not", tt.name)
+		}
+		r, settled := c.Settled()
+		if _, err, ended := c.Outcome(); !ended || settled != tt.settled || settled != (err == nil) || settled && string(r.Result) != "1" {
+			t.Errorf("%s: %+v, %v, %v", tt.name, r, err, ended)
+		}
+		if want := map[bool]error{true: errAnswered, false: lost}[tt.settled]; context.Cause(ctx) != want {
+			t.Errorf("%s: its request ended with %v, want %v", tt.name, context.Cause(ctx), want)
+		}
+	}
+}
+
+// A cancelled call says whether its client has left, or its time was up.
+func TestCancellation(t *testing.T) {
+	for why, want := range map[error]string{
+		context.Canceled:         "the client cancelled the request",
+		context.DeadlineExceeded: "time-out",
+		ErrTooLong:               "time-out",
+	} {
+		m, err := wire.Parse((&Call{ID: 7}).Cancellation(why), wire.Options{})
+		if reason, _ := wire.GetString(m.Params, "reason"); err != nil || m.Method != spec.NotifyCancelled || reason != want || string(wire.Get(m.Params, "requestId")) != "7" {
+			t.Errorf("Cancellation(%v) = %s, %v, want %q", why, m.Text, err, want)
+		}
+	}
+}
+
+func TestCalls(t *testing.T) {
+	var calls Calls
+	one, two := &Call{ID: 1, Wake: wake.NewSignal()}, &Call{ID: 2, Wake: wake.NewSignal()}
+	for _, c := range []*Call{one, two} {
+		if err := calls.Add(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if calls.Find(wire.NumberID(2)) != two || calls.Find(wire.StringID("2")) != nil || calls.Find(wire.NumberID(3)) != nil || calls.Len() != 2 {
+		t.Errorf("%d calls, want each found by its own id", calls.Len())
+	}
+	calls.Remove(one)
+	lost := errors.New("lost")
+	if calls.Err() != nil || !calls.End(lost) || calls.End(errors.New("again")) || calls.Err() != lost {
+		t.Errorf("Err() = %v, want the first reason", calls.Err())
+	}
+	f := AsFailure(calls.Add(one))
+	if f == nil || !errors.Is(f, lost) || f.Fate != NotSent || !f.Lost {
+		t.Errorf("Add() after the end = %+v, want that it was not sent", f)
+	}
+	calls.Fail(lost)
+	if _, err, _ := one.Outcome(); err != nil {
+		t.Errorf("a call that was removed has failed: %v", err)
+	}
+	_, err, _ := two.Outcome()
+	if f := AsFailure(err); f == nil || f.Fate != MayHaveRun || !f.Lost || !calls.Busy() {
+		t.Errorf("the call in flight ended with %v, want that it may have run", err)
+	}
+	if calls.Remove(two); calls.Busy() {
+		t.Error("Busy() without a call")
+	}
+}
+
+// An owner counts what it is told.
+type owner struct{ answers, deliveries atomic.Int32 }
+
+func (o *owner) Answered(*Call, Response) { o.answers.Add(1) }
+func (o *owner) Deliver()                 { o.deliveries.Add(1) }
+
+// newTestMux returns a Mux that runs, the far end of its connection, and why it was lost.
+func newTestMux(t *testing.T) (*Mux, *backtest.Peer, <-chan error) {
+	o := &Options{Name: "scripted"}
+	o.Fill(spec.Legacy)
+	near, far := transport.NewPipe()
+	lost := make(chan error, 4)
+	m := &Mux{Inbox: NewInbox(o, Reading{Keep: true}, &notingSink{}), Conn: near, Lost: func(err error) { lost <- err }}
+	ran := make(chan struct{})
+	go func() { defer close(ran); m.Run(t.Context(), t.Context().Done()) }() // ends with the connection
+	t.Cleanup(func() { _ = near.Close(); _ = far.Close(); <-ran })
+	return m, backtest.NewPeer(t, far), lost
+}
+
+// A connection carries calls side by side, each with its own answer, and tells the owners of
+// notifications meanwhile.
+func TestMux(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, peer, lost := newTestMux(t)
+		var owners [2]owner
+		var calls [2]*Call
+		done := make(chan error, 2)
+		for i := range calls {
+			calls[i] = &Call{ID: int64(i), Owner: &owners[i], Wake: wake.NewSignal()}
+			if err := m.Calls.Add(calls[i]); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				done <- m.Do(t.Context(), calls[i], wire.AppendRequest(nil, wire.NumberID(int64(i)), "tools/call", nil, nil))
+			}()
+		}
+		peer.Want("tools/call")
+		peer.Want("tools/call")
+		calls[0].Notice()
+		synctest.Wait()
+		if n := owners[0].deliveries.Load(); n != 1 || len(done) != 0 {
+			t.Errorf("%d deliveries, %d calls done, want one and none", n, len(done))
+		}
+		peer.Result(wire.NumberID(1), `{"n":1}`)
+		peer.Write(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+		peer.Result(wire.NumberID(0), `{"n":0}`)
+		for range calls {
+			if err := <-done; err != nil {
+				t.Errorf("Do() = %v", err)
+			}
+		}
+		for i, want := range []string{`{"n":0}`, `{"n":1}`} {
+			if r, ok := calls[i].Settled(); !ok || string(r.Result) != want || owners[i].answers.Load() != 1 {
+				t.Errorf("call %d: %s, want %s", i, r.Result, want)
+			}
+		}
+		_ = peer.Conn.Close()
+		if err := <-lost; err == nil {
+			t.Error("lost without a reason")
+		}
+	})
+}
+
+// What is not written was not run; a caller that leaves ends its own wait alone.
+func TestMuxFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, peer, lost := newTestMux(t)
+		left := errors.New("the client left")
+		gone, leave := context.WithCancelCause(t.Context())
+		leave(left)
+		c := &Call{ID: 1, Wake: wake.NewSignal()}
+		if f := AsFailure(m.Do(gone, c, []byte("{}"))); f == nil || f.Cause != left || f.Fate != NotSent {
+			t.Errorf("Do() for a client that has left = %+v, want it not sent", f)
+		}
+		ctx, leave := context.WithCancelCause(t.Context())
+		done := make(chan error)
+		go func() { done <- m.Do(ctx, c, wire.AppendRequest(nil, wire.NumberID(1), "x", nil, nil)) }()
+		peer.Want("x")
+		leave(left)
+		if err := <-done; err != left {
+			t.Errorf("Do() = %v, want %v", err, left)
+		}
+		_ = m.Conn.Close()
+		if err := m.Calls.Add(c); err != nil {
+			t.Fatal(err)
+		}
+		f := AsFailure(m.Do(t.Context(), c, []byte("{}")))
+		if f == nil || f.Fate != NotSent || !f.Lost || !strings.Contains(f.Error(), "writing to it") || m.Calls.Len() != 0 || <-lost == nil {
+			t.Errorf("Do() on a closed connection = %v, want it not sent, and lost", f)
+		}
+	})
+}

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -136,7 +135,7 @@ func newUpPeer(t testing.TB) *upPeer {
 // newMemoryPeer returns a peer in memory, for a test in a bubble.
 func newMemoryPeer(t testing.TB) *upPeer {
 	p := &upPeer{t: t, on: make(map[string]func(http.ResponseWriter, *http.Request, wire.Message))}
-	p.Server, p.rt = bridgetest.InMemory(t, p)
+	p.Server, p.rt = backtest.InMemory(t, p)
 	return p
 }
 

@@ -4,14 +4,8 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
-	"testing"
-	"time"
-
-	"github.com/mcpbridge/mcpbridge/internal/http1"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // A Listener is a net.Listener whose connections are in memory, so that a
@@ -77,21 +71,4 @@ func (l *Listener) Transport() *http.Transport {
 
 func loopback(port int) net.Addr {
 	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}
-}
-
-// InMemory serves h in memory until the test ends, and returns what reaches it: the HTTP
-// client that backs have.
-func InMemory(t testing.TB, h http.Handler) (*httptest.Server, http.RoundTripper) {
-	l := Listen()
-	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
-	server.Start()
-	settings := transport.NewHTTP(time.Minute, nil)
-	settings.DialContext = l.DialContext
-	rt := http1.NewTransport(settings)
-	t.Cleanup(func() {
-		rt.CloseIdleConnections()
-		server.CloseClientConnections() // of streams that nobody reads any more
-		server.Close()
-	})
-	return server, rt
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -64,7 +64,7 @@ func NewEventServer(t testing.TB) *EventServer {
 // in a bubble.
 func NewMemoryEventServer(t testing.TB) *EventServer {
 	p := newEventServer()
-	p.Server, p.RoundTripper = bridgetest.InMemory(t, p)
+	p.Server, p.RoundTripper = backtest.InMemory(t, p)
 	return p
 }
 

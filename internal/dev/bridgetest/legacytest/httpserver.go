@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -48,7 +48,7 @@ func NewHTTPServer(t testing.TB) *HTTPServer {
 // bubble.
 func NewMemoryServer(t testing.TB) *HTTPServer {
 	p := newHTTPServer()
-	p.Server, p.RoundTripper = bridgetest.InMemory(t, p)
+	p.Server, p.RoundTripper = backtest.InMemory(t, p)
 	return p
 }
 

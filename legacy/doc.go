@@ -11,7 +11,8 @@
 //   - watch keeps what is subscribed to at a server, and tasks the calls that run as tasks.
 //   - poll finds out what a server does not announce.
 //   - projection turns what a modern server says into what a client of an older revision
-//     takes. eventid reads the ids of events with which clients resume streams.
+//     takes.
+//   - eventstream has what a session's client has not read yet, and writes it.
 //
 // front and back don't import each other. Both speak package mcp: requests and results name
 // the era that they come from.

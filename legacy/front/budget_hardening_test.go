@@ -87,51 +87,6 @@ func TestOwnWrittenEventsGoFirst(t *testing.T) {
 	}
 }
 
-// What was read goes for the sake of what is new, and not what is unread: an answer to a
-// client that is away waits for it.
-func TestUnreadEventsStay(t *testing.T) {
-	memory := &smallMemory{Budget: budget.New(2 << 20)}
-	st := newRig(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
-	s := &streams{session: &session{front: st.front}, memory: mcp.NewReservation(memory, mcp.Share{Principal: "ada"})}
-	away, here := s.add(wire.NumberID(1)), s.add(wire.NumberID(2))
-	big := []byte(strings.Repeat("x", 200<<10))
-	if err := away.put(t.Context(), big, true); err != nil {
-		t.Fatal(err)
-	}
-	if err := here.put(t.Context(), big, false); err != nil {
-		t.Fatalf("a message = %v, want it taken", err)
-	}
-	if err := here.put(t.Context(), big, false); err == nil {
-		t.Error("a message was taken for which there is no memory")
-	}
-	if len(away.events) != 1 || len(here.events) != 1 || away.lost {
-		t.Errorf("%d and %d events are left, want the unread ones", len(away.events), len(here.events))
-	}
-	here.written = 1
-	if err := here.put(t.Context(), big, true); err != nil || len(here.events) != 1 || string(here.events[0].text) != string(big) {
-		t.Errorf("an answer = %v, want it taken in the place of what was read", err)
-	}
-	if last := s.add(wire.NumberID(3)); last.put(t.Context(), big, true) == nil || !strings.Contains(string(last.events[0].text), "memory") {
-		t.Errorf("the answer that there is no memory for = %.200s, want an error that says so", last.events[0].text)
-	}
-	away.written = 1
-	if err := here.put(t.Context(), big, false); err == nil {
-		t.Error("a message after the answer was taken")
-	}
-	if err := s.add(wire.NumberID(4)).put(t.Context(), big, false); err != nil || !away.lost {
-		t.Errorf("a message = %v, lost %v; want it taken in the place of the answer that was read", err, away.lost)
-	}
-	here.written = 3
-	before := memory.Used()
-	if s.forget(here); memory.Used() > before-400<<10 {
-		t.Errorf("a stream that was forgotten gave %d bytes back, want those of its event", before-memory.Used())
-	}
-	s.releaseMemory()
-	if used := memory.Used(); used > 128<<10 {
-		t.Errorf("%d bytes are taken once the session is over", used)
-	}
-}
-
 // Sessions that a client keeps on connections are memory as those over HTTP are.
 func TestPipeSessionsDrawOnTheMemory(t *testing.T) {
 	memory := &smallMemory{Budget: budget.New(512 << 10)}

@@ -163,49 +163,6 @@ func TestL2M26SlowCallsTurnToStreams(t *testing.T) {
 	again.Ends()
 }
 
-func TestL2M26EvictedResponse(t *testing.T) {
-	st := newRig(t, func(o *Options) { o.MaxStored = 2000 })
-	release := make(chan struct{})
-	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
-		_ = x.Notify(ctx, mcp.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":1}`)})
-		<-release
-		return `{"content":[],"pad":"` + strings.Repeat("x", 1500) + `"}`, nil
-	}
-	g := st.Enter(t, "2025-11-25")
-	var ids []string
-	for n := range 2 {
-		f := legacytest.Read(t, st.Open(t, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n), "Mcp-Session-Id", g.ID))
-		f.Next()
-		f.Response.Body.Close()
-		ids = append(ids, f.Last)
-	}
-	time.Sleep(20 * time.Millisecond) // both connections are known to be gone
-	close(release)
-	bridgetest.Eventually(t, "both answered", func() bool {
-		for d := range st.front.sessions.byID {
-			return len(st.front.sessions.byID[d].calls.All()) == 0
-		}
-		return false
-	})
-	evicted, kept := 0, 0
-	for n, id := range ids {
-		f := legacytest.Read(t, st.Open(t, "GET", "", "Mcp-Session-Id", g.ID, "Last-Event-ID", id))
-		data, ok := f.Next()
-		switch {
-		case strings.HasPrefix(data, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"the response is no longer stored`, n)):
-			evicted++
-		case strings.HasPrefix(data, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":`, n)):
-			kept++
-		default:
-			t.Errorf("resumed stream = %q, %v", data, ok)
-		}
-		f.Ends()
-	}
-	if evicted != 1 || kept != 1 {
-		t.Errorf("%d evicted, %d kept; want one each: the store holds one", evicted, kept)
-	}
-}
-
 func TestL2M28NothingIsLeft(t *testing.T) {
 	st := newRig(t, nil)
 	g := st.Enter(t, "2025-11-25")

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
 )
 
 // A Conn serves one legacy client over a connection of messages: stdio, a WebSocket. It
@@ -149,7 +150,7 @@ func (c *Conn) tellChanges(ctx context.Context) {
 	}
 }
 
-// writeChanges sends the pending changes. It returns errNoChanges if no more will come;
+// writeChanges sends the pending changes. It returns [eventstream.ErrNoChanges] if no more will come;
 // after another error the connection is lost, and Close follows.
 func (c *Conn) writeChanges() error {
 	for ev, ok := c.mail.Next(); ok; ev, ok = c.mail.Next() {
@@ -159,7 +160,7 @@ func (c *Conn) writeChanges() error {
 		c.front.opts.Metrics.Delivered(c.front.opts.Name, 1)
 	}
 	if _, ended := c.mail.Ended(); ended {
-		return errNoChanges
+		return eventstream.ErrNoChanges
 	}
 	return nil
 }

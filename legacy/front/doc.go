@@ -2,7 +2,7 @@
 // a client's session, passes its requests to an mcp.Handler, sends input requests on the
 // stream of the request that needs them, and reports changes.
 //
-//	Front ── sessions ── session ─┬─ request ── httpReply ── eventStream ── streamWriter (HTTP)
+//	Front ── sessions ── session ─┬─ request ── httpReply ── eventstream.Stream (HTTP)
 //	     └── Conn ───────┘        │         └── connReply (a connection of messages)
 //	                              └─ subscriptions ── mailbox ── GET stream, or the Conn
 //
@@ -12,7 +12,7 @@
 // server is also legacy, a session is relayed: its messages are forwarded unchanged to an
 // upstream session of its own.
 //
-// Over HTTP a call outlives its connection: the events of its stream are stored, within
-// bounds, for a client that reconnects. Package projection converts what a modern server
-// sends to the client's revision.
+// Over HTTP a call outlives its connection: package eventstream stores the events of its
+// stream, within bounds, for a client that reconnects. Package projection converts what a
+// modern server sends to the client's revision.
 package front

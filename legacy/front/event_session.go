@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
 )
 
 const (
@@ -85,7 +86,7 @@ func (f *Front) EndEvents(id SessionID) bool {
 	defer f.mu.Unlock()
 	s := f.events[id]
 	if s != nil {
-		s.finish(errEnding)
+		s.finish(eventstream.ErrEnding)
 	}
 	return s != nil
 }
@@ -146,6 +147,9 @@ func outlasts(id, before *mcp.Identity) bool {
 	return id.Expires.After(before.Expires)
 }
 
+// errLostUpstream is why the stream of a session ends with the upstream session.
+var errLostUpstream = errors.New("the server ended the session")
+
 // A credentialOver reports that a session has ended with its credential.
 type credentialOver struct{ reason error }
 
@@ -179,7 +183,7 @@ func (s *EventSession) open(res *downstream.Response, messages string) {
 	s.conn.front.mu.Unlock()
 	s.watch(s.credential)
 	if s.conn.front.isEnding() { // possibly since openEvents
-		s.finish(errEnding)
+		s.finish(eventstream.ErrEnding)
 	}
 	to := url.URL{Path: messages, RawQuery: SessionParam + "=" + url.QueryEscape(string(s.id))}
 	_ = res.Event(spec.EventEndpoint, "", []byte(to.String())) // the stream's context ends if it fails
@@ -207,7 +211,7 @@ func (s *EventSession) end(ctx context.Context, err error) {
 	case graceful(err):
 		s.drain(ctx)
 		why = err.Error()
-	case stuck(err):
+	case eventstream.Stuck(err):
 		front.limit("write_timeout")
 		why = endedStuck
 	}
@@ -221,7 +225,7 @@ func graceful(err error) bool {
 	if over := (*credentialOver)(nil); errors.As(err, &over) {
 		return true
 	}
-	return err == errEnding || err == errNoChanges || err == errLostUpstream
+	return err == eventstream.ErrEnding || err == eventstream.ErrNoChanges || err == errLostUpstream
 }
 
 // attend writes change notifications until there is a reason to end the stream. The
@@ -230,7 +234,7 @@ func (s *EventSession) attend(ctx context.Context) error {
 	for {
 		select {
 		case <-s.conn.mail.Ready():
-			if err := s.conn.writeChanges(); err == errNoChanges {
+			if err := s.conn.writeChanges(); err == eventstream.ErrNoChanges {
 				return err
 			}
 		case why := <-s.ends:

@@ -59,10 +59,10 @@ func (s *subscriptions) note(uri string, on bool) {
 	s.mu.Unlock()
 	switch {
 	case held && !on:
-		s.session.streams.giveMemory(sizeOf(uri))
-	case held || !on || full || s.session.streams.takeMemory(sizeOf(uri)) != nil:
+		s.session.streams.Give(sizeOf(uri))
+	case held || !on || full || s.session.streams.Take(sizeOf(uri)) != nil:
 	case !s.add(uri):
-		s.session.streams.giveMemory(sizeOf(uri))
+		s.session.streams.Give(sizeOf(uri))
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
 
@@ -116,6 +117,7 @@ type Front struct {
 	tools *lru.Cache[string, *projection.Tools] // by scope
 
 	sessions *sessions
+	streams  eventstream.Options // of every session
 
 	// mu guards the fields below.
 	mu     sync.Mutex
@@ -145,6 +147,10 @@ func New(opts Options) (*Front, error) {
 		ending: make(chan struct{}),
 	}
 	f.sessions = newSessions(f)
+	f.streams = eventstream.Options{
+		Instance: opts.Instance, MaxStored: opts.MaxStored, KeepAlive: opts.KeepAlive,
+		Until: opts.Until, Ending: f.ending, Limit: f.limit, Logger: f.log,
+	}
 	return f, nil
 }
 
@@ -182,7 +188,7 @@ func (f *Front) EndStreams() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.events {
-		s.finish(errEnding)
+		s.finish(eventstream.ErrEnding)
 	}
 }
 

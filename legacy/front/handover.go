@@ -42,7 +42,7 @@ type Detached struct {
 // response that the client has not read.
 func (f *Front) Detach(most int, unread bool) (out []*Detached) {
 	for _, s := range f.sessions.atRest(most) {
-		if !unread && s.streams.hasUnread() {
+		if !unread && s.streams.HasUnread() {
 			continue
 		}
 		if d := f.sessions.detach(s); d != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
 )
 
 // ServePost serves the body of one POST: the message m, or a batch if m is nil. sender has
@@ -121,8 +122,8 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Send
 		return
 	}
 	last := r.Header.Get(spec.HeaderLastEventID)
-	st, from := s.streams.find(last)
-	if st != nil && !st.id.IsZero() {
+	st, from := s.streams.Find(last)
+	if st != nil && st.IsCall() {
 		s.serveStream(w, r, st, from, sender.Identity)
 		f.sessions.release(s)
 		return
@@ -131,7 +132,7 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Send
 	f.opts.Streams.Serve(w, r, f.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
 		sw := s.openGet(res, st, from, last != "")
 		_ = res.Comment() // some clients wait for the headers; if it fails, ctx ends
-		forget := sw.until(sender.Identity)
+		forget := sw.Until(sender.Identity)
 		return func() {
 			defer forget()
 			s.writeGet(ctx, sw)
@@ -141,19 +142,19 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Send
 
 // openGet begins a GET stream: an earlier one after an event, or a new one if st is nil.
 // lost says that the client had another one that is no longer stored.
-func (s *session) openGet(res *downstream.Response, st *eventStream, from uint64, lost bool) *streamWriter {
+func (s *session) openGet(res *downstream.Response, st *eventstream.Stream, from uint64, lost bool) *eventstream.Writer {
 	if st == nil {
 		st, from = s.listen(lost)
 	}
-	return st.attach(res, from, &s.subscriptions)
+	return st.Attach(res, from, s.subscriptions.changes())
 }
 
 // writeGet writes the rest of a GET stream, and releases the session.
-func (s *session) writeGet(ctx context.Context, w *streamWriter) {
-	err := w.run(ctx)
-	w.close(err)
+func (s *session) writeGet(ctx context.Context, w *eventstream.Writer) {
+	err := w.Run(ctx)
+	w.Close(err)
 	downstream.ReportStray(ctx, s.front.opts.Metrics, s.front.opts.Name, s.front.log, "session", s.name)
-	if err == errNoChanges && !s.front.isEnding() {
+	if err == eventstream.ErrNoChanges && !s.front.isEnding() {
 		why := endedClosed
 		if reason, _ := s.subscriptions.mail.Ended(); reason != nil {
 			why = reason.Error()

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
 )
 
 // earlyStream is the time after which the reply to a call of 2025-11-25 becomes a stream,
@@ -34,11 +35,11 @@ type httpReply struct {
 	mu      sync.Mutex
 	pending int // responses that have not arrived
 	answers [][]byte
-	stream  *eventStream // nil while undecided
-	decided bool         // there is a body in plain, or a stream
-	lost    bool         // the upstream session has ended
-	beside  mcp.Hint     // that of the last answer that is an error with one
-	unread  bool         // the connection broke before anything was written
+	stream  *eventstream.Stream // nil while undecided
+	decided bool                // there is a body in plain, or a stream
+	lost    bool                // the upstream session has ended
+	beside  mcp.Hint            // that of the last answer that is an error with one
+	unread  bool                // the connection broke before anything was written
 	memory  []mcp.Reservation
 }
 
@@ -48,25 +49,25 @@ func (s *session) newHTTPReply(first wire.ID, requests int, batch bool) *httpRep
 
 // send implements replyWriter.
 func (p *httpReply) send(ctx context.Context, msg []byte) error {
-	return p.streamed().put(ctx, msg, false)
+	return p.streamed().Put(ctx, msg, false)
 }
 
 // streamed makes the reply a stream.
-func (p *httpReply) streamed() *eventStream {
+func (p *httpReply) streamed() *eventstream.Stream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stream == nil {
-		p.stream = p.session.streams.add(p.first)
+		p.stream = p.session.streams.Add(p.first)
 		if !p.decided { // else the connection broke, and serve has returned
-			p.stream.expect(true)
+			p.stream.Expect(true)
 			close(p.streaming)
 		}
 		p.decided = true
 		if p.session.revision >= spec.Rev20251125 {
-			_ = p.stream.put(context.Background(), nil, false) // does not wait, since nothing reads yet
+			_ = p.stream.Put(context.Background(), nil, false) // does not wait, since nothing reads yet
 		}
 		for _, a := range p.answers {
-			_ = p.stream.put(context.Background(), a, false)
+			_ = p.stream.Put(context.Background(), a, false)
 		}
 		p.answers = nil
 		p.releaseMemoryLocked()
@@ -97,7 +98,7 @@ func (p *httpReply) settled(r *response) (last bool) {
 		r.memory.Release() // the stream takes its own
 		p.putLocked(r, last)
 	case p.stream != nil && last:
-		p.stream.finish()
+		p.stream.Finish()
 	case p.stream == nil:
 		p.keepLocked(r)
 		if last {
@@ -111,11 +112,11 @@ func (p *httpReply) settled(r *response) (last bool) {
 // putLocked puts a response on the stream, or an error if there is no memory for it. If
 // that also fails, the session has ended.
 func (p *httpReply) putLocked(r *response, last bool) {
-	err := p.stream.put(context.Background(), r.msg, last)
+	err := p.stream.Put(context.Background(), r.msg, last)
 	if err == nil || last {
 		return
 	}
-	_ = p.stream.put(context.Background(), noMemoryResponse(r.id), false)
+	_ = p.stream.Put(context.Background(), eventstream.NoMemoryResponse(r.id), false)
 }
 
 // keepLocked stores a response, nil for none, until all have arrived and were written.
@@ -217,7 +218,7 @@ func (p *httpReply) abandon() {
 	defer p.mu.Unlock()
 	p.decided, p.unread = true, true
 	if p.stream != nil {
-		p.stream.expect(false)
+		p.stream.Expect(false)
 	}
 }
 
@@ -238,7 +239,7 @@ func (p *httpReply) reach() reachability {
 	switch {
 	case p.stream == nil && p.decided:
 		return unreachable
-	case p.stream == nil || p.stream.isRead():
+	case p.stream == nil || p.stream.IsRead():
 		return connected
 	}
 	return resumable
@@ -279,16 +280,16 @@ func (f *Front) writeJSON(w http.ResponseWriter, status int, body []byte) {
 
 // serveStream writes a call's stream as the response to r, from after an event. It ends
 // with a credential, which is nil if r is the call itself.
-func (s *session) serveStream(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64, until *mcp.Identity) {
+func (s *session) serveStream(w http.ResponseWriter, r *http.Request, st *eventstream.Stream, from uint64, until *mcp.Identity) {
 	var here *downstream.Streams // nil: a call's stream ends soon, and its connection is used again
 	here.Serve(w, r, s.front.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) func() {
-		sw := st.attach(res, from, nil)
-		defer sw.until(until)()
+		sw := st.Attach(res, from, nil)
+		defer sw.Until(until)()
 		err := res.Comment() // some clients wait for the headers
 		if err == nil {
-			err = sw.run(ctx)
+			err = sw.Run(ctx)
 		}
-		sw.close(err)
+		sw.Close(err)
 		return nil
 	})
 }

@@ -30,7 +30,7 @@ func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, s
 	}
 	opened, answer, err := f.open(ctx, s, m, originOf(sender), malformed)
 	if opened == nil {
-		s.streams.releaseMemory()
+		s.streams.Release()
 	}
 	return opened, answer, err
 }

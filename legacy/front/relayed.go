@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
 )
 
 // endedUpstream is why a client's session ends after its upstream session.
@@ -21,7 +22,7 @@ const endedUpstream = "its session upstream ended"
 type relayed struct {
 	*session
 	upstream    mcp.Relay
-	unsolicited *eventStream // over Streamable HTTP: receives messages outside of calls
+	unsolicited *eventstream.Stream // over Streamable HTTP: receives messages outside of calls
 }
 
 // relay opens an upstream session for s, if the server is also legacy. answer is the
@@ -33,7 +34,7 @@ func (f *Front) relay(ctx context.Context, s *session, req *mcp.Request, m *wire
 	}
 	r := &relayed{session: s}
 	if s.conn == nil {
-		r.unsolicited = s.streams.addKept() // before messages can arrive
+		r.unsolicited = s.streams.AddKept() // before messages can arrive
 	}
 	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
 		r.upstream, answer, err = f.opts.Relayer.OpenRelay(ctx, req, m, r)
@@ -43,7 +44,7 @@ func (f *Front) relay(ctx context.Context, s *session, req *mcp.Request, m *wire
 		return err
 	})
 	if err != nil || r.upstream == nil {
-		s.streams.forget(r.unsolicited)
+		s.streams.Forget(r.unsolicited)
 		return false, answer, err
 	}
 	version, _ := wire.GetString(wire.Get(answer, "result"), "protocolVersion")
@@ -57,12 +58,12 @@ func (s *relayed) Message(ctx context.Context, text []byte, anyway bool) error {
 	if s.conn != nil {
 		return s.conn.send(text)
 	}
-	if anyway && !s.unsolicited.isRead() {
+	if anyway && !s.unsolicited.IsRead() {
 		if c := s.newestCall(); c != nil {
 			return c.w.send(ctx, text)
 		}
 	}
-	return s.unsolicited.put(ctx, text, false)
+	return s.unsolicited.Put(ctx, text, false)
 }
 
 // Idle implements [mcp.RelayClient]. A connection is never idle: the client is there until
@@ -108,8 +109,8 @@ func (s *relayed) closeUpstream() {
 
 // listen implements service: there is one stream, which the connections take over from
 // each other.
-func (s *relayed) listen(bool) (*eventStream, uint64) {
-	return s.unsolicited, s.unsolicited.position()
+func (s *relayed) listen(bool) (*eventstream.Stream, uint64) {
+	return s.unsolicited, s.unsolicited.Position()
 }
 
 // request implements service: it forwards the request.

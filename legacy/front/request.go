@@ -2,7 +2,6 @@ package front
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -223,6 +222,3 @@ func (r *request) growsLocked(n mcp.Notification) bool {
 	}
 	return grows
 }
-
-// errCut is why a reply's stream accepts no more messages.
-var errCut = errors.New("the client can't be reached")

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
 )
 
 // A service serves a client's messages in its session. A bridged one makes independent
@@ -20,7 +21,7 @@ type service interface {
 	post(w http.ResponseWriter, r *http.Request, m *wire.Message)
 	// listen returns the stream for a GET, and the event after which it begins. lost says
 	// that the client had another stream that is no longer stored.
-	listen(lost bool) (st *eventStream, from uint64)
+	listen(lost bool) (st *eventstream.Stream, from uint64)
 	// start is called when the client has the response to initialize, or can't get it. It
 	// calls ended once if the upstream session ends. It reports whether the session's
 	// subscriptions report changes.
@@ -75,11 +76,11 @@ func (s bridged) post(w http.ResponseWriter, _ *http.Request, m *wire.Message) {
 }
 
 // listen implements service.
-func (s bridged) listen(lost bool) (*eventStream, uint64) {
+func (s bridged) listen(lost bool) (*eventstream.Stream, uint64) {
 	if lost {
 		s.subscriptions.markAll()
 	}
-	return s.streams.add(wire.ID{}), 0
+	return s.streams.Add(wire.ID{}), 0
 }
 
 // start implements service.

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
 )
 
 // A session is the session of one client, over Streamable HTTP or on a connection.
@@ -29,7 +30,7 @@ type session struct {
 	calls         downstream.InFlight[*request]
 	inputs        inputs
 	subscriptions subscriptions
-	streams       streams // over Streamable HTTP
+	streams       *eventstream.Streams // over Streamable HTTP
 
 	// mu guards the fields below. It is held for map work only.
 	mu     sync.Mutex
@@ -66,7 +67,7 @@ func (f *Front) newSession(id SessionID, name string, sender mcp.Sender, h hands
 	}
 	s.service = bridged{s}
 	s.subscriptions.init(s, mail)
-	s.streams.session = s
+	s.streams = eventstream.New(&f.streams, name, func() { f.sessions.end(s, endedStuck) })
 	return s
 }
 
@@ -74,9 +75,8 @@ func (f *Front) newSession(id SessionID, name string, sender mcp.Sender, h hands
 const sessionSize = 4 << 10
 
 // takeMemory reserves memory for the session, which close gives back.
-func (s *session) takeMemory() (err error) {
-	s.streams.memory, err = mcp.Reserve(s.front.opts.Memory, s.opener.Share, sessionSize+len(s.info)+len(s.capabilities))
-	return err
+func (s *session) takeMemory() error {
+	return s.streams.Reserve(s.front.opts.Memory, s.opener.Share, sessionSize+len(s.info)+len(s.capabilities))
 }
 
 // close cancels all calls, waits for them, and removes everything of the session.
@@ -93,9 +93,9 @@ func (s *session) close() {
 	}
 	s.subscriptions.close()
 	s.closeUpstream()
-	s.streams.close()
+	s.streams.Close()
 	s.wait()
-	s.streams.releaseMemory()
+	s.streams.Release()
 }
 
 // wait waits for all goroutines of the session.

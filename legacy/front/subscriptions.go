@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
 )
 
 // listRetries are the pauses between attempts to subscribe to lists.
@@ -111,7 +112,7 @@ func (s *subscriptions) hold(want, held mcp.Filter) {
 	held.URIs = nil
 	s.lists = held
 	s.mu.Unlock()
-	s.session.streams.giveMemory(lost)
+	s.session.streams.Give(lost)
 }
 
 // takeOver takes the memory for what a session follows, and stores it.
@@ -120,7 +121,7 @@ func (s *subscriptions) takeOver(uris []string) error {
 	for _, uri := range uris {
 		size += sizeOf(uri)
 	}
-	if err := s.session.streams.takeMemory(size); err != nil {
+	if err := s.session.streams.Take(size); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -159,11 +160,11 @@ func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
 		return err
 	}
 	defer s.unreserve()
-	if err := s.session.streams.takeMemory(sizeOf(uri)); err != nil {
+	if err := s.session.streams.Take(sizeOf(uri)); err != nil {
 		return err
 	}
 	if err = s.ask(ctx, uri); err != nil || !s.add(uri) {
-		s.session.streams.giveMemory(sizeOf(uri))
+		s.session.streams.Give(sizeOf(uri))
 	}
 	return err
 }
@@ -237,7 +238,7 @@ func (s *subscriptions) unsubscribe(m *wire.Message) error {
 	}
 	s.mu.Unlock()
 	if held {
-		s.session.streams.giveMemory(sizeOf(uri))
+		s.session.streams.Give(sizeOf(uri))
 	}
 	if member, err := s.join(); err == nil {
 		member.Remove(uri)
@@ -277,6 +278,12 @@ func (s *subscriptions) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uris, s.closed = nil, true
+}
+
+// changes returns where the changes for a stream come from.
+func (s *subscriptions) changes() *eventstream.Changes {
+	o := &s.session.front.opts
+	return &eventstream.Changes{Mail: s.mail, Append: appendChange, Delivered: func() { o.Metrics.Delivered(o.Name, 1) }}
 }
 
 // appendChange appends the notification of ev for a legacy client.

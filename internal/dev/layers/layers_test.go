@@ -84,8 +84,10 @@ var layers = map[string][]string{
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
 	// below them.
 	"legacy":       nil,
-	"legacy/front": slices.Concat(waist, bottom, []string{"legacy/projection", "internal/downstream", "legacy/eventid"}),
+	"legacy/front": slices.Concat(waist, bottom, []string{"legacy/eventstream", "legacy/projection", "internal/downstream"}),
 	"legacy/back":  slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/poll", "legacy/pool", "legacy/relay", "legacy/tasks", "legacy/watch"}),
+	// What a client of a session has not read yet.
+	"legacy/eventstream": {"internal/downstream", "internal/fanout", "internal/limits", "internal/mcp", "internal/spec", "internal/wake", "internal/wire"},
 	// What a profile is subscribed to upstream.
 	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe", "internal/upstream"},
 	"legacy/poll":  slices.Concat(waist, bottom, []string{"internal/upstream", "legacy/watch"}),
@@ -109,9 +111,8 @@ var layers = map[string][]string{
 	// knows no messages.
 	"internal/trust/login": {"internal/trust/fetch", "internal/mcp", "internal/redact", "internal/spec", "internal/upstream", "internal/wire"},
 
-	// What clients bring back: small, since fuzzing builds them apart.
+	// What clients bring back: small, since fuzzing builds it apart.
 	"internal/requeststate": nil,
-	"legacy/eventid":        nil,
 
 	// How answers reach clients: the same for the fronts of both eras.
 	"internal/downstream": slices.Concat(waist, bottom),
@@ -296,9 +297,10 @@ var testLayers = map[string][]string{
 	// A report is about a server that was asked.
 	"cmd/mcpbridge/internal/report": {"internal/upstream"},
 	// A session that is passed on shows only where a front and a back are joined.
-	"legacy/front": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/upstream", "legacy/back"},
-	"legacy/relay": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
-	"legacy/back":  {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/dev/bridgetest/watchtest", "internal/notebook"},
+	"legacy/eventstream": {"internal/budget"},
+	"legacy/front":       {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/upstream", "legacy/back"},
+	"legacy/relay":       {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
+	"legacy/back":        {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/dev/bridgetest/watchtest", "internal/notebook"},
 	// The sessions of a pool, a poller and of tasks are Links to a scripted server.
 	"legacy/link":  {"internal/dev/bridgetest/legacytest"},
 	"legacy/pool":  {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "legacy/link"},

@@ -1,4 +1,4 @@
-package front
+package eventstream
 
 import (
 	"context"
@@ -11,35 +11,39 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
-// A streamWriter writes one event stream to one HTTP response. It belongs to the goroutine
+// A Writer writes one event stream to one HTTP response. It belongs to the goroutine
 // of the response.
-type streamWriter struct {
-	stream  *eventStream
+type Writer struct {
+	stream  *Stream
 	res     *downstream.Response
-	changes *subscriptions // the subscriptions whose changes go to the stream; nil for that of a call
-	wake    wake.Signal    // there may be something to write, or the response has to end
-	at      uint64         // the last event that was written, or that the client had before
-	over    error          // why the response has to end; guarded by streams.mu
+	changes *Changes    // go to the stream; nil for that of a call
+	wake    wake.Signal // there may be something to write, or the response has to end
+	at      uint64      // the last event that was written, or that the client had before
+	over    error       // why the response has to end; guarded by Streams.mu
 }
 
 var (
 	// errReplaced is why a response ends if another connection took over its stream.
 	errReplaced = errors.New("another connection took the stream")
-	// errEnding is why GET streams end before the rest of the gateway.
-	errEnding = errors.New("streams are ending")
-	// errNoChanges is why a GET stream ends if no more changes will come.
-	errNoChanges = errors.New("no more changes will come")
-	// errLostUpstream is why the stream of an HTTP+SSE session ends with the upstream
-	// session.
-	errLostUpstream = errors.New("the server ended the session")
+	// ErrEnding is why GET streams end before the rest of the gateway.
+	ErrEnding = errors.New("streams are ending")
+	// ErrNoChanges is why a GET stream ends if no more changes will come.
+	ErrNoChanges = errors.New("no more changes will come")
 )
 
-// attach makes res the stream's response, from after the event with number from. The
+// Changes are where the changes come from that go to a stream.
+type Changes struct {
+	Mail      *fanout.Mailbox
+	Append    func(dst []byte, ev fanout.Event) []byte // appends the notification of a change
+	Delivered func()                                   // counts it
+}
+
+// Attach makes res the stream's response, from after the event with number from. The
 // previous response ends. There is only one GET stream at a time.
-func (st *eventStream) attach(res *downstream.Response, from uint64, changes *subscriptions) *streamWriter {
+func (st *Stream) Attach(res *downstream.Response, from uint64, changes *Changes) *Writer {
 	s := st.s
-	w := &streamWriter{stream: st, res: res, changes: changes, wake: wake.NewSignal()}
-	res.KeepAlive(s.session.front.opts.KeepAlive)
+	w := &Writer{stream: st, res: res, changes: changes, wake: wake.NewSignal()}
+	res.KeepAlive(s.opts.KeepAlive)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st.id.IsZero() {
@@ -54,7 +58,7 @@ func (st *eventStream) attach(res *downstream.Response, from uint64, changes *su
 }
 
 // replaceLocked ends the stream's response, if there is one.
-func (st *eventStream) replaceLocked() {
+func (st *Stream) replaceLocked() {
 	if st != nil && st.writer != nil {
 		w := st.writer
 		st.writer = nil
@@ -62,23 +66,23 @@ func (st *eventStream) replaceLocked() {
 	}
 }
 
-// until ends the response with the credential of its request. The client resumes with
+// Until ends the response with the credential of its request. The client resumes with
 // another one, without losing events.
-func (w *streamWriter) until(id *mcp.Identity) (forget func()) {
-	return w.stream.s.session.front.opts.Until(id, w.end)
+func (w *Writer) Until(id *mcp.Identity) (forget func()) {
+	return w.stream.s.opts.Until(id, w.end)
 }
 
 // end ends the response with a reason.
-func (w *streamWriter) end(reason error) {
+func (w *Writer) end(reason error) {
 	w.stream.s.mu.Lock()
 	w.over = reason
 	w.stream.s.mu.Unlock()
 	w.wake.Send()
 }
 
-// close ends the response. err is the reason. The stream continues; but if the client does
+// Close ends the response. err is the reason. The stream continues; but if the client does
 // not read, the session ends.
-func (w *streamWriter) close(err error) {
+func (w *Writer) Close(err error) {
 	st := w.stream
 	st.s.mu.Lock()
 	if st.writer == w {
@@ -86,20 +90,20 @@ func (w *streamWriter) close(err error) {
 	}
 	st.s.signalRoomLocked()
 	st.s.mu.Unlock()
-	if stuck(err) {
+	if Stuck(err) {
 		w.res.StopKeepAlive()
-		st.s.session.front.sessions.end(st.s.session, endedStuck)
+		st.s.stuck()
 		return
 	}
 	_ = w.res.End() // an error means that the client has left
 }
 
-// run writes the stream until it is done, another response takes it over, or the client
+// Run writes the stream until it is done, another response takes it over, or the client
 // leaves; the call continues.
-func (w *streamWriter) run(ctx context.Context) error {
+func (w *Writer) Run(ctx context.Context) error {
 	var ready, ending <-chan struct{}
 	if w.changes != nil {
-		ready, ending = w.changes.mail.Ready(), w.stream.s.session.front.ending
+		ready, ending = w.changes.Mail.Ready(), w.stream.s.opts.Ending
 	}
 	for {
 		if done, err := w.drain(); err != nil || done {
@@ -115,7 +119,7 @@ func (w *streamWriter) run(ctx context.Context) error {
 				return err
 			}
 		case <-ending:
-			return errEnding
+			return ErrEnding
 		case <-ctx.Done():
 			return w.res.Cause(ctx)
 		}
@@ -123,7 +127,7 @@ func (w *streamWriter) run(ctx context.Context) error {
 }
 
 // drain writes all events. It reports whether the stream is done.
-func (w *streamWriter) drain() (done bool, err error) {
+func (w *Writer) drain() (done bool, err error) {
 	for {
 		ev, ok, done, err := w.next()
 		if err != nil || !ok {
@@ -138,7 +142,7 @@ func (w *streamWriter) drain() (done bool, err error) {
 
 // next returns the next event; if there is none, whether the stream is done. For a
 // response that was removed it returns an error.
-func (w *streamWriter) next() (ev event, ok, done bool, err error) {
+func (w *Writer) next() (ev event, ok, done bool, err error) {
 	st := w.stream
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -157,7 +161,7 @@ func (w *streamWriter) next() (ev event, ok, done bool, err error) {
 }
 
 // stoppedLocked returns why the response has to end, or nil.
-func (w *streamWriter) stoppedLocked() error {
+func (w *Writer) stoppedLocked() error {
 	if w.stream.writer != w {
 		return errReplaced
 	}
@@ -165,7 +169,7 @@ func (w *streamWriter) stoppedLocked() error {
 }
 
 // wrote records that an event was written, unless the stream has another response.
-func (w *streamWriter) wrote(n uint64) {
+func (w *Writer) wrote(n uint64) {
 	w.at = n
 	st := w.stream
 	st.s.mu.Lock()
@@ -176,48 +180,41 @@ func (w *streamWriter) wrote(n uint64) {
 	st.s.signalRoomLocked()
 }
 
-func (s *streams) signalRoomLocked() {
-	if s.room != nil {
-		close(s.room)
-		s.room = nil
-	}
-}
-
 // writeChanges puts the pending changes on the stream.
-func (w *streamWriter) writeChanges() error {
+func (w *Writer) writeChanges() error {
 	for {
 		if err := w.stopped(); err != nil { // the changes are for the next response
 			return err
 		}
-		ev, ok := w.changes.mail.Next()
+		ev, ok := w.changes.Mail.Next()
 		if !ok {
 			break
 		}
 		if err := w.change(ev); err != nil {
-			w.changes.mail.Put(ev) // for the next response; the client may get it twice
+			w.changes.Mail.Put(ev) // for the next response; the client may get it twice
 			return err
 		}
-		w.changes.session.front.opts.Metrics.Delivered(w.changes.session.front.opts.Name, 1)
+		w.changes.Delivered()
 	}
-	if _, ended := w.changes.mail.Ended(); ended {
-		return errNoChanges
+	if _, ended := w.changes.Mail.Ended(); ended {
+		return ErrNoChanges
 	}
 	return nil
 }
 
-func (w *streamWriter) change(ev fanout.Event) error {
-	if err := w.stream.put(context.Background(), appendChange(nil, ev), false); err != nil {
+func (w *Writer) change(ev fanout.Event) error {
+	if err := w.stream.Put(context.Background(), w.changes.Append(nil, ev), false); err != nil {
 		return err
 	}
 	_, err := w.drain()
 	return err
 }
 
-func (w *streamWriter) stopped() error {
+func (w *Writer) stopped() error {
 	w.stream.s.mu.Lock()
 	defer w.stream.s.mu.Unlock()
 	return w.stoppedLocked()
 }
 
-// stuck reports whether a response ended because its client does not read.
-func stuck(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+// Stuck reports whether a response ended because its client does not read.
+func Stuck(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

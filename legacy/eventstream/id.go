@@ -1,6 +1,4 @@
-// Package eventid answers one question: which event of which stream did a client have
-// last, by the id that it comes back with?
-package eventid
+package eventstream
 
 import (
 	"strconv"
@@ -22,9 +20,9 @@ func (e ID) Text(instance string) string {
 	return version + "." + instance + "." + strconv.FormatUint(e.Stream, 10) + "." + strconv.FormatUint(e.Event, 10)
 }
 
-// Parse reads an id that Text made. An event has one spelling: numbers with
+// ParseID reads an id that Text made. An event has one spelling: numbers with
 // zeros before them are not ours.
-func Parse(instance, id string) (e ID, ok bool) {
+func ParseID(instance, id string) (e ID, ok bool) {
 	numbers, ok := strings.CutPrefix(id, version+"."+instance+".")
 	if !ok {
 		return ID{}, false

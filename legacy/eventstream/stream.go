@@ -1,0 +1,171 @@
+package eventstream
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// errCut is why a stream accepts no more messages.
+var errCut = errors.New("the client can't be reached")
+
+// A Stream is a sequence of events, numbered from 1. At most one response carries it
+// at a time.
+type Stream struct {
+	s  *Streams
+	n  uint64
+	id wire.ID // the call's; zero for a GET stream
+	// it stays although no client reads it
+	kept     bool // it is not forgotten while nobody reads it
+	expected bool // a response is about to carry it: no event is removed
+	events   []event
+	next     uint64 // the number of the next event
+	done     bool   // there will be no more events
+	lost     bool   // the response was removed before it was written
+	written  uint64 // the last event that was written to a connection
+	writer   *Writer
+}
+
+// An event is a message that was, or will be, sent.
+type event struct {
+	n      uint64
+	text   []byte // empty if it only gives the client an event id for resuming
+	answer bool   // it is the response
+	memory int    // bytes of the session's memory
+}
+
+// IsCall reports whether the stream is that of a call, and not of a GET.
+func (st *Stream) IsCall() bool { return !st.id.IsZero() }
+
+// eventID returns the id of an event of the stream.
+func (st *Stream) eventID(n uint64) string {
+	return ID{Stream: st.n, Event: n}.Text(st.s.opts.Instance)
+}
+
+// Put appends an event. If a client that reads is behind by more than the store's size,
+// Put waits, so that nothing unread is removed. Without memory for it, a response is
+// replaced by an error, and another message is refused.
+func (st *Stream) Put(ctx context.Context, text []byte, answer bool) (err error) {
+	s := st.s
+	var tell, short bool
+	defer func() { // not under the lock
+		if short {
+			err = s.memory.Refuse()
+		}
+		if tell {
+			s.opts.Logger.Warn("messages to client dropped: too many are unread", "session", s.session, "limit", s.opts.MaxStored)
+		}
+	}()
+	s.mu.Lock()
+	for st.writer != nil && !answer && st.unwrittenLocked() > s.opts.MaxStored {
+		if s.room == nil {
+			s.room = make(chan struct{})
+		}
+		room := s.room
+		s.mu.Unlock()
+		if err := wake.Await(ctx, room); err != nil {
+			return err
+		}
+		s.mu.Lock()
+	}
+	defer s.mu.Unlock()
+	if st.done || s.ended {
+		return errCut
+	}
+	taken := len(text)
+	if short = !s.reserveLocked(taken); short && !answer {
+		return nil // the deferred function returns an error
+	} else if short {
+		text, taken = NoMemoryResponse(st.id), 0
+	}
+	st.events = append(st.events, event{st.next, text, answer, taken})
+	st.next++
+	st.done = answer
+	s.stored += len(text)
+	s.evictLocked()
+	tell, s.warned = s.lost && !s.warned, s.lost
+	st.wakeLocked()
+	return nil
+}
+
+// Finish records that there will be no more events.
+func (st *Stream) Finish() {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.done = true
+	st.wakeLocked()
+}
+
+// Expect records whether a response is about to carry the stream. Until it does, senders
+// don't wait, since the response may be waiting for them.
+func (st *Stream) Expect(coming bool) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.expected = coming
+	st.s.evictLocked()
+}
+
+// IsRead reports whether a connection carries the stream, or is about to.
+func (st *Stream) IsRead() bool {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.writer != nil || st.expected
+}
+
+// Position returns the number of the last event that was written to a connection.
+func (st *Stream) Position() uint64 {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.written
+}
+
+func (st *Stream) wakeLocked() {
+	if st.writer != nil {
+		st.writer.wake.Send()
+	}
+}
+
+func (st *Stream) unwrittenLocked() int {
+	n := 0
+	for _, ev := range st.events {
+		if ev.n > st.written {
+			n += len(ev.text)
+		}
+	}
+	return n
+}
+
+// evictLocked removes the oldest events. If it removes an unread response, a client that
+// resumes gets an error instead.
+func (st *Stream) evictLocked(written bool) {
+	s := st.s
+	for len(st.events) > 0 && s.stored > s.opts.MaxStored {
+		ev := st.events[0]
+		if ev.n > st.written && (written || st.writer != nil || st.expected) {
+			return
+		}
+		st.lost = st.lost || ev.answer
+		s.releaseLocked(ev)
+		st.events = st.events[1:]
+		if ev.n > st.written {
+			s.opts.Limit(limits.ClientEvents.Key)
+			s.lost = true
+		}
+	}
+}
+
+// evictedResponse returns the error for a response that is no longer stored.
+func (st *Stream) evictedResponse() []byte {
+	return wire.AppendError(nil, st.id, wire.Errorf(spec.CodeInternal,
+		"the response is no longer stored, because its client was disconnected too long; send the request again if that is safe"))
+}
+
+// NoMemoryResponse returns the error for a response without memory.
+func NoMemoryResponse(id wire.ID) []byte {
+	return wire.AppendError(nil, id, wire.Errorf(spec.CodeInternal,
+		"there was no memory for the response; send the request again in a moment if that is safe, or %s", limits.Memory.Raise()))
+}

@@ -64,6 +64,7 @@ func TestL2M24ListKindsFromTheStart(t *testing.T) {
 }
 
 func TestL2M24AsksAgain(t *testing.T) {
+	t.Parallel()
 	st := newRig(t, nil)
 	st.away = 1
 	st.Enter(t, "2025-11-25")
@@ -141,6 +142,7 @@ func TestL2M26UnknownEventIDCuesEverything(t *testing.T) {
 }
 
 func TestL2M26SlowCallsTurnToStreams(t *testing.T) {
+	t.Parallel()
 	st := newRig(t, nil)
 	release := make(chan struct{})
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {

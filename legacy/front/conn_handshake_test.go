@@ -147,6 +147,7 @@ func TestS02ShutdownServesWhatCameBefore(t *testing.T) {
 
 // A server that reads nothing any more does not hold up the end.
 func TestS02CloseUnderAFullConnection(t *testing.T) {
+	t.Parallel()
 	l, _ := newOpeningClient(t)
 	l.peer.Result(l.hello.ID, legacytest.OddResult)
 	l.Want(`{"jsonrpc":"2.0","id":"h","result":`)

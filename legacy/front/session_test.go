@@ -41,6 +41,7 @@ func TestL2M01NamelessServer(t *testing.T) {
 }
 
 func TestL2M01WaitsForAServerThatStarts(t *testing.T) {
+	t.Parallel()
 	st := newRig(t, nil)
 	n := 0
 	st.describe = func() (*mcp.Description, error) {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestS02Cancellation(t *testing.T) {
+	t.Parallel()
 	b, peers := pipeBack(t, back.Options{})
 	st := linkedTo(t, b)
 	called, cancelled := make(chan struct{}, 2), make(chan string, 2)

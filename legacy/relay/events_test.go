@@ -64,6 +64,7 @@ func TestS02RefusedPosts(t *testing.T) {
 // it asks meanwhile is asked and answered, and other calls pass it, on a connection of
 // the client's that has one reader. A POST that it refuses fails its call alone.
 func TestS02HTTPSSEPostsThatWait(t *testing.T) {
+	t.Parallel()
 	p := legacytest.NewEventServer(t)
 	answered := make(chan string, 1)
 	t.Cleanup(func() { close(answered) }) // the peer's Close waits for its POSTs

@@ -22,6 +22,7 @@ import (
 
 // A session in use is never ended to make room, and the limits of the back hold.
 func TestS02Limits(t *testing.T) {
+	t.Parallel()
 	p := legacytest.NewHTTPServer(t)
 	hold := make(chan struct{})
 	p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
@@ -110,6 +111,7 @@ func TestS02TooLongOverAConnection(t *testing.T) {
 // Over HTTP likewise; a stream of events can't be read on behind such a message, and the
 // GET stream is asked for again.
 func TestS02TooLongOverHTTP(t *testing.T) {
+	t.Parallel()
 	d, logs := &backtest.Metrics{}, &bridgetest.Logs{}
 	p := legacytest.NewHTTPServer(t)
 	long := `{"text":"` + strings.Repeat("x", 3000) + `"}`

@@ -15,6 +15,7 @@ import (
 // A server may answer the POST of a notification only when it has heard of it what it
 // wants to, from the client: whose other messages pass meanwhile.
 func TestS02NotificationsThatWait(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"notifications/initialized", "notifications/roots/list_changed"} {
 		t.Run("S-02 "+method, func(t *testing.T) {
 			p := legacytest.NewHTTPServer(t)

@@ -230,6 +230,7 @@ func TestS02PipeToPipe(t *testing.T) {
 // What a call's stream is to carry is there when its client's connection takes it up,
 // however large: nobody was away.
 func TestS02LargeMessages(t *testing.T) {
+	t.Parallel()
 	p := legacytest.NewHTTPServer(t)
 	text := strings.Repeat("x", 2*int(limits.ClientEvents.Default))
 	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {

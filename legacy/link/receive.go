@@ -14,12 +14,6 @@ import (
 // reading says how messages of a server are read: the Sink may keep what it gets.
 var reading = upstream.Reading{Batches: true, Keep: true}
 
-// throttle limits how fast a reader of the session reads messages that are dropped or
-// ignored.
-func (l *Link) throttle() *transport.Throttle {
-	return &transport.Throttle{Busy: l.Calls.Busy, Done: l.done}
-}
-
 // Drop counts a message that was not delivered. what is its kind in the metrics.
 func (l *Link) Drop(what string) { l.inbox.Drop(what) }
 

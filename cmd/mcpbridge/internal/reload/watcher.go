@@ -85,34 +85,52 @@ func (w *Watcher) run() {
 			quiet = time.After(settle) // events may have been lost
 		case <-quiet:
 			quiet = nil
-			w.compare()
+			if w.compare() {
+				quiet = time.After(settle)
+			}
 		}
 	}
 }
 
-// compare tells of a change if there is one.
-func (w *Watcher) compare() {
+// compare tells of a change if there is one. It reports whether files have to be looked at
+// again.
+func (w *Watcher) compare() (again bool) {
 	w.follow() // before looking: what changes after is an event
 	now := Look(w.files())
 	if maps.Equal(now, w.seen) {
-		return
+		return false
 	}
 	w.seen = now
+	begun := time.Now()
 	w.change()
 	w.follow()
-	w.seen = w.merge(Look(w.files()))
+	w.seen, again = w.merge(Look(w.files()), begun)
+	return again
 }
 
-// merge adds to what was seen the files that the change has brought.
-func (w *Watcher) merge(now Contents) Contents {
-	out := make(Contents, len(now))
+// merge adds to what was seen the files that a change has brought. It leaves out those that
+// were written since it began, which may have been read before: they are to be told of.
+func (w *Watcher) merge(now Contents, begun time.Time) (out Contents, left bool) {
+	out = make(Contents, len(now))
 	for file, sum := range now {
-		if before, had := w.seen[file]; had {
-			sum = before // what has changed since is to be told of
+		before, had := w.seen[file]
+		switch {
+		case had:
+			out[file] = before // what has changed since is to be told of
+		case writtenSince(file, begun):
+			left = true
+		default:
+			out[file] = sum
 		}
-		out[file] = sum
 	}
-	return out
+	return out, left
+}
+
+// writtenSince reports whether a file was written since a moment. The times of files may be
+// a little older than the clock; one that is much older has settled before.
+func writtenSince(file string, at time.Time) bool {
+	s, err := os.Stat(file)
+	return err == nil && s.ModTime().After(at.Add(-settle/2))
 }
 
 // Look returns digests of the files that can be read; for a pattern, of the names that match.

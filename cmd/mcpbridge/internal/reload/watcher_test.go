@@ -113,6 +113,31 @@ func TestWatchBefore(t *testing.T) {
 	w.want(1)
 }
 
+// A file that a change has brought, and that is written while the change is told of, may have
+// been read before: it is told of again. One that was there is not.
+func TestWatchBroughtMeanwhile(t *testing.T) {
+	w := &watched{t: t, dir: t.TempDir()}
+	config, included, other := filepath.Join(w.dir, "config.yaml"), filepath.Join(w.dir, "included.yaml"), filepath.Join(w.dir, "other.yaml")
+	w.write("config.yaml", "a")
+	w.write("other.yaml", "x")
+	var files atomic.Pointer[[]string]
+	files.Store(&[]string{config})
+	change := func() {
+		if w.changes.Add(1) == 1 { // it has read the files, of which one is missing
+			w.write("included.yaml", "b")
+		}
+		files.Store(&[]string{config, included, other})
+	}
+	got, err := Watch(Look([]string{config}), func() []string { return *files.Load() }, change, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(got.Close)
+	w.want(0)
+	w.write("config.yaml", "c")
+	w.want(2)
+}
+
 // The files of a ConfigMap are links into a folder that is replaced as a whole.
 func TestWatchConfigMap(t *testing.T) {
 	w := &watched{t: t, dir: t.TempDir()}

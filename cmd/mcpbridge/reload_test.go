@@ -29,9 +29,14 @@ func serveFile(t *testing.T, text string, args ...string) *reloaded {
 	return r
 }
 
+// write replaces the file: one that is written where it is may be read empty.
 func (r *reloaded) write(text string) {
 	r.t.Helper()
-	if err := os.WriteFile(r.file, []byte(text), 0o600); err != nil {
+	whole := filepath.Join(r.t.TempDir(), "whole")
+	if err := os.WriteFile(whole, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.Rename(whole, r.file); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -76,14 +81,16 @@ func TestReloadWatched(t *testing.T) {
 	if !r.has("b") || r.has("c") {
 		t.Error("a file with a mistake has changed what is served")
 	}
-	if _, body := get(t, r.admin("/metrics")); !strings.Contains(body, "mcpbridge_config_last_reload_successful 0") {
-		t.Error("the metrics don't say that the configuration can't be used")
-	}
+	bridgetest.Eventually(t, "the metrics say that the configuration can't be used", func() bool {
+		_, body := get(t, r.admin("/metrics"))
+		return strings.Contains(body, "mcpbridge_config_last_reload_successful 0")
+	})
 	r.write(oneNotebook)
 	bridgetest.Eventually(t, "b is gone", func() bool { return !r.has("b") })
-	if _, body := get(t, r.admin("/metrics")); !strings.Contains(body, "mcpbridge_config_last_reload_successful 1") || !strings.Contains(body, `mcpbridge_config_reloads_total{result="error"} 1`) {
-		t.Error("the metrics don't say that the configuration is in use again")
-	}
+	bridgetest.Eventually(t, "the metrics say that the configuration is in use again", func() bool {
+		_, body := get(t, r.admin("/metrics"))
+		return strings.Contains(body, "mcpbridge_config_last_reload_successful 1") && strings.Contains(body, `mcpbridge_config_reloads_total{result="error"} 1`)
+	})
 }
 
 // POST /reload answers what has changed, or what is wrong.

@@ -88,7 +88,7 @@ func TestCachedMethods(t *testing.T) {
 // limit what declares it.
 func TestKeysAreRead(t *testing.T) {
 	read := make(map[string]bool) // fields that are selected
-	for _, dir := range []string{".", "*", "../../cmd/mcpbridge", "../../cmd/mcpbridge/internal/options", "../../gateway"} {
+	for _, dir := range []string{".", "*", "../../cmd/mcpbridge", "../../cmd/mcpbridge/internal/options", "../../gateway", "../settings"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/mcpbridge/mcpbridge/internal/config/server"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 )
 
 // write puts text into a file called c.yaml and makes its folder current, so
@@ -43,10 +43,13 @@ func TestDefaults(t *testing.T) {
 		},
 		Log: Log{Level: "info", Format: "auto", Access: "off"},
 		Servers: []Server{{
-			Name: "notebook", Builtin: "notebook", Pin: "off", Era: "auto", Isolation: "principal", LogLevel: "none", ClientInfo: "gateway",
-			Tasks: "on", Subresources: "parent", Replicas: "any", Lanes: server.Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
-			Idle: 5 * time.Minute, Linger: 2 * time.Second, Remember: true,
-			Timeouts: server.Timeouts{Connect: 10 * time.Second, Request: time.Minute, Max: 30 * time.Minute},
+			Name: "notebook", Builtin: "notebook", Pin: "off", Remember: true,
+			Server: settings.Server{
+				Era: "auto", Isolation: "principal", LogLevel: "none", ClientInfo: "gateway",
+				Tasks: "on", Subresources: "parent", Replicas: "any", Lanes: settings.Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
+				Idle: 5 * time.Minute, Linger: 2 * time.Second,
+				Timeouts: settings.Timeouts{Connect: 10 * time.Second, Request: time.Minute, Max: 30 * time.Minute},
+			},
 		}},
 	}
 	c.files = nil
@@ -74,7 +77,7 @@ func TestSpellings(t *testing.T) {
 		}, []string{"z", "a", "m"}},
 		{"dots in names", "servers: {a.b: {builtin: notebook, cache: {tools/list: {ttl: 1m}}}}", func(c *Config) any {
 			return c.Servers[0].Cache["tools/list"]
-		}, server.CacheHint{TTL: time.Minute, Scope: "private"}},
+		}, settings.CacheHint{TTL: time.Minute, Scope: "private"}},
 		{"alias", "servers: {a: {command: x, args: &a [1, true]}, b: {command: y, args: *a}}", func(c *Config) any { return c.Servers[1].Args }, []string{"1", "true"}},
 		{"variable", "servers: {a: {url: 'http://h', headers: {Authorization: 'Bearer ${TOKEN}'}}}", func(c *Config) any {
 			return c.Servers[0].Headers["Authorization"]
@@ -90,7 +93,7 @@ func TestSpellings(t *testing.T) {
 		}, []int64{65536, 2048}},
 		{"state keys", notebook + "state_keys: ['${TOKEN}-and-ten-more', another-of-sixteen]", func(c *Config) any { return c.StateKeys }, []string{"s3cret-and-ten-more", "another-of-sixteen"}},
 		{"roots", "servers: {a: {builtin: notebook, roots: ['file://${HOME:-/home/ada}/my%20notes']}}", func(c *Config) any { return c.Servers[0].Roots }, []string{"file:///home/ada/my%20notes"}},
-		{"one of the lanes", "servers: {a: {builtin: notebook, lanes: {stdio: 3}}}", func(c *Config) any { return c.Servers[0].Lanes }, server.Lanes{Stdio: 3, HTTP: 4}},
+		{"one of the lanes", "servers: {a: {builtin: notebook, lanes: {stdio: 3}}}", func(c *Config) any { return c.Servers[0].Lanes }, settings.Lanes{Stdio: 3, HTTP: 4}},
 		{"zero needs no unit", notebook + "drain: 0", func(c *Config) any { return c.Drain }, time.Duration(0)},
 		{"admin off", notebook + "admin: off", func(c *Config) any { return c.Admin }, ""},
 		{"admin empty", notebook + "admin: ''", func(c *Config) any { return c.Admin }, ""},
@@ -192,7 +195,7 @@ func TestLayers(t *testing.T) {
 		{"list", c.AllowedHosts, []string{"a", "b"}},
 		{"server by folded name", docs.URL, "https://env"},
 		{"header replaced, not expanded", docs.Headers, map[string]string{"Authorization": "Bearer ${untouched}", "X-Other": "kept"}},
-		{"method by folded name", docs.Cache["tools/list"], server.CacheHint{TTL: time.Second, Scope: "private"}},
+		{"method by folded name", docs.Cache["tools/list"], settings.CacheHint{TTL: time.Second, Scope: "private"}},
 		{"new server", c.Servers[1].Name + c.Servers[1].Builtin, "extranotebook"},
 	} {
 		if !reflect.DeepEqual(tt.got, tt.want) {

@@ -51,7 +51,7 @@ type Key struct {
 	Optional bool     // a group without values unless it was written
 
 	Below
-	Index int // the index of a field in its struct
+	Index []int // of the field in its struct, by way of those that are embedded
 }
 
 // Below has the keys below a group, list, dict or table.
@@ -108,7 +108,7 @@ func derive(t reflect.Type, tag reflect.StructTag) *Key {
 	}
 	switch k.Kind {
 	case Group:
-		k.addFields(t)
+		k.addFields(t, nil)
 	case List, Dict, Table:
 		k.Each = derive(t.Elem(), "")
 		k.Each.Secret = k.Each.Secret && tag.Get("secret") != "no"
@@ -138,8 +138,9 @@ func kindOf(t reflect.Type) Kind {
 	return k
 }
 
-// addFields adds a key for each field of t, including those of embedded structs.
-func (k *Key) addFields(t reflect.Type) {
+// addFields adds a key for each field of t, including those of embedded structs. What t is
+// itself embedded in has it at an index.
+func (k *Key) addFields(t reflect.Type, at []int) {
 	if k.ByName == nil {
 		k.ByName = make(map[string]*Key)
 	}
@@ -147,10 +148,10 @@ func (k *Key) addFields(t reflect.Type) {
 		f := t.Field(i)
 		switch name := f.Tag.Get("koanf"); {
 		case f.Anonymous:
-			k.addFields(f.Type)
+			k.addFields(f.Type, slices.Concat(at, f.Index))
 		case name != "" && name != "-" && name != Word:
 			below := derive(f.Type, f.Tag)
-			below.Index = i
+			below.Index = slices.Concat(at, f.Index)
 			k.Fields = append(k.Fields, below)
 			for _, spelling := range append(below.Spellings, name) {
 				k.ByName[spelling] = below

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
-	"github.com/mcpbridge/mcpbridge/internal/config/server"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 )
 
 // Whose file it is decides what becomes of a key that nobody knows: in a host's it is
@@ -72,7 +72,7 @@ func TestHostsKeys(t *testing.T) {
 		{"type before transportType", `{"url": "http://h", "transportType": "sse", "type": "streamableHttp"}`, func(s *config.Server) any { return s.Type }, "http"},
 		{"a timeout longer than max", `{"url": "http://h", "timeout": 7200000}`, func(s *config.Server) any {
 			return s.Timeouts
-		}, server.Timeouts{Connect: 10 * time.Second, Request: 2 * time.Hour, Max: 2 * time.Hour}},
+		}, settings.Timeouts{Connect: 10 * time.Second, Request: 2 * time.Hour, Max: 2 * time.Hour}},
 		{"enabled", `{"url": "http://h", "enabled": false}`, func(s *config.Server) any { return s.Disabled }, true},
 		{"numbers in env and args", `{"command": "x", "env": {"A": 1, "B": true, "C": null}, "args": [8080]}`, func(s *config.Server) any {
 			return []any{s.Env, s.Args}

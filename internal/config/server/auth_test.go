@@ -1,12 +1,26 @@
 package server_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
+
+// write puts text into a file called c.yaml and makes its folder current, so
+// that messages begin with the bare name.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("c.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "c.yaml"
+}
+
+const notebook = "servers: {notebook: {builtin: notebook}}\n"
 
 // Each mistake in saying who clients are is told with its line, and without the secret.
 func TestAuthMistakes(t *testing.T) {

@@ -77,7 +77,7 @@ func (c checker) roots() {
 func (c checker) cache() {
 	for _, method := range slices.Sorted(maps.Keys(c.Cache)) {
 		h := c.Cache[method]
-		if h.Keep == nil || !*h.Keep || h.keepable(method) {
+		if h.Keep == nil || !*h.Keep || h.Keepable(method) {
 			continue
 		}
 		here := key.Join(c.path, "cache", method, "keep")

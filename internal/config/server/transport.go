@@ -67,7 +67,7 @@ func (c checker) has(k *key.Key) bool {
 	if k.Inherits != "" {
 		return c.rep.Written(key.Join(c.path, k.Name))
 	}
-	v := reflect.ValueOf(c.Options).Elem().Field(k.Index)
+	v := reflect.ValueOf(c.Options).Elem().FieldByIndex(k.Index)
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Struct:
 		return !v.IsZero()

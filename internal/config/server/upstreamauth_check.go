@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -14,7 +15,8 @@ import (
 type Endpoint struct {
 	Clients          *Auth // how its clients prove who they are; nil for not at all
 	URL, PublicURL   string
-	Isolation, Era   string
+	Isolation        settings.Isolation
+	Era              string
 	OverWebSocket    bool
 	HasAuthorization bool // as a header of its own
 	OneUser          bool // who has started the program
@@ -99,7 +101,7 @@ func (c credentialChecker) issuer(path, issuer string) {
 // callers checks a server that gets something of each caller's.
 func (c credentialChecker) callers(path string) {
 	switch {
-	case c.of.Isolation == "shared":
+	case c.of.Isolation == settings.IsolateNothing:
 		c.rep.Fail(path, "sends a token of the caller's, and with isolation: shared all callers have one session; remove one of them")
 	case c.of.Clients == nil || c.of.Clients.JWT == nil:
 		c.rep.Fail(path, "sends a token of the caller's, and clients of this server have none; write auth: {jwt: …}, or use client_credentials")
@@ -119,7 +121,7 @@ func (c credentialChecker) storedLogin(path string) {
 	switch {
 	case !of, o.Principal != "" && o.SharedIdentity:
 		c.rep.Fail(path, "whose login is it? Write principal: NAME for the only one who may use it, which is anonymous where clients are not authenticated, or shared_identity: true for everybody")
-	case o.Principal != "" && (c.of.Isolation == "shared" || c.of.OverWebSocket):
+	case o.Principal != "" && (c.of.Isolation == settings.IsolateNothing || c.of.OverWebSocket):
 		c.rep.Fail(path, "the login is one principal's, and all callers have one session; remove isolation: shared, or write shared_identity: true")
 	case o.ClientSecret != "" && o.ClientID == "":
 		c.rep.Fail(path, "has a client_secret without a client_id; write both")

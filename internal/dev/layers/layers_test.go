@@ -25,7 +25,7 @@ const root = "../../.."
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/observation/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs", "internal/status"}
+	bottom = []string{"index", "internal/wire", "internal/observation/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs", "internal/settings", "internal/status"}
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
@@ -78,7 +78,7 @@ var layers = map[string][]string{
 	"internal/config/value": {"internal/config/key", "internal/hostfile"},
 	"internal/config/layer": slices.Concat(configParts, []string{"internal/hostfile"}),
 	// The keys of one server: what they are, and which mistakes there are in them.
-	"internal/config/server":       slices.Concat(configParts, []string{"internal/certs", "internal/hostfile", "internal/spec", "internal/trust/policy"}),
+	"internal/config/server":       slices.Concat(configParts, []string{"internal/certs", "internal/hostfile", "internal/settings", "internal/spec", "internal/trust/policy"}),
 	"internal/observation/metrics": slices.Concat(eras, waist, bottom),
 
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
@@ -220,6 +220,8 @@ var layers = map[string][]string{
 
 	// What a gateway tells of itself: each part fills in what it knows.
 	"internal/status": nil,
+	// The settings of a server, from a configuration or a program to whoever heeds them.
+	"internal/settings": {"internal/fanout", "internal/spec"},
 
 	// What hides secrets: at the bottom, since texts of servers are cut, and so have to
 	// be cleared of secrets, where they are read.
@@ -282,9 +284,10 @@ var testLayers = map[string][]string{
 	"examples/middleware":         {"examples/internal/program"},
 	"internal/trust/auth":         {"internal/dev/bridgetest/issuertest"},
 	"internal/config/key":         {"internal/config"}, // which has the keys
-	"internal/config/layer":       {"internal/config", "internal/config/server"},
+	"internal/config/layer":       {"internal/config", "internal/settings"},
 	"internal/config/server":      {"internal/config"},
 	"internal/config/value":       {"internal/config"},
+	"internal/settings":           {"internal/config"}, // which reads them
 	"internal/replicas/evict":     {"internal/dev/replicastest"},
 	"gateway/internal/source":     {"internal/dev/replicastest", "internal/server", "modern/protocol"},
 	"internal/replicas/handover":  {"internal/fanout", "internal/dev/replicastest", "internal/wire"},

@@ -39,7 +39,7 @@ func NewSummary(c *config.Config) Summary {
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		sum := Served{
-			Name: s.Name, Target: s.Target(), Era: s.Era, Isolation: s.Isolation,
+			Name: s.Name, Target: s.Target(), Era: s.Era, Isolation: string(s.Isolation),
 			Connect: s.Timeouts.Connect.Seconds(), Remember: s.Remember && s.Command != "",
 			Headers: s.HeaderNames(), Env: s.EnvNames(), Disabled: s.Disabled,
 		}

@@ -1,4 +1,4 @@
-package server_test
+package settings_test
 
 import (
 	"fmt"
@@ -19,8 +19,6 @@ func write(t *testing.T, text string) string {
 	}
 	return "c.yaml"
 }
-
-const notebook = "servers: {notebook: {builtin: notebook}}\n"
 
 // What the gateway keeps is public and has a ttl; reads have to be named.
 func TestM2L08Kept(t *testing.T) {

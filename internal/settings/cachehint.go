@@ -1,4 +1,4 @@
-package server
+package settings
 
 import (
 	"maps"
@@ -22,21 +22,25 @@ type CacheHint struct {
 // only: a cached resource goes stale without notice unless a client subscribes to it.
 // Discovery needs no cache, because the gateway answers it itself.
 func (h CacheHint) kept(method string) bool {
-	if !h.keepable(method) {
+	switch {
+	case !h.Public() || h.TTL <= 0:
 		return false
-	}
-	if h.Keep == nil {
-		return method != spec.MethodResourcesRead
+	case h.Keep == nil:
+		return method != spec.MethodResourcesRead && method != spec.MethodDiscover
 	}
 	return *h.Keep
 }
 
-func (h CacheHint) keepable(method string) bool {
-	return h.Scope == spec.ScopePublic && h.TTL > 0 && method != spec.MethodDiscover
+// Keepable reports whether the gateway can cache results of method.
+func (h CacheHint) Keepable(method string) bool {
+	return h.Public() && h.TTL > 0 && method != spec.MethodDiscover
 }
 
+// Public reports whether a cache may share a result between users.
+func (h CacheHint) Public() bool { return h.Scope == spec.ScopePublic }
+
 // Kept returns the methods whose results the gateway caches, in order.
-func (s *Options) Kept() []string {
+func (s *Server) Kept() []string {
 	var out []string
 	for _, method := range slices.Sorted(maps.Keys(s.Cache)) {
 		if s.Cache[method].kept(method) {

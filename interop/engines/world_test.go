@@ -56,15 +56,24 @@ func closing(t *testing.T, e replicas.Engine) replicas.Engine {
 }
 
 // freePort returns a port that the system gives to no connection by itself, nor the tests of
-// interop/go to a server: a server may stop, and listen on it again.
+// interop/go to a server, and that no other caller is given until the tests end: a server may
+// stop, and listen on it again. The UDP port of the same number is kept as a sign of that.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(10_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().(*net.TCPAddr).Port
+		addr := fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(10_000))
+		sign, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
 		}
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			sign.Close()
+			continue
+		}
+		defer l.Close()
+		t.Cleanup(func() { sign.Close() })
+		return l.Addr().(*net.TCPAddr).Port
 	}
 	t.Fatal("no port is free")
 	return 0

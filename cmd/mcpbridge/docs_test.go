@@ -86,7 +86,7 @@ func TestDocsLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range append(append(pages, more...), "../../README.md") {
+	for _, page := range append(append(pages, more...), "../../README.md", "../../CONTRIBUTING.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

@@ -92,7 +92,8 @@ interop: bin/rules ## real clients and servers, the conformance suite and the pu
 	interop/build
 	@rm -f interop/bin/*.txt; rc=0; \
 	  $(BOTH) interop-peers interop-beside || rc=$$?; \
-	  set -x; $(INTEROP_GO) -p 1 -run '$(ALONE)' $(ALONE_IN_INTEROP) | $(WATCH) -v -o bin/interop-alone.json || rc=$$?; set +x; \
+	  set -x; $(GO) -C interop/engines test -race -count=1 -parallel 4 -timeout 5m . || rc=1; \
+	  $(INTEROP_GO) -p 1 -run '$(ALONE)' $(ALONE_IN_INTEROP) | $(WATCH) -v -o bin/interop-alone.json || rc=$$?; set +x; \
 	  cat interop/bin/pairings.txt interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/legacy.txt interop/bin/conformance.txt interop/bin/login.txt || rc=1; exit $$rc
 
 # Two lanes of `make interop`: they wait most of the time.
@@ -101,7 +102,6 @@ interop-peers: bin/rules
 	@rc=0; set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m . || rc=1; done; \
 	  deploy/check || rc=1; \
 	  MCPBRIDGE=$(BUILT) $(GO) -C interop/chart test -count=1 -timeout 5m . || rc=1; \
-	  $(GO) -C interop/engines test -race -count=1 -parallel 4 -timeout 5m . || rc=1; \
 	  $(GO) test -count=1 -timeout 2m -tags schemas -json ./legacy/projection | $(WATCH) -o bin/schemas.json || rc=1; exit $$rc
 interop-beside: bin/rules
 	$(INTEROP_GO) -p $(LANES) -skip '$(ALONE)' $(BESIDE_INTEROP) | $(WATCH) -v -o bin/interop.json

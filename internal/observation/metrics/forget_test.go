@@ -2,12 +2,17 @@ package metrics
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
+
+// ofHistogram are names below that of a histogram.
+var ofHistogram = regexp.MustCompile(`_(bucket|count|sum)$`)
 
 // use counts one of everything that is counted by server.
 func use(m *Metrics, server string) {
@@ -37,6 +42,11 @@ func TestForget(t *testing.T) {
 	use(m, "files")
 	before := scrape(t, m)
 	series := strings.Count(before, `server="docs"`)
+	for name, labels := range metricNames(t) {
+		if slices.Contains(labels, "server") && !ofHistogram.MatchString(name) && !strings.Contains(before, "# TYPE "+name+" ") {
+			t.Errorf("use counts no %s", name)
+		}
+	}
 	if metrics := strings.Count(before, "# TYPE mcp"); series < 19 || series != strings.Count(before, `server="files"`) {
 		t.Fatalf("%d series of a server in %d metrics", series, metrics)
 	}

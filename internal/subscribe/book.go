@@ -29,6 +29,8 @@ type Driver[S any] interface {
 	Busy() bool
 	// Away returns why the server can't be reached at the moment; nil if it can.
 	Away() error
+	// Starting reports whether an attempt to reach the server is under way.
+	Starting() bool
 	// Close ends what is open at the server. The loop and its context have ended.
 	Close()
 }
@@ -49,6 +51,7 @@ type Book[S any] struct {
 	// Used by the loop only.
 	clock   time.Duration
 	waiting []*Query // oldest first; includes answered ones
+	start   start
 	agenda  agenda[S]
 }
 

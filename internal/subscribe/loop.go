@@ -99,7 +99,7 @@ func (b *Book[S]) sleep() time.Duration {
 	}
 	at := Earliest(b.agenda.next(), b.driver.Wake())
 	if len(b.waiting) > 0 {
-		at = Earliest(at, b.waiting[0].until)
+		at = Earliest(at, b.deadline(b.waiting[0]))
 	}
 	if at == 0 {
 		return time.Hour

@@ -12,7 +12,7 @@ import (
 type Query struct {
 	want  []fanout.Topic // read-only
 	share mcp.Share      // whose allowance it uses; read-only
-	until time.Duration  // the end of the wait, on the book's clock
+	since time.Duration  // the beginning of the wait, on the book's clock
 
 	answers chan answer // capacity 1, sent to once
 	honor   []bool      // for each topic of want

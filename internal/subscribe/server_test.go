@@ -66,6 +66,7 @@ func (s *server) Pump(context.Context) {}
 func (s *server) Wake() time.Duration  { return 0 }
 func (s *server) Busy() bool           { return s.book.Len() > 0 }
 func (s *server) Away() error          { return s.st.away }
+func (s *server) Starting() bool       { return false }
 func (s *server) Close()               {}
 
 // A stage is a server, the books of it, and an audience.

@@ -15,7 +15,7 @@ import (
 // topics of its profile are needed. Methods are safe for concurrent use.
 //
 // A Watch fails if the server can't be reached: at once if it never could, otherwise after
-// [Patience].
+// [Patience]. It waits for a server that is starting.
 type Table[S any, D Driver[S]] struct {
 	// Set by NewTable, read-only after.
 	up   *source

@@ -2,13 +2,39 @@ package subscribe
 
 import "time"
 
-// Patience is how long a Watch waits: a topic without an answer by then is not in the
-// acknowledgment.
+// Patience is how long a Watch waits for a server that is there: a topic without an answer
+// by then is not in the acknowledgment. While the server starts it waits for the connect
+// time-out, as other requests do, and then Patience from the start on.
 const Patience = 10 * time.Second
+
+// A start is what a book knows of the start of its server.
+type start struct {
+	starting bool          // in the last tick
+	ended    time.Duration // when the server had started; 0: it has not
+}
+
+// readStart asks the driver whether the server is starting.
+func (b *Book[S]) readStart() {
+	starting := b.driver.Starting()
+	if b.start.starting && !starting && b.driver.Away() == nil {
+		b.start.ended = b.clock
+	}
+	b.start.starting = starting
+}
+
+// deadline returns when the wait of q ends. It does not decrease from one query to the
+// next.
+func (b *Book[S]) deadline(q *Query) time.Duration {
+	longest := q.since + max(b.up.Timeouts.Connect, Patience)
+	if b.start.starting {
+		return longest
+	}
+	return min(max(q.since, b.start.ended), longest) + Patience
+}
 
 // add has q wait for its topics.
 func (b *Book[S]) add(q *Query) {
-	q.until = b.clock + Patience
+	q.since = b.clock
 	var ts []*Topic[S]
 	for i, topic := range q.want {
 		if topic.Scope != b.profile.Scope || !topic.Kind.Valid() {
@@ -29,9 +55,10 @@ func (b *Book[S]) add(q *Query) {
 	}
 }
 
-// expire ends the wait of queries after Patience.
+// expire ends the wait of queries at their deadline.
 func (b *Book[S]) expire() {
-	for len(b.waiting) > 0 && (b.waiting[0].closed || b.waiting[0].until <= b.clock) {
+	b.readStart()
+	for len(b.waiting) > 0 && (b.waiting[0].closed || b.deadline(b.waiting[0]) <= b.clock) {
 		q := b.waiting[0]
 		b.waiting[0] = nil
 		b.waiting = b.waiting[1:]

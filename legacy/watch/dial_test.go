@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
@@ -28,6 +29,38 @@ func TestWatchBacksOffFromDyingSessions(t *testing.T) {
 		time.Sleep(time.Minute)
 		st.wantSubscribed("a")
 	})
+}
+
+// Who subscribes waits for a server that starts as long as other requests do.
+func TestWatchWaitsForAServerThatStarts(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		dial time.Duration
+		want time.Duration // until the error; 0: none
+	}{
+		{"in time", 55 * time.Second, 0},
+		{"too late", 2 * time.Minute, time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := &upstream.Options{Timeouts: upstream.Timeouts{Connect: time.Minute}}
+			withRig(t, options{Options: o}, func(t *testing.T, st *rig) {
+				st.server.dial = tt.dial
+				st.server.answer = func(string, string) (time.Duration, error) { return subscribe.Patience - time.Second, nil }
+				first := st.GoListen(uriTopic("a"))
+				time.Sleep(time.Second)
+				begun := time.Now()
+				s := st.Listen(uriTopic("b"))
+				if tt.want == 0 {
+					(<-first).WantHonored("a")
+					s.WantHonored("b")
+					return
+				}
+				if took := time.Since(begun); (<-first).Err == nil || s.Err == nil || took != tt.want {
+					t.Errorf("Watch = %v after %v, want that there is no session after %v", s.Err, took, tt.want)
+				}
+			})
+		})
+	}
 }
 
 func TestWatchRedialIsGivenUpWhenNobodyWaits(t *testing.T) {

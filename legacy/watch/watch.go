@@ -136,6 +136,9 @@ func (w *Watch) Away() error {
 	return cmp.Or(w.dialErr, errNoAnswer)
 }
 
+// Starting implements [subscribe.Driver].
+func (w *Watch) Starting() bool { return w.dialing }
+
 // Close implements [subscribe.Driver]. It releases the session when its calls have ended.
 func (w *Watch) Close() {
 	w.book.Join()

@@ -61,7 +61,7 @@ func New(opts Options) (*Back, error) {
 		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
 	}
 	b.link = b.newLink()
-	b.watches = watch.New(&b.opts.Options, b.openListen)
+	b.watches = watch.New(&b.opts.Options, b.openListen, b.isStarting)
 	return b, nil
 }
 

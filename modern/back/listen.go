@@ -18,7 +18,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
-// ackTimeout bounds the wait for the acknowledgment of a listen request.
+// ackTimeout bounds the wait for the acknowledgment of a listen request, once the server is
+// up.
 const ackTimeout = 10 * time.Second
 
 var (
@@ -29,7 +30,7 @@ var (
 )
 
 // openListen opens a listen stream for want, and returns when the server has acknowledged
-// it, within 10 s. ctx bounds the opening only. The error has a [*wire.Error] in its chain
+// it, within 10 s or while it may still be starting. ctx bounds the opening only. The error has a [*wire.Error] in its chain
 // if the server refused, and only then.
 //
 // If a server ends the stream at once, before or after an acknowledgment, openListen
@@ -37,7 +38,7 @@ var (
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Opening a Stream.
 func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (watch.Stream, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, ackTimeout, errNoAck)
+	ctx, cancel := context.WithTimeoutCause(ctx, b.ackTimeout(), errNoAck)
 	defer cancel()
 	params := b.listenParams(p, want)
 	for negotiated := false; ; negotiated = true {
@@ -59,6 +60,20 @@ func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (
 		}
 		return nil, b.listenError(err)
 	}
+}
+
+// ackTimeout returns the time that the server has for an acknowledgment.
+func (b *Back) ackTimeout() time.Duration {
+	if b.isStarting() {
+		return max(ackTimeout, b.opts.Timeouts.Connect)
+	}
+	return ackTimeout
+}
+
+// isStarting reports whether the server has not been reached yet, or not again.
+func (b *Back) isStarting() bool {
+	state, _ := b.availability.State()
+	return state != upstream.Up
 }
 
 // listenParams returns the params of a listen request.

@@ -80,6 +80,31 @@ func (s *forgetfulServer) take(m wire.Message) {
 	}
 }
 
+// A command reads the listen request, which comes first, when it has started.
+func TestL2M22AListenWaitsForACommandThatStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := transport.NewPipe()
+		topic := watchtest.URITopics(listenProfile.Scope, "file:///a")[0]
+		o := upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Timeouts: upstream.Timeouts{Connect: time.Minute}}
+		b, err := New(Options{Options: o, Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &forgetfulServer{Peer: backtest.NewPeer(t, far), ended: make(chan wire.ID, 16)}
+		done := make(chan struct{})
+		time.AfterFunc(55*time.Second, func() { server.serve(); close(done) }) // ends with the connection
+		honored, _, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
+		if err != nil || len(honored) != 1 {
+			t.Errorf("Watch = %v, %v, want what the server accepts after its start", honored, err)
+		}
+		if err := b.Close(context.Background()); err != nil && !errors.Is(err, transport.ErrClosed) {
+			t.Errorf("Close = %v", err)
+		}
+		_ = far.Close()
+		<-done
+	})
+}
+
 // On a connection there is one listen at a time, and the next one waits until a server
 // has had the time to end the former.
 func TestL2M22OverAConnection(t *testing.T) {

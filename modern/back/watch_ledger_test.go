@@ -124,7 +124,7 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 	told := &tally{told: make(map[string]map[int]int)}
 	o := b.opts.Options
 	o.Changes = told
-	ws := watch.New(&o, b.openListen)
+	ws := watch.New(&o, b.openListen, b.isStarting)
 	defer ws.Close()
 
 	names := make([]string, uris)

@@ -208,7 +208,7 @@ func withRig(t *testing.T, opts options, test func(t *testing.T, st *rig)) {
 		}
 		opts.Name, opts.Changes, opts.Metrics, opts.Logger = "scripted", aud, aud, st.log.Logger()
 		opts.Fill(spec.Modern)
-		opts.open = st.server.listen
+		opts.open, opts.starting = st.server.listen, func() bool { return false }
 		st.ws = newTable(&opts)
 		st.Hub = &watchtest.Hub{Audience: aud, T: t, Scope: watchScope, Watch: st.ws.Watch}
 		defer func() {

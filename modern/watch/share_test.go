@@ -355,7 +355,7 @@ func BenchmarkWatch(b *testing.B) {
 			for b.Loop() {
 				o := &upstream.Options{Name: "scripted", URL: "http://x", Changes: wantsAll{}}
 				o.Fill(spec.Modern)
-				ws := New(o, sc.listen)
+				ws := New(o, sc.listen, func() bool { return false })
 				var wg sync.WaitGroup
 				for range sessions {
 					wg.Go(func() {

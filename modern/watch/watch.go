@@ -47,6 +47,8 @@ type OpenFunc func(ctx context.Context, p mcp.Profile, want mcp.Filter) (Stream,
 type options struct {
 	*upstream.Options
 	open OpenFunc
+	// starting reports whether the server has not been reached yet, or not again.
+	starting func() bool
 	// single: the server supports only one listen stream at a time, as some do on a
 	// connection (L2M-22).
 	single bool
@@ -56,9 +58,10 @@ type options struct {
 // its profile has topics.
 type Watches = subscribe.Table[state, *watch]
 
-// New returns the watches of a server. o must be complete. None runs yet.
-func New(o *upstream.Options, open OpenFunc) *Watches {
-	return newTable(&options{o, open, o.URL == ""})
+// New returns the watches of a server. o must be complete; starting reports whether the
+// server has not been reached yet, or not again. None runs yet.
+func New(o *upstream.Options, open OpenFunc, starting func() bool) *Watches {
+	return newTable(&options{Options: o, open: open, starting: starting, single: o.URL == ""})
 }
 
 func newTable(o *options) *Watches {
@@ -166,6 +169,9 @@ func (w *watch) Busy() bool { return false }
 
 // Away implements [subscribe.Driver].
 func (w *watch) Away() error { return w.awayErr }
+
+// Starting implements [subscribe.Driver].
+func (w *watch) Starting() bool { return w.out > 0 && w.opts.starting() }
 
 // Close implements [subscribe.Driver].
 func (w *watch) Close() {

@@ -184,7 +184,9 @@ func (s *Server) startCommand() (transport.Conn, error) {
 	if s.opts.Start != nil {
 		return s.opts.Start(s.opts.Command)
 	}
-	c, err := transport.StartCommand(s.opts.Command)
+	o := s.opts.Command
+	o.Quiet = s.Era() == spec.Unknown // see discoverCommand
+	c, err := transport.StartCommand(o)
 	if err != nil {
 		return nil, err // and no typed nil in the interface
 	}

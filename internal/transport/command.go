@@ -58,6 +58,10 @@ type CommandOptions struct {
 
 	// Guard ends the child's process group if this process is killed; nil means no guard.
 	Guard Guard
+
+	// Quiet is what [Process.SetQuiet] is first: of a child that is started to be probed,
+	// whoever probes it reports what it did.
+	Quiet bool
 }
 
 // A Guard ends the process groups that this process has started if it can't end them
@@ -153,6 +157,7 @@ func StartCommand(opts CommandOptions) (*Command, error) {
 	}
 	c.skips = &lineLimit{log: c.log, source: "standard output"}
 	c.stderrTail = &stderrTail{secrets: opts.Secrets, lines: &lineLimit{log: c.log, source: "standard error"}, done: make(chan struct{})}
+	c.stderrTail.quiet.Store(opts.Quiet)
 	if err := c.start(); err != nil {
 		return nil, fmt.Errorf("starting server %s: %w", name, err)
 	}

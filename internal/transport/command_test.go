@@ -281,6 +281,19 @@ func TestU04DrainsStderrToLog(t *testing.T) {
 	}
 }
 
+// A child that is started to be probed may end before the probe begins: whoever probes it
+// says so, and the log does not say it first.
+func TestU04QuietFromItsStart(t *testing.T) {
+	var out bytes.Buffer
+	c := startChild(t, "crash", CommandOptions{
+		Logger: slog.New(slog.NewTextHandler(&out, nil)), Quiet: true, Env: map[string]string{"SAY": "no key\n"},
+	})
+	waitDone(t, c)
+	if out.Len() > 0 {
+		t.Errorf("log = %s, want none above debug", out.String())
+	}
+}
+
 // A Write to a child that is ending returns how it ended, not the broken pipe.
 func TestCommandCrashMeetsAWrite(t *testing.T) {
 	var err error

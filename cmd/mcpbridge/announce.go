@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
@@ -41,7 +40,7 @@ func (d *daemon) announce() error {
 	if d.asJSON {
 		return output.JSON(d.stdout, a)
 	}
-	_, err := fmt.Fprint(d.stdout, a.text()+try(d.self(), report.Endpoint(d.config, addr, example.Name), example.Builtin))
+	_, err := output.Printf(d.stdout, "%s%s", output.Block(a.text()), output.Block(try(d.self(), report.Endpoint(d.config, addr, example.Name), example.Builtin)))
 	return err
 }
 
@@ -49,13 +48,13 @@ func (a announcement) text() string {
 	var b strings.Builder
 	b.WriteString("mcpbridge serves MCP clients of every revision at\n")
 	for _, e := range a.Endpoints {
-		fmt.Fprintf(&b, "  %s\n", e.URL)
+		_, _ = output.Printf(&b, "  %s\n", e.URL)
 	}
 	switch path, isSocket := strings.CutPrefix(a.Admin, "unix:"); {
 	case isSocket:
-		fmt.Fprintf(&b, "and metrics and health on the socket\n  %s\n", path)
+		_, _ = output.Printf(&b, "and metrics and health on the socket\n  %s\n", path)
 	case a.Admin != "":
-		fmt.Fprintf(&b, "and metrics and health at\n  %[1]s/metrics  %[1]s/readyz\n", a.Admin)
+		_, _ = output.Printf(&b, "and metrics and health at\n  %[1]s/metrics  %[1]s/readyz\n", a.Admin)
 	}
 	return b.String()
 }
@@ -64,7 +63,7 @@ func (a announcement) text() string {
 // edited; of other servers only the tools are sure to be there.
 func try(self, url, builtin string) string {
 	if builtin != "notebook" {
-		return fmt.Sprintf("\nIn a second terminal, see its tools, or follow them:\n  %s call %s\n  %s listen %s --tools\n", self, url, self, url)
+		return output.Sprintf("\nIn a second terminal, see its tools, or follow them:\n  %s call %s\n  %s listen %s --tools\n", self, url, self, url)
 	}
-	return fmt.Sprintf("\nIn a second terminal, follow a note:\n  %s listen %s --resource note://todo\nIn a third, edit it:\n  %s call %s edit_note name=todo text=x\n", self, url, self, url)
+	return output.Sprintf("\nIn a second terminal, follow a note:\n  %s listen %s --resource note://todo\nIn a third, edit it:\n  %s call %s edit_note name=todo text=x\n", self, url, self, url)
 }

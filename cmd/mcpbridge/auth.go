@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -33,7 +32,7 @@ func showToken(w io.Writer, token string) error {
 	if token == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nClients have to send this header. It is shown once, and lasts as long as mcpbridge runs:\n  Authorization: Bearer %s\nFor one that lasts, write what mcpbridge token prints below auth in the configuration.\n", token)
+	_, err := output.Printf(w, "\nClients have to send this header. It is shown once, and lasts as long as mcpbridge runs:\n  Authorization: Bearer %s\nFor one that lasts, write what mcpbridge token prints below auth in the configuration.\n", token)
 	return err
 }
 
@@ -77,6 +76,6 @@ func (m madeToken) print(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return output.JSON(w, m)
 	}
-	_, err := fmt.Fprintf(w, "The client sends this header:\n  Authorization: Bearer %s\nThe configuration has:\n  auth:\n    tokens:\n      - {name: %s, sha256: %s}\n", m.Token, m.Name, m.SHA256)
+	_, err := output.Printf(w, "The client sends this header:\n  Authorization: Bearer %s\nThe configuration has:\n  auth:\n    tokens:\n      - {name: %s, sha256: %s}\n", m.Token, m.Name, m.SHA256)
 	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -90,6 +89,6 @@ func configFlags(fs *pflag.FlagSet) {
 
 func warn(w io.Writer, warnings []config.Problem) {
 	for _, p := range warnings {
-		_, _ = fmt.Fprintf(w, "mcpbridge: warning: %s\n", p) // nowhere else to say it
+		_, _ = output.Printf(w, "mcpbridge: warning: %s\n", p) // nowhere else to say it
 	}
 }

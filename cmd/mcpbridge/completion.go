@@ -72,7 +72,7 @@ func (a *asking) offered(cmd *cobra.Command, args []string, method, member strin
 		name, _ := wire.GetString(item, member)
 		text, _ := wire.GetString(item, "description")
 		line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-		names = append(names, cobra.CompletionWithDesc(output.Printable(name), output.Printable(line)))
+		names = append(names, cobra.CompletionWithDesc(output.Escape(name), output.Escape(line)))
 	}
 	return names
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
@@ -44,12 +45,12 @@ func (p process) connect(ctx context.Context, c *config.Config, out io.Writer) (
 // printStates prints how servers answered. The error says that one did not.
 func printStates(out io.Writer, servers []gateway.ServerSnapshot) error {
 	tw, down := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0), 0
-	_, _ = fmt.Fprintln(tw, "\nSERVER\tSTATE\tREASON")
+	_, _ = output.Printf(tw, "\nSERVER\tSTATE\tREASON\n")
 	for _, s := range servers {
 		if s.State != gateway.StateReady {
 			down++
 		}
-		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\n", s.Name, s.State, s.Error)
+		_, _ = output.Printf(tw, "%s\t%s\t%s\n", s.Name, s.State, s.Error)
 	}
 	if err := tw.Flush(); err != nil || down == 0 {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,7 +45,7 @@ configuration is wrong.`,
 			}
 			status, err := console.Ask(ctx, a, asked)
 			if err == nil {
-				_, err = fmt.Fprintln(p.stdout, output.Printable(status))
+				_, err = output.Printf(p.stdout, "%s\n", output.Block(status))
 			}
 			return err
 		},

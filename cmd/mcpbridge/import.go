@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
@@ -47,8 +48,7 @@ A client's file can be given to serve and check as it is, too.`,
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			_, err = p.stdout.Write(text)
-			return err
+			return output.Bytes(p.stdout, text)
 		},
 	}
 }

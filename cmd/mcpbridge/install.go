@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
@@ -66,7 +67,7 @@ func (in *installing) run(p process, servers []string) error {
 		return usageError("%s: %w", path, located(err))
 	}
 	if in.dryRun {
-		if _, err := p.stdout.Write(c.data); err != nil {
+		if err := output.Bytes(p.stdout, c.data); err != nil {
 			return err
 		}
 		return c.report(p.stderr, path, "would be changed")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"text/tabwriter"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
@@ -80,28 +81,28 @@ func (c *installChange) say(w io.Writer, host *hostfile.Host, f *installFile, pa
 	}
 	switch {
 	case c.backup != nil:
-		_, _ = fmt.Fprintf(w, "\nAs it was: %s\n", f.path+backupEnding)
+		_, _ = output.Printf(w, "\nAs it was: %s\n", f.path+backupEnding)
 	case c.drop && f.before != nil:
-		_, _ = fmt.Fprintf(w, "\nThe copy from before, %s, was removed.\n", f.path+backupEnding)
+		_, _ = output.Printf(w, "\nThe copy from before, %s, was removed.\n", f.path+backupEnding)
 	}
-	_, err := fmt.Fprintf(w, "Restart %s, or have it read its servers again.\n", host.Title)
+	_, err := output.Printf(w, "Restart %s, or have it read its servers again.\n", host.Title)
 	return err
 }
 
 // report lists the servers with what became of each.
 func (c *installChange) report(w io.Writer, path, what string) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintf(tw, "%s: %s\n", path, what)
+	_, _ = output.Printf(tw, "%s: %s\n", path, what)
 	for _, o := range c.outcomes {
 		done := "left alone"
 		if o.Changed {
 			done = "changed"
 		}
-		line := "  " + o.Server + "\t" + done
+		why := ""
 		if o.Why != "" {
-			line += "\t" + o.Why
+			why = "\t" + output.Escape(o.Why)
 		}
-		_, _ = fmt.Fprintln(tw, line)
+		_, _ = output.Printf(tw, "  %s\t%s%s\n", o.Server, done, output.Block(why))
 	}
 	return tw.Flush() // the writes above end up here, and so does their error
 }

@@ -138,11 +138,11 @@ func (l *loginFlags) run(ctx context.Context) error {
 
 // browse tells the person where to log in, and opens the page.
 func (l *loginFlags) browse(url string) error {
-	if _, err := fmt.Fprintf(l.stdout, "Log in at this address:\n%s\n", url); err != nil || l.noBrowser {
+	if _, err := output.Printf(l.stdout, "Log in at this address:\n%s\n", url); err != nil || l.noBrowser {
 		return err
 	}
 	if login.Browser(environOf(l.process))(url) != nil {
-		_, err := fmt.Fprintln(l.stdout, "No browser could be started: open it yourself.")
+		_, err := output.Printf(l.stdout, "No browser could be started: open it yourself.\n")
 		return err
 	}
 	return nil
@@ -160,8 +160,8 @@ func (l *loginFlags) report(got *login.Login) error {
 	if len(got.Scopes) > 0 {
 		scopes = strings.Join(got.Scopes, " ")
 	}
-	_, err := fmt.Fprintf(l.stdout, "Logged in to %s\n  issuer: %s\n  client: %s\n  scopes: %s\n  the token lasts %s\n", l.name(),
-		output.Printable(got.Issuer), output.Printable(got.Client.ID), output.Printable(scopes), until)
+	_, err := output.Printf(l.stdout, "Logged in to %s\n  issuer: %s\n  client: %s\n  scopes: %s\n  the token lasts %s\n", l.name(),
+		got.Issuer, got.Client.ID, scopes, until)
 	return err
 }
 
@@ -172,10 +172,10 @@ func (l *loginFlags) logout(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("logging out of %s: %w", l.name(), err)
 	case revoked != nil:
-		_, err = fmt.Fprintf(l.stdout, "Deleted the login to %s; it was not revoked: %v\n", l.name(), revoked)
+		_, err = output.Printf(l.stdout, "Deleted the login to %s; it was not revoked: %v\n", l.name(), revoked)
 		return err
 	}
-	_, err = fmt.Fprintf(l.stdout, "Logged out of %s\n", l.name())
+	_, err = output.Printf(l.stdout, "Logged out of %s\n", l.name())
 	return err
 }
 

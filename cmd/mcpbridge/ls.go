@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -60,11 +59,11 @@ func (a *asking) listServers() error {
 	}
 	tw := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	for _, server := range s.Servers {
-		line := server.Name + "\t" + server.Target
+		disabled := ""
 		if server.Disabled {
-			line += "  (disabled)"
+			disabled = "  (disabled)"
 		}
-		_, _ = fmt.Fprintln(tw, output.Printable(line)) // its error comes with Flush
+		_, _ = output.Printf(tw, "%s\t%s%s\n", server.Name, server.Target, disabled) // its error comes with Flush
 	}
 	return tw.Flush()
 }

@@ -75,6 +75,7 @@ type process struct {
 // the configuration is in its error, nor in what it says of a panic.
 func (p process) run(ctx context.Context) (err error) {
 	p.secrets = redact.New()
+	p.stdout, p.stderr = output.To(p.stdout), output.To(p.stderr)
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
@@ -166,8 +167,8 @@ func exitCode(err error, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	for line := range strings.SplitSeq(output.Printable(err.Error()), "\n") {
-		_, _ = fmt.Fprintf(stderr, "mcpbridge: %s\n", line) // nowhere else to say it
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		_, _ = output.Printf(stderr, "mcpbridge: %s\n", output.Block(line)) // nowhere else to say it
 	}
 	if e := (*exitError)(nil); errors.As(err, &e) {
 		return e.code

@@ -88,7 +88,7 @@ func (a *pinning) keep(w io.Writer, kept *pin.File, changes []pin.Change, dir st
 	if err := kept.Write(dir); err != nil || a.asJSON {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "tools accepted: %d\n", len(kept.Tools))
+	_, err := output.Printf(w, "tools accepted: %d\n", len(kept.Tools))
 	return err
 }
 
@@ -103,7 +103,7 @@ func (a *pinning) show(w io.Writer, changes []pin.Change) error {
 	if len(changes) == 0 {
 		text.WriteString("nothing differs from what was accepted\n")
 	}
-	_, err := w.Write(text.Bytes())
+	_, err := output.Printf(w, "%s", output.Block(text.String()))
 	return err
 }
 
@@ -117,7 +117,7 @@ func describeChange(w io.Writer, c pin.Change) {
 	case c.Is == nil:
 		what = "gone"
 	}
-	write := func(line string) { _, _ = fmt.Fprintln(w, output.Printable(line)) } // into memory
+	write := func(line string) { _, _ = output.Printf(w, "%s\n", line) } // into memory
 	write(fmt.Sprintf("%-8s %s", what, c.Tool))
 	for k, was := range wire.Members(c.Was) {
 		if is := wire.Get(c.Is, k.String()); c.Is != nil && !equalJSON(was, is) {

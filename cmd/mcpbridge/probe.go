@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -174,6 +173,6 @@ func (p *prober) examine(ctx context.Context) (mcp.Verdict, error) {
 // began tells a person who waits what for.
 func (p *prober) began(sent string) {
 	if p.progress != nil {
-		_, _ = fmt.Fprintf(p.progress, "%6.1fs  asking %s\n", time.Since(p.begun).Seconds(), sent) // it is a courtesy
+		_, _ = output.Printf(p.progress, "%6.1fs  asking %s\n", time.Since(p.begun).Seconds(), sent) // it is a courtesy
 	}
 }

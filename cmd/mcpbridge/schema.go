@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -16,8 +17,7 @@ file names it in its first line:
 		Example: `  mcpbridge schema > config.schema.json`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := p.stdout.Write(config.JSONSchema())
-			return err
+			return output.Bytes(p.stdout, config.JSONSchema())
 		},
 	}
 }

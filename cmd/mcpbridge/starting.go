@@ -79,7 +79,7 @@ func (w *startWatch) look() bool {
 		w.screen.Show(w.status(still, took))
 	}
 	for _, line := range ended {
-		_, _ = fmt.Fprintln(w.screen, line) // it is a courtesy
+		_, _ = output.Printf(w.screen, "%s\n", line) // it is a courtesy
 	}
 	return len(still) > 0
 }
@@ -101,7 +101,7 @@ func (w *startWatch) status(still []string, took time.Duration) []string {
 func outcome(s gateway.ServerSnapshot, took time.Duration) string {
 	line := fmt.Sprintf("%s: %s after %gs", s.State, s.Name, took.Seconds())
 	if s.Error != "" {
-		line += ": " + output.OneLine(output.Printable(s.Error))
+		line += ": " + s.Error
 	}
 	return line
 }

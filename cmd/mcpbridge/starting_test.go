@@ -88,13 +88,13 @@ func TestShowsWhoIsStarting(t *testing.T) {
 		servers.set("docs", "down", "no\nluck \x1b[2J")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		wantSeen(t, term, "level=INFO msg=one", "down: docs after 12s: no luck \uFFFD[2J", "still starting: files (13s)")
+		wantSeen(t, term, "level=INFO msg=one", "down: docs after 12s: no\\x0aluck \\x1b[2J", "still starting: files (13s)")
 
 		servers.set("files", "ready", "")
 		time.Sleep(time.Second)
 		<-w.done // by itself
 		log.Info("two")
-		wantSeen(t, term, "level=INFO msg=one", "down: docs after 12s: no luck \uFFFD[2J", "ready: files after 13s", "level=INFO msg=two")
+		wantSeen(t, term, "level=INFO msg=one", "down: docs after 12s: no\\x0aluck \\x1b[2J", "ready: files after 13s", "level=INFO msg=two")
 		w.stop()
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
@@ -34,7 +35,7 @@ func onDemand(p process, o *config.Server) (auth *config.UpstreamAuth, browse fu
 		return auth, nil
 	}
 	return auth, func(url string) error {
-		_, err := fmt.Fprintf(p.stderr, "mcpbridge: %s wants a login; log in at this address:\n%s\n", o.Name, url)
+		_, err := output.Printf(p.stderr, "mcpbridge: %s wants a login; log in at this address:\n%s\n", o.Name, url)
 		_ = login.Browser(environOf(p))(url) // the address stands there
 		return err
 	}

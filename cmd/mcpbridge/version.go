@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"runtime"
 
@@ -60,7 +59,7 @@ func printVersion(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return output.JSON(w, v)
 	}
-	_, err := fmt.Fprintf(w, "mcpbridge %s (%s, %s)\nclients of revision %s\nservers of revision %s\n",
+	_, err := output.Printf(w, "mcpbridge %s (%s, %s)\nclients of revision %s\nservers of revision %s\n",
 		v.Version, v.Go, v.Platform, output.Join(v.Clients), output.Join(v.Servers))
 	return err
 }

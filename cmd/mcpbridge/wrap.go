@@ -170,7 +170,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	defer signal.Stop(broken)
 	defer memory.Release(w.environ)()
 
-	out, ok := w.stdout.(*os.File)
+	out, ok := output.File(w.stdout)
 	if w.stdin == nil || !ok {
 		return errors.New("standard input and output are not files")
 	}

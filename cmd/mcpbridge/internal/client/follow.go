@@ -59,8 +59,7 @@ func wanted(f mcp.Filter) []string {
 func (f *follower) frame(m *wire.Message) error {
 	switch {
 	case f.AsJSON:
-		_, err := fmt.Fprintf(f.Out, "%s\n", m.Text)
-		return err
+		return output.Line(f.Out, m.Text)
 	case m.Method == spec.NotifyAcknowledged:
 		return f.acknowledge(wire.Get(m.Params, "notifications"))
 	case m.Method == spec.NotifyResourceUpdated:
@@ -91,8 +90,7 @@ func (f *follower) acknowledge(filter []byte) error {
 // Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure.
 func (f *follower) end(raw []byte) error {
 	if f.AsJSON {
-		_, err := fmt.Fprintf(f.Out, "%s\n", raw)
-		return err
+		return output.Line(f.Out, raw)
 	}
 	return f.say("the server ended the stream; listen again to go on following")
 }
@@ -102,6 +100,6 @@ func (f *follower) say(line string) error {
 	if f.AsJSON {
 		return nil
 	}
-	_, err := fmt.Fprintf(f.Out, "%s %s\n", f.Now().Format(time.TimeOnly), output.Printable(line))
+	_, err := output.Printf(f.Out, "%s %s\n", f.Now().Format(time.TimeOnly), line)
 	return err
 }

@@ -45,14 +45,14 @@ func printGroups(w io.Writer, has map[string]json.RawMessage) error {
 	for _, g := range groups {
 		heading := g.title + "\n"
 		for item := range wire.Elements(has[spec.Array(g.method)]) {
-			if _, err := fmt.Fprintf(w, "%s  %s\n", heading, output.Printable(entry(item, g.member))); err != nil {
+			if _, err := output.Printf(w, "%s  %s\n", output.Block(heading), entry(item, g.member)); err != nil {
 				return err
 			}
 			heading, empty = "", false
 		}
 	}
 	if empty {
-		_, err := fmt.Fprintln(w, "it has no tools, no prompts and no resources")
+		_, err := output.Printf(w, "it has no tools, no prompts and no resources\n")
 		return err
 	}
 	return nil

@@ -46,13 +46,16 @@ func (p *Printer) ListTools(ctx context.Context) error {
 		return err
 	}
 	if p.AsJSON {
-		_, err := fmt.Fprintf(p.Out, "%s\n", tools)
-		return err
+		return output.Line(p.Out, tools)
 	}
 	for tool := range wire.Elements(tools) {
-		lines := append([]string{entry(tool, "name")}, arguments(tool)...)
-		if _, err := fmt.Fprintln(p.Out, output.Printable(strings.Join(lines, "\n    "))); err != nil {
+		if _, err := output.Printf(p.Out, "%s\n", entry(tool, "name")); err != nil {
 			return err
+		}
+		for _, line := range arguments(tool) {
+			if _, err := output.Printf(p.Out, "    %s\n", line); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -133,7 +136,7 @@ func (p *Printer) do(ctx context.Context, q call) ([]byte, error) {
 	q.notify = p.notified
 	m, err := p.Server.do(ctx, q)
 	if p.AsJSON && m.Text != nil {
-		if _, werr := fmt.Fprintf(p.Out, "%s\n", m.Text); werr != nil {
+		if werr := output.Line(p.Out, m.Text); werr != nil {
 			return nil, werr
 		}
 	}
@@ -151,7 +154,7 @@ func find(tools []byte, name, url string) ([]byte, error) {
 		if n == name {
 			return tool, nil
 		}
-		names = append(names, n)
+		names = append(names, output.Escape(n))
 	}
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%s has no tools", url)
@@ -171,7 +174,7 @@ func (p *Printer) notified(m *wire.Message) error {
 	if text, ok := wire.GetString(m.Params, "message"); ok {
 		line += " " + text
 	}
-	_, err := fmt.Fprintln(p.Progress, output.Printable(line))
+	_, err := output.Printf(p.Progress, "%s\n", line)
 	return err
 }
 

@@ -66,8 +66,7 @@ func (p *Printer) print(text string) error {
 	if p.AsJSON {
 		return nil
 	}
-	_, err := fmt.Fprintln(p.Out, output.Printable(text))
-	return err
+	return output.Line(p.Out, text)
 }
 
 // promptArguments converts key=value words to the arguments of a prompt, which are strings.

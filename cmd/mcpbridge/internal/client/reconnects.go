@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
@@ -49,6 +50,6 @@ func (r *Reconnects) Dialed(err error) {
 	case transport.IsRefusedCertificate(err):
 		r.Cancel(&RefusedError{Server: r.Server, Err: err, Step: transport.Advice(err)})
 	case r.last != last:
-		_, _ = fmt.Fprintf(r.Out, "mcpbridge: %s can't be reached: %v; trying again\n", r.Server, err) // nobody hears of it otherwise
+		_, _ = output.Printf(r.Out, "mcpbridge: %s can't be reached: %v; trying again\n", r.Server, err) // nobody hears of it otherwise
 	}
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -27,7 +26,7 @@ func (a *Admin) Tail(ctx context.Context, w io.Writer, o TailOptions) error {
 			}
 		}
 		if n := f.Skipped + f.Missed; n > 0 && !o.JSON {
-			_, err := fmt.Fprintf(w, "… %d more are not shown: too many per second\n", n)
+			_, err := output.Printf(w, "… %d more are not shown: too many per second\n", n)
 			return err
 		}
 		return nil
@@ -39,9 +38,9 @@ func (o *TailOptions) print(w io.Writer, e *live.Event) error {
 		return nil
 	}
 	if o.JSON {
-		return json.NewEncoder(w).Encode(e)
+		return output.JSONLine(w, e)
 	}
-	_, err := fmt.Fprintln(w, line(e))
+	_, err := output.Printf(w, "%s\n", line(e))
 	return err
 }
 
@@ -71,5 +70,5 @@ func line(e *live.Event) string {
 			words = append(words, text)
 		}
 	}
-	return output.Printable(output.OneLine(strings.Join(words, "  ")))
+	return output.Escape(strings.Join(words, "  "))
 }

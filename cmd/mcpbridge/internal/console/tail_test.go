@@ -45,9 +45,9 @@ func TestTail(t *testing.T) {
 		{Time: at, Type: "change", Server: "files", Method: "tools", Followers: 4},
 		{Time: at, Type: "step", Server: "docs", Method: "tools/call", Step: "asked_again", Error: "two\nlines"},
 	}}}
-	call := "12:30:00.000  call    docs          tools/call  search  ok 1.50ms  ide \ufffd[2J  modern\n"
+	call := "12:30:00.000  call    docs          tools/call  search  ok 1.50ms  ide \\x1b[2J  modern\n"
 	change := "12:30:00.000  change  files         tools  4 followers\n"
-	step := "12:30:00.000  step    docs          tools/call  asked again  two lines\n"
+	step := "12:30:00.000  step    docs          tools/call  asked again  two\\x0alines\n"
 	const left = "… 5 more are not shown: too many per second\n"
 	for _, tt := range []struct {
 		name string

@@ -17,8 +17,6 @@ const (
 	// mostClients and mostTopics are how many lines there are of each.
 	mostClients = 12
 	mostTopics  = 12
-	// wholeScreen moves the cursor to the beginning of a screen, and clears what follows.
-	wholeScreen = "\x1b[H\x1b[J"
 )
 
 // Top prints what the gateway holds over a cleared screen, every so often until ctx ends.
@@ -35,11 +33,10 @@ func (a *Admin) Top(ctx context.Context, w io.Writer, every time.Duration) error
 		}
 		now, _ := a.sample(ctx) // without it there are no rates
 		var screen bytes.Buffer
-		screen.WriteString(wholeScreen)
 		if err := Print(&screen, s, now.since(before)); err != nil {
 			return err
 		}
-		if _, err := w.Write(screen.Bytes()); err != nil {
+		if err := output.Page(w, screen.String()); err != nil {
 			return err
 		}
 		before = now
@@ -100,7 +97,7 @@ func Print(w io.Writer, s *State, rates Rates) error {
 		v := &s.Questions.List[i]
 		return []any{v.Method, v.Server, v.During + " " + v.Name, v.Client, s.Time.Sub(v.Since).Round(time.Second)}
 	})
-	_, err := io.WriteString(w, text.String())
+	_, err := output.Printf(w, "%s", output.Block(text.String()))
 	return err
 }
 
@@ -110,7 +107,7 @@ func summary(s *State, rates Rates) string {
 	if rates != nil {
 		calls = rates.sum() + " calls/s, "
 	}
-	text := fmt.Sprintf("mcpbridge %s, up %s; %s%d requests in flight, %d streams, %d sessions, %d WebSockets, %d subscriptions to %d topics, %d questions\n",
+	text := output.Sprintf("mcpbridge %s, up %s; %s%d requests in flight, %d streams, %d sessions, %d WebSockets, %d subscriptions to %d topics, %d questions\n",
 		s.Version, s.Time.Sub(s.Started).Round(time.Second), calls, c.Requests, c.Streams, c.Sessions, c.Sockets, c.Pairs, c.Topics, c.Questions)
 	if s.Draining {
 		text += "It is ending.\n"
@@ -125,25 +122,25 @@ func table(w io.Writer, head string, rows int, row func(i int) []any) {
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w)
-	fmt.Fprintln(t, head)
+	_, _ = output.Printf(w, "\n")
+	_, _ = output.Printf(t, "%s\n", output.Block(head))
 	for i := range rows {
 		var cells []string
 		for _, v := range row(i) {
-			cell := output.Printable(output.OneLine(fmt.Sprint(v)))
+			cell := output.Sprintf("%v", v)
 			if cell == "" {
 				cell = "-"
 			}
 			cells = append(cells, cell)
 		}
-		fmt.Fprintln(t, strings.Join(cells, "\t"))
+		_, _ = output.Printf(t, "%s\n", output.Block(strings.Join(cells, "\t")))
 	}
 	_ = t.Flush() // w is a buffer
 }
 
 func more(w io.Writer, n int, what string) {
 	if n > 0 {
-		fmt.Fprintf(w, "and %d more %s\n", n, what)
+		_, _ = output.Printf(w, "and %d more %s\n", n, what)
 	}
 }
 

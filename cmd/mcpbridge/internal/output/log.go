@@ -33,14 +33,20 @@ func NewLog(w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
 
 // NewLogAt is NewLog with a level that may change.
 func NewLogAt(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
-	tty := IsTerminal(w)
+	w = To(w)
+	screen, tty := w.(*Screen)
 	l := logged{secrets}
 	if c.Format == "json" || c.Format == "auto" && !tty {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			return inSeconds(l.attr(groups, a))
 		}}))
 	}
-	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !tty, ReplaceAttr: l.attr}))
+	if tty {
+		w = colored{screen}
+	}
+	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !tty, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		return escaped(l.attr(groups, a))
+	}}))
 }
 
 // NewGatheredLog is NewLogAt for a program that logs each request. A line in a file or a
@@ -66,6 +72,21 @@ func Gathers(w io.Writer) bool {
 func inSeconds(a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+	}
+	return a
+}
+
+// escaped escapes a text for people; JSON has escapes of its own.
+func escaped(a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindString:
+		if text := a.Value.String(); steering(text, "") >= 0 {
+			a.Value = slog.StringValue(Escape(text))
+		}
+	case slog.KindAny:
+		if text := fmt.Sprint(a.Value.Any()); steering(text, "") >= 0 {
+			a.Value = slog.StringValue(Escape(text))
+		}
 	}
 	return a
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/term"
@@ -48,14 +49,48 @@ func ScreenOf(w io.Writer) *Screen {
 	})
 }
 
-// Write writes whole lines above the status.
+// Write writes whole lines above the status. Nothing in them can steer the terminal.
 func (s *Screen) Write(p []byte) (int, error) {
+	text := p
+	if safe := EscapeBlock(string(p)); len(safe) != len(p) {
+		text = []byte(safe)
+	}
+	if _, err := s.write(text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (s *Screen) write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, err := s.w.Write(s.redrawn(p)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// Page clears the terminal that w is, and writes a text of several lines.
+func Page(w io.Writer, text string) error {
+	const whole = "\x1b[H\x1b[J" // the cursor to the beginning, and what follows is cleared
+	text = EscapeBlock(text)
+	if s := ScreenOf(w); s != nil {
+		_, err := s.write([]byte(whole + text))
+		return err
+	}
+	_, err := io.WriteString(w, whole+text)
+	return err
+}
+
+// A colored is a screen for lines of tint, of which the colors are the program's own, and
+// all else is escaped: a backslash before an escape is what tint has made of the text `\x1b`
+// within quotes.
+type colored struct{ screen *Screen }
+
+// Write implements [io.Writer].
+func (c colored) Write(p []byte) (int, error) {
+	_, err := c.screen.write(bytes.ReplaceAll(p, []byte("\\\x1b"), []byte(`\x1b`)))
+	return len(p), err
 }
 
 // Show replaces the status; none removes it.
@@ -78,7 +113,8 @@ func (s *Screen) redrawn(p []byte) []byte {
 	}
 	b.Write(p)
 	for _, line := range s.status {
-		b.WriteString(line[:min(len(line), max(s.columns()-1, 0))])
+		line = Escape(line)
+		b.WriteString(strings.ToValidUTF8(line[:min(len(line), max(s.columns()-1, 0))], ""))
 		b.WriteByte('\n')
 	}
 	s.drawn = len(s.status)

@@ -142,19 +142,19 @@ func transportOf(s *config.Server, v *mcp.Verdict) string {
 // Print writes the report for people.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", r.Summary)
+	_, _ = output.Printf(&b, "%s\n\n", r.Summary)
 	r.printHead(&b)
 	r.printSteps(&b)
 	r.printCrossings(&b)
 	r.printExtensions(&b)
-	_, err := io.WriteString(w, output.Printable(b.String()))
+	_, err := output.Printf(w, "%s", output.Block(b.String()))
 	return err
 }
 
 func (r *Report) printHead(b *strings.Builder) {
 	tw := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
-		_, _ = fmt.Fprintf(tw, name+"\t"+format+"\n", args...) // it ends up in memory
+		_, _ = output.Printf(tw, name+"\t"+format+"\n", args...) // it ends up in memory
 	}
 	row("server", "%s", r.Target)
 	if s := r.Server; s != nil {
@@ -213,7 +213,7 @@ func (r *Report) printSteps(b *strings.Builder) {
 		if s.Means != "" {
 			text += " → " + s.Means
 		}
-		_, _ = fmt.Fprintf(tw, "  %s\t%s\t%s\n", s.Sent, brief(s.Seconds), output.OneLine(text)) // into memory
+		_, _ = output.Printf(tw, "  %s\t%s\t%s\n", s.Sent, brief(s.Seconds), text) // into memory
 	}
 	_ = tw.Flush() // into memory
 }
@@ -229,9 +229,9 @@ func (r *Report) printCrossings(b *strings.Builder) {
 	if r.Era == spec.Modern.String() {
 		clients = "2025-11-25 and before"
 	}
-	fmt.Fprintf(b, "\nWhat clients of %s get of it, by mcpbridge\n", clients)
+	_, _ = output.Printf(b, "\nWhat clients of %s get of it, by mcpbridge\n", clients)
 	for _, c := range r.Crossings {
-		fmt.Fprintf(b, "  %s  %s%s\n           %s (%s)\n", c.Outcome, c.Feature, itemText(c.Items), c.Why, c.Rule)
+		_, _ = output.Printf(b, "  %s  %s%s\n           %s (%s)\n", c.Outcome, c.Feature, itemText(c.Items), c.Why, c.Rule)
 	}
 }
 
@@ -243,7 +243,7 @@ func itemText(items []string) string {
 	if more := len(items) - maxItems; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return ": " + output.OneLine(text)
+	return ": " + text
 }
 
 // brief writes a time as exactly as people care.
@@ -264,12 +264,12 @@ func (r *Report) printExtensions(b *strings.Builder) {
 	}
 	b.WriteString("\nWhat becomes of its extensions\n")
 	for _, e := range r.Extensions {
-		fmt.Fprintf(b, "  %s\n", strings.TrimSpace(output.OneLine(e.Name+" "+string(e.Settings))))
+		_, _ = output.Printf(b, "  %s\n", strings.TrimSpace(e.Name+" "+string(e.Settings)))
 		printTreatment(b, &e.Modern, "for clients of 2026-07-28")
 		printTreatment(b, &e.Legacy, "for clients of 2025-11-25 and before")
 	}
 }
 
 func printTreatment(b *strings.Builder, t *compat.Treatment, whose string) {
-	fmt.Fprintf(b, "    %s  %s\n             %s (%s)\n", t.Outcome, whose, t.Why, t.Rule)
+	_, _ = output.Printf(b, "    %s  %s\n             %s (%s)\n", t.Outcome, whose, t.Why, t.Rule)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -58,23 +59,23 @@ func (s Summary) Print(w io.Writer, path string) error {
 		admin = "off"
 	}
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintf(tw, "%s can be used.\n\nlisten\t%s\nadmin\t%s\n", path, s.Listen, admin)
+	_, _ = output.Printf(tw, "%s can be used.\n\nlisten\t%s\nadmin\t%s\n", path, s.Listen, admin)
 	for _, file := range s.Include {
-		_, _ = fmt.Fprintf(tw, "include\t%s\n", file)
+		_, _ = output.Printf(tw, "include\t%s\n", file)
 	}
-	_, _ = fmt.Fprintln(tw, "\nSERVER\tENDPOINT\tREACHED BY\tERA\tISOLATION\tCONNECT")
+	_, _ = output.Printf(tw, "\nSERVER\tENDPOINT\tREACHED BY\tERA\tISOLATION\tCONNECT\n")
 	for _, server := range s.Servers {
 		at := server.Endpoint
 		if server.Disabled {
 			at = "disabled"
 		}
-		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%gs\n", server.Name, at, server.Target, server.Era, server.Isolation, server.Connect)
+		_, _ = output.Printf(tw, "%s\t%s\t%s\t%s\t%s\t%gs\n", server.Name, at, server.Target, server.Era, server.Isolation, server.Connect)
 	}
 	for i, server := range slices.DeleteFunc(slices.Clone(s.Servers), func(s Served) bool { return s.Clients == "" }) {
 		if i == 0 {
-			_, _ = fmt.Fprintln(tw, "\nSERVER\tCLIENTS PROVE WHO THEY ARE BY")
+			_, _ = output.Printf(tw, "\nSERVER\tCLIENTS PROVE WHO THEY ARE BY\n")
 		}
-		_, _ = fmt.Fprintf(tw, "%s\t%s\n", server.Name, server.Clients)
+		_, _ = output.Printf(tw, "%s\t%s\n", server.Name, server.Clients)
 	}
 	return tw.Flush() // the writes above end up here, and so does their error
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
 	"github.com/mcpbridge/mcpbridge/internal/server"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -245,24 +244,6 @@ func (b *build) allowedHosts() []string {
 		}
 	}
 	return hosts
-}
-
-func era(e Era) spec.Era {
-	switch e {
-	case Legacy:
-		return spec.Legacy
-	case Modern:
-		return spec.Modern
-	}
-	return spec.Unknown
-}
-
-func cacheHints(from map[string]CacheHint) map[string]mcp.CacheHint {
-	hints := make(map[string]mcp.CacheHint, len(from))
-	for method, h := range from {
-		hints[method] = mcp.CacheHint{TTL: h.TTL.Milliseconds(), Public: h.Public}
-	}
-	return hints
 }
 
 // implementation is what servers are told of their client.

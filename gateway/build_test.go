@@ -52,7 +52,7 @@ func TestOptionsArrive(t *testing.T) {
 	o.hooks.Dialed = func(error) {}
 	s := ServerOptions{
 		Name: "s", URL: "https://docs.example.com/mcp", Header: http.Header{"A": {"b"}}, Transport: TransportHTTP, RoundTripper: http.DefaultTransport,
-		Era: Legacy, Isolation: IsolateNothing, HideExtensions: []string{"x"}, LogLevel: "info", Subresources: SubresourcesOff, Roots: []string{"file:///a"},
+		Era: Legacy, Replicas: PlaceAny, Isolation: IsolateNothing, HideExtensions: []string{"x"}, LogLevel: "info", Subresources: SubresourcesOff, Roots: []string{"file:///a"},
 		Cache: map[string]CacheHint{"tools/list": {TTL: time.Minute, Public: true, Keep: true}},
 		Auth:  &Auth{Tokens: []StaticToken{{Name: "bob", Token: "u"}}}, Policy: &Policy{Default: DefaultDeny}, Rates: Rates{Server: Rate{Concurrent: 1}}, Pin: PinWarn,
 		UpstreamAuth: &UpstreamAuth{Token: "v"},
@@ -71,6 +71,9 @@ func TestOptionsArrive(t *testing.T) {
 	}
 	if got := unset(b.of(&s).serverOptions(p)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "MaxSessionsEach"}) {
 		t.Errorf("options of a URL that are not set: %v", got)
+	}
+	if got := unset(s.settings()); !slices.Equal(got, []string{"Tasks"}) { // which HideExtensions say
+		t.Errorf("settings that other programs can't set: %v", got)
 	}
 	if got := unset(p.access); !slices.Equal(got, []string{"Server", "Metrics"}) {
 		t.Errorf("options of the access to a server that are not set: %v", got)
@@ -91,7 +94,7 @@ func TestOptionsArrive(t *testing.T) {
 	}
 	s.URL, s.Command, s.Dir, s.Env = "", []string{"x"}, "/", map[string]string{"A": "b"}
 	command := b.of(&s).serverOptions(p)
-	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Guard"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {
+	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Guard", "Quiet"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {
 		t.Errorf("options of a command that are not set: %v", got)
 	}
 	if got := b.gatewayOptions(); got.MaxBody != 4096 || got.MaxTopics != 7 || got.CacheBytes != 70_000 || got.MaxStreams != int(limits.Streams.Default) {

@@ -4,6 +4,10 @@ import (
 	"crypto/tls"
 	"net/http"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // ServerOptions describe an MCP server that is served to clients. Exactly one of URL,
@@ -104,6 +108,49 @@ type ServerOptions struct {
 	// gateway keeps them itself: server/discover, tools/list, prompts/list,
 	// resources/list, resources/templates/list and resources/read.
 	Cache map[string]CacheHint
+}
+
+// settings returns what is to be heeded on the way to the server: of each of these options there
+// is this one copy.
+func (s *ServerOptions) settings() settings.Server {
+	return settings.Server{
+		Era:          string(s.Era),
+		Isolation:    settings.Isolation(s.Isolation),
+		LogLevel:     s.LogLevel,
+		Experimental: s.Experimental,
+		Extensions:   settings.Extensions{Hide: s.HideExtensions},
+		ClientInfo:   clientInfo(s.ForwardClientInfo),
+		Subresources: fanout.Subresources(s.Subresources),
+		Replicas:     string(s.Replicas),
+		Lanes:        settings.Lanes{Stdio: int64(s.Lanes), HTTP: int64(s.Lanes)},
+		Gather:       s.Gather,
+		ParkedTTL:    s.ParkedTTL,
+		Roots:        s.Roots,
+		Idle:         s.Idle,
+		Linger:       s.Linger,
+		Synthesize:   settings.Synthesize(s.Synthesize),
+		Timeouts:     settings.Timeouts(s.Timeouts),
+		Cache:        cacheHints(s.Cache),
+	}
+}
+
+func clientInfo(forwarded bool) string {
+	if forwarded {
+		return "client"
+	}
+	return "gateway"
+}
+
+func cacheHints(from map[string]CacheHint) map[string]settings.CacheHint {
+	hints := make(map[string]settings.CacheHint, len(from))
+	for method, h := range from {
+		hint := settings.CacheHint{TTL: h.TTL, Keep: &h.Keep}
+		if h.Public {
+			hint.Scope = spec.ScopePublic
+		}
+		hints[method] = hint
+	}
+	return hints
 }
 
 // A Transport is how a URL of HTTP is spoken to.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -154,39 +153,29 @@ func kept(hints map[string]CacheHint) []string {
 func (s serverBuild) serverOptions(p *serverParts) server.Options {
 	o := server.Options{
 		Options: upstream.Options{
-			Name:           s.Name,
-			URL:            s.URL,
-			Headers:        s.Header,
-			Renewed:        &p.renewed,
-			Credentials:    p.credentials,
-			RoundTripper:   s.RoundTripper,
-			TLS:            s.TLS,
-			ClientInfo:     implementation(),
-			HideExtensions: s.HideExtensions,
-			Timeouts:       upstream.Timeouts(s.Timeouts),
-			Linger:         s.Linger,
-			Subscribes:     s.b.number(limits.SubscribesEach),
-			MaxMessage:     s.b.number(limits.UpstreamMessage),
-			Subresources:   fanout.Subresources(s.Subresources),
-			Logger:         s.b.opts.Logger,
-			Metrics:        s.b.metrics,
-			Observers:      s.b.opts.hooks.Observers,
+			Name:         s.Name,
+			URL:          s.URL,
+			Headers:      s.Header,
+			Renewed:      &p.renewed,
+			Credentials:  p.credentials,
+			RoundTripper: s.RoundTripper,
+			TLS:          s.TLS,
+			ClientInfo:   implementation(),
+			Settings:     s.settings(),
+			Subscribes:   s.b.number(limits.SubscribesEach),
+			MaxMessage:   s.b.number(limits.UpstreamMessage),
+			Logger:       s.b.opts.Logger,
+			Metrics:      s.b.metrics,
+			Observers:    s.b.opts.hooks.Observers,
 		},
 		Transport:   legacyback.Transport(s.Transport),
 		Dial:        s.b.opts.hooks.Dial[s.Name],
 		Dialed:      s.b.opts.hooks.Dialed,
 		OneClient:   s.b.opts.OneClient,
-		Era:         era(s.Era),
-		Roots:       s.Roots,
-		Lanes:       s.Lanes,
-		KeepLane:    s.Isolation == IsolateNothing,
-		Synthesize:  legacyback.Synthesize(s.Synthesize),
-		Cache:       cacheHints(s.Cache),
-		Idle:        s.Idle,
 		KeepAlive:   s.b.opts.KeepAlive,
 		MaxSessions: s.b.number(limits.Sessions),
 	}
-	o.Timeouts.Connect = connectTimeout(s.ServerOptions)
+	o.Settings.Timeouts.Connect = connectTimeout(s.ServerOptions)
 	switch {
 	case s.Handler != nil:
 		o.URL, o.RoundTripper = "http://"+s.Name+".invalid/", p.serveHandler(s.Handler)

@@ -29,8 +29,8 @@ func (s *Server) Open(changes mcp.Changes) (mcp.Back, error) {
 		Memory:      s.remembered(),
 		Changes:     changes,
 		Open:        func(f detect.Finding) (mcp.Back, error) { return s.openAs(f, changes, doubt) },
-		Timeout:     s.opts.Timeouts.Connect,
-		Patience:    s.opts.Timeouts.Connect,
+		Timeout:     s.opts.Settings.Timeouts.Connect,
+		Patience:    s.opts.Settings.Timeouts.Connect,
 		Logger:      s.opts.Logger,
 	}
 	if era == spec.Unknown {

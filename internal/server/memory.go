@@ -48,7 +48,7 @@ func (m *memory) Recall(req *mcp.Request) *mcp.Description {
 		return nil
 	}
 	d := *r.Description
-	d.Capabilities = wire.AppendEdited(nil, d.Capabilities, mcp.Hiding(d.Capabilities, m.s.opts.HideExtensions)...)
+	d.Capabilities = wire.AppendEdited(nil, d.Capabilities, mcp.Hiding(d.Capabilities, m.s.opts.Settings.Hidden())...)
 	d.Cache = mcp.CacheHint{}
 	return &d
 }

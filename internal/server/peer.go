@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
@@ -21,14 +22,14 @@ func (s *Server) OpenPeer(p upstream.Peer) (mcp.Back, error) {
 		RoundTripper: p.RoundTripper,
 		Credentials:  p.Credentials,
 		ClientInfo:   from.ClientInfo,
-		Timeouts:     upstream.Timeouts{Connect: peerConnect},
-		Linger:       from.Linger,
-		Subscribes:   from.Subscribes,
-		MaxMessage:   from.MaxMessage,
-		Subresources: from.Subresources,
-		Logger:       from.Logger.With("through", "replica"),
-		Metrics:      from.Metrics,
-		Changes:      p.Changes,
+		Settings: settings.Server{
+			Linger: from.Settings.Linger, Subresources: from.Settings.Subresources, Timeouts: settings.Timeouts{Connect: peerConnect},
+		},
+		Subscribes: from.Subscribes,
+		MaxMessage: from.MaxMessage,
+		Logger:     from.Logger.With("through", "replica"),
+		Metrics:    from.Metrics,
+		Changes:    p.Changes,
 	}}
 	back, err := modernback.New(o)
 	if err != nil {

@@ -102,14 +102,14 @@ func (s *Server) discover(ctx context.Context, within time.Duration, how mcp.Pro
 		return s.discoverCommand(ctx, within, how)
 	}
 	o := s.modernOptions()
-	o.Timeouts.Connect = within
+	o.Settings.Timeouts.Connect = within
 	return modernback.Probe(ctx, o, how)
 }
 
 // splitTimeout divides timeouts.connect between the two requests; the second is zero if
 // there is only one.
 func (s *Server) splitTimeout(standing spec.Era) (first, second time.Duration) {
-	all := s.opts.Timeouts.Connect
+	all := s.opts.Settings.Timeouts.Connect
 	if s.OnConnection() && standing != spec.Modern {
 		return all, 0
 	}
@@ -120,7 +120,7 @@ func (s *Server) splitTimeout(standing spec.Era) (first, second time.Duration) {
 // Initialize opens and closes a legacy session with the server.
 func (s *Server) Initialize(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
 	o := s.legacyOptions()
-	o.Timeouts.Connect = within
+	o.Settings.Timeouts.Connect = within
 	return legacyback.Probe(ctx, o, how)
 }
 
@@ -131,7 +131,7 @@ func (s *Server) Judge(ctx context.Context) (mcp.Verdict, error) {
 	if err != nil || s.OnConnection() || v.Era != spec.Legacy || v.Cause == nil {
 		return v, err
 	}
-	session, err := s.Initialize(ctx, s.opts.Timeouts.Connect, mcp.Probing{})
+	session, err := s.Initialize(ctx, s.opts.Settings.Timeouts.Connect, mcp.Probing{})
 	if session.Era == spec.Unknown {
 		session.Reason = v.Reason + "; opening a session failed: " + session.Reason
 		session.Status = max(session.Status, v.Status)

@@ -14,7 +14,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
@@ -42,15 +41,7 @@ type Options struct {
 	// command's first request.
 	OneClient bool
 
-	// Era is spec.Unknown for a server that is probed.
-	Era        spec.Era
-	Roots      []string // URIs; none means those of each client
-	Lanes      int
-	KeepLane   bool
-	Synthesize legacyback.Synthesize
-	Cache      map[string]mcp.CacheHint
-
-	Idle, KeepAlive              time.Duration
+	KeepAlive                    time.Duration
 	MaxSessions, MaxSessionsEach int
 }
 
@@ -97,11 +88,11 @@ func (s *Server) Era() spec.Era {
 	if s.opts.Transport == legacyback.TransportSSE {
 		return spec.Legacy
 	}
-	return s.opts.Era
+	return s.opts.Settings.KnownEra()
 }
 
 // SetEra sets the configured era. Call it before Open.
-func (s *Server) SetEra(era spec.Era) { s.opts.Era = era }
+func (s *Server) SetEra(era spec.Era) { s.opts.Settings.Era = era.String() }
 
 // OnConnection reports whether all messages of a session share one connection.
 func (s *Server) OnConnection() bool { return s.opts.isCommand() || s.dial() != nil }
@@ -119,20 +110,17 @@ func (s *Server) legacyOptions() legacyback.Options {
 	o := legacyback.Options{
 		Options:         s.shared(),
 		Transport:       from.Transport,
-		Roots:           roots(from.Roots),
 		OneClient:       from.OneClient,
-		Lanes:           from.Lanes,
-		KeepLane:        from.KeepLane,
-		Synthesize:      from.Synthesize,
-		Idle:            from.Idle,
 		MaxSessions:     from.MaxSessions,
 		MaxSessionsEach: from.MaxSessionsEach,
-		Cache:           from.Cache,
 		Launcher:        s.launcher,
 		Dial:            s.dial(),
 	}
 	if o.URL == "" {
 		o.Transport = ""
+	}
+	if from.overWebSocket() { // which is no process, and finds the same server
+		o.Settings.Lanes.Stdio = o.Settings.Lanes.HTTP
 	}
 	return o
 }
@@ -192,19 +180,4 @@ func (s *Server) startCommand() (transport.Conn, error) {
 	}
 	s.opts.Metrics.CommandStarted(s.opts.Name)
 	return c, nil
-}
-
-// roots returns the result of roots/list for the server, or nil for that of each client.
-//
-// Spec: 2025-11-25, client/roots, Root.
-func roots(uris []string) []byte {
-	if len(uris) == 0 {
-		return nil
-	}
-	var text []byte
-	for _, uri := range uris {
-		text = append(wire.AppendString(append(text, `,{"uri":`...), uri), '}')
-	}
-	text[0] = '['
-	return append(text, ']')
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
@@ -103,7 +104,7 @@ func TestM2L33SubresourceModes(t *testing.T) {
 		{fanout.SubresourcesOff, "dropped: unsubscribed update"},
 	} {
 		t.Run("mode="+string(tt.mode), func(t *testing.T) {
-			onStage(t, upstream.Options{Subresources: tt.mode}, func(t *testing.T, st *stage) {
+			onStage(t, upstream.Options{Settings: settings.Server{Subresources: tt.mode}}, func(t *testing.T, st *stage) {
 				st.Listen(uris("file:///a")...).WantHonored("file:///a")
 				st.Log.Take()
 				st.hear(uris("file:///a")[0])
@@ -150,7 +151,7 @@ func TestM2L33LingeringURIDoesNotHideItsAncestor(t *testing.T) {
 // An update may come before the answer to the request that it is due to. An ancestor that
 // is being asked for is told as well; what came under several URIs is told under its own.
 func TestM2L37UpdateBeforeTheAnswer(t *testing.T) {
-	onStage(t, upstream.Options{Subresources: fanout.SubresourcesAsSent}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{Settings: settings.Server{Subresources: fanout.SubresourcesAsSent}}, func(t *testing.T, st *stage) {
 		st.Listen(uris("file:///a")...)
 		st.slow = true
 		for _, uri := range []string{"file:///a/b", "file:///a/c", "file:///a/d"} {

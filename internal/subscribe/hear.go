@@ -24,7 +24,7 @@ func (ts *topics[S]) Hear(ev fanout.Event, carries func(t *Topic[S]) bool) bool 
 	if at.Kind != fanout.ResourceUpdated {
 		return false
 	}
-	if ts.up.Subresources != fanout.SubresourcesOff {
+	if ts.up.Settings.Subresources != fanout.SubresourcesOff {
 		for uri := range fanout.Ancestors(ev.Topic.URI) {
 			if at.URI = uri; ts.hear(at, ev, carries) {
 				return true
@@ -61,7 +61,7 @@ func (ts *topics[S]) hear(at fanout.Topic, ev fanout.Event, carries func(*Topic[
 // sent if it is the topic's own.
 func (ts *topics[S]) under(t fanout.Topic, ev fanout.Event) fanout.Event {
 	out := fanout.Event{Topic: t, URI: t.URI, Meta: ev.Meta}
-	if ts.up.Subresources == fanout.SubresourcesAsSent && ev.Topic.URI != t.URI {
+	if ts.up.Settings.Subresources == fanout.SubresourcesAsSent && ev.Topic.URI != t.URI {
 		out.URI = ev.Topic.URI
 	}
 	return out

@@ -25,7 +25,7 @@ func (b *Book[S]) readStart() {
 // deadline returns when the wait of q ends. It does not decrease from one query to the
 // next.
 func (b *Book[S]) deadline(q *Query) time.Duration {
-	longest := q.since + max(b.up.Timeouts.Connect, Patience)
+	longest := q.since + max(b.up.Settings.Timeouts.Connect, Patience)
 	if b.start.starting {
 		return longest
 	}
@@ -109,7 +109,7 @@ func (b *Book[S]) fade(q *Query) {
 		case t == nil:
 		case t.promised:
 			b.setFading(t, true)
-			t.fadeAt = b.clock + t.payer.Linger(b.up.Linger)
+			t.fadeAt = b.clock + t.payer.Linger(b.up.Settings.Linger)
 			b.agenda.add(t)
 		default:
 			b.driver.Look(t)

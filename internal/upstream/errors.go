@@ -35,7 +35,7 @@ func (o *Options) ClientError(method string, err error) error {
 		return fmt.Errorf("server %q: %w", o.Name, mcp.ErrShutdown)
 	case errors.Is(err, ErrTooLong):
 		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
-			o.Name, method, o.Timeouts.Request, o.Timeouts.Max)
+			o.Name, method, o.Settings.Timeouts.Request, o.Settings.Timeouts.Max)
 	case errors.As(err, &large):
 		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; %s if that is normal for it", o.Name, method, large.Limit, limits.UpstreamMessage.Raise())
 	case errors.As(err, &unreadable):

@@ -45,7 +45,7 @@ func NewHTTP(o *Options, r Reading) *HTTP {
 	u, _ := url.Parse(o.URL)
 	h := &HTTP{opts: o, reading: r, url: u, rt: o.RoundTripper}
 	if h.rt == nil {
-		h.own = http1.NewTransport(transport.NewHTTP(o.Timeouts.Connect, o.TLS))
+		h.own = http1.NewTransport(transport.NewHTTP(o.Settings.Timeouts.Connect, o.TLS))
 		h.rt = h.own
 	}
 	return h

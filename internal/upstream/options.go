@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -53,22 +54,15 @@ type Options struct {
 
 	// ClientInfo is the gateway's name and version, an Implementation object. Required.
 	ClientInfo json.RawMessage
-	// HideExtensions are names of extensions and experimental capabilities that are removed
-	// in both directions.
-	HideExtensions []string
 
-	Timeouts Timeouts
-	// Linger is how long an upstream subscription stays after its last subscriber.
-	Linger time.Duration
+	// Settings are what is to be heeded on the way to the server.
+	Settings settings.Server
 	// Subscribes is how many subscribes a second, and as many unsubscribes, each share may
 	// cause on average. Those of 10 s may come at once. Zero means the default of
 	// limits.SubscribesEach.
 	Subscribes int
 	// MaxMessage limits a message of the server, in bytes.
 	MaxMessage int
-	// Subresources says how updates for a URI below a subscribed one are handled. Empty
-	// means [fanout.SubresourcesParent].
-	Subresources fanout.Subresources
 
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
@@ -82,27 +76,21 @@ type Options struct {
 	place place // of URL; set by Fill
 }
 
-// Timeouts limit waits for a server. Zero means the default.
-type Timeouts struct {
-	Connect time.Duration // reaching the server, and its response to the first request
-	Request time.Duration // one request; progress restarts it
-	Max     time.Duration // one request, with any progress
-}
-
 // Check returns an error for the first invalid option. own says what the back's own options
 // lack; "" if nothing.
 func (o *Options) Check(own string) error {
+	set := &o.Settings
 	switch {
 	case o.Name == "":
 		return errors.New("no Name")
 	case len(o.ClientInfo) == 0:
 		return fmt.Errorf("server %q: no ClientInfo", o.Name)
-	case o.Timeouts.Connect < 0, o.Timeouts.Request < 0, o.Timeouts.Max < 0:
+	case set.Timeouts.Connect < 0, set.Timeouts.Request < 0, set.Timeouts.Max < 0:
 		return fmt.Errorf("server %q: negative time-out", o.Name)
-	case o.Linger < 0, o.Subscribes < 0, o.MaxMessage < 0:
+	case set.Linger < 0, o.Subscribes < 0, o.MaxMessage < 0:
 		return fmt.Errorf("server %q: negative limit", o.Name)
-	case o.Subresources != "" && !o.Subresources.Valid():
-		return fmt.Errorf("server %q: unknown Subresources %q", o.Name, o.Subresources)
+	case set.Subresources != "" && !set.Subresources.Valid():
+		return fmt.Errorf("server %q: unknown Subresources %q", o.Name, set.Subresources)
 	case o.URL != "" && !absolute(o.URL): // not quoted: it may contain a secret
 		return fmt.Errorf("server %q: URL is not an absolute http or https URL", o.Name)
 	case own != "":
@@ -119,14 +107,15 @@ func absolute(text string) bool {
 
 // Fill sets the defaults.
 func (o *Options) Fill(era spec.Era) {
-	o.Timeouts.Connect = cmp.Or(o.Timeouts.Connect, DefaultConnectTimeout)
-	o.Timeouts.Request = cmp.Or(o.Timeouts.Request, DefaultRequestTimeout)
-	o.Timeouts.Max = max(cmp.Or(o.Timeouts.Max, DefaultMaxTimeout), o.Timeouts.Request)
-	o.Linger = cmp.Or(o.Linger, DefaultLinger)
+	set := &o.Settings
+	set.Timeouts.Connect = cmp.Or(set.Timeouts.Connect, DefaultConnectTimeout)
+	set.Timeouts.Request = cmp.Or(set.Timeouts.Request, DefaultRequestTimeout)
+	set.Timeouts.Max = max(cmp.Or(set.Timeouts.Max, DefaultMaxTimeout), set.Timeouts.Request)
+	set.Linger = cmp.Or(set.Linger, DefaultLinger)
+	set.Subresources = cmp.Or(set.Subresources, fanout.SubresourcesParent)
 	o.place = placeOf(o.URL)
 	o.Subscribes = cmp.Or(o.Subscribes, int(limits.SubscribesEach.Default))
 	o.MaxMessage = cmp.Or(o.MaxMessage, int(limits.UpstreamMessage.Default))
-	o.Subresources = cmp.Or(o.Subresources, fanout.SubresourcesParent)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

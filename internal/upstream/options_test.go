@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -23,9 +24,9 @@ func TestOptionsCheck(t *testing.T) {
 	for want, spoil := range map[string]func(o *Options){
 		"no Name":           func(o *Options) { o.Name = "" },
 		"no ClientInfo":     func(o *Options) { o.ClientInfo = nil },
-		"negative time-out": func(o *Options) { o.Timeouts.Max = -1 },
-		"negative limit":    func(o *Options) { o.Linger = -1 },
-		`Subresources "x"`:  func(o *Options) { o.Subresources = "x" },
+		"negative time-out": func(o *Options) { o.Settings.Timeouts.Max = -1 },
+		"negative limit":    func(o *Options) { o.Settings.Linger = -1 },
+		`Subresources "x"`:  func(o *Options) { o.Settings.Subresources = "x" },
 		"URL is not":        func(o *Options) { o.URL = "ftp://secret@s.example" },
 	} {
 		o := good()
@@ -41,9 +42,9 @@ func TestOptionsCheck(t *testing.T) {
 
 // Zero is a default everywhere, and the longest time is no shorter than the usual one.
 func TestOptionsFill(t *testing.T) {
-	o := &Options{Name: "s", Timeouts: Timeouts{Request: time.Hour}}
+	o := &Options{Name: "s", Settings: settings.Server{Timeouts: settings.Timeouts{Request: time.Hour}}}
 	o.Fill(spec.Modern)
-	if o.Timeouts.Connect != DefaultConnectTimeout || o.Timeouts.Max != time.Hour || o.Linger != DefaultLinger || o.Subresources != fanout.SubresourcesParent || o.MaxMessage == 0 || o.Subscribes == 0 {
+	if o.Settings.Timeouts.Connect != DefaultConnectTimeout || o.Settings.Timeouts.Max != time.Hour || o.Settings.Linger != DefaultLinger || o.Settings.Subresources != fanout.SubresourcesParent || o.MaxMessage == 0 || o.Subscribes == 0 {
 		t.Errorf("Fill() made %+v", o)
 	}
 	o.Doubt("nobody")

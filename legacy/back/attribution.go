@@ -175,7 +175,7 @@ func (in *inputs) assignLocked(p *pendingInput, c *call) {
 	switch {
 	case !c.mayBeAsked: // roots/list, because the server has the roots of another client than c's
 	case mcp.MissingCapability(c.capabilities(), p.m.Method, p.m.Params) != nil:
-	case p.isRoots() && in.s.opts.Roots != nil:
+	case p.isRoots() && len(in.s.opts.Settings.Roots) > 0:
 	case c.park(p.blocking, p.receivedAt):
 		p.parked, p.call = true, c
 		in.changed.fire()

@@ -16,6 +16,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -218,7 +220,7 @@ func TestM2L20AParkedCallLetsTheNextRun(t *testing.T) {
 		}
 	})
 	bridgetest.RunBubble(t, "M2L-20 it keeps its lane if so configured", func(t *testing.T) {
-		if _, next := parkedAndNext(t, Options{KeepLane: true}); next != 15*time.Second {
+		if _, next := parkedAndNext(t, Options{Options: upstream.Options{Settings: settings.Server{Isolation: settings.IsolateNothing}}}); next != 15*time.Second {
 			t.Errorf("the next call ended after %v, want it to wait", next)
 		}
 	})

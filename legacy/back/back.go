@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -52,7 +53,7 @@ func New(opts Options) (*Back, error) {
 	opts.fill()
 	b := &Back{opts: opts, log: opts.Logger, availability: upstream.NewAvailability(opts.Logger)}
 	b.relayed = &relay.Options{
-		Options: &b.opts.Options, Roots: opts.Roots, Explain: b.clientError,
+		Options: &b.opts.Options, Roots: opts.roots(), Explain: b.clientError,
 	}
 	if opts.URL != "" {
 		b.endpoint = link.NewEndpoint(&b.opts.Options)
@@ -61,7 +62,7 @@ func New(opts Options) (*Back, error) {
 		return nil, err
 	}
 	var err error
-	if b.lanes, err = pool.NewLanes(opts.Lanes, opts.MaxSessions); err != nil {
+	if b.lanes, err = pool.NewLanes(opts.lanes(), opts.MaxSessions); err != nil {
 		return nil, err
 	}
 	b.lanes.Always.Store(opts.URL == "" || opts.Transport == TransportSSE)
@@ -152,7 +153,7 @@ func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, caller mcp.Cal
 		req.Trace.Event(trace.SessionOpened, "")
 	}
 	free := leave
-	if b.opts.KeepLane {
+	if b.opts.Settings.Isolation == settings.IsolateNothing {
 		free = nil
 	}
 	held := false

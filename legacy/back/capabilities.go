@@ -15,10 +15,10 @@ import (
 // tells the server when it learns of other roots. They are added for a client without
 // roots if roots are configured.
 func declaredTo(capabilities json.RawMessage, opts *Options) json.RawMessage {
-	if !mcp.Declares(capabilities, "roots") && opts.Roots == nil {
-		return crossing(capabilities, opts.HideExtensions)
+	if !mcp.Declares(capabilities, "roots") && len(opts.Settings.Roots) == 0 {
+		return crossing(capabilities, opts.Settings.Hidden())
 	}
-	return crossing(capabilities, opts.HideExtensions, wire.Edit{Name: "roots", Value: []byte(`{"listChanged":true}`)})
+	return crossing(capabilities, opts.Settings.Hidden(), wire.Edit{Name: "roots", Value: []byte(`{"listChanged":true}`)})
 }
 
 // crossing is [mcp.WithoutTasks], and also removes the tasks extension, which no legacy
@@ -32,9 +32,9 @@ func crossing(capabilities json.RawMessage, hide []string, more ...wire.Edit) js
 // Spec: 2026-07-28, server/discover.
 func (n *negotiated) describe(opts *Options) *mcp.Description {
 	return &mcp.Description{
-		Capabilities: poll.Declare(crossing(n.caps.Raw, opts.HideExtensions), opts.Synthesize.Kinds(n.caps.Raw)),
+		Capabilities: poll.Declare(crossing(n.caps.Raw, opts.Settings.Hidden()), opts.polls().Kinds(n.caps.Raw)),
 		ServerInfo:   n.serverInfo,
 		Instructions: n.instructions,
-		Cache:        opts.Cache[spec.MethodDiscover],
+		Cache:        opts.hint(spec.MethodDiscover),
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -108,7 +109,7 @@ func (f *flaky) dial(context.Context) (transport.Conn, error) {
 func TestM2L05AwayAndNeverReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &flaky{t: t}
-		b := newTestBack(t, Options{Dial: f.dial, Idle: time.Second})
+		b := newTestBack(t, Options{Dial: f.dial, Options: upstream.Options{Settings: settings.Server{Idle: time.Second}}})
 		known, err := b.Describe(t.Context(), ask("server/discover", ""))
 		if err != nil {
 			t.Fatal(err)

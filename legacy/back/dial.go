@@ -61,7 +61,7 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 // dial calls open with a connector for the server's transport, on behalf of a principal
 // and a share.
 func (b *Back) dial(ctx context.Context, principal mcp.Principal, share mcp.Share, open opener) error {
-	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
+	ctx, cancel := context.WithTimeout(ctx, b.opts.Settings.Timeouts.Connect)
 	defer cancel()
 	switch {
 	case b.endpoint != nil:

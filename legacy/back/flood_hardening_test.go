@@ -19,6 +19,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -104,7 +105,7 @@ func TestFiveListensCauseABoundedNumberOfRequests(t *testing.T) {
 		}
 		p.On["resources/unsubscribe"] = p.On["resources/subscribe"]
 		aud := watchtest.NewAudience(&watchtest.Journal{})
-		b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, RoundTripper: p.RoundTripper, Linger: time.Millisecond, Changes: aud}})
+		b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, RoundTripper: p.RoundTripper, Settings: settings.Server{Linger: time.Millisecond}, Changes: aud}})
 		begun := time.Now()
 		for i := range 5 {
 			var want []fanout.Topic

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -142,7 +143,7 @@ func TestM2L01DialOutlivesItsFirstCaller(t *testing.T) {
 
 func TestM2L01HandshakeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, peers := pipeBack(t, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Connect: 3 * time.Second}}})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Settings: settings.Server{Timeouts: settings.Timeouts{Connect: 3 * time.Second}}}})
 		start := time.Now()
 		_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &backtest.Caller{}))
 		if took := time.Since(start); took != 3*time.Second {

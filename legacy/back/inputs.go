@@ -177,8 +177,8 @@ func (in *inputs) answer(ctx context.Context, p *pendingInput, c *call) (mcp.Inp
 func (in *inputs) answerRoots(ctx context.Context, p *pendingInput, c *call) (mcp.InputResponse, error) {
 	r := in.roots
 	switch {
-	case in.s.opts.Roots != nil:
-		return mcp.InputResponse{Result: rootsResult(in.s.opts.Roots)}, nil
+	case len(in.s.opts.Settings.Roots) > 0:
+		return mcp.InputResponse{Result: rootsResult(in.s.opts.roots())}, nil
 	case c == nil:
 		return mcp.InputResponse{Result: r.provisional()}, nil
 	case !c.mayBeAsked: // the roots of another client are replaced, and those of its own are unknown

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -441,7 +442,7 @@ func TestM2L13NothingToCancel(t *testing.T) {
 }
 
 func TestM2L14Timeouts(t *testing.T) {
-	timeouts := upstream.Timeouts{Request: time.Minute, Max: 5 * time.Minute}
+	timeouts := settings.Timeouts{Request: time.Minute, Max: 5 * time.Minute}
 	for _, tt := range []struct {
 		name     string
 		progress time.Duration // between values; 0: none
@@ -452,7 +453,7 @@ func TestM2L14Timeouts(t *testing.T) {
 		{"progress too rare", 70 * time.Second, time.Minute},
 	} {
 		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
-			b, peers := pipeBack(t, Options{Options: upstream.Options{Timeouts: timeouts}})
+			b, peers := pipeBack(t, Options{Options: upstream.Options{Settings: settings.Server{Timeouts: timeouts}}})
 			s := serve(t.Context(), b, callWith(`1`, ""))
 			p := <-peers
 			p.Handshake(legacytest.Everything)

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/poll"
 )
 
@@ -34,40 +35,14 @@ type Options struct {
 	// processes run than are in use.
 	Launcher *transport.Launcher
 
-	// What the server gets to know.
-
-	// Roots are the roots for the server instead of each client's own, an array as in the
-	// result of roots/list. Nil means each client's own.
-	Roots json.RawMessage
 	// OneClient says that there is only one client: its last roots are used if it can't be
 	// asked. With several clients these might be those of another client.
 	OneClient bool
-	// Lanes bounds the sessions of one profile for calls that may request input, if
-	// nothing tells for which call the server requests it. Zero means 4 for a URL and
-	// otherwise 1, because each process of a command has a state of its own.
-	Lanes int
-	// KeepLane makes a call keep its lane while its client handles an input request.
-	KeepLane bool
-
-	// Limits. Zero means the default; a negative value is an error.
-
-	// Idle is how long an unused session lasts.
-	Idle time.Duration
-	// MaxSessions bounds the open sessions, MaxSessionsEach those of one share. A
-	// MaxSessionsEach of zero means no bound; otherwise a session never ends in favor of
-	// another share.
+	// MaxSessions bounds the open sessions, MaxSessionsEach those of one share. Zero means
+	// the default of limits.Sessions; a negative value is an error. A MaxSessionsEach of zero
+	// means no bound; otherwise a session never ends in favor of another share.
 	MaxSessions, MaxSessionsEach int
-
-	// Synthesize configures how often the Back polls for changes.
-	Synthesize Synthesize
-	// Cache has the cache hints of complete results by method. Results of other methods
-	// must not be cached.
-	Cache map[string]mcp.CacheHint
 }
-
-// Synthesize configures how often the Back polls for changes that a server does not
-// report.
-type Synthesize = poll.Intervals
 
 // A Transport is a transport for a URL.
 type Transport string
@@ -80,12 +55,13 @@ const (
 
 // fault returns the first fault in the options of this era, or "".
 func (o *Options) fault() string {
+	set := &o.Settings
 	switch {
 	case o.ways() != 1:
 		return "want exactly one of URL, Dial and Launcher"
-	case o.Synthesize.Negative():
+	case o.polls().Negative():
 		return "negative interval in Synthesize"
-	case o.Idle < 0, o.MaxSessions < 0, o.MaxSessionsEach < 0, o.Lanes < 0:
+	case set.Idle < 0, o.MaxSessions < 0, o.MaxSessionsEach < 0, set.Lanes.Stdio < 0, set.Lanes.HTTP < 0:
 		return "negative limit"
 	case o.Transport != "" && o.Transport != TransportHTTP && o.Transport != TransportSSE:
 		return fmt.Sprintf("unknown Transport %q", o.Transport)
@@ -106,12 +82,42 @@ func (o *Options) ways() (n int) {
 // fill sets defaults.
 func (o *Options) fill() {
 	o.Fill(spec.Legacy)
-	o.Idle = cmp.Or(o.Idle, DefaultIdle)
+	o.Settings.Idle = cmp.Or(o.Settings.Idle, DefaultIdle)
 	o.MaxSessions = cmp.Or(o.MaxSessions, int(limits.Sessions.Default))
-	if o.Lanes == 0 {
-		o.Lanes = 1
-		if o.URL != "" {
-			o.Lanes = 4
-		}
+}
+
+// lanes returns how many sessions one profile has for calls that may request input, if
+// nothing tells for which call the server requests it. Each process of a command has a state of
+// its own.
+func (o *Options) lanes() int {
+	if o.URL != "" {
+		return int(cmp.Or(o.Settings.Lanes.HTTP, 4))
 	}
+	return int(cmp.Or(o.Settings.Lanes.Stdio, 1))
+}
+
+// polls returns how often the Back polls for changes that the server does not report.
+func (o *Options) polls() poll.Intervals { return poll.Intervals(o.Settings.Synthesize) }
+
+// hint returns the cache hint of complete results of a method; zero for those that must not
+// be cached.
+func (o *Options) hint(method string) mcp.CacheHint {
+	h := o.Settings.Cache[method]
+	return mcp.CacheHint{TTL: h.TTL.Milliseconds(), Public: h.Public()}
+}
+
+// roots returns the roots for the server instead of each client's own, an array as in the
+// result of roots/list; nil for each client's own.
+//
+// Spec: 2025-11-25, client/roots, Root.
+func (o *Options) roots() json.RawMessage {
+	if len(o.Settings.Roots) == 0 {
+		return nil
+	}
+	var text []byte
+	for _, uri := range o.Settings.Roots {
+		text = append(wire.AppendString(append(text, `,{"uri":`...), uri), '}')
+	}
+	text[0] = '['
+	return append(text, ']')
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
@@ -44,7 +45,7 @@ func TestM2L02SingleSessionsEndWithTheirCall(t *testing.T) {
 // The watch's hold on a session keeps it, whoever leaves first.
 func TestWatchSessionHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, peers := pipeBack(t, Options{Idle: time.Second})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Settings: settings.Server{Idle: time.Second}}})
 		go func() { (<-peers).Run() }()
 		w, release, err := b.watchSession(t.Context(), ask("", "").Profile)
 		if err != nil {

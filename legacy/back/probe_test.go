@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -22,7 +23,7 @@ import (
 )
 
 func probeOptions(url string) Options {
-	return Options{Options: upstream.Options{Name: "odd", URL: url, ClientInfo: json.RawMessage(`{"name":"t","version":"0"}`), Timeouts: upstream.Timeouts{Connect: 2 * time.Second}}}
+	return Options{Options: upstream.Options{Name: "odd", URL: url, ClientInfo: json.RawMessage(`{"name":"t","version":"0"}`), Settings: settings.Server{Timeouts: settings.Timeouts{Connect: 2 * time.Second}}}}
 }
 
 func TestU01HandshakeIsEvidence(t *testing.T) {
@@ -89,7 +90,7 @@ func TestProbeIsBounded(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	p.On["initialize"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }
 	o := probeOptions(p.URL)
-	o.Timeouts.Connect = 50 * time.Millisecond
+	o.Settings.Timeouts.Connect = 50 * time.Millisecond
 	v, err := Probe(t.Context(), o, mcp.Probing{})
 	if err != nil || v.Era != spec.Unknown || v.Took > time.Second || !strings.Contains(v.Reason, "timeouts.connect") {
 		t.Errorf("Probe = %+v, %v, want no evidence after 50ms", v, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -27,7 +28,7 @@ func answersAfter(d time.Duration, result string) func(context.Context, mcp.Inpu
 }
 
 func TestM2L14TheClockStandsStillWhileParked(t *testing.T) {
-	times := upstream.Timeouts{Request: time.Minute, Max: 90 * time.Second}
+	times := settings.Timeouts{Request: time.Minute, Max: 90 * time.Second}
 	for _, tt := range []struct {
 		name          string
 		before, after time.Duration // the server's own time, around the question
@@ -38,7 +39,7 @@ func TestM2L14TheClockStandsStillWhileParked(t *testing.T) {
 		{"a server that is slow all the same", time.Second, 61 * time.Second, false},
 	} {
 		bridgetest.RunBubble(t, "M2L-14 "+tt.name, func(t *testing.T) {
-			b := newAsker(t, Options{Options: upstream.Options{Timeouts: times}}, func(a *legacytest.Server) {
+			b := newAsker(t, Options{Options: upstream.Options{Settings: settings.Server{Timeouts: times}}}, func(a *legacytest.Server) {
 				a.Call = func(c *legacytest.ServerCall) string {
 					backoff.Wait(c.Context(), tt.before)
 					c.Elicit()
@@ -240,7 +241,7 @@ func TestM2L20LanesOnHTTP(t *testing.T) {
 		mu.Unlock()
 		legacytest.AnswerJSON(w, m.ID, said(who+string(heard.Result)))
 	}
-	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}, KeepLane: true})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Settings: settings.Server{Isolation: settings.IsolateNothing}}})
 	call := func(who string) {
 		x := &backtest.Client{Answer: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			got, _ := wire.GetString(q.Params, "message")

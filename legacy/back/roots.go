@@ -104,7 +104,7 @@ func (r *roots) settled() {
 func (r *roots) isDue() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stale && r.s.opts.Roots == nil
+	return r.stale && len(r.s.opts.Settings.Roots) == 0
 }
 
 func rootsResult(roots []byte) []byte {
@@ -209,6 +209,6 @@ func (r *roots) isOpen() bool {
 func (r *roots) isSettling() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	toGreet := r.declared && r.s.opts.Roots == nil && !r.started.Load() && time.Since(r.initialized) < reorderTime
+	toGreet := r.declared && len(r.s.opts.Settings.Roots) == 0 && !r.started.Load() && time.Since(r.initialized) < reorderTime
 	return toGreet || r.starting || r.awaited != nil || r.busy > 0 || time.Since(r.last) < rootsSettleTime
 }

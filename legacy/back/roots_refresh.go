@@ -29,7 +29,7 @@ const (
 // The first call of a session waits to see whether the server requests roots at its start:
 // some servers do, and refuse everything until they have them.
 func (r *roots) refresh(ctx context.Context, c *call) error {
-	if !r.declared || r.s.opts.Roots != nil {
+	if !r.declared || len(r.s.opts.Settings.Roots) > 0 {
 		return nil
 	}
 	if others := r.ownedByOther(c); !others && (!c.mayBeAsked || r.started.Load() && !r.isDue()) {

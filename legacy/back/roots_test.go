@@ -13,6 +13,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -59,7 +61,7 @@ func TestM2L23StaticRoots(t *testing.T) {
 			defer mu.Unlock()
 			asked = append(asked, string(m.Result))
 		}
-		b := newAsker(t, Options{Roots: json.RawMessage(`[{"uri":"file:///config"}]`)}, func(a *legacytest.Server) {
+		b := newAsker(t, Options{Options: upstream.Options{Settings: settings.Server{Roots: []string{"file:///config"}}}}, func(a *legacytest.Server) {
 			last = a
 			a.OnNotification("notifications/initialized", func() { note(a.Ask("roots/list", `{}`)) })
 			a.Call = func(c *legacytest.ServerCall) string {
@@ -198,7 +200,7 @@ func TestM2L23OtherLanesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var servers []*rootsServer
 		var asked int
-		b := newAsker(t, Options{Lanes: 2, OneClient: true}, func(a *legacytest.Server) {
+		b := newAsker(t, Options{Options: upstream.Options{Settings: settings.Server{Lanes: settings.Lanes{Stdio: 2, HTTP: 2}}}, OneClient: true}, func(a *legacytest.Server) {
 			r := &rootsServer{}
 			servers = append(servers, r)
 			r.play(a)

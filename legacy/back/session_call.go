@@ -94,7 +94,7 @@ func (s *session) result(req *mcp.Request, c *call, a upstream.Response) (*mcp.R
 	}
 	res := mcp.NewResult(a.Result, a.Release)
 	res.Outline = a.Outline
-	res.Era, res.Extra, res.ServerInfo, res.Cache = spec.Legacy, a.Extra, s.serverInfo, s.opts.Cache[req.Method]
+	res.Era, res.Extra, res.ServerInfo, res.Cache = spec.Legacy, a.Extra, s.serverInfo, s.opts.hint(req.Method)
 	return res, nil
 }
 
@@ -115,7 +115,7 @@ func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
 	}
 	c.ctx = ctx
 	ctx = c.Begin(ctx)
-	c.clock.Start(s.opts.Timeouts.Request, s.opts.Timeouts.Max, func() { c.Cancel(upstream.ErrTooLong) })
+	c.clock.Start(s.opts.Settings.Timeouts.Request, s.opts.Settings.Timeouts.Max, func() { c.Cancel(upstream.ErrTooLong) })
 	err := s.Calls.Add(&c.Call)
 	if err != nil {
 		c.clock.Stop()

@@ -25,7 +25,7 @@ func (s *session) needsTask(ctx context.Context, req *mcp.Request) bool {
 	if required, known := s.tools.Lookup(name); known {
 		return required
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.opts.Timeouts.Request)
+	bounded, cancel := context.WithTimeout(ctx, s.opts.Settings.Timeouts.Request)
 	defer cancel()
 	required, err := s.tools.Find(bounded, name, upstream.Pages(bounded, spec.MethodToolsList, s.Request))
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *session) awaitTask(ctx context.Context, req *mcp.Request, c *call) (jso
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
-	params := tasks.Params(upstreamParams(nil, req.Params, c.upstreamToken(), c.Exchange), s.opts.Timeouts.Max)
+	params := tasks.Params(upstreamParams(nil, req.Params, c.upstreamToken(), c.Exchange), s.opts.Settings.Timeouts.Max)
 	created, err := s.requestFor(ctx, c, req.Method, params)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -65,7 +66,7 @@ func TestM2L41SynthesizedTopicsAreHonored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &legacytest.MuteServer{Tools: []string{"a", "b"}, Texts: map[string]string{"file:///x": "1", "file:///y": "1"}}
 		h := &hearer{}
-		b := newAsker(t, Options{Options: upstream.Options{Changes: h, Linger: time.Second}, Synthesize: Synthesize{Tools: 30 * time.Second, Updates: 10 * time.Second}}, m.Play)
+		b := newAsker(t, Options{Options: upstream.Options{Changes: h, Settings: settings.Server{Linger: time.Second, Synthesize: settings.Synthesize{Tools: 30 * time.Second, Updates: 10 * time.Second}}}}, m.Play)
 		profile := mcp.Profile{Scope: "test/1", Capabilities: json.RawMessage(`{}`)}
 		topic := func(k fanout.Kind, uri string) fanout.Topic { return fanout.Topic{Scope: "test/1", Kind: k, URI: uri} }
 		all := []fanout.Topic{
@@ -103,7 +104,7 @@ func TestM2L41TheFirstLookPrecedesTheAcknowledgment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &legacytest.MuteServer{Tools: []string{"a"}}
 		h := &hearer{}
-		b := newAsker(t, Options{Options: upstream.Options{Changes: h}, Synthesize: Synthesize{Tools: time.Minute}}, m.Play)
+		b := newAsker(t, Options{Options: upstream.Options{Changes: h, Settings: settings.Server{Synthesize: settings.Synthesize{Tools: time.Minute}}}}, m.Play)
 		want := []fanout.Topic{{Scope: "test/1", Kind: fanout.ToolsListChanged}}
 		h.want(true, want...)
 		_, release, err := b.Watch(t.Context(), mcp.Profile{Scope: "test/1"}, want)
@@ -125,7 +126,7 @@ func TestM2L41SynthesisOutlivesItsSession(t *testing.T) {
 		m := &legacytest.MuteServer{Tools: []string{"a"}}
 		h := &hearer{}
 		var last *legacytest.Server
-		b := newAsker(t, Options{Options: upstream.Options{Changes: h}, Synthesize: Synthesize{Tools: time.Minute}}, func(a *legacytest.Server) {
+		b := newAsker(t, Options{Options: upstream.Options{Changes: h, Settings: settings.Server{Synthesize: settings.Synthesize{Tools: time.Minute}}}}, func(a *legacytest.Server) {
 			last = a
 			m.Play(a)
 		})
@@ -154,7 +155,7 @@ func TestM2L41SynthesisOutlivesItsSession(t *testing.T) {
 
 func TestM2L05SynthesizedKindsAreAdvertised(t *testing.T) {
 	const server, want = `{"tools":{},"resources":{"x":1}}`, `{"tools":{"listChanged":true},"resources":{"x":1,"subscribe":true}}`
-	b := newAsker(t, Options{Synthesize: Synthesize{Tools: 1, Updates: 1}}, func(a *legacytest.Server) { a.Capabilities = server })
+	b := newAsker(t, Options{Options: upstream.Options{Settings: settings.Server{Synthesize: settings.Synthesize{Tools: 1, Updates: 1}}}}, func(a *legacytest.Server) { a.Capabilities = server })
 	d, err := b.Describe(context.Background(), ask("server/discover", ""))
 	if err != nil || string(d.Capabilities) != want {
 		t.Errorf("capabilities = %s, %v, want %s", d.Capabilities, err, want)
@@ -169,7 +170,7 @@ func TestM2L31SynthesizedWithoutAStream(t *testing.T) {
 		legacytest.AnswerJSON(w, m.ID, `{"tools":[]}`)
 	}
 	h := &hearer{}
-	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Changes: h}, Synthesize: Synthesize{Tools: time.Minute}})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Changes: h, Settings: settings.Server{Synthesize: settings.Synthesize{Tools: time.Minute}}}})
 	want := []fanout.Topic{{Scope: "test/1", Kind: fanout.ToolsListChanged}, {Scope: "test/1", Kind: fanout.PromptsListChanged}}
 	h.want(true, want...)
 	honored, release, err := b.Watch(t.Context(), mcp.Profile{Scope: "test/1"}, want)

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -30,7 +31,7 @@ func TestM2L07TasksAreAnsweredLikeCalls(t *testing.T) {
 			Stages: []string{`"status":"working","statusMessage":"one"`, `"status":"working","statusMessage":"one"`, `"status":"working","statusMessage":"two"`, `"status":"completed"`},
 			Result: `{"content":[{"type":"text","text":"done"}],` + legacytest.RelatedTask + `}`,
 		}
-		b := newTaskBack(t, ts, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: 2 * time.Second, Max: time.Hour}}})
+		b := newTaskBack(t, ts, Options{Options: upstream.Options{Settings: settings.Server{Timeouts: settings.Timeouts{Request: 2 * time.Second, Max: time.Hour}}}})
 		req := ask("tools/call", `{"name":"t","task":{"ttl":1},"_meta":{"progressToken":"mine"}}`)
 		req.ProgressToken = json.RawMessage(`"mine"`)
 		x := &backtest.Client{Answer: backtest.NeverAnswers}
@@ -97,7 +98,7 @@ func TestM2L07QuestionsOfATask(t *testing.T) {
 			answer.Store(&m)
 			time.Sleep(5 * time.Second)
 		}
-		b := newTaskBack(t, ts, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: 10 * time.Second}}})
+		b := newTaskBack(t, ts, Options{Options: upstream.Options{Settings: settings.Server{Timeouts: settings.Timeouts{Request: 10 * time.Second}}}})
 		req := askable("ada")
 		var question string
 		x := &backtest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
@@ -134,14 +135,14 @@ func TestM2L07TasksAreCancelled(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		after time.Duration // when the client leaves
-		times upstream.Timeouts
+		times settings.Timeouts
 	}{
-		{"by the client", 5 * time.Second, upstream.Timeouts{}},
-		{"at the hard maximum", time.Hour, upstream.Timeouts{Request: time.Minute, Max: 2 * time.Minute}},
+		{"by the client", 5 * time.Second, settings.Timeouts{}},
+		{"at the hard maximum", time.Hour, settings.Timeouts{Request: time.Minute, Max: 2 * time.Minute}},
 	} {
 		bridgetest.RunBubble(t, "M2L-07 "+tt.name, func(t *testing.T) {
 			ts := &legacytest.TaskServer{Stages: []string{`"status":"working"`}}
-			b := newTaskBack(t, ts, Options{Options: upstream.Options{Timeouts: tt.times}})
+			b := newTaskBack(t, ts, Options{Options: upstream.Options{Settings: settings.Server{Timeouts: tt.times}}})
 			ctx, cancel := context.WithTimeout(t.Context(), tt.after)
 			defer cancel()
 			if _, err := body(b.Serve(ctx, ask("tools/call", `{"name":"t"}`), &backtest.Client{Answer: backtest.NeverAnswers})); err == nil {

@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -104,7 +106,7 @@ func TestM2L07Capabilities(t *testing.T) {
 		t.Errorf("describable of tasks alone = %s, want {}", got)
 	}
 	const client = `{"extensions":{"io.modelcontextprotocol/tasks":{},"e/y":{"n": 1},"hidden/e":{}},"experimental":{}}`
-	if got, want := string(declaredTo([]byte(client), &Options{Options: upstream.Options{HideExtensions: []string{"hidden/e"}}})), `{"extensions":{"e/y":{"n": 1}},"experimental":{}}`; got != want {
+	if got, want := string(declaredTo([]byte(client), &Options{Options: upstream.Options{Settings: settings.Server{Extensions: settings.Extensions{Hide: []string{"hidden/e"}}}}})), `{"extensions":{"e/y":{"n": 1}},"experimental":{}}`; got != want {
 		t.Errorf("declaredTo = %s, want %s", got, want)
 	}
 }
@@ -231,7 +233,7 @@ func TestF07ResultBytes(t *testing.T) {
 	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		legacytest.StartSSE(w)(`{"vendor":1,"result":%s,"id":%s,"jsonrpc":"2.0"}`, result, m.ID)
 	}
-	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}, Cache: map[string]mcp.CacheHint{"tools/list": {TTL: 5, Public: true}}})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Settings: settings.Server{Cache: map[string]settings.CacheHint{"tools/list": {TTL: 5 * time.Millisecond, Scope: "public"}}}}})
 	for _, method := range []string{"tools/call", "tools/list"} {
 		res, err := b.Serve(t.Context(), ask(method, `{}`), &backtest.Caller{})
 		if err != nil {

@@ -17,6 +17,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -224,8 +226,9 @@ func TestM2L22ACancelledCallIsNotSentAgain(t *testing.T) {
 // Others use the lane meanwhile, also where a parked call keeps it: nothing waits
 // upstream. The call goes back to the session that demanded the visit.
 func TestM2L22AWaitingCallLeavesItsLane(t *testing.T) {
-	for _, opts := range []Options{{}, {KeepLane: true}, {Lanes: 2}} {
-		bridgetest.RunBubble(t, fmt.Sprintf("%d lanes, kept %v", max(1, opts.Lanes), opts.KeepLane), func(t *testing.T) {
+	for _, set := range []settings.Server{{}, {Isolation: settings.IsolateNothing}, {Lanes: settings.Lanes{Stdio: 2}}} {
+		bridgetest.RunBubble(t, fmt.Sprintf("%d lanes, kept %v", max(1, set.Lanes.Stdio), set.Isolation == settings.IsolateNothing), func(t *testing.T) {
+			opts := Options{Options: upstream.Options{Settings: set}}
 			var demanded *legacytest.Server
 			g := newGateServer(nil)
 			g.demand = func(n int, c *legacytest.ServerCall) []string {
@@ -262,7 +265,7 @@ func TestM2L22AWaitingCallLeavesItsLane(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			serve("busy") // while the user looks at the page
 			calls.Wait()
-			if opts.Lanes == 2 {
+			if set.Lanes.Stdio == 2 {
 				g.wantCalls(t, "ada 0s", "busy 500ms", "busy 2.5s", "ada 3s", "ada 5s")
 			} else {
 				g.wantCalls(t, "busy 500ms", "ada 500ms", "busy 2.5s", "ada 3.5s", "ada 5.5s")

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -173,7 +174,7 @@ func TestM2L37GapsOfTheStreamOverHTTP(t *testing.T) {
 				legacytest.AnswerJSON(w, m.ID, `{}`)
 			}
 			p.On["resources/unsubscribe"] = p.On["resources/subscribe"]
-			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Changes: aud, Linger: time.Millisecond}})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Changes: aud, Settings: settings.Server{Linger: time.Millisecond}}})
 			honored, release := watchOn(t, b, aud, listTopic(fanout.ToolsListChanged), uriTopic("note://a"))
 			if honored != "toolsListChanged note://a" {
 				t.Fatalf("honored %q, want both", honored)
@@ -217,7 +218,7 @@ func TestM2L32NoStreamNoListsOverHTTP(t *testing.T) {
 func TestM2L34WatchKeepsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		aud := watchtest.NewAudience(&watchtest.Journal{})
-		b, peers := pipeBack(t, Options{Options: upstream.Options{Changes: aud}, Idle: time.Minute})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Changes: aud, Settings: settings.Server{Idle: time.Minute}}})
 		acked := make(chan func(), 1)
 		go func() {
 			_, release := watchOn(t, b, aud, uriTopic("note://a"))

@@ -22,7 +22,7 @@ func (w watched) Done() <-chan struct{} { return w.s.Link.Done() }
 
 // Offers implements [watch.Session].
 func (w watched) Offers() watch.Offers {
-	caps, polls := &w.s.caps, w.s.opts.Synthesize.Kinds(w.s.caps.Raw)
+	caps, polls := &w.s.caps, w.s.opts.polls().Kinds(w.s.caps.Raw)
 	return watch.Offers{
 		Lists:     caps.Lists,
 		Subscribe: caps.Subscribe || polls.Has(fanout.ResourceUpdated),
@@ -35,7 +35,7 @@ func (w watched) Offers() watch.Offers {
 // that, and polls if that is configured.
 func (w watched) Subscribe(ctx context.Context, uri string) error {
 	var refusal *wire.Error
-	polls := w.s.opts.Synthesize.Kinds(w.s.caps.Raw).Has(fanout.ResourceUpdated)
+	polls := w.s.opts.polls().Kinds(w.s.caps.Raw).Has(fanout.ResourceUpdated)
 	if w.s.caps.Subscribe {
 		_, err := w.s.Request(ctx, spec.MethodSubscribe, uriParams(uri))
 		if err != nil && !(polls && errors.As(err, &refusal)) {

@@ -26,7 +26,7 @@ func openSSE(t *testing.T, p *legacytest.EventServer, path string) (*rig, error)
 	o.RoundTripper = p.RoundTripper
 	o.Headers = http.Header{"Authorization": {"Bearer s3cret"}}
 	r := newRig(t, o)
-	ctx, cancel := context.WithTimeout(t.Context(), o.Timeouts.Connect)
+	ctx, cancel := context.WithTimeout(t.Context(), o.Settings.Timeouts.Connect)
 	defer cancel()
 	if err := r.OverSSE(ctx, r.endpoint); err != nil {
 		return nil, o.ClientError(spec.MethodInitialize, &upstream.Failure{Cause: err, Fate: upstream.NotSent})

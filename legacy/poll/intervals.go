@@ -6,21 +6,16 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
 // Intervals are the pauses between polls for changes that a server does not report, while
-// they have subscribers. Zero means no polls.
-type Intervals struct {
-	Tools     time.Duration // the list of tools
-	Prompts   time.Duration // the list of prompts
-	Resources time.Duration // the list of resources
-	// Updates is for each resource with subscribers. They are read one after another, so
-	// the interval may be longer for a slow server.
-	Updates time.Duration
-}
+// they have subscribers. Zero means no polls. Resources with subscribers are read one after
+// another, so the interval of updates may be longer for a slow server.
+type Intervals settings.Synthesize
 
 // Negative reports whether an interval is negative.
 func (i Intervals) Negative() bool {

@@ -75,7 +75,7 @@ func over(dial func(context.Context) (transport.Conn, error)) connector {
 
 // open opens a session.
 func (r *rig) open(ctx context.Context, connect connector) (*link.Link, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.server.Timeouts.Connect)
+	ctx, cancel := context.WithTimeout(ctx, r.server.Settings.Timeouts.Connect)
 	defer cancel()
 	l := link.New(r.server, nobody{})
 	if err := connect(ctx, l); err != nil {

@@ -92,7 +92,7 @@ func (t *calls) ofToken(token wire.ID) *call {
 func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
 	c := s.newCall(m, o)
 	// It ends by c.Cancel, which run calls.
-	ctx, stop := context.WithTimeoutCause(context.Background(), s.opts.Timeouts.Max, upstream.ErrTooLong)
+	ctx, stop := context.WithTimeoutCause(context.Background(), s.opts.Settings.Timeouts.Max, upstream.ErrTooLong)
 	ctx = c.Begin(ctx)
 	err := s.link.Calls.Add(&c.Call)
 	s.calls.add(c) // now it has an id, and Close can cancel it
@@ -166,7 +166,7 @@ func (c *call) run(ctx context.Context, frame []byte) {
 		return
 	case cause == upstream.ErrTooLong:
 		c.s.link.Drop("time limit")
-		c.s.opts.Logger.Warn("call ended: it took too long", "method", c.Method, "limit", c.s.opts.Timeouts.Max)
+		c.s.opts.Logger.Warn("call ended: it took too long", "method", c.Method, "limit", c.s.opts.Settings.Timeouts.Max)
 	}
 	c.lost(c.s.link.Abandon(ctx, &c.Call, err))
 }
@@ -222,7 +222,7 @@ func (c *call) lost(err error) {
 	case f != nil && f.Lost || errors.Is(err, mcp.ErrShutdown) || err == errClientEnded:
 		err = mcp.SessionEnded(transport.Reason{Err: err})
 	case errors.Is(err, upstream.ErrTooLong):
-		err = wire.Errorf(spec.CodeInternal, "server %q did not answer %s within %v; raise timeouts.max if that is normal for it", o.Name, c.Method, o.Timeouts.Max)
+		err = wire.Errorf(spec.CodeInternal, "server %q did not answer %s within %v; raise timeouts.max if that is normal for it", o.Name, c.Method, o.Settings.Timeouts.Max)
 	default:
 		err = o.Explain(c.Method, err)
 	}

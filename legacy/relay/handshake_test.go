@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -177,7 +178,7 @@ func TestS02InitializedAfterTheEnd(t *testing.T) {
 
 // Roots of the config stand for the client's.
 func TestS02ConfiguredRoots(t *testing.T) {
-	b, peers := pipeBack(t, back.Options{Roots: []byte(`[{"uri":"file:///a"}]`)})
+	b, peers := pipeBack(t, back.Options{Options: upstream.Options{Settings: settings.Server{Roots: []string{"file:///a"}}}})
 	st := linkedTo(t, b)
 	answer := make(chan string, 1)
 	go func() {
@@ -200,7 +201,7 @@ func TestT32HiddenInLinkedSessions(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	welcome := strings.Replace(legacytest.OddResult, `"new":`, `"extensions":{"com.example/x":{},"com.example/y":{"n":1.0}},"experimental":{"e":{}},"new":`, 1)
 	p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, welcome) }
-	st := linkedTo(t, newBack(t, back.Options{Options: upstream.Options{URL: p.URL, HideExtensions: []string{"com.example/x", "e"}}}))
+	st := linkedTo(t, newBack(t, back.Options{Options: upstream.Options{URL: p.URL, Settings: settings.Server{Extensions: settings.Extensions{Hide: []string{"com.example/x", "e"}}}}}))
 	shown := strings.Replace(legacytest.OddResult, `"new":`, `"extensions":{"com.example/y":{"n":1.0}},"new":`, 1)
 	if r, want := st.Send(t, "POST", legacytest.OddInitialize), `{"jsonrpc":"2.0","id":"h","result":`+shown+`}`; r.Body != want {
 		t.Errorf("initialize = %s\nwant         %s", r.Body, want)

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -33,7 +34,7 @@ func TestS02Limits(t *testing.T) {
 	}
 	defer close(hold)
 	d := &backtest.Metrics{}
-	b := newBack(t, back.Options{Options: upstream.Options{URL: p.URL, Timeouts: upstream.Timeouts{Request: time.Millisecond, Max: 300 * time.Millisecond}, Metrics: d}, MaxSessions: 1})
+	b := newBack(t, back.Options{Options: upstream.Options{URL: p.URL, Settings: settings.Server{Timeouts: settings.Timeouts{Request: time.Millisecond, Max: 300 * time.Millisecond}}, Metrics: d}, MaxSessions: 1})
 	st := linkedTo(t, b)
 	g := st.Enter(t, "2025-03-26")
 	// One that has a stream open is in use, one that has not makes room.

@@ -56,7 +56,7 @@ func (s *Session) Answer() []byte { return s.answer }
 // configuration hides.
 func (s *Session) declared(m *wire.Message) []byte {
 	capabilities := wire.Get(m.Params, "capabilities")
-	edits := mcp.Hiding(capabilities, s.opts.HideExtensions)
+	edits := mcp.Hiding(capabilities, s.opts.Settings.Hidden())
 	if s.opts.Roots != nil {
 		edits = append(edits, wire.Edit{Name: "roots", Value: []byte("{}")})
 	}
@@ -67,7 +67,7 @@ func (s *Session) declared(m *wire.Message) []byte {
 // hides.
 func (s *Session) described(answer []byte) []byte {
 	capabilities := wire.Get(wire.Get(answer, "result"), "capabilities")
-	return withCapabilities(answer, "result", capabilities, mcp.Hiding(capabilities, s.opts.HideExtensions))
+	return withCapabilities(answer, "result", capabilities, mcp.Hiding(capabilities, s.opts.Settings.Hidden()))
 }
 
 // withCapabilities returns a message with edits of the capabilities in one of its members.

@@ -107,7 +107,7 @@ func (s *Session) cancelAll() {
 
 // Send implements [mcp.Relay].
 func (s *Session) Send(ctx context.Context, m *wire.Message) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeouts.Connect)
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Settings.Timeouts.Connect)
 	defer cancel()
 	switch {
 	case m.Kind() == wire.Response && !m.ID.IsZero():

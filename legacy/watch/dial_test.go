@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
@@ -42,7 +43,7 @@ func TestWatchWaitsForAServerThatStarts(t *testing.T) {
 		{"too late", 2 * time.Minute, time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := &upstream.Options{Timeouts: upstream.Timeouts{Connect: time.Minute}}
+			o := &upstream.Options{Settings: settings.Server{Timeouts: settings.Timeouts{Connect: time.Minute}}}
 			withRig(t, options{Options: o}, func(t *testing.T, st *rig) {
 				st.server.dial = tt.dial
 				st.server.answer = func(string, string) (time.Duration, error) { return subscribe.Patience - time.Second, nil }

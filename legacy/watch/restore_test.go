@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
@@ -173,7 +174,7 @@ func TestM2L37NewStreamsGoFirst(t *testing.T) {
 // Among streams that come and go while the session is away, what is still
 // wanted is subscribed at once, and what is not, never.
 func TestM2L37LingeringTopicsAreRestoredIfWanted(t *testing.T) {
-	withRig(t, options{Options: &upstream.Options{Linger: time.Hour}}, func(t *testing.T, st *rig) {
+	withRig(t, options{Options: &upstream.Options{Settings: settings.Server{Linger: time.Hour}}}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopic("a"))
 		st.Listen(uriTopics("a", "b")...).Close()
 		synctest.Wait()

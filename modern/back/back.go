@@ -31,7 +31,9 @@ type Back struct {
 	log  *slog.Logger
 	link link
 	base http.Header // headers of every HTTP request; never changed
-	// hideTasks is opts.HideExtensions and the tasks extension.
+	// hide has the names of what is hidden from the server and clients; hideTasks also the
+	// tasks extension.
+	hide         []string
 	hideTasks    []string
 	tools        *protocol.SchemaCache
 	availability *upstream.Availability
@@ -51,7 +53,8 @@ func New(opts Options) (*Back, error) {
 	}
 	opts.Fill(spec.Modern)
 	b := &Back{opts: opts, log: opts.Logger, availability: upstream.NewAvailability(opts.Logger)}
-	b.hideTasks = append(slices.Clone(opts.HideExtensions), spec.ExtensionTasks)
+	b.hide = opts.Settings.Hidden()
+	b.hideTasks = append(slices.Clone(b.hide), spec.ExtensionTasks)
 	b.lastID.Store(opts.IDs)
 	var err error
 	if b.discovery, err = newDiscovery(b); err != nil {

@@ -143,7 +143,7 @@ func (k *discovery) request(p mcp.Profile) *discoverRequest {
 
 // discover sends server/discover and caches the description.
 func (k *discovery) discover(ctx context.Context, p mcp.Profile) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, k.b.opts.Timeouts.Connect, errSlowDiscover)
+	ctx, cancel := context.WithTimeoutCause(ctx, k.b.opts.Settings.Timeouts.Connect, errSlowDiscover)
 	defer cancel()
 	result, err := k.b.request(ctx, spec.MethodDiscover, []byte("{}"), p)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -38,7 +39,7 @@ func TestL2M01DescribesFromDiscover(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("server/discover", strings.Replace(discoverResult(0, "private"), upCaps,
 		`{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/a":{}},"experimental":{"hidden":{}}}`, 1))
-	b := p.back(Options{Options: upstream.Options{HideExtensions: []string{"hidden"}}})
+	b := p.back(Options{Options: upstream.Options{Settings: settings.Server{Extensions: settings.Extensions{Hide: []string{"hidden"}}}}})
 	d, err := b.Describe(t.Context(), ofScope("scripted/1"))
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +132,7 @@ func TestL2M01LastKnownAnswer(t *testing.T) {
 func TestL2M01WhileStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := make(chan struct{})
-		b, end := bubbleBack(t, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Connect: 30 * time.Second}}}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		b, end := bubbleBack(t, Options{Options: upstream.Options{Settings: settings.Server{Timeouts: settings.Timeouts{Connect: 30 * time.Second}}}}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 			select {
 			case <-ready:
 				upAnswer(w, m.ID, discoverResult(0, "private"))

@@ -36,7 +36,7 @@ func (b *Back) envelopeOf(req *mcp.Request, level spec.LogLevel, id int64) envel
 		e.capabilities = mcp.WithoutTasks(declared, b.hiddenFrom(req.Era), withoutListChanged(declared)...)
 		e.info = firstOf(req.ClientInfo, req.Profile.ClientInfo, b.opts.ClientInfo)
 		e.level = level
-	} else if edits := mcp.Hiding(capabilities, b.opts.HideExtensions); len(edits) > 0 {
+	} else if edits := mcp.Hiding(capabilities, b.hide); len(edits) > 0 {
 		e.capabilities = wire.AppendEdited(nil, capabilities, edits...)
 	}
 	return e
@@ -119,7 +119,7 @@ func (b *Back) hiddenFrom(era spec.Era) []string {
 	if era == spec.Legacy {
 		return b.hideTasks
 	}
-	return b.opts.HideExtensions
+	return b.hide
 }
 
 // visibleTo returns a server's capabilities for clients of an era, without those that are

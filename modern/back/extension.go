@@ -39,7 +39,7 @@ func slowClient(server, method string) error {
 func (s *servedRequest) clientError(err error) error {
 	if s.streams && errors.Is(err, upstream.ErrTooLong) {
 		return wire.Errorf(spec.CodeInternal, "server %q sent no message of %s for %v; raise timeouts.request if that is normal for it",
-			s.b.opts.Name, s.req.Method, s.b.opts.Timeouts.Request)
+			s.b.opts.Name, s.req.Method, s.b.opts.Settings.Timeouts.Request)
 	}
 	return s.b.clientError(s.req.Method, err)
 }
@@ -55,7 +55,7 @@ func (s *servedRequest) maxTime() time.Duration {
 	if s.streams {
 		return noLimit
 	}
-	return s.b.opts.Timeouts.Max
+	return s.b.opts.Settings.Timeouts.Max
 }
 
 // noteActivity restarts the clock of a request that may be a stream, because a message has

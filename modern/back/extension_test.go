@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -22,7 +23,7 @@ import (
 // Messages keep a request of an unknown method alive, whatever timeouts.max says; without
 // one it ends at timeouts.request. Those of a known method end as ever.
 func TestT30MessagesStartTheClockAnew(t *testing.T) {
-	limits := upstream.Timeouts{Request: time.Second, Max: 3 * time.Second}
+	limits := settings.Timeouts{Request: time.Second, Max: 3 * time.Second}
 	for _, c := range []struct {
 		name, method, note string
 		beats              int // that it lives to see
@@ -32,7 +33,7 @@ func TestT30MessagesStartTheClockAnew(t *testing.T) {
 		{"a known method", spec.MethodToolsCall, notifyHit, 1},
 	} {
 		bridgetest.RunBubble(t, "T-30 "+c.name, func(t *testing.T) {
-			b, peers := upLines(t, Options{Options: upstream.Options{Timeouts: limits}})
+			b, peers := upLines(t, Options{Options: upstream.Options{Settings: settings.Server{Timeouts: limits}}})
 			defer b.Close(t.Context())
 			got := upServe(t.Context(), b, upModernRequest(c.method, `{"name":"x"}`), &backtest.Caller{})
 			p := <-peers
@@ -74,7 +75,7 @@ func TestT30MessagesStartTheClockAnewOverHTTP(t *testing.T) {
 			}
 			event("%s", ended(m.ID.String(), m.ID.String()))
 		}
-		b := p.back(Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: 1500 * time.Millisecond, Max: 1600 * time.Millisecond}}})
+		b := p.back(Options{Options: upstream.Options{Settings: settings.Server{Timeouts: settings.Timeouts{Request: 1500 * time.Millisecond, Max: 1600 * time.Millisecond}}}})
 		params := `{` + strings.Replace(moderntest.ClientMeta, "CAPS", "{}", 1) + `}`
 		if _, err := upBody(b.Serve(t.Context(), upModernRequest(methodWatch, params), &backtest.Caller{})); err != nil {
 			t.Errorf("Serve() = %v, want its result after 2 s", err)
@@ -199,7 +200,7 @@ func (c *pacedCaller) Notify(context.Context, mcp.Notification) error {
 // What a client takes over a message is not taken from the server's time.
 func TestT30ASlowClientCostsTheServerNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, peers := upLines(t, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: time.Second, Max: time.Second}}})
+		b, peers := upLines(t, Options{Options: upstream.Options{Settings: settings.Server{Timeouts: settings.Timeouts{Request: time.Second, Max: time.Second}}}})
 		defer b.Close(t.Context())
 		got := upServe(t.Context(), b, upModernRequest(methodWatch, `{}`), &pacedCaller{pace: 5 * time.Second})
 		p := <-peers

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/moderntest"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -76,7 +77,7 @@ func TestT32HiddenExtensions(t *testing.T) {
 	p.says("tools/list", `{"resultType":"complete","tools":[]}`)
 	p.says("server/discover", strings.Replace(discoverResult(0, "private"), `"logging":{}`,
 		`"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/x":{}},"experimental":{"e/x":{},"e/y":{"n":1.0}}`, 1))
-	b := p.back(Options{Options: upstream.Options{HideExtensions: []string{"com.example/x", "e/x"}}})
+	b := p.back(Options{Options: upstream.Options{Settings: settings.Server{Extensions: settings.Extensions{Hide: []string{"com.example/x", "e/x"}}}}})
 	params := `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":%s,"experimental":%s,"roots":{}}}}`
 	req := upModernRequest("tools/list", fmt.Sprintf(params, `{"com.example/x":{},"io.modelcontextprotocol/tasks":{}}`, `{"e/x":{}}`))
 	if _, err := upBody(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
@@ -98,7 +99,7 @@ func TestT32TasksOff(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("tools/list", `{"resultType":"complete","tools":[]}`)
 	p.says("server/discover", strings.Replace(discoverResult(0, "private"), `"logging":{}`, `"extensions":{"io.modelcontextprotocol/tasks":{}}`, 1))
-	b := p.back(Options{Options: upstream.Options{HideExtensions: []string{spec.ExtensionTasks}}})
+	b := p.back(Options{Options: upstream.Options{Settings: settings.Server{Extensions: settings.Extensions{Hide: []string{spec.ExtensionTasks}}}}})
 	f, s := before(t, b, func(o *modernfront.Options) { o.NoTasks = true })
 	moderntest.OverHTTP(t, f, moderntest.Request("1", "tools/list", moderntest.DeclaresTasks, ""), nil)
 	if got := p.requests("tools/list")[0].params; strings.Contains(got, spec.ExtensionTasks) {

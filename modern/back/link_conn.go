@@ -124,7 +124,7 @@ func (l *connLink) connOrDial() (*conn, *opening, time.Duration, error) {
 // open dials for all waiting requests. The dial does not end with one of them.
 func (l *connLink) open(op *opening) {
 	defer close(op.done)
-	ctx, cancel := context.WithTimeoutCause(l.live, l.opts.Timeouts.Connect, errors.New("it did not start within timeouts.connect"))
+	ctx, cancel := context.WithTimeoutCause(l.live, l.opts.Settings.Timeouts.Connect, errors.New("it did not start within timeouts.connect"))
 	defer cancel()
 	begun := time.Now()
 	over, err := l.opts.Dial(ctx)

@@ -65,7 +65,7 @@ func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (
 // ackTimeout returns the time that the server has for an acknowledgment.
 func (b *Back) ackTimeout() time.Duration {
 	if b.isStarting() {
-		return max(ackTimeout, b.opts.Timeouts.Connect)
+		return max(ackTimeout, b.opts.Settings.Timeouts.Connect)
 	}
 	return ackTimeout
 }

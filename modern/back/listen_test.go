@@ -402,7 +402,7 @@ func TestBackWatches(t *testing.T) {
 		for _, w := range changes.wanted {
 			w.Store(true)
 		}
-		opts.Changes, opts.Linger = changes, time.Millisecond
+		opts.Changes, opts.Settings.Linger = changes, time.Millisecond
 		honored, release, err := back(opts).Watch(t.Context(), listenProfile, []fanout.Topic{tools, a, b})
 		if err != nil || !slices.Equal(honored, []fanout.Topic{tools, a}) {
 			t.Fatalf("Watch = %v, %v, want what the server acknowledged", honored, err)

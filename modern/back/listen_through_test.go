@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -33,7 +34,7 @@ func TestS01ExtensionsHaveAStreamOfTheirOwn(t *testing.T) {
 		event("%s", moderntest.Tagged(spec.NotifyToolsListChanged, ``, id))
 		event(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","more":1.0,"_meta":{"%s":%s}}}`, id, spec.MetaSubscriptionID, id)
 	}
-	b := p.back(Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: time.Millisecond}}}) // which is none of a stream's
+	b := p.back(Options{Options: upstream.Options{Settings: settings.Server{Timeouts: settings.Timeouts{Request: time.Millisecond}}}}) // which is none of a stream's
 	f, s := before(t, b)
 	for _, id := range []string{`"1"`, "1"} {
 		c := moderntest.Follow(t, f, id, extendedFilter)

@@ -2,18 +2,16 @@ package back
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // Options describe one modern server and how it is used.
 type Options struct {
-	// ClientInfo is for requests whose client gave none. With [spec.ExtensionTasks] among
-	// HideExtensions no request about a task crosses.
+	// ClientInfo is for requests whose client gave none. If the settings hide
+	// [spec.ExtensionTasks], no request about a task crosses.
 	upstream.Options
 
 	// Dial opens a connection of messages if there is no URL, for example a pipe. Each
@@ -24,9 +22,6 @@ type Options struct {
 	// returned it. The Back uses greater ones.
 	IDs int64
 
-	// LogLevel is the log level of requests whose client requested none; empty for no
-	// messages.
-	LogLevel spec.LogLevel
 	// Probed is the description that a probe got a moment ago, with the capabilities as
 	// the server wrote them. Describe returns it until the server was reached or not. Nil
 	// means none.
@@ -40,9 +35,6 @@ type Options struct {
 func (o *Options) fault() string {
 	if (o.URL == "") == (o.Dial == nil) {
 		return "want exactly one of URL and Dial"
-	}
-	if o.LogLevel != "" && !o.LogLevel.Valid() {
-		return fmt.Sprintf("unknown LogLevel %q", o.LogLevel)
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
@@ -19,7 +20,7 @@ import (
 func probedBack(t *testing.T, dialled <-chan transport.Conn) *Back {
 	t.Helper()
 	b, err := New(Options{
-		Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), HideExtensions: []string{"hidden"}},
+		Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Settings: settings.Server{Extensions: settings.Extensions{Hide: []string{"hidden"}}}},
 		Probed: &mcp.Description{
 			Capabilities: json.RawMessage(`{"tools":{},"extensions":{"hidden":{},"shown":{}}}`),
 			ServerInfo:   json.RawMessage(`{"name":"probed"}`),

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -317,7 +318,7 @@ func TestL2M13RoundIsBounded(t *testing.T) {
 func TestM2L14ClockStandsStillWhileAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int32
-		b, end := bubbleBack(t, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: time.Minute, Max: 2 * time.Minute}}}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		b, end := bubbleBack(t, Options{Options: upstream.Options{Settings: settings.Server{Timeouts: settings.Timeouts{Request: time.Minute, Max: 2 * time.Minute}}}}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 			if n.Add(1) <= 3 {
 				upAnswer(w, m.ID, `{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}`)
 				return

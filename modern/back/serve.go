@@ -45,13 +45,10 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 		return b.serveListen(ctx, req, caller)
 	}
 	s := &servedRequest{b: b, req: req, caller: caller, level: req.LogLevel}
-	if s.level == "" && req.Era != spec.Modern {
-		s.level = b.opts.LogLevel
-	}
 	s.in.Use(req.Memory, req.Share)
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.streams = req.Era == spec.Modern && spec.Undefined(req.Method)
-	s.clock.Start(b.opts.Timeouts.Request, s.maxTime(), func() { cancel(upstream.ErrTooLong) })
+	s.clock.Start(b.opts.Settings.Timeouts.Request, s.maxTime(), func() { cancel(upstream.ErrTooLong) })
 	a, err := s.run(ctx)
 	s.clock.Stop()
 	if err != nil {

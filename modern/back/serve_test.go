@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -93,10 +94,9 @@ func TestNewBackRefuses(t *testing.T) {
 		"URL and Dial":    func(o *Options) { o.URL = "" },
 		"exactly one":     func(o *Options) { o.Dial = func(context.Context) (transport.Conn, error) { return nil, nil } },
 		"ClientInfo":      func(o *Options) { o.ClientInfo = nil },
-		"LogLevel":        func(o *Options) { o.LogLevel = "loud" },
-		"time-out":        func(o *Options) { o.Timeouts.Request = -1 },
+		"time-out":        func(o *Options) { o.Settings.Timeouts.Request = -1 },
 		"limit":           func(o *Options) { o.MaxMessage = -1 },
-		"Subresources":    func(o *Options) { o.Subresources = "some" },
+		"Subresources":    func(o *Options) { o.Settings.Subresources = "some" },
 		"not an absolute": func(o *Options) { o.URL = "ftp://secret@files.example" },
 	} {
 		o := good
@@ -120,14 +120,14 @@ func TestL2M10NoTasks(t *testing.T) {
 
 func TestL2M12LogLevelRidesOnRequests(t *testing.T) {
 	for _, tt := range []struct {
-		name            string
-		session, config spec.LogLevel
-		want            string
-		wantNotes       int
+		name      string
+		session   spec.LogLevel
+		want      string
+		wantNotes int
 	}{
-		{"none set", "", "", "", 0},
-		{"the session's", "warning", "debug", `"warning"`, 1},
-		{"the config's", "", "info", `"info"`, 2},
+		{"none set", "", "", 0},
+		{"warning", "warning", `"warning"`, 1},
+		{"info", "info", `"info"`, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newUpPeer(t)
@@ -141,7 +141,7 @@ func TestL2M12LogLevelRidesOnRequests(t *testing.T) {
 			req := upRequest("tools/call", `{"name":"t"}`)
 			req.LogLevel = tt.session
 			x := &backtest.Caller{}
-			if _, err := upBody(p.back(Options{LogLevel: tt.config}).Serve(t.Context(), req, x)); err != nil {
+			if _, err := upBody(p.back(Options{}).Serve(t.Context(), req, x)); err != nil {
 				t.Fatal(err)
 			}
 			meta := wire.Get([]byte(p.requests("tools/call")[0].params), "_meta")
@@ -481,7 +481,7 @@ func TestM2L14ModernServerTimesOut(t *testing.T) {
 		tr := l.Transport()
 		defer tr.CloseIdleConnections()
 		b, err := New(Options{Options: upstream.Options{Name: "scripted", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: json.RawMessage(upInfo),
-			Timeouts: upstream.Timeouts{Request: time.Minute, Max: 5 * time.Minute}}})
+			Settings: settings.Server{Timeouts: settings.Timeouts{Request: time.Minute, Max: 5 * time.Minute}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -508,7 +508,7 @@ func TestS01ModernClient(t *testing.T) {
 	p := newUpPeer(t)
 	const asks = `{"resultType":"input_required","inputRequests":{"q":{"method":"roots/list"}},"requestState":"S","content":null}`
 	p.says("tools/call", asks)
-	b := p.back(Options{LogLevel: "debug"})
+	b := p.back(Options{})
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{"listChanged":true},"x":1},"io.modelcontextprotocol/logLevel":"error","progressToken":%s,"vendor/a":[1, 2]}`
 	params := `{"name":"t","inputResponses":{"q":{"roots":[]}},"requestState":"R","task":{"ttl":1},` + fmt.Sprintf(meta, `"p"`) + `}`
 	x := &backtest.Caller{}

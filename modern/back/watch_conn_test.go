@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -85,7 +86,7 @@ func TestL2M22AListenWaitsForACommandThatStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := transport.NewPipe()
 		topic := watchtest.URITopics(listenProfile.Scope, "file:///a")[0]
-		o := upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Timeouts: upstream.Timeouts{Connect: time.Minute}}
+		o := upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Settings: settings.Server{Timeouts: settings.Timeouts{Connect: time.Minute}}}
 		b, err := New(Options{Options: o, Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
 		if err != nil {
 			t.Fatal(err)

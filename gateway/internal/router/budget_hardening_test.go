@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
@@ -92,7 +93,7 @@ func newLargePeer(t *testing.T, modernEra, stream bool) *largePeer {
 			if modernEra {
 				return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info}})
 			}
-			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info}, Lanes: 100})
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info, Settings: settings.Server{Lanes: settings.Lanes{HTTP: 100}}}})
 		}
 	})
 	return p

@@ -11,6 +11,8 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -22,14 +24,10 @@ var everyList = []string{"tools/list", "prompts/list", "resources/list", "resour
 // kept.
 func newKeepingRig(t *testing.T, change func(*Options)) *rig {
 	p := newPeer(t)
-	hints := make(map[string]mcp.CacheHint)
-	for _, method := range append([]string{"server/discover"}, everyList...) {
-		hints[method] = mcp.CacheHint{TTL: 60_000, Public: true}
-	}
 	r := newRig(t, func(o *Options) {
 		o.Servers = []ServerOptions{{Name: "peer", Keep: everyList, Open: func(c mcp.Changes) (mcp.Back, error) {
-			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
-				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}, Cache: hints})
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond, Cache: public(append([]string{"server/discover"}, everyList...)...)},
+				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}}}
 		if change != nil {
 			change(o)
@@ -143,19 +141,19 @@ func TestM2L08NotKept(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		hint mcp.CacheHint
+		hint settings.CacheHint
 		keep []string
 	}{
-		{"private", mcp.CacheHint{TTL: 60_000}, everyList},
-		{"no ttl", mcp.CacheHint{Public: true}, everyList},
-		{"method not named", mcp.CacheHint{TTL: 60_000, Public: true}, []string{"prompts/list"}},
+		{"private", settings.CacheHint{TTL: time.Minute}, everyList},
+		{"no ttl", settings.CacheHint{Scope: spec.ScopePublic}, everyList},
+		{"method not named", public("tools/list")["tools/list"], []string{"prompts/list"}},
 	} {
 		t.Run("M2L-08 "+tt.name, func(t *testing.T) {
 			p := newPeer(t)
 			r := newRig(t, func(o *Options) {
 				o.Servers = []ServerOptions{{Name: "peer", Keep: tt.keep, Open: func(c mcp.Changes) (mcp.Back, error) {
-					return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{}`)},
-						Cache: map[string]mcp.CacheHint{"tools/list": tt.hint}})
+					return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{}`),
+						Settings: settings.Server{Cache: map[string]settings.CacheHint{"tools/list": tt.hint}}}})
 				}}}
 			})
 			r.list(t, "")

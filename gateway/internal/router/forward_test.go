@@ -20,6 +20,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -99,7 +100,7 @@ func newReplica(t *testing.T, broker *replicastest.Broker, p *scriptedPeer, chan
 	}
 	opts.Peers, opts.StateKeys = r.peers, []string{replicaKey}
 	opts.Servers = []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (mcp.Back, error) {
-		return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: opts.Logger, Linger: time.Millisecond,
+		return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: opts.Logger, Settings: settings.Server{Linger: time.Millisecond},
 			ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 	}}}
 	if change != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -44,7 +45,7 @@ func (d *deployment) start(t *testing.T, change func(*Options)) *replica {
 	t.Helper()
 	r := newReplica(t, d.Broker, newPeer(t), func(o *Options) {
 		o.Servers = []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (mcp.Back, error) {
-			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: d.peer.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
+			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: d.peer.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond},
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}}}
 		if change != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -18,15 +19,14 @@ import (
 // serve them.
 func newKeepingReplicas(t *testing.T, n int) []*replica {
 	t.Helper()
-	hints := map[string]mcp.CacheHint{"resources/read": {TTL: 60_000, Public: true}}
 	broker, p := replicastest.New(), newPeer(t)
 	var all []*replica
 	for range n {
 		all = append(all, newReplica(t, broker, p, func(o *Options) {
 			o.Servers[0].Keep = []string{"resources/read"}
 			o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
-				return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
-					ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}, Cache: hints})
+				return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond, Cache: public("resources/read")},
+					ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 			}
 			watchTogether(o)
 		}))

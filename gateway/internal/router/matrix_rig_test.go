@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -194,13 +195,14 @@ func newWorldWith(t *testing.T, era spec.Era, isolation Isolation, change func(*
 
 func (w *world) server(name string, o *Options, isolation Isolation) ServerOptions {
 	return ServerOptions{Name: name, Isolation: isolation, Keep: []string{"tools/list", "resources/read"}, Open: func(c mcp.Changes) (mcp.Back, error) {
-		up := upstream.Options{Name: name, Changes: c, Logger: o.Logger, Linger: time.Millisecond, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}
+		up := upstream.Options{Name: name, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond}, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}
 		if w.modern != nil {
 			up.URL = w.modern.URL
 			return modernback.New(modernback.Options{Options: up})
 		}
 		up.URL = w.legacy.URL
-		return legacyback.New(legacyback.Options{Options: up, Cache: map[string]mcp.CacheHint{"tools/list": {TTL: 60_000, Public: true}}})
+		up.Settings.Cache = public("tools/list")
+		return legacyback.New(legacyback.Options{Options: up})
 	}}
 }
 

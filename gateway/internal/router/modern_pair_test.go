@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -43,7 +44,7 @@ func newModernRigWith(t *testing.T, keep []string, change func(*Options)) (*rig,
 	p := newModernPeer(t)
 	r := newRig(t, func(o *Options) {
 		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c mcp.Changes) (mcp.Back, error) {
-			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
+			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond},
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}}}
 		change(o)

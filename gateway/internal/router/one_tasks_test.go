@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
@@ -25,7 +26,7 @@ func TestTasksAreOnesOwnAtEachReplica(t *testing.T) {
 		}
 		o.Auth = tokens
 		o.Servers = []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (mcp.Back, error) {
-			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: lax.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
+			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: lax.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond},
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}}}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -33,7 +34,7 @@ func newStatefulOf(t *testing.T, n int, change func(*Options), each func(*modern
 		p.answers["tools/call"] = fmt.Sprintf(`{"resultType":"complete","content":[{"type":"text","text":"of-%d"}]}`, number)
 		number++
 		o.Servers = []ServerOptions{{Name: "peer", HoldFor: time.Minute, Open: func(c mcp.Changes) (mcp.Back, error) {
-			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
+			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond},
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}}}
 		if change != nil {

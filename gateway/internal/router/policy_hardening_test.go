@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -379,7 +380,7 @@ func TestPolicyOfSubresources(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		guarded(p)(o)
 		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
-			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: peer.URL, Changes: c, Subresources: fanout.SubresourcesAsSent,
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: peer.URL, Changes: c, Settings: settings.Server{Subresources: fanout.SubresourcesAsSent},
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
@@ -18,7 +19,7 @@ import (
 // openAnew returns what opens another back of the rig's peer.
 func (r *rig) openAnew(p *scriptedPeer) func(mcp.Changes) (mcp.Back, error) {
 	return func(c mcp.Changes) (mcp.Back, error) {
-		return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Linger: time.Millisecond,
+		return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Settings: settings.Server{Linger: time.Millisecond},
 			ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -277,7 +278,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 	r := &rig{peer: newPeer(t), logs: &bridgetest.Log{}}
 	opts := Options{Logger: slog.New(slog.NewTextHandler(r.logs, nil))}
 	opts.Servers = []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (mcp.Back, error) {
-		return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: r.peer.URL, Changes: c, Logger: opts.Logger, Linger: time.Millisecond,
+		return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: r.peer.URL, Changes: c, Logger: opts.Logger, Settings: settings.Server{Linger: time.Millisecond},
 			ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 	}}}
 	if change != nil {
@@ -417,4 +418,13 @@ func (f *frames) next() string {
 			return strings.TrimSpace(data)
 		}
 	}
+}
+
+// public returns cache hints by which results of methods are public for a minute.
+func public(methods ...string) map[string]settings.CacheHint {
+	hints := make(map[string]settings.CacheHint)
+	for _, method := range methods {
+		hints[method] = settings.CacheHint{TTL: time.Minute, Scope: spec.ScopePublic}
+	}
+	return hints
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -228,9 +229,8 @@ func newTenants(t *testing.T, isolation Isolation) *tenants {
 		o.MaxParkedEach = 1
 		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get(whoHeader)), nil })
 		o.Servers = []ServerOptions{{Name: "peer", Isolation: isolation, Keep: []string{"tools/list", "resources/read"}, Open: func(c mcp.Changes) (mcp.Back, error) {
-			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: w.server.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
-				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)},
-				Cache: map[string]mcp.CacheHint{"tools/list": {TTL: 60_000, Public: true}, "resources/read": {TTL: 60_000}}})
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: w.server.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond, Cache: map[string]settings.CacheHint{"tools/list": public("tools/list")["tools/list"], "resources/read": {TTL: time.Minute}}},
+				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}}}
 	})
 	t.Cleanup(w.server.CloseClientConnections)

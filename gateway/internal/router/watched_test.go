@@ -5,12 +5,13 @@ import (
 	"time"
 
 	made "github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // watchTogether has replicas watch their server together.
 func watchTogether(o *Options) {
-	s := made.New(made.Options{Options: upstream.Options{Name: "peer", Logger: o.Logger, Linger: time.Millisecond,
+	s := made.New(made.Options{Options: upstream.Options{Name: "peer", Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond},
 		ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 	o.Servers[0].OpenPeer = s.OpenPeer
 }

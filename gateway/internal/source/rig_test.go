@@ -23,6 +23,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
@@ -82,7 +83,7 @@ func (r *rig) add(name string) *replica {
 	rep.hub = hub.New(hub.Options{MaxStreams: 100_000, MaxStreamsEach: 100_000, Logger: slog.New(slog.DiscardHandler), Metrics: mcp.NoMetrics{},
 		Until: func(*mcp.Identity, func(error)) func() { return func() {} }})
 	rep.engine = r.broker.Join(r.t, name, name+":2528")
-	made := server.New(server.Options{Era: spec.Modern, Options: upstream.Options{Name: "files", URL: "http://files.test/mcp", RoundTripper: r.server.transport(r.t), ClientInfo: json.RawMessage(info)}})
+	made := server.New(server.Options{Options: upstream.Options{Settings: settings.Server{Era: "modern"}, Name: "files", URL: "http://files.test/mcp", RoundTripper: r.server.transport(r.t), ClientInfo: json.RawMessage(info)}})
 	engine, claims := replicas.Engine(rep.engine), source.Names{Server: "files"}
 	if r.asked != nil {
 		engine = r.asked(rep.engine)

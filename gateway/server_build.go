@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -69,28 +69,20 @@ func (s serverBuild) check() error {
 // entry is what the gateway is told of a server.
 func (s serverBuild) entry(p *serverParts, open func(mcp.Changes) (mcp.Back, error)) router.ServerOptions {
 	return router.ServerOptions{
-		Name:              s.Name,
-		Open:              open,
-		OpenPeer:          openPeer(s.ServerOptions, p),
-		Command:           len(s.Command) > 0,
-		HoldFor:           holdFor(s.ServerOptions),
-		Definition:        s.digest(),
-		StartTimeout:      connectTimeout(s.ServerOptions),
-		Isolation:         router.Isolation(s.Isolation),
-		Gather:            s.Gather,
-		ParkedTTL:         s.ParkedTTL,
-		Keep:              kept(s.Cache),
-		LogLevel:          spec.LogLevel(s.LogLevel),
-		Experimental:      s.Experimental,
-		HideExtensions:    s.HideExtensions,
-		ForwardClientInfo: s.ForwardClientInfo,
-		Access:            p.access,
-		Auth:              p.auth,
-		Saw:               sawCaller(p.credentials),
-		PublicURL:         s.publicURL(),
-		OnlyFor:           loginOf(s.ServerOptions),
-		Kept:              s.b.kept[p],
-		Ended:             p.end,
+		Name:       s.Name,
+		Open:       open,
+		OpenPeer:   openPeer(s.ServerOptions, p),
+		Command:    len(s.Command) > 0,
+		HoldFor:    holdFor(s.ServerOptions),
+		Definition: s.digest(),
+		Settings:   s.settings(),
+		Access:     p.access,
+		Auth:       p.auth,
+		Saw:        sawCaller(p.credentials),
+		PublicURL:  s.publicURL(),
+		OnlyFor:    loginOf(s.ServerOptions),
+		Kept:       s.b.kept[p],
+		Ended:      p.end,
 	}
 }
 
@@ -129,24 +121,13 @@ func (s serverBuild) publicURL() string {
 	return strings.TrimSuffix(s.b.opts.PublicURL, "/") + "/mcp/" + s.Name
 }
 
-// connectTimeout is how long the server may take to be reached; zero is the default of
-// the backs.
-func connectTimeout(s *ServerOptions) time.Duration {
+// settings returns what is to be heeded on the way to the server.
+func (s serverBuild) settings() settings.Server {
+	set := s.ServerOptions.settings()
 	if len(s.Command) > 0 {
-		return cmp.Or(s.Timeouts.Connect, commandConnect)
+		set.Timeouts.Connect = cmp.Or(set.Timeouts.Connect, commandConnect)
 	}
-	return s.Timeouts.Connect
-}
-
-// kept returns the methods whose results the gateway keeps.
-func kept(hints map[string]CacheHint) []string {
-	var out []string
-	for _, method := range slices.Sorted(maps.Keys(hints)) {
-		if h := hints[method]; h.Keep && h.Public && h.TTL > 0 {
-			out = append(out, method)
-		}
-	}
-	return out
+	return set
 }
 
 // serverOptions are those of the package that reaches the server.
@@ -175,7 +156,6 @@ func (s serverBuild) serverOptions(p *serverParts) server.Options {
 		KeepAlive:   s.b.opts.KeepAlive,
 		MaxSessions: s.b.number(limits.Sessions),
 	}
-	o.Settings.Timeouts.Connect = connectTimeout(s.ServerOptions)
 	switch {
 	case s.Handler != nil:
 		o.URL, o.RoundTripper = "http://"+s.Name+".invalid/", p.serveHandler(s.Handler)

@@ -9,6 +9,7 @@
 package settings
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -100,6 +101,11 @@ func (s *Server) Level() spec.LogLevel {
 
 // ForwardsClientInfo reports whether the server gets the name of the client.
 func (s *Server) ForwardsClientInfo() bool { return s.ClientInfo == "client" }
+
+// WithoutTasks reports whether the tasks extension is not forwarded.
+func (s *Server) WithoutTasks() bool {
+	return s.Tasks == "off" || slices.Contains(s.Extensions.Hide, spec.ExtensionTasks)
+}
 
 // Hidden returns the names of extensions and experimental capabilities that are not
 // forwarded, including the tasks extension if tasks are off.

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -100,11 +101,9 @@ type Options struct {
 	// Drain bounds the wait for calls in flight when a stream of HTTP+SSE ends. Zero means
 	// DefaultDrain.
 	Drain time.Duration
-	// StartTimeout bounds how long initialize waits for a server that is starting. Zero
-	// means DefaultStartTimeout.
-	StartTimeout time.Duration
-	// LogLevel is the log level of sessions that set none. Empty means no messages.
-	LogLevel spec.LogLevel
+	// Settings are what is to be heeded on the way to the server. A Timeouts.Connect of zero
+	// means DefaultStartTimeout, for an initialize that waits for a server which is starting.
+	Settings settings.Server
 
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
@@ -172,7 +171,7 @@ func (o *Options) fill() {
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
 	o.KeepAlive = cmp.Or(o.KeepAlive, DefaultKeepAlive)
 	o.Drain = cmp.Or(o.Drain, DefaultDrain)
-	o.StartTimeout = cmp.Or(o.StartTimeout, DefaultStartTimeout)
+	o.Settings.Timeouts.Connect = cmp.Or(o.Settings.Timeouts.Connect, DefaultStartTimeout)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -102,7 +102,7 @@ func (f *Front) describe(ctx context.Context, req *mcp.Request) (desc *mcp.Descr
 // whenStarted calls ask until the server has started. If the server is known to be down,
 // it returns the error at once.
 func (f *Front) whenStarted(ctx context.Context, req *mcp.Request, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, f.opts.StartTimeout+startPoll) // ask has StartTimeout, and returns the reason of a time-out
+	ctx, cancel := context.WithTimeout(ctx, f.opts.Settings.Timeouts.Connect+startPoll) // ask has Timeouts.Connect, and returns the reason of a time-out
 	defer cancel()
 	for {
 		err := ask(ctx)

@@ -59,7 +59,7 @@ var errCancelledByClient = errors.New("cancelled by the client")
 
 func (f *Front) newSession(id SessionID, name string, sender mcp.Sender, h handshake, c *Conn) *session {
 	sender.Arrival = nil // that of its first message alone
-	s := &session{front: f, id: id, name: name, opener: sender, handshake: h, conn: c, level: f.opts.LogLevel}
+	s := &session{front: f, id: id, name: name, opener: sender, handshake: h, conn: c, level: f.opts.Settings.Level()}
 	s.opened = time.Now().Unix()
 	mail := (*fanout.Mailbox)(nil)
 	if c != nil {

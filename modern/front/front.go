@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -62,8 +63,9 @@ type Options struct {
 	// Zero means DefaultMaxInFlight.
 	MaxInFlight int
 
-	// NoTasks disables the tasks extension, whatever the server's era.
-	NoTasks bool
+	// Settings are what is to be heeded on the way to the server. A Gather of zero means
+	// DefaultGather, a ParkedTTL of zero DefaultParkedTTL.
+	Settings settings.Server
 	// Upstream returns the era of the server behind Handler, spec.Unknown while it is
 	// unknown. Nil means legacy.
 	Upstream func() spec.Era
@@ -73,12 +75,6 @@ type Options struct {
 	// return when their streams have ended.
 	Streams *downstream.Streams
 
-	// Gather is how long input requests of a server are collected before they are sent
-	// together. Zero means DefaultGather.
-	Gather time.Duration
-	// ParkedTTL is how long a parked call waits for its client's retry. Zero means
-	// DefaultParkedTTL.
-	ParkedTTL time.Duration
 	// MaxParked bounds the parked calls, MaxParkedEach those of one share. Zero means the
 	// defaults of limits.Parked and limits.ParkedEach.
 	MaxParked, MaxParkedEach int
@@ -117,8 +113,8 @@ func New(opts Options) (*Front, error) {
 	if opts.Metrics == nil {
 		opts.Metrics = mcp.NoMetrics{}
 	}
-	opts.Gather = cmp.Or(opts.Gather, DefaultGather)
-	opts.ParkedTTL = cmp.Or(opts.ParkedTTL, DefaultParkedTTL)
+	opts.Settings.Gather = cmp.Or(opts.Settings.Gather, DefaultGather)
+	opts.Settings.ParkedTTL = cmp.Or(opts.Settings.ParkedTTL, DefaultParkedTTL)
 	opts.MaxParked = cmp.Or(opts.MaxParked, int(limits.Parked.Default))
 	opts.MaxParkedEach = cmp.Or(opts.MaxParkedEach, int(limits.ParkedEach.Default))
 	var err error
@@ -215,7 +211,7 @@ func (f *Front) exists(method string) bool {
 	if !strings.HasPrefix(method, spec.MethodTasksPrefix) {
 		return !spec.LegacyOnly(method)
 	}
-	return spec.OnTask(method) && !f.opts.NoTasks && f.opts.Upstream() != spec.Legacy
+	return spec.OnTask(method) && !f.opts.Settings.WithoutTasks() && f.opts.Upstream() != spec.Legacy
 }
 
 // serve serves a request. The caller sends an error as the response, unless

@@ -29,7 +29,7 @@ func (f *Front) listen(ctx context.Context, req *mcp.Request, p *reply) error {
 	if err != nil {
 		return err
 	}
-	if f.opts.NoTasks {
+	if f.opts.Settings.WithoutTasks() {
 		req.Params = withoutTasks(req.Params)
 	}
 	if f.forwardsFilter(ctx, req) {

@@ -212,7 +212,7 @@ func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply)
 // gather waits briefly, so that input requests that arrive together are sent in one
 // result.
 func (c *parkedCall) gather(ctx context.Context) bool {
-	t := time.NewTimer(c.calls.front.opts.Gather)
+	t := time.NewTimer(c.calls.front.opts.Settings.Gather)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -236,7 +236,7 @@ func (c *parkedCall) park() []byte {
 	c.reply = nil
 	c.backlog.open = true
 	c.round++
-	ttl := c.calls.front.opts.ParkedTTL
+	ttl := c.calls.front.opts.Settings.ParkedTTL
 	c.expiry = time.AfterFunc(ttl, c.expire)
 	c.calls.front.opts.Metrics.Parked(c.calls.front.opts.Name, 1)
 	state := c.calls.front.opts.Sealer.Seal(requeststate.State{

@@ -6,12 +6,13 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 )
 
 // frontOf returns a front before s, which is closed with the test.
 func frontOf(t *testing.T, s *moderntest.Script, change func(*Options)) *Front {
 	t.Helper()
-	o := Options{Name: "s", Handler: s, Describer: s, Subscriber: s, Gather: time.Millisecond, Admit: func(req *mcp.Request) error {
+	o := Options{Name: "s", Handler: s, Describer: s, Subscriber: s, Settings: settings.Server{Gather: time.Millisecond}, Admit: func(req *mcp.Request) error {
 		req.Profile = mcp.Profile{Scope: "s/0"}
 		return nil
 	}}

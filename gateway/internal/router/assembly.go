@@ -2,7 +2,6 @@ package router
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
@@ -12,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
@@ -22,7 +22,7 @@ import (
 // before that.
 func assemble(s *server, so *ServerOptions) (err error) {
 	s.access = newControl(so, s.g.opts.Metrics)
-	s.handler = s.g.hub.Cache().Handler(so.Name, so.Keep, s.back)
+	s.handler = s.g.hub.Cache().Handler(so.Name, so.Settings.Kept(), s.back)
 	if s.owners, err = newOwners(s, so); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func openBack(s *server, so *ServerOptions) (err error) {
 // tellOthers returns what has other replicas evict cached results before changes are passed
 // on, if results of the server are kept.
 func tellOthers(s *server, so *ServerOptions, next mcp.Changes) mcp.Changes {
-	if s.g.sharing.evictions == nil || len(so.Keep) == 0 {
+	if s.g.sharing.evictions == nil || len(so.Settings.Kept()) == 0 {
 		return next
 	}
 	c := s.g.sharing.evictions.Open(so.Name, next)
@@ -95,9 +95,9 @@ func newForwarded(s *server, so *ServerOptions) *forward.Server {
 // if each request has a session of its own.
 func (s *server) claimFor(p mcp.Principal) string {
 	switch s.profiles.isolation {
-	case IsolateRequest:
+	case settings.IsolateRequest:
 		return ""
-	case IsolateNothing:
+	case settings.IsolateNothing:
 		p = ""
 	}
 	return s.together.claims.OfPrincipal(p)
@@ -120,7 +120,7 @@ func newOwners(s *server, so *ServerOptions) (*owner.Guard, error) {
 		Sealer:  g.sealer,
 		Era:     s.back.Era,
 		Full:    func() { g.opts.Metrics.Limit(so.Name, "task_owners") },
-		NoTasks: slices.Contains(so.HideExtensions, spec.ExtensionTasks),
+		NoTasks: so.Settings.WithoutTasks(),
 	})
 }
 
@@ -163,8 +163,7 @@ func newLegacyFront(s *server, so *ServerOptions) (*legacyfront.Front, error) {
 		WriteTimeout:    opts.WriteTimeout,
 		KeepAlive:       opts.KeepAlive,
 		Drain:           opts.Drain,
-		StartTimeout:    so.StartTimeout,
-		LogLevel:        so.LogLevel,
+		Settings:        so.Settings,
 		Logger:          g.opts.Logger,
 		Metrics:         g.opts.Metrics,
 	})
@@ -180,7 +179,7 @@ func newModernFront(s *server, so *ServerOptions) (*modernfront.Front, error) {
 		Subscriber:    s,
 		Admit:         s.admit,
 		Memory:        s.memory,
-		NoTasks:       slices.Contains(so.HideExtensions, spec.ExtensionTasks),
+		Settings:      so.Settings,
 		Upstream:      s.back.Era,
 		WriteTimeout:  opts.WriteTimeout,
 		KeepAlive:     opts.KeepAlive,
@@ -188,8 +187,6 @@ func newModernFront(s *server, so *ServerOptions) (*modernfront.Front, error) {
 		MaxParked:     opts.MaxParked,
 		MaxParkedEach: opts.MaxParkedEach,
 		MaxTopics:     opts.MaxTopics,
-		Gather:        so.Gather,
-		ParkedTTL:     so.ParkedTTL,
 		Sealer:        g.sealer,
 		Replicas:      g.peers != nil,
 		Logger:        g.opts.Logger,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
@@ -139,7 +140,7 @@ func TestPinnedTools(t *testing.T) {
 func TestPolicyBeforeTheCache(t *testing.T) {
 	t.Parallel()
 	r := newKeepingRig(t, func(o *Options) {
-		o.Servers[0].Isolation = IsolateNothing
+		o.Servers[0].Settings.Isolation = settings.IsolateNothing
 		guarded(openOnly())(o)
 	})
 	r.peer.answer("tools/list", policyAnswers["tools/list"])

@@ -25,7 +25,7 @@ var everyList = []string{"tools/list", "prompts/list", "resources/list", "resour
 func newKeepingRig(t *testing.T, change func(*Options)) *rig {
 	p := newPeer(t)
 	r := newRig(t, func(o *Options) {
-		o.Servers = []ServerOptions{{Name: "peer", Keep: everyList, Open: func(c mcp.Changes) (mcp.Back, error) {
+		o.Servers = []ServerOptions{{Name: "peer", Settings: settings.Server{Cache: public(everyList...)}, Open: func(c mcp.Changes) (mcp.Back, error) {
 			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond, Cache: public(append([]string{"server/discover"}, everyList...)...)},
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}}}
@@ -151,7 +151,7 @@ func TestM2L08NotKept(t *testing.T) {
 		t.Run("M2L-08 "+tt.name, func(t *testing.T) {
 			p := newPeer(t)
 			r := newRig(t, func(o *Options) {
-				o.Servers = []ServerOptions{{Name: "peer", Keep: tt.keep, Open: func(c mcp.Changes) (mcp.Back, error) {
+				o.Servers = []ServerOptions{{Name: "peer", Settings: settings.Server{Cache: public(tt.keep...)}, Open: func(c mcp.Changes) (mcp.Back, error) {
 					return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{}`),
 						Settings: settings.Server{Cache: map[string]settings.CacheHint{"tools/list": tt.hint}}}})
 				}}}
@@ -177,8 +177,8 @@ func TestM2L08NotKept(t *testing.T) {
 	})
 	t.Run("M2L-08 methods that can't be", func(t *testing.T) {
 		for _, method := range []string{"tools/call", "server/discover"} {
-			if _, err := New(Options{Servers: []ServerOptions{{Name: "peer", Keep: []string{method}}}}); err == nil {
-				t.Errorf("New with Keep %s = nil, want an error", method)
+			if _, err := New(Options{Servers: []ServerOptions{{Name: "peer", Settings: settings.Server{Cache: public(method)}}}}); err == nil {
+				t.Errorf("New that keeps results of %s = nil, want an error", method)
 			}
 		}
 	})
@@ -222,10 +222,10 @@ func TestM2L08ProfilesDoNotShare(t *testing.T) {
 	}
 
 	for _, tt := range []struct {
-		isolation Isolation
+		isolation settings.Isolation
 		shared    bool
-	}{{IsolatePrincipal, false}, {IsolateRequest, false}, {IsolateNothing, true}} {
-		p, err := newProfiles(ServerOptions{Name: "peer", Isolation: tt.isolation}, "peer")
+	}{{settings.IsolatePrincipal, false}, {settings.IsolateRequest, false}, {settings.IsolateNothing, true}} {
+		p, err := newProfiles(ServerOptions{Name: "peer", Settings: settings.Server{Isolation: tt.isolation}}, "peer")
 		if err != nil {
 			t.Fatal(err)
 		}

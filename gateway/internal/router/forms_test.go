@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -21,7 +22,7 @@ func TestForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared, err := newProfiles(ServerOptions{Command: true, Isolation: IsolateNothing}, "files@2")
+	shared, err := newProfiles(ServerOptions{Command: true, Settings: settings.Server{Isolation: settings.IsolateNothing}}, "files@2")
 	if err != nil {
 		t.Fatal(err)
 	}

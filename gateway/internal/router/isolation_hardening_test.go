@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // eachBack runs an attack in a world of servers of each era.
 func eachBack(t *testing.T, attack func(w *world)) {
 	for _, back := range []spec.Era{spec.Legacy, spec.Modern} {
-		t.Run(back.String(), func(t *testing.T) { attack(newWorld(t, back, IsolatePrincipal)) })
+		t.Run(back.String(), func(t *testing.T) { attack(newWorld(t, back, settings.IsolatePrincipal)) })
 	}
 }
 
@@ -25,7 +26,7 @@ func TestSessionTheft(t *testing.T) {
 	t.Parallel()
 	eachBack(t, func(w *world) { legSessionID(w, spec.Legacy) })
 	t.Run("does not keep it alive", func(t *testing.T) {
-		w := newWorldWith(t, spec.Legacy, IsolatePrincipal, func(o *Options) { o.SessionIdle = 500 * time.Millisecond })
+		w := newWorldWith(t, spec.Legacy, settings.IsolatePrincipal, func(o *Options) { o.SessionIdle = 500 * time.Millisecond })
 		a := w.client(alice, spec.Legacy)
 		thief := &tenant{w: w, t: t, who: bob, era: spec.Legacy, path: a.path, session: a.session}
 		w.eventually(t, "the session ended", func() bool {
@@ -34,7 +35,7 @@ func TestSessionTheft(t *testing.T) {
 		})
 	})
 	t.Run("among two ids", func(t *testing.T) {
-		w := newWorld(t, spec.Legacy, IsolatePrincipal)
+		w := newWorld(t, spec.Legacy, settings.IsolatePrincipal)
 		a, b := w.client(alice, spec.Legacy), w.client(bob, spec.Legacy)
 		for _, ids := range [][]string{{a.session, b.session}, {b.session, a.session}} {
 			h := b.headers("", "")
@@ -89,7 +90,7 @@ func TestForgedRequestState(t *testing.T) {
 // theirs is up to them.
 func TestReplayedRequestState(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, spec.Legacy, IsolatePrincipal)
+	w := newWorld(t, spec.Legacy, settings.IsolatePrincipal)
 	a := w.client(alice, spec.Modern)
 	rd := a.tool("ask", elicitArgs).round(t)
 	var answered atomic.Int32
@@ -135,7 +136,7 @@ func TestForeignRequestState(t *testing.T) {
 	t.Parallel()
 	eachBack(t, func(w *world) { legState(w, spec.Modern) })
 	t.Run("of another request", func(t *testing.T) {
-		w := newWorld(t, spec.Legacy, IsolatePrincipal)
+		w := newWorld(t, spec.Legacy, settings.IsolatePrincipal)
 		a := w.client(alice, spec.Modern)
 		rd := a.tool("ask", elicitArgs).round(t)
 		forged := rd
@@ -146,7 +147,7 @@ func TestForeignRequestState(t *testing.T) {
 	})
 	t.Run("of another gateway", func(t *testing.T) {
 		for _, back := range []spec.Era{spec.Legacy, spec.Modern} {
-			w, elsewhere := newWorld(t, back, IsolatePrincipal), newWorld(t, back, IsolatePrincipal)
+			w, elsewhere := newWorld(t, back, settings.IsolatePrincipal), newWorld(t, back, settings.IsolatePrincipal)
 			rd := w.client(alice, spec.Modern).tool("ask", elicitArgs).round(t)
 			if got := elsewhere.client(alice, spec.Modern).ask("tools/call", "ask", rd.answering("Ada")); got.code() != spec.CodeInvalidParams {
 				t.Errorf("%s: a state of another gateway = %s, want -32602", back, got.body)
@@ -178,7 +179,7 @@ func TestConfusedDeputy(t *testing.T) {
 // A client's own credential goes to no server, whatever it is called (CWE-522).
 func TestA01CredentialStaysHere(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, spec.Legacy, IsolatePrincipal)
+	w := newWorld(t, spec.Legacy, settings.IsolatePrincipal)
 	seen := make(chan http.Header, 64)
 	inner := w.legacy.Config.Handler
 	w.legacy.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

@@ -3,6 +3,8 @@ package router
 import (
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 )
 
 // TestIsolation has two principals do the same at one server, with the same ids,
@@ -29,7 +31,7 @@ func TestIsolation(t *testing.T) {
 		{"M2L-34 subscriptions", isolatedSubscriptions},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newTenants(t, IsolatePrincipal)
+			w := newTenants(t, settings.IsolatePrincipal)
 			w.t = t
 			tt.run(w)
 		})
@@ -260,7 +262,7 @@ func isolatedSubscriptions(w *tenants) {
 // it is, all the same.
 func TestM2L08SharedIsolationSharesPublicResults(t *testing.T) {
 	t.Parallel()
-	w := newTenants(t, IsolateNothing)
+	w := newTenants(t, settings.IsolateNothing)
 	if a, b := w.session(alice), w.session(bob); a != b {
 		t.Errorf("alice reaches session %s, bob %s, want one", a.name, b.name)
 	}

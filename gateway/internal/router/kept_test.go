@@ -23,7 +23,7 @@ func newKeepingReplicas(t *testing.T, n int) []*replica {
 	var all []*replica
 	for range n {
 		all = append(all, newReplica(t, broker, p, func(o *Options) {
-			o.Servers[0].Keep = []string{"resources/read"}
+			o.Servers[0].Settings.Cache = public("resources/read")
 			o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
 				return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond, Cache: public("resources/read")},
 					ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})

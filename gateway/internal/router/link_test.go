@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -63,9 +64,9 @@ func TestS02NothingIsKept(t *testing.T) {
 // the mode, and requests are counted and told of.
 func TestS02EachItsOwn(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []Isolation{IsolatePrincipal, IsolateNothing, IsolateRequest} {
+	for _, mode := range []settings.Isolation{settings.IsolatePrincipal, settings.IsolateNothing, settings.IsolateRequest} {
 		t.Run("S-02 "+string(mode), func(t *testing.T) {
-			r := newRig(t, func(o *Options) { o.Servers[0].Isolation = mode })
+			r := newRig(t, func(o *Options) { o.Servers[0].Settings.Isolation = mode })
 			for n := range 2 {
 				session := r.enter(t)
 				r.send(t, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a:b"}}`, legacyHeaders(session))

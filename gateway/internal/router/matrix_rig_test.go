@@ -164,12 +164,12 @@ type world struct {
 const other = "other" // the second server
 
 // newWorld returns a world of servers of an era. Each principal has few places.
-func newWorld(t *testing.T, era spec.Era, isolation Isolation) *world {
+func newWorld(t *testing.T, era spec.Era, isolation settings.Isolation) *world {
 	return newWorldWith(t, era, isolation, func(*Options) {})
 }
 
-func newWorldWith(t *testing.T, era spec.Era, isolation Isolation, change func(*Options)) *world {
-	w := &world{t: t, era: era, limits: &tally{}, shared: isolation == IsolateNothing}
+func newWorldWith(t *testing.T, era spec.Era, isolation settings.Isolation, change func(*Options)) *world {
+	w := &world{t: t, era: era, limits: &tally{}, shared: isolation == settings.IsolateNothing}
 	if era == spec.Legacy {
 		w.legacy = newTenantPeer(t)
 	} else {
@@ -193,8 +193,8 @@ func newWorldWith(t *testing.T, era spec.Era, isolation Isolation, change func(*
 	return w
 }
 
-func (w *world) server(name string, o *Options, isolation Isolation) ServerOptions {
-	return ServerOptions{Name: name, Isolation: isolation, Keep: []string{"tools/list", "resources/read"}, Open: func(c mcp.Changes) (mcp.Back, error) {
+func (w *world) server(name string, o *Options, isolation settings.Isolation) ServerOptions {
+	return ServerOptions{Name: name, Settings: settings.Server{Isolation: isolation, Cache: public("tools/list", "resources/read")}, Open: func(c mcp.Changes) (mcp.Back, error) {
 		up := upstream.Options{Name: name, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond}, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}
 		if w.modern != nil {
 			up.URL = w.modern.URL

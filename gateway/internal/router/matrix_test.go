@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -50,7 +51,7 @@ func TestIsolationMatrix(t *testing.T) {
 		for _, front := range leg.fronts {
 			for _, back := range leg.backs {
 				t.Run(leg.name+" "+front.String()+" "+back.String(), func(t *testing.T) {
-					leg.run(newWorld(t, back, IsolatePrincipal), front)
+					leg.run(newWorld(t, back, settings.IsolatePrincipal), front)
 				})
 			}
 		}
@@ -438,7 +439,7 @@ func legPlaces(w *world, front spec.Era) {
 // What one may do opens nothing to the other: neither a list that was kept for the one, nor
 // a call that waits for the one's answer, even where they share a session upstream.
 func legPolicy(w *world, front spec.Era) {
-	for _, isolation := range []Isolation{IsolatePrincipal, IsolateNothing} {
+	for _, isolation := range []settings.Isolation{settings.IsolatePrincipal, settings.IsolateNothing} {
 		w := newWorldWith(w.t, w.era, isolation, func(o *Options) {
 			for i := range o.Servers {
 				o.Servers[i].Access.Policy = policy.New(false, []policy.Rule{{Principals: []string{alice}}, {Principals: []string{bob}, Tools: []string{"whoami"}}})
@@ -472,7 +473,7 @@ func legPolicy(w *world, front spec.Era) {
 // A server that is used with the login of the one is no server of the other's: not even what
 // it says of itself, which the gateway has asked with that login, is told.
 func legLogin(w *world, front spec.Era) {
-	w = newWorldWith(w.t, w.era, IsolatePrincipal, func(o *Options) { o.Servers[0].OnlyFor = alice })
+	w = newWorldWith(w.t, w.era, settings.IsolatePrincipal, func(o *Options) { o.Servers[0].OnlyFor = alice })
 	w.g.Start()
 	w.client(alice, front).tool("whoami", "")
 	b := &tenant{w: w, t: w.t, who: bob, era: front, path: "/mcp/peer"}
@@ -516,7 +517,7 @@ func legLog(w *world, front spec.Era) {
 // what the server says in them. What a client holds is its principal's all the same.
 func TestSharedIsolationIsTheException(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, spec.Legacy, IsolateNothing)
+	w := newWorld(t, spec.Legacy, settings.IsolateNothing)
 	if w.client(alice, spec.Modern).upstreamSession() != w.client(bob, spec.Modern).upstreamSession() {
 		t.Error("two sessions upstream, want one for all")
 	}
@@ -533,6 +534,6 @@ func TestSharedIsolationIsTheException(t *testing.T) {
 		"task of a session": {legSessionTask, spec.Legacy, spec.Legacy},
 		"log":               {legLog, spec.Modern, spec.Legacy},
 	} {
-		t.Run(name, func(t *testing.T) { leg.run(newWorld(t, leg.back, IsolateNothing), leg.front) })
+		t.Run(name, func(t *testing.T) { leg.run(newWorld(t, leg.back, settings.IsolateNothing), leg.front) })
 	}
 }

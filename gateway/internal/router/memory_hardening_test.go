@@ -155,7 +155,7 @@ func TestM2L07InventedCapabilitiesShareASession(t *testing.T) {
 	t.Parallel()
 	for _, crosses := range []bool{false, true} {
 		t.Run(fmt.Sprint("experimental ", crosses), func(t *testing.T) {
-			r := newRig(t, func(o *Options) { o.Servers[0].Experimental = crosses })
+			r := newRig(t, func(o *Options) { o.Servers[0].Settings.Experimental = crosses })
 			r.peer.answer("tools/call", `{"content":[]}`)
 			const clients = 8
 			for n := range clients {

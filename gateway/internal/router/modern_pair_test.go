@@ -43,7 +43,7 @@ func newModernRig(t *testing.T, keep []string) (*rig, *modernPeer) {
 func newModernRigWith(t *testing.T, keep []string, change func(*Options)) (*rig, *modernPeer) {
 	p := newModernPeer(t)
 	r := newRig(t, func(o *Options) {
-		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c mcp.Changes) (mcp.Back, error) {
+		o.Servers = []ServerOptions{{Name: "peer", Settings: settings.Server{Cache: public(keep...)}, Open: func(c mcp.Changes) (mcp.Back, error) {
 			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond},
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}}}

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/handover"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
@@ -34,15 +34,12 @@ type ServerOptions struct {
 	// OpenPeer builds a back that watches the server at another replica. Nil means that each
 	// replica watches by itself.
 	OpenPeer func(upstream.Peer) (mcp.Back, error)
-	// Isolation decides which requests may share upstream sessions. Empty means
-	// IsolatePrincipal.
-	Isolation Isolation
-	// Command says that each upstream session is a process. With IsolateNothing all clients
+	// Settings are what is to be heeded on the way to the server. Of the methods of Cache, lists
+	// and resources/read alone can be cached.
+	Settings settings.Server
+	// Command says that each upstream session is a process. With [settings.IsolateNothing] all clients
 	// then share one process, whatever their capabilities.
 	Command bool
-	// StartTimeout is how long a legacy client's initialize waits for a server that starts.
-	// Zero means the front's default.
-	StartTimeout time.Duration
 	// HoldFor has all calls of a principal served by one of several replicas, since the server
 	// has a state of its own: the first one that is asked, for this long after the last call.
 	// Zero means that each replica serves what it is asked.
@@ -50,24 +47,6 @@ type ServerOptions struct {
 	// Definition is a digest of what makes the server the one that it is. Replicas share what
 	// is watched, and calls of HoldFor, with those that have the same. It is no secret.
 	Definition string
-	// Gather and ParkedTTL are those of the front; zero means its defaults.
-	Gather, ParkedTTL time.Duration
-	// Keep names the methods whose public results the gateway caches, and serves to the
-	// same profile for as long as their hints say. Only lists and resources/read can be
-	// cached.
-	Keep []string
-	// LogLevel is the log level for legacy clients that set none; empty for no messages.
-	LogLevel spec.LogLevel
-	// Experimental forwards clients' experimental capabilities to the server. They are
-	// then part of the profile.
-	Experimental bool
-	// HideExtensions are names of extensions and experimental capabilities that are
-	// forwarded in neither direction. The back hides them; here they are not part of a
-	// profile. If [spec.ExtensionTasks] is one of them, requests about tasks are refused.
-	HideExtensions []string
-	// ForwardClientInfo forwards the client's name and version to the server. They are then
-	// part of the profile.
-	ForwardClientInfo bool
 	// Access says who may do what with the server. Its Server and Metrics need not be set.
 	Access access.Options
 	// Auth is Options.Auth for this server; nil for that.
@@ -87,16 +66,6 @@ type ServerOptions struct {
 	// Ended, if it is not nil, is called once a server is closed that was served.
 	Ended func()
 }
-
-// Isolation decides which requests may share an upstream session.
-type Isolation string
-
-// The isolation modes.
-const (
-	IsolatePrincipal Isolation = "principal" // those of one principal
-	IsolateRequest   Isolation = "request"   // none
-	IsolateNothing   Isolation = "shared"    // all
-)
 
 // Options configure a Gateway.
 type Options struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -29,7 +30,7 @@ const (
 // profiles finds the profile of each request to one server. Safe for concurrent use.
 type profiles struct {
 	scope        string // what all scopes begin with, and no other server's
-	isolation    Isolation
+	isolation    settings.Isolation
 	clientInfo   bool
 	experimental bool            // clients' experimental capabilities are forwarded
 	hide         []string        // extensions that are not part of a profile
@@ -80,13 +81,10 @@ func (p *profileParts) key() profileKey {
 }
 
 func newProfiles(so ServerOptions, scope string) (*profiles, error) {
-	isolation := so.Isolation
-	if isolation == "" {
-		isolation = IsolatePrincipal
-	}
+	hide := so.Settings.Hidden()
 	p := &profiles{
-		scope: scope, isolation: isolation, clientInfo: so.ForwardClientInfo, experimental: so.Experimental,
-		hide: so.HideExtensions, hideTasks: append(slices.Clone(so.HideExtensions), spec.ExtensionTasks),
+		scope: scope, isolation: so.Settings.Isolation, clientInfo: so.Settings.ForwardsClientInfo(), experimental: so.Settings.Experimental,
+		hide: hide, hideTasks: append(slices.Clone(hide), spec.ExtensionTasks),
 		single: so.oneSession(), era: func() spec.Era { return spec.Unknown }, saw: so.Saw,
 	}
 	var err error
@@ -100,7 +98,7 @@ func (p *profiles) assign(req *mcp.Request) error {
 		p.saw(req.Identity)
 	}
 	parts := profileParts{capabilities: req.Capabilities, tasks: p.sharesTasks(req)}
-	if p.isolation != IsolateNothing {
+	if p.isolation != settings.IsolateNothing {
 		parts.principal = req.Principal
 	}
 	if req.Session != "" && p.perSession() {
@@ -164,7 +162,7 @@ func (p *profiles) profile(parts *profileParts) mcp.Profile {
 	prof := mcp.Profile{
 		Principal:    parts.principal,
 		Capabilities: mcp.Crossing(parts.capabilities, p.experimental, hide),
-		Single:       p.isolation == IsolateRequest && parts.session == "",
+		Single:       p.isolation == settings.IsolateRequest && parts.session == "",
 		Revision:     parts.revision,
 	}
 	if len(parts.info) > 0 {
@@ -186,7 +184,7 @@ func (p *profiles) profile(parts *profileParts) mcp.Profile {
 // oneSession reports whether all clients share one upstream session: a shared command is one
 // process.
 func (so *ServerOptions) oneSession() bool {
-	return so.Command && so.Isolation == IsolateNothing
+	return so.Command && so.Settings.Isolation == settings.IsolateNothing
 }
 
 // close gives back the memory of the cached profiles.

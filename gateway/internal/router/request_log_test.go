@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -61,13 +62,13 @@ func TestRequestLine(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name      string
-		isolation Isolation
-	}{{"linked", IsolatePrincipal}, {"shared", IsolateNothing}} {
+		isolation settings.Isolation
+	}{{"linked", settings.IsolatePrincipal}, {"shared", settings.IsolateNothing}} {
 		t.Run(tt.name, func(t *testing.T) {
 			log, counts := &bridgetest.Log{}, &endings{}
 			r := newRig(t, func(o *Options) {
 				o.Logger, o.Metrics = slog.New(slog.NewJSONHandler(log, nil)), counts
-				o.Servers[0].Isolation = tt.isolation
+				o.Servers[0].Settings.Isolation = tt.isolation
 			})
 			r.peer.answer("tools/call", `{"content":[],"isError":true}`)
 			r.peer.answer("resources/read", `{"contents":[]}`)

@@ -420,11 +420,12 @@ func (f *frames) next() string {
 	}
 }
 
-// public returns cache hints by which results of methods are public for a minute.
+// public returns cache hints by which results of methods are public for a minute, and kept.
 func public(methods ...string) map[string]settings.CacheHint {
+	keep := true
 	hints := make(map[string]settings.CacheHint)
 	for _, method := range methods {
-		hints[method] = settings.CacheHint{TTL: time.Minute, Scope: spec.ScopePublic}
+		hints[method] = settings.CacheHint{TTL: time.Minute, Scope: spec.ScopePublic, Keep: &keep}
 	}
 	return hints
 }

@@ -59,7 +59,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if !validName.MatchString(so.Name) {
 		return nil, errors.New("a name is letters, digits, '.', '_' and '-', and begins with a letter or digit")
 	}
-	if err := checkKept(so.Keep); err != nil {
+	if err := checkKept(so.Settings.Kept()); err != nil {
 		return nil, err
 	}
 	profiles, err := newProfiles(so, g.newScope(so.Name))

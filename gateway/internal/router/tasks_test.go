@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -116,7 +117,7 @@ const withTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 func newTaskRig(t *testing.T, p *taskPeer, keep ...string) *taskRig {
 	r := newRig(t, func(o *Options) {
 		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get(whoHeader)), nil })
-		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c mcp.Changes) (mcp.Back, error) {
+		o.Servers = []ServerOptions{{Name: "peer", Settings: settings.Server{Cache: public(keep...)}, Open: func(c mcp.Changes) (mcp.Back, error) {
 			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}}}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/evict"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -105,7 +106,7 @@ func (t *together) close(ctx context.Context) {
 // client, or the gateway itself if clients' names are no part of the profile.
 func (p *profiles) candidates(req *mcp.Request) []mcp.Profile {
 	parts := profileParts{capabilities: req.Capabilities, tasks: p.sharesTasks(req)}
-	if p.isolation != IsolateNothing {
+	if p.isolation != settings.IsolateNothing {
 		parts.principal = req.Principal
 	}
 	out := []mcp.Profile{p.profile(&parts)}

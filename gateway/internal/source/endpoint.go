@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
@@ -58,7 +59,7 @@ func NewEndpoint(o EndpointOptions) (*Endpoint, error) {
 	e.front, err = modernfront.New(modernfront.Options{
 		Name: o.Server.Name(), Handler: none{}, Describer: none{}, Subscriber: e, Admit: e.setProfile,
 		Memory: o.Memory, Streams: o.Streams, KeepAlive: keepAlive, MaxTopics: maxTopics,
-		NoTasks: true, Logger: o.Logger, Metrics: o.Metrics,
+		Settings: settings.Server{Tasks: "off"}, Logger: o.Logger, Metrics: o.Metrics,
 	})
 	return e, err
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Probe opens a session with a server, reads its lists if how says so, and ends the
-// session. o.Settings.Timeouts.Connect bounds the handshake, o.Settings.Timeouts.Request each list. The
+// session. o.Timeouts.Connect bounds the handshake, o.Timeouts.Request each list. The
 // verdict is spec.Legacy if the handshake succeeded, and otherwise spec.Unknown, because a
 // legacy server may refuse one client or be busy. Probe returns an error if o is invalid
 // or ctx is cancelled.

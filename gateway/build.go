@@ -34,7 +34,8 @@ type build struct {
 	secrets *redact.Redactor
 	metrics mcp.Metrics
 
-	node        *node.Node // nil for one replica
+	node        *node.Node    // nil for one replica
+	hurry       chan struct{} // of the Gateway; see [transport.CommandOptions]
 	common      *common
 	keepsCommon bool                  // it is that of a Gateway
 	parts       []*serverParts        // in the order of the servers

@@ -1,12 +1,14 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
@@ -28,6 +30,10 @@ type Gateway struct {
 	inner   *router.Gateway
 	metrics *metrics.Metrics
 	stdio   transport.StdioOptions // without files
+
+	hurry      chan struct{} // closed by hasten
+	hasten     func()        // has commands end soon: the only client has gone
+	closeGrace time.Duration
 
 	node    *node.Node    // nil for one replica
 	turn    chan struct{} // capacity 1, full while one of Start, Reload and Shutdown uses the next
@@ -56,7 +62,7 @@ func New(o Options) (*Gateway, error) {
 
 func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, error) {
 	b := newBuild(o, counts)
-	b.node = n
+	b.node, b.hurry = n, make(chan struct{})
 	if err := b.addAll(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
@@ -73,7 +79,9 @@ func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}
-	g := &Gateway{inner: inner, metrics: counts, node: n, turn: make(chan struct{}, 1)}
+	g := &Gateway{inner: inner, metrics: counts, node: n, turn: make(chan struct{}, 1), hurry: b.hurry}
+	g.hasten = sync.OnceFunc(func() { close(g.hurry) })
+	g.closeGrace = cmp.Or(o.CloseGrace, transport.DefaultCloseGrace)
 	g.stand(b)
 	g.stdio = transport.StdioOptions{MaxMessage: b.number(limits.Body), WriteTimeout: o.WriteTimeout}
 	counts.WatchIndex(func() (topics, pairs int) {
@@ -105,7 +113,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.inner.Se
 //
 // It returns nil when the client has nothing more to send, or when ctx ends, after
 // the calls in flight were given [Options.Drain]. Listen streams end then, those of
-// other clients too.
+// other clients too. The client may soon kill this process: from [Options.CloseGrace] after
+// the end of the input, or from the end of ctx on, commands that are being closed get
+// SIGTERM, and SIGKILL three quarters of CloseGrace later.
 func (g *Gateway) ServeStdio(ctx context.Context, in, out *os.File, server string) error {
 	if g.audit().IsStdout() && out == os.Stdout {
 		return errors.New("mcpbridge: the audit log can't be on standard output, which the client reads; give it a file")
@@ -117,7 +127,14 @@ func (g *Gateway) ServeStdio(ctx context.Context, in, out *os.File, server strin
 		return err
 	}
 	defer context.AfterFunc(ctx, g.EndStreams)()
-	return g.inner.ServeConn(ctx, &onlyConn{conn, g.EndStreams}, server)
+	context.AfterFunc(ctx, g.hasten) // also once the client has nothing more to send
+	return g.inner.ServeConn(ctx, &onlyConn{conn, g.inputEnded}, server)
+}
+
+// inputEnded is called when the only client has nothing more to send.
+func (g *Gateway) inputEnded() {
+	g.EndStreams()
+	time.AfterFunc(g.closeGrace, g.hasten)
 }
 
 // An onlyConn is the connection to the only client.

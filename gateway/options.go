@@ -61,7 +61,7 @@ type Options struct {
 	// stream or standard input ends. Zero means 5 s.
 	Drain time.Duration
 	// CloseGrace is how long a command is waited for after its standard input was
-	// closed, and again after SIGTERM. Zero means 2 s.
+	// closed, and again after SIGTERM. Zero means 2 s. [Gateway.ServeStdio] may shorten it.
 	CloseGrace time.Duration
 
 	// Limits bound what clients and servers can make the gateway hold. Their names are

@@ -193,6 +193,7 @@ func (s serverBuild) command(o *server.Options) {
 		Logger:     s.b.opts.Logger,
 		MaxMessage: s.b.number(limits.UpstreamMessage),
 		CloseGrace: s.b.opts.CloseGrace,
+		Hurry:      s.b.hurry,
 		Guard:      s.b.opts.hooks.Guard,
 		Secrets:    s.b.secrets,
 	}

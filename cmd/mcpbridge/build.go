@@ -37,6 +37,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 	o.Logins = loginOptions(c, p.environ)
 	if oneClient {
 		o.Replicas = nil // nobody else serves it
+		o.Drain, o.CloseGrace = options.OneClient(c.Drain)
 	}
 	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, QuietRequests: p.accessLog, Dial: make(map[string]func(context.Context) (transport.Conn, error))}
 	for i := range c.Servers {

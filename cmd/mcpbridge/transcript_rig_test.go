@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -142,7 +141,7 @@ func (r *transcriptRig) wrap(p process, c *config.Config) {
 		if err := <-served; err != nil {
 			r.t.Errorf("ServeConn = %v", err)
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), options.Closing(c.Drain)+killTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Drain+killTime)
 		defer cancel()
 		if err := g.Shutdown(ctx); err != nil {
 			r.t.Errorf("Close = %v", err)

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -24,10 +23,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 )
 
-// wrapDrain bounds the end of wrap where the configuration says nothing. Clients kill
-// what has not ended 4 s after they closed its input (TypeScript's and Python's SDKs),
-// and a server that is still there then would outlive them all.
-const wrapDrain = 3 * time.Second
+// wrapDrain bounds the end of wrap where the configuration says nothing. Clients
+// (TypeScript's and Python's SDKs) send SIGTERM 2 s after they closed the input, and SIGKILL
+// after 4 s: by then the server must have ended, but what it saves at its end may take as
+// long as without mcpbridge.
+const wrapDrain = 3500 * time.Millisecond
 
 const wrapHelp = `Serves one server, given by its URL or its command, to the client that starts
 mcpbridge: write it into a desktop client's configuration in front of what is
@@ -37,9 +37,9 @@ Warnings go to standard error; with -v so does a line for each request, and what
 the server writes to its own. The end of the input, SIGINT, SIGTERM or a closed
 terminal (SIGHUP, unless it was ignored at the start, as by nohup) ends listen
 streams with their result, waits for calls in flight and stops the command with
-all that it started, within 3s unless MCPBRIDGE_DRAIN says otherwise; a second
-SIGINT or SIGTERM ends the process at once. The command ends with it however it
-ends.
+all that it started, within 3.5s unless MCPBRIDGE_DRAIN says otherwise: it gets
+SIGTERM 2s after the end of the input, or when mcpbridge gets it. A second SIGINT
+or SIGTERM ends the process at once. The command ends with it however it ends.
 
 The command gets the environment of mcpbridge, which the client has chosen for
 it. MCPBRIDGE_… sets configuration keys as for serve; the server is called as its
@@ -194,7 +194,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	err = g.ServeStdio(ctx, w.stdin, out, server)
 	w.log.Info("draining", "bound", w.config.Drain)
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), options.Closing(w.config.Drain)+killTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.config.Drain+killTime)
 	defer cancel()
 	if cerr := g.Shutdown(ctx); cerr != nil {
 		err = errors.Join(err, fmt.Errorf("ending the server: %w", cerr))

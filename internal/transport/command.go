@@ -25,6 +25,10 @@ const (
 	// error may outlive it.
 	leftoverGrace = 500 * time.Millisecond
 
+	// leastGrace is how long a child may take to end, from the end of its input, even if
+	// there is a hurry.
+	leastGrace = 500 * time.Millisecond
+
 	// drainIdle is how long to wait for output that was written before a child's end, if
 	// a descendant outside the process group keeps the output open.
 	drainIdle = 100 * time.Millisecond
@@ -55,6 +59,10 @@ type CommandOptions struct {
 	// CloseGrace is how long Close waits for the child to end after closing its
 	// standard input, and again after SIGTERM. Zero means DefaultCloseGrace.
 	CloseGrace time.Duration
+	// Hurry is closed when this process may soon be killed: Close then sends SIGTERM as
+	// soon as the child has had 0.5 s, and waits three quarters of CloseGrace after it. Nil
+	// means never.
+	Hurry <-chan struct{}
 
 	// Guard ends the child's process group if this process is killed; nil means no guard.
 	Guard Guard
@@ -237,7 +245,7 @@ func (c *Command) Err() error {
 }
 
 // Close ends the child: it closes its standard input, waits CloseGrace, sends SIGTERM to
-// its process group, waits again, then SIGKILL. On systems without these signals it kills
+// its process group, waits again, then SIGKILL; sooner if there is a Hurry. On systems without these signals it kills
 // the child in the second step. Close returns an error if it had to kill the child; Err
 // has the exit status.
 //
@@ -258,16 +266,21 @@ func (c *Command) Close() error {
 
 // end waits for the child, and sends SIGTERM and SIGKILL if it does not end.
 func (c *Command) end() error {
-	if c.exits(c.opts.CloseGrace) {
+	least := min(leastGrace, c.opts.CloseGrace)
+	if c.exits(least, nil) || c.exits(c.opts.CloseGrace-least, c.opts.Hurry) {
 		return nil
 	}
-	if terminateGroup(c.cmd.Process.Pid) && c.exits(c.opts.CloseGrace) {
+	grace := c.opts.CloseGrace
+	if wake.Closed(c.opts.Hurry) {
+		grace -= grace / 4
+	}
+	if terminateGroup(c.cmd.Process.Pid) && c.exits(grace, nil) {
 		c.log.Warn("command was terminated: it did not end at the end of its input", "grace", c.opts.CloseGrace)
 		return nil
 	}
 	c.killed.Store(true)
 	killGroup(c.cmd.Process.Pid)
-	if c.exits(c.opts.CloseGrace + 2*leftoverGrace) { // wait has its own time-outs
+	if c.exits(c.opts.CloseGrace+2*leftoverGrace, nil) { // wait has its own time-outs
 		return fmt.Errorf("closing server %s: it ignored the end of its input and was killed", c.name)
 	}
 	return fmt.Errorf("closing server %s: process %d does not end", c.name, c.cmd.Process.Pid)
@@ -280,16 +293,18 @@ func (c *Command) discard(done chan<- struct{}) {
 	io.Copy(io.Discard, c.stdout)
 }
 
-// exits reports whether the child and its process group end within grace.
-func (c *Command) exits(grace time.Duration) bool {
+// exits reports whether the child and its process group end within grace, and before hurry
+// is closed.
+func (c *Command) exits(grace time.Duration, hurry <-chan struct{}) bool {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case <-c.done:
 		return true
 	case <-timer.C:
-		return false
+	case <-hurry:
 	}
+	return wake.Closed(c.done)
 }
 
 // wait waits for the end of the child, and then for the rest of its process group.

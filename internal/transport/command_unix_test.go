@@ -127,6 +127,22 @@ func TestM2L02CloseEndsChild(t *testing.T) {
 	}
 }
 
+// A child of a process that may soon be killed gets its signals sooner.
+func TestM2L02CloseHurries(t *testing.T) {
+	t.Parallel()
+	hurry := make(chan struct{})
+	close(hurry)
+	c := startChild(t, "deaf", CommandOptions{CloseGrace: time.Minute, Hurry: hurry})
+	readPID(t, c)
+	start := time.Now()
+	if err := c.Close(); err != nil {
+		t.Errorf("Close = %v, want nil", err)
+	}
+	if took := time.Since(start); took < leastGrace || took > 30*time.Second {
+		t.Errorf("Close took %v, want about %v", took, leastGrace)
+	}
+}
+
 func TestM2L02GrandchildOfDeadChild(t *testing.T) {
 	c := startChild(t, "parent", CommandOptions{})
 	pid := readPID(t, c)

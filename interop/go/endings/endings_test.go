@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// within is when nothing may be left any more.
-const within = 3 * time.Second
+// within is when nothing may be left any more: clients kill then.
+const within = 4 * time.Second
 
 // An ending is one way in which mcpbridge ends.
 type ending struct {

@@ -15,6 +15,13 @@ import (
 var words = make(map[string]string)
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 5 && os.Args[1] == "saver" {
+		if err := serveSaver(os.Args[2], os.Args[3], os.Args[4]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	for name, path := range map[string]string{
 		"{bin}": "../../bin", "{node}": "../../node/node_modules/.bin/node", "{npm}": "../../node/node_modules", "{interop}": "../..",
 		"{bridge}": cmp.Or(os.Getenv("MCPBRIDGE"), "../../bin/mcpbridge"),

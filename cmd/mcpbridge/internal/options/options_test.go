@@ -70,7 +70,7 @@ servers:
 		Replicas: &gateway.Replicas{
 			Engine: "nats://n:1", Credentials: filepath.Join(filepath.Dir(path), "n.creds"), Prefix: "p", Keys: []string{"fedcba9876543210"}, Listen: "127.0.0.1:1", Advertise: "h:2",
 		},
-		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second, Drain: 4 * time.Second, CloseGrace: 4 * time.Second / 3,
+		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second, Drain: 4 * time.Second, CloseGrace: 8 * time.Second / 5,
 		AllowedHosts: []string{"mcp.example.com"}, AllowedOrigins: []string{"https://app.example.com"},
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32")},
 	}

@@ -74,6 +74,10 @@ func (d *Detector) probe(ctx context.Context) Finding {
 	case <-d.requests: // this probe answers the request
 	default:
 	}
+	select {
+	case <-d.doubts: // and what is in doubt so far
+	default:
+	}
 	short, cancel := context.WithTimeout(ctx, d.opts.Timeout)
 	defer cancel()
 	return d.opts.Probe(short)

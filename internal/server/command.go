@@ -31,7 +31,10 @@ func (s *Server) probeCommand(ctx context.Context, standing spec.Era) detect.Fin
 	if f := s.found.Swap(nil); f != nil { // by askProcess
 		return *f
 	}
+	proof := l.TakeProof()
 	switch {
+	case proof != "": // discovery may take as long as the start of the command
+		return detect.Finding{Era: spec.Modern, Why: proof}
 	case standing == spec.Legacy && !l.HasRefused():
 		l.AskNext()
 		return detect.Finding{Why: "it is asked when it is started next"}

@@ -24,6 +24,7 @@ type Launcher struct {
 	ask   func(context.Context, *Process) error // may be nil
 
 	first atomic.Value // string
+	proof atomic.Value // string
 	due   atomic.Bool  // call ask for the next process
 
 	running sync.WaitGroup // goroutines that watch the kept process, or close processes
@@ -66,6 +67,16 @@ func (l *Launcher) First() string {
 
 // SetFirst sets the result of First.
 func (l *Launcher) SetFirst(method string) { l.first.Store(method) }
+
+// SetProof records why the kept process, which has refused initialize, proves that the
+// server is modern; empty if it does not.
+func (l *Launcher) SetProof(why string) { l.proof.Store(why) }
+
+// TakeProof returns what SetProof has recorded since the last call.
+func (l *Launcher) TakeProof() string {
+	why, _ := l.proof.Swap("").(string)
+	return why
+}
 
 // Dial returns a process that the caller owns: the kept one, or a new one after all
 // ending processes have ended. The caller must close it or pass it to Keep. ctx bounds

@@ -153,8 +153,10 @@ func (c *command) handleFailure(ctx context.Context, p *transport.Process, share
 		c.endLater(p)
 		return false, err
 	}
+	proof := provesModern(err)
+	c.launcher.SetProof(proof)
 	switch {
-	case isRefusal(err) && (!asked || p.IsSilent()): // it may only have been slow
+	case proof != "", isRefusal(err) && (!asked || p.IsSilent()): // it may only have been slow
 		p.SetRefused(true)
 		c.launcher.Keep(p)
 		return false, &otherEraError{err}

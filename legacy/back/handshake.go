@@ -40,7 +40,10 @@ var errSlowHandshake = errors.New("it did not finish initialize within timeouts.
 
 // A handshakeRefusal reports that a server answered the handshake with an error. That
 // error is not in its chain, because it does not answer the client's request.
-type handshakeRefusal struct{ text string }
+type handshakeRefusal struct {
+	text    string
+	refusal *wire.Error
+}
 
 func (e *handshakeRefusal) Error() string { return e.text }
 
@@ -52,7 +55,7 @@ func connectError(ctx context.Context, l *link.Link, err error) error {
 	}
 	var refusal *wire.Error
 	if errors.As(err, &refusal) {
-		return &handshakeRefusal{err.Error()}
+		return &handshakeRefusal{err.Error(), refusal}
 	}
 	return err
 }
@@ -65,6 +68,32 @@ func isRefusal(err error) bool {
 	var mismatch *revisionMismatch
 	var status *upstream.StatusError
 	return errors.As(err, &refusal) || errors.As(err, &no) || errors.As(err, &mismatch) || errors.As(err, &status) && status.Code < 500
+}
+
+// provesModern returns why a handshake that failed like this proves that the server is
+// modern: it names a modern revision in the error for an unsupported one. Otherwise it
+// returns "".
+//
+// Spec: 2026-07-28, basic/versioning, Protocol Version Negotiation.
+func provesModern(err error) string {
+	var own *handshakeRefusal
+	var relayed *relay.Refusal
+	var e *wire.Error
+	switch {
+	case errors.As(err, &own):
+		e = own.refusal
+	case errors.As(err, &relayed):
+		e = relayed.Err
+	}
+	if e == nil || e.Code != spec.CodeUnsupportedVersion {
+		return ""
+	}
+	for v := range wire.Elements(wire.Get(e.Data, "supported")) {
+		if r := spec.Revision(wire.Unquote(v)); slices.Contains(spec.Revisions(spec.Modern), r) {
+			return fmt.Sprintf("it refused %s, and supports %s", spec.MethodInitialize, r)
+		}
+	}
+	return ""
 }
 
 func (s *session) handshake(ctx context.Context, p mcp.Profile) error {

@@ -16,6 +16,8 @@ import (
 // verdict is spec.Legacy if the handshake succeeded, and otherwise spec.Unknown, because a
 // legacy server may refuse one client or be busy. Probe returns an error if o is invalid
 // or ctx is cancelled.
+//
+// A server that refuses the handshake and supports a modern revision is spec.Modern.
 func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error) {
 	o.Doubt = nil // the caller is probing already
 	b, err := New(o)
@@ -75,6 +77,9 @@ func failedVerdict(err error) mcp.Verdict {
 		v.Status = handshake.Status
 	case errors.Is(err, errSlowHandshake):
 		v.Cause = context.DeadlineExceeded
+	}
+	if proof := provesModern(err); proof != "" {
+		v.Era, v.Reason = spec.Modern, proof
 	}
 	return v
 }

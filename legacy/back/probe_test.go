@@ -57,6 +57,19 @@ func TestU01HandshakeIsEvidence(t *testing.T) {
 	}
 }
 
+func TestU01RefusalThatNamesAModernRevisionIsEvidence(t *testing.T) {
+	for supported, want := range map[string]spec.Era{`["2026-07-28"]`: spec.Modern, `["2025-06-18","2099-01-01"]`: spec.Unknown} {
+		p := legacytest.NewHTTPServer(t)
+		p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"no","data":{"supported":%s}}}`, m.ID, supported)
+		}
+		if v, err := Probe(t.Context(), probeOptions(p.URL), mcp.Probing{}); err != nil || v.Era != want {
+			t.Errorf("Probe of a server that supports %s = %+v, %v, want era %v", supported, v, err, want)
+		}
+	}
+}
+
 func TestU01RefusedHandshakeIsNone(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -14,11 +14,11 @@ import (
 
 // A Refusal is a server's error response to a client's own initialize.
 type Refusal struct {
-	Answer []byte // the response for the client
-	text   string
+	Answer []byte      // the response for the client
+	Err    *wire.Error // its error
 }
 
-func (e *Refusal) Error() string { return "initialize: " + e.text }
+func (e *Refusal) Error() string { return "initialize: " + e.Err.Error() }
 
 // Open opens the session with the client's own initialize, m, which by observes. The error is
 // a [*Refusal] if the server refused.
@@ -37,12 +37,15 @@ func (s *Session) Open(ctx context.Context, m *wire.Message, by *trace.Request) 
 	}
 	answer := s.described(forClient(r, m.ID))
 	version, _ := wire.GetString(r.Result, "protocolVersion")
-	failed := r.Err
+	var failed *wire.Error
+	if r.Err != nil {
+		failed = upstream.KeepError(r.Err)
+	}
 	if !s.link.Start(r.Free) { // Free reads the rest of a stream
 		r.Free()
 	}
 	if failed != nil {
-		return &Refusal{answer, failed.Error()}
+		return &Refusal{answer, failed}
 	}
 	s.answer = answer
 	s.link.UseRevision(spec.Revision(version)) // some clients send other requests before notifications/initialized

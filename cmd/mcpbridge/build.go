@@ -46,6 +46,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 			continue
 		}
 		server := options.Server(s)
+		server.Env = c.EnvOf(s, p.environ)
 		if oneClient {
 			auth, browse := onDemand(p, s)
 			server.UpstreamAuth, hooks.Browse = options.UpstreamAuth(auth), browse

@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -10,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 func newCheckCommand(p process) *cobra.Command {
@@ -19,8 +22,8 @@ func newCheckCommand(p process) *cobra.Command {
 		Use:   "check FILE",
 		Short: "Check a configuration and say what would be served",
 		Long: `Reads a configuration as serve does, environment included, and prints what
-would be served, credentials masked, or every mistake with its line. Nothing is
-started or dialled without --connect, which asks every server as serve does.
+would be served, credentials masked, with the names of the variables that commands
+get, or every mistake with its line. Nothing is started or dialled without --connect, which asks every server as serve does.
 FILE may be a desktop client's own: .vscode/mcp.json.
 
 Exit codes: 0 the configuration can be used; 1 a server did not answer; 2 it can't.`,
@@ -36,9 +39,9 @@ Exit codes: 0 the configuration can be used; 1 a server did not answer; 2 it can
 				return err
 			}
 			if asJSON {
-				return output.JSON(p.stdout, report.NewSummary(c))
+				return output.JSON(p.stdout, report.NewSummary(c, p.envNames))
 			}
-			if err = report.NewSummary(c).Print(p.stdout, path); err != nil || !connect {
+			if err = report.NewSummary(c, p.envNames).Print(p.stdout, path); err != nil || !connect {
 				return err
 			}
 			return p.connect(cmd.Context(), c, p.stdout)
@@ -74,8 +77,22 @@ func (p process) load(o config.Options) (*config.Config, error) {
 	return c, nil
 }
 
+// envNames returns the names of the variables that the command of a server gets; nil for a
+// server without one.
+func (p process) envNames(c *config.Config, s *config.Server) []string {
+	if s.Command == "" {
+		return nil
+	}
+	var names []string
+	for _, entry := range (transport.CommandOptions{Environ: p.environ, Env: c.EnvOf(s, p.environ)}).ChildEnv() {
+		name, _, _ := strings.Cut(entry, "=")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // learn has the secrets of a configuration known, and of the environment those by name.
-// It precedes inherit, which makes the environment a part of the configuration.
 func (p process) learn(c *config.Config) {
 	p.secrets.Learn(c.Secrets()...)
 	p.secrets.Learn(value.SecretsInEnviron(p.environ)...)

@@ -53,7 +53,7 @@ func (a *asking) listServers() error {
 	if err != nil {
 		return err
 	}
-	s := report.NewSummary(c)
+	s := report.NewSummary(c, a.envNames)
 	if a.asJSON {
 		return output.JSON(a.stdout, s.Servers)
 	}

@@ -99,6 +99,7 @@ func (e *secretlessError) Error() string { return e.text }
 func (e *secretlessError) Unwrap() error { return e.err }
 
 func (p process) execute(ctx context.Context) error {
+	p.args = dashed(p.args, newWrapCommand(p).Flags())
 	root := p.commands()
 	root.SetArgs(p.args[1:])
 	root.SetOut(p.stdout)

@@ -94,7 +94,6 @@ func newProber(p process, cmd *cobra.Command, args, headers []string, timeout ti
 	}
 	at := slices.IndexFunc(c.Servers, func(s config.Server) bool { return s.Name == named.Name })
 	server := &c.Servers[at]
-	inherit(server, p.environ)
 	if timeout > 0 {
 		server.Timeouts.Connect, server.Timeouts.Request = timeout, timeout
 	}

@@ -24,7 +24,9 @@ its package, script or host, or as --name says. A server that is down is retried
 the others are served.
 
 The environment sets configuration keys too: MCPBRIDGE_LISTEN,
-MCPBRIDGE_LIMITS__SESSIONS. Flags win over it, and it wins over the file.
+MCPBRIDGE_LIMITS__SESSIONS. Flags win over it, and it wins over the file. COMMAND gets
+its other variables, too; commands of FILE get a minimal environment and, with
+inherit_env, what ${…} does not refer to.
 
 A changed FILE is reloaded, server by server; so it is by POST /reload at the
 admin address, and by SIGHUP. A mistake in it changes nothing.
@@ -103,7 +105,7 @@ func (p process) serveOptions(cmd *cobra.Command, path string, args []string) (c
 func (p process) oneServer(o config.Options, cmd *cobra.Command, args []string) (config.Options, error) {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash == 0 && len(args) > 0:
-		o.Servers = []config.Server{{Name: argv.Name(args), Command: args[0], Args: args[1:]}}
+		o.Servers = []config.Server{{Name: argv.Name(args), Command: args[0], Args: args[1:], InheritEnv: true}}
 		return o, rename(cmd, &o)
 	case len(args) == 1 && dash < 0:
 		o, err := p.urlServer(o, cmd, args[0])

@@ -56,7 +56,7 @@ func (t *target) readFrom(cmd *cobra.Command, args []string, dash int) error {
 	case dash >= 0 && len(args) > dash:
 		command := args[dash:]
 		t.words = args[:dash]
-		o.Servers = []config.Server{{Name: argv.Name(command), Command: command[0], Args: command[1:]}}
+		o.Servers = []config.Server{{Name: argv.Name(command), Command: command[0], Args: command[1:], InheritEnv: true}}
 	case len(args) == 0 || dash >= 0:
 		return usageError("which server? Give its URL, its NAME with -c FILE, or -- and a command; see %s --help", cmd.CommandPath())
 	case t.path != "":
@@ -103,7 +103,6 @@ func (t *target) load(o config.Options, name string) error {
 	s.Remember = false // it is asked itself
 	switch {
 	case o.Path == "":
-		inherit(s, t.environ)
 	case len(t.headers) > 0 && s.URL == "":
 		return usageError("%s is no URL and gets no headers; leave --header out", name)
 	case len(t.headers) > 0:

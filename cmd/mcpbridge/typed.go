@@ -59,6 +59,32 @@ func withDashes(cmd *cobra.Command, typed []string) (string, bool) {
 	return "", false
 }
 
+// dashed is a line of wrap with -- before the server's command, if that lacks it: the flags of
+// wrap end at the command. typed begins with the program's name.
+func dashed(typed []string, flags *pflag.FlagSet) []string {
+	if len(typed) < 2 || typed[1] != "wrap" {
+		return typed
+	}
+	for at := 2; at < len(typed); at++ {
+		word := typed[at]
+		if !strings.HasPrefix(word, "-") {
+			if strings.Contains(word, "://") || looksLikeFile(word) {
+				return typed
+			}
+			return slices.Insert(slices.Clone(typed), at, "--")
+		}
+		value, known := takesValue(flags, word)
+		name, _, _ := strings.Cut(word, "=")
+		if !known || name == "--install" || name == "--uninstall" {
+			return typed
+		}
+		if value {
+			at++
+		}
+	}
+	return typed
+}
+
 // takesValue reports whether the word after a flag is its value. known says that there is
 // such a flag.
 func takesValue(fs *pflag.FlagSet, word string) (value, known bool) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -42,9 +41,12 @@ SIGTERM 2s after the end of the input, or when mcpbridge gets it. A second SIGIN
 or SIGTERM ends the process at once. The command ends with it however it ends.
 
 The command gets the environment of mcpbridge, which the client has chosen for
-it. MCPBRIDGE_… sets configuration keys as for serve; the server is called as its
-command is, or its host: MCPBRIDGE_SERVERS__DOCS_EXAMPLE_COM__HEADERS__AUTHORIZATION
-is sent with every request to docs.example.com.
+it, but for MCPBRIDGE_…, which sets configuration keys as for serve; the server is
+called as its command is, or its host:
+MCPBRIDGE_SERVERS__DOCS_EXAMPLE_COM__HEADERS__AUTHORIZATION is sent with every
+request to docs.example.com.
+
+The flags of wrap stand before the command, which needs no -- in front of it.
 
 --install rewrites the configuration file of a desktop client, so that its servers,
 or those named, run under wrap: claude (Claude Desktop), claude-code, vscode, cursor,
@@ -56,7 +58,7 @@ func newWrapCommand(p process) *cobra.Command {
 	var in installing
 	var verbose bool
 	cmd := &cobra.Command{
-		Use:   "wrap URL | -- COMMAND ARGS... | --install HOST [SERVER...]",
+		Use:   "wrap URL | COMMAND ARGS... | --install HOST [SERVER...]",
 		Short: "Serve one MCP server on standard input and output",
 		Long:  wrapHelp,
 		Example: `  mcpbridge wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
@@ -113,22 +115,7 @@ func (p process) wrapConfig(cmd *cobra.Command, args []string, verbose bool) (*c
 	}
 	other := func(s config.Server) bool { return s.Name != o.Servers[0].Name }
 	c.Servers = slices.DeleteFunc(c.Servers, other)
-	inherit(&c.Servers[0], p.environ)
 	return c, nil
-}
-
-// inherit gives the server's command the environment, as it would have without
-// mcpbridge: who started us has chosen it. Our own keys are none of its business.
-func inherit(s *config.Server, environ []string) {
-	env := make(map[string]string, len(environ))
-	for _, entry := range environ {
-		name, value, ok := strings.Cut(entry, "=")
-		if ok && name != "" && !strings.HasPrefix(strings.ToUpper(name), layer.Prefix) {
-			env[name] = value
-		}
-	}
-	maps.Copy(env, s.Env)
-	s.Env = env
 }
 
 // atTerminal says what wrap is for to a person who types it.

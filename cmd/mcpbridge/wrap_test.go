@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -335,15 +334,6 @@ func TestWrapStuckClient(t *testing.T) {
 	}
 	if err := w.cmd.Wait(); err == nil || !strings.Contains(w.log.String(), "write timed out") {
 		t.Errorf("wrap ended with %v, want an error; it logged %s", err, w.log)
-	}
-}
-
-// The command has the environment that the client chose, but for our own keys.
-func TestWrapEnvironment(t *testing.T) {
-	s := config.Server{Env: map[string]string{"A": "config"}}
-	inherit(&s, []string{"A=env", "API_KEY=k=v", "MCPBRIDGE_DRAIN=1s", "mcpbridge_log__level=debug", "=C:=x", "EMPTY="})
-	if len(s.Env) != 3 || s.Env["A"] != "config" || s.Env["API_KEY"] != "k=v" {
-		t.Errorf("env = %v, want A of the configuration, API_KEY and EMPTY", s.Env)
 	}
 }
 

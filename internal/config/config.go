@@ -62,6 +62,8 @@ type Config struct {
 
 	// expanded contains the values of variables that may be secrets.
 	expanded []string
+	// variables are the names of the variables that values refer to.
+	variables []string
 	// files are those that were read.
 	files []string
 }

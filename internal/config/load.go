@@ -22,8 +22,8 @@ import (
 type Options struct {
 	// Path is the file to read, YAML or JSON; empty for none.
 	Path string
-	// Servers are servers of the command line. Their Name, Builtin, Command, Args, URL and
-	// Headers are used.
+	// Servers are servers of the command line. Their Name, Builtin, Command, Args, InheritEnv,
+	// URL and Headers are used.
 	Servers []Server
 	// Environ contains KEY=VALUE entries, as returned by os.Environ. MCPBRIDGE_… sets
 	// keys, and ${VAR} refers to them.
@@ -103,7 +103,7 @@ func decode(given *layer.Given, rep *key.Report) (*Config, error) {
 	c := doc.Config
 	c.Servers = inFileOrder(doc.Servers, given.Servers, rep)
 	c.AdminChosen = given.Exists("admin")
-	c.expanded = rep.Expanded
+	c.expanded, c.variables = rep.Expanded, rep.Variables
 	if c.Admin == "off" {
 		c.Admin = ""
 	}

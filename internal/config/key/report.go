@@ -14,6 +14,8 @@ type Report struct {
 	Places map[string]Place
 	// Expanded has the values of variables that may be secrets.
 	Expanded []string
+	// Variables has the names of the variables that values refer to.
+	Variables []string
 	// Files are those that were read, or looked for.
 	Files []string
 

@@ -38,10 +38,14 @@ func (w *walker) scalar(n *yaml.Node, k *key.Key, path string) (any, bool) {
 	return v, true
 }
 
-// noting returns the scope with a note that collects values which may be secrets of k.
+// noting returns the scope with a note that collects the names of variables, and values which
+// may be secrets of k.
 func (w *walker) noting(k *key.Key) *value.Scope {
 	sc := *w.scope
 	sc.Note = func(variable, text string) {
+		if variable != "" {
+			w.rep.Variables = append(w.rep.Variables, variable)
+		}
 		if k.Secret && !value.IsCommonVariable(variable) {
 			w.rep.Expanded = append(w.rep.Expanded, text)
 		}

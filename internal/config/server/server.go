@@ -19,8 +19,11 @@ type Options struct {
 	Command string            `koanf:"command" hosts:"yes" doc:"command that runs the server, which uses stdin and stdout"`
 	Args    []string          `koanf:"args" of:"command" hosts:"yes" doc:"arguments of the command"`
 	Env     map[string]string `koanf:"env" of:"command" hosts:"yes" doc:"environment variables of the command, in addition to a minimal environment"` // including those of EnvFile
-	EnvFile string            `koanf:"env_file" also:"envFile" of:"command" doc:"file of NAME=value lines, relative to the configuration; env overrides it"`
-	Cwd     string            `koanf:"cwd" of:"command" hosts:"yes" doc:"working directory of the command; by default that of mcpbridge"`
+	// InheritEnv is for whoever starts the program for this server alone, and has chosen its
+	// environment.
+	InheritEnv bool   `koanf:"inherit_env" default:"false" of:"command" doc:"whether the command gets all environment variables of mcpbridge, but for MCPBRIDGE_… and those that ${…} refers to"`
+	EnvFile    string `koanf:"env_file" also:"envFile" of:"command" doc:"file of NAME=value lines, relative to the configuration; env overrides it"`
+	Cwd        string `koanf:"cwd" of:"command" hosts:"yes" doc:"working directory of the command; by default that of mcpbridge"`
 	// Remember is that of all servers if it is not set for the server.
 	Remember bool              `koanf:"remember" inherits:"remember" of:"command" doc:"overrides remember of all servers"`
 	URL      string            `koanf:"url" also:"serverUrl baseUrl" hosts:"yes" doc:"URL of the server: Streamable HTTP, or a WebSocket with ws:// or wss://"`

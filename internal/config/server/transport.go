@@ -69,7 +69,7 @@ func (c checker) has(k *key.Key) bool {
 	}
 	v := reflect.ValueOf(c.Options).Elem().FieldByIndex(k.Index)
 	switch v.Kind() {
-	case reflect.Pointer, reflect.Struct:
+	case reflect.Pointer, reflect.Struct, reflect.Bool:
 		return !v.IsZero()
 	}
 	return v.Len() > 0

@@ -24,6 +24,9 @@ func YAML(servers []Options) *yaml.Node {
 			}
 			n.Content = append(n.Content, scalar("args"), args)
 		}
+		if s.InheritEnv {
+			n.Content = append(n.Content, scalar("inherit_env"), &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"})
+		}
 		if len(s.Headers) > 0 {
 			headers := &yaml.Node{Kind: yaml.MappingNode}
 			for _, name := range s.HeaderNames() {

@@ -29,20 +29,21 @@ type Served struct {
 	Connect   float64  `json:"connect_seconds"`    // timeouts.connect, of which the default depends on the server
 	Remember  bool     `json:"remember,omitempty"` // of a command
 	Headers   []string `json:"headers,omitempty"`  // names only
-	Env       []string `json:"env,omitempty"`      // names only
+	Env       []string `json:"env,omitempty"`      // of a command; names only
 	Clients   string   `json:"clients,omitempty"`  // how they prove who they are; empty if they don't
 	Disabled  bool     `json:"disabled,omitempty"`
 }
 
-// NewSummary returns what would be served.
-func NewSummary(c *config.Config) Summary {
+// NewSummary returns what would be served. env returns the names of the variables that the
+// command of a server gets.
+func NewSummary(c *config.Config, env func(*config.Config, *config.Server) []string) Summary {
 	out := Summary{Listen: c.Listen, Admin: c.Admin, Include: c.Include, Servers: []Served{}}
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		sum := Served{
 			Name: s.Name, Target: s.Target(), Era: s.Era, Isolation: string(s.Isolation),
 			Connect: s.Timeouts.Connect.Seconds(), Remember: s.Remember && s.Command != "",
-			Headers: s.HeaderNames(), Env: s.EnvNames(), Disabled: s.Disabled,
+			Headers: s.HeaderNames(), Env: env(c, s), Disabled: s.Disabled,
 		}
 		if !s.Disabled {
 			sum.Endpoint, sum.Clients = Endpoint(c, c.Listen, s.Name), clientsOf(c, s)
@@ -70,6 +71,12 @@ func (s Summary) Print(w io.Writer, path string) error {
 			at = "disabled"
 		}
 		_, _ = output.Printf(tw, "%s\t%s\t%s\t%s\t%s\t%gs\n", server.Name, at, server.Target, server.Era, server.Isolation, server.Connect)
+	}
+	for i, server := range slices.DeleteFunc(slices.Clone(s.Servers), func(s Served) bool { return s.Env == nil || s.Disabled }) {
+		if i == 0 {
+			_, _ = fmt.Fprintln(tw, "\nSERVER\tVARIABLES OF ITS COMMAND")
+		}
+		_, _ = fmt.Fprintf(tw, "%s\t%s\n", server.Name, strings.Join(server.Env, ", "))
 	}
 	for i, server := range slices.DeleteFunc(slices.Clone(s.Servers), func(s Served) bool { return s.Clients == "" }) {
 		if i == 0 {

@@ -20,7 +20,7 @@ func summaryOf(t *testing.T, path, text string) (Summary, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSummary(c)
+	s := NewSummary(c, func(_ *config.Config, s *config.Server) []string { return s.EnvNames() })
 	var out bytes.Buffer
 	if err := s.Print(&out, path); err != nil {
 		t.Fatal(err)

@@ -47,6 +47,10 @@ type WebSocketOptions struct {
 	// the precision of KeepAlive, because its part is held in memory. Zero means no limit
 	// while the peer sends.
 	MessageTimeout time.Duration
+
+	// Memory is what a message takes until Read returns it. If there is none, the connection
+	// is closed with code 1013. Nil means that it is not counted.
+	Memory Room
 }
 
 func (o *WebSocketOptions) fill() error {
@@ -148,8 +152,15 @@ func (w *WebSocket) next() ([]byte, error) {
 	}
 	w.begun.Store(max(1, int64(time.Since(w.born))))
 	defer w.begun.Store(0)
-	buf, err := ReadAll(activityReader{r, w}, 0, w.opts.MaxMessage)
-	switch long := (*TooLongError)(nil); {
+	if w.opts.Memory != nil {
+		defer w.opts.Memory.Release()
+	}
+	buf, err := w.receive(activityReader{r, w})
+	switch long, short := (*TooLongError)(nil), (*refusedMemory)(nil); {
+	case errors.As(err, &short):
+		PutBuffer(buf)
+		w.opts.Memory.Release() // the peer may take a moment to hear of it
+		return nil, w.refuse(CloseTryLater, short.Error())
 	case errors.As(err, &long):
 		long.Start = bytes.Clone(buf[:min(len(buf), longStart)])
 		PutBuffer(buf)

@@ -23,6 +23,7 @@ const (
 	ClosePolicy      = websocket.ClosePolicyViolation         // 1008: silence
 	CloseTooBig      = websocket.CloseMessageTooBig           // 1009: a message over the limit
 	CloseRestart     = websocket.CloseServiceRestart          // 1012: the session has ended; the client may connect again
+	CloseTryLater    = websocket.CloseTryAgainLater           // 1013: there is no memory for a message at the moment
 	CloseInternal    = websocket.CloseInternalServerErr       // 1011: an error of this program
 
 	// CloseUnauthorized says that the client's credential has expired or is refused. The
@@ -74,6 +75,8 @@ func closeName(code int) string {
 		return "message too big"
 	case CloseRestart:
 		return "restart"
+	case CloseTryLater:
+		return "try again later"
 	case CloseInternal:
 		return "internal error"
 	case CloseUnauthorized:

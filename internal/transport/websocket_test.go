@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -311,4 +312,46 @@ func TestWebSocketOptionsChecked(t *testing.T) {
 			t.Errorf("DialWebSocket(%+v) = %v, want the limit refused", o, err)
 		}
 	}
+}
+
+// A narrow Room has a size, and counts what it has given.
+type narrowRoom struct{ size, taken, released int }
+
+func (r *narrowRoom) Grow(n int) error {
+	if r.taken+n > r.size {
+		return errors.New("full; connect again in 1 second")
+	}
+	r.taken += n
+	return nil
+}
+
+func (r *narrowRoom) Release() { r.released, r.taken = r.released+1, 0 }
+
+// The buffer of a message doubles with what arrives; a message without room closes the
+// connection with 1013, and none keeps any.
+func TestWebSocketMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		room := &narrowRoom{size: 64 << 10}
+		ws, c, end := inBubble(t, WebSocketOptions{Memory: room})
+		defer end()
+		left := make(chan error, 1)
+		go func() { _, _, err := ws.ReadMessage(); left <- err }() // ends with the connection
+		go func() {                                                // ends with the connection
+			for _, n := range []int{10, 64<<10 - 1, 64 << 10, 10} {
+				_ = ws.WriteMessage(websocket.TextMessage, []byte(strings.Repeat("x", n)))
+			}
+		}()
+		for _, n := range []int{10, 64<<10 - 1} {
+			if msg, err := c.Read(); len(msg) != n || err != nil || room.taken != 0 {
+				t.Fatalf("Read() = %d bytes, %v, and keeps %d, want %d and none", len(msg), err, room.taken, n)
+			}
+		}
+		if msg, err := c.Read(); err == nil || room.taken != 0 {
+			t.Errorf("Read() = %d bytes, %v, and keeps %d, want an error", len(msg), err, room.taken)
+		}
+		var closed *websocket.CloseError
+		if err := <-left; !errors.As(err, &closed) || closed.Code != CloseTryLater || closed.Text != "full; connect again in 1 second" {
+			t.Errorf("the peer read %v", err)
+		}
+	})
 }

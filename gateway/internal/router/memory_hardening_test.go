@@ -2,16 +2,23 @@ package router
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 )
 
@@ -293,4 +300,101 @@ func TestRequestsAndMemoryAreByAddress(t *testing.T) {
 	if a, b, c := at("127.0.0.2:1"), at("127.0.0.2:2"), at("127.0.0.3:1"); a != b || a == c {
 		t.Error("accounts of memory are not by address")
 	}
+}
+
+// endless opens a WebSocket from an address, and sends size bytes of a message that has no
+// end. It reports how the gateway closed it; 0 if it has not.
+func (r *rig) endless(t *testing.T, addr string, size int) (code int, reason string, end func()) {
+	d := websocket.Dialer{NetDialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr)}}).DialContext, WriteBufferSize: 64 << 10}
+	ws, resp, err := d.DialContext(t.Context(), r.socketURL(), nil)
+	if err != nil {
+		if resp == nil || resp.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("opening a WebSocket: %v", err)
+		}
+		return http.StatusServiceUnavailable, "", func() {}
+	}
+	closed := make(chan *websocket.CloseError, 1)
+	read := make(chan struct{})
+	go func() { // ends with the connection
+		defer close(read)
+		_, _, err := ws.ReadMessage()
+		var c *websocket.CloseError
+		if errors.As(err, &c) {
+			closed <- c
+		}
+	}()
+	w, err := ws.NextWriter(websocket.TextMessage)
+	for chunk := make([]byte, 32<<10); err == nil && size > 0; size -= len(chunk) {
+		if len(closed) > 0 {
+			break
+		}
+		_, err = w.Write(chunk)
+	}
+	end = func() { _ = ws.Close(); <-read }
+	select {
+	case c := <-closed:
+		return c.Code, c.Text, end
+	case <-time.After(20 * time.Millisecond): // the bytes have left
+		return 0, "", end
+	}
+}
+
+// WebSockets whose messages never end would hold all that was sent, as no limit counted it
+// (CWE-770): 1,040 of 20 addresses, 3 MiB each.
+func TestUnfinishedMessagesAreInTheMemory(t *testing.T) {
+	const addresses, each, size, limit = 20, 52, 3 << 20, 64 << 20
+	limits := &tally{}
+	r := newRig(t, func(o *Options) { o.Memory, o.Metrics, o.MaxBody = limit, limits, 4<<20 })
+	r.peer.answer("tools/list", `{"tools":[]}`)
+	good := r.from(t, "127.0.0.99", "")
+	latency := func() time.Duration {
+		var took []time.Duration
+		for range 100 {
+			begin := time.Now()
+			if got := good(http.MethodPost, modernBody("2", "tools/list", ""), modernHeaders("tools/list", "")); got.status != http.StatusOK {
+				t.Fatalf("a good client's call = %d %s", got.status, got.body)
+			}
+			took = append(took, time.Since(begin))
+		}
+		slices.Sort(took)
+		return took[len(took)-2]
+	}
+	var before, held runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	quick := latency()
+	var ends []func()
+	var wg sync.WaitGroup
+	var mu sync.Mutex // guards refused and ends
+	refused := 0
+	for a := range addresses {
+		wg.Go(func() {
+			for range each {
+				code, reason, end := r.endless(t, fmt.Sprintf("127.0.1.%d", a+1), size)
+				mu.Lock()
+				ends = append(ends, end)
+				if code == transport.CloseTryLater {
+					refused++
+					if reason != "the memory for clients' messages is used up; connect again in 1 second" {
+						t.Errorf("closed because %q", reason)
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	runtime.GC()
+	runtime.ReadMemStats(&held)
+	if got := int64(held.HeapInuse) - int64(before.HeapInuse); got > limit+64<<20 {
+		t.Errorf("they hold %d MiB, want at most 64 beyond the limit of %d", got>>20, limit>>20)
+	}
+	if refused == 0 || limits.limits("memory") < refused {
+		t.Errorf("%d were refused, %d counted, want some", refused, limits.limits("memory"))
+	}
+	t.Logf("%d of %d refused; p99 of a good client %v before, %v now", refused, addresses*each, quick, latency())
+	for _, end := range ends {
+		end()
+	}
+	r.eventually(t, "all given back", func() bool { return r.g.budget.Used() <= 4<<20 })
 }

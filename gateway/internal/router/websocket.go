@@ -37,6 +37,7 @@ func (q *request) serveSocket() {
 		WebSocketOptions: transport.WebSocketOptions{
 			MaxMessage: int(t.opts.MaxBody), WriteTimeout: t.opts.WriteTimeout, KeepAlive: t.opts.KeepAlive,
 			MessageTimeout: t.opts.BodyTimeout,
+			Memory:         &arriving{mcp.NewReservation(s.memory, q.sender.Share)},
 		},
 	})
 	if err != nil {
@@ -51,6 +52,18 @@ func (q *request) serveSocket() {
 	q.sender.Arrival = &trace.Arrival{Protocol: "websocket", Peer: q.r.RemoteAddr}
 	s.life.Hold()
 	go s.runSocket(on, lent, q.sender, room) // ends with the connection, or with sockets.Wait
+}
+
+// arriving is the memory of a message on a WebSocket until it is complete; then the front of
+// its era counts it.
+type arriving struct{ mcp.Reservation }
+
+// Grow implements [transport.Room]. Close frames have no header for the time.
+func (a *arriving) Grow(n int) error {
+	if a.Reservation.Grow(n) != nil {
+		return errors.New(memoryUsedUp + "; connect again in 1 second")
+	}
+	return nil
 }
 
 // takeRoom takes the memory and the place of a WebSocket, once. It reports false if it has

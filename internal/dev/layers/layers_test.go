@@ -53,7 +53,7 @@ var layers = map[string][]string{
 	// What tells a service manager of the process: it knows a socket alone.
 	"cmd/mcpbridge/internal/sdnotify": nil,
 	// What SIGHUP means, and what became of reading the configuration again.
-	"cmd/mcpbridge/internal/reload": {"internal/trust/audit", "internal/config", "internal/config/layer", "internal/limits"}, // each attempt has an audit record
+	"cmd/mcpbridge/internal/reload": {"internal/trust/audit", "internal/config", "internal/config/layer", "internal/config/value", "internal/limits"}, // each attempt has an audit record
 	// What the admin address of another process shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/observation/admin/live", "internal/status", "cmd/mcpbridge/internal/output"},
 

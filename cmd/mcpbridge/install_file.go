@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // An installFile is a host's file with the copy from before mcpbridge was put in.
@@ -27,10 +29,10 @@ func openInstallFile(path string) (*installFile, error) {
 		return nil, fmt.Errorf("finding the host's file: %w", err)
 	}
 	f := &installFile{path: real, mode: info.Mode().Perm()}
-	if f.data, err = os.ReadFile(real); err != nil {
+	if f.data, err = value.ReadFile(real, value.MaxFile, false, nil); err != nil {
 		return nil, fmt.Errorf("reading the host's file: %w", err)
 	}
-	f.before, err = os.ReadFile(real + backupEnding)
+	f.before, err = value.ReadFile(real+backupEnding, value.MaxFile, false, nil)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading the copy of the host's file: %w", err)
 	}

@@ -6,13 +6,18 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
+
+// readTime bounds the time in which all files of a configuration are read.
+const readTime = time.Minute
 
 // A reloading is what a daemon needs to read its configuration again.
 type reloading struct {
@@ -72,7 +77,7 @@ func (d *daemon) catchHangups() (stop func()) {
 }
 
 // mayReload has the configuration reloaded by SIGHUP, and when its files change, until quit
-// is called. It waits for a reload that is under way.
+// is called. A reload that still reads is given up then, one that has read is waited for.
 func (d *daemon) mayReload() (quit func()) {
 	if d.reloader == nil {
 		return func() {}
@@ -91,8 +96,8 @@ func (d *daemon) mayReload() (quit func()) {
 	}()
 	w := d.watchFiles()
 	return func() {
+		d.reloader.Close() // before others who wait for an attempt
 		w.Close()
-		d.reloader.Close()
 		close(ending)
 		<-done
 	}
@@ -125,12 +130,19 @@ func (d *daemon) reload() reload.Outcome {
 	return o
 }
 
-func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
+// A reading is what was read for a reload.
+type reading struct {
+	config  *config.Config
+	options *gateway.Options
+}
+
+// readConfig reads the configuration, and the certificates that it names.
+func (d *daemon) readConfig() (reading, error) {
 	source := d.source
-	source.MayMakeToken = d.token != ""
+	source.MayMakeToken, source.Stop = d.token != "", d.reloader.Closing()
 	c, warnings, err := config.Load(source)
 	if err != nil {
-		return o, err
+		return reading{}, err
 	}
 	for _, w := range warnings {
 		d.log.Warn("configuration", "warning", w.String())
@@ -139,10 +151,19 @@ func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
 		c.Auth = clientToken(d.token)
 	}
 	d.learn(c)
+	return reading{c, newOptions(c, false, d.process, d.log, d.guard)}, nil
+}
+
+func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
+	read, err := value.Within(d.reloader.Closing(), readTime, d.readConfig)
+	if err != nil {
+		return o, err
+	}
+	c := read.config
 	if !slices.ContainsFunc(d.gateway.Snapshot().Servers, func(s gateway.ServerSnapshot) bool { return s.State == gateway.StateStarting }) {
 		d.settled.Store(true)
 	}
-	r, err := d.gateway.Reload(*newOptions(c, false, d.process, d.log, d.guard))
+	r, err := d.gateway.Reload(*read.options)
 	if err != nil {
 		return o, err
 	}

@@ -38,6 +38,8 @@ type Options struct {
 	// OneUser says that whoever starts the program is its only client: a stored login need
 	// not say whose it is.
 	OneUser bool
+	// Stop is closed when files are to be read no more. It may be nil.
+	Stop <-chan struct{}
 }
 
 // A Problem is one mistake, and how to correct it.
@@ -51,6 +53,7 @@ type Error = key.Error
 // file can't be read.
 func Load(o Options) (*Config, []key.Problem, error) {
 	rep := key.NewReport(o.name())
+	rep.Stop = o.Stop
 	given, err := layer.Read(o.layers(), schema, rep)
 	if err != nil {
 		return nil, nil, err

@@ -18,6 +18,8 @@ type Report struct {
 	Variables []string
 	// Files are those that were read, or looked for.
 	Files []string
+	// Stop is closed when files are to be read no more. It may be nil.
+	Stop <-chan struct{}
 
 	fallback string // the Where of what was written nowhere
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -16,13 +15,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
-// readFile parses a file. The error is that of reading it; mistakes in the file go to rep.
+// readFile parses a file that the command line names, which may be a pipe. The error is that of reading it; mistakes in the file go to rep.
 func readFile(path string, rep *key.Report) (root *yaml.Node, isJSON bool, err error) {
 	rep.Opened(path)
-	data, err := os.ReadFile(path)
+	data, err := value.ReadFile(path, value.MaxFile, true, rep.Stop)
 	if err != nil {
 		return nil, false, fmt.Errorf("reading the configuration: %w", err)
 	}

@@ -9,18 +9,20 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 const (
 	includeKey = "include"
 	// wildcards are the characters that make a name a pattern.
 	wildcards = "*?["
-	// maxIncluded bounds an included file, in bytes.
-	maxIncluded = 16 << 20
+	// globTime bounds the time for listing a folder.
+	globTime = 5 * time.Second
 )
 
 // An inclusion reads the files that the configuration includes.
@@ -75,7 +77,7 @@ func (in *inclusion) named(at key.Place, name string) []string {
 		return []string{path}
 	}
 	in.rep.Opened(path)
-	files, err := Glob(path)
+	files, err := value.Within(in.rep.Stop, globTime, func() ([]string, error) { return Glob(path) })
 	if err != nil {
 		in.rep.FailAt(at, includeKey, "%v", err)
 	}
@@ -84,7 +86,7 @@ func (in *inclusion) named(at key.Place, name string) []string {
 
 // read adds what a file has.
 func (in *inclusion) read(at key.Place, file string) error {
-	data, err := in.scope(in.Path).Read(file, maxIncluded)
+	data, err := in.scope(in.Path).Read(file, value.MaxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		in.rep.FailAt(at, includeKey, "there is no file %s; create it, or write a pattern such as conf.d/*.yaml, which may match none", file)

@@ -111,7 +111,7 @@ func TestIncludeMistakes(t *testing.T) {
 			"c.yaml:5: drain: \"5\" has no unit; write one such as 300ms, 10s or 5m\nconf.d/a.yaml:2: lisen: unknown key; did you mean listen?\nconf.d/b.yaml:2: servers.b: command and url are both set; remove one of them\nconf.d/c.yaml:2: not readable as YAML or JSON: found unexpected end of stream"},
 		{"missing file", map[string]string{"c.yaml": notebook + "include:\n  - conf.d/*.yaml\n  - conf.d/a.yaml\n"},
 			"c.yaml:4: include: there is no file conf.d/a.yaml; create it, or write a pattern such as conf.d/*.yaml, which may match none"},
-		{"folder", map[string]string{"c.yaml": notebook + "include: conf.d\n", "conf.d/a.yaml": ""}, "c.yaml:2: include: can't be read: read conf.d: is a directory"},
+		{"folder", map[string]string{"c.yaml": notebook + "include: conf.d\n", "conf.d/a.yaml": ""}, "c.yaml:2: include: conf.d is a folder; name a file in it"},
 		{"file for a folder", map[string]string{"c.yaml": notebook + "include: a/*.yaml\n", "a": ""}, "c.yaml:2: include: can't be read: open a: not a directory"},
 		{"itself", map[string]string{"c.yaml": notebook + "include: ./c.yaml\n"}, "c.yaml:2: include: names this file itself; remove it"},
 		{"no name", map[string]string{"c.yaml": notebook + "include: ''\n"}, "c.yaml:2: include: names no file; write one, or a pattern such as conf.d/*.yaml"},

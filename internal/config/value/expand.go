@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -22,12 +21,14 @@ type Scope struct {
 	Note func(variable, value string)
 	// Opened is called with the path of each file that is read. It may be nil.
 	Opened func(path string)
+	// Stop is closed when files are to be read no more. It may be nil.
+	Stop <-chan struct{}
 }
 
 // ScopeOf returns the scope of a file of the configuration, with the variables of environ. Files
 // that are read are noted in rep.
 func ScopeOf(file string, environ []string, rep *key.Report) *Scope {
-	return &Scope{Lookup: Environ(environ), Dir: filepath.Dir(file), Opened: rep.Opened}
+	return &Scope{Lookup: Environ(environ), Dir: filepath.Dir(file), Opened: rep.Opened, Stop: rep.Stop}
 }
 
 // Expand replaces ${VAR}, ${VAR:-default}, ${env:VAR} and ${file:PATH} in a scalar; $${ is a
@@ -147,24 +148,11 @@ func (sc *Scope) Read(path string, limit int64) ([]byte, error) {
 	if sc.Opened != nil {
 		sc.Opened(path)
 	}
-	return readBounded(path, limit)
-}
-
-// readBounded reads a file of at most limit bytes.
-func readBounded(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("can't be read: %w", err)
+	data, err := ReadFile(path, limit, false, sc.Stop)
+	if errors.As(err, new(*fs.PathError)) {
+		err = fmt.Errorf("can't be read: %w", err)
 	}
-	defer func() { _ = f.Close() }() // read-only
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("can't be read: %w", err)
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is larger than %s", path, key.SizeText(limit))
-	}
-	return data, nil
+	return data, err
 }
 
 func isVariable(name string) bool {

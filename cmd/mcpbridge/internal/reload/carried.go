@@ -3,9 +3,9 @@ package reload
 import (
 	"crypto/tls"
 	"log/slog"
-	"os"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // Carried has what servers go on with when the configuration is read again. It is used by one
@@ -24,7 +24,7 @@ func (k *Carried) ClientTLS(s *config.Server, log *slog.Logger) *tls.Config {
 		return s.TLS.Files().Client(s.TLS.ServerName, log)
 	}
 	next := usedTLS{of: s.TLS}
-	if text, err := os.ReadFile(s.TLS.CA); err == nil {
+	if text, err := value.ReadFile(s.TLS.CA, value.MaxFile, false, nil); err == nil {
 		next.ca = string(text)
 	}
 	if was, had := k.tls[s.Name]; had && was.of == next.of && was.ca == next.ca {

@@ -16,9 +16,11 @@ type Reloader struct {
 	tell func(Outcome)
 
 	turn   chan struct{} // capacity 1: full during an attempt, and after Close
-	closed chan struct{}
+	closed chan struct{} // closed by Close, before it waits
 	last   atomic.Pointer[Outcome]
 }
+
+const shuttingDown = "mcpbridge is shutting down"
 
 // New returns a Reloader. try makes one attempt, but for Time and Why of its outcome; tell,
 // which may be nil, is told of each.
@@ -36,11 +38,17 @@ func (r *Reloader) Now(why string) Outcome {
 	select {
 	case r.turn <- struct{}{}:
 	case <-r.closed:
-		return Outcome{Time: begin, Why: why, Error: "mcpbridge is shutting down"}
+		return Outcome{Time: begin, Why: why, Error: shuttingDown}
 	}
 	defer func() { <-r.turn }()
+	if r.ending() {
+		return Outcome{Time: begin, Why: why, Error: shuttingDown}
+	}
 	o := r.try()
 	o.Time, o.Why = begin.UTC().Truncate(time.Millisecond), why
+	if !o.OK && r.ending() {
+		return o // it was given up
+	}
 	r.last.Store(&o)
 	r.tell(o)
 	o.log(r.log)
@@ -63,12 +71,24 @@ func (r *Reloader) LastJSON() any {
 	return nil // and no typed nil in the interface
 }
 
-// Close waits for an attempt that is under way. There is none after it. It may be called on
-// nil.
+// Closing is closed when Close begins: an attempt that still reads is to give up.
+func (r *Reloader) Closing() <-chan struct{} { return r.closed }
+
+func (r *Reloader) ending() bool {
+	select {
+	case <-r.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close has an attempt that is under way give up, or waits for it if it has read all. There
+// is none after it. It may be called on nil.
 func (r *Reloader) Close() {
 	if r != nil {
-		r.turn <- struct{}{}
 		close(r.closed)
+		r.turn <- struct{}{}
 	}
 }
 

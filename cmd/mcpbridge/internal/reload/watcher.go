@@ -15,6 +15,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 const (
@@ -23,7 +24,9 @@ const (
 	settle = 150 * time.Millisecond
 	late   = time.Second
 	// mostRead bounds what is read of a file to see whether it has changed.
-	mostRead = 16 << 20
+	mostRead = value.MaxFile
+	// lookTime bounds the time in which files are looked at.
+	lookTime = 5 * time.Second
 )
 
 // A Watcher tells when the content of files changes. It watches their folders, and those of
@@ -34,6 +37,7 @@ type Watcher struct {
 	log    *slog.Logger
 	notify *fsnotify.Watcher
 
+	stop    chan struct{}  // closed by Close
 	running sync.WaitGroup // run
 	seen    Contents
 	folders map[string]bool
@@ -49,7 +53,7 @@ func Watch(seen Contents, files func() []string, change func(), log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	w := &Watcher{files: files, change: change, log: log, notify: n, seen: seen, folders: make(map[string]bool)}
+	w := &Watcher{files: files, change: change, log: log, notify: n, seen: seen, folders: make(map[string]bool), stop: make(chan struct{})}
 	w.follow()
 	w.running.Go(w.run) // ends with Close
 	return w, nil
@@ -60,6 +64,7 @@ func (w *Watcher) Close() {
 	if w == nil {
 		return
 	}
+	close(w.stop)
 	_ = w.notify.Close() // it was open
 	w.running.Wait()
 }
@@ -96,7 +101,11 @@ func (w *Watcher) run() {
 // again.
 func (w *Watcher) compare() (again bool) {
 	w.follow() // before looking: what changes after is an event
-	now := Look(w.files())
+	now, err := w.look()
+	if err != nil {
+		w.log.Warn("the files of the configuration can't be looked at; after changes send SIGHUP, or POST /reload to the admin address", "err", err)
+		return false
+	}
 	if maps.Equal(now, w.seen) {
 		return false
 	}
@@ -104,8 +113,18 @@ func (w *Watcher) compare() (again bool) {
 	begun := time.Now()
 	w.change()
 	w.follow()
-	w.seen, again = w.merge(Look(w.files()), begun)
+	if now, err = w.look(); err != nil {
+		return true
+	}
+	w.seen, again = w.merge(now, begun)
 	return again
+}
+
+// look returns what the files are, unless their file system does not answer, or Close is
+// called.
+func (w *Watcher) look() (Contents, error) {
+	files := w.files()
+	return value.Within(w.stop, lookTime, func() (Contents, error) { return Look(files), nil })
 }
 
 // merge adds to what was seen the files that a change has brought. It leaves out those that
@@ -147,14 +166,14 @@ func Look(files []string) Contents {
 }
 
 func digest(file string) (sum [sha256.Size]byte, ok bool) {
+	if s, err := os.Stat(file); err != nil || !s.Mode().IsRegular() {
+		return sum, false // a pipe would wait for its writer, and be read empty
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return sum, false
 	}
 	defer func() { _ = f.Close() }() // read-only
-	if s, err := f.Stat(); err != nil || !s.Mode().IsRegular() {
-		return sum, false // a pipe would be read empty
-	}
 	h := sha256.New()
 	if _, err := io.Copy(h, io.LimitReader(f, mostRead)); err != nil {
 		return sum, false
@@ -164,12 +183,10 @@ func digest(file string) (sum [sha256.Size]byte, ok bool) {
 
 // follow watches the folders of all files, and no others.
 func (w *Watcher) follow() {
-	want := make(map[string]bool)
-	for _, file := range w.files() {
-		want[existing(filepath.Dir(file))] = true
-		if real, err := filepath.EvalSymlinks(file); err == nil {
-			want[filepath.Dir(real)] = true
-		}
+	files := w.files()
+	want, err := value.Within(w.stop, lookTime, func() (map[string]bool, error) { return foldersOf(files), nil })
+	if err != nil {
+		return // who looks at the files next says so
 	}
 	for _, folder := range slices.Sorted(maps.Keys(want)) {
 		if err := w.notify.Add(folder); err != nil && !w.folders[folder] { // again, since it may be another of that name
@@ -183,6 +200,18 @@ func (w *Watcher) follow() {
 			delete(w.folders, folder)
 		}
 	}
+}
+
+// foldersOf returns the folders in which a file, or what it is a link to, may change.
+func foldersOf(files []string) map[string]bool {
+	want := make(map[string]bool)
+	for _, file := range files {
+		want[existing(filepath.Dir(file))] = true
+		if real, err := filepath.EvalSymlinks(file); err == nil {
+			want[filepath.Dir(real)] = true
+		}
+	}
+	return want
 }
 
 // existing returns the folder, or the nearest above it that exists, where one may be created.

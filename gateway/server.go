@@ -204,9 +204,10 @@ type Timeouts struct {
 	// Connect bounds how long it takes to reach the server, to start a command included.
 	// Zero means 10 s, and 60 s for a command.
 	Connect time.Duration
-	// Request bounds an answer; progress starts it anew. Zero means 60 s.
+	// Request bounds an answer; progress starts it anew. Zero means as long as the client
+	// waits, and 60 s for a list.
 	Request time.Duration
-	// Max bounds an answer whatever the progress. Zero means 30 minutes.
+	// Max bounds an answer whatever the progress. Zero means 1 h.
 	Max time.Duration
 }
 

@@ -48,7 +48,7 @@ func TestDefaults(t *testing.T) {
 				Era: "auto", Isolation: "principal", LogLevel: "none", ClientInfo: "gateway",
 				Tasks: "on", Subresources: "parent", Replicas: "any", Lanes: settings.Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
 				Idle: 5 * time.Minute, Linger: 2 * time.Second,
-				Timeouts: settings.Timeouts{Connect: 10 * time.Second, Request: time.Minute, Max: 30 * time.Minute},
+				Timeouts: settings.Timeouts{Connect: 10 * time.Second, Max: time.Hour},
 			},
 		}},
 	}

@@ -148,7 +148,7 @@ func (s *server) setEnv(kv pair) {
 const (
 	shortestTimeout = 100 * time.Millisecond
 	longestTimeout  = 24 * time.Hour
-	defaultMax      = 30 * time.Minute // of timeouts.max
+	defaultMax      = time.Hour // of timeouts.max
 )
 
 // setTimeout converts a number to timeouts.request. Hosts differ in its unit, and people

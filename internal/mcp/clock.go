@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A Clock bounds the wait for one response: it expires a time after the last activity,
-// and at the latest after a hard maximum. Pauses don't count for either. It knows how far
+// A Clock bounds the wait for one response: it expires a time after the last activity, if
+// it has such a time, and at the latest after a hard maximum. Pauses don't count for either. It knows how far
 // the request has come. Safe for concurrent use.
 type Clock struct {
 	timer *time.Timer
-	d     time.Duration
+	d     time.Duration // zero for any
 
 	// mu guards the fields below, and resetting the timer.
 	mu     sync.Mutex
@@ -24,11 +24,19 @@ type Clock struct {
 }
 
 // Start starts a Clock, before anything else is called. It calls expired at most once, on
-// a goroutine of its own: d after the start or the last Restart, or most after the start.
-// The caller must call Stop.
+// a goroutine of its own: d after the start or the last Restart, unless d is zero, or most
+// after the start. The caller must call Stop.
 func (k *Clock) Start(d, most time.Duration, expired func()) {
 	k.d, k.end = d, time.Now().Add(most)
-	k.timer = time.AfterFunc(min(d, most), expired)
+	k.timer = time.AfterFunc(k.wait(most), expired)
+}
+
+// wait returns how long to wait from now on, if most is left.
+func (k *Clock) wait(most time.Duration) time.Duration {
+	if k.d == 0 {
+		return most
+	}
+	return min(k.d, most)
 }
 
 // Restart restarts the wait, unless the Clock has expired.
@@ -40,7 +48,7 @@ func (k *Clock) Restart() {
 
 func (k *Clock) restartLocked() {
 	if k.paused.IsZero() && k.timer.Stop() {
-		k.timer.Reset(min(k.d, time.Until(k.end)))
+		k.timer.Reset(k.wait(time.Until(k.end)))
 	}
 }
 
@@ -81,7 +89,7 @@ func (k *Clock) Resume() {
 	}
 	k.end = k.end.Add(time.Since(k.paused))
 	k.paused = time.Time{}
-	k.timer.Reset(min(k.d, time.Until(k.end)))
+	k.timer.Reset(k.wait(time.Until(k.end)))
 }
 
 // Stop stops the Clock.

@@ -49,3 +49,25 @@ func TestClock(t *testing.T) {
 		})
 	}
 }
+
+// Without a time of its own only the maximum ends it, whatever happens.
+func TestClockOfSilence(t *testing.T) {
+	for name, play := range map[string]func(k *Clock){
+		"nothing":  func(*Clock) {},
+		"progress": func(k *Clock) { time.Sleep(time.Minute); k.Advance([]byte("1")) },
+		"a pause":  func(k *Clock) { k.Pause(); k.Resume() },
+	} {
+		bridgetest.RunBubble(t, name, func(t *testing.T) {
+			start := time.Now()
+			var rang time.Duration
+			var k Clock
+			k.Start(0, time.Hour, func() { rang = time.Since(start) })
+			play(&k)
+			time.Sleep(2 * time.Hour)
+			synctest.Wait()
+			if rang != time.Hour {
+				t.Errorf("expired after %v, want 1h", rang)
+			}
+		})
+	}
+}

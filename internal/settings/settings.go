@@ -9,6 +9,7 @@
 package settings
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -76,8 +77,27 @@ type Timeouts struct {
 	// A command has more time, because it may have to download a package first. Clients
 	// wait as long.
 	Connect time.Duration `koanf:"connect" default:"10s" command:"60s" min:"100ms" max:"1h" doc:"to open a session, or to start a command"`
-	Request time.Duration `koanf:"request" default:"60s" min:"100ms" max:"24h" doc:"for a response; progress restarts it"`
-	Max     time.Duration `koanf:"max" default:"30m" min:"100ms" max:"24h" doc:"for a response, in spite of progress"`
+	// Request has no default: a server may be silent as long as its client waits. What the
+	// gateway asks for itself, and lists, have ListTimeout without it.
+	Request time.Duration `koanf:"request" min:"100ms" max:"24h" doc:"for a response; progress restarts it; without it a call may be silent as long as its client waits, and a list 60s"`
+	Max     time.Duration `koanf:"max" default:"1h" min:"100ms" max:"24h" doc:"for a response, in spite of progress"`
+}
+
+// ListTimeout bounds lists, and what the gateway asks for itself, unless Timeouts.Request
+// does: a server that works on them for longer hangs.
+const ListTimeout = 60 * time.Second
+
+// Own returns the limit of a request of the gateway's own.
+func (t Timeouts) Own() time.Duration { return cmp.Or(t.Request, ListTimeout) }
+
+// Silence returns how long a server may be silent while it works on a client's request of
+// method; zero for as long as the client waits. Many servers can't answer anything else
+// meanwhile, not even a ping.
+func (t Timeouts) Silence(method string) time.Duration {
+	if spec.Lists(method) {
+		return t.Own()
+	}
+	return t.Request
 }
 
 // KnownEra returns the era of the server; spec.Unknown if it is to be detected.

@@ -80,6 +80,15 @@ func Capability(method string) string { return properties(method).capability }
 // none.
 func Array(method string) string { return properties(method).array }
 
+// Lists reports whether method lists what a server has.
+func Lists(method string) bool {
+	switch method {
+	case MethodToolsList, MethodPromptsList, MethodResourcesList, MethodResourcesTemplates:
+		return true
+	}
+	return false
+}
+
 // Named returns the member of params that Mcp-Name repeats for method, or "" if there is
 // none.
 //

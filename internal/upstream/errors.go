@@ -34,14 +34,22 @@ func (o *Options) ClientError(method string, err error) error {
 	case errors.Is(err, mcp.ErrShutdown):
 		return fmt.Errorf("server %q: %w", o.Name, mcp.ErrShutdown)
 	case errors.Is(err, ErrTooLong):
-		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
-			o.Name, method, o.Settings.Timeouts.Request, o.Settings.Timeouts.Max)
+		return o.lateError(method)
 	case errors.As(err, &large):
 		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; %s if that is normal for it", o.Name, method, large.Limit, limits.UpstreamMessage.Raise())
 	case errors.As(err, &unreadable):
 		return wire.Errorf(spec.CodeInternal, "server %q sent a response that can't be read: %v", o.Name, unreadable.Err)
 	}
 	return o.failureError(method, err)
+}
+
+// lateError is ClientError for a request whose time was over.
+func (o *Options) lateError(method string) error {
+	if silence := o.Settings.Timeouts.Silence(method); silence > 0 {
+		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
+			o.Name, method, silence, o.Settings.Timeouts.Max)
+	}
+	return wire.Errorf(spec.CodeInternal, "server %q did not answer %s within %v; raise timeouts.max if that is normal for it", o.Name, method, o.Settings.Timeouts.Max)
 }
 
 // failureError is ClientError for a request that got no response.

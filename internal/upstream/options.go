@@ -23,8 +23,7 @@ import (
 // Defaults of Options.
 const (
 	DefaultConnectTimeout = 10 * time.Second
-	DefaultRequestTimeout = 60 * time.Second
-	DefaultMaxTimeout     = 30 * time.Minute
+	DefaultMaxTimeout     = time.Hour
 	DefaultLinger         = 2 * time.Second
 )
 
@@ -109,7 +108,6 @@ func absolute(text string) bool {
 func (o *Options) Fill(era spec.Era) {
 	set := &o.Settings
 	set.Timeouts.Connect = cmp.Or(set.Timeouts.Connect, DefaultConnectTimeout)
-	set.Timeouts.Request = cmp.Or(set.Timeouts.Request, DefaultRequestTimeout)
 	set.Timeouts.Max = max(cmp.Or(set.Timeouts.Max, DefaultMaxTimeout), set.Timeouts.Request)
 	set.Linger = cmp.Or(set.Linger, DefaultLinger)
 	set.Subresources = cmp.Or(set.Subresources, fanout.SubresourcesParent)

@@ -489,6 +489,28 @@ func TestM2L14Timeouts(t *testing.T) {
 	}
 }
 
+// A silent server has as long as the client waits, but for a list.
+func TestM2L14Patience(t *testing.T) {
+	for _, tt := range []struct {
+		method string
+		want   time.Duration
+	}{{"tools/call", upstream.DefaultMaxTimeout}, {"resources/read", upstream.DefaultMaxTimeout}, {"tools/list", settings.ListTimeout}} {
+		bridgetest.RunBubble(t, tt.method, func(t *testing.T) {
+			b, peers := pipeBack(t, Options{})
+			s := serve(t.Context(), b, ask(tt.method, `{"name":"x","uri":"x:/"}`))
+			p := <-peers
+			p.Handshake(legacytest.Everything)
+			p.Want(tt.method)
+			start := time.Now()
+			<-s.done
+			if took := time.Since(start); took != tt.want || s.err == nil {
+				t.Errorf("Serve = %v after %v, want an error after %v", s.err, took, tt.want)
+			}
+			p.Want("notifications/cancelled")
+		})
+	}
+}
+
 // A slow caller gets all its notes before the response, also those that another
 // goroutine is giving to it when the response comes.
 func TestM2L11NotesComeBeforeTheResponse(t *testing.T) {

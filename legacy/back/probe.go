@@ -12,7 +12,7 @@ import (
 )
 
 // Probe opens a session with a server, reads its lists if how says so, and ends the
-// session. o.Timeouts.Connect bounds the handshake, o.Timeouts.Request each list. The
+// session. o.Settings.Timeouts.Connect bounds the handshake, o.Settings.Timeouts.Own each list. The
 // verdict is spec.Legacy if the handshake succeeded, and otherwise spec.Unknown, because a
 // legacy server may refuse one client or be busy. Probe returns an error if o is invalid
 // or ctx is cancelled.
@@ -60,7 +60,7 @@ func addDescription(ctx context.Context, s *session, v *mcp.Verdict, how mcp.Pro
 	if !how.Lists {
 		return
 	}
-	lists, steps := how.List(ctx, s.caps.Raw, s.opts.Settings.Timeouts.Request, s.Request)
+	lists, steps := how.List(ctx, s.caps.Raw, s.opts.Settings.Timeouts.Own(), s.Request)
 	v.Lists, v.Steps = lists, append(v.Steps, steps...)
 }
 

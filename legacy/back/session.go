@@ -45,7 +45,7 @@ func newSession(opts *Options, watch func() *watch.Watch, roots profileRoots, de
 	s.roots = newRoots(s.sessionLink, roots, declaresRoots)
 	s.inputs = &inputs{s: s.sessionLink, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput)}
 	s.level = logLevel{s: s.sessionLink, turn: make(chan struct{}, 1)}
-	s.polls = poll.New(s.Link, poll.Options{Every: opts.polls(), Timeout: opts.Settings.Timeouts.Request, Logger: opts.Logger, Changed: s.polled})
+	s.polls = poll.New(s.Link, poll.Options{Every: opts.polls(), Timeout: opts.Settings.Timeouts.Own(), Logger: opts.Logger, Changed: s.polled})
 	return s
 }
 

@@ -115,7 +115,7 @@ func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
 	}
 	c.ctx = ctx
 	ctx = c.Begin(ctx)
-	c.clock.Start(s.opts.Settings.Timeouts.Request, s.opts.Settings.Timeouts.Max, func() { c.Cancel(upstream.ErrTooLong) })
+	c.clock.Start(s.opts.Settings.Timeouts.Silence(c.Method), s.opts.Settings.Timeouts.Max, func() { c.Cancel(upstream.ErrTooLong) })
 	err := s.Calls.Add(&c.Call)
 	if err != nil {
 		c.clock.Stop()

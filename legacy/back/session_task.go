@@ -25,7 +25,7 @@ func (s *session) needsTask(ctx context.Context, req *mcp.Request) bool {
 	if required, known := s.tools.Lookup(name); known {
 		return required
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.opts.Settings.Timeouts.Request)
+	bounded, cancel := context.WithTimeout(ctx, s.opts.Settings.Timeouts.Own())
 	defer cancel()
 	required, err := s.tools.Find(bounded, name, upstream.Pages(bounded, spec.MethodToolsList, s.Request))
 	if err != nil {

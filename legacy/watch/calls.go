@@ -207,7 +207,7 @@ func (w *Watch) start(ctx context.Context, t *topic, step step) {
 
 // send sends a call and waits for the response.
 func (w *Watch) send(ctx context.Context, s Session, c *call) error {
-	ctx, cancel := context.WithTimeout(ctx, w.opts.Settings.Timeouts.Request)
+	ctx, cancel := context.WithTimeout(ctx, w.opts.Settings.Timeouts.Own())
 	defer cancel()
 	switch on := c.step == stepSubscribe; {
 	case isList(c.t) && on:

@@ -39,7 +39,7 @@ func slowClient(server, method string) error {
 func (s *servedRequest) clientError(err error) error {
 	if s.streams && errors.Is(err, upstream.ErrTooLong) {
 		return wire.Errorf(spec.CodeInternal, "server %q sent no message of %s for %v; raise timeouts.request if that is normal for it",
-			s.b.opts.Name, s.req.Method, s.b.opts.Settings.Timeouts.Request)
+			s.b.opts.Name, s.req.Method, s.b.opts.Settings.Timeouts.Silence(s.req.Method))
 	}
 	return s.b.clientError(s.req.Method, err)
 }

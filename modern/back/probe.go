@@ -17,7 +17,7 @@ import (
 )
 
 // Probe finds out whether a server is modern, over a connection of its own.
-// o.Settings.Timeouts.Connect bounds server/discover, o.Settings.Timeouts.Request each list. A command that
+// o.Settings.Timeouts.Connect bounds server/discover, o.Settings.Timeouts.Own each list. A command that
 // has not responded by then is legacy; for a URL that is no evidence. Probe returns an
 // error if o is invalid or ctx is cancelled.
 //
@@ -35,7 +35,7 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	v := prober{b}.probe(ctx, how)
 	v.Took = time.Since(begun)
 	if v.Era == spec.Modern && v.Description != nil && how.Lists {
-		lists, steps := how.List(ctx, v.Description.Capabilities, b.opts.Settings.Timeouts.Request, func(ctx context.Context, method string, params []byte) (json.RawMessage, error) {
+		lists, steps := how.List(ctx, v.Description.Capabilities, b.opts.Settings.Timeouts.Own(), func(ctx context.Context, method string, params []byte) (json.RawMessage, error) {
 			return b.request(ctx, method, params, b.probeProfile())
 		})
 		v.Lists, v.Steps = lists, append(v.Steps, steps...)

@@ -338,6 +338,24 @@ func TestM2L14ClockStandsStillWhileAsking(t *testing.T) {
 	})
 }
 
+// A silent server has as long as the client waits, but for a list.
+func TestM2L14Patience(t *testing.T) {
+	for _, tt := range []struct {
+		method string
+		want   time.Duration
+	}{{"tools/call", upstream.DefaultMaxTimeout}, {"resources/read", upstream.DefaultMaxTimeout}, {"tools/list", settings.ListTimeout}} {
+		bridgetest.RunBubble(t, tt.method, func(t *testing.T) {
+			b, end := bubbleBack(t, Options{}, func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() })
+			defer end()
+			start := time.Now()
+			_, err := b.Serve(t.Context(), upRequest(tt.method, `{"name":"t","uri":"x:/"}`), &backtest.Caller{})
+			if took := time.Since(start); took != tt.want || err == nil {
+				t.Errorf("Serve = %v after %v, want an error after %v", err, took, tt.want)
+			}
+		})
+	}
+}
+
 func TestL2M09ProgressOverRounds(t *testing.T) {
 	p := newUpPeer(t)
 	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {

@@ -48,7 +48,7 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 	s.in.Use(req.Memory, req.Share)
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.streams = req.Era == spec.Modern && spec.Undefined(req.Method)
-	s.clock.Start(b.opts.Settings.Timeouts.Request, s.maxTime(), func() { cancel(upstream.ErrTooLong) })
+	s.clock.Start(b.opts.Settings.Timeouts.Silence(req.Method), s.maxTime(), func() { cancel(upstream.ErrTooLong) })
 	a, err := s.run(ctx)
 	s.clock.Stop()
 	if err != nil {

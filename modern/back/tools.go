@@ -64,6 +64,8 @@ const maxPages = 64
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Client Behavior.
 func (b *Back) relist(ctx context.Context, p mcp.Profile, tool string) bool {
+	ctx, cancel := context.WithTimeout(ctx, b.opts.Settings.Timeouts.Own())
+	defer cancel()
 	before := b.tools.Mirrors(p.Scope, tool)
 	b.tools.Forget(p.Scope)
 	params := []byte(`{}`)

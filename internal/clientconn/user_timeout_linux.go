@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // setUserTimeout bounds how long sent data may stay unacknowledged before the connection is
@@ -13,7 +15,7 @@ import (
 //
 // Spec: RFC 5482.
 func setUserTimeout(c *net.TCPConn, timeout time.Duration) error {
-	if err := c.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true}); err != nil {
+	if err := c.SetKeepAliveConfig(transport.KeepAlive); err != nil {
 		return err
 	}
 	raw, err := c.SyscallConn()

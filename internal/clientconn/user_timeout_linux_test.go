@@ -36,6 +36,11 @@ func TestM2L39SocketOptions(t *testing.T) {
 	if got := option(t, server, unix.SOL_SOCKET, unix.SO_SNDBUF); got != 2*sendBuffer {
 		t.Errorf("SO_SNDBUF = %d, want %d", got, 2*sendBuffer)
 	}
+	for name, want := range map[int]int{unix.TCP_KEEPIDLE: 15, unix.TCP_KEEPINTVL: 5, unix.TCP_KEEPCNT: 3} {
+		if got := option(t, server, unix.IPPROTO_TCP, name); got != want {
+			t.Errorf("option %d of keep-alive = %d, want %d", name, got, want)
+		}
+	}
 	if got := option(t, server, unix.SOL_SOCKET, unix.SO_KEEPALIVE); got == 0 {
 		t.Error("SO_KEEPALIVE is off: a silent peer that is gone would never be found")
 	}

@@ -17,7 +17,7 @@ import (
 func NewHTTP(connect time.Duration, secure *tls.Config) *http.Transport {
 	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
 	t.TLSClientConfig = secure.Clone() // net/http adds to it; nil stays nil
-	t.DialContext = (&net.Dialer{Timeout: connect, KeepAlive: 15 * time.Second}).DialContext
+	t.DialContext = Dialer(connect).DialContext
 	t.TLSHandshakeTimeout = connect
 	t.OnProxyConnectResponse = CheckProxy
 	t.DisableCompression = true

@@ -96,7 +96,7 @@ func (o *DialOptions) dial(ctx context.Context) (*websocket.Conn, error) {
 		TLSClientConfig: o.TLS.Clone(), // nil stays nil
 	}
 	if o.Dial == nil {
-		guard.dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
+		guard.dial = Dialer(0).DialContext
 		d.Proxy = guard.proxyOf
 	}
 	ws, resp, err := d.DialContext(ctx, o.URL, o.Header)

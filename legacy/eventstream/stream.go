@@ -3,6 +3,7 @@ package eventstream
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -28,6 +29,10 @@ type Stream struct {
 	lost     bool   // the response was removed before it was written
 	written  uint64 // the last event that was written to a connection
 	writer   *Writer
+
+	patience time.Duration // see OnGone
+	gone     func()        // nil if nobody wants to know, and once it was called
+	left     *time.Timer   // calls gone; nil while the stream is read or done
 }
 
 // An event is a message that was, or will be, sent.
@@ -85,6 +90,7 @@ func (st *Stream) Put(ctx context.Context, text []byte, answer bool) (err error)
 	st.events = append(st.events, event{st.next, text, answer, taken})
 	st.next++
 	st.done = answer
+	st.attendLocked()
 	s.stored += len(text)
 	s.evictLocked()
 	tell, s.warned = s.lost && !s.warned, s.lost
@@ -97,7 +103,45 @@ func (st *Stream) Finish() {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	st.done = true
+	st.attendLocked()
 	st.wakeLocked()
+}
+
+// OnGone has gone called, once, when no connection has carried the stream for a time,
+// unless it is done by then.
+func (st *Stream) OnGone(patience time.Duration, gone func()) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.patience, st.gone = patience, gone
+	st.attendLocked()
+}
+
+// attendLocked starts or stops the time of OnGone.
+func (st *Stream) attendLocked() {
+	needed := st.writer != nil || st.expected || st.done || st.s.ended
+	switch {
+	case needed && st.left != nil:
+		st.left.Stop()
+		st.left = nil
+	case !needed && st.left == nil && st.gone != nil:
+		var timer *time.Timer
+		timer = time.AfterFunc(st.patience, func() { st.leave(&timer) })
+		st.left = timer
+	}
+}
+
+// leave calls gone, unless its timer was stopped meanwhile. The timer is read under the lock
+// under which it was set.
+func (st *Stream) leave(timer **time.Timer) {
+	st.s.mu.Lock()
+	gone := st.gone
+	if st.left != *timer || gone == nil {
+		st.s.mu.Unlock()
+		return
+	}
+	st.left, st.gone = nil, nil
+	st.s.mu.Unlock()
+	gone()
 }
 
 // Expect records whether a response is about to carry the stream. Until it does, senders
@@ -106,6 +150,7 @@ func (st *Stream) Expect(coming bool) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	st.expected = coming
+	st.attendLocked()
 	st.s.evictLocked()
 }
 

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -245,5 +247,55 @@ func TestUnreadEventsStay(t *testing.T) {
 	s.Release()
 	if used := memory.Used(); used > 128<<10 {
 		t.Errorf("%d bytes are taken once the session is over", used)
+	}
+}
+
+// Who has not read a stream for its time is gone; not who comes back, and not once the
+// response is there.
+func TestF09OnGone(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		play func(t *testing.T, r *rig, st *Stream)
+		want time.Duration // after the start; zero for never
+	}{
+		{"nobody reads", func(*testing.T, *rig, *Stream) {}, time.Minute},
+		{"a response is about to", func(_ *testing.T, _ *rig, st *Stream) { st.Expect(true) }, 0},
+		{"none comes after all", func(_ *testing.T, _ *rig, st *Stream) {
+			st.Expect(true)
+			time.Sleep(time.Hour)
+			st.Expect(false)
+		}, time.Hour + time.Minute},
+		{"read, and left", func(t *testing.T, _ *rig, st *Stream) {
+			_, leave := attach(t, st, 0, nil)
+			time.Sleep(time.Hour)
+			leave()
+		}, time.Hour + time.Minute},
+		{"resumed in time", func(t *testing.T, _ *rig, st *Stream) {
+			time.Sleep(59 * time.Second)
+			_, leave := attach(t, st, 0, nil)
+			t.Cleanup(leave)
+			time.Sleep(2 * time.Hour)
+		}, 0},
+		{"answered meanwhile", func(t *testing.T, _ *rig, st *Stream) { _ = st.Put(t.Context(), []byte("{}"), true) }, 0},
+		{"no answer comes", func(_ *testing.T, _ *rig, st *Stream) { st.Finish() }, 0},
+		{"the session ends", func(_ *testing.T, r *rig, _ *Stream) { r.Close() }, 0},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			r := newRig(1 << 20)
+			start := time.Now()
+			var at []time.Duration
+			st := r.Add(wire.NumberID(1))
+			st.OnGone(time.Minute, func() { at = append(at, time.Since(start)) })
+			tt.play(t, r, st)
+			time.Sleep(3 * time.Hour)
+			synctest.Wait()
+			var want []time.Duration
+			if tt.want > 0 {
+				want = []time.Duration{tt.want}
+			}
+			if !slices.Equal(at, want) {
+				t.Errorf("gone after %v, want %v", at, want)
+			}
+		})
 	}
 }

@@ -202,6 +202,7 @@ func (s *Streams) Close() {
 	s.ended = true
 	for _, st := range s.order {
 		st.done = true
+		st.attendLocked()
 		st.wakeLocked()
 	}
 }

@@ -52,6 +52,7 @@ func (st *Stream) Attach(res *downstream.Response, from uint64, changes *Changes
 	}
 	st.replaceLocked()
 	st.writer, st.expected = w, false
+	st.attendLocked()
 	st.written = min(from, st.next-1)
 	w.at = st.written
 	return w
@@ -87,6 +88,7 @@ func (w *Writer) Close(err error) {
 	st.s.mu.Lock()
 	if st.writer == w {
 		st.writer = nil
+		st.attendLocked()
 	}
 	st.s.signalRoomLocked()
 	st.s.mu.Unlock()

@@ -81,10 +81,23 @@ func (p *subscription) Close() {
 const allOffered = `{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"logging":{}}`
 
 func newRig(t *testing.T, change func(*Options)) *rig {
+	st := newScripted()
+	f := st.open(t, change)
+	st.Endpoint = legacytest.Serve(t, f, st.principal)
+	return st
+}
+
+// newScripted returns a rig without a front.
+func newScripted() *rig {
 	st := &rig{who: "ada", refused: map[string]bool{}}
 	st.describe = func() (*mcp.Description, error) {
 		return &mcp.Description{Capabilities: []byte(allOffered), ServerInfo: []byte(`{"name":"up","version":"7"}`)}, nil
 	}
+	return st
+}
+
+// open returns the rig's front, which is not served.
+func (st *rig) open(t *testing.T, change func(*Options)) *Front {
 	o := Options{Name: "docs", Handler: st, Describer: st, Subscriber: st, Instance: "inst", Metrics: st,
 		Admit: func(r *mcp.Request) error { r.Profile.Scope = "docs/" + r.Session; return nil }}
 	if change != nil {
@@ -95,8 +108,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 		t.Fatal(err)
 	}
 	st.front = f
-	st.Endpoint = legacytest.Serve(t, f, st.principal)
-	return st
+	return f
 }
 
 func (st *rig) principal() mcp.Principal {

@@ -18,6 +18,11 @@ import (
 // so that its client has an event id for resuming.
 const earlyStream = time.Second
 
+// goneTime is how long the response to a call may be without a connection until its client
+// counts as gone. Some clients send no cancellation when they give up, so that a server
+// that hangs would be busy with such a call for hours.
+const goneTime = time.Minute
+
 // An httpReply is the reply to one POST. It stays undecided between a JSON body and a
 // stream until a message precedes the responses, or they take long.
 //
@@ -40,6 +45,7 @@ type httpReply struct {
 	lost    bool                // the upstream session has ended
 	beside  mcp.Hint            // that of the last answer that is an error with one
 	unread  bool                // the connection broke before anything was written
+	left    *time.Timer         // since then; nil if there is a stream, which has its own
 	memory  []mcp.Reservation
 }
 
@@ -58,6 +64,9 @@ func (p *httpReply) streamed() *eventstream.Stream {
 	defer p.mu.Unlock()
 	if p.stream == nil {
 		p.stream = p.session.streams.Add(p.first)
+		if p.left == nil {
+			p.stream.OnGone(goneTime, p.gone)
+		}
 		if !p.decided { // else the connection broke, and serve has returned
 			p.stream.Expect(true)
 			close(p.streaming)
@@ -93,6 +102,9 @@ func (p *httpReply) settled(r *response) (last bool) {
 	defer p.mu.Unlock()
 	p.pending--
 	last = p.pending == 0
+	if last && p.left != nil {
+		p.left.Stop()
+	}
 	switch {
 	case p.stream != nil && r != nil:
 		r.memory.Release() // the stream takes its own
@@ -217,8 +229,24 @@ func (p *httpReply) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.decided, p.unread = true, true
-	if p.stream != nil {
+	switch {
+	case p.stream != nil:
 		p.stream.Expect(false)
+	case p.pending > 0:
+		p.left = time.AfterFunc(goneTime, p.gone)
+	}
+}
+
+// gone cancels the calls whose response nobody has read for goneTime.
+func (p *httpReply) gone() {
+	s := p.session
+	for _, r := range s.calls.All() {
+		if r.w != p {
+			continue
+		}
+		s.front.drop("abandoned call")
+		s.front.log.Info("call cancelled: its client is gone", "session", s.name, "after", goneTime)
+		s.abandon(r)
 	}
 }
 

@@ -123,6 +123,19 @@ func (s *relayed) request(m *wire.Message, from origin, w replyWriter) {
 	s.upstream.Call(m, s.noting(m, r))
 }
 
+// abandon implements service: it cancels the request as its client would.
+func (s *relayed) abandon(r *request) {
+	r.abandoned.Store(true)
+	params := wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "requestId", Value: r.ID.Append(nil)},
+		wire.Edit{Name: "reason", Value: wire.Quote("the client is gone")})
+	m, err := wire.Parse(wire.AppendNotification(nil, spec.NotifyCancelled, params, nil), wire.Options{})
+	if err != nil {
+		panic(err) // it was just written
+	}
+	s.spawn(func(ctx context.Context) { s.deliver(ctx, &m, make(chan struct{})) }) // as receive
+}
+
 // A relayedRequest is a request that is forwarded.
 type relayedRequest struct{ request }
 
@@ -150,6 +163,8 @@ func (r *relayedRequest) Lost(err error) {
 	defer r.session.calls.Leave(&r.request)
 	r.session.free(&r.request)
 	switch {
+	case errors.Is(err, mcp.ErrCancelled) && r.abandoned.Load():
+		r.w.reply(r.failure(errGone))
 	case errors.Is(err, mcp.ErrCancelled):
 		r.w.noReply()
 	case errors.Is(err, mcp.ErrSessionEnded):

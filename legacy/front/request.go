@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -69,6 +70,8 @@ type request struct {
 	trace   *trace.Request // set once it is admitted; nil while nobody observes
 	m       *wire.Message  // while it is served; nil if it is forwarded as it is
 
+	abandoned atomic.Bool // it is forwarded as it is, and its client is gone
+
 	// mu guards progress, and orders what is sent.
 	mu       sync.Mutex
 	progress float64 // the last one sent
@@ -86,7 +89,10 @@ func (r *request) serve(ctx context.Context, m *wire.Message) {
 		return
 	}
 	if err != nil {
-		if context.Cause(ctx) == errSessionEnded {
+		switch context.Cause(ctx) {
+		case errGone:
+			err = errGone
+		case errSessionEnded:
 			err = wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", errSessionEnded)
 		}
 		msg = wire.AppendError(nil, m.ID, projection.Error(r.session.revision, m.Method, mcp.WireError(err)))

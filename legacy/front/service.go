@@ -15,6 +15,8 @@ import (
 type service interface {
 	// request serves a request of from. Its reply goes to w.
 	request(m *wire.Message, from origin, w replyWriter)
+	// abandon cancels a request at the server, because its client is gone.
+	abandon(r *request)
 	// receive handles a notification or a response; neither gets a reply.
 	receive(m *wire.Message)
 	// post is receive for a message in its own POST, which it answers.
@@ -59,6 +61,9 @@ func (s bridged) request(m *wire.Message, from origin, w replyWriter) {
 		r.serve(ctx, m)
 	}()
 }
+
+// abandon implements service.
+func (s bridged) abandon(r *request) { r.Cancel(errGone) }
 
 // receive implements service.
 func (s bridged) receive(m *wire.Message) {

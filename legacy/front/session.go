@@ -57,6 +57,10 @@ var errSessionEnded = errors.New("the session has ended")
 // errCancelledByClient is why a call ends that its client cancelled: it has no response.
 var errCancelledByClient = errors.New("cancelled by the client")
 
+// errGone is why a call ends that its client has abandoned. The client gets it if it comes
+// back after all.
+var errGone error = wire.Errorf(spec.CodeInternal, "the call was cancelled, because its response had no connection for %v; send it again if that is safe", goneTime)
+
 func (f *Front) newSession(id SessionID, name string, sender mcp.Sender, h handshake, c *Conn) *session {
 	sender.Arrival = nil // that of its first message alone
 	s := &session{front: f, id: id, name: name, opener: sender, handshake: h, conn: c, level: f.opts.Settings.Level()}

@@ -1,0 +1,149 @@
+package front
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// An absentClient is a client in a bubble that leaves its responses.
+type absentClient struct {
+	t       *testing.T
+	front   *Front
+	session string
+}
+
+// newAbsentClient opens a session.
+func newAbsentClient(t *testing.T, f *Front, revision string) *absentClient {
+	c := &absentClient{t: t, front: f}
+	w := c.post(t.Context(), fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`, revision))
+	if c.session = w.Header().Get(spec.HeaderSession); c.session == "" {
+		t.Fatalf("initialize = %d %s", w.Code, w.Body)
+	}
+	return c
+}
+
+// post posts a message, until the response is there or ctx ends.
+func (c *absentClient) post(ctx context.Context, text string) *httptest.ResponseRecorder {
+	m, err := wire.Parse([]byte(text), wire.Options{})
+	if err != nil {
+		c.t.Error(err)
+	}
+	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "POST", "/", nil)
+	if c.session != "" {
+		r.Header.Set(spec.HeaderSession, c.session)
+	}
+	c.front.ServePost(w, r, []byte(text), &m, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
+	return w
+}
+
+// resume reads a call's stream from its begin, until it is over or ctx ends.
+func (c *absentClient) resume(ctx context.Context, id string) string {
+	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/", nil)
+	r.Header.Set(spec.HeaderSession, c.session)
+	r.Header.Set(spec.HeaderLastEventID, id)
+	c.front.ServeGet(w, r, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
+	return w.Body.String()
+}
+
+// leave posts a call, and hangs up after a time.
+func (c *absentClient) leave(after time.Duration) *httptest.ResponseRecorder {
+	ctx, hangUp := context.WithTimeout(c.t.Context(), after)
+	defer hangUp()
+	return c.post(ctx, `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"x"}}`)
+}
+
+func eventID(w *httptest.ResponseRecorder) string {
+	_, id, _ := strings.Cut(w.Body.String(), "id: ")
+	id, _, _ = strings.Cut(id, "\n")
+	return id
+}
+
+// A call whose response nobody reads for a minute is cancelled, and its client hears so if
+// it comes back. Until then it can resume.
+func TestF09GoneClient(t *testing.T) {
+	for _, tt := range []struct {
+		name, revision string
+		leaves         time.Duration
+		resumes, stays time.Duration // since it left, if not zero; and how long it reads then
+		want           time.Duration // when the call is cancelled, since it began
+	}{
+		{"before there is a stream", "2025-06-18", 5 * time.Second, 0, 0, 65 * time.Second},
+		{"after there is one", "2025-06-18", 20 * time.Second, 0, 0, 80 * time.Second},
+		{"that has event ids", "2025-11-25", 5 * time.Second, 0, 0, 65 * time.Second},
+		{"that is resumed", "2025-11-25", 5 * time.Second, 50 * time.Second, time.Hour, time.Hour + 115*time.Second},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			st := newScripted()
+			begun := time.Now()
+			var took time.Duration
+			st.handle = func(ctx context.Context, _ *mcp.Request, _ mcp.Caller) (string, error) {
+				<-ctx.Done()
+				took = time.Since(begun)
+				return "", context.Cause(ctx)
+			}
+			f := st.open(t, nil)
+			defer func() { _ = f.Close(context.Background()) }()
+			c := newAbsentClient(t, f, tt.revision)
+			id := eventID(c.leave(tt.leaves))
+			if tt.resumes > 0 {
+				time.Sleep(tt.resumes)
+				ctx, hangUp := context.WithTimeout(t.Context(), tt.stays)
+				defer hangUp()
+				c.resume(ctx, id)
+			}
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			if took != tt.want {
+				t.Errorf("cancelled after %v, want %v", took, tt.want)
+			}
+			if id == "" {
+				return
+			}
+			if got := c.resume(t.Context(), id); !strings.Contains(got, `"id":"c","error":{"code":-32603`) || !strings.Contains(got, "no connection for 1m0s") {
+				t.Errorf("who comes back reads %q, want the error", got)
+			}
+		})
+	}
+}
+
+// The same where the session is passed on: the server gets the cancellation.
+func TestF09GoneClientOfALegacyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := backWithPeers(t)
+		st := newScripted()
+		f := st.open(t, func(o *Options) { o.Relayer = b })
+		defer func() { _ = f.Close(context.Background()) }()
+		left, cancelled := make(chan time.Time, 1), make(chan time.Time, 1)
+		go func() {
+			p := <-peers
+			p.Handshake(legacytest.Everything)
+			m := p.Want("tools/call")
+			if c := p.Want(spec.NotifyCancelled); string(wire.Get(c.Params, "requestId")) != m.ID.String() {
+				t.Errorf("cancelled %s, want %s", c.Params, m.ID)
+			}
+			cancelled <- time.Now()
+		}()
+		c := newAbsentClient(t, f, "2025-11-25")
+		c.post(t.Context(), `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		id := eventID(c.leave(5 * time.Second))
+		left <- time.Now()
+		if after := (<-cancelled).Sub(<-left); after != time.Minute {
+			t.Errorf("cancelled after %v, want a minute", after)
+		}
+		time.Sleep(10 * time.Second)
+		if got := c.resume(t.Context(), id); !strings.Contains(got, "no connection for 1m0s") {
+			t.Errorf("who comes back reads %q, want the error", got)
+		}
+	})
+}

@@ -85,7 +85,7 @@ func TestOptionsArrive(t *testing.T) {
 	if got := b.of(&s).entry(p, nil).OnlyFor; got != "ada" {
 		t.Errorf("a server with the login of ada is for %q", got)
 	}
-	if err := s.UpstreamAuth.fault(&s); err == nil || s.Isolation != IsolateNothing {
+	if err := s.UpstreamAuth.fault(&s, new(b.of(&s).set)); err == nil || s.Isolation != IsolateNothing {
 		t.Error("the login of one principal is used for sessions of all")
 	}
 	s.UpstreamAuth, s.Replicas = nil, PlaceOne

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // A definition is what makes a server the one that it is to other replicas. Secrets are no part
@@ -46,13 +47,18 @@ type synthesized struct {
 }
 
 // digest returns a digest of what defines a server.
-func (s *ServerOptions) digest() string {
+func (s serverBuild) digest() string {
+	set := &s.set
+	era := Era("")
+	if set.KnownEra() != spec.Unknown {
+		era = Era(set.Era)
+	}
 	text, err := json.Marshal(definition{
 		URL: bareURL(s.URL), Transport: s.Transport,
 		Command: bareCommand(s.Command), Dir: s.Dir,
 		Env: slices.Sorted(maps.Keys(s.Env)), Header: slices.Sorted(maps.Keys(namesOf(s.Header))), As: s.UpstreamAuth.as(),
-		Era: s.Era, Isolation: cmp.Or(s.Isolation, IsolatePrincipal), ClientInfo: s.ForwardClientInfo, Experimental: s.Experimental,
-		Hidden: s.HideExtensions, Roots: s.Roots, Subresources: cmp.Or(s.Subresources, SubresourcesParent), Synthesize: synthesized(s.Synthesize),
+		Era: era, Isolation: cmp.Or(Isolation(set.Isolation), IsolatePrincipal), ClientInfo: set.ForwardsClientInfo(), Experimental: set.Experimental,
+		Hidden: set.Hidden(), Roots: set.Roots, Subresources: cmp.Or(Subresources(set.Subresources), SubresourcesParent), Synthesize: synthesized(set.Synthesize),
 	})
 	if err != nil {
 		return "" // it has nothing that is no JSON

@@ -21,6 +21,6 @@ func TestFormOfDefinition(t *testing.T) {
 		"definition/login":       {URL: "https://a.example/mcp", UpstreamAuth: &UpstreamAuth{Login: &StoredLogin{Principal: "ada", Issuer: "https://issuer", ClientID: "c", Scopes: []string{"read"}}}},
 		"definition/passthrough": {URL: "https://a.example/mcp", UpstreamAuth: &UpstreamAuth{Passthrough: true}},
 	} {
-		forms.Want(name, s.digest())
+		forms.Want(name, digestOf(&s))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 )
 
 // An identity is what a server is built from. What may be replaced while it is served is not part
@@ -13,13 +14,14 @@ import (
 type identity struct {
 	ServerOptions // without what is compared otherwise
 
+	set                        settings.Server
 	handler, roundTripper, tls any  // the same, or another
 	dialled                    bool // by a hook
 }
 
 // identity returns the identity of a server.
 func (s serverBuild) identity() identity {
-	out := identity{ServerOptions: *s.ServerOptions, dialled: s.b.opts.hooks.Dial[s.Name] != nil}
+	out := identity{ServerOptions: *s.ServerOptions, set: s.set, dialled: s.b.opts.hooks.Dial[s.Name] != nil}
 	if s.Handler != nil {
 		out.handler = s.Handler
 	}
@@ -38,7 +40,7 @@ func (s serverBuild) identity() identity {
 
 func (i *identity) same(as identity) bool {
 	return same(i.handler, as.handler) && same(i.roundTripper, as.roundTripper) && same(i.tls, as.tls) &&
-		i.dialled == as.dialled && reflect.DeepEqual(i.ServerOptions, as.ServerOptions)
+		i.dialled == as.dialled && reflect.DeepEqual(i.ServerOptions, as.ServerOptions) && reflect.DeepEqual(i.set, as.set)
 }
 
 // A commonIdentity is what all servers of a Gateway are built with, as an identity is of one.

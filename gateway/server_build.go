@@ -25,10 +25,20 @@ import (
 // A serverBuild is what a build does for one server.
 type serverBuild struct {
 	*ServerOptions
-	b *build
+	b   *build
+	set settings.Server // what is to be heeded on the way to the server
 }
 
-func (b *build) of(s *ServerOptions) serverBuild { return serverBuild{s, b} }
+func (b *build) of(s *ServerOptions) serverBuild {
+	set, ok := b.opts.hooks.Settings[s.Name]
+	if !ok {
+		set = s.settings()
+	}
+	if len(s.Command) > 0 {
+		set.Timeouts.Connect = cmp.Or(set.Timeouts.Connect, commandConnect)
+	}
+	return serverBuild{s, b, set}
+}
 
 // newParts makes what a server needs.
 func (s serverBuild) newParts() (*serverParts, error) {
@@ -71,11 +81,11 @@ func (s serverBuild) entry(p *serverParts, open func(mcp.Changes) (mcp.Back, err
 	return router.ServerOptions{
 		Name:       s.Name,
 		Open:       open,
-		OpenPeer:   openPeer(s.ServerOptions, p),
+		OpenPeer:   s.openPeer(p),
 		Command:    len(s.Command) > 0,
-		HoldFor:    holdFor(s.ServerOptions),
+		HoldFor:    s.holdFor(),
 		Definition: s.digest(),
-		Settings:   s.settings(),
+		Settings:   s.set,
 		Access:     p.access,
 		Auth:       p.auth,
 		Saw:        sawCaller(p.credentials),
@@ -88,8 +98,8 @@ func (s serverBuild) entry(p *serverParts, open func(mcp.Changes) (mcp.Back, err
 
 // openPeer returns what watches a server at another replica; nil if each replica has processes
 // of its own, which may have other changes.
-func openPeer(s *ServerOptions, p *serverParts) func(upstream.Peer) (mcp.Back, error) {
-	if len(s.Command) > 0 && s.Replicas == PlaceAny {
+func (s serverBuild) openPeer(p *serverParts) func(upstream.Peer) (mcp.Back, error) {
+	if len(s.Command) > 0 && s.set.Replicas == string(PlaceAny) {
 		return nil
 	}
 	return p.server.OpenPeer
@@ -97,11 +107,11 @@ func openPeer(s *ServerOptions, p *serverParts) func(upstream.Peer) (mcp.Back, e
 
 // holdFor returns for how long after its last call a replica holds a profile, if one serves
 // all its calls: until the session with the server has ended.
-func holdFor(s *ServerOptions) time.Duration {
-	if s.Replicas != PlaceOne {
+func (s serverBuild) holdFor() time.Duration {
+	if s.set.Replicas != string(PlaceOne) {
 		return 0
 	}
-	return cmp.Or(s.Idle, 5*time.Minute) + time.Minute
+	return cmp.Or(s.set.Idle, 5*time.Minute) + time.Minute
 }
 
 // loginOf returns the principal whose login a server is used with; empty if it is not one
@@ -121,15 +131,6 @@ func (s serverBuild) publicURL() string {
 	return strings.TrimSuffix(s.b.opts.PublicURL, "/") + "/mcp/" + s.Name
 }
 
-// settings returns what is to be heeded on the way to the server.
-func (s serverBuild) settings() settings.Server {
-	set := s.ServerOptions.settings()
-	if len(s.Command) > 0 {
-		set.Timeouts.Connect = cmp.Or(set.Timeouts.Connect, commandConnect)
-	}
-	return set
-}
-
 // serverOptions are those of the package that reaches the server.
 func (s serverBuild) serverOptions(p *serverParts) server.Options {
 	o := server.Options{
@@ -142,7 +143,7 @@ func (s serverBuild) serverOptions(p *serverParts) server.Options {
 			RoundTripper: s.RoundTripper,
 			TLS:          s.TLS,
 			ClientInfo:   implementation(),
-			Settings:     s.settings(),
+			Settings:     s.set,
 			Subscribes:   s.b.number(limits.SubscribesEach),
 			MaxMessage:   s.b.number(limits.UpstreamMessage),
 			Logger:       s.b.opts.Logger,

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/fetch"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -67,7 +69,7 @@ type Logins struct {
 }
 
 // fault reports what is wrong with the credentials of a server; nil for nothing.
-func (a *UpstreamAuth) fault(s *ServerOptions) error {
+func (a *UpstreamAuth) fault(s *ServerOptions, set *settings.Server) error {
 	switch {
 	case a.ways() != 1:
 		return errors.New("want exactly one field of UpstreamAuth")
@@ -75,22 +77,22 @@ func (a *UpstreamAuth) fault(s *ServerOptions) error {
 		return errors.New("UpstreamAuth is for a URL")
 	case s.Header.Get("Authorization") != "":
 		return errors.New("want one of UpstreamAuth and the header Authorization")
-	case a.ofCallers() && s.Era == "":
+	case a.ofCallers() && set.KnownEra() == spec.Unknown:
 		return errors.New("the gateway has no token with which to ask for the Era: want it set")
 	case a.Login != nil && (a.Login.Principal == "") != a.Login.SharedIdentity:
 		return errors.New("want exactly one of Principal and SharedIdentity")
 	}
-	return a.sharingFault(s)
+	return a.sharingFault(s, set)
 }
 
 // sharingFault reports that principals share what has the credential of one.
-func (a *UpstreamAuth) sharingFault(s *ServerOptions) error {
+func (a *UpstreamAuth) sharingFault(s *ServerOptions, set *settings.Server) error {
 	ofOne := a.Login != nil && a.Login.Principal != ""
 	socket := strings.HasPrefix(s.URL, "ws:") || strings.HasPrefix(s.URL, "wss:")
 	switch {
-	case a.ofCallers() && s.Isolation == IsolateNothing:
+	case a.ofCallers() && set.Isolation == settings.IsolateNothing:
 		return errors.New("callers have tokens of their own, and IsolateNothing one session for all")
-	case ofOne && s.Isolation == IsolateNothing:
+	case ofOne && set.Isolation == settings.IsolateNothing:
 		return errors.New("the login is one principal's, and IsolateNothing has one session for all")
 	case socket && (a.ofCallers() || ofOne):
 		return errors.New("callers share the WebSocket, and so its credential")
@@ -147,7 +149,7 @@ func (s serverBuild) ownCredentials() (upstream.Credentials, error) {
 	if a == nil {
 		return nil, nil
 	}
-	if err := a.fault(s.ServerOptions); err != nil {
+	if err := a.fault(s.ServerOptions, &s.set); err != nil {
 		return nil, err
 	}
 	switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/remember"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
@@ -39,7 +40,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 		o.Replicas = nil // nobody else serves it
 		o.Drain, o.CloseGrace = options.OneClient(c.Drain)
 	}
-	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, QuietRequests: p.accessLog, Dial: make(map[string]func(context.Context) (transport.Conn, error))}
+	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, QuietRequests: p.accessLog, Dial: make(map[string]func(context.Context) (transport.Conn, error)), Settings: make(map[string]settings.Server)}
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		if s.Disabled {
@@ -47,6 +48,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 		}
 		server := options.Server(s)
 		server.Env = c.EnvOf(s, p.environ)
+		hooks.Settings[s.Name] = options.Settings(s)
 		if oneClient {
 			auth, browse := onDemand(p, s)
 			server.UpstreamAuth, hooks.Browse = options.UpstreamAuth(auth), browse

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
@@ -25,6 +26,9 @@ type Hooks struct {
 	Guard transport.Guard
 	// Secrets are hidden from clients and logs, beside those of the options.
 	Secrets *redact.Redactor
+	// Settings are those of servers, by their names, in the place of what the options of
+	// these servers say.
+	Settings map[string]settings.Server
 	// Start starts commands in the place of [transport.StartCommand].
 	Start func(transport.CommandOptions) (transport.Conn, error)
 	// Dial connects to servers that have neither URL, Command nor Handler, by their

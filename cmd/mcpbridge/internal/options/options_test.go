@@ -11,7 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 )
 
 // Every key arrives where it is meant to: each has a value here that is not its
@@ -34,22 +34,8 @@ servers:
   web:
     url: https://docs.example.com/mcp
     headers: {X-Key: k}
-    isolation: shared
-    client_info: client
-    subresources: as-sent
-    extensions: {hide: [com.example/x]}
-    tasks: off
-    lanes: {stdio: 2, http: 3}
-    gather: 11ms
-    parked_ttl: 12s
-    roots: ["file:///a", "file:///b%20c"]
-    idle: 13s
-    linger: 14s
-    synthesize: {tools: 19s, prompts: 20s, resources: 21s, updates: 22s}
-    timeouts: {connect: 15s, request: 16s, max: 17s}
-    cache: {tools/list: {ttl: 18s, scope: public}}
-  child: {command: x, lanes: {stdio: 2, http: 3}}
-  socket: {url: "wss://docs.example.com/mcp", type: ws, headers: {X-Key: k}, lanes: {stdio: 2, http: 3}}
+  child: {command: x}
+  socket: {url: "wss://docs.example.com/mcp", type: ws, headers: {X-Key: k}}
   old: {url: "https://docs.example.com/sse", type: sse}
 `), 0o600)
 	if err != nil {
@@ -79,23 +65,30 @@ servers:
 	}
 	web := gateway.ServerOptions{
 		Name: "web", URL: "https://docs.example.com/mcp", Header: http.Header{"X-Key": {"k"}},
-		Isolation: gateway.IsolateNothing, ForwardClientInfo: true, HideExtensions: []string{"com.example/x", spec.ExtensionTasks},
-		Subresources: gateway.SubresourcesAsSent, Replicas: gateway.PlaceAny, Lanes: 3, Gather: 11 * time.Millisecond, ParkedTTL: 12 * time.Second,
-		Remember: true, Roots: []string{"file:///a", "file:///b%20c"}, Idle: 13 * time.Second, Linger: 14 * time.Second,
-		Synthesize: gateway.Synthesize{Tools: 19 * time.Second, Prompts: 20 * time.Second, Resources: 21 * time.Second, Updates: 22 * time.Second},
-		Timeouts:   gateway.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
-		Cache:      map[string]gateway.CacheHint{"tools/list": {TTL: 18 * time.Second, Public: true, Keep: true}},
+		Remember: true,
 	}
 	if got := Server(&c.Servers[0]); !reflect.DeepEqual(got, web) {
 		t.Errorf("server options = %+v\nwant %+v", got, web)
 	}
-	if got := Server(&c.Servers[1]); !reflect.DeepEqual(got.Command, []string{"x"}) || got.Lanes != 2 || !got.Remember || got.Replicas != gateway.PlaceOne {
-		t.Errorf("options of a command = %+v, want its argv, 2 lanes and one replica", got)
+	if got := Server(&c.Servers[1]); !reflect.DeepEqual(got.Command, []string{"x"}) || !got.Remember {
+		t.Errorf("options of a command = %+v, want its argv", got)
 	}
-	if got := Server(&c.Servers[2]); got.Lanes != 3 || got.URL != "wss://docs.example.com/mcp" || got.Header.Get("X-Key") != "k" || got.Transport != "" {
+	if got := Server(&c.Servers[2]); got.URL != "wss://docs.example.com/mcp" || got.Header.Get("X-Key") != "k" || got.Transport != "" {
 		t.Errorf("options of a WebSocket = %+v", got)
 	}
 	if got := Server(&c.Servers[3]); got.Transport != gateway.TransportSSE {
 		t.Errorf("of type sse: transport %q", got.Transport)
+	}
+}
+
+// What is to be heeded on the way to a server is handed on as it was read, but for builtin
+// servers: these have one era, and are in one process.
+func TestSettings(t *testing.T) {
+	read := settings.Server{Era: "auto", Replicas: "any", Isolation: settings.IsolateNothing}
+	for builtin, want := range map[string][2]string{"": {"auto", "any"}, "notebook": {"legacy", "one"}, ModernNotebook: {"modern", "one"}} {
+		got := Settings(&config.Server{Builtin: builtin, Server: read})
+		if got.Era != want[0] || got.Replicas != want[1] || got.Isolation != read.Isolation {
+			t.Errorf("Settings of builtin %q = %+v, want era and replicas %q", builtin, got, want)
+		}
 	}
 }

@@ -13,9 +13,6 @@ import (
 // session.
 var ErrSessionEnded = errors.New("the session upstream has ended")
 
-// ErrFull reports that a [Relayer] can open no other session, because a limit is reached.
-var ErrFull = errors.New("no room for another session upstream")
-
 // A Relayer opens an upstream session for the session of a legacy client, in which every
 // message is forwarded unchanged.
 type Relayer interface {
@@ -25,8 +22,7 @@ type Relayer interface {
 	//
 	// The relay is nil if the server returned an error, which is in answer. answer is nil,
 	// too, if the server is of another era. An error that wraps [ErrStarting] means that
-	// a later call may succeed soon, and one that wraps [ErrFull] that it may succeed
-	// after another relay was closed.
+	// a later call may succeed soon.
 	OpenRelay(ctx context.Context, req *Request, m *wire.Message, c RelayClient) (r Relay, answer []byte, err error)
 }
 
@@ -84,7 +80,7 @@ type RelayClient interface {
 	// the cancellation of one, from a server whose transport has no streams: it may be
 	// sent on the stream of a call. Message may wait for a slow client.
 	Message(ctx context.Context, text []byte, anyway bool) error
-	// Idle reports whether the client has had neither an open stream nor a call in its
-	// session for d: it may have left without ending the session.
-	Idle(d time.Duration) bool
+	// Rest returns for how long the client has had neither an open stream nor a call in
+	// its session; false if it has. It may have left without ending the session.
+	Rest() (time.Duration, bool)
 }

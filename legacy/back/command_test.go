@@ -358,7 +358,7 @@ func TestM2L05DescribedByALinkedSession(t *testing.T) {
 type nobody struct{}
 
 func (*nobody) Message(context.Context, []byte, bool) error { return nil }
-func (*nobody) Idle(time.Duration) bool                     { return false }
+func (*nobody) Rest() (time.Duration, bool)                 { return 0, false }
 
 // Who starts a process ends the session of another client only if that has had nothing open
 // for a while: between initialize and the first call, nothing is open either.
@@ -408,4 +408,4 @@ type resting struct {
 	since time.Time
 }
 
-func (r *resting) Idle(d time.Duration) bool { return time.Since(r.since) >= d }
+func (r *resting) Rest() (time.Duration, bool) { return time.Since(r.since), true }

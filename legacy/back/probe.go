@@ -12,12 +12,11 @@ import (
 )
 
 // Probe opens a session with a server, reads its lists if how says so, and ends the
-// session. o.Settings.Timeouts.Connect bounds the handshake, o.Settings.Timeouts.Own each list. The
-// verdict is spec.Legacy if the handshake succeeded, and otherwise spec.Unknown, because a
-// legacy server may refuse one client or be busy. Probe returns an error if o is invalid
-// or ctx is cancelled.
-//
-// A server that refuses the handshake and supports a modern revision is spec.Modern.
+// session. o.Settings.Timeouts.Connect bounds the handshake, o.Settings.Timeouts.Own each
+// list. The verdict is spec.Legacy if the handshake succeeded, spec.Modern if the server
+// refused it and supports a modern revision, and otherwise spec.Unknown, because a legacy
+// server may refuse one client or be busy. Probe returns an error if o is invalid or ctx is
+// cancelled.
 func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error) {
 	o.Doubt = nil // the caller is probing already
 	b, err := New(o)

@@ -11,7 +11,7 @@ import (
 func (b *Back) newPool() (*pool.Pool, error) {
 	o := &b.opts
 	return pool.New(pool.Options{
-		Name: o.Name, MaxSessions: o.MaxSessions, MaxSessionsEach: o.MaxSessionsEach, Idle: o.Settings.Idle,
+		Name: o.Name, MaxSessions: o.MaxSessions, MaxSessionsEach: o.MaxSessionsEach, Idle: o.Settings.Idle, Wait: o.Settings.Timeouts.Connect,
 		Lingers: b.lingers, Lost: func() { o.Doubt("a session was lost") },
 		Logger: o.Logger, Metrics: o.Metrics,
 	}, b.connect)

@@ -38,9 +38,6 @@ func (f *Front) relay(ctx context.Context, s *session, req *mcp.Request, m *wire
 	}
 	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
 		r.upstream, answer, err = f.opts.Relayer.OpenRelay(ctx, req, m, r)
-		for errors.Is(err, mcp.ErrFull) && f.sessions.evictRelayed(ctx, s.opener.Share) {
-			r.upstream, answer, err = f.opts.Relayer.OpenRelay(ctx, req, m, r)
-		}
 		return err
 	})
 	if err != nil || r.upstream == nil {
@@ -66,10 +63,13 @@ func (s *relayed) Message(ctx context.Context, text []byte, anyway bool) error {
 	return s.unsolicited.Put(ctx, text, false)
 }
 
-// Idle implements [mcp.RelayClient]. A connection is never idle: the client is there until
-// it ends.
-func (s *relayed) Idle(d time.Duration) bool {
-	return s.conn == nil && s.front.sessions.isIdle(s.session, d)
+// Rest implements [mcp.RelayClient]. The client of a connection never rests: it is there
+// until the connection ends.
+func (s *relayed) Rest() (time.Duration, bool) {
+	if s.conn != nil {
+		return 0, false
+	}
+	return s.front.sessions.rest(s.session)
 }
 
 // newestCall returns the call in flight on which a message most likely reaches the client:

@@ -1,7 +1,6 @@
 package front
 
 import (
-	"context"
 	"crypto/rand"
 	"math"
 	"sync"
@@ -57,8 +56,7 @@ type usage struct {
 	readers int32  // those of uses that are GET streams
 	rests   uint32 // how often it was idle
 	ending  bool
-	over    chan struct{} // closed when the session has ended; nil unless someone waits
-	rested  time.Time     // when it was idle last; zero before
+	rested  time.Time // when it was idle last; zero before
 }
 
 func newSessions(f *Front) *sessions {
@@ -130,42 +128,6 @@ func (ss *sessions) evictLocked(may func(*session) bool) bool {
 		}
 	}
 	return false
-}
-
-// evictRelayed ends the relayed session that has been idle longest, of the same share
-// first, and returns when its upstream session has ended. It returns false if none may
-// end.
-func (ss *sessions) evictRelayed(ctx context.Context, share mcp.Share) bool {
-	ss.mu.Lock()
-	oldest := ss.oldestRelayedLocked(func(s *session) bool { return s.opener.Share == share })
-	if oldest == nil && !ss.front.opts.Command {
-		oldest = ss.oldestRelayedLocked(anySession)
-	}
-	if oldest == nil {
-		ss.mu.Unlock()
-		return false
-	}
-	over := make(chan struct{})
-	oldest.usage.over = over
-	ss.endLocked(oldest, endedEvicted)
-	ss.mu.Unlock()
-	select {
-	case <-over:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// oldestRelayedLocked returns the relayed session that has been idle longest of those that
-// may end, or nil.
-func (ss *sessions) oldestRelayedLocked(may func(*session) bool) *session {
-	for _, s := range ss.idle.Keys() { // oldest first
-		if s.hasOwnUpstream() && may(s) {
-			return s
-		}
-	}
-	return nil
 }
 
 // use returns a session of the principal, which is in use until release, or nil if there
@@ -240,13 +202,9 @@ func (ss *sessions) endLocked(s *session, why string) {
 	case endedStuck:
 		ss.front.limit("write_timeout")
 	}
-	over := s.usage.over
 	ss.running.Go(func() { // ends with its calls
 		ss.front.log.Info("client session ended", "session", s.name, "reason", why, s.opener.Share.Principal.Attr())
 		s.close()
-		if over != nil {
-			close(over)
-		}
 	})
 }
 
@@ -273,11 +231,18 @@ func (ss *sessions) close() {
 	ss.running.Wait()
 }
 
-// isIdle reports whether nothing has used the session for d, or it is ending.
-func (ss *sessions) isIdle(s *session, d time.Duration) bool {
+// rest returns for how long nothing has used the session; false if something does. One that
+// is ending was never used.
+func (ss *sessions) rest(s *session) (time.Duration, bool) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return s.usage.ending || ss.idle.Contains(s) && time.Since(s.usage.rested) >= d
+	switch {
+	case s.usage.ending:
+		return math.MaxInt64, true
+	case !ss.idle.Contains(s):
+		return 0, false
+	}
+	return time.Since(s.usage.rested), true
 }
 
 func (ss *sessions) size() int {

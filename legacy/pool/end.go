@@ -35,6 +35,7 @@ func (p *Pool) idleLocked(e *entry) {
 		if !e.armed {
 			p.armLocked(e, p.opts.Idle)
 		}
+		p.yieldLocked(e)
 	}
 }
 
@@ -94,9 +95,8 @@ func (p *Pool) countOutLocked(e *entry) {
 		return
 	}
 	delete(p.all, e)
-	if p.each[e.owner]--; p.each[e.owner] == 0 {
-		delete(p.each, e.owner)
-	}
+	p.uncountLocked(e.owner)
+	p.grantLocked()
 }
 
 // end ends a session at the server, and logs if the server has lost it.
@@ -145,16 +145,19 @@ func (p *Pool) unused(d time.Duration) map[*entry]bool {
 	p.mu.Lock()
 	var once []*entry
 	for e := range p.all {
-		if e.uses == 1 && e.opened() {
+		if e.uses == 1 && !e.private && e.opened() {
 			once = append(once, e)
 		}
 	}
 	p.mu.Unlock()
 	out := make(map[*entry]bool)
 	for _, e := range once {
-		if e.unused != nil && e.unused(d) || e.unused == nil && !e.private && p.opts.Lingers(e.scope) {
+		if p.opts.Lingers(e.scope) {
 			out[e] = true
 		}
+	}
+	for e := range p.rested(d) {
+		out[e] = true
 	}
 	return out
 }
@@ -170,6 +173,10 @@ func (p *Pool) Close(ctx context.Context) error {
 		p.endLocked(e, endClosed)
 	}
 	p.shared = nil
+	for _, w := range p.waiting {
+		close(w.turn) // it is told of the shutdown
+	}
+	p.waiting = nil
 	p.mu.Unlock()
 	done := make(chan struct{})
 	go func() { // ends when the last session has ended; each has a time limit

@@ -5,18 +5,21 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// enter finds or adds an entry, and uses it. failing is the server's last error if it keeps
-// failing.
-func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unused func(time.Duration) bool, dial DialFunc) (found *entry, failing, err error) {
+// enter finds or adds an entry, and uses it. reserved says that it has a reserved place.
+// failing is the server's last error if it keeps failing.
+func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private, reserved bool, rest RestFunc, dial DialFunc) (found *entry, failing, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == nil {
 		return nil, nil, mcp.ErrShutdown
+	}
+	if reserved {
+		p.unreserveLocked(profile.Share)
+		defer p.grantLocked() // if it needs no place after all
 	}
 	server, _ := p.pauses.Get(allScopes) // nil unless the server failed lately
 	if server != nil {
@@ -39,7 +42,7 @@ func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unu
 	if server != nil {
 		server.trial = true
 	}
-	e := &entry{scope: profile.Scope, owner: profile.Share, private: private || profile.Single, unused: unused, ready: make(chan struct{}), uses: 1}
+	e := &entry{scope: profile.Scope, owner: profile.Share, private: private || profile.Single, rest: rest, ready: make(chan struct{}), uses: 1}
 	p.all[e] = struct{}{}
 	p.each[e.owner]++
 	if !private {
@@ -69,42 +72,6 @@ func (p *Pool) mayOpenLocked(profile mcp.Profile) (time.Duration, error) {
 		wait = max(wait, left)
 	}
 	return wait, p.makeRoomLocked(profile.Share)
-}
-
-// makeRoomLocked ends an idle session if a limit is reached: one of owner's if possible. If
-// each owner has a limit, sessions of other owners are never ended. It returns a
-// [*fullError] if there is none to end.
-func (p *Pool) makeRoomLocked(owner mcp.Share) error {
-	full, limit := len(p.all) >= p.opts.MaxSessions, limits.Sessions
-	each := p.opts.MaxSessionsEach
-	if each > 0 {
-		limit = limits.CommandSessions
-	}
-	switch {
-	case each > 0 && p.each[owner] >= each && !p.evictLocked(&owner):
-		return p.fullLocked(limits.CommandSessionsEach, each)
-	case each > 0 && p.each[owner] >= each:
-	case full && !p.evictLocked(&owner) && (each > 0 || !p.evictLocked(nil)):
-		return p.fullLocked(limit, p.opts.MaxSessions)
-	}
-	return nil
-}
-
-func (p *Pool) fullLocked(limit *limits.Limit, most int) error {
-	p.opts.Metrics.Limit(p.opts.Name, limit.Key)
-	return &fullError{limit, most}
-}
-
-// evictLocked ends the session of owner that has been idle longest; nil means of all
-// owners.
-func (p *Pool) evictLocked(owner *mcp.Share) bool {
-	for _, e := range p.idle.Keys() { // oldest first
-		if owner == nil || e.owner == *owner {
-			p.endLocked(e, endEvicted)
-			return true
-		}
-	}
-	return false
 }
 
 // open opens the session of e after a pause.

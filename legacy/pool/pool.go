@@ -11,7 +11,6 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -34,13 +33,20 @@ type Session interface {
 // A DialFunc opens a session.
 type DialFunc func(context.Context, mcp.Profile) (Session, error)
 
+// A RestFunc returns for how long the client of a session has had nothing open in it; false
+// if it has.
+type RestFunc func() (time.Duration, bool)
+
 // Options configure a Pool. All but MaxSessionsEach are required.
 type Options struct {
 	Name string // the server's name
 	// MaxSessions bounds the number of open sessions, and MaxSessionsEach that of one
-	// share. Zero means no limit for each share; if there is one, no session ends to make
-	// room for another share.
+	// share. Zero means no limit for each share; if there is one, a session ends to make
+	// room for another share only if its own holds more than an equal part.
 	MaxSessions, MaxSessionsEach int
+	// Wait is how long a request waits for a place when all sessions are in use; zero for
+	// not at all.
+	Wait time.Duration
 	// Idle is how long an unused session stays open.
 	Idle time.Duration
 	// Lingers reports whether the only user of a scope's session does not need it any more.
@@ -68,7 +74,7 @@ type Pool struct {
 	all    map[*entry]struct{}                // all that have not ended, including private ones
 	pauses *simplelru.LRU[string, *pause]     // of scopes in which the server failed lately; see allScopes
 	stops  map[*entry]context.CancelCauseFunc // of the dials in progress
-	each   map[mcp.Share]int                  // the number of entries in all, by share
+	places
 
 	ending int           // sessions that are being ended
 	ended  chan struct{} // closed when ending becomes zero; nil if no goroutine waits
@@ -79,10 +85,10 @@ type Pool struct {
 // An entry is one session, or the attempt to open one.
 type entry struct {
 	scope   string
-	owner   mcp.Share                // the share that opened it
-	private bool                     // not in shared: of one request or one client
-	unused  func(time.Duration) bool // whether its client has had nothing open for so long; may be nil
-	ready   chan struct{}            // closed when the dial has ended
+	owner   mcp.Share     // the share that opened it
+	private bool          // not in shared: of one request or one client
+	rest    RestFunc      // of its client; nil unless it is a client's own
+	ready   chan struct{} // closed when the dial has ended
 
 	// Written before ready is closed, read-only after.
 	s   Session // nil if err is not
@@ -107,14 +113,6 @@ func Stopped(ctx context.Context) bool {
 	return why == mcp.ErrShutdown || why == errUnwanted
 }
 
-// A fullError says that all allowed sessions are in use.
-type fullError struct {
-	limit *limits.Limit
-	max   int
-}
-
-func (e *fullError) Error() string { return "session limit reached" }
-
 // New returns a Pool without sessions.
 func New(opts Options, dial DialFunc) (*Pool, error) {
 	idle, err := simplelru.NewLRU[*entry, struct{}](math.MaxInt32, nil)
@@ -133,7 +131,7 @@ func New(opts Options, dial DialFunc) (*Pool, error) {
 		all:    make(map[*entry]struct{}),
 		pauses: pauses,
 		stops:  make(map[*entry]context.CancelCauseFunc),
-		each:   make(map[mcp.Share]int),
+		places: places{each: make(map[mcp.Share]int)},
 	}, nil
 }
 
@@ -144,14 +142,19 @@ func (p *Pool) Get(ctx context.Context, profile mcp.Profile, private bool) (Sess
 	return p.get(ctx, profile, private, nil, p.dial)
 }
 
-// GetOwn uses a session of one client only, which dial opens. unused reports whether it may
-// be ended though it is in use.
-func (p *Pool) GetOwn(ctx context.Context, profile mcp.Profile, unused func(time.Duration) bool, dial DialFunc) (Session, func(), error) {
-	return p.get(ctx, profile, true, unused, dial)
+// GetOwn uses a session of one client only, which dial opens. It may be ended though it is
+// in use if its client rests.
+func (p *Pool) GetOwn(ctx context.Context, profile mcp.Profile, rest RestFunc, dial DialFunc) (Session, func(), error) {
+	return p.get(ctx, profile, true, rest, dial)
 }
 
-func (p *Pool) get(ctx context.Context, profile mcp.Profile, private bool, unused func(time.Duration) bool, dial DialFunc) (Session, func(), error) {
-	e, failing, err := p.enter(ctx, profile, private, unused, dial)
+func (p *Pool) get(ctx context.Context, profile mcp.Profile, private bool, rest RestFunc, dial DialFunc) (Session, func(), error) {
+	e, failing, err := p.enter(ctx, profile, private, false, rest, dial)
+	if full := (*fullError)(nil); errors.As(err, &full) {
+		if err = p.awaitPlace(ctx, profile.Share, full); err == nil {
+			e, failing, err = p.enter(ctx, profile, private, true, rest, dial)
+		}
+	}
 	if err != nil {
 		return nil, nil, p.refusal(err)
 	}
@@ -160,17 +163,6 @@ func (p *Pool) get(ctx context.Context, profile mcp.Profile, private bool, unuse
 		return nil, nil, err
 	}
 	return e.s, func() { p.leave(e) }, nil
-}
-
-// refusal converts an error of enter to the one for the client.
-func (p *Pool) refusal(err error) error {
-	full := (*fullError)(nil)
-	if !errors.As(err, &full) {
-		return err
-	}
-	p.opts.Logger.Warn("session limit reached", "limit", full.max, "key", full.limit)
-	return fmt.Errorf("%w: %w", mcp.ErrFull, mcp.RefuseForNow(
-		"server %q: all %d sessions are in use; try again later, or %s", p.opts.Name, full.max, full.limit.Raise()))
 }
 
 // await returns when the dial has ended. If failing is not nil, the server keeps failing:

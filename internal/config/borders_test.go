@@ -151,3 +151,23 @@ func TestTLSFiles(t *testing.T) {
 		t.Errorf("Secrets() = %q, want the token", s)
 	}
 }
+
+// Rules that deny resources say what they can't do.
+func TestDenyOfOtherSchemesIsAHint(t *testing.T) {
+	for in, want := range map[string]string{
+		"default: allow, rules: [{deny: {resources: ['note://a', 'db:*']}}]":                     "servers.a.policy.rules.0.deny.resources.0: is a hint: ",
+		"default: allow, rules: [{deny: {resources: ['file:///a', 'HTTPS://h/*', 'db:*']}}]":     "servers.a.policy.rules.0.deny.resources.2: is a hint: ",
+		"default: allow, rules: [{deny: {resources: ['file:///a', 'ws://h/*', '*']}}]":           "",
+		"default: deny, rules: [{deny: {resources: ['note://a']}}, {allow: {resources: ['*']}}]": "",
+		"default: allow, rules: [{allow: {resources: ['note://a']}}]":                            "",
+	} {
+		path := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(path, []byte("servers: {a: {builtin: notebook, policy: {"+in+"}}}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, warnings, err := Load(Options{Path: path})
+		if err != nil || (len(warnings) > 0) != (want != "") || len(warnings) > 0 && !strings.Contains(warnings[0].String(), want) {
+			t.Errorf("Load of %s = %v, %v, want %q", in, warnings, err, want)
+		}
+	}
+}

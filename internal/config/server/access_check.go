@@ -17,7 +17,26 @@ func (p *Policy) Check(rep *key.Report, path string, a *Auth) {
 		rep.Fail(path, "does not say what becomes of what no rule matches; write default: deny, or default: allow")
 	}
 	for i := range p.Rules {
-		p.Rules[i].check(rep, key.Join(path, "rules", strconv.Itoa(i)), a)
+		here := key.Join(path, "rules", strconv.Itoa(i))
+		p.Rules[i].check(rep, here, a)
+		if p.Default == "allow" {
+			p.Rules[i].checkSpellings(rep, here)
+		}
+	}
+}
+
+// checkSpellings warns of a rule that denies resources of which nothing says how a server
+// reads their URIs: another spelling of one would be allowed.
+func (r *Rule) checkSpellings(rep *key.Report, path string) {
+	if r.Deny == nil {
+		return
+	}
+	for i, uri := range r.Deny.Resources {
+		if !policy.HasSpellings(uri) {
+			here := key.Join(path, "deny", "resources", strconv.Itoa(i))
+			rep.Warn(here, "is a hint: the server may take other spellings of the URI for the same, which default: allow lets pass; write default: deny, and allow what may be read")
+			return
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -156,7 +157,7 @@ func TestReadParsedIsRead(t *testing.T) {
 		}
 		want, wantErr := Read(m.Method, []byte(params), nil)
 		got, err := ReadParsed(m.Method, m.Params, m.Extra, m.Plain)
-		if got != want || (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+		if !reflect.DeepEqual(got, want) || (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
 			t.Errorf("ReadParsed(%s) = %+v, %v, want %+v, %v", params, got, err, want, wantErr)
 		}
 	}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,6 +35,7 @@ type name struct {
 	folded      string // text
 	foldedClean string // clean; empty if that is the same
 	foldedBare  string // clean without query, fragment, and slashes at the end; likewise
+	readings    []string
 }
 
 func newName(k Kind, text string) name {
@@ -49,6 +51,7 @@ func newName(k Kind, text string) name {
 	if bare != n.clean {
 		n.foldedBare = fold(bare)
 	}
+	n.readings = readings(text)
 	return n
 }
 
@@ -56,14 +59,19 @@ func newName(k Kind, text string) name {
 type names struct {
 	text  []pattern // as written
 	clean []pattern // for normal forms
-	plain bool      // both are equal
-	deny  bool
+	// standard are for what programs may take a URI for; only of lists that deny.
+	standard []pattern
+	plain    bool // both are equal
+	deny     bool
 }
 
 func newNames(k Kind, deny bool, texts []string) names {
 	n := names{deny: deny, plain: true}
 	for _, text := range texts {
 		clean := newName(k, text).clean
+		if standard, ok := standardPattern(text); ok && deny && k == Resource {
+			n.standard = append(n.standard, compile(standard))
+		}
 		if deny {
 			text, clean = fold(text), fold(clean)
 		}
@@ -82,11 +90,11 @@ func (n *names) match(of *name) bool {
 	if !n.deny {
 		return anyMatch(n.text, of.text) && (n.plain && of.clean == of.text || anyMatch(n.clean, of.clean))
 	}
-	return n.denies(of.folded) || of.foldedClean != "" && n.denies(of.foldedClean) || of.foldedBare != "" && n.denies(of.foldedBare)
+	return n.denies(of.folded) || of.foldedClean != "" && n.denies(of.foldedClean) || of.foldedBare != "" && n.denies(of.foldedBare) || slices.ContainsFunc(of.readings, n.denies)
 }
 
 func (n *names) denies(folded string) bool {
-	return anyMatch(n.text, folded) || !n.plain && anyMatch(n.clean, folded)
+	return anyMatch(n.text, folded) || !n.plain && anyMatch(n.clean, folded) || anyMatch(n.standard, folded)
 }
 
 // fold maps names to the same text that a lenient server might take for the same.

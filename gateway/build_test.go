@@ -94,7 +94,7 @@ func TestOptionsArrive(t *testing.T) {
 	}
 	s.URL, s.Command, s.Dir, s.Env = "", []string{"x"}, "/", map[string]string{"A": "b"}
 	command := b.of(&s).serverOptions(p)
-	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Guard", "Quiet"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {
+	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Hurry", "Guard", "Quiet"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {
 		t.Errorf("options of a command that are not set: %v", got)
 	}
 	if got := b.gatewayOptions(); got.MaxBody != 4096 || got.MaxTopics != 7 || got.CacheBytes != 70_000 || got.MaxStreams != int(limits.Streams.Default) {

@@ -191,7 +191,7 @@ var layers = map[string][]string{
 	"internal/replicas/member": {"internal/backoff", "internal/replicas", "internal/wake"},
 	// Who watches a profile upstream: it stands before a back, and opens others, of which it
 	// knows the interface alone. Other replicas reach it by a modern front before the hub.
-	"gateway/internal/source": {"gateway/internal/hub", "internal/backoff", "internal/downstream", "internal/fanout", "internal/mcp", "internal/replicas", "internal/spec", "internal/upstream", "internal/wake", "internal/wire", "modern/front"},
+	"gateway/internal/source": {"gateway/internal/hub", "internal/backoff", "internal/downstream", "internal/fanout", "internal/mcp", "internal/replicas", "internal/settings", "internal/spec", "internal/upstream", "internal/wake", "internal/wire", "modern/front"},
 	// Cached results leave all replicas: it knows scopes, and no results.
 	"internal/replicas/evict":   {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
 	"internal/dev/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
@@ -302,7 +302,7 @@ var testLayers = map[string][]string{
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/eventstream": {"internal/budget"},
 	"legacy/front":       {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/upstream", "legacy/back"},
-	"legacy/relay":       {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
+	"legacy/relay":       {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/fanout", "internal/limits", "internal/settings", "legacy/back", "legacy/front"},
 	"legacy/back":        {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/dev/bridgetest/watchtest", "internal/notebook"},
 	// The sessions of a pool, a poller and of tasks are Links to a scripted server.
 	"legacy/link":  {"internal/dev/bridgetest/legacytest"},
@@ -312,8 +312,8 @@ var testLayers = map[string][]string{
 	"modern/front": {"internal/dev/bridgetest/moderntest"},
 	// What watches servers is told of to a stand-in for the hub.
 	"gateway/internal/hub": {"internal/budget", "internal/dev/bridgetest/backtest", "internal/dev/bridgetest/watchtest"},
-	"internal/subscribe":   {"internal/dev/bridgetest/watchtest", "internal/spec"},
-	"legacy/watch":         {"internal/dev/bridgetest/watchtest", "internal/spec"},
+	"internal/subscribe":   {"internal/dev/bridgetest/watchtest", "internal/settings", "internal/spec"},
+	"legacy/watch":         {"internal/dev/bridgetest/watchtest", "internal/settings", "internal/spec"},
 	"modern/watch":         {"internal/dev/bridgetest/watchtest"},
 	"internal/upstream":    {"internal/dev/bridgetest/backtest"},
 	// A server that is replaced is tested with the backs of both eras.

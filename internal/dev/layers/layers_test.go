@@ -49,7 +49,7 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/report": {"internal/compat", "internal/config", "internal/mcp", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/memory": {"internal/config"},
 	// What a configuration says, for the public package: only this one has both.
-	"cmd/mcpbridge/internal/options": {"gateway", "internal/certs", "internal/config", "internal/config/value", "internal/spec"},
+	"cmd/mcpbridge/internal/options": {"gateway", "internal/certs", "internal/config", "internal/config/value", "internal/settings"},
 	// What tells a service manager of the process: it knows a socket alone.
 	"cmd/mcpbridge/internal/sdnotify": nil,
 	// What SIGHUP means, and what became of reading the configuration again.
@@ -261,7 +261,7 @@ var layers = map[string][]string{
 	"examples/internal/notes":   nil,
 	"examples/internal/program": {"internal/dev/bridgetest"},
 	// What the public package does not export, for cmd.
-	"internal/cmdhook": {"internal/trust/audit", "internal/fanout", "internal/status", "internal/observation/trace", "internal/trust/login", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
+	"internal/cmdhook": {"internal/trust/audit", "internal/fanout", "internal/status", "internal/observation/trace", "internal/trust/login", "internal/mcp", "internal/server", "internal/settings", "internal/redact", "internal/transport"},
 
 	// One server, of either era: how it is reached, and what its back is.
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember", "internal/upstream"}),

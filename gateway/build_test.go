@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 )
 
 // fill sets every exported field of a struct that is a number or a text.
@@ -113,5 +114,28 @@ func TestNewRefusesLimits(t *testing.T) {
 		if _, err := New(Options{Limits: tt.limits}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("New with limits %v: %v, want %q", tt.limits, err, tt.want)
 		}
+	}
+}
+
+// What this module read of a server stands in the place of what its options say; with other
+// settings it is another server.
+func TestSettingsThatWereRead(t *testing.T) {
+	o := Options{Servers: []ServerOptions{{Name: "s", Command: []string{"x"}, Idle: time.Hour}, {Name: "other", URL: "https://docs.example.com/mcp", Idle: time.Hour}}}
+	o.hooks.Settings = map[string]settings.Server{"s": {Idle: time.Minute, Replicas: "one"}}
+	b := &build{opts: &o}
+	s, other := b.of(&o.Servers[0]), b.of(&o.Servers[1])
+	if s.set.Idle != time.Minute || s.holdFor() != 2*time.Minute || s.set.Timeouts.Connect != commandConnect {
+		t.Errorf("settings = %+v, want those that were read, with the time that commands have", s.set)
+	}
+	if other.set.Idle != time.Hour {
+		t.Errorf("settings of a server that nobody read = %+v, want those of its options", other.set)
+	}
+	was := s.identity()
+	if same := b.of(&o.Servers[0]).identity(); !was.same(same) {
+		t.Error("with the same settings it is another server")
+	}
+	o.hooks.Settings["s"] = settings.Server{Idle: time.Minute, Replicas: "any"}
+	if changed := b.of(&o.Servers[0]).identity(); was.same(changed) {
+		t.Error("with other settings it is the same server")
 	}
 }

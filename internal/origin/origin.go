@@ -83,7 +83,7 @@ func (p *Policy) Allow(r *http.Request) bool {
 		return true
 	}
 	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && loopbackName(u.Hostname())
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == origin && loopbackName(u.Hostname())
 }
 
 func loopbackAddr(a net.Addr) bool {

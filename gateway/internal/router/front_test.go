@@ -104,6 +104,7 @@ func TestFrontRefuses(t *testing.T) {
 
 		{"F-08 foreign Origin", "", good, set("Origin", "https://evil.example"), 403, -32600, "", "evil.example"},
 		{"F-08 Origin null", "", good, set("Origin", "null"), 403, -32600, "", "null"},
+		{"F-08 Origin with user information", "", good, set("Origin", "http://u:p@localhost:1"), 403, -32600, "", "localhost"},
 		{"F-08 foreign Host", "", good, set("Host", "evil.example"), 403, -32600, "", "evil.example"},
 		{"F-08 text/plain", "", good, set("Content-Type", "text/plain"), 415, -32600, "", "application/json"},
 		{"F-08 no Content-Type", "", good, del("Content-Type"), 415, -32600, "", "application/json"},

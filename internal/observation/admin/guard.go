@@ -54,7 +54,7 @@ func ownOrigin(r *http.Request) bool {
 		return site == "" || site == "same-origin" || site == "none" || r.Method == http.MethodGet && isNavigation(r)
 	case 1:
 		u, err := url.Parse(origins[0])
-		return err == nil && u.Host != "" && u.Host == r.Host
+		return err == nil && u.Host != "" && u.Host == r.Host && u.Scheme+"://"+u.Host == origins[0] // browsers send nothing else
 	}
 	return false
 }

@@ -127,7 +127,7 @@ func TestHardeningCrossSitePost(t *testing.T) {
 	cookie, key := login(t, url)
 	for _, from := range [][]string{
 		{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Origin", url + ".evil.example"}, {"Origin", url, "Origin", "https://evil.example"},
-		{"Origin", "http://127.0.0.1:1"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+		{"Origin", "http://127.0.0.1:1"}, {"Origin", strings.Replace(url, "://", "://ada:pw@", 1)}, {"Origin", url + "/x"}, {"Origin", url + "?x"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
 	} {
 		for _, path := range []string{"/api/call", "/reload", "/login", "/logout"} {
 			headers := append([]string{"Content-Type", "application/json", "Cookie", cookie.String(), keyHeader, key}, from...)

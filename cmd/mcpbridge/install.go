@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,28 +55,41 @@ func (in *installing) run(p process, servers []string) error {
 	if err != nil {
 		return err
 	}
-	f, err := openInstallFile(path)
+	c, f, err := in.edit(p, edit, path)
+	for again := 0; errors.Is(err, errWritten) && again < installTries; again++ {
+		c, f, err = in.edit(p, edit, path)
+	}
 	if err != nil {
 		return err
+	}
+	if in.dryRun {
+		return c.report(p.stderr, path, "would be changed")
+	}
+	return c.say(p.stdout, host, f, path)
+}
+
+// installTries is how often an edit is made anew, if the host has written its file meanwhile.
+const installTries = 10
+
+// edit reads the host's file, and changes it, or prints what it would be.
+func (in *installing) edit(p process, edit *hostfile.Edit, path string) (c installChange, f *installFile, err error) {
+	if f, err = openInstallFile(path); err != nil {
+		return c, f, err
 	}
 	change := wrapServers
 	if in.uninstall != "" {
 		change = unwrapServers
 	}
-	c, err := change(edit, f)
-	if err != nil {
-		return usageError("%s: %w", path, located(err))
+	if c, err = change(edit, f); err != nil {
+		return c, f, usageError("%s: %w", path, located(err))
 	}
 	if in.dryRun {
-		if err := output.Bytes(p.stdout, c.data); err != nil {
-			return err
-		}
-		return c.report(p.stderr, path, "would be changed")
+		return c, f, output.Bytes(p.stdout, c.data)
 	}
-	if err := c.apply(f); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	if err = c.apply(f); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return c.say(p.stdout, host, f, path)
+	return c, f, err
 }
 
 // program is the command that the host is to start.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,7 @@ import (
 // An installFile is a host's file with the copy from before mcpbridge was put in.
 type installFile struct {
 	path   string // of the file itself, where the host has a link to it
-	mode   fs.FileMode
+	was    fs.FileInfo
 	data   []byte
 	before []byte // nil if there is no copy
 }
@@ -28,7 +29,7 @@ func openInstallFile(path string) (*installFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the host's file: %w", err)
 	}
-	f := &installFile{path: real, mode: info.Mode().Perm()}
+	f := &installFile{path: real, was: info}
 	if f.data, err = value.ReadFile(real, value.MaxFile, false, nil); err != nil {
 		return nil, fmt.Errorf("reading the host's file: %w", err)
 	}
@@ -40,7 +41,7 @@ func openInstallFile(path string) (*installFile, error) {
 }
 
 // write replaces a file as a whole: a host that reads it meanwhile sees the old one or
-// the new one. It keeps the mode of the host's file, which may hold secrets.
+// the new one. It keeps the mode of the host's file, which may hold secrets, and its owner.
 func (f *installFile) write(path string, data []byte) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
@@ -53,7 +54,10 @@ func (f *installFile) write(path string, data []byte) (err error) {
 	}()
 	_, err = tmp.Write(data)
 	if err == nil {
-		err = tmp.Chmod(f.mode)
+		err = tmp.Chmod(f.was.Mode().Perm())
+	}
+	if err == nil {
+		err = keepOwner(tmp, f.was)
 	}
 	if err == nil {
 		err = tmp.Sync()
@@ -61,8 +65,25 @@ func (f *installFile) write(path string, data []byte) (err error) {
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return fmt.Errorf("writing beside it: %w", err)
 	}
+	if path == f.path {
+		if err = f.unchanged(); err != nil {
+			return err
+		}
+	}
 	if err = os.Rename(tmp.Name(), path); err != nil {
 		return fmt.Errorf("replacing it: %w", err)
 	}
 	return nil
+}
+
+// errWritten says that the host has written its file since it was read.
+var errWritten = errors.New("the host writes it at the moment; try again once it is closed")
+
+// unchanged returns errWritten if the file is not as it was read.
+func (f *installFile) unchanged() error {
+	now, err := value.ReadFile(f.path, value.MaxFile, false, nil)
+	if err == nil && !bytes.Equal(now, f.data) {
+		err = errWritten
+	}
+	return err
 }

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package main
+
+import (
+	"io/fs"
+	"os"
+)
+
+// keepOwner does nothing: what a file may be used by comes from its folder.
+func keepOwner(*os.File, fs.FileInfo) error { return nil }

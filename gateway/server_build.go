@@ -111,8 +111,15 @@ func (s serverBuild) holdFor() time.Duration {
 	if s.set.Replicas != string(PlaceOne) {
 		return 0
 	}
-	return cmp.Or(s.set.Idle, 5*time.Minute) + time.Minute
+	lasts := cmp.Or(s.set.Idle, 5*time.Minute)
+	if len(s.Command) > 0 {
+		lasts = max(lasts, s.b.opts.clientIdle()) // its process may have state of a client
+	}
+	return lasts + time.Minute
 }
+
+// clientIdle returns how long a client that does not use the gateway may still be there.
+func (o *Options) clientIdle() time.Duration { return cmp.Or(o.SessionIdle, 30*time.Minute) }
 
 // loginOf returns the principal whose login a server is used with; empty if it is not one
 // principal's.
@@ -154,6 +161,7 @@ func (s serverBuild) serverOptions(p *serverParts) server.Options {
 		Dial:        s.b.opts.hooks.Dial[s.Name],
 		Dialed:      s.b.opts.hooks.Dialed,
 		OneClient:   s.b.opts.OneClient,
+		ClientIdle:  s.b.opts.clientIdle(),
 		KeepAlive:   s.b.opts.KeepAlive,
 		MaxSessions: s.b.number(limits.Sessions),
 	}

@@ -41,7 +41,7 @@ type Options struct {
 	// command's first request.
 	OneClient bool
 
-	KeepAlive                    time.Duration
+	ClientIdle, KeepAlive        time.Duration
 	MaxSessions, MaxSessionsEach int
 }
 
@@ -111,6 +111,7 @@ func (s *Server) legacyOptions() legacyback.Options {
 		Options:         s.shared(),
 		Transport:       from.Transport,
 		OneClient:       from.OneClient,
+		ClientIdle:      from.ClientIdle,
 		MaxSessions:     from.MaxSessions,
 		MaxSessionsEach: from.MaxSessionsEach,
 		Launcher:        s.launcher,

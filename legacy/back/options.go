@@ -38,6 +38,10 @@ type Options struct {
 	// OneClient says that there is only one client: its last roots are used if it can't be
 	// asked. With several clients these might be those of another client.
 	OneClient bool
+	// ClientIdle is how long the process of a command lasts unused that has served more
+	// than lists, since it may have state of its client; with OneClient it lasts until
+	// Close. Less than Settings.Idle means that; a negative value is an error.
+	ClientIdle time.Duration
 	// MaxSessions bounds the open sessions, MaxSessionsEach those of one share. Zero means
 	// the default of limits.Sessions; a negative value is an error. A MaxSessionsEach of zero
 	// means no bound; otherwise a session never ends in favor of another share.
@@ -61,7 +65,7 @@ func (o *Options) fault() string {
 		return "want exactly one of URL, Dial and Launcher"
 	case o.polls().Negative():
 		return "negative interval in Synthesize"
-	case set.Idle < 0, o.MaxSessions < 0, o.MaxSessionsEach < 0, set.Lanes.Stdio < 0, set.Lanes.HTTP < 0:
+	case set.Idle < 0, o.ClientIdle < 0, o.MaxSessions < 0, o.MaxSessionsEach < 0, set.Lanes.Stdio < 0, set.Lanes.HTTP < 0:
 		return "negative limit"
 	case o.Transport != "" && o.Transport != TransportHTTP && o.Transport != TransportSSE:
 		return fmt.Sprintf("unknown Transport %q", o.Transport)

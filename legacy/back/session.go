@@ -36,6 +36,8 @@ type session struct {
 	level       logLevel
 	completions completionWatches
 	fresh       atomic.Bool // no observed request has used it
+	// mayHaveState says that a client sent more than requests for lists.
+	mayHaveState atomic.Bool
 }
 
 func newSession(opts *Options, watch func() *watch.Watch, roots profileRoots, declaresRoots bool) *session {

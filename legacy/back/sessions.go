@@ -2,8 +2,10 @@ package back
 
 import (
 	"context"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
 )
 
@@ -12,9 +14,28 @@ func (b *Back) newPool() (*pool.Pool, error) {
 	o := &b.opts
 	return pool.New(pool.Options{
 		Name: o.Name, MaxSessions: o.MaxSessions, MaxSessionsEach: o.MaxSessionsEach, Idle: o.Settings.Idle, Wait: o.Settings.Timeouts.Connect,
-		Lingers: b.lingers, Lost: func() { o.Doubt("a session was lost") },
+		Lasts: b.lasts, Lingers: b.lingers, Lost: func() { o.Doubt("a session was lost") },
 		Logger: o.Logger, Metrics: o.Metrics,
 	}, b.connect)
+}
+
+// lasts returns how long a session stays open unused; negative for ever.
+func (b *Back) lasts(of pool.Session) time.Duration {
+	s, ok := of.(*session)
+	switch {
+	case !ok || b.opts.Launcher == nil || !s.mayHaveState.Load():
+		return b.opts.Settings.Idle
+	case b.opts.OneClient:
+		return -1
+	}
+	return max(b.opts.Settings.Idle, b.opts.ClientIdle)
+}
+
+// leavesState reports whether a server may have state of a client after a request: after all
+// but discovery, lists and ping.
+func leavesState(method string) bool {
+	lists := spec.Cacheable(method) && spec.Named(method) == ""
+	return !lists && method != spec.MethodPing
 }
 
 // lingers reports whether only a watch without subscribers uses the session of a scope.

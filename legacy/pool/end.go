@@ -32,11 +32,19 @@ func (p *Pool) idleLocked(e *entry) {
 	default:
 		p.idle.Add(e, struct{}{})
 		e.left = time.Now()
-		if !e.armed {
-			p.armLocked(e, p.opts.Idle)
+		if lasts := p.lasts(e); !e.armed && lasts >= 0 {
+			p.armLocked(e, lasts)
 		}
 		p.yieldLocked(e)
 	}
+}
+
+// lasts returns how long e stays open unused; negative for ever.
+func (p *Pool) lasts(e *entry) time.Duration {
+	if p.opts.Lasts == nil {
+		return p.opts.Idle
+	}
+	return p.opts.Lasts(e.s)
 }
 
 func (p *Pool) armLocked(e *entry, d time.Duration) {
@@ -56,7 +64,11 @@ func (p *Pool) expire(e *entry) {
 	if e.ended || e.uses > 0 {
 		return
 	}
-	if left := p.opts.Idle - time.Since(e.left); left > 0 {
+	lasts := p.lasts(e)
+	if lasts < 0 {
+		return
+	}
+	if left := lasts - time.Since(e.left); left > 0 {
 		p.armLocked(e, left)
 		return
 	}

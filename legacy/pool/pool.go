@@ -49,6 +49,9 @@ type Options struct {
 	Wait time.Duration
 	// Idle is how long an unused session stays open.
 	Idle time.Duration
+	// Lasts returns how long a session stays open unused, instead of Idle; negative for
+	// ever. Nil means Idle. It is called with a lock, and takes none.
+	Lasts func(Session) time.Duration
 	// Lingers reports whether the only user of a scope's session does not need it any more.
 	// It is called without a lock.
 	Lingers func(scope string) bool

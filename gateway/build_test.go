@@ -120,7 +120,7 @@ func TestNewRefusesLimits(t *testing.T) {
 // What this module read of a server stands in the place of what its options say; with other
 // settings it is another server.
 func TestSettingsThatWereRead(t *testing.T) {
-	o := Options{Servers: []ServerOptions{{Name: "s", Command: []string{"x"}, Idle: time.Hour}, {Name: "other", URL: "https://docs.example.com/mcp", Idle: time.Hour}}}
+	o := Options{SessionIdle: time.Minute, Servers: []ServerOptions{{Name: "s", Command: []string{"x"}, Idle: time.Hour}, {Name: "other", URL: "https://docs.example.com/mcp", Idle: time.Hour}}}
 	o.hooks.Settings = map[string]settings.Server{"s": {Idle: time.Minute, Replicas: "one"}}
 	b := &build{opts: &o}
 	s, other := b.of(&o.Servers[0]), b.of(&o.Servers[1])

@@ -74,9 +74,9 @@ func (s Summary) Print(w io.Writer, path string) error {
 	}
 	for i, server := range slices.DeleteFunc(slices.Clone(s.Servers), func(s Served) bool { return s.Env == nil || s.Disabled }) {
 		if i == 0 {
-			_, _ = fmt.Fprintln(tw, "\nSERVER\tVARIABLES OF ITS COMMAND")
+			_, _ = output.Printf(tw, "\nSERVER\tVARIABLES OF ITS COMMAND\n")
 		}
-		_, _ = fmt.Fprintf(tw, "%s\t%s\n", server.Name, strings.Join(server.Env, ", "))
+		_, _ = output.Printf(tw, "%s\t%s\n", server.Name, strings.Join(server.Env, ", "))
 	}
 	for i, server := range slices.DeleteFunc(slices.Clone(s.Servers), func(s Served) bool { return s.Clients == "" }) {
 		if i == 0 {

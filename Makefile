@@ -24,7 +24,7 @@ ALONE_IN_INTEROP := ./firststart ./replicas
 ALONE_IN_TRUNK := ./trunk ./sessions
 ALONE_WHOLE := ./endings ./hostile
 
-BESIDE_INTEROP := ./auth . ./replicas ./firststart ./matrix ./extensions ./install ./page ./reload ./traces ./internal/...
+BESIDE_INTEROP := ./auth . ./replicas ./firststart ./matrix ./extensions ./install ./page ./patience ./reload ./traces ./internal/...
 BESIDE_TRUNK := ./trunk ./chaos ./sessions
 
 # The mcpbridge that interop/build makes, for packages that would build their own.
@@ -137,6 +137,7 @@ soak: ## the same in numbers that CI has no time for
 	interop/build
 	STREAMS=10000 KILLS=1000 FIRSTSTART=all ENDINGS=all HOSTILE=60 RELOADS=1000 $(GO) -C interop/go test -count=1 -timeout 120m -p 1 -v ./trunk ./chaos ./sessions ./firststart ./endings ./hostile ./reload
 	URI_SPELLINGS=1000000 $(GO) test -count=1 -timeout 60m -v -run Spellings ./internal/trust/policy
+	PATIENCE=11m $(GO) -C interop/go test -count=1 -timeout 15m -v ./patience
 	PAGE_STREAMS=10000 $(GO) -C interop/go test -count=1 -timeout 30m -v -run TestCostOfLooking ./page
 	REPLICAS=full $(GO) -C interop/go test -count=1 -timeout 180m -v ./replicas
 	AUTHSOAK=10m $(GO) -C interop/go test -count=1 -timeout 15m -v -run TestSoak ./auth

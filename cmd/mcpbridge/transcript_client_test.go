@@ -59,7 +59,7 @@ func title(body []byte) string {
 }
 
 // patient is how long a client waits for what has to come, more than any time-out.
-const patient = time.Hour
+const patient = 2 * time.Hour
 
 // A scriptedClient is a client of either era, at the wire.
 type scriptedClient struct {

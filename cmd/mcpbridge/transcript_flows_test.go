@@ -22,7 +22,7 @@ var flows = []flow{
 	{"call", "Calls of tools, with progress and without, that succeed and that fail.", "", false, callTools, callTools, everywhere},
 	{"input", "A call for which the server needs input: twice, two things at first.", "", false, inputLegacy, inputModern, viaHTTPAndStdio},
 	{"listen", "A client follows two resources, one of which is refused, and a list; the server's stream breaks off in between, and that of a session, too.", "keep_alive: 10m\n", false, listenLegacy, listenModern, viaHTTPAlone},
-	{"cancel", "A client takes a call back, and another is never answered.", "keep_alive: 16s\n", false, cancelCalls, cancelCalls, viaHTTPAndStdio},
+	{"cancel", "A client takes a call back, and another is never answered.", "keep_alive: 17m\n", false, cancelCalls, cancelCalls, viaHTTPAndStdio},
 	{"drain", "The program is told to end while a call runs that ends in time, and while changes are followed.", "", false, drainLegacy, drainModern, viaHTTPAndStdio},
 	{"cutoff", "The program is told to end while a call runs that doesn't end.", "", false, cutoff, cutoff, viaHTTPAlone},
 }

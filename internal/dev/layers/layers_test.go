@@ -289,6 +289,7 @@ var testLayers = map[string][]string{
 	"internal/config/value":       {"internal/config"},
 	"internal/settings":           {"internal/config"}, // which reads them
 	"internal/replicas/evict":     {"internal/dev/replicastest"},
+	"gateway/internal/forward":    {"internal/dev/replicastest"},
 	"gateway/internal/source":     {"internal/dev/replicastest", "internal/server", "modern/protocol"},
 	"internal/replicas/handover":  {"internal/fanout", "internal/dev/replicastest", "internal/wire"},
 	"internal/replicas/member":    {"internal/dev/replicastest"},

@@ -94,37 +94,6 @@ func TestForwardSmuggledRequest(t *testing.T) {
 	}
 }
 
-// A request that its session's replica did not get is served whole by the next one.
-func TestForwardBodyAfterGone(t *testing.T) {
-	d := newDeployment(t, 2, nil)
-	d.peer.answers["tools/list"] = `{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}`
-	a, b := d.all[0], d.all[1]
-	for _, size := range []int{0, 100 << 10} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			if size > 0 {
-				d.start(t, nil)
-				a, b = d.all[len(d.all)-1], d.all[len(d.all)-2]
-				eventually(t, func() bool { _, lives := b.peers.View().Member(a.peers.Self().Instance); return lives })
-			}
-			session := a.initialize(t)
-			d.SetAway(false)
-			b.engine.SetAway(true) // it does not hear that the other ends
-			t.Cleanup(func() { b.engine.SetAway(false) })
-			self := a.peers.Self()
-			self.Draining = true
-			a.engine.Update(self)
-			a.g.Drain()
-			eventually(t, func() bool { return b.sessions() == 1 })
-			a.conns.kill()
-			body := strings.Replace(listToolsBody, `"method"`, strings.Repeat(" ", size)+`"method"`, 1)
-			if got := b.send(t, http.MethodPost, body, sessionHeaders(session)); got.status != http.StatusOK || !strings.Contains(got.body, `"tools"`) {
-				t.Errorf("the first request after its replica has ended = %d %.300s", got.status, got.body)
-			}
-			b.send(t, http.MethodDelete, "", sessionHeaders(session))
-		})
-	}
-}
-
 // A replica with another key, or a clock that is far off, is told from one that died within a
 // request: nothing was done, and the log says what to compare.
 func TestForwardRefused(t *testing.T) {

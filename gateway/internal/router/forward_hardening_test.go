@@ -284,20 +284,6 @@ func sendRaw(t *testing.T, addr, text string) int {
 	return res.StatusCode
 }
 
-// What was forwarded is not forwarded again, whatever it names: replicas that disagree would
-// send it in a circle.
-func TestForwardOnce(t *testing.T) {
-	all := newReplicas(t, 3, withTokens)
-	a, b, c := all[0], all[1], all[2]
-	session := c.openAs(t, "alice")
-	if res, err := b.sendAs(t, a.peers.Self(), "/mcp/peer", "alice", as("alice", sessionHeaders(session))); err != nil || res.StatusCode != http.StatusNotFound {
-		t.Errorf("the session of a third = %v, %v, want 404", res, err)
-	}
-	if got := b.send(t, http.MethodPost, listTools, as("alice", sessionHeaders(session))); got.status != 200 {
-		t.Errorf("the session itself = %+v", got)
-	}
-}
-
 // A body that does not come is waited for at the edge, and no longer than elsewhere; a large
 // one is bounded at the holder, which answers before it has come.
 func TestForwardSlowBody(t *testing.T) {

@@ -344,25 +344,6 @@ func TestForwardSeenOnce(t *testing.T) {
 	}
 }
 
-// One replica that has peers, and requests of its own sessions, need no other.
-func TestForwardNotHeard(t *testing.T) {
-	p := newPeer(t)
-	broker := replicastest.New()
-	broker.SetAway(true)
-	r := newReplica(t, broker, p, nil)
-	if got := r.send(t, http.MethodPost, listTools, sessionHeaders("1ABCDEFGH-secret")); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
-		t.Errorf("a session of a replica that is not known yet = %+v, want 503", got)
-	}
-	if got := r.send(t, http.MethodPost, listTools, sessionHeaders(r.initialize(t))); got.status != 200 {
-		t.Errorf("its own = %+v", got)
-	}
-	broker.SetAway(false)
-	eventually(t, func() bool { return !r.peers.View().Heard.IsZero() })
-	if got := r.send(t, http.MethodPost, listTools, sessionHeaders("1ABCDEFGH-secret")); got.status != http.StatusNotFound {
-		t.Errorf("a session of a replica that is gone = %+v, want 404", got)
-	}
-}
-
 // A stream that is passed on ends in order when its server is served no more at the edge.
 func TestForwardStreamEndsWithItsServer(t *testing.T) {
 	all := newReplicas(t, 2, nil)

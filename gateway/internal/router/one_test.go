@@ -11,7 +11,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
@@ -208,30 +207,6 @@ func TestOneReplicaEnds(t *testing.T) {
 		if got := served(t, r.send(t, http.MethodPost, listToolsBody, sessionHeaders(session))); got != next {
 			t.Errorf("the session is served by %s, the profile by %s", got, next)
 		}
-	}
-}
-
-// What another replica has forwarded is served where it comes to, whoever holds the profile.
-func TestOneReplicaForwardsOnce(t *testing.T) {
-	d := newStateful(t, 2, nil)
-	by := d.onlyServer(t, "before", nil)
-	other := d.all[1-int(by[0]-'0')]
-	from := d.all[int(by[0]-'0')]
-	body := modernBody("1", "tools/call", `"name":"t","arguments":{}`)
-	req, err := http.NewRequest(http.MethodPost, from.peers.URL(other.peers.Self(), "/mcp/peer"), strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header = modernHeaders(spec.MethodToolsCall, "t")
-	resp, err := from.peers.RoundTripper(other.peers.Self(), "test", nil).RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text := make([]byte, 4096)
-	n, _ := resp.Body.Read(text)
-	if got := served(t, answer{resp.StatusCode, resp.Header, string(text[:n])}); got == by {
-		t.Error("it was forwarded again")
 	}
 }
 

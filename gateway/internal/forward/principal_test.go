@@ -1,0 +1,215 @@
+package forward
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+const (
+	callTool   = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`
+	initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`
+)
+
+// placed returns replicas of a server with a state, the first of which serves alice.
+func placed(t *testing.T, n int, options ...option) []*replica {
+	t.Helper()
+	_, all := newReplicas(t, n, append([]option{stateful}, options...)...)
+	wantServed(t, "the first call", all[0].send(http.MethodPost, callTool, modern), all[0], callTool)
+	return all
+}
+
+// One replica serves all calls of a principal, whichever one they come to, of clients of both
+// eras. What has no state at the server is served where it comes to.
+func TestOneReplicaServesAPrincipal(t *testing.T) {
+	all := placed(t, 3)
+	holder, other := all[0], all[1]
+	for _, tt := range []struct {
+		what, method, body string
+		header             http.Header
+		by                 *replica
+	}{
+		{"a modern call", "POST", callTool, modern, holder},
+		{"initialize", "POST", initialize, nil, holder},
+		{"a listen stream", "POST", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}`, modern, other},
+		{"a notification", "POST", `{"jsonrpc":"2.0","method":"notifications/cancelled"}`, modern, other},
+		{"a legacy message", "POST", callTool, nil, other}, // its session would be here
+		{"what is no single message", "POST", `[` + callTool + `]`, nil, other},
+		{"a GET", "GET", "", nil, other},
+	} {
+		wantServed(t, tt.what, other.send(tt.method, tt.body, tt.header), tt.by, tt.body)
+	}
+}
+
+// A client that has a session of its own at the server is served where it asks; so is a client of
+// a server that has a session for each request.
+func TestOwnSessionsAreServedWhereTheyBegin(t *testing.T) {
+	all := placed(t, 2)
+	other := all[1]
+	other.ownSessions.Store(true)
+	wantServed(t, "initialize", other.send(http.MethodPost, initialize, nil), other, initialize)
+	_, all = newReplicas(t, 2, stateful, func(_ *replicas.Replica, o *ServerOptions) {
+		o.ClaimFor = func(mcp.Principal) string { return "" }
+	})
+	for _, r := range all {
+		wantServed(t, "a call without a claim", r.send(http.MethodPost, callTool, modern), r, callTool)
+	}
+}
+
+// What another replica has forwarded is served where it comes to, whoever serves the principal.
+func TestOneReplicaForwardsOnce(t *testing.T) {
+	all := placed(t, 2)
+	if status, by := all[0].sendPeer(all[1], callTool, modern.Clone()); status != http.StatusOK || by != all[1].instance {
+		t.Errorf("= %d by %q, want it served by %s", status, by, all[1].instance)
+	}
+}
+
+// A call that is continued goes to the replica that holds it, whoever serves its principal. If
+// that is gone, it is answered here, by what knows requestStates.
+func TestContinuedCallGoesToItsReplica(t *testing.T) {
+	for what, options := range map[string][]option{"with a state": {stateful}, "without": nil} {
+		t.Run(what, func(t *testing.T) {
+			_, all := newReplicas(t, 3, options...)
+			a, b, c := all[0], all[1], all[2]
+			a.send(http.MethodPost, callTool, modern)
+			retry := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","requestState":"1.%s.sealed"}}`, c.instance)
+			wantServed(t, "a retry", b.send(http.MethodPost, retry, modern), c, retry)
+			wantServed(t, "a retry at its replica", c.send(http.MethodPost, retry, modern), c, retry)
+			c.kill()
+			wantServed(t, "a retry of what is gone", b.send(http.MethodPost, retry, modern), b, retry)
+		})
+	}
+}
+
+// A body that has to be read, and can't be, is refused once.
+func TestUnreadableBodyIsRefused(t *testing.T) {
+	_, all := newReplicas(t, 2)
+	req := request(t, http.MethodPost, Streamable.Path(serverName), "", modern)
+	req.Body = brokenBody{strings.NewReader("{"), io.ErrUnexpectedEOF}
+	if got := all[0].ask(req); got.status != http.StatusBadRequest || got.by != "" || strings.Count(got.body, "\n") != 1 {
+		t.Errorf("= %+v, want one refusal", got)
+	}
+}
+
+// A replica that is alone, and has no claims to look up, does not look at messages.
+func TestAloneReadsNoMessage(t *testing.T) {
+	alone(t, func(t *testing.T, _ *replicastest.Broker, r *replica) {
+		q := &Request{R: request(t, http.MethodPost, "/mcp/docs", callTool, modern), At: Streamable, Read: func() (*wire.Message, spec.Era, bool) {
+			t.Error("the message was read")
+			return nil, spec.Unknown, true
+		}}
+		if _, answered := r.server.Elsewhere(q); answered {
+			t.Error("it was answered elsewhere")
+		}
+	})
+}
+
+// The replica that serves a principal is gone, which the others do not know yet: the next call
+// chooses another one for all, and is served.
+func TestNextReplicaServesAPrincipal(t *testing.T) {
+	all := placed(t, 3)
+	all[0].kill()
+	for _, r := range []*replica{all[1], all[2], all[1]} { // the first one that is asked becomes the next
+		wantServed(t, "a call", r.send(http.MethodPost, callTool, modern), all[1], callTool)
+	}
+}
+
+// While the engine is away, all choose the same one for the next, and ask it.
+func TestNextReplicaWithoutEngine(t *testing.T) {
+	broker, all := newReplicas(t, 3, stateful)
+	for _, r := range all { // all of them know who serves alice
+		wantServed(t, "a call before", r.send(http.MethodPost, callTool, modern), all[0], callTool)
+	}
+	broker.SetAway(true)
+	all[0].kill()
+	next := all[1]
+	if got := all[1].send(http.MethodPost, callTool, modern); got.by == all[2].instance {
+		next = all[2]
+	}
+	for _, r := range all[1:] {
+		wantServed(t, "a call", r.send(http.MethodPost, callTool, modern), next, callTool)
+	}
+}
+
+// Sessions go on where the calls of their principal do.
+func TestHeirServesThePrincipal(t *testing.T) {
+	all := placed(t, 3)
+	a := all[0]
+	var sessions []string
+	for i := range 8 {
+		sessions = append(sessions, fmt.Sprint(sessionAt(a), i))
+		a.adopt(sessions[i])
+	}
+	a.drain(all)
+	a.group.Drain([]*Server{a.server})
+	a.group.AwaitDrain(t.Context())
+	heir, other := holderAmong(t, sessions[0], all[1], all[2])
+	for _, session := range sessions {
+		if !heir.has(session) {
+			t.Errorf("session %s is not at %s, which has others", session, heir.instance)
+		}
+	}
+	if err := a.engine.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*replica{heir, other} {
+		bridgetest.Eventually(t, "the replica is gone", func() bool { _, lives := r.peers.View().Member(a.instance); return !lives })
+		wantServed(t, "a call", r.send(http.MethodPost, callTool, modern), heir, callTool)
+	}
+}
+
+// initialize waits for the era of a server that is starting, and for no longer than that may
+// take.
+func TestInitializeWaitsForTheEra(t *testing.T) {
+	for _, tt := range []struct {
+		what     string
+		known    time.Duration // until the server has started; zero: never
+		waited   time.Duration
+		starting bool
+	}{
+		{"it is known", 0, 0, false},
+		{"it becomes known", 3 * time.Second, 3 * time.Second, true},
+		{"it is never known", 0, verdictWait, true},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			alone(t, func(t *testing.T, _ *replicastest.Broker, r *replica) {
+				r.era.Store(uint32(spec.Unknown))
+				r.starting.Store(tt.starting)
+				if tt.known > 0 {
+					time.AfterFunc(tt.known, func() { r.era.Store(uint32(spec.Legacy)) })
+				}
+				begin := time.Now()
+				wantServed(t, "initialize", r.send(http.MethodPost, initialize, nil), r, initialize)
+				if took := time.Since(begin); took < tt.waited || took > tt.waited+verdictPoll {
+					t.Errorf("it waited %v, want %v", took, tt.waited)
+				}
+			}, stateful)
+		})
+	}
+}
+
+// Too many principals: the one whose replica was not asked for longest is forgotten, and the log
+// and a metric say so.
+func TestTooManyPrincipalsAreTold(t *testing.T) {
+	alone(t, func(t *testing.T, _ *replicastest.Broker, r *replica) {
+		for i := 0; r.limits.Count("placed_profiles") == 0; i++ {
+			if i > 1<<15 {
+				t.Fatal("there is no limit")
+			}
+			r.group.placement.Find(t.Context(), fmt.Sprint("claim ", i), time.Hour)
+		}
+		if !strings.Contains(r.logs.String(), "too many profiles have a replica") {
+			t.Errorf("the log: %s", r.logs.String())
+		}
+	}, stateful)
+}

@@ -184,20 +184,3 @@ func TestCarriedRefused(t *testing.T) {
 	}
 	d.wantNoSockets(t, other)
 }
-
-// Replicas of a version that opens no WebSockets for others are not asked to.
-func TestOpeningsOfAnOlderReplica(t *testing.T) {
-	d := newStateful(t, 2, nil)
-	other, holder, _ := d.other(t)
-	self := holder.peers.Self()
-	self.Revision = 0
-	holder.engine.Update(self)
-	eventually(t, func() bool { m, _ := other.peers.View().Member(self.Instance); return m.Revision == 0 })
-	l := other.socket(t)
-	l.send(modernBody("1", "tools/call", `"name":"t","arguments":{}`))
-	l.want(`"id":1,"result"`, `"of-`)
-	if n := other.g.Snapshot().Sockets + holder.g.Snapshot().Sockets; n != 1 {
-		t.Errorf("there are %d WebSockets, want one, where it was opened", n)
-	}
-	other.openEvents(t, "/sse/peer", nil)
-}

@@ -278,7 +278,7 @@ var layers = map[string][]string{
 // testLayers says what the test files of a package may import beyond that.
 // Every package's tests may import the package itself and internal/dev/bridgetest.
 var testLayers = map[string][]string{
-	"cmd/mcpbridge":               {"internal/dev/bridgetest"},
+	"cmd/mcpbridge":               {"internal/dev/bridgetest", "internal/dev/bridgetest/backtest"},
 	"examples/embedded":           {"examples/internal/program"},
 	"examples/authenticator":      {"examples/internal/program"},
 	"examples/middleware":         {"examples/internal/program"},
@@ -317,6 +317,7 @@ var testLayers = map[string][]string{
 	"legacy/watch":         {"internal/dev/bridgetest/watchtest", "internal/settings", "internal/spec"},
 	"modern/watch":         {"internal/dev/bridgetest/watchtest"},
 	"internal/upstream":    {"internal/dev/bridgetest/backtest"},
+	"internal/server":      {"internal/dev/bridgetest/backtest"},
 	// A server that is replaced is tested with the backs of both eras.
 	"internal/detect": {"internal/upstream", "legacy/back", "modern/back"},
 	// What has to pass both halves is tested with a front before the back.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 )
 
 // A named is a way to name one server of either era, by the words before and after those
@@ -104,7 +105,7 @@ func TestListeningToEveryServer(t *testing.T) {
 // Headers are sent to a server of either era, and to no other place.
 func TestAskingWithHeaders(t *testing.T) {
 	for _, era := range []string{"modern", "legacy"} {
-		behind := http.Handler(&oddServer{greets: true, body: saysUnknown})
+		behind := http.Handler(&backtest.OddServer{Greets: true, Body: backtest.SaysUnknown})
 		if era == "modern" {
 			behind = &script{answers: map[string]string{"tools/list": `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}`}}
 		}

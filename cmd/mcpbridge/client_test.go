@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -24,7 +25,7 @@ type script struct {
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	if m, _ := wire.Parse(body, wire.Options{}); m.Method == spec.MethodDiscover {
-		reply(w, http.StatusOK, "", saysModern, m.ID)
+		backtest.Reply(w, http.StatusOK, "", backtest.SaysModern, m.ID)
 		return
 	}
 	answer := s.answers[r.Header.Get("Mcp-Method")]

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -28,8 +29,8 @@ func crashCommand(args []string) int {
 		return exitCode(err, os.Stderr)
 	}
 	answers := map[string]string{
-		spec.MethodInitialize: saysWelcome,
-		spec.MethodDiscover:   saysModern,
+		spec.MethodInitialize: backtest.SaysWelcome,
+		spec.MethodDiscover:   backtest.SaysModern,
 		spec.MethodToolsList:  `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","tools":[{"name":"crash","inputSchema":{"type":"object"}}]}}`,
 	}
 	delete(answers, map[string]string{"legacy": spec.MethodDiscover, "modern": spec.MethodInitialize}[args[0]])

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
-	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -82,7 +81,7 @@ func TestCrossingsLeaveOutWhatTheGatewayDoes(t *testing.T) {
 		srv := httptest.NewServer(&featured{modern: true, capabilities: `{"tools":{}}`, list: schemaTools(), headers: make(chan http.Header, 1)})
 		defer srv.Close()
 		r, _ := probeJSON(t, srv.URL)
-		bridge := newSuspect(t, config.Server{URL: serve(t, nil, srv.URL).Endpoints[0].URL}, 10*time.Second, nil)
+		bridge := newServer(t, serve(t, nil, srv.URL).Endpoints[0].URL)
 		client, err := bridge.Initialize(t.Context(), 10*time.Second, mcp.Probing{Lists: true})
 		if err != nil || len(client.Lists) != 1 {
 			t.Fatalf("as a client of the older era: %+v, %v", client, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -27,7 +28,7 @@ func tattlerCommand(args []string) int {
 		m, _ := wire.Parse(in.Bytes(), wire.Options{})
 		switch {
 		case m.Method == spec.MethodInitialize && len(args) == 0:
-			fmt.Println(strings.ReplaceAll(saysWelcome, "%s", m.ID.String()))
+			fmt.Println(strings.ReplaceAll(backtest.SaysWelcome, "%s", m.ID.String()))
 		case !m.ID.IsZero():
 			fmt.Fprintln(os.Stderr, words)
 			return 3
@@ -47,11 +48,11 @@ func echoing(w http.ResponseWriter, r *http.Request) {
 	case m.ID.IsZero():
 		w.WriteHeader(http.StatusAccepted)
 	case m.Method == spec.MethodInitialize && r.URL.Path == "/mcp":
-		reply(w, 200, "application/json", saysWelcome, m.ID)
+		backtest.Reply(w, 200, "application/json", backtest.SaysWelcome, m.ID)
 	case r.URL.Path == "/mcp":
-		reply(w, 200, "application/json", `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no such token: `+got+`","data":{"got":"`+got+`"}}}`, m.ID)
+		backtest.Reply(w, 200, "application/json", `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no such token: `+got+`","data":{"got":"`+got+`"}}}`, m.ID)
 	default:
-		reply(w, 500, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no such token: `+got+`"}}`, m.ID)
+		backtest.Reply(w, 500, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no such token: `+got+`"}}`, m.ID)
 	}
 }
 
@@ -228,9 +229,9 @@ func TestHardeningLogLinesAreCut(t *testing.T) {
 		case m.ID.IsZero():
 			w.WriteHeader(http.StatusAccepted)
 		case m.Method == spec.MethodInitialize:
-			reply(w, 200, "application/json", saysWelcome, m.ID)
+			backtest.Reply(w, 200, "application/json", backtest.SaysWelcome, m.ID)
 		default:
-			reply(w, 200, "application/json", `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"`+long+`"}}`, m.ID)
+			backtest.Reply(w, 200, "application/json", `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"`+long+`"}}`, m.ID)
 		}
 	}))
 	t.Cleanup(up.Close)

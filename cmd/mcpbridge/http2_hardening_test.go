@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -71,10 +72,10 @@ func TestHardeningStalledReaderOverHTTP2(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		m, _ := wire.Parse(body, wire.Options{})
 		if m.Method == spec.MethodDiscover {
-			reply(w, http.StatusOK, "", saysModern, m.ID)
+			backtest.Reply(w, http.StatusOK, "", backtest.SaysModern, m.ID)
 			return
 		}
-		reply(w, http.StatusOK, "application/json", `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","tools":[{"name":"`+strings.Repeat("x", size)+`","inputSchema":{"type":"object"}}]}}`, m.ID)
+		backtest.Reply(w, http.StatusOK, "application/json", `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","tools":[{"name":"`+strings.Repeat("x", size)+`","inputSchema":{"type":"object"}}]}}`, m.ID)
 	}))
 	defer large.Close()
 	path, a := secured(t, "write_timeout: 300ms\ntls: {cert: cert.pem, key: key.pem}\nservers: {large: {url: '"+large.URL+"', era: modern}}\n")

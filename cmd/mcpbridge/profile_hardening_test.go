@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -30,7 +31,7 @@ func countedCommand(args []string) int {
 			}
 			fmt.Fprintln(f, "started")
 			_ = f.Close()
-			fmt.Println(strings.ReplaceAll(saysWelcome, "%s", m.ID.String()))
+			fmt.Println(strings.ReplaceAll(backtest.SaysWelcome, "%s", m.ID.String()))
 		case !m.ID.IsZero() && name != "hang":
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`+"\n", m.ID)
 		}

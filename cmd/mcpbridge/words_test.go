@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 )
 
 // firstLine is the first line of a text.
@@ -92,10 +93,10 @@ func TestBusyAdminPort(t *testing.T) {
 // A log's first line says in plain words what is wrong, or what the server speaks; what
 // it answered is behind that.
 func TestFirstLineOfTheLog(t *testing.T) {
-	page := (&oddServer{kind: "text/html", body: "<h1>It works</h1>"}).start(t)
-	missing := (&oddServer{status: 404, kind: "text/html", body: "<h1>Not Found</h1>"}).start(t)
-	secret := (&oddServer{status: 401, kind: "text/plain"}).start(t)
-	broken := (&oddServer{status: 502, kind: "text/plain"}).start(t)
+	page := (&backtest.OddServer{Kind: "text/html", Body: "<h1>It works</h1>"}).Start(t)
+	missing := (&backtest.OddServer{Status: 404, Kind: "text/html", Body: "<h1>Not Found</h1>"}).Start(t)
+	secret := (&backtest.OddServer{Status: 401, Kind: "text/plain"}).Start(t)
+	broken := (&backtest.OddServer{Status: 502, Kind: "text/plain"}).Start(t)
 	file := configFile(t, "servers:\n  files: {command: nosuch}\n  notes: {builtin: notebook, disabled: true}\n")
 	for _, tt := range []struct {
 		name string
@@ -110,7 +111,7 @@ func TestFirstLineOfTheLog(t *testing.T) {
 		{"a 401", []string{secret}, `"WARN","msg":"server wants credentials, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 401 Unauthorized; check the credentials in the server's headers"}`},
 		{"a 502", []string{broken}, `"WARN","msg":"server answers with errors, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 502 Bad Gateway; opening a session failed: initialize: HTTP 502 Bad Gateway; it fails on every request: read its log"}`},
 		{"nobody", []string{nobodyURL}, `"WARN","msg":"server can't be reached, trying again","upstream":"127.0.0.1","error":"dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there: check that it runs, and the port"}`},
-		{"a server of the older era", []string{"--", os.Args[0], "odd", "answer " + saysUnknown}, `"INFO","msg":"server speaks 2025-11-25 and earlier (sessions)","upstream":"` + argv.Name(os.Args[:1]) + `","era":"legacy","reason":"it refused server/discover: Method not found (code -32601)"}`},
+		{"a server of the older era", []string{"--", os.Args[0], "odd", "answer " + backtest.SaysUnknown}, `"INFO","msg":"server speaks 2025-11-25 and earlier (sessions)","upstream":"` + argv.Name(os.Args[:1]) + `","era":"legacy","reason":"it refused server/discover: Method not found (code -32601)"}`},
 		{"a server of the newer era", []string{"--", os.Args[0], "modern-notebook-on-stdio"}, `"INFO","msg":"server speaks 2026-07-28 (no sessions)","upstream":"` + argv.Name(os.Args[:1]) + `","era":"modern","reason":"it answered server/discover"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -126,8 +127,8 @@ func TestFirstLineOfTheLog(t *testing.T) {
 
 // What a person asks once is answered by one line that says what is wrong.
 func TestFirstLineOfCall(t *testing.T) {
-	page := (&oddServer{kind: "text/html", body: "<h1>It works</h1>"}).start(t)
-	missing := (&oddServer{status: 404, kind: "text/html", body: "<h1>Not Found</h1>"}).start(t)
+	page := (&backtest.OddServer{Kind: "text/html", Body: "<h1>It works</h1>"}).Start(t)
+	missing := (&backtest.OddServer{Status: 404, Kind: "text/html", Body: "<h1>Not Found</h1>"}).Start(t)
 	for _, tt := range []struct {
 		name string
 		args []string

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
@@ -95,7 +96,7 @@ func TestU03OptionsByTransport(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := options(tt.url)
 			o.Transport, o.Headers, o.Credentials = legacyback.TransportSSE, http.Header{"X-Api-Key": {"k"}}, badge("Bearer b")
-			o.Dial, o.Command.Argv, o.Settings.Lanes = tt.dial, tt.argv, lanes
+			o.Dial, o.Command.Argv, o.Settings.Lanes, o.OneClient = tt.dial, tt.argv, lanes, true
 			s := New(o)
 			defer s.Close()
 			l, m := s.legacyOptions(), s.modernOptions()
@@ -108,8 +109,8 @@ func TestU03OptionsByTransport(t *testing.T) {
 			if (l.Dial != nil) != (tt.onConnection && tt.argv == nil) || (l.Launcher != nil) != (tt.argv != nil) || (m.Dial != nil) != tt.onConnection {
 				t.Errorf("the backs dial: %v, %v, and start processes: %v", l.Dial != nil, m.Dial != nil, l.Launcher != nil)
 			}
-			if l.Settings.Lanes.Stdio != tt.stdio || l.Settings.Lanes.HTTP != 4 {
-				t.Errorf("lanes = %+v, want %d", l.Settings.Lanes, tt.stdio)
+			if l.Settings.Lanes.Stdio != tt.stdio || l.Settings.Lanes.HTTP != 4 || !l.OneClient {
+				t.Errorf("lanes = %+v, for one client: %v, want %d", l.Settings.Lanes, l.OneClient, tt.stdio)
 			}
 		})
 	}
@@ -160,6 +161,36 @@ func TestU03OverWebSocket(t *testing.T) {
 				t.Errorf("verdict = %+v, want the refusal", v)
 			}
 		})
+	}
+}
+
+// A login is credentials of which the first is refused.
+type login struct{ badge }
+
+func (login) Renew(context.Context, upstream.CredentialRefusal) (string, error) {
+	return "Bearer new", nil
+}
+
+// A WebSocket that is refused for its credentials is opened with new ones.
+func TestU03WebSocketWithNewCredentials(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer new" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		c, err := transport.AcceptWebSocket(w, r, transport.AcceptOptions{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = serve(map[string]string{spec.MethodDiscover: backtest.SaysModern})(&process{far: c})
+		_ = c.Close()
+	}))
+	defer srv.Close()
+	o := options("ws" + strings.TrimPrefix(srv.URL, "http"))
+	o.Credentials = login{"Bearer old"}
+	if v, err := New(o).Detect(t.Context(), spec.Unknown, mcp.Probing{}); err != nil || v.Era != spec.Modern {
+		t.Errorf("Detect = %v, %q, %v, want a modern server", v.Era, v.Reason, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
@@ -140,6 +141,11 @@ func TestS02RefusalIsNoOlderTransport(t *testing.T) {
 	}
 }
 
+// A connected client has a stream open, and is sent nothing.
+type connected struct{ mcp.RelayClient }
+
+func (connected) Rest() (time.Duration, bool) { return 0, false }
+
 // What a client says as its session ends opens no stream that nobody would end: a server
 // without DELETE keeps such a stream for ever.
 func TestS02InitializedAfterTheEnd(t *testing.T) {
@@ -161,7 +167,7 @@ func TestS02InitializedAfterTheEnd(t *testing.T) {
 	}
 	const sessions = 50
 	for range sessions {
-		l, _, err := b.OpenRelay(t.Context(), &mcp.Request{Method: spec.MethodInitialize, Profile: mcp.Profile{Scope: "test/1"}}, &m, nil)
+		l, _, err := b.OpenRelay(t.Context(), &mcp.Request{Method: spec.MethodInitialize, Profile: mcp.Profile{Scope: "test/1"}}, &m, connected{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,9 @@ const (
 	endClosed   = "closed"
 )
 
+// endYielded is why a session ends that is evicted for a request that found no place.
+const endYielded = "yielded"
+
 // endTimeout bounds the requests that end a session at the server.
 const endTimeout = 5 * time.Second
 
@@ -97,6 +100,9 @@ func (p *Pool) endLocked(e *entry, why string) {
 			p.pauseLocked(e.scope, time.Now(), e.s.Err())
 		}
 		p.ending++
+		if e.yields {
+			why = endYielded
+		}
 		p.running.Go(func() { p.end(e.s, why) }) // bounded by endTimeout, and by the time that a child process gets to exit
 	}
 }
@@ -111,11 +117,14 @@ func (p *Pool) countOutLocked(e *entry) {
 	p.grantLocked()
 }
 
-// end ends a session at the server, and logs if the server has lost it.
+// end ends a session at the server, and logs if the server has lost it, or if it had to yield.
 func (p *Pool) end(s Session, why string) {
-	if why == endLost {
+	switch why {
+	case endLost:
 		p.opts.Lost()
 		p.opts.Logger.Warn("server lost its session", "error", s.Err())
+	case endYielded:
+		p.opts.Logger.Warn("all sessions are taken: one that nobody used has ended; raise limits.sessions or limits.command_sessions to keep more")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()

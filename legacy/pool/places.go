@@ -84,7 +84,7 @@ func (p *Pool) makeRoomLocked(share mcp.Share) error {
 	for _, own := range []bool{true, false} {
 		for _, e := range p.idle.Keys() { // oldest first
 			if (e.owner == share) == own && p.mayYieldLocked(e, share) {
-				p.endLocked(e, endEvicted)
+				p.evictLocked(e)
 				return nil
 			}
 		}
@@ -206,11 +206,17 @@ func (p *Pool) uncountLocked(share mcp.Share) {
 	}
 }
 
+// evictLocked ends an entry for a request that found no place.
+func (p *Pool) evictLocked(e *entry) {
+	e.yields = true
+	p.endLocked(e, endEvicted)
+}
+
 // yieldLocked ends an entry that has just become idle if a request waits for its place.
 func (p *Pool) yieldLocked(e *entry) {
 	for _, w := range p.waiting {
 		if p.mayYieldLocked(e, w.share) {
-			p.endLocked(e, endEvicted)
+			p.evictLocked(e)
 			return
 		}
 	}
@@ -233,7 +239,7 @@ func (p *Pool) endRested(w *waiter) {
 		}
 	}
 	if best != nil && !wake.Closed(w.turn) {
-		p.endLocked(best, endEvicted)
+		p.evictLocked(best)
 	}
 }
 

@@ -98,12 +98,13 @@ type entry struct {
 	err error
 
 	// Guarded by Pool.mu.
-	uses  int
-	since time.Time
-	left  time.Time   // when it was last in use; valid only if it is idle
-	timer *time.Timer // nil until it is idle for the first time
-	armed bool        // the timer runs; it may run while the entry is in use
-	ended bool
+	uses   int
+	since  time.Time
+	left   time.Time   // when it was last in use; valid only if it is idle
+	timer  *time.Timer // nil until it is idle for the first time
+	yields bool        // it ends for a request that found no place
+	armed  bool        // the timer runs; it may run while the entry is in use
+	ended  bool
 }
 
 // errUnwanted is the cause when a dial is stopped because no request waits for it any more.

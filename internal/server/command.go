@@ -31,10 +31,10 @@ func (s *Server) probeCommand(ctx context.Context, standing spec.Era) detect.Fin
 	if f := s.found.Swap(nil); f != nil { // by askProcess
 		return *f
 	}
-	proof := l.TakeProof()
+	if proof := l.TakeProof(); proof != "" {
+		return s.probeProven(ctx, proof)
+	}
 	switch {
-	case proof != "": // discovery may take as long as the start of the command
-		return detect.Finding{Era: spec.Modern, Why: proof}
 	case standing == spec.Legacy && !l.HasRefused():
 		l.AskNext()
 		return detect.Finding{Why: "it is asked when it is started next"}
@@ -50,6 +50,23 @@ func (s *Server) probeCommand(ctx context.Context, standing spec.Era) detect.Fin
 		return failedFinding(err)
 	}
 	return s.finding(&v)
+}
+
+// probeProven probes a command that has refused to open a session in a way that proves the
+// modern era. Its process may take as long to discovery as to its start, and is waited for
+// there; or it serves only the era of its first request, and another process is asked.
+func (s *Server) probeProven(ctx context.Context, proof string) detect.Finding {
+	v, err := s.Detect(ctx, spec.Unknown, mcp.Probing{})
+	if err == nil && v.Cause == nil && v.Era != spec.Modern && !s.triedAfresh.Swap(true) {
+		v, err = s.detectAfresh(ctx)
+	}
+	switch {
+	case err != nil:
+		return failedFinding(err)
+	case v.Era == spec.Modern:
+		return s.finding(&v)
+	}
+	return detect.Finding{Era: spec.Modern, Why: proof}
 }
 
 // detectAfresh probes a new process of a command that has refused both eras: the first

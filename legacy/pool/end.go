@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
@@ -17,9 +18,6 @@ const (
 	endLost     = "lost"
 	endClosed   = "closed"
 )
-
-// endYielded is why a session ends that is evicted for a request that found no place.
-const endYielded = "yielded"
 
 // endTimeout bounds the requests that end a session at the server.
 const endTimeout = 5 * time.Second
@@ -100,10 +98,7 @@ func (p *Pool) endLocked(e *entry, why string) {
 			p.pauseLocked(e.scope, time.Now(), e.s.Err())
 		}
 		p.ending++
-		if e.yields {
-			why = endYielded
-		}
-		p.running.Go(func() { p.end(e.s, why) }) // bounded by endTimeout, and by the time that a child process gets to exit
+		p.running.Go(func() { p.end(e.s, why, e.yields) }) // bounded by endTimeout, and by the time that a child process gets to exit
 	}
 }
 
@@ -117,14 +112,15 @@ func (p *Pool) countOutLocked(e *entry) {
 	p.grantLocked()
 }
 
-// end ends a session at the server, and logs if the server has lost it, or if it had to yield.
-func (p *Pool) end(s Session, why string) {
-	switch why {
-	case endLost:
+// end ends a session at the server, and logs if the server has lost it, or if it yields its
+// place because a limit is reached.
+func (p *Pool) end(s Session, why string, full *limits.Limit) {
+	switch {
+	case why == endLost:
 		p.opts.Lost()
 		p.opts.Logger.Warn("server lost its session", "error", s.Err())
-	case endYielded:
-		p.opts.Logger.Warn("all sessions are taken: one that nobody used has ended; raise limits.sessions or limits.command_sessions to keep more")
+	case full != nil:
+		p.opts.Logger.Warn("all sessions are taken: one that nobody used has ended; to keep more, " + full.Raise())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()

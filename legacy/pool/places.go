@@ -84,7 +84,7 @@ func (p *Pool) makeRoomLocked(share mcp.Share) error {
 	for _, own := range []bool{true, false} {
 		for _, e := range p.idle.Keys() { // oldest first
 			if (e.owner == share) == own && p.mayYieldLocked(e, share) {
-				p.evictLocked(e)
+				p.evictLocked(e, share)
 				return nil
 			}
 		}
@@ -206,9 +206,11 @@ func (p *Pool) uncountLocked(share mcp.Share) {
 	}
 }
 
-// evictLocked ends an entry for a request that found no place.
-func (p *Pool) evictLocked(e *entry) {
-	e.yields = true
+// evictLocked ends an entry for a request of a share that found no place.
+func (p *Pool) evictLocked(e *entry, to mcp.Share) {
+	if full := p.lackLocked(to); full != nil {
+		e.yields = full.limit
+	}
 	p.endLocked(e, endEvicted)
 }
 
@@ -216,7 +218,7 @@ func (p *Pool) evictLocked(e *entry) {
 func (p *Pool) yieldLocked(e *entry) {
 	for _, w := range p.waiting {
 		if p.mayYieldLocked(e, w.share) {
-			p.evictLocked(e)
+			p.evictLocked(e, w.share)
 			return
 		}
 	}
@@ -239,7 +241,7 @@ func (p *Pool) endRested(w *waiter) {
 		}
 	}
 	if best != nil && !wake.Closed(w.turn) {
-		p.evictLocked(best)
+		p.evictLocked(best, w.share)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -100,10 +101,10 @@ type entry struct {
 	// Guarded by Pool.mu.
 	uses   int
 	since  time.Time
-	left   time.Time   // when it was last in use; valid only if it is idle
-	timer  *time.Timer // nil until it is idle for the first time
-	yields bool        // it ends for a request that found no place
-	armed  bool        // the timer runs; it may run while the entry is in use
+	left   time.Time     // when it was last in use; valid only if it is idle
+	timer  *time.Timer   // nil until it is idle for the first time
+	yields *limits.Limit // why it ends, if it does for a request that found no place
+	armed  bool          // the timer runs; it may run while the entry is in use
 	ended  bool
 }
 

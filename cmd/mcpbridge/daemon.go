@@ -40,9 +40,9 @@ type daemon struct {
 	admin   *httpserver.Server // nil if off
 	notify  *sdnotify.Notifier // nil if no service manager is to be told
 	reloading
-	leaving atomic.Bool // the process is about to end
-	delayed atomic.Bool // and goes on serving for drain_delay
-	joined  atomic.Bool // other replicas have heard of this one
+	draining atomic.Bool // the process is about to end
+	delayed  atomic.Bool // and goes on serving for drain_delay
+	joined   atomic.Bool // other replicas have heard of this one
 }
 
 // run serves until ctx ends, and drains. Nothing of it is left when it returns.
@@ -156,7 +156,7 @@ func (d *daemon) wait(ctx context.Context) error {
 // leave says that the process is about to end. If it was told to, it goes on serving for as
 // long as those who send it requests may take to notice.
 func (d *daemon) leave(ctx context.Context) {
-	d.leaving.Store(true)
+	d.draining.Store(true)
 	delay := d.config.DrainDelay
 	if ctx.Err() == nil {
 		delay = 0 // an address is no longer served
@@ -226,16 +226,16 @@ const killTime = 2 * time.Second
 
 // states shows a gateway to the admin address.
 type states struct {
-	g       *gateway.Gateway
-	leaving *atomic.Bool
-	joined  *atomic.Bool
-	settled *atomic.Bool
+	g        *gateway.Gateway
+	draining *atomic.Bool
+	joined   *atomic.Bool
+	settled  *atomic.Bool
 }
 
 // Snapshot implements [admin.Source].
 func (s states) Snapshot() admin.Snapshot {
 	from := s.g.Snapshot()
-	out := admin.Snapshot{Draining: from.Draining || s.leaving.Load(), Settled: s.settled.Load(), Joining: from.Replicas != nil && !s.joined.Load(), Servers: []admin.Server{}, Replicas: replicasOf(from.Replicas)}
+	out := admin.Snapshot{Draining: from.Draining || s.draining.Load(), Settled: s.settled.Load(), Joining: from.Replicas != nil && !s.joined.Load(), Servers: []admin.Server{}, Replicas: replicasOf(from.Replicas)}
 	for _, server := range from.Servers {
 		state := admin.Up
 		switch server.State {

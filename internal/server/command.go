@@ -26,7 +26,7 @@ const (
 // probeCommand probes a command in the process that will also serve. A command with a
 // verdict is probed in the process that is started next, unless a process has just refused
 // to open a session.
-func (s *Server) probeCommand(ctx context.Context, standing spec.Era) detect.Finding {
+func (s *Server) probeCommand(ctx context.Context, current spec.Era) detect.Finding {
 	l := s.launcher
 	if f := s.found.Swap(nil); f != nil { // by askProcess
 		return *f
@@ -35,14 +35,14 @@ func (s *Server) probeCommand(ctx context.Context, standing spec.Era) detect.Fin
 		return s.probeProven(ctx, proof)
 	}
 	switch {
-	case standing == spec.Legacy && !l.HasRefused():
+	case current == spec.Legacy && !l.HasRefused():
 		l.AskNext()
 		return detect.Finding{Why: "it is asked when it is started next"}
-	case standing == spec.Unknown && l.First() == spec.MethodInitialize:
+	case current == spec.Unknown && l.First() == spec.MethodInitialize:
 		return detect.Finding{Era: spec.Legacy, Why: "it exited, or did not respond, on " + spec.MethodDiscover}
 	}
 	refused := l.HasRefused()
-	v, err := s.Detect(ctx, standing, mcp.Probing{})
+	v, err := s.Detect(ctx, current, mcp.Probing{})
 	if err == nil && refused && v.Era == spec.Legacy && !s.triedAfresh.Swap(true) {
 		v, err = s.detectAfresh(ctx)
 	}

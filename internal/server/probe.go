@@ -13,12 +13,12 @@ import (
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
-// Find finds the server's era for a Detector. standing is the verdict so far.
-func (s *Server) Find(ctx context.Context, standing spec.Era) detect.Finding {
+// Find finds the server's era for a Detector. current is the verdict so far.
+func (s *Server) Find(ctx context.Context, current spec.Era) detect.Finding {
 	if s.opts.isCommand() {
-		return s.probeCommand(ctx, standing)
+		return s.probeCommand(ctx, current)
 	}
-	v, err := s.Detect(ctx, standing, mcp.Probing{})
+	v, err := s.Detect(ctx, current, mcp.Probing{})
 	if err != nil {
 		return failedFinding(err)
 	}
@@ -75,10 +75,10 @@ func publicReason(v *mcp.Verdict) string {
 // A modern verdict changes only if there is a response: a command that crashes at its
 // start, or the error page of a proxy while a server is replaced, must not end what
 // clients have open. A server that has become legacy opens a session.
-func (s *Server) Detect(ctx context.Context, standing spec.Era, how mcp.Probing) (mcp.Verdict, error) {
-	first, second := s.splitTimeout(standing)
+func (s *Server) Detect(ctx context.Context, current spec.Era, how mcp.Probing) (mcp.Verdict, error) {
+	first, second := s.splitTimeout(current)
 	v, err := s.discover(ctx, first, how)
-	fallen := standing == spec.Modern && v.Era == spec.Legacy && v.Cause != nil
+	fallen := current == spec.Modern && v.Era == spec.Legacy && v.Cause != nil
 	failed := v.Era == spec.Unknown && v.Inconclusive
 	if err != nil || second == 0 || !fallen && !failed {
 		return v, err
@@ -108,9 +108,9 @@ func (s *Server) discover(ctx context.Context, within time.Duration, how mcp.Pro
 
 // splitTimeout divides timeouts.connect between the two requests; the second is zero if
 // there is only one.
-func (s *Server) splitTimeout(standing spec.Era) (first, second time.Duration) {
+func (s *Server) splitTimeout(current spec.Era) (first, second time.Duration) {
 	all := s.opts.Settings.Timeouts.Connect
-	if s.OnConnection() && standing != spec.Modern {
+	if s.OnConnection() && current != spec.Modern {
 		return all, 0
 	}
 	second = all / 3

@@ -234,7 +234,7 @@ func (w *Watch) answered(c *call, err error) {
 	case err != nil && !refused:
 		w.unanswered(t, err)
 	case c.step == stepUnsubscribe:
-		t.State.standing, t.State.tries = off, 0
+		t.State.current, t.State.tries = off, 0
 		w.Look(t)
 	case refused:
 		w.opts.Logger.Debug("subscription refused", "code", refusal.Code)
@@ -247,7 +247,7 @@ func (w *Watch) answered(c *call, err error) {
 // subscribed handles a successful subscribe. If no subscriber needs it any more, it is
 // undone.
 func (w *Watch) subscribed(t *topic) {
-	t.State.standing, t.State.tries = on, 0
+	t.State.current, t.State.tries = on, 0
 	if w.book.Wanted(t) {
 		w.grant(t)
 		return
@@ -261,7 +261,7 @@ func (w *Watch) subscribed(t *topic) {
 // and on an unsubscribe: at worst there are updates that have no subscriber.
 func (w *Watch) unanswered(t *topic, err error) {
 	s := &t.State
-	s.standing = unsure
+	s.current = unsure
 	s.tries++
 	w.restored(t)
 	if s.tries >= maxTries && !t.Awaited() {

@@ -153,7 +153,7 @@ func (w *Watch) lost() {
 	w.emptyQueue()
 	w.behind = 0
 	for t := range w.book.All() {
-		t.State.standing, t.State.behind = off, false
+		t.State.current, t.State.behind = off, false
 		t.Missed = t.Missed || t.Promised()
 		w.Look(t)
 	}

@@ -8,23 +8,23 @@ import (
 
 // state is a watch's state of a topic.
 type state struct {
-	standing standing
-	phase    phase
-	behind   bool          // the restoration waits for it
-	tries    uint8         // calls that failed in a row
-	paidAt   time.Duration // when the next call may be sent; 0: no share was charged yet
+	current subscription
+	phase   phase
+	behind  bool          // the restoration waits for it
+	tries   uint8         // calls that failed in a row
+	paidAt  time.Duration // when the next call may be sent; 0: no share was charged yet
 }
 
-// standing is the subscription of a topic at the server, as far as the watch knows.
-type standing uint8
+// subscription is the state of a topic at the server, as far as the watch knows.
+type subscription uint8
 
 const (
-	off    standing = iota // not subscribed
-	on                     // subscribed; for a list kind: offered and accepted
-	unsure                 // a call ended without a response
+	off    subscription = iota // not subscribed
+	on                         // subscribed; for a list kind: offered and accepted
+	unsure                     // a call ended without a response
 )
 
-// phase says what a topic does to reach another standing. A topic has at most one call in
+// phase says what a topic does to reach what is needed. A topic has at most one call in
 // flight, which keeps the order in which the server gets the calls.
 type phase uint8
 
@@ -55,9 +55,9 @@ func (w *Watch) fromServer(t *topic) bool { return isList(t) && !w.offers.Polls.
 func (w *Watch) next(t *topic) step {
 	wanted := w.book.Wanted(t)
 	switch {
-	case !wanted && t.State.standing == off:
+	case !wanted && t.State.current == off:
 		return stepForget
-	case wanted && t.State.standing == on, w.session == nil:
+	case wanted && t.State.current == on, w.session == nil:
 		return stepNone
 	case w.book.Now() < t.Due(), !wanted && t.Fading():
 		return stepNone // not yet
@@ -95,7 +95,7 @@ func (w *Watch) serve(t *topic) {
 		w.serveList(t)
 	case !isList(t) && !w.offers.Subscribe:
 		w.deny(t, errNotOffered)
-	case t.State.standing == on && t.State.phase != calling:
+	case t.State.current == on && t.State.phase != calling:
 		w.grant(t)
 	default:
 		w.Look(t)
@@ -107,10 +107,10 @@ func (w *Watch) serve(t *topic) {
 func (w *Watch) serveList(t *topic) {
 	switch offered := w.offers.Lists.Has(t.Kind); {
 	case offered && w.offers.Channel:
-		t.State.standing = on
+		t.State.current = on
 		w.grant(t)
 	case offered && t.Promised():
-		t.State.standing = on
+		t.State.current = on
 		t.Settle(false)
 		w.restored(t)
 	default:
@@ -127,7 +127,7 @@ func (w *Watch) grant(t *topic) {
 // deny refuses t to those who wait, ends the streams to which it was accepted, and forgets
 // it.
 func (w *Watch) deny(t *topic, reason error) {
-	t.State.standing = off
+	t.State.current = off
 	w.book.Deny(t, reason)
 	w.restored(t)
 }
@@ -141,7 +141,7 @@ func (w *Watch) forget(t *topic) {
 // tellMissed reports changes of t that may have been missed, when it is subscribed again,
 // and, if a session is being restored, so are all others (M2L-37).
 func (w *Watch) tellMissed(t *topic) {
-	if t.State.standing == on && w.behind == 0 {
+	if t.State.current == on && w.behind == 0 {
 		w.book.TellMissed(t)
 	}
 }

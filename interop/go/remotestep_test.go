@@ -105,12 +105,15 @@ func asking(method string) func(*legacyRound, context.Context, *Step) error {
 	}
 }
 
+// questioned checks what the client was asked, but for its roots: some servers ask for those
+// by themselves, a while after the session has begun.
 func (r *legacyRound) questioned(s *Step) error {
 	if s.Asked == nil {
 		return nil
 	}
 	want, _ := s.Asked.([]any)
-	return reject(match.Mismatch("asked", s.Asked, r.Asked.Collect(len(want))))
+	got := slices.DeleteFunc(r.Asked.Collect(len(want)), func(q any) bool { return q.(map[string]any)["method"] == "roots/list" })
+	return reject(match.Mismatch("asked", s.Asked, got))
 }
 
 func (r *legacyRound) call(ctx context.Context, s *Step) error {

@@ -58,6 +58,7 @@ export class ToolForm {
   async #load() {
     const server = this.server.value;
     const turn = ++this.#turn;
+    this.#offer([]); // those of another server are none of this one's
     const tools = [];
     let problem = '';
     try {
@@ -73,10 +74,14 @@ export class ToolForm {
       problem = err.message;
     }
     if (turn !== this.#turn) return;
-    this.#tools = tools;
     this.problem.textContent = problem;
-    this.tool.replaceChildren(...this.#tools.map((t) => el('option', {value: t.name}, t.name)));
-    this.send.disabled = this.#tools.length === 0;
+    this.#offer(tools);
+  }
+
+  #offer(tools) {
+    this.#tools = tools;
+    this.tool.replaceChildren(...tools.map((t) => el('option', {value: t.name}, t.name)));
+    this.send.disabled = tools.length === 0;
     this.#choose();
   }
 

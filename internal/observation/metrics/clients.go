@@ -12,19 +12,15 @@ type clients struct {
 	refused  *prometheus.CounterVec // server, reason
 }
 
-func newClients() clients {
+func (m *Metrics) newClients() clients {
 	return clients{
-		streams:  single("listen_streams", "Open subscriptions/listen streams, and requests of extensions that have become streams."),
-		parked:   gauge("parked_calls", "Calls that wait for their clients' answers.", "server"),
-		sessions: gauge("client_sessions", "Open sessions of legacy clients.", "server"),
-		sockets:  gauge("client_websockets", "Open WebSockets of clients.", "server"),
-		limits:   counter("limits_hit_total", "Requests and messages refused, and streams ended, at a configured limit.", "server", "limit"),
-		refused:  counter("credentials_refused_total", "Requests refused because of their credential, by why: no_credential, not_verified, or the error code that the client got.", "server", "reason"),
+		streams:  m.gauge("listen_streams", "Open subscriptions/listen streams, and requests of extensions that have become streams.").WithLabelValues(),
+		parked:   m.gauge("parked_calls", "Calls that wait for their clients' answers.", "server"),
+		sessions: m.gauge("client_sessions", "Open sessions of legacy clients.", "server"),
+		sockets:  m.gauge("client_websockets", "Open WebSockets of clients.", "server"),
+		limits:   m.counter("limits_hit_total", "Requests and messages refused, and streams ended, at a configured limit.", "server", "limit"),
+		refused:  m.counter("credentials_refused_total", "Requests refused because of their credential, by why: no_credential, not_verified, or the error code that the client got.", "server", "reason"),
 	}
-}
-
-func (c *clients) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.streams, c.parked, c.sessions, c.sockets, c.limits, c.refused}
 }
 
 // Streams adds delta, which may be negative, to the open listen streams.
@@ -52,4 +48,28 @@ func (m *Metrics) Limit(server, name string) { m.clients.limits.WithLabelValues(
 // Refused counts a request that was refused because of its credential.
 func (m *Metrics) Refused(server, reason string) {
 	m.clients.refused.WithLabelValues(server, reason).Inc()
+}
+
+// changes counts what reaches listen streams.
+type changes struct {
+	offered   *prometheus.CounterVec // server
+	delivered *prometheus.CounterVec // server
+}
+
+func (m *Metrics) newChanges() changes {
+	return changes{
+		offered:   m.counter("events_offered_total", "Changes, once for each listen stream that is to hear of them. Those not delivered were joined with one that still waited.", "server"),
+		delivered: m.counter("events_delivered_total", "Change notifications written to listen streams.", "server"),
+	}
+}
+
+// Offered counts changes, once for each of the n listen streams that are to hear
+// of them.
+func (m *Metrics) Offered(server string, n int) {
+	m.changes.offered.WithLabelValues(server).Add(float64(n))
+}
+
+// Delivered counts n change notifications written to listen streams.
+func (m *Metrics) Delivered(server string, n int) {
+	m.changes.delivered.WithLabelValues(server).Add(float64(n))
 }

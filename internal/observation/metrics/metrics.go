@@ -3,6 +3,7 @@ package metrics
 import (
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,7 +14,8 @@ import (
 // Metrics holds the counters of one gateway. All methods are safe for
 // concurrent use, quick, and never block.
 type Metrics struct {
-	registry *prometheus.Registry
+	registry  *prometheus.Registry
+	ofServers []vector // those with the label server
 
 	requests requests
 	clients  clients
@@ -35,29 +37,44 @@ var seconds = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 15, 60, 300, 1800}
 // New returns counters at zero, beside those of the Go runtime and the process. version is
 // that of the program.
 func New(version string) *Metrics {
-	m := &Metrics{
-		registry:  prometheus.NewRegistry(),
-		requests:  newRequests(),
-		clients:   newClients(),
-		servers:   newServers(),
-		changes:   newChanges(),
-		cache:     newCached(),
-		spansLost: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "mcpbridge", Name: "spans_lost_total", Help: "Spans of traces that could not be exported."}),
-		reloads:   newReloads(),
-	}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.spansLost, buildInfo(version))
-	for _, all := range [][]prometheus.Collector{m.requests.collectors(), m.clients.collectors(), m.servers.collectors(), m.changes.collectors(), m.cache.collectors(), m.reloads.collectors()} {
-		m.registry.MustRegister(all...)
-	}
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.gauge("build_info", "1; the labels say which mcpbridge runs.", "version", "goversion").WithLabelValues(version, runtime.Version()).Set(1)
+	m.requests, m.clients, m.servers, m.changes, m.cache = m.newRequests(), m.newClients(), m.newServers(), m.newChanges(), m.newCached()
+	m.spansLost = m.counter("spans_lost_total", "Spans of traces that could not be exported.").WithLabelValues()
+	m.reloads = m.newReloads()
 	return m
 }
 
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "mcpbridge", Name: name, Help: help}, labels)
+func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "mcpbridge", Name: name, Help: help}, labels)
+	m.register(v, labels)
+	return v
 }
 
-func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "mcpbridge", Name: name, Help: help}, labels)
+func (m *Metrics) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "mcpbridge", Name: name, Help: help}, labels)
+	m.register(v, labels)
+	return v
+}
+
+func (m *Metrics) histogram(name, help string, bounds []float64, labels ...string) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds}, labels)
+	m.register(v, labels)
+	return v
+}
+
+// A vector has a series for each combination of labels.
+type vector interface {
+	prometheus.Collector
+	DeletePartialMatch(prometheus.Labels) int
+}
+
+func (m *Metrics) register(v vector, labels []string) {
+	m.registry.MustRegister(v)
+	if slices.Contains(labels, "server") {
+		m.ofServers = append(m.ofServers, v)
+	}
 }
 
 // Handler serves the counters in the formats that Prometheus reads: that of OpenMetrics has
@@ -66,12 +83,97 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// buildInfo returns a gauge that is 1, whose labels say what runs.
-func buildInfo(version string) prometheus.Collector {
-	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "mcpbridge", Name: "build_info", Help: "1; the labels say which mcpbridge runs."}, []string{"version", "goversion"})
-	g.WithLabelValues(version, runtime.Version()).Set(1)
-	return g
-}
-
 // SpansLost counts n spans that could not be exported.
 func (m *Metrics) SpansLost(n int) { m.spansLost.Add(float64(n)) }
+
+// reloads tell what became of changes of the configuration.
+type reloads struct {
+	count *prometheus.CounterVec // result
+	ok    prometheus.Gauge
+	at    prometheus.Gauge
+}
+
+func (m *Metrics) newReloads() reloads {
+	r := reloads{
+		count: m.counter("config_reloads_total", "Attempts to reload the configuration, by result: ok, or error if it could not be used.", "result"),
+		ok:    m.gauge("config_last_reload_successful", "1 if the configuration that was read last is in use, 0 if it could not be used.").WithLabelValues(),
+		at:    m.gauge("config_last_reload_success_timestamp_seconds", "When a configuration was read last that could be used, in Unix time.").WithLabelValues(),
+	}
+	r.succeeded()
+	return r
+}
+
+func (r *reloads) succeeded() {
+	r.ok.Set(1)
+	r.at.SetToCurrentTime()
+}
+
+// Reloaded counts an attempt to reload the configuration.
+func (m *Metrics) Reloaded(ok bool) {
+	if ok {
+		m.reloads.count.WithLabelValues("ok").Inc()
+		m.reloads.succeeded()
+		return
+	}
+	m.reloads.count.WithLabelValues("error").Inc()
+	m.reloads.ok.Set(0)
+}
+
+// Forget drops the series of a server: one that is not configured any more would be told of
+// for the life of the process, and every other name that a configuration has had (CWE-770).
+// One of that name that is added later begins at zero, as after a restart.
+func (m *Metrics) Forget(server string) {
+	for _, v := range m.ofServers {
+		v.DeletePartialMatch(prometheus.Labels{"server": server})
+	}
+	// After that: a table that is filled from what is about to be dropped would count into it.
+	m.requests.ofClients.drop(func(k servedKey) bool { return k.server == server })
+	m.requests.toServers.drop(func(k sentKey) bool { return k.server == server })
+}
+
+// drop removes the values of keys.
+func (t *table[K, V]) drop(of func(K) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.all.Load()
+	if all == nil {
+		return
+	}
+	next := map[K]V{}
+	for k, v := range *all {
+		if !of(k) {
+			next[k] = v
+		}
+	}
+	t.all.Store(&next)
+}
+
+// WatchIndex makes the index's sizes readable: size is called at each scrape
+// and returns the distinct topics and the (topic, subscriber) pairs. It may be
+// called once.
+func (m *Metrics) WatchIndex(size func() (topics, pairs int)) {
+	m.registry.MustRegister(&indexCollector{size})
+}
+
+// indexCollector asks for both sizes at once, so that they fit together.
+type indexCollector struct {
+	size func() (topics, pairs int)
+}
+
+var (
+	topicsDesc = prometheus.NewDesc("mcpbridge_index_topics", "Distinct topics that somebody follows.", nil, nil)
+	pairsDesc  = prometheus.NewDesc("mcpbridge_index_pairs", "Pairs of a topic and a stream that follows it.", nil, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (c *indexCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- topicsDesc
+	ch <- pairsDesc
+}
+
+// Collect implements [prometheus.Collector].
+func (c *indexCollector) Collect(ch chan<- prometheus.Metric) {
+	topics, pairs := c.size()
+	ch <- prometheus.MustNewConstMetric(topicsDesc, prometheus.GaugeValue, float64(topics))
+	ch <- prometheus.MustNewConstMetric(pairsDesc, prometheus.GaugeValue, float64(pairs))
+}

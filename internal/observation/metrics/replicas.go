@@ -21,19 +21,18 @@ func (m *Metrics) Replicas() *Replicas {
 
 func (m *Metrics) addReplicas() {
 	r := &Replicas{
-		members: single("replicas", "Replicas that live, this one included."),
-		claims:  gauge("replica_claims", "Profiles that this replica watches, by which replica holds them: self or other.", "holder"),
-		up:      single("replica_engine_up", "1 if the engine of the replicas answers, 0 if it is away."),
-		errors:  prometheus.NewCounter(prometheus.CounterOpts{Namespace: "mcpbridge", Name: "replica_engine_errors_total", Help: "Rounds of questions to the engine of the replicas that failed."}),
-		changes: counter("replica_changes_total", "Changes among the replicas: joined, draining, left or silent of another one; claimed, yielded or released of a claim of this one.", "change"),
-		forward: counter("forwards_total", "Requests that were forwarded to the replica that holds their session or call, by outcome: ok, gone, silent, unanswered, cut or left.", "outcome"),
-		handed:  counter("handovers_total", "Sessions of legacy clients whose replica ends, by outcome: given to another replica or taken from one; refused here, or failed to be given, for a reason; ended with this one.", "outcome", "reason"),
+		members: m.gauge("replicas", "Replicas that live, this one included.").WithLabelValues(),
+		claims:  m.gauge("replica_claims", "Profiles that this replica watches, by which replica holds them: self or other.", "holder"),
+		up:      m.gauge("replica_engine_up", "1 if the engine of the replicas answers, 0 if it is away.").WithLabelValues(),
+		errors:  m.counter("replica_engine_errors_total", "Rounds of questions to the engine of the replicas that failed.").WithLabelValues(),
+		changes: m.counter("replica_changes_total", "Changes among the replicas: joined, draining, left or silent of another one; claimed, yielded or released of a claim of this one.", "change"),
+		forward: m.counter("forwards_total", "Requests that were forwarded to the replica that holds their session or call, by outcome: ok, gone, silent, unanswered, cut or left.", "outcome"),
+		handed:  m.counter("handovers_total", "Sessions of legacy clients whose replica ends, by outcome: given to another replica or taken from one; refused here, or failed to be given, for a reason; ended with this one.", "outcome", "reason"),
 	}
 	r.Away(false)
 	for _, reason := range []string{"full", "malformed", "stateful"} { // an alert sees the first one, too
 		r.HandedOver("refused", reason, 0)
 	}
-	m.registry.MustRegister(r.members, r.claims, r.up, r.errors, r.changes, r.forward, r.handed)
 	m.replicas = r
 }
 

@@ -14,6 +14,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
+// Other stands for every method that the specification does not name.
+const Other = "other"
+
 // operations are the bounds of the histograms of the semantic conventions, in seconds.
 //
 // Spec: OpenTelemetry semantic conventions for MCP, Metrics.
@@ -44,25 +47,17 @@ type servedSeries struct {
 // A sentKey has the labels of a request to a server.
 type sentKey struct{ server, method, errorType string }
 
-func newRequests() requests {
+func (m *Metrics) newRequests() requests {
 	operation := []string{"server", "mcp_method_name", "error_type"}
 	return requests{
-		total: counter("requests_total", "Requests of clients, by how they ended.", "server", "method", "era", "outcome"),
-		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "mcpbridge", Name: "request_duration_seconds",
-			Help: "Time from a client's request to the end of its answer; listen streams excluded.", Buckets: seconds,
-		}, []string{"server", "method"}),
-		served: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "mcp_server_operation_duration_seconds", Help: "Time from a client's request to the end of its answer, by how it failed; listen streams until they are open.", Buckets: operations,
-		}, append(operation, "gen_ai_tool_name")),
-		sent: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "mcp_client_operation_duration_seconds", Help: "Time from a request to a server to the end of its answer, by how it failed.", Buckets: operations,
-		}, operation),
+		total: m.counter("requests_total", "Requests of clients, by how they ended.", "server", "method", "era", "outcome"),
+		durations: m.histogram("mcpbridge_request_duration_seconds", "Time from a client's request to the end of its answer; listen streams excluded.",
+			seconds, "server", "method"),
+		served: m.histogram("mcp_server_operation_duration_seconds", "Time from a client's request to the end of its answer, by how it failed; listen streams until they are open.",
+			operations, append(operation, "gen_ai_tool_name")...),
+		sent: m.histogram("mcp_client_operation_duration_seconds", "Time from a request to a server to the end of its answer, by how it failed.",
+			operations, operation...),
 	}
-}
-
-func (r *requests) collectors() []prometheus.Collector {
-	return []prometheus.Collector{r.total, r.durations, r.served, r.sent}
 }
 
 // Request counts a request of a client that has been answered. The outcome is a word of the
@@ -118,6 +113,16 @@ func (h *histogram) observe(value float64, traceID string) {
 		}
 	}
 	h.Observe(value)
+}
+
+// bounded returns method if the specification names it. A client that invents
+// methods would otherwise make a time series with each of them, and each is
+// kept for the life of the process (CWE-770).
+func bounded(method string) string {
+	if spec.Defined(method) {
+		return method
+	}
+	return Other
 }
 
 // boundedError returns the type of an error; see boundedType.

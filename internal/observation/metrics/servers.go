@@ -11,18 +11,14 @@ type servers struct {
 	starts   *prometheus.CounterVec // server
 }
 
-func newServers() servers {
+func (m *Metrics) newServers() servers {
 	return servers{
-		dropped:  counter("messages_dropped_total", "Messages that reached nobody, by reason.", "server", "reason"),
-		sessions: gauge("upstream_sessions", "Open sessions with servers.", "server"),
-		opened:   counter("upstream_sessions_opened_total", "Sessions opened with servers.", "server"),
-		ended:    counter("upstream_sessions_ended_total", "Sessions with servers that ended, by why.", "server", "why"),
-		starts:   counter("command_starts_total", "Starts of a server's command.", "server"),
+		dropped:  m.counter("messages_dropped_total", "Messages that reached nobody, by reason.", "server", "reason"),
+		sessions: m.gauge("upstream_sessions", "Open sessions with servers.", "server"),
+		opened:   m.counter("upstream_sessions_opened_total", "Sessions opened with servers.", "server"),
+		ended:    m.counter("upstream_sessions_ended_total", "Sessions with servers that ended, by why.", "server", "why"),
+		starts:   m.counter("command_starts_total", "Starts of a server's command.", "server"),
 	}
-}
-
-func (s *servers) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.dropped, s.sessions, s.opened, s.ended, s.starts}
 }
 
 // Dropped counts a message that reached nobody.
@@ -46,3 +42,38 @@ func (m *Metrics) SessionEnded(server, why string) {
 
 // CommandStarted counts a start of a server's command.
 func (m *Metrics) CommandStarted(server string) { m.servers.starts.WithLabelValues(server).Inc() }
+
+// cached counts what is kept of results.
+type cached struct {
+	requests *prometheus.CounterVec // server, method, outcome
+	evicted  *prometheus.CounterVec // server, why
+	bytes    *prometheus.GaugeVec   // server
+}
+
+func (m *Metrics) newCached() cached {
+	return cached{
+		requests: m.counter("cache_requests_total", "Requests for results that may be kept, by whether one was (hit or miss).", "server", "method", "outcome"),
+		evicted:  m.counter("cache_evicted_total", "Results that left the cache, by why.", "server", "why"),
+		bytes:    m.gauge("cache_bytes", "Bytes of results that are kept.", "server"),
+	}
+}
+
+// CacheLooked counts a request for a result that may be kept.
+func (m *Metrics) CacheLooked(server, method string, hit bool) {
+	outcome := "miss"
+	if hit {
+		outcome = "hit"
+	}
+	m.cache.requests.WithLabelValues(server, bounded(method), outcome).Inc()
+}
+
+// CacheEvicted counts a result that left the cache. Why is a word of the
+// caller's, from a fixed few.
+func (m *Metrics) CacheEvicted(server, why string) {
+	m.cache.evicted.WithLabelValues(server, why).Inc()
+}
+
+// CacheBytes adds delta, which may be negative, to the bytes that are kept.
+func (m *Metrics) CacheBytes(server string, delta int) {
+	m.cache.bytes.WithLabelValues(server).Add(float64(delta))
+}

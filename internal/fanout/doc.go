@@ -5,8 +5,7 @@
 // fetches the resource or list again. The later of two events of one topic therefore
 // replaces the earlier one, which bounds memory: a [Mailbox] holds a set of pending
 // topics, not a queue of messages. A mailbox belongs to one subscriber. Putting an event
-// into it never blocks, and one goroutine drains it to the subscriber's stream. A [Bus]
-// carries events from publishers to mailboxes, which may be in other processes.
+// into it never blocks, and one goroutine drains it to the subscriber's stream.
 //
 // The package knows topics, but not eras: it has no JSON-RPC, no notification names and
 // no subscription ids. Package index, not this one, knows who subscribes to what. The

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Replicas of different builds exchange these names: to change a row is to break the bus
-// during an upgrade.
+// Replicas of different builds exchange these names: to change a row is to break an
+// upgrade.
 func TestEventJSON(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string

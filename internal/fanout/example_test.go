@@ -2,7 +2,6 @@ package fanout_test
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,16 +30,12 @@ func ExampleMailbox() {
 	// shutting down true
 }
 
-func ExampleLocalBus() {
-	var bus fanout.Bus = fanout.NewBus(fanout.BusOptions{})
-	cancel := bus.Subscribe(func(ev fanout.Event) { fmt.Println("changed:", ev.Topic.URI) })
-	defer cancel()
-
-	err := bus.Publish(context.Background(), fanout.Event{
+// Replicas tell each other of events as JSON.
+func ExampleEvent() {
+	text, err := json.Marshal(fanout.Event{
 		Topic: fanout.Topic{Scope: "notebook", Kind: fanout.ResourceUpdated, URI: "note://todo"},
 	})
-	fmt.Println(err)
+	fmt.Printf("%s %v\n", text, err)
 	// Output:
-	// changed: note://todo
-	// <nil>
+	// {"topic":{"scope":"notebook","kind":"resourceUpdated","uri":"note://todo"}} <nil>
 }

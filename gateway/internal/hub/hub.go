@@ -1,9 +1,9 @@
 package hub
 
 import (
-	"context"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,16 +15,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// A Hub delivers changes from backs to subscribers: through a bus, an index and mailboxes.
+// A Hub delivers changes from backs to subscribers: through an index and mailboxes.
 // It is the [mcp.Changes] of every back. Safe for concurrent use.
 type Hub struct {
-	index       *Index
-	bus         fanout.Bus
-	cache       *cache.Cache // nil if nothing is kept
-	logger      *slog.Logger
-	metrics     mcp.Metrics
-	until       func(id *mcp.Identity, end func(reason error)) (forget func())
-	unsubscribe func()
+	index   *Index
+	cache   *cache.Cache // nil if nothing is kept
+	logger  *slog.Logger
+	metrics mcp.Metrics
+	until   func(id *mcp.Identity, end func(reason error)) (forget func())
 
 	// mu guards the fields below. It is held for map work only.
 	mu            sync.Mutex
@@ -59,9 +57,8 @@ type Server interface {
 
 // New returns a Hub. The caller calls Close.
 func New(opts Options) *Hub {
-	h := &Hub{
+	return &Hub{
 		index:         newIndex(),
-		bus:           fanout.NewBus(fanout.BusOptions{Logger: opts.Logger}),
 		cache:         opts.Cache,
 		logger:        opts.Logger,
 		metrics:       opts.Metrics,
@@ -71,8 +68,6 @@ func New(opts Options) *Hub {
 		peers:         peers{index: newIndex()},
 		scratch:       sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},
 	}
-	h.unsubscribe = h.bus.Subscribe(h.deliver)
-	return h
 }
 
 // add registers a subscription. It returns an error for the client if it can't.
@@ -167,27 +162,30 @@ func (h *Hub) Bound(all, each int) {
 // Close ends all subscriptions and refuses new ones.
 func (h *Hub) Close() {
 	h.mu.Lock()
-	first := !h.closed
 	h.closed = true
 	open := slices.Collect(maps.Keys(h.subscriptions))
 	h.mu.Unlock()
 	for _, mail := range open {
 		mail.End(mcp.ErrShutdown)
 	}
-	if first {
-		h.unsubscribe()
-		h.cache.Close()
-	}
+	h.cache.Close()
 }
 
 // Cache returns what is kept of results; nil if nothing is.
 func (h *Hub) Cache() *cache.Cache { return h.cache }
 
-// Publish implements [mcp.Changes]: it puts an event on the bus.
+// Publish implements [mcp.Changes]. A panic does not reach the back, which serves others.
 func (h *Hub) Publish(ev fanout.Event) {
-	if err := h.bus.Publish(context.Background(), ev); err != nil {
-		h.logger.Warn("change not published", "topic", ev.Topic, "err", err)
+	if !ev.Topic.Kind.Valid() {
+		h.logger.Warn("change not published: its kind is invalid", "topic", ev.Topic)
+		return
 	}
+	defer func() {
+		if v := recover(); v != nil {
+			h.logger.Error("delivering a change panicked", "kind", ev.Topic.Kind, "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	h.deliver(ev)
 }
 
 // Wanted implements [mcp.Changes].

@@ -203,6 +203,26 @@ func TestWatch(t *testing.T) {
 	newer()
 }
 
+// A panic of whoever looks stops neither the back that reports a change nor the next change,
+// and what is no change is not delivered.
+func TestPublishSurvives(t *testing.T) {
+	r := newRig(t, nil)
+	g := r.join(t, mcp.SubscribeOptions{})
+	g.add(t, uris("a:1"), "a:1")
+	told := 0
+	defer r.Watch(func(fanout.Event, int) { told++; panic("boom") })()
+	r.push("ada", "a:1")
+	r.push("ada", "a:1")
+	if n := strings.Count(r.logs.String(), "panic=boom"); told != 2 || n != 2 {
+		t.Errorf("told %d times, %d panics logged, want 2 of each", told, n)
+	}
+	g.wantHeard(t, "after the panic", "a:1")
+	r.Publish(fanout.Event{Topic: fanout.Topic{Scope: "peer/ada", URI: "a:1"}})
+	if told != 2 || !strings.Contains(r.logs.String(), "its kind is invalid") {
+		t.Errorf("told %d times after an invalid event: %s", told, r.logs)
+	}
+}
+
 // What a hub knows of subscribers is told of mailboxes, and of some of the streams.
 func TestFollowers(t *testing.T) {
 	r := newRig(t, nil)

@@ -153,7 +153,7 @@ func profileSize(prof mcp.Profile) int64 {
 }
 
 // profile computes a profile. Its scope is a digest of the parts, because scopes appear in
-// logs and on the bus, and a principal may be a secret.
+// logs and in events, and a principal may be a secret.
 func (p *profiles) profile(parts *profileParts) mcp.Profile {
 	hide := p.hideTasks
 	if parts.tasks {

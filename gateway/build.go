@@ -22,6 +22,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -33,6 +34,7 @@ type build struct {
 	opts    *Options
 	secrets *redact.Redactor
 	metrics mcp.Metrics
+	losses  *upstream.Losses // those of the Gateway
 
 	node        *node.Node    // nil for one replica
 	hurry       chan struct{} // of the Gateway; see [transport.CommandOptions]
@@ -169,6 +171,7 @@ func (b *build) gatewayOptions() router.Options {
 		DebugErrors:     o.DebugErrors,
 		Logger:          o.Logger,
 		Metrics:         b.metrics,
+		Losses:          b.losses,
 		Observers:       o.hooks.Observers,
 		QuietRequests:   o.hooks.QuietRequests,
 		NameTools:       b.limit(limits.MetricTools) > 0,

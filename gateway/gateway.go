@@ -19,6 +19,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // A Gateway serves the endpoints of its servers. It is an [http.Handler]. Its methods are
@@ -29,6 +30,7 @@ import (
 type Gateway struct {
 	inner   *router.Gateway
 	metrics *metrics.Metrics
+	losses  *upstream.Losses
 	stdio   transport.StdioOptions // without files
 
 	hurry      chan struct{} // closed by hasten
@@ -62,7 +64,7 @@ func New(o Options) (*Gateway, error) {
 
 func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, error) {
 	b := newBuild(o, counts)
-	b.node, b.hurry = n, make(chan struct{})
+	b.node, b.hurry, b.losses = n, make(chan struct{}), upstream.NewLosses()
 	if err := b.addAll(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
@@ -79,7 +81,7 @@ func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}
-	g := &Gateway{inner: inner, metrics: counts, node: n, turn: make(chan struct{}, 1), hurry: b.hurry}
+	g := &Gateway{inner: inner, metrics: counts, node: n, turn: make(chan struct{}, 1), hurry: b.hurry, losses: b.losses}
 	g.hasten = sync.OnceFunc(func() { close(g.hurry) })
 	g.closeGrace = cmp.Or(o.CloseGrace, transport.DefaultCloseGrace)
 	g.stand(b)

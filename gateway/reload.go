@@ -45,7 +45,7 @@ func (g *Gateway) Reload(o Options) (*Reloaded, error) {
 		return nil, err
 	}
 	b := newBuild(&o, g.metrics)
-	b.node, b.hurry = g.node, g.hurry
+	b.node, b.hurry, b.losses = g.node, g.hurry, g.losses
 	if err := b.follow(g.current); err != nil {
 		_ = b.close() // what was begun, and has nothing to say
 		return nil, err

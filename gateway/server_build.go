@@ -155,6 +155,7 @@ func (s serverBuild) serverOptions(p *serverParts) server.Options {
 			MaxMessage:   s.b.number(limits.UpstreamMessage),
 			Logger:       s.b.opts.Logger,
 			Metrics:      s.b.metrics,
+			Losses:       s.b.losses,
 			Observers:    s.b.opts.hooks.Observers,
 		},
 		Transport:   legacyback.Transport(s.Transport),

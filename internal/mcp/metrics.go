@@ -51,6 +51,9 @@ type Metrics interface {
 	// why "idle", "evicted", "released", "lost" or "closed".
 	SessionOpened(server string)
 	SessionEnded(server, why string)
+	// StateLost counts clients that may have lost state on a server. cause is "idle",
+	// "limit", "alone", "exit", "session" or "replaced".
+	StateLost(server, cause string, clients int)
 	// CommandStarted counts a start of a server's command.
 	CommandStarted(server string)
 
@@ -93,4 +96,5 @@ func (NoMetrics) CacheBytes(string, int)                                 {}
 func (NoMetrics) Forget(string)                                          {}
 func (NoMetrics) SessionOpened(string)                                   {}
 func (NoMetrics) SessionEnded(string, string)                            {}
+func (NoMetrics) StateLost(string, string, int)                          {}
 func (NoMetrics) CommandStarted(string)                                  {}

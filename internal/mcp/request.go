@@ -114,6 +114,9 @@ type Result struct {
 	// Cache says how long the result may be cached and for whom, if its era can't express
 	// that in the body.
 	Cache CacheHint
+	// StateLost says why the server may have lost what it had of the client before this
+	// result; empty if it has not. The client is to be told.
+	StateLost string
 
 	release func() // gives the body back; may be nil
 	before  func() // is called before; may be nil

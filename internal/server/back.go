@@ -28,10 +28,13 @@ func (s *Server) Open(changes mcp.Changes) (mcp.Back, error) {
 		Launcher:    s.launcher,
 		Memory:      s.remembered(),
 		Changes:     changes,
-		Open:        func(f detect.Finding) (mcp.Back, error) { return s.openAs(f, changes, doubt) },
-		Timeout:     s.opts.Settings.Timeouts.Connect,
-		Patience:    s.opts.Settings.Timeouts.Connect,
-		Logger:      s.opts.Logger,
+		Open: func(f detect.Finding) (mcp.Back, error) {
+			s.opts.Losses.Replaced(s.opts.Name) // if there was another verdict
+			return s.openAs(f, changes, doubt)
+		},
+		Timeout:  s.opts.Settings.Timeouts.Connect,
+		Patience: s.opts.Settings.Timeouts.Connect,
+		Logger:   s.opts.Logger,
 	}
 	if era == spec.Unknown {
 		s.awaitClient = func(ctx context.Context) { d.AwaitClient(ctx) }

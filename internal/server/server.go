@@ -76,6 +76,9 @@ func New(o Options) *Server {
 	if o.Metrics == nil {
 		o.Metrics = mcp.NoMetrics{}
 	}
+	if o.Losses == nil {
+		o.Losses = upstream.NewLosses()
+	}
 	s := &Server{opts: o}
 	if o.isCommand() {
 		s.launcher = transport.NewLauncher(s.startCommand, s.askProcess)

@@ -101,6 +101,13 @@ func Named(method string) string { return properties(method).named }
 // Spec: 2026-07-28, server/utilities/caching.
 func Cacheable(method string) bool { return properties(method).cacheable }
 
+// LeavesState reports whether a server may have state of a client after a request of method:
+// after all but discovery, lists and ping.
+func LeavesState(method string) bool {
+	lists := Cacheable(method) && Named(method) == ""
+	return !lists && method != MethodPing
+}
+
 // MayAsk reports whether the result of method may be input_required.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.

@@ -73,6 +73,10 @@ const (
 	MetaProgressToken      = "progressToken"
 )
 
+// MetaStateLost is the key of a result's _meta that says that the server may have lost the
+// state that it had of the client, and why.
+const MetaStateLost = "dev.mcpbridge/state-lost"
+
 // ExtensionTasks is the name of the tasks extension of 2026. It differs from the tasks of
 // 2025-11-25, and passes only between modern clients and modern servers.
 const ExtensionTasks = MetaPrefix + "tasks"

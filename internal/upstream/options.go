@@ -66,6 +66,8 @@ type Options struct {
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
 	Changes mcp.Changes  // gets changes; nil ignores them
+	// Losses remember whose state is lost, beyond the life of a back; nil for its life.
+	Losses *Losses
 	// Observers are told of requests of the gateway's own; nil tells nobody.
 	Observers *trace.Observers
 	// Doubt is called with the reason if the server seems to be of the other era. It must
@@ -123,6 +125,9 @@ func (o *Options) Fill(era spec.Era) {
 	}
 	if o.Changes == nil {
 		o.Changes = noChanges{}
+	}
+	if o.Losses == nil {
+		o.Losses = NewLosses()
 	}
 	if o.Doubt == nil {
 		o.Doubt = func(string) {}

@@ -169,8 +169,10 @@ func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, caller mcp.Cal
 	}
 	if err != nil {
 		b.availability.Note(ctx, err)
+		return nil, err
 	}
-	return res, err
+	res.StateLost = s.held.Owed(req)
+	return res, nil
 }
 
 // sessionFor returns the session for a request, and a function that releases it. A request

@@ -6,7 +6,9 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
@@ -22,7 +24,9 @@ func (b *Back) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message,
 		if err := b.noteConnect(ctx, err); err != nil {
 			return nil, err
 		}
-		return r.Link(), nil
+		held := b.opts.Hold(b.heldIn(), true)
+		r.OnState(held.NoteLater(req))
+		return ownSession{r.Link(), held}, nil
 	})
 	var no *relay.Refusal
 	switch {
@@ -37,6 +41,15 @@ func (b *Back) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message,
 	}
 	return nil, nil, b.clientError(spec.MethodInitialize, err)
 }
+
+// An ownSession is the session of a relay, as the pool has it.
+type ownSession struct {
+	*link.Link
+	held *upstream.Held
+}
+
+// Held implements [pool.Holder].
+func (s ownSession) Held() *upstream.Held { return s.held }
 
 // dialRelay opens a session with the client's own handshake.
 func (b *Back) dialRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (r *relay.Session, err error) {

@@ -6,9 +6,11 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/poll"
+	"github.com/mcpbridge/mcpbridge/legacy/pool"
 	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
@@ -38,7 +40,11 @@ type session struct {
 	fresh       atomic.Bool // no observed request has used it
 	// mayHaveState says that a client sent more than requests for lists.
 	mayHaveState atomic.Bool
+	held         *upstream.Held // set by connect
 }
+
+// Held implements [pool.Holder].
+func (s *session) Held() *upstream.Held { return s.held }
 
 func newSession(opts *Options, watch func() *watch.Watch, roots profileRoots, declaresRoots bool) *session {
 	s := &session{watch: watch}
@@ -64,5 +70,6 @@ func uriParams(uri string) []byte {
 }
 
 var (
-	_ link.Sink = (*session)(nil)
+	_ link.Sink   = (*session)(nil)
+	_ pool.Holder = (*session)(nil)
 )

@@ -17,8 +17,9 @@ import (
 // error is the server's as a *wire.Error, a *upstream.Failure, the cause of ctx or of the
 // request's time-out, or an *elicitationRequired.
 func (s *session) serve(ctx context.Context, req *mcp.Request, caller mcp.Caller, leaveLane func()) (*mcp.Result, error) {
-	if leavesState(req.Method) {
+	if spec.LeavesState(req.Method) {
 		s.mayHaveState.Store(true)
+		s.held.Note(req)
 	}
 	c := newCall(req, caller, leaveLane)
 	run := s.attempt

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
 )
 
@@ -31,11 +31,12 @@ func (b *Back) lasts(of pool.Session) time.Duration {
 	return max(b.opts.Settings.Idle, b.opts.ClientIdle)
 }
 
-// leavesState reports whether a server may have state of a client after a request: after all
-// but discovery, lists and ping.
-func leavesState(method string) bool {
-	lists := spec.Cacheable(method) && spec.Named(method) == ""
-	return !lists && method != spec.MethodPing
+// heldIn returns what is lost when the server ends a session.
+func (b *Back) heldIn() string {
+	if b.opts.Launcher != nil {
+		return upstream.LostExit
+	}
+	return upstream.LostSession
 }
 
 // lingers reports whether only a watch without subscribers uses the session of a scope.
@@ -68,6 +69,7 @@ func (b *Back) connect(ctx context.Context, p mcp.Profile) (pool.Session, error)
 	if err := b.noteConnect(ctx, err); err != nil {
 		return nil, err
 	}
+	s.held = b.opts.Hold(b.heldIn(), false)
 	if !pool.Stopped(ctx) {
 		scope, _ := pool.CutLane(p.Scope)
 		b.remember(scope, s)

@@ -92,6 +92,7 @@ func (p *Pool) endLocked(e *entry, why string) {
 		delete(p.shared, e.scope)
 	}
 	if e.opened() && e.err == nil {
+		p.tellLocked(e, why)
 		p.opts.Metrics.SessionEnded(p.opts.Name, why)
 		if why == endLost && time.Since(e.since) < upstream.Stable {
 			// A child process that exits at once must not be started in a loop.
@@ -99,6 +100,28 @@ func (p *Pool) endLocked(e *entry, why string) {
 		}
 		p.ending++
 		p.running.Go(func() { p.end(e.s, why, e.yields) }) // bounded by endTimeout, and by the time that a child process gets to exit
+	}
+}
+
+// tellLocked records what clients lose by the end of a session, before another one is opened.
+// When all sessions end, whoever ends them knows.
+func (p *Pool) tellLocked(e *entry, why string) {
+	h, ok := e.s.(Holder)
+	if !ok || e.told {
+		return
+	}
+	e.told = true
+	switch {
+	case why == endReleased, why == endClosed:
+		h.Held().End()
+	case why == endIdle:
+		p.running.Go(h.Held().Lose(upstream.LostIdle))
+	case why == endLost:
+		p.running.Go(h.Held().Ended())
+	case e.yields != nil:
+		p.running.Go(h.Held().Lose(upstream.LostLimit))
+	default:
+		p.running.Go(h.Held().Lose(upstream.LostAlone))
 	}
 }
 

@@ -131,6 +131,7 @@ func (p *Pool) detachLocked(e *entry) {
 	if p.shared[e.scope] == e {
 		delete(p.shared, e.scope)
 	}
+	p.tellLocked(e, endLost)
 	if e.uses == 0 {
 		p.endLocked(e, endLost)
 	}

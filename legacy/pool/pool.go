@@ -31,6 +31,9 @@ type Session interface {
 	Close(ctx context.Context)
 }
 
+// A Holder is a Session in which clients may have state.
+type Holder interface{ Held() *upstream.Held }
+
 // A DialFunc opens a session.
 type DialFunc func(context.Context, mcp.Profile) (Session, error)
 
@@ -105,6 +108,7 @@ type entry struct {
 	timer  *time.Timer   // nil until it is idle for the first time
 	yields *limits.Limit // why it ends, if it does for a request that found no place
 	armed  bool          // the timer runs; it may run while the entry is in use
+	told   bool          // see tellLocked
 	ended  bool
 }
 

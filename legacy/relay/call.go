@@ -90,6 +90,9 @@ func (t *calls) ofToken(token wire.ID) *call {
 
 // Call implements [mcp.Relay].
 func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
+	if spec.LeavesState(m.Method) {
+		s.state()
+	}
 	c := s.newCall(m, o)
 	// It ends by c.Cancel, which run calls.
 	ctx, stop := context.WithTimeoutCause(context.Background(), s.opts.Settings.Timeouts.Max, upstream.ErrTooLong)

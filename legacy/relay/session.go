@@ -44,6 +44,7 @@ type Session struct {
 	start   sync.Once
 	started chan struct{} // closed by Start
 	leave   func()        // called by Close; set by OnClose
+	state   func()        // set by OnState
 
 	beforeInitialized sync.Once
 	listens           chan struct{} // closed when beforeInitialized is done
@@ -60,6 +61,7 @@ func New(o *Options, req *mcp.Request, to mcp.RelayClient) *Session {
 	s := &Session{
 		opts: o, to: to, memory: req.Memory, share: req.Share,
 		started: make(chan struct{}), listens: make(chan struct{}),
+		state:  func() {},
 		calls:  calls{byID: make(map[wire.ID]*call), byToken: make(map[wire.ID]*call)},
 		inputs: inputs{server: make(map[wire.ID]wire.ID), client: make(map[wire.ID]wire.ID)},
 	}
@@ -72,6 +74,10 @@ func (s *Session) Link() *link.Link { return s.link }
 
 // OnClose sets a function that Close calls. Close does not end the session upstream itself.
 func (s *Session) OnClose(leave func()) { s.leave = leave }
+
+// OnState sets a function that is called before a call after which the server may have state of
+// the client.
+func (s *Session) OnState(note func()) { s.state = note }
 
 // Start implements [mcp.Relay].
 func (s *Session) Start() {

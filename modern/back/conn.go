@@ -22,6 +22,7 @@ type conn struct {
 	upstream.Mux
 	link *connLink
 	born time.Time
+	held *upstream.Held // of the process; nil for other connections
 
 	client atomic.Pointer[mcp.Principal] // of the first client's request; nil before
 	mixed  atomic.Bool                   // there were requests of several principals
@@ -35,6 +36,9 @@ type conn struct {
 // newConn returns a conn that reads over until it ends or is closed.
 func newConn(l *connLink, over transport.Conn) *conn {
 	p := &conn{link: l, born: time.Now(), listens: make(map[int64]*connListen)}
+	if _, ok := over.(*transport.Process); ok {
+		p.held = l.opts.Hold(upstream.LostExit, false)
+	}
 	p.Mux = upstream.Mux{Inbox: upstream.NewInbox(&l.opts.Options, upstream.Reading{}, p), Conn: over, Lost: p.lost}
 	l.running.Go(p.read)
 	return p
@@ -51,8 +55,16 @@ func (p *conn) read() {
 // lost handles the end of the connection.
 func (p *conn) lost(err error) {
 	if p.fail(err) {
+		p.heldEnded()
 		p.link.ended(p, err)
 		p.link.running.Go(func() { _ = p.Conn.Close() }) // makes read end, which close waits for
+	}
+}
+
+// heldEnded records what clients have lost with the process.
+func (p *conn) heldEnded() {
+	if p.held != nil {
+		p.held.Ended()()
 	}
 }
 
@@ -182,6 +194,9 @@ func (p *conn) find(id wire.ID) *upstreamCall {
 func (p *conn) noteClient(c *upstreamCall) {
 	if c.parent == nil {
 		return
+	}
+	if c.parent.held = p.held; p.held != nil && spec.LeavesState(c.Method) {
+		p.held.Note(c.parent.req)
 	}
 	if p.client.Load() == nil {
 		who := c.parent.req.Profile.Principal

@@ -127,6 +127,7 @@ func (l *connLink) open(op *opening) {
 	ctx, cancel := context.WithTimeoutCause(l.live, l.opts.Settings.Timeouts.Connect, errors.New("it did not start within timeouts.connect"))
 	defer cancel()
 	begun := time.Now()
+	l.forget()
 	over, err := l.opts.Dial(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -145,6 +146,16 @@ func (l *connLink) open(op *opening) {
 		op.conn = newConn(l, over)
 		l.conn = op.conn
 		l.opts.Logger.Debug("connected", "took", time.Since(begun))
+	}
+}
+
+// forget has recorded, before another connection is opened, what was lost with the last one.
+func (l *connLink) forget() {
+	l.mu.Lock()
+	last := l.conn
+	l.mu.Unlock()
+	if last != nil {
+		last.heldEnded()
 	}
 }
 
@@ -187,6 +198,7 @@ func (l *connLink) close(context.Context) error {
 	var err error
 	if p != nil {
 		p.fail(mcp.ErrShutdown)
+		p.held.End()
 		if err = p.Conn.Close(); errors.Is(err, transport.ErrClosed) {
 			err = nil
 		}

@@ -29,6 +29,7 @@ type servedRequest struct {
 	// streams says that its method is unknown: it may be a stream, whose clock every
 	// message restarts. Later messages never replace earlier ones.
 	streams bool
+	held    *upstream.Held // of the process that it was sent to; nil if there is none
 }
 
 // Serve implements [mcp.Handler].
@@ -69,7 +70,16 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 		cancel(nil)
 	})
 	res.Outline, res.Extra, res.Era = a.Outline, a.Extra, spec.Modern
+	res.StateLost = s.stateLost()
 	return res, nil
+}
+
+// stateLost returns why the client has lost state; empty if it has not.
+func (s *servedRequest) stateLost() string {
+	if s.held == nil {
+		return s.b.opts.Owed(s.req)
+	}
+	return s.held.Owed(s.req)
 }
 
 // serveListen serves a client's own listen request. x gets all notifications of its

@@ -31,6 +31,7 @@ func (g *Gateway) EndStreams() {
 	g.ending = true
 	t := g.now()
 	g.mu.Unlock()
+	g.opts.Losses.Stop()
 	g.Drain()
 	g.sockets.Stop()
 	g.endAll()

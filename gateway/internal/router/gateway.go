@@ -26,7 +26,7 @@ const retireTime = 10 * time.Second
 
 // A Gateway serves the MCP endpoints of all servers.
 type Gateway struct {
-	opts     Options // of New: only its Logger, Metrics, Secrets and Observers outlast a Reload, see table
+	opts     Options // of New: only its Logger, Metrics, Losses, Secrets and Observers outlast a Reload, see table
 	table    atomic.Pointer[table]
 	budget   *budget.Budget
 	hub      *hub.Hub

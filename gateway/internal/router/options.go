@@ -155,8 +155,11 @@ type Options struct {
 	// gateway's side, and what a server's process wrote.
 	DebugErrors bool
 
-	Logger    *slog.Logger     // nil discards
-	Metrics   mcp.Metrics      // nil counts nothing
+	Logger  *slog.Logger // nil discards
+	Metrics mcp.Metrics  // nil counts nothing
+	// Losses are what the backs remember of clients' state that is lost; nil means that they
+	// remember it themselves.
+	Losses    *upstream.Losses
 	Observers *trace.Observers // are told of requests; nil tells nobody
 	// QuietRequests leaves requests that did not fail out of the log, since the access log
 	// has them.
@@ -189,5 +192,8 @@ func (opts *Options) fill() {
 	}
 	if opts.Metrics == nil {
 		opts.Metrics = mcp.NoMetrics{}
+	}
+	if opts.Losses == nil {
+		opts.Losses = upstream.NewLosses()
 	}
 }

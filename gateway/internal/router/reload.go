@@ -16,7 +16,7 @@ import (
 // If it fails, nothing has changed. It must not be called concurrently with itself.
 func (g *Gateway) Reload(opts Options) error {
 	opts.fill()
-	opts.Logger, opts.Metrics, opts.Secrets, opts.Observers = g.opts.Logger, g.opts.Metrics, g.opts.Secrets, g.opts.Observers
+	opts.Logger, opts.Metrics, opts.Losses, opts.Secrets, opts.Observers = g.opts.Logger, g.opts.Metrics, g.opts.Losses, g.opts.Secrets, g.opts.Observers
 	next, fresh, err := g.newTable(opts)
 	if err != nil {
 		return err
@@ -24,6 +24,9 @@ func (g *Gateway) Reload(opts Options) error {
 	if err := g.sealer.Replace(opts.StateKeys...); err != nil {
 		abandon(fresh)
 		return err
+	}
+	for _, s := range g.now().leftBy(next) {
+		g.opts.Losses.Replaced(s.name) // before the next one of its name serves anybody
 	}
 	former, begun, ok := g.swap(next)
 	if !ok {

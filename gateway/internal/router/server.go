@@ -163,9 +163,21 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 	if mcp.ToolFailed(req.Method, res.Body, res.Outline) {
 		failed = mcp.ErrToolFailed
 	}
+	if res.StateLost != "" {
+		tellLost(res)
+	}
 	took, result := s.log.count(ctx, s.log.served(req.Method, req.Params, req.Era), begin, failed, req.Trace)
 	res.OnRelease(func() { s.log.write(ctx, req, took, result, failed) })
 	return res, nil
+}
+
+// tellLost adds to a result that the server may have lost what it had of the client, and why.
+func tellLost(res *mcp.Result) {
+	if !wire.IsObject(res.Body) {
+		return
+	}
+	meta := wire.AppendEdited(nil, wire.Get(res.Body, "_meta"), wire.Edit{Name: spec.MetaStateLost, Value: wire.Quote(res.StateLost)})
+	res.Body, res.Outline = wire.AppendEdited(nil, res.Body, wire.Edit{Name: "_meta", Value: meta}), nil
 }
 
 // Describe passes discovery to the back, and writes one line to the log.

@@ -31,6 +31,7 @@ func use(m *Metrics, server string) {
 	m.CacheBytes(server, 1)
 	m.SessionOpened(server)
 	m.SessionEnded(server, "x")
+	m.StateLost(server, "x", 1)
 	m.CommandStarted(server)
 }
 

@@ -49,6 +49,7 @@ func TestCounters(t *testing.T) {
 	}
 	m.SessionEnded("docs", "idle")
 	m.SessionEnded("docs", "lost")
+	m.StateLost("docs", "idle", 2)
 	m.CommandStarted("files")
 	m.Delivered("docs", 7)
 	m.Offered("docs", 11)
@@ -82,6 +83,7 @@ func TestCounters(t *testing.T) {
 		`mcpbridge_upstream_sessions{server="docs"} 1`,
 		`mcpbridge_upstream_sessions_opened_total{server="docs"} 3`,
 		`mcpbridge_upstream_sessions_ended_total{server="docs",why="lost"} 1`,
+		`mcpbridge_state_lost_total{cause="idle",server="docs"} 2`,
 		`mcpbridge_command_starts_total{server="files"} 1`,
 		`mcpbridge_events_delivered_total{server="docs"} 7`,
 		`mcpbridge_events_offered_total{server="docs"} 11`,

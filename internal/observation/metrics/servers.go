@@ -8,6 +8,7 @@ type servers struct {
 	sessions *prometheus.GaugeVec   // server
 	opened   *prometheus.CounterVec // server
 	ended    *prometheus.CounterVec // server, why
+	lost     *prometheus.CounterVec // server, cause
 	starts   *prometheus.CounterVec // server
 }
 
@@ -17,6 +18,7 @@ func (m *Metrics) newServers() servers {
 		sessions: m.gauge("upstream_sessions", "Open sessions with servers.", "server"),
 		opened:   m.counter("upstream_sessions_opened_total", "Sessions opened with servers.", "server"),
 		ended:    m.counter("upstream_sessions_ended_total", "Sessions with servers that ended, by why.", "server", "why"),
+		lost:     m.counter("state_lost_total", "Clients that may have lost state on a server, by cause.", "server", "cause"),
 		starts:   m.counter("command_starts_total", "Starts of a server's command.", "server"),
 	}
 }
@@ -38,6 +40,11 @@ func (m *Metrics) SessionOpened(server string) {
 func (m *Metrics) SessionEnded(server, why string) {
 	m.servers.sessions.WithLabelValues(server).Dec()
 	m.servers.ended.WithLabelValues(server, why).Inc()
+}
+
+// StateLost counts clients that may have lost state on a server.
+func (m *Metrics) StateLost(server, cause string, clients int) {
+	m.servers.lost.WithLabelValues(server, cause).Add(float64(clients))
 }
 
 // CommandStarted counts a start of a server's command.

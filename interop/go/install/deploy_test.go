@@ -135,7 +135,7 @@ func (w *watched) use(t *testing.T) {
 
 // unused are metrics of what does not happen in use.
 var unused = []string{
-	"sessions_ended", "limits_hit", "messages_dropped", "credentials_refused", "cache_requests", "cache_bytes", "command_starts",
+	"sessions_ended", "limits_hit", "messages_dropped", "credentials_refused", "cache_requests", "cache_bytes", "command_starts", "state_lost",
 	"client_websockets", "parked_calls", `outcome="failed"`, "mcpbridge_replica", "forwards_total", "handovers_total",
 }
 

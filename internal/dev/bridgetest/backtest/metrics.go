@@ -6,7 +6,7 @@ import (
 )
 
 // Metrics counts what a back or a front has dropped, by its name, and what it has refused or delayed
-// at a limit: "limit " and that.
+// at a limit: "limit " and that, and clients that have lost state: "lost " and the cause.
 type Metrics struct {
 	mcp.NoMetrics
 	bridgetest.Counts
@@ -14,6 +14,13 @@ type Metrics struct {
 
 // Dropped implements [mcp.Metrics].
 func (m *Metrics) Dropped(_, what string) { m.Add(what) }
+
+// StateLost implements [mcp.Metrics].
+func (m *Metrics) StateLost(_, cause string, clients int) {
+	for range clients {
+		m.Add("lost " + cause)
+	}
+}
 
 // Limit implements [mcp.Metrics].
 func (m *Metrics) Limit(_, name string) { m.Add("limit " + name) }

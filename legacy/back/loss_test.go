@@ -1,0 +1,208 @@
+package back
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// works answers the handshake and all calls, but the tool "crash", with which it exits.
+func works(c *child) {
+	serves(c)
+	for {
+		text, err := c.peer.Conn.Read()
+		if err != nil {
+			return
+		}
+		m, err := wire.Parse(text, wire.Options{})
+		name, _ := wire.GetString(m.Params, "name")
+		switch {
+		case err != nil || m.Kind() != wire.Request:
+		case name == "crash":
+			c.exit("out of memory")
+		case name == "fail":
+			c.peer.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no"}}`, m.ID)
+		default:
+			c.peer.Result(m.ID, `{"content":[],"tools":[]}`)
+		}
+	}
+}
+
+// lossRig returns a Back of a command that works.
+func lossRig(t *testing.T, o Options) (*Back, *backtest.Metrics) {
+	counts := &backtest.Metrics{}
+	o.Metrics = counts
+	o.Launcher = transport.NewLauncher(func() (transport.Conn, error) {
+		near, far := transport.NewPipe()
+		c := &child{Conn: near, peer: legacytest.NewConnPeer(t, far), gone: make(chan struct{})}
+		go works(c)
+		return c, nil
+	}, nil)
+	return newTestBack(t, o), counts
+}
+
+// told returns what a call of a tool says of state that is lost, and whether it succeeded. Each
+// client has a scope of its own.
+func told(t *testing.T, b *Back, scope, tool string) (string, bool) {
+	t.Helper()
+	req := ask(spec.MethodToolsCall, `{"name":"`+tool+`"}`)
+	if tool == "" {
+		req = ask(spec.MethodToolsList, "")
+	}
+	req.Profile.Scope, req.ClientInfo = scope, []byte(`{"name":"`+scope+`"}`)
+	res, err := b.Serve(t.Context(), req, &backtest.Caller{})
+	if err != nil {
+		return "", false
+	}
+	defer res.Release()
+	return res.StateLost, true
+}
+
+// A client whose state went with its process or session is told with its next result, once,
+// and why; another client is told nothing.
+func TestU05LostStateIsTold(t *testing.T) {
+	var each = Options{MaxSessions: 2, MaxSessionsEach: 1}
+	for _, tt := range []struct {
+		name  string
+		opts  Options
+		loses func(t *testing.T, b *Back)
+		cause string
+	}{
+		{"unused for long", Options{ClientIdle: 30 * time.Minute}, func(*testing.T, *Back) { time.Sleep(31 * time.Minute) }, "idle"},
+		{"a crash", Options{}, func(t *testing.T, b *Back) { told(t, b, "one", "crash") }, "exit"},
+		{"a limit", each, func(t *testing.T, b *Back) { told(t, b, "two", "") }, "limit"},
+		{"another process", Options{}, func(t *testing.T, b *Back) { told(t, b, "two", "") }, "alone"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, counts := lossRig(t, tt.opts)
+				if why, ok := told(t, b, "one", "x"); why != "" || !ok {
+					t.Fatalf("the first result: %q, %v", why, ok)
+				}
+				tt.loses(t, b)
+				time.Sleep(time.Minute) // the server may have to be started again
+				if why, ok := told(t, b, "one", "fail"); why != "" || ok {
+					t.Errorf("an error told %q", why)
+				}
+				if why, ok := told(t, b, "one", "x"); why != tt.cause || !ok {
+					t.Errorf("the next result told %q, %v, want %q", why, ok, tt.cause)
+				}
+				if why, _ := told(t, b, "one", "x"); why != "" {
+					t.Errorf("the result after that told %q, want nothing", why)
+				}
+				if n := counts.Count("lost " + tt.cause); n != 1 {
+					t.Errorf("%d losses were counted, want 1", n)
+				}
+			})
+		})
+	}
+}
+
+// Who has only listed has no state, and one session of all clients is told to each of them.
+func TestU05WhoIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := lossRig(t, Options{})
+		call := func(who mcp.Principal, tool string) string {
+			t.Helper()
+			req := ask(spec.MethodToolsCall, `{"name":"`+tool+`"}`)
+			if tool == "" {
+				req = ask(spec.MethodToolsList, "")
+			}
+			req.Share.Principal = who
+			res, err := b.Serve(t.Context(), req, &backtest.Caller{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Release()
+			return res.StateLost
+		}
+		call("ada", "x")
+		call("bob", "x")
+		call("eve", "")
+		_, _ = told(t, b, "test/1", "crash")
+		time.Sleep(time.Minute)
+		for _, tt := range []struct {
+			who  mcp.Principal
+			want string
+		}{{"eve", ""}, {"bob", "exit"}, {"ada", "exit"}, {"ada", ""}} {
+			if why := call(tt.who, ""); why != tt.want {
+				t.Errorf("%s was told %q, want %q", tt.who, why, tt.want)
+			}
+		}
+	})
+}
+
+// A session that a server over HTTP has lost is a loss, though the request is repeated.
+func TestU05LostSessionOverHTTP(t *testing.T) {
+	p := legacytest.NewHTTPServer(t)
+	var calls atomic.Int32
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		if calls.Add(1) == 2 {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		legacytest.AnswerJSON(w, m.ID, `{"content":[]}`)
+	}
+	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(http.StatusNotFound) }
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Settings: settings.Server{Idle: time.Hour}}})
+	for i, want := range []string{"", "session", ""} {
+		if why, ok := told(t, b, "one", "x"); why != want || !ok {
+			t.Errorf("result %d told %q, %v, want %q", i, why, ok, want)
+		}
+	}
+}
+
+// The session of a legacy client ends with its process, and the log says what that means.
+func TestU05LostRelayIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, counts := lossRig(t, Options{})
+		m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
+		r, _, err := b.OpenRelay(t.Context(), ask("initialize", ""), &m, &nobody{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Start()
+		if err := r.Send(t.Context(), parse(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)); err != nil {
+			t.Fatal(err)
+		}
+		r.Call(parse(t, `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"crash"}}`), nobodysCall{})
+		<-r.Done()
+		r.Close()
+		synctest.Wait()
+		if n := counts.Count("lost exit"); n != 1 {
+			t.Errorf("%d losses were counted, want 1", n)
+		}
+	})
+}
+
+func parse(t *testing.T, text string) *wire.Message {
+	t.Helper()
+	m, err := wire.Parse([]byte(text), wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &m
+}
+
+// nobodysCall is a relayed call of a client that hears nothing.
+type nobodysCall struct{}
+
+func (nobodysCall) Identity() *mcp.Identity               { return nil }
+func (nobodysCall) Arrival() *trace.Arrival               { return nil }
+func (nobodysCall) Trace() *trace.Request                 { return nil }
+func (nobodysCall) Message(context.Context, []byte) error { return nil }
+func (nobodysCall) Answer([]byte, error)                  {}
+func (nobodysCall) Lost(error)                            {}

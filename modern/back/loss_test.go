@@ -1,0 +1,94 @@
+package back
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// works answers all requests until it gets a call of the tool "crash", with which it ends.
+func works(p *backtest.Peer) {
+	for {
+		text, err := p.Conn.Read()
+		if err != nil {
+			return
+		}
+		m, err := wire.Parse(text, wire.Options{})
+		name, _ := wire.GetString(m.Params, "name")
+		switch {
+		case err != nil || m.Kind() != wire.Request:
+		case name == "crash":
+			_ = p.Conn.Close()
+			return
+		case name == "fail":
+			p.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no"}}`, m.ID)
+		default:
+			p.Result(m.ID, `{"resultType":"complete","content":[],"tools":[]}`)
+		}
+	}
+}
+
+// The clients of a process that died are told with their next result that it is another one,
+// whatever their era.
+func TestU05LostStateIsTold(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		request func(method, params string) *mcp.Request
+	}{{"a legacy client", upRequest}, {"a modern client", upModernRequest}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := transport.NewLauncher(func() (transport.Conn, error) {
+					near, far := transport.NewPipe()
+					go works(&backtest.Peer{T: t, Conn: far})
+					return near, nil
+				}, nil)
+				counts := &backtest.Metrics{}
+				b := newUpBack(t, Options{Options: upstream.Options{Metrics: counts}, Dial: func(ctx context.Context) (transport.Conn, error) {
+					p, err := l.Dial(ctx)
+					if err != nil {
+						return nil, err
+					}
+					return p, nil
+				}})
+				told := func(method, tool string) (string, bool) {
+					t.Helper()
+					params := `{}`
+					if tool != "" {
+						params = `{"name":"` + tool + `"}`
+					}
+					res, err := b.Serve(t.Context(), tt.request(method, params), &backtest.Caller{})
+					if err != nil {
+						return "", false
+					}
+					defer res.Release()
+					return res.StateLost, true
+				}
+				told("tools/call", "crash")
+				time.Sleep(time.Minute)
+				for _, step := range []struct{ method, tool, want string }{
+					{"tools/call", "x", "exit"}, // the call that crashed it may have had
+					{"tools/call", "x", ""},
+					{"tools/call", "crash", ""},
+					{"tools/call", "fail", ""},
+					{"tools/list", "", "exit"},
+					{"tools/call", "crash", ""},
+				} {
+					if why, _ := told(step.method, step.tool); why != step.want {
+						t.Errorf("%s %s told %q, want %q", step.method, step.tool, why, step.want)
+					}
+					time.Sleep(time.Minute)
+				}
+				if n := counts.Count("lost exit"); n != 3 {
+					t.Errorf("%d losses were counted, want 3", n)
+				}
+			})
+		})
+	}
+}

@@ -5,7 +5,12 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/console"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
+	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/admin"
@@ -13,7 +18,76 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/status"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 )
+
+func newAdminCommand(p process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "admin",
+		Short: "Print a link that opens the admin page of a running mcpbridge",
+		Long: `Prints the URL of the admin page. If that asks for a token, the URL has a code
+instead, which is good once, within a minute, for a session of 12 hours.`,
+		Example: `  mcpbridge admin
+  mcpbridge admin -c config.yaml
+  xdg-open "$(mcpbridge admin)"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a, err := p.console(cmd)
+			if err != nil {
+				return err
+			}
+			if a.Address.Socket != "" {
+				return usageError("admin is a socket, which browsers can't open; see mcpbridge top and mcpbridge tail")
+			}
+			link, err := a.Link(cmd.Context())
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return output.JSON(p.stdout, link)
+			}
+			_, err = output.Printf(p.stdout, "%s\n", link.URL)
+			return err
+		},
+	}
+	consoleFlags(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the link, and when it ends, as JSON")
+	return cmd
+}
+
+// adminWants is the token that the admin address wants once clients have to prove who they
+// are. Reloads use it, and run after them.
+type adminWants struct {
+	require     func(token string) // nil without an admin address
+	made, where string             // the token, and its file; empty for none
+}
+
+// secureAdmin has the admin address want a token once clients of c have to prove who they
+// are: it would let every user, command and page of this machine past that. A token of the
+// configuration, or the mode of a socket, keeps others off anyway.
+func (d *daemon) secureAdmin(c *config.Config) {
+	s := d.started
+	if d.wants.require == nil || d.wants.made != "" || s.AdminToken != "" || s.AdminSocket() != "" || s.AdminExposed() || !c.Authenticates() {
+		return
+	}
+	d.wants.made, _ = auth.GenerateToken()
+	d.secrets.Learn(d.wants.made)
+	d.wants.require(d.wants.made)
+	var err error
+	if d.wants.where, err = console.StoreToken(stateDir(c, d.environ), console.Port(d.admin.Addr()), d.wants.made); err != nil {
+		d.log.Warn("admin serves health and metrics alone: clients prove who they are, and the token that admin wants for more can't be stored; set admin_token, or state_dir", "err", err)
+		return
+	}
+	d.log.Info("admin wants a token for more than health and metrics, since clients prove who they are; mcpbridge admin, top and tail read it", "file", d.wants.where)
+}
+
+// forget removes the file of the token.
+func (w *adminWants) forget() {
+	if w.where != "" {
+		console.DropToken(w.where, w.made)
+	}
+}
 
 // adminOptions are those of the handler of the admin address.
 func (d *daemon) adminOptions() admin.Options {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/console"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/remember"
 )
 
 func newTailCommand(p process) *cobra.Command {
@@ -101,8 +103,12 @@ func (p process) console(cmd *cobra.Command) (*console.Admin, error) {
 		token = p.getenv("MCPBRIDGE_ADMIN_TOKEN")
 	}
 	if at != "" && path == "" {
-		a, err := parseAdmin(at)
-		return &console.Admin{Address: a, Token: token}, err
+		address, err := parseAdmin(at)
+		if err != nil {
+			return nil, err
+		}
+		a := &console.Admin{Address: address, Token: token}
+		return a, a.LearnToken(remember.StateDir(p.environ))
 	}
 	o, err := p.serveOptions(cmd, path, nil)
 	if err != nil {
@@ -114,11 +120,12 @@ func (p process) console(cmd *cobra.Command) (*console.Admin, error) {
 		return nil, err
 	}
 	p.learn(c)
-	a, err := addressOf(c)
-	if token == "" {
-		token = c.AdminToken
+	address, err := addressOf(c)
+	if err != nil {
+		return nil, err
 	}
-	return &console.Admin{Address: a, Token: token}, err
+	a := &console.Admin{Address: address, Token: cmp.Or(token, c.AdminToken)}
+	return a, a.LearnToken(stateDir(c, p.environ))
 }
 
 // getenv returns a variable of the environment.

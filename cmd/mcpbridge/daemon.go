@@ -38,6 +38,7 @@ type daemon struct {
 	gateway *gateway.Gateway
 	mcp     *httpserver.Server
 	admin   *httpserver.Server // nil if off
+	wants   adminWants
 	notify  *sdnotify.Notifier // nil if no service manager is to be told
 	reloading
 	draining atomic.Bool // the process is about to end
@@ -211,6 +212,7 @@ func (d *daemon) drain(ctx context.Context) error {
 	if d.admin != nil {
 		// Scrapes are short; one that is not is cut off.
 		_ = d.admin.Shutdown(servers)
+		d.wants.forget()
 	}
 	d.observe.close(servers)
 	d.log.Info("stopped")

@@ -48,6 +48,15 @@ func (d *daemon) openAdmin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err = d.listenAdmin(ctx, h); err == nil {
+		d.wants.require = h.Require
+		d.secureAdmin(d.config)
+	}
+	return err
+}
+
+// listenAdmin takes the address, or the socket, for h.
+func (d *daemon) listenAdmin(ctx context.Context, h http.Handler) error {
 	if path := d.config.AdminSocket(); path != "" {
 		l, err := httpserver.ListenSocket(ctx, path)
 		if err != nil {
@@ -60,7 +69,7 @@ func (d *daemon) openAdmin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := d.listenAdmin(ctx)
+	l, err := d.takeAdmin(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,9 +92,9 @@ func (d *daemon) adminTLS() (*tls.Config, error) {
 	return store.Server(false), nil
 }
 
-// listenAdmin takes the admin address. One that nobody chose may be taken, by another
+// takeAdmin takes the admin address. One that nobody chose may be taken, by another
 // mcpbridge as a rule: then it is another port.
-func (d *daemon) listenAdmin(ctx context.Context) (net.Listener, error) {
+func (d *daemon) takeAdmin(ctx context.Context) (net.Listener, error) {
 	l, err := gateway.Listen(ctx, d.config.Admin, d.config.WriteTimeout)
 	if err == nil || d.config.AdminChosen {
 		return l, err

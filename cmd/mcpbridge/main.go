@@ -135,7 +135,7 @@ its stream.`,
 	}
 	root.SetFlagErrorFunc(p.flagError)
 	root.AddCommand(newServeCommand(p), newWrapCommand(p), newCheckCommand(p), newImportCommand(p), newProbeCommand(p), newListenCommand(p), newCallCommand(p),
-		newReadCommand(p), newPromptCommand(p), newListCommand(p), newLoginCommand(p), newLogoutCommand(p), newPinCommand(p), newTokenCommand(), newHealthcheckCommand(p), newTailCommand(p), newTopCommand(p), newSchemaCommand(p), newVersionCommand())
+		newReadCommand(p), newPromptCommand(p), newListCommand(p), newLoginCommand(p), newLogoutCommand(p), newPinCommand(p), newTokenCommand(), newHealthcheckCommand(p), newAdminCommand(p), newTailCommand(p), newTopCommand(p), newSchemaCommand(p), newVersionCommand())
 	addMan(root)
 	return root
 }

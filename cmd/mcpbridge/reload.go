@@ -174,6 +174,7 @@ func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
 // use makes c what the process goes by.
 func (d *daemon) use(c *config.Config) {
 	d.config = c // who reads it later waits for the reloader first
+	d.secureAdmin(c)
 	d.files.Use(c.Files())
 	d.level.Set(output.LogLevel(c.Log.Level))
 	memory.Bound(c, memory.ServeMost, d.environ)

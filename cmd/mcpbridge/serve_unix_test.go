@@ -39,3 +39,24 @@ func TestServeLeavesNoChild(t *testing.T) {
 		t.Errorf("looking for process %d: %v, want %v", pid, err, syscall.ESRCH)
 	}
 }
+
+// A socket is its user's by its mode: clients that prove who they are change nothing there.
+func TestAdminSocketWantsNoToken(t *testing.T) {
+	dir, err := os.MkdirTemp("", "socket") // its path is short, unlike that of t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	socket := filepath.Join(dir, "admin.sock")
+	path := configFile(t, "state_dir: "+dir+"\n"+proved+"servers: {a: {builtin: notebook}}\n")
+	serve(t, nil, path, "--admin", "unix:"+socket)
+	if got := runCommand(t.Context(), nil, "top", "--json", "--admin", "unix:"+socket); got.code != 0 {
+		t.Errorf("top = %+v", got)
+	}
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket has the mode %v, %v", info.Mode(), err)
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "*.token")); len(files) > 0 {
+		t.Errorf("there is %q", files)
+	}
+}

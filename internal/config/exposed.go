@@ -45,14 +45,14 @@ func (c exposure) file(file string) {
 // proxy in front may have it.
 func (c exposure) listenAddress() {
 	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil || value.Loopback(host) || c.TLS.Cert != "" || len(c.TrustedProxies) > 0 || !c.authenticates() {
+	if err != nil || value.Loopback(host) || c.TLS.Cert != "" || len(c.TrustedProxies) > 0 || !c.Authenticates() {
 		return
 	}
 	c.rep.Warn("listen", "can be reached from other machines without TLS, so that others can read the credentials of clients on the way; set tls, or trusted_proxies if a proxy in front has TLS")
 }
 
-// authenticates reports whether clients of an enabled server send credentials.
-func (cfg *Config) authenticates() bool {
+// Authenticates reports whether clients of an enabled server send credentials.
+func (cfg *Config) Authenticates() bool {
 	return cfg.MakeToken || slices.ContainsFunc(cfg.Servers, func(s Server) bool {
 		a := cfg.AuthOf(&s)
 		return !s.Disabled && a != nil && a.Word == ""

@@ -58,11 +58,12 @@ type Gateway interface {
 //   - /metrics is Options.Metrics.
 //   - / is the page, /api/ what it shows, as JSON, and /reload reads the configuration anew.
 //   - /debug/pprof/ has profiles of the process, with Options.Debug.
+//   - POST /api/link is a link to the page that is good once, for a minute.
 //
 // Without Options.Token, where there is one, requests get /healthz, and of /readyz the
 // status: who looks after processes often has no token for them. A page of another origin
-// gets nothing.
-func NewHandler(opts Options) (http.Handler, error) {
+// gets nothing. See also [Handler.Require].
+func NewHandler(opts Options) (*Handler, error) {
 	if opts.Source == nil || opts.Metrics == nil || opts.Gateway != nil && opts.Feed == nil {
 		return nil, errors.New("admin: NewHandler: source and metrics are required, and a feed for a page")
 	}
@@ -82,5 +83,19 @@ func NewHandler(opts Options) (http.Handler, error) {
 		a.route(mux)
 		g.route(mux, pageFiles())
 	}
-	return g.sameOrigin(mux), nil
+	return &Handler{g.sameOrigin(mux), g}, nil
+}
+
+// A Handler serves the admin address.
+type Handler struct {
+	http.Handler
+	guard *guard
+}
+
+// Require has requests send a token from now on that was made for this run, because clients
+// have to prove who they are: who may not call a tool as a client shall not call it here. It
+// is what Options.Token is otherwise, except that /metrics stays open without it.
+func (h *Handler) Require(made string) {
+	t := token(made)
+	h.guard.made.Store(&t)
 }

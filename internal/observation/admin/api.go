@@ -44,7 +44,7 @@ func (a *api) route(mux *http.ServeMux) {
 	get("questions", func(s *fullState) any { return s.Questions })
 	mux.Handle("GET /api/calls", a.guard.data(http.HandlerFunc(a.calls)))
 	mux.Handle("GET /api/calls/{id}", a.guard.data(http.HandlerFunc(a.call)))
-	mux.Handle("GET /api/live", a.guard.data(&live.Socket{Feed: a.opts.Feed, State: a.state, Until: a.guard.until}))
+	mux.Handle("GET /api/live", a.guard.data(&live.Socket{Feed: a.opts.Feed, State: a.state, Allows: a.guard.allows}))
 	mux.Handle("GET /api/tools", a.guard.data(http.HandlerFunc(a.tools)))
 	mux.Handle("POST /api/call", a.guard.data(http.HandlerFunc(a.callTool)))
 }

@@ -1,10 +1,9 @@
 package admin
 
 import (
-	"context"
 	"net/http"
 	"net/url"
-	"time"
+	"sync/atomic"
 )
 
 // policy says what the browser may do with whatever is served here: run the scripts and
@@ -16,12 +15,22 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // A guard decides who gets what.
 type guard struct {
 	token, metricsToken token
-	closed              bool // others reach the address, and there is no token
+	made                atomic.Pointer[token] // where token is empty; see [Handler.Require]
+	closed              bool                  // others reach the address, and there is no token
 	sessions            sessions
+	links               links
 }
 
 func newGuard(o Options) *guard {
 	return &guard{token: token(o.Token), metricsToken: token(o.MetricsToken), closed: o.Exposed && o.Token == ""}
+}
+
+// wanted returns the token that requests have to send.
+func (g *guard) wanted() token {
+	if made := g.made.Load(); g.token == "" && made != nil {
+		return *made
+	}
+	return g.token
 }
 
 // sameOrigin keeps pages of other origins off, whatever they know, and says how browsers are
@@ -68,7 +77,7 @@ func isNavigation(r *http.Request) bool {
 func (g *guard) metrics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		open := g.token == "" && g.metricsToken == ""
-		if !open && !g.metricsToken.is(bearer(r.Header)) && (g.token == "" || !g.allows(r)) {
+		if !open && !g.metricsToken.is(bearer(r.Header)) && (g.wanted() == "" || !g.allows(r)) {
 			key := "metrics_token"
 			if g.metricsToken == "" {
 				key = "admin_token"
@@ -85,9 +94,9 @@ func (g *guard) data(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case g.closed:
-			http.Error(w, "this address can be reached from other machines: set admin_token for more than health and metrics", http.StatusForbidden)
+			g.refuseExposed(w)
 		case !g.allows(r):
-			challenge(w, "admin_token")
+			g.challenge(w)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -96,17 +105,20 @@ func (g *guard) data(next http.Handler) http.Handler {
 
 // allows reports whether a request has the token, or both secrets of a session.
 func (g *guard) allows(r *http.Request) bool {
-	if g.token.allows(r) {
-		return true
-	}
-	_, ok := g.sessions.allows(r)
-	return ok
+	return g.wanted().allows(r) || g.sessions.allows(r)
 }
 
-// until returns a context that ends with the session of a request.
-func (g *guard) until(r *http.Request) (context.Context, context.CancelFunc) {
-	if expires, ok := g.sessions.allows(r); ok && !g.token.allows(r) {
-		return context.WithDeadline(r.Context(), expires)
+// challenge answers a request without the token.
+func (g *guard) challenge(w http.ResponseWriter) {
+	if g.token == "" {
+		challenge(w, "the token that was made at the start (mcpbridge admin, top and tail know it), or an admin_token of the configuration")
+		return
 	}
-	return context.WithTimeout(r.Context(), 24*time.Hour)
+	challenge(w, "admin_token")
+}
+
+// refuseExposed answers a request for more than is served where others reach the address and
+// there is no token.
+func (g *guard) refuseExposed(w http.ResponseWriter) {
+	http.Error(w, "this address can be reached from other machines: set admin_token for more than health and metrics", http.StatusForbidden)
 }

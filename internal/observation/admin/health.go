@@ -61,7 +61,7 @@ type readyz struct {
 func (h readyz) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.source.Snapshot()
 	status, code := s.readiness()
-	if !h.guard.token.allows(r) {
+	if !h.guard.wanted().allows(r) {
 		answer(w, code, statusOnly{status})
 		return
 	}

@@ -20,7 +20,7 @@ var open = map[string]bool{"login.html": true, "login.js": true, "style.css": tr
 func (g *guard) route(mux *http.ServeMux, files fs.FS) {
 	serve := http.FileServerFS(files)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		if g.closed || g.token != "" && !g.hasCookie(r) {
+		if g.closed || !g.hasCookie(r) {
 			g.askToken(w, r, files)
 			return
 		}
@@ -29,8 +29,8 @@ func (g *guard) route(mux *http.ServeMux, files fs.FS) {
 	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) { g.askToken(w, r, files) })
 	mux.HandleFunc("GET /assets/{file}", func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("file")
-		if !open[name] && (g.closed || g.token != "" && !g.hasCookie(r)) {
-			challenge(w, "admin_token")
+		if !open[name] && (g.closed || !g.hasCookie(r)) {
+			g.challenge(w)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-cache")
@@ -39,20 +39,21 @@ func (g *guard) route(mux *http.ServeMux, files fs.FS) {
 	})
 	mux.HandleFunc("POST /login", g.login)
 	mux.HandleFunc("POST /logout", g.logout)
+	mux.HandleFunc("POST /api/link", g.link)
 }
 
 // hasCookie reports whether a request has the cookie of a session, which is enough for
-// files.
+// files, or the token if there is one.
 func (g *guard) hasCookie(r *http.Request) bool {
 	_, ok := g.sessions.find(r)
-	return ok || g.token.allows(r)
+	return ok || g.wanted().allows(r)
 }
 
 // askToken serves the form that asks for the token. Its status says that there is no
 // session; the field that would have a browser ask by itself is left out.
 func (g *guard) askToken(w http.ResponseWriter, r *http.Request, files fs.FS) {
 	if g.closed {
-		http.Error(w, "this address can be reached from other machines: set admin_token for more than health and metrics", http.StatusForbidden)
+		g.refuseExposed(w)
 		return
 	}
 	serveFile(w, r, files, "login.html", http.StatusUnauthorized)
@@ -70,16 +71,21 @@ func serveFile(w http.ResponseWriter, _ *http.Request, files fs.FS, name string,
 	_, _ = w.Write(text) // the browser has gone if it fails
 }
 
-// login trades the token for a session.
+// login trades the token, or the code of a link, for a session.
 func (g *guard) login(w http.ResponseWriter, r *http.Request) {
-	var body struct{ Token string }
+	var body struct{ Token, Code string }
 	if !isJSON(r) {
 		http.Error(w, "send the token as JSON", http.StatusUnsupportedMediaType)
 		return
 	}
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLogin)).Decode(&body)
-	if err != nil || !g.token.is(body.Token) {
-		http.Error(w, "that is not the admin_token of the configuration", http.StatusUnauthorized)
+	switch {
+	case err == nil && body.Code != "" && g.links.use(body.Code):
+	case err == nil && body.Code != "":
+		http.Error(w, "this link was used before, or is over a minute old; mcpbridge admin prints another one", http.StatusUnauthorized)
+		return
+	case err != nil || !g.wanted().is(body.Token):
+		http.Error(w, "that is not the admin token", http.StatusUnauthorized)
 		return
 	}
 	cookie, key, expires := g.sessions.begin()

@@ -39,26 +39,50 @@ type State struct {
 
 // State asks what the gateway holds.
 func (a *Admin) State(ctx context.Context) (*State, error) {
+	s := new(State)
+	if err := a.ask(ctx, http.MethodGet, "/api/state", s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// A Link opens the admin page once.
+type Link struct {
+	URL     string    `json:"url"`
+	Expires time.Time `json:"expires,omitzero"` // never, if the page asks for no token
+}
+
+// Link asks for a link to the page.
+func (a *Admin) Link(ctx context.Context) (Link, error) {
+	var made struct {
+		Path    string
+		Expires time.Time
+	}
+	err := a.ask(ctx, http.MethodPost, "/api/link", &made)
+	return Link{a.Address.URL + made.Path, made.Expires}, err
+}
+
+// ask sends a request without a body, and reads its reply.
+func (a *Admin) ask(ctx context.Context, method, path string, into any) error {
 	t, url, where := a.Address.transport()
 	defer t.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/state", nil)
+	req, err := http.NewRequestWithContext(ctx, method, url+path, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not an address that can be asked: %w", where, err)
+		return fmt.Errorf("%s is not an address that can be asked: %w", where, err)
 	}
 	req.Header = a.header()
 	res, err := t.RoundTrip(req)
 	if err != nil {
-		return nil, fmt.Errorf("mcpbridge does not answer at %s: %w; is it running? name its admin address with --admin", where, err)
+		return fmt.Errorf("mcpbridge does not answer at %s: %w; is it running? name its admin address with --admin", where, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
-		return nil, refusal(res, where)
+		return refusal(res, where)
 	}
-	s := new(State)
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxReply)).Decode(s); err != nil {
-		return nil, fmt.Errorf("%s does not answer as mcpbridge does: %w", where, err)
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxReply)).Decode(into); err != nil {
+		return fmt.Errorf("%s does not answer as mcpbridge does: %w", where, err)
 	}
-	return s, nil
+	return nil
 }
 
 // Follow calls told with the events that pass, until ctx ends or the gateway does.
@@ -115,7 +139,7 @@ func refusal(res *http.Response, where string) error {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, 300))
 	switch res.StatusCode {
 	case http.StatusUnauthorized:
-		return fmt.Errorf("mcpbridge at %s wants its admin_token; name its configuration with -c, or set MCPBRIDGE_ADMIN_TOKEN", where)
+		return fmt.Errorf("mcpbridge at %s wants its admin_token; name its configuration with -c, as the user that it runs as, or set MCPBRIDGE_ADMIN_TOKEN", where)
 	case http.StatusNotFound:
 		return fmt.Errorf("%s has no admin page; is it the admin address of mcpbridge, or of an earlier version?", where)
 	}

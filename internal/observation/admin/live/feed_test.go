@@ -1,7 +1,6 @@
 package live
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -218,9 +217,7 @@ func TestStateHeldUp(t *testing.T) {
 // A Socket sends the state and what passes, and bounds who looks.
 func TestSocket(t *testing.T) {
 	s := newStage()
-	h := &Socket{Feed: s.Feed, State: NewState(func() any { return "a state" }), Until: func(r *http.Request) (context.Context, context.CancelFunc) {
-		return context.WithCancel(r.Context())
-	}}
+	h := &Socket{Feed: s.Feed, State: NewState(func() any { return "a state" }), Allows: func(*http.Request) bool { return true }}
 	server := httptest.NewServer(h)
 	defer server.Close()
 	dial := func() (*websocket.Conn, error) {

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -29,8 +28,9 @@ const (
 type Socket struct {
 	Feed  *Feed
 	State *State
-	// Until returns a context that ends when whoever sent a request may look no longer.
-	Until func(r *http.Request) (context.Context, context.CancelFunc)
+	// Allows reports whether whoever sent a request may look still. It is asked again and
+	// again.
+	Allows func(r *http.Request) bool
 
 	open atomic.Int64
 }
@@ -60,14 +60,12 @@ func (s *Socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // the Upgrader has answered
 	}
 	defer ws.Close()
-	ctx, cancel := s.Until(r)
-	defer cancel()
 	done := s.Feed.Look()
 	defer done()
 	read := make(chan struct{})
 	go drain(ws, read) // ends with the connection
 	v := &viewer{s: s, ws: ws, seq: s.Feed.Last()}
-	v.run(ctx, read)
+	v.run(r, read)
 	_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, ""), time.Now().Add(time.Second))
 	_ = ws.Close()
 	<-read
@@ -97,17 +95,17 @@ type viewer struct {
 	pinged  time.Time
 }
 
-// run sends until ctx or the connection ends.
-func (v *viewer) run(ctx context.Context, left <-chan struct{}) {
+// run sends until the sender of r may look no longer, or the connection ends.
+func (v *viewer) run(r *http.Request, left <-chan struct{}) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	v.skipped, v.pinged = v.s.Feed.Skipped(), time.Now()
-	for v.send() == nil {
+	for v.s.Allows(r) && v.send() == nil {
 		select {
 		case <-t.C:
 		case <-left:
 			return
-		case <-ctx.Done():
+		case <-r.Context().Done():
 			return
 		}
 	}

@@ -67,7 +67,7 @@ func TestOptionsArrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.close() }() // whatever is in it
-	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers", "Instance", "Peers", "Handovers", "Observers", "QuietRequests"}) {
+	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers", "Instance", "Peers", "Handovers", "Losses", "Observers", "QuietRequests"}) {
 		t.Errorf("options of the gateway that are not set: %v", got)
 	}
 	if got := unset(b.of(&s).serverOptions(p)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "MaxSessionsEach"}) {

@@ -33,27 +33,20 @@ func NewHTTP(connect time.Duration, secure *tls.Config) *http.Transport {
 // nothing was sent.
 func Unsent(err error) bool {
 	var op *net.OpError
-	var dns *net.DNSError
-	var cert *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
-	var proxy *ProxyError
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") ||
-		errors.As(err, &dns) || errors.As(err, &cert) || errors.As(err, &record) || errors.As(err, &proxy)
+		errors.As(err, new(*net.DNSError)) || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) || errors.As(err, new(*ProxyError))
 }
 
 // Cause removes from the error of a RoundTrip the URL, which may contain a secret, and
 // the local port, which differs each time.
 func Cause(err error) error {
-	var ue *url.Error
-	if errors.As(err, &ue) {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
 		return ue.Err
 	}
-	var proxy *ProxyError
-	if errors.As(err, &proxy) {
+	if proxy, ok := errors.AsType[*ProxyError](err); ok {
 		return proxy
 	}
-	var ne *net.OpError
-	if errors.As(err, &ne) {
+	if ne, ok := errors.AsType[*net.OpError](err); ok {
 		op := *ne
 		op.Source = nil
 		return &op
@@ -77,9 +70,18 @@ func WantsSlash(from *url.URL, resp *http.Response) bool {
 func ReadAll(src io.Reader, size, limit int) ([]byte, error) {
 	// One byte more, so that the end is detected without growing the buffer.
 	buf := GetBuffer(min(size, limit) + 1)
+	return readInto(buf, src, limit, func(size int) ([]byte, error) { return GetBuffer(size), nil })
+}
+
+// readInto is ReadAll into an empty buffer, or larger ones, which larger returns.
+func readInto(buf []byte, src io.Reader, limit int, larger func(size int) ([]byte, error)) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
-			more := append(GetBuffer(2*cap(buf)), buf...)
+			more, err := larger(2 * cap(buf))
+			if err != nil {
+				return buf, err
+			}
+			more = append(more, buf...)
 			PutBuffer(buf)
 			buf = more
 		}

@@ -62,20 +62,10 @@ func withoutPlaces(text string) string {
 // path, and the error of its chain that follows the text. Both are zero for other types.
 func general(err error) (text string, inner error) {
 	switch e := err.(type) {
-	case *url.Error:
-		return "", e.Err
-	case *net.OpError:
-		return "", e.Err
-	case *os.PathError:
-		return "", e.Err
-	case *os.SyscallError:
-		return "", e.Err
-	case *exec.Error:
-		return "", e.Err
+	case *url.Error, *net.OpError, *os.PathError, *os.SyscallError, *exec.Error, *tls.CertificateVerificationError:
+		return "", errors.Unwrap(err)
 	case *ProxyError:
 		return "through a proxy: ", e.Err
-	case *tls.CertificateVerificationError:
-		return "", e.Err
 	case *net.DNSError, *net.AddrError:
 		return "the name of its host can't be looked up", nil
 	case x509.HostnameError:

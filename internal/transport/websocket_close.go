@@ -45,7 +45,7 @@ type CloseError struct {
 
 func (e *CloseError) Error() string {
 	text := fmt.Sprintf("the peer closed the WebSocket with code %d", e.Code)
-	if name := closeName(e.Code); name != "" {
+	if name := closeNames[e.Code]; name != "" {
 		text += " (" + name + ")"
 	}
 	if e.Reason != "" {
@@ -54,35 +54,12 @@ func (e *CloseError) Error() string {
 	return text
 }
 
-// closeName returns the meaning of a close code.
-func closeName(code int) string {
-	switch code {
-	case CloseNormal:
-		return "normal"
-	case CloseGoingAway:
-		return "going away"
-	case CloseProtocol:
-		return "protocol error"
-	case CloseUnsupported:
-		return "unsupported data"
-	case websocket.CloseNoStatusReceived:
-		return "none given"
-	case CloseInvalid:
-		return "invalid data"
-	case ClosePolicy:
-		return "policy violation"
-	case CloseTooBig:
-		return "message too big"
-	case CloseRestart:
-		return "restart"
-	case CloseTryLater:
-		return "try again later"
-	case CloseInternal:
-		return "internal error"
-	case CloseUnauthorized:
-		return "unauthorized"
-	}
-	return ""
+// closeNames have the meanings of close codes.
+var closeNames = map[int]string{
+	CloseNormal: "normal", CloseGoingAway: "going away", CloseProtocol: "protocol error", CloseUnsupported: "unsupported data",
+	websocket.CloseNoStatusReceived: "none given", CloseInvalid: "invalid data", ClosePolicy: "policy violation",
+	CloseTooBig: "message too big", CloseRestart: "restart", CloseTryLater: "try again later", CloseInternal: "internal error",
+	CloseUnauthorized: "unauthorized",
 }
 
 // Close ends the connection with code 1000; see [WebSocket.End].
@@ -129,7 +106,7 @@ func (w *WebSocket) refuse(code int, reason string) error {
 	if w.startClose(code, reason) {
 		w.drain()
 	}
-	return w.finish(fmt.Errorf("the WebSocket was closed with code %d (%s): %s", code, closeName(code), reason))
+	return w.finish(fmt.Errorf("the WebSocket was closed with code %d (%s): %s", code, closeNames[code], reason))
 }
 
 // drain reads until the peer's close frame, or the deadline. The caller holds the

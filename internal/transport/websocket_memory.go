@@ -27,28 +27,12 @@ func (w *WebSocket) receive(src io.Reader) ([]byte, error) {
 	if err := w.opts.Memory.Grow(smallBuffer); err != nil {
 		return nil, &refusedMemory{err}
 	}
-	buf := GetBuffer(smallBuffer)
-	for {
-		if len(buf) == cap(buf) {
-			size := 2 * cap(buf)
-			if err := w.opts.Memory.Grow(cap(buf)); err != nil {
-				return buf, &refusedMemory{err}
-			}
-			more := append(sized(size), buf...)
-			PutBuffer(buf)
-			buf = more
+	return readInto(GetBuffer(smallBuffer), src, limit, func(size int) ([]byte, error) {
+		if err := w.opts.Memory.Grow(size / 2); err != nil {
+			return nil, &refusedMemory{err}
 		}
-		n, err := src.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		switch {
-		case len(buf) > limit:
-			return buf, &TooLongError{Limit: limit}
-		case err == io.EOF:
-			return buf, nil
-		case err != nil:
-			return buf, err
-		}
-	}
+		return sized(size), nil
+	})
 }
 
 // sized returns an empty buffer for exactly n bytes.

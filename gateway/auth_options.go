@@ -60,7 +60,7 @@ func (b *build) authenticator(a *Auth) (auth.Authenticator, error) {
 	switch {
 	case a == nil:
 		return nil, nil
-	case a.several():
+	case count(len(a.Tokens) > 0, a.JWT != nil, a.MTLS != nil) > 1:
 		return nil, errors.New("want at most one of Tokens, JWT and MTLS")
 	case a.MTLS != nil:
 		return auth.MTLS(*a.MTLS), nil
@@ -83,14 +83,14 @@ func (a *Auth) tokens() []auth.StaticToken {
 	return tokens
 }
 
-func (a *Auth) several() bool {
-	ways := 0
-	for _, set := range []bool{len(a.Tokens) > 0, a.JWT != nil, a.MTLS != nil} {
-		if set {
-			ways++
+// count returns how many are true.
+func count(set ...bool) (n int) {
+	for _, is := range set {
+		if is {
+			n++
 		}
 	}
-	return ways > 1
+	return n
 }
 
 // jwt returns an authenticator that the Gateway starts and closes.

@@ -53,9 +53,7 @@ func newBuild(o *Options, m mcp.Metrics) *build {
 		b.secrets = redact.New()
 	}
 	b.secrets.Learn(o.Secrets...)
-	if o.Logger == nil {
-		o.Logger = discard
-	}
+	o.Logger = cmp.Or(o.Logger, discard)
 	return b
 }
 

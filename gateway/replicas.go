@@ -1,11 +1,11 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
@@ -64,28 +64,17 @@ func newNode(o *Options, counts *metrics.Metrics) (*node.Node, error) {
 	case (r.Engine == "") == (r.Peers == ""):
 		return nil, errors.New("mcpbridge: Replicas: want exactly one of Engine and Peers")
 	}
-	log := o.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	seen := counts.Replicas()
 	n, err := node.New(node.Options{
-		Engine: r.Engine, EngineTLS: r.EngineTLS, Credentials: r.Credentials, Prefix: r.prefix(), Peers: r.Peers,
+		Engine: r.Engine, EngineTLS: r.EngineTLS, Credentials: r.Credentials, Prefix: cmp.Or(r.Prefix, "mcpbridge"), Peers: r.Peers,
 		Keys: r.Keys, Listen: r.Listen, Advertise: r.Advertise, ServerTLS: r.ServerTLS, ClientTLS: r.ClientTLS, Trusts: r.Trusts,
 		MaxNew: o.Limits[limits.NewConnections.Key], Reached: func(l *limits.Limit) { counts.Limit("", l.Key) },
-		Version: release.Version(), Logger: log, Forwards: seen, Observer: seen,
+		Version: release.Version(), Logger: cmp.Or(o.Logger, discard), Forwards: seen, Observer: seen,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("mcpbridge: %w", err)
 	}
 	return n, nil
-}
-
-func (r *Replicas) prefix() string {
-	if r.Prefix == "" {
-		return "mcpbridge"
-	}
-	return r.Prefix
 }
 
 // deriveStateKeys sets StateKeys, if there are none, to what follows from the keys of replicas.

@@ -55,14 +55,8 @@ func (s serverBuild) newParts() (*serverParts, error) {
 
 // check reports the first fault of a server that nothing below would find.
 func (s serverBuild) check() error {
-	ways := 0
-	for _, set := range []bool{s.URL != "", len(s.Command) > 0, s.Handler != nil, s.b.opts.hooks.Dial[s.Name] != nil, s.b.opts.hooks.Backs[s.Name] != nil} {
-		if set {
-			ways++
-		}
-	}
 	switch {
-	case ways != 1:
+	case count(s.URL != "", len(s.Command) > 0, s.Handler != nil, s.b.opts.hooks.Dial[s.Name] != nil, s.b.opts.hooks.Backs[s.Name] != nil) != 1:
 		return errors.New("want exactly one of URL, Command and Handler")
 	case !slices.Contains([]Era{"", Legacy, Modern}, s.Era):
 		return fmt.Errorf("unknown Era %q", s.Era)

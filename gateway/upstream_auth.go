@@ -71,7 +71,7 @@ type Logins struct {
 // fault reports what is wrong with the credentials of a server; nil for nothing.
 func (a *UpstreamAuth) fault(s *ServerOptions, set *settings.Server) error {
 	switch {
-	case a.ways() != 1:
+	case count(a.Token != "", a.ClientCredentials != nil, a.TokenExchange != nil, a.Login != nil, a.Passthrough) != 1:
 		return errors.New("want exactly one field of UpstreamAuth")
 	case s.URL == "":
 		return errors.New("UpstreamAuth is for a URL")
@@ -98,16 +98,6 @@ func (a *UpstreamAuth) sharingFault(s *ServerOptions, set *settings.Server) erro
 		return errors.New("callers share the WebSocket, and so its credential")
 	}
 	return nil
-}
-
-// ways returns how many fields are set.
-func (a *UpstreamAuth) ways() (n int) {
-	for _, set := range []bool{a.Token != "", a.ClientCredentials != nil, a.TokenExchange != nil, a.Login != nil, a.Passthrough} {
-		if set {
-			n++
-		}
-	}
-	return n
 }
 
 // ofCallers reports whether each caller has a credential of its own.

@@ -97,8 +97,7 @@ func (b *Back) refusedByPeer(p mcp.Profile, refusal *wire.Error) error {
 // clients, but not as an error of the server.
 func (b *Back) listenError(err error) error {
 	err = b.clientError(spec.MethodListen, err)
-	var we *wire.Error
-	if errors.As(err, &we) {
+	if we, ok := errors.AsType[*wire.Error](err); ok {
 		return errors.New(we.Message)
 	}
 	return err

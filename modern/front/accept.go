@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // forms are the forms of a response that a client accepts.
@@ -22,13 +21,13 @@ func accepted(h http.Header) forms {
 		return forms{true, true}
 	}
 	// All SDKs send this, so it needs no parsing.
-	if len(values) == 1 && values[0] == protocol.TypeJSON+", "+protocol.TypeStream {
+	if len(values) == 1 && values[0] == spec.AcceptBoth {
 		return forms{true, true}
 	}
 	var f forms
 	ranges := strings.Split(strings.Join(values, ","), ",")
-	f.json = takes(ranges, protocol.TypeJSON)
-	f.stream = takes(ranges, protocol.TypeStream)
+	f.json = takes(ranges, spec.TypeJSON)
+	f.stream = takes(ranges, spec.TypeStream)
 	return f
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 const benchCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{"path":"/srv/notes/today.md"},` +
@@ -52,7 +51,7 @@ func benchHTTP(b *testing.B) *http.Request {
 		b.Fatal(err)
 	}
 	for name, value := range map[string]string{
-		"Accept": protocol.TypeJSON + ", " + protocol.TypeStream, spec.HeaderProtocolVersion: string(spec.Rev20260728),
+		"Accept": spec.AcceptBoth, spec.HeaderProtocolVersion: string(spec.Rev20260728),
 		spec.HeaderMethod: spec.MethodToolsCall, spec.HeaderName: "read",
 	} {
 		r.Header.Set(name, value)

@@ -8,7 +8,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // An httpReply is the reply to a request over HTTP. That of a listen stream outlives its
@@ -96,6 +95,6 @@ func (hr *httpReply) respond(status int, msg downstream.Message) error {
 
 func (hr *httpReply) notAcceptable() {
 	text := wire.AppendError(nil, hr.id, wire.Errorf(spec.CodeInvalidRequest,
-		"the Accept header excludes the form of this response; send Accept: %s, %s", protocol.TypeJSON, protocol.TypeStream))
+		"the Accept header excludes the form of this response; send Accept: %s, %s", spec.TypeJSON, spec.TypeStream))
 	_ = hr.res.JSON(http.StatusNotAcceptable, downstream.Message{Text: text}) // the client has gone if it fails
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,12 +32,7 @@ func (in *installing) flags(fs *pflag.FlagSet) {
 
 // asked reports whether wrap is to change a file instead of serving.
 func (in *installing) asked(cmd *cobra.Command) bool {
-	for _, name := range []string{"install", "uninstall", "file", "binary", "dry-run"} {
-		if cmd.Flags().Changed(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"install", "uninstall", "file", "binary", "dry-run"}, cmd.Flags().Changed)
 }
 
 func (in *installing) run(p process, servers []string) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -163,12 +164,7 @@ func (s *Store) Trusts(state *tls.ConnectionState) bool {
 		return true
 	}
 	m, now := s.current(), time.Now()
-	for _, chain := range state.VerifiedChains {
-		if m.trusts(chain, now) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(state.VerifiedChains, func(chain []*x509.Certificate) bool { return m.trusts(chain, now) })
 }
 
 // Guard refuses requests on connections whose client certificate is not accepted any more,

@@ -59,8 +59,7 @@ func RefuseForNow(format string, args ...any) error {
 // MayTryLater reports whether a request refused with err may succeed in a moment.
 func MayTryLater(err error) bool {
 	var r *Refusal
-	var short *ShortageError
-	return errors.As(err, &r) && r.Later || errors.As(err, &short)
+	return errors.As(err, &r) && r.Later || errors.As(err, new(*ShortageError))
 }
 
 // A Hint is what the HTTP response has beside an error.

@@ -64,12 +64,7 @@ func (id *Identity) MayEnd() bool {
 
 // HasScopes reports whether the credential has all of the scopes.
 func (id *Identity) HasScopes(scopes ...string) bool {
-	for _, scope := range scopes {
-		if id == nil || !slices.Contains(id.Scopes, scope) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(scopes, func(scope string) bool { return id == nil || !slices.Contains(id.Scopes, scope) })
 }
 
 // LogValue implements [slog.LogValuer]: logs have the principal alone.

@@ -14,16 +14,14 @@ func OutcomeName(ctx context.Context, err error) string {
 	if err == nil {
 		return "ok" // most requests get here, and what follows is on the heap
 	}
-	var refusal *Refusal
-	var we *wire.Error
 	switch {
 	case errors.Is(err, ErrToolFailed):
 		return "tool_error"
 	case ctx.Err() != nil, errors.Is(err, ErrCancelled):
 		return "cancelled"
-	case errors.As(err, &refusal):
+	case errors.As(err, new(*Refusal)):
 		return "refused"
-	case errors.As(err, &we):
+	case errors.As(err, new(*wire.Error)):
 		return "error"
 	}
 	return "failed"

@@ -83,16 +83,14 @@ func commandAdvice(err error) string {
 // era was not found.
 func (s *Server) Trouble(v *mcp.Verdict) string {
 	o := &s.opts
-	var page *transport.KindError
-	var credential *upstream.CredentialError
 	switch {
 	case o.isCommand():
 		return commandTrouble(v)
-	case errors.As(v.Cause, &credential):
+	case errors.As(v.Cause, new(*upstream.CredentialError)):
 		return "wants credentials"
 	case v.Status != 0:
 		return statusTrouble(v.Status)
-	case errors.As(v.Cause, &page):
+	case errors.As(v.Cause, new(*transport.KindError)):
 		return "is not an MCP server"
 	case errors.Is(v.Cause, context.DeadlineExceeded):
 		return "does not answer"
@@ -105,13 +103,12 @@ func (s *Server) Trouble(v *mcp.Verdict) string {
 }
 
 func commandTrouble(v *mcp.Verdict) string {
-	var exit *transport.ExitError
 	switch {
 	case transport.NotStarted(v.Cause):
 		return "can't start"
 	case v.Starting, errors.Is(v.Cause, context.DeadlineExceeded):
 		return "does not answer"
-	case errors.As(v.Cause, &exit):
+	case errors.As(v.Cause, new(*transport.ExitError)):
 		return "does not keep running"
 	}
 	return "is not an MCP server"

@@ -43,32 +43,28 @@ func (e *KindError) Error() string { return fmt.Sprintf("it answered with Conten
 // the certificate of the other, or another thing that is agreed upon in a TLS handshake: to
 // try again is of no use before somebody has changed something.
 func IsRefusedCertificate(err error) bool {
-	var cert *tls.CertificateVerificationError
 	var op *net.OpError
-	return errors.As(err, &cert) || errors.As(err, &op) && op.Op == "remote error"
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, &op) && op.Op == "remote error"
 }
 
 // Advice returns what to do about an error of connecting to a server, or "" if it does
 // not know the error.
 func Advice(err error) string {
 	var proxy *ProxyError
-	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var cert *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
 	var dns *net.DNSError
 	var op *net.OpError
-	var kind *KindError
 	switch {
-	case errors.As(err, &kind):
+	case errors.As(err, new(*KindError)):
 		return "is it an MCP server, and the path of its URL right?"
-	case errors.As(err, &unknown):
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return "trust who issued its certificate: name the authority's file in the server's tls.ca, add it to the certificates of this machine, or on Linux name it in SSL_CERT_FILE"
 	case errors.As(err, &name):
 		return "give the URL with a name that its certificate is for"
 	case errors.As(err, &cert):
 		return "its certificate needs renewing, or the clock of this machine setting"
-	case errors.As(err, &record):
+	case errors.As(err, new(tls.RecordHeaderError)):
 		return "it does not speak TLS there: is it http:// (or ws://)?"
 	case errors.As(err, &op) && op.Op == "remote error":
 		return "it ended the TLS connection: if it wants a client certificate, name one in the server's tls.cert and tls.key"

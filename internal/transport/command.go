@@ -349,9 +349,8 @@ func (c *Command) exitError(err error) error {
 }
 
 func (c *Command) readError(err error) error {
-	var tooLong *TooLongError
 	switch {
-	case errors.As(err, &tooLong):
+	case errors.As(err, new(*TooLongError)):
 		return err
 	case wake.Closed(c.closing):
 		return ErrClosed

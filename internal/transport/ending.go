@@ -22,8 +22,7 @@ type exitReporter interface {
 // Ending returns an error for people about the end of conn, where err is the error of
 // Read. It hides secrets in the last lines of a child.
 func Ending(conn Conn, err error) error {
-	var closed *CloseError
-	if errors.As(err, &closed) {
+	if closed, ok := errors.AsType[*CloseError](err); ok {
 		return closed
 	}
 	if !errors.Is(err, io.EOF) {

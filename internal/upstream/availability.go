@@ -117,17 +117,15 @@ func (a *Availability) Tell(u *status.Upstream) {
 // trouble says in a few words why a server can't be used. They follow the word server.
 func trouble(err error) string {
 	var status *StatusError
-	var page *transport.KindError
-	var credential *CredentialError
 	isStatus := errors.As(err, &status)
 	switch {
-	case errors.As(err, &credential):
+	case errors.As(err, new(*CredentialError)):
 		return "wants credentials"
 	case transport.NotStarted(err):
 		return "can't start"
 	case isStatus && status.AboutCredentials():
 		return "wants credentials"
-	case isStatus && status.Code >= 400 && status.Code <= 499 && status.Code != http.StatusTooManyRequests, errors.As(err, &page):
+	case isStatus && status.Code >= 400 && status.Code <= 499 && status.Code != http.StatusTooManyRequests, errors.As(err, new(*transport.KindError)):
 		return "is not an MCP server"
 	}
 	return "is down"

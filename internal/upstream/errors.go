@@ -17,7 +17,6 @@ import (
 // server's name, the cause and the next step. Errors of the client's own context and wire
 // errors are returned unchanged.
 func (o *Options) ClientError(method string, err error) error {
-	var we *wire.Error
 	var short *mcp.ShortageError
 	var large *transport.TooLongError
 	var unreadable *UnreadableError
@@ -29,7 +28,7 @@ func (o *Options) ClientError(method string, err error) error {
 		return mcp.Inside(spec.CodeInternal, "server %q %v; %s", o.Name, transport.Reason{Err: credential.Err}, credential.Step)
 	case errors.As(err, &short):
 		return short.Of(o.Name, method, spec.Repeatable(method))
-	case errors.As(err, &we), errors.Is(err, context.Canceled):
+	case errors.As(err, new(*wire.Error)), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, mcp.ErrShutdown):
 		return fmt.Errorf("server %q: %w", o.Name, mcp.ErrShutdown)

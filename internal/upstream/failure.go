@@ -52,14 +52,8 @@ func (f *Failure) Repeatable(method string) bool {
 
 // AsFailure returns the Failure in err's chain, or nil.
 func AsFailure(err error) *Failure {
-	if err == nil {
-		return nil // avoids an allocation in the usual case
-	}
-	var f *Failure
-	if errors.As(err, &f) {
-		return f
-	}
-	return nil
+	f, _ := errors.AsType[*Failure](err)
+	return f
 }
 
 // An UnreadableError says that a response is not JSON-RPC.

@@ -76,8 +76,7 @@ func (b *Inbox) receiveBatch(ctx context.Context, text []byte) (needed bool) {
 
 // isBatch reports whether a text that is not a message because of err may be a batch.
 func isBatch(r Reading, text []byte, err error) bool {
-	var e *wire.EnvelopeError
-	return r.Batches && errors.As(err, &e) && wire.IsArray(text)
+	return r.Batches && errors.As(err, new(*wire.EnvelopeError)) && wire.IsArray(text)
 }
 
 // Receive handles a message. from is the call on whose stream it arrived. It reports

@@ -142,8 +142,7 @@ func (v *httpSSE) read(ctx context.Context) {
 	for {
 		ev, err := v.rd.Next()
 		if err != nil {
-			var large *sse.TooLargeError
-			if errors.As(err, &large) {
+			if large, ok := errors.AsType[*sse.TooLargeError](err); ok {
 				v.l.opts.BeyondLimit(large.Limit)
 			}
 			v.l.lose(streamEnded(err))

@@ -40,9 +40,7 @@ func (s inboxSink) TooLong(ctx context.Context, id wire.ID, limit int) {
 // unusable returns the error response for a response that could not be read because of err;
 // nil if there was no response.
 func (l *Link) unusable(method string, err error) *wire.Error {
-	var unreadable *upstream.UnreadableError
-	var long *transport.TooLongError
-	if errors.As(err, &unreadable) || errors.As(err, &long) {
+	if errors.As(err, new(*upstream.UnreadableError)) || errors.As(err, new(*transport.TooLongError)) {
 		return mcp.WireError(l.opts.ClientError(method, err))
 	}
 	return nil

@@ -198,8 +198,7 @@ func (p *Poller) lookNext(ctx context.Context) {
 // look polls an item, and reports whether it has changed. A failed poll means no change.
 func (p *Poller) look(ctx context.Context, item *polled) (changed bool) {
 	digest, err := p.digest(ctx, item.key)
-	var refusal *wire.Error
-	if errors.As(err, &refusal) && item.key.kind == fanout.ResourceUpdated {
+	if refusal, ok := errors.AsType[*wire.Error](err); ok && item.key.kind == fanout.ResourceUpdated {
 		// An error response is a state, too: it can't be read any more.
 		digest, err = sha256.Sum256(strconv.AppendInt(nil, refusal.Code, 10)), nil
 	}

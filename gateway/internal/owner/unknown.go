@@ -57,12 +57,11 @@ func (r substitution) text(text []byte) []byte {
 // error replaces the id in the error for the client.
 func (r substitution) error(err error) error {
 	var we *wire.Error
-	var refusal *mcp.Refusal
 	if !errors.As(err, &we) || !strings.Contains(we.Message, r.from) && !bytes.Contains(we.Data, []byte(r.from)) {
 		return err
 	}
 	renamed := &wire.Error{Code: we.Code, Message: strings.ReplaceAll(we.Message, r.from, r.to), Data: r.text(we.Data)}
-	if errors.As(err, &refusal) {
+	if errors.As(err, new(*mcp.Refusal)) {
 		return &mcp.Refusal{Err: renamed}
 	}
 	return renamed

@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -96,7 +97,7 @@ func child(k *key.Key, level string, there []string) (string, *key.Key) {
 		if !ok && len(k.Names) > 0 {
 			return "", nil
 		}
-		return orLower(name, level, ok), k.Each
+		return cmp.Or(name, strings.ToLower(level)), k.Each
 	case key.Dict:
 		if name, ok := folded(level, there); ok {
 			return name, k.Each
@@ -104,13 +105,6 @@ func child(k *key.Key, level string, there []string) (string, *key.Key) {
 		return level, k.Each
 	}
 	return "", nil
-}
-
-func orLower(name, level string, ok bool) string {
-	if ok {
-		return name
-	}
-	return strings.ToLower(level)
 }
 
 // folded finds the name that equals level, ignoring case and punctuation.

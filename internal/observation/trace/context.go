@@ -1,6 +1,10 @@
 package trace
 
-import "github.com/mcpbridge/mcpbridge/internal/wire"
+import (
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
 
 // The names of the parts of a Context in _meta and, with other case, in HTTP headers.
 //
@@ -36,7 +40,7 @@ func FromMeta(meta []byte) (c Context) {
 
 // FromHeader returns the context in an HTTP header with canonical names.
 func FromHeader(h map[string][]string) Context {
-	return Context{first(h["Traceparent"]), joined(h["Tracestate"]), joined(h["Baggage"])}
+	return Context{first(h["Traceparent"]), strings.Join(h["Tracestate"], ","), strings.Join(h["Baggage"], ",")}
 }
 
 // first returns a value that must be alone.
@@ -45,17 +49,6 @@ func first(values []string) string {
 		return ""
 	}
 	return values[0]
-}
-
-// joined returns the values of a header that is a list.
-func joined(values []string) (out string) {
-	for i, v := range values {
-		if i > 0 {
-			out += ","
-		}
-		out += v
-	}
-	return out
 }
 
 // HasContext reports whether there is a context to be sent.

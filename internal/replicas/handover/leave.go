@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -83,12 +84,7 @@ func (g *Group) tellLeft(servers []Server) {
 // hasHeirs reports whether another replica lives, and goes on to do so.
 func (g *Group) hasHeirs() bool {
 	view := g.opts.Engine.View()
-	for _, r := range view.Members {
-		if r.Instance != view.Self.Instance && !r.Draining {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(view.Members, func(r replicas.Replica) bool { return r.Instance != view.Self.Instance && !r.Draining })
 }
 
 // pass hands over the sessions that can be at this moment. It returns how many are left, and

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -150,7 +151,7 @@ func (b *buckets) told(revision uint64) {
 // deaf reports whether the watches have ended, or have not told for two heartbeats what this
 // replica wrote.
 func (b *buckets) deaf(now time.Time) bool {
-	if b.members.ended() || b.claims.ended() {
+	if wake.Closed(b.members.done) || wake.Closed(b.claims.done) {
 		return true
 	}
 	b.mu.Lock()

@@ -101,15 +101,6 @@ func (m *mirror) stop() {
 	<-m.done
 }
 
-func (m *mirror) ended() bool {
-	select {
-	case <-m.done:
-		return true
-	default:
-		return false
-	}
-}
-
 func (m *mirror) reached() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

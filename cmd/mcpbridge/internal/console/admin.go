@@ -40,7 +40,7 @@ type State struct {
 // State asks what the gateway holds.
 func (a *Admin) State(ctx context.Context) (*State, error) {
 	s := new(State)
-	if err := a.ask(ctx, http.MethodGet, "/api/state", s); err != nil {
+	if err := a.ask(ctx, http.MethodGet, "/api/state", decoding(s)); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -58,12 +58,17 @@ func (a *Admin) Link(ctx context.Context) (Link, error) {
 		Path    string
 		Expires time.Time
 	}
-	err := a.ask(ctx, http.MethodPost, "/api/link", &made)
+	err := a.ask(ctx, http.MethodPost, "/api/link", decoding(&made))
 	return Link{a.Address.URL + made.Path, made.Expires}, err
 }
 
-// ask sends a request without a body, and reads its reply.
-func (a *Admin) ask(ctx context.Context, method, path string, into any) error {
+// decoding returns what reads a reply that is JSON.
+func decoding(into any) func(io.Reader) error {
+	return func(r io.Reader) error { return json.NewDecoder(r).Decode(into) }
+}
+
+// ask sends a request without a body, and has its reply read.
+func (a *Admin) ask(ctx context.Context, method, path string, read func(io.Reader) error) error {
 	t, url, where := a.Address.transport()
 	defer t.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, method, url+path, nil)
@@ -79,7 +84,7 @@ func (a *Admin) ask(ctx context.Context, method, path string, into any) error {
 	if res.StatusCode != http.StatusOK {
 		return refusal(res, where)
 	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxReply)).Decode(into); err != nil {
+	if err := read(io.LimitReader(res.Body, maxReply)); err != nil {
 		return fmt.Errorf("%s does not answer as mcpbridge does: %w", where, err)
 	}
 	return nil

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -25,23 +24,12 @@ type sample struct {
 type Rates map[string]float64
 
 // sample reads the counters.
-func (a *Admin) sample(ctx context.Context) (*sample, error) {
-	t, url, _ := a.Address.transport()
-	defer t.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header = a.header()
-	res, err := t.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	if res.StatusCode != http.StatusOK {
-		return nil, errors.New(res.Status)
-	}
-	return readSample(io.LimitReader(res.Body, maxReply))
+func (a *Admin) sample(ctx context.Context) (s *sample, err error) {
+	err = a.ask(ctx, http.MethodGet, "/metrics", func(r io.Reader) (err error) {
+		s, err = readSample(r)
+		return err
+	})
+	return s, err
 }
 
 func readSample(r io.Reader) (*sample, error) {

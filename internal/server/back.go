@@ -41,10 +41,15 @@ func (s *Server) Open(changes mcp.Changes) (mcp.Back, error) {
 		o.Probe = func(ctx context.Context) detect.Finding { return s.Find(ctx, d.Era()) } // within Timeout, whatever it takes
 	}
 	d, err := detect.New(o)
+	return asBack(d, err)
+}
+
+// asBack returns a back, or the error, and no typed nil in the interface.
+func asBack[B mcp.Back](back B, err error) (mcp.Back, error) {
 	if err != nil {
-		return nil, err // and no typed nil in the interface
+		return nil, err
 	}
-	return d, nil
+	return back, nil
 }
 
 // openAs returns the back of an era. It calls doubt, which may be nil, if the server
@@ -53,19 +58,11 @@ func (s *Server) openAs(f detect.Finding, changes mcp.Changes, doubt func(string
 	if f.Era == spec.Modern {
 		o := s.modernOptions()
 		o.Changes, o.Doubt, o.Probed = changes, doubt, f.Description
-		back, err := modernback.New(o)
-		if err != nil {
-			return nil, err // and no typed nil in the interface
-		}
-		return back, nil
+		return asBack(modernback.New(o))
 	}
 	o := s.legacyOptions()
 	o.Changes, o.Doubt = changes, doubt
-	back, err := legacyback.New(o)
-	if err != nil {
-		return nil, err // and no typed nil in the interface
-	}
-	return back, nil
+	return asBack(legacyback.New(o))
 }
 
 // modernOptions returns the options of a modern back.

@@ -16,7 +16,7 @@ const peerConnect = time.Second
 // modern client. The server's own headers and credentials are not sent.
 func (s *Server) OpenPeer(p upstream.Peer) (mcp.Back, error) {
 	from := &s.opts.Options
-	o := modernback.Options{Peer: &p, Options: upstream.Options{
+	return asBack(modernback.New(modernback.Options{Peer: &p, Options: upstream.Options{
 		Name:         from.Name,
 		URL:          p.URL,
 		RoundTripper: p.RoundTripper,
@@ -30,10 +30,5 @@ func (s *Server) OpenPeer(p upstream.Peer) (mcp.Back, error) {
 		Logger:     from.Logger.With("through", "replica"),
 		Metrics:    from.Metrics,
 		Changes:    p.Changes,
-	}}
-	back, err := modernback.New(o)
-	if err != nil {
-		return nil, err // and no typed nil in the interface
-	}
-	return back, nil
+	}}))
 }

@@ -69,12 +69,12 @@ func TestIdentity(t *testing.T) {
 
 func TestNamesOfRequests(t *testing.T) {
 	for _, tt := range []struct{ method, params, want string }{
-		{spec.MethodToolsCall, `{"name":"` + strings.Repeat("x", 300) + `"}`, strings.Repeat("x", maxNamed-1) + "…"},
+		{spec.MethodToolsCall, `{"name":"` + strings.Repeat("x", 300) + `"}`, strings.Repeat("x", maxSubject-1) + "…"},
 		{spec.MethodResourcesRead, `{"uri":"x:"}`, "x:"},
 		{spec.MethodToolsList, `{"name":"x"}`, ""},
 	} {
-		if got := Named(tt.method, []byte(tt.params)); got != tt.want {
-			t.Errorf("Named(%s, %s) = %s, want %s", tt.method, tt.params, got, tt.want)
+		if got := Subject(tt.method, []byte(tt.params)); got != tt.want {
+			t.Errorf("Subject(%s, %s) = %s, want %s", tt.method, tt.params, got, tt.want)
 		}
 	}
 	if got := QuestionText([]byte(`{"message":"Sure?"}`)); got != "Sure?" {

@@ -25,11 +25,10 @@ func dirOn(goos string, environ []string) string {
 func StateDir(environ []string) string { return stateDirOn(runtime.GOOS, environ) }
 
 func stateDirOn(goos string, environ []string) string {
-	same := func(a, b string) bool { return a == b }
-	dir, home := variable(environ, "XDG_STATE_HOME", same), variable(environ, "HOME", same)
+	dir, home := variable(goos, environ, "XDG_STATE_HOME"), variable(goos, environ, "HOME")
 	switch {
 	case goos == "windows":
-		dir = variable(environ, "LocalAppData", strings.EqualFold)
+		dir = variable(goos, environ, "LocalAppData")
 	case goos == "darwin":
 		dir = filepath.Join(home, "Library", "Application Support")
 	case dir == "":
@@ -43,13 +42,12 @@ func stateDirOn(goos string, environ []string) string {
 
 func cacheDir(goos string, environ []string) string {
 	if goos == "windows" {
-		return variable(environ, "LocalAppData", strings.EqualFold)
+		return variable(goos, environ, "LocalAppData")
 	}
-	same := func(a, b string) bool { return a == b }
-	if dir := variable(environ, "XDG_CACHE_HOME", same); dir != "" && goos != "darwin" {
+	if dir := variable(goos, environ, "XDG_CACHE_HOME"); dir != "" && goos != "darwin" {
 		return dir
 	}
-	home := variable(environ, "HOME", same)
+	home := variable(goos, environ, "HOME")
 	switch {
 	case home == "":
 		return ""
@@ -59,10 +57,10 @@ func cacheDir(goos string, environ []string) string {
 	return filepath.Join(home, ".cache")
 }
 
-// variable returns the first value of name, as os.Getenv does.
-func variable(environ []string, name string, same func(a, b string) bool) string {
+// variable returns the first value of name, as os.Getenv does: on Windows in any case.
+func variable(goos string, environ []string, name string) string {
 	for _, entry := range environ {
-		if n, value, _ := strings.Cut(entry, "="); same(n, name) {
+		if n, value, _ := strings.Cut(entry, "="); n == name || goos == "windows" && strings.EqualFold(n, name) {
 			return value
 		}
 	}

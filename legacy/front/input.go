@@ -62,7 +62,7 @@ func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mc
 func (r *request) sendInputs(ctx context.Context, qs []mcp.InputRequest) ([]*pendingInput, error) {
 	open := make([]*pendingInput, len(qs))
 	for i, q := range qs {
-		open[i] = r.session.inputs.add(&pendingInput{method: q.Method, text: mcp.QuestionText(q.Params), during: r.m.Method, name: mcp.Named(r.m.Method, r.m.Params)})
+		open[i] = r.session.inputs.add(&pendingInput{method: q.Method, text: mcp.QuestionText(q.Params), during: r.m.Method, name: mcp.Subject(r.m.Method, r.m.Params)})
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

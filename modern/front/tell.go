@@ -26,7 +26,7 @@ func (c *parkedCall) tell(questions *status.Questions) {
 	for _, q := range c.pending {
 		questions.Add(status.Question{
 			Server: c.calls.front.opts.Name, Method: q.request.Method, Text: mcp.QuestionText(q.request.Params),
-			During: req.Method, Name: mcp.Named(req.Method, req.Params), Client: mcp.ClientName(req.ClientInfo),
+			During: req.Method, Name: req.Subject(), Client: mcp.ClientName(req.ClientInfo),
 			Era: spec.Modern.String(), Principal: string(req.Principal), Since: q.since, Until: q.since.Add(c.calls.front.opts.Settings.ParkedTTL),
 		})
 	}

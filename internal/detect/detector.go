@@ -122,9 +122,7 @@ func New(o Options) (*Detector, error) {
 	o.Timeout = cmp.Or(o.Timeout, DefaultProbeTimeout)
 	o.Patience = cmp.Or(o.Patience, 2*o.Timeout)
 	o.Horizon = cmp.Or(o.Horizon, DefaultHorizon)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	d := &Detector{
 		opts:     o,
 		log:      o.Logger.With("upstream", o.Name),

@@ -58,9 +58,7 @@ type Server struct {
 
 // New returns a server on a listener, which it closes. It accepts nothing before Start.
 func New(l net.Listener, o Options) *Server {
-	if o.MaxNew == 0 {
-		o.MaxNew = limits.NewConnections.Default
-	}
+	o.MaxNew = cmp.Or(o.MaxNew, limits.NewConnections.Default)
 	if o.Reached == nil {
 		o.Reached = func(*limits.Limit) {}
 	}

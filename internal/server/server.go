@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -70,12 +71,8 @@ type Server struct {
 
 // New returns a Server. It starts nothing.
 func New(o Options) *Server {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Metrics == nil {
-		o.Metrics = mcp.NoMetrics{}
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Metrics = cmp.Or[mcp.Metrics](o.Metrics, mcp.NoMetrics{})
 	if o.Losses == nil {
 		o.Losses = upstream.NewLosses()
 	}

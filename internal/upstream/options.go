@@ -116,16 +116,10 @@ func (o *Options) Fill(era spec.Era) {
 	o.place = placeOf(o.URL)
 	o.Subscribes = cmp.Or(o.Subscribes, int(limits.SubscribesEach.Default))
 	o.MaxMessage = cmp.Or(o.MaxMessage, int(limits.UpstreamMessage.Default))
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Logger = o.Logger.With("upstream", o.Name, "era", era.String())
-	if o.Metrics == nil {
-		o.Metrics = mcp.NoMetrics{}
-	}
-	if o.Changes == nil {
-		o.Changes = noChanges{}
-	}
+	o.Metrics = cmp.Or[mcp.Metrics](o.Metrics, mcp.NoMetrics{})
+	o.Changes = cmp.Or[mcp.Changes](o.Changes, noChanges{})
 	if o.Losses == nil {
 		o.Losses = NewLosses()
 	}

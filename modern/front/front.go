@@ -107,12 +107,8 @@ func New(opts Options) (*Front, error) {
 	if opts.Upstream == nil {
 		opts.Upstream = func() spec.Era { return spec.Legacy }
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Metrics == nil {
-		opts.Metrics = mcp.NoMetrics{}
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	opts.Metrics = cmp.Or[mcp.Metrics](opts.Metrics, mcp.NoMetrics{})
 	opts.Settings.Gather = cmp.Or(opts.Settings.Gather, DefaultGather)
 	opts.Settings.ParkedTTL = cmp.Or(opts.Settings.ParkedTTL, DefaultParkedTTL)
 	opts.MaxParked = cmp.Or(opts.MaxParked, int(limits.Parked.Default))

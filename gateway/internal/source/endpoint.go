@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -48,12 +49,8 @@ type Endpoint struct {
 
 // NewEndpoint returns an Endpoint. The caller must call Close.
 func NewEndpoint(o EndpointOptions) (*Endpoint, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Metrics == nil {
-		o.Metrics = mcp.NoMetrics{}
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Metrics = cmp.Or[mcp.Metrics](o.Metrics, mcp.NoMetrics{})
 	e := &Endpoint{opts: o}
 	var err error
 	e.front, err = modernfront.New(modernfront.Options{

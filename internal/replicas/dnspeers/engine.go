@@ -1,6 +1,7 @@
 package dnspeers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,12 +81,8 @@ func New(o Options) *Engine {
 	if e.opts.Lookup == nil {
 		e.opts.Lookup = net.DefaultResolver.LookupHost
 	}
-	if e.opts.Logger == nil {
-		e.opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if e.opts.Observer == nil {
-		e.opts.Observer = replicas.Unobserved{}
-	}
+	e.opts.Logger = cmp.Or(e.opts.Logger, slog.New(slog.DiscardHandler))
+	e.opts.Observer = cmp.Or[replicas.Observer](e.opts.Observer, replicas.Unobserved{})
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.view.Store(&replicas.View{Changed: e.changed})
 	return e

@@ -96,9 +96,7 @@ func parseHosts(scheme, text, port string) (all []Host, err error) {
 			return nil, errForm
 		}
 		p := u.Port()
-		if p == "" {
-			p = port
-		}
+		p = cmp.Or(p, port)
 		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
 			return nil, errForm
 		}

@@ -1,6 +1,7 @@
 package evict
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -65,12 +66,8 @@ type Group struct {
 
 // NewGroup returns a Group. The caller must call Close.
 func NewGroup(o Options) *Group {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Metrics == nil {
-		o.Metrics = mcp.NoMetrics{}
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Metrics = cmp.Or[mcp.Metrics](o.Metrics, mcp.NoMetrics{})
 	g := &Group{opts: o, peers: make(map[string]*peer)}
 	g.live, g.stop = context.WithCancel(context.Background())
 	return g

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -81,12 +82,8 @@ func New(o Options) (*Group, error) {
 	if o.Engine == nil || o.URL == nil || o.RoundTripper == nil {
 		return nil, errors.New("handover: Engine, URL and RoundTripper are required")
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Metrics == nil {
-		o.Metrics = unobserved{}
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Metrics = cmp.Or[Metrics](o.Metrics, unobserved{})
 	places, err := lru.New[[sha256.Size]byte, place](maxPlaces)
 	if err != nil {
 		return nil, err

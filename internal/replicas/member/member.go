@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,12 +59,8 @@ const (
 
 // New returns a Member that has not joined. It owns the store. Close ends it.
 func New(store Store, opts Options) *Member {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Observer == nil {
-		opts.Observer = replicas.Unobserved{}
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	opts.Observer = cmp.Or[replicas.Observer](opts.Observer, replicas.Unobserved{})
 	m := &Member{
 		store:   store,
 		logger:  opts.Logger,

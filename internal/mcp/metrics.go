@@ -48,7 +48,7 @@ type Metrics interface {
 	CacheBytes(server string, delta int)
 
 	// SessionOpened counts a session opened with a server. One SessionEnded follows, with
-	// why "idle", "evicted", "released", "lost" or "closed".
+	// why "idle", "evicted", "left", "released", "lost" or "closed".
 	SessionOpened(server string)
 	SessionEnded(server, why string)
 	// StateLost counts clients that may have lost state on a server. cause is "idle",

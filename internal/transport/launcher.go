@@ -17,7 +17,8 @@ var ErrDraining = errors.New("mcpbridge is shutting down and starts no more proc
 
 // A Launcher starts the processes of one server's command, as few as possible at a time:
 // it keeps a process without an owner for the next caller that needs one, and starts no
-// process while another is still ending. Its methods are safe for concurrent use.
+// process while another is still ending; but see [Launcher.DialBeside]. Its methods are safe
+// for concurrent use.
 type Launcher struct {
 	// Set by NewLauncher, read-only after.
 	start func() (Conn, error)
@@ -26,6 +27,7 @@ type Launcher struct {
 	first atomic.Value // string
 	proof atomic.Value // string
 	due   atomic.Bool  // call ask for the next process
+	locks atomic.Bool  // see SetLocks
 
 	running sync.WaitGroup // goroutines that watch the kept process, or close processes
 
@@ -35,6 +37,7 @@ type Launcher struct {
 	kept    *Process // nil if there is none
 	alive   int      // processes that are running or starting, without those being closed
 	ending  int      // processes that are being closed
+	adopted int      // those of ending that had sessions
 	ended   int      // number of closed processes
 	changed chan struct{}
 	lost    func(error) // called when a kept process ends; may be nil
@@ -78,15 +81,27 @@ func (l *Launcher) TakeProof() string {
 	return why
 }
 
+// SetLocks records whether a process fails beside another one.
+func (l *Launcher) SetLocks(locks bool) { l.locks.Store(locks) }
+
+// Locks returns what SetLocks has recorded.
+func (l *Launcher) Locks() bool { return l.locks.Load() }
+
 // Dial returns a process that the caller owns: the kept one, or a new one after all
 // ending processes have ended. The caller must close it or pass it to Keep. ctx bounds
 // the wait.
-func (l *Launcher) Dial(ctx context.Context) (*Process, error) {
+func (l *Launcher) Dial(ctx context.Context) (*Process, error) { return l.dial(ctx, false) }
+
+// DialBeside is Dial for one of several clients: it does not wait for processes that had
+// sessions, unless the command locks. The caller has waited for those of its own client.
+func (l *Launcher) DialBeside(ctx context.Context) (*Process, error) { return l.dial(ctx, true) }
+
+func (l *Launcher) dial(ctx context.Context, beside bool) (*Process, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		p, free, err := l.take()
+		p, free, err := l.take(beside && !l.Locks())
 		switch {
 		case p != nil || err != nil:
 			return p, err
@@ -101,10 +116,15 @@ func (l *Launcher) Dial(ctx context.Context) (*Process, error) {
 }
 
 // take returns one of: the kept process; an error; a channel that is closed when an
-// ending process may have ended; nothing, and the caller must start a process.
-func (l *Launcher) take() (*Process, <-chan struct{}, error) {
+// ending process may have ended; nothing, and the caller must start a process. beside says
+// that processes which had sessions may be ending.
+func (l *Launcher) take(beside bool) (*Process, <-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	ending := l.ending
+	if beside {
+		ending -= l.adopted
+	}
 	switch p := l.kept; {
 	case p != nil && !p.hasEnded():
 		l.kept = nil
@@ -112,7 +132,7 @@ func (l *Launcher) take() (*Process, <-chan struct{}, error) {
 		return p, nil, nil
 	case l.draining:
 		return nil, nil, ErrDraining
-	case l.ending > 0 || l.prestarting:
+	case ending > 0 || l.prestarting:
 		return nil, l.changed, nil
 	}
 	l.alive++ // see launch

@@ -142,6 +142,45 @@ func TestU02StartsWaitForEnds(t *testing.T) {
 	})
 }
 
+// One of several clients does not wait for the processes of others that have left, unless the
+// command locks.
+func TestU02StartsBesideTheEndsOfOthers(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		adopted, locks bool
+		took           time.Duration
+	}{
+		{"of a session", true, false, 0},
+		{"of a session, locks", true, true, 3 * time.Second},
+		{"of no session", false, false, 3 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNursery(nil)
+				defer n.Close()
+				n.SetLocks(tt.locks)
+				other := n.dial(t)
+				if tt.adopted {
+					other.Borrow().Adopt()
+				}
+				n.started[0].end = 3 * time.Second
+				go func() { _ = other.Close() }()
+				synctest.Wait()
+				begun := time.Now()
+				p, err := n.DialBeside(t.Context())
+				if took := time.Since(begun); err != nil || took != tt.took {
+					t.Errorf("dialled after %v, %v, want %v", took, err, tt.took)
+				}
+				if p.Disturbed() != (tt.took == 0) {
+					t.Errorf("disturbed: %v", p.Disturbed())
+				}
+				time.Sleep(3 * time.Second)
+				_ = p.Close()
+			})
+		})
+	}
+}
+
 func TestU02DisturbedAtTheStart(t *testing.T) {
 	n := newNursery(nil)
 	defer n.Close()

@@ -25,6 +25,7 @@ type Process struct {
 	refused atomic.Bool  // see SetRefused
 	silent  atomic.Bool  // see SetSilent
 	used    atomic.Int64 // the last id of a request; zero if none was sent
+	adopted atomic.Bool  // by a session
 
 	once     sync.Once
 	closeErr error // read only after once
@@ -110,9 +111,14 @@ func (p *Process) Write(msg []byte) error {
 // Close ends the process; see [Conn].
 func (p *Process) Close() error {
 	p.once.Do(func() {
+		adopted := 0
+		if p.adopted.Load() {
+			adopted = 1
+		}
 		p.l.mu.Lock()
 		p.l.alive--
 		p.l.ending++
+		p.l.adopted += adopted
 		delete(p.l.processes, p)
 		p.l.mu.Unlock()
 		p.mu.Lock()
@@ -122,6 +128,7 @@ func (p *Process) Close() error {
 		p.reads.Wait()
 		p.l.mu.Lock()
 		p.l.ending--
+		p.l.adopted -= adopted
 		p.l.ended++
 		p.l.announceLocked()
 		p.l.mu.Unlock()
@@ -296,7 +303,10 @@ func (b *Borrowed) Write(msg []byte) error {
 }
 
 // Adopt makes the borrower the owner: Close then closes the process.
-func (b *Borrowed) Adopt() { b.adopted.Store(true) }
+func (b *Borrowed) Adopt() {
+	b.p.adopted.Store(true)
+	b.adopted.Store(true)
+}
 
 // Close implements [Conn].
 func (b *Borrowed) Close() error {

@@ -2,7 +2,7 @@
 // those that are met in the field: one that can't take a first request it doesn't
 // know, or one of which only a single process may run.
 //
-//	odd [-starts FILE] [-unknown exit|wedge|silent|noise|pin] [-modern] [-lock FILE | -port ADDR] [-release TIME] COMMAND ARGS...
+//	odd [-starts FILE] [-unknown exit|wedge|silent|noise|pin] [-modern] [-lock FILE | -port ADDR | -lazy FILE] [-release TIME] COMMAND ARGS...
 //
 // -starts appends a line to a file at each start, before anything else may fail.
 //
@@ -15,5 +15,6 @@
 //
 // -lock and -port are held while the process runs, as a database, a browser's
 // profile or a callback's address is; -release is how long giving them back takes
-// after the end of the input.
+// after the end of the input. -lazy is held from the first call of a tool on: a second
+// process starts, and answers calls with an error. It writes a line to FILE.beside.
 package main

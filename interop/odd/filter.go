@@ -14,6 +14,7 @@ import (
 type filter struct {
 	unknown string
 	modern  bool
+	profile *profile
 	server  io.Writer
 
 	asked  bool // a first request came
@@ -59,6 +60,9 @@ func (f *filter) take(line string, more io.Reader) error {
 		return f.refuse(&m, -32600, "this connection is of the era of its first request", "")
 	case f.pinned:
 		return nil
+	case m.Method == "tools/call" && m.isRequest() && f.profile.take() != nil:
+		_, err := fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"isError":true,"content":[{"type":"text","text":"Browser is already in use"}]}}`+"\n", m.ID)
+		return err
 	}
 	return f.pass(line)
 }

@@ -14,9 +14,9 @@ import (
 
 // flags are what the command line says.
 type flags struct {
-	starts, unknown, lock, port string
-	modern                      bool
-	release                     time.Duration
+	starts, unknown, lock, port, lazy string
+	modern                            bool
+	release                           time.Duration
 }
 
 func main() {
@@ -25,6 +25,7 @@ func main() {
 	flag.StringVar(&f.unknown, "unknown", "", "`WAY` to take an unknown first request: exit, wedge, silent, noise or pin")
 	flag.BoolVar(&f.modern, "modern", false, "the server is modern: what it doesn't know is initialize")
 	flag.StringVar(&f.lock, "lock", "", "hold a lock on `FILE`")
+	flag.StringVar(&f.lazy, "lazy", "", "hold a lock on `FILE` from the first call of a tool on")
 	flag.StringVar(&f.port, "port", "", "listen on `ADDR`")
 	flag.DurationVar(&f.release, "release", 0, "hold what is held for so long after the end")
 	flag.Parse()
@@ -55,7 +56,12 @@ func run(f flags, argv []string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	err = (&filter{unknown: f.unknown, modern: f.modern, server: in}).run(os.Stdin)
+	profile, err := newProfile(f.lazy)
+	if err != nil {
+		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
+	defer profile.close()
+	err = (&filter{unknown: f.unknown, modern: f.modern, profile: profile, server: in}).run(os.Stdin)
 	_ = in.Close() // the server may have ended
 	err = errors.Join(err, cmd.Wait())
 	time.Sleep(f.release)
@@ -79,16 +85,20 @@ func note(file string) error {
 func hold(lock, port string) (io.Closer, error) {
 	switch {
 	case lock != "":
-		w, err := os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		if err := syscall.Flock(int(w.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-			return nil, fmt.Errorf("another process has the lock on %s: %w", lock, errors.Join(err, w.Close()))
-		}
-		return w, nil
+		return lockFile(lock)
 	case port != "":
 		return net.Listen("tcp", port)
 	}
 	return io.NopCloser(nil), nil
+}
+
+func lockFile(name string) (io.Closer, error) {
+	w, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(w.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, fmt.Errorf("another process has the lock on %s: %w", name, errors.Join(err, w.Close()))
+	}
+	return w, nil
 }

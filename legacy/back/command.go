@@ -27,11 +27,8 @@ const (
 	// restartPause is the pause before a command is started again if another process of it
 	// ended during its start.
 	restartPause = 250 * time.Millisecond
-	// leftTime is how long a client with a session of its own may have nothing open until it
-	// counts as one that has left: it may be between two requests.
-	leftTime = 5 * time.Second
-	// othersTimeout is how long sessions whose clients have just left may take to become
-	// idle.
+	// othersTimeout is how long the sessions of a command that locks may take until their
+	// clients have left them.
 	othersTimeout = 2 * time.Second
 	// othersPoll is how often that is checked.
 	othersPoll = 100 * time.Millisecond
@@ -73,36 +70,37 @@ type command struct {
 // open opens a session in a process of the command: in the one that was started for the
 // probe, if there is one. It starts another process only if that one has exited, or reads
 // no more messages because of the probe.
-func (c *command) open(ctx context.Context, share mcp.Share, open opener) error {
+func (c *command) open(ctx context.Context, to pool.Newcomer, open opener) error {
+	waited := c.launcher.Locks()
+	if waited {
+		c.awaitOthers(ctx, to) // or it starts all the same: to refuse is up to the server
+	}
 	for {
-		if err := c.endIdle(ctx, share); err != nil {
+		if err := c.pool.EndLeft(ctx, to, c.launcher.Locks()); err != nil {
 			return err
 		}
-		p, err := c.launcher.Dial(ctx)
+		p, err := c.launcher.DialBeside(ctx)
 		if err != nil {
 			return &dialError{err}
 		}
 		asked := p.LastID() > 0
 		err = c.openIn(ctx, p, open)
 		if err == nil {
+			if p.Beside() > 0 {
+				c.launcher.SetLocks(false)
+			}
 			return nil
 		}
-		again, err := c.handleFailure(ctx, p, share, asked, err)
+		again, err := c.handleFailure(ctx, p, asked, err)
+		var alone *oneProcessError
+		if errors.As(err, &alone) && !waited {
+			waited, again = true, c.awaitOthers(ctx, to)
+		}
 		if !again {
 			return err
 		}
 		c.log.Info("starting the command again", "error", cause(err))
 	}
-}
-
-// endIdle ends the unused sessions of a share if a process has to be started for it,
-// because some servers allow only one at a time. Sessions of other shares stay, and those
-// of clients that had something open lately.
-func (c *command) endIdle(ctx context.Context, share mcp.Share) error {
-	if c.launcher.HasKept() {
-		return nil
-	}
-	return c.pool.EndIdle(ctx, share, leftTime)
 }
 
 // openIn opens a session in a process. If that fails, the process keeps running.
@@ -148,7 +146,7 @@ func silenceLimit(p *transport.Process) time.Duration {
 
 // handleFailure decides what happens to a process in which no session could be opened, and
 // whether to try again in another one. asked says that the process was probed before.
-func (c *command) handleFailure(ctx context.Context, p *transport.Process, share mcp.Share, asked bool, err error) (again bool, why error) {
+func (c *command) handleFailure(ctx context.Context, p *transport.Process, asked bool, err error) (again bool, why error) {
 	if ctx.Err() != nil {
 		c.endLater(p)
 		return false, err
@@ -176,27 +174,27 @@ func (c *command) handleFailure(ctx context.Context, p *transport.Process, share
 		c.launcher.SetFirst(spec.MethodInitialize)
 		return true, err
 	case disturbed:
+		c.launcher.SetLocks(true)
 		return backoff.Wait(ctx, restartPause) == nil, err
 	case beside > 0:
+		c.launcher.SetLocks(true)
 		if how := transport.Exited(p.Err()); how != nil {
 			err = how
 		}
-		return c.awaitOthers(ctx, share), &oneProcessError{c.server, err}
+		return false, &oneProcessError{c.server, err}
 	}
 	return false, err
 }
 
-// awaitOthers waits briefly for the other sessions of the command to end, and ends those
-// of the share in which nothing is open: the server has shown that it allows one process.
-// It reports whether they have ended.
-func (c *command) awaitOthers(ctx context.Context, share mcp.Share) bool {
-	ctx, cancel := context.WithTimeout(ctx, othersTimeout)
-	defer cancel()
-	for c.pool.EndIdle(ctx, share, 0) == nil {
+// awaitOthers waits briefly until the other sessions of a command that locks have been left,
+// and for their end. It reports whether they have ended.
+func (c *command) awaitOthers(ctx context.Context, to pool.Newcomer) bool {
+	begun := time.Now()
+	for c.pool.EndLeft(ctx, to, true) == nil {
 		if c.launcher.Alive() == 0 {
 			return true
 		}
-		if backoff.Wait(ctx, othersPoll) != nil {
+		if time.Since(begun) >= othersTimeout || backoff.Wait(ctx, othersPoll) != nil {
 			break
 		}
 	}

@@ -3,6 +3,7 @@ package back
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -26,6 +28,7 @@ type child struct {
 	once   sync.Once
 	gone   chan struct{}
 	words  string
+	ending time.Duration // that Close takes
 }
 
 func (c *child) Unread() (int, bool)   { return int(c.unread.Load()), true }
@@ -46,6 +49,7 @@ func (c *child) exit(words string) {
 
 // Close lets the script read what was written before.
 func (c *child) Close() error {
+	time.Sleep(c.ending)
 	err := c.Conn.Close()
 	c.once.Do(func() { close(c.gone) })
 	return err
@@ -360,40 +364,111 @@ type nobody struct{}
 func (*nobody) Message(context.Context, []byte, bool) error { return nil }
 func (*nobody) Rest() (time.Duration, bool)                 { return 0, false }
 
-// Who starts a process ends the session of another client only if that has had nothing open
-// for a while: between initialize and the first call, nothing is open either.
-func TestU02ClientsBetweenRequestsStay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newCommandRig(t, relays, relays, relays)
-		defer r.end(t)
-		open := func(scope string) mcp.Relay {
-			m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
-			own := ask("initialize", "")
-			own.Profile.Scope = scope
-			l, _, err := r.OpenRelay(t.Context(), own, &m, &resting{since: time.Now()})
-			if err != nil {
+// openOwn opens a session of a client's own, with a clientInfo, that has had nothing open
+// since now.
+func (r *commandRig) openOwn(t *testing.T, info string) mcp.Relay {
+	t.Helper()
+	m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
+	req := ask("initialize", "")
+	req.Profile.Scope = fmt.Sprint("test/own/", len(r.children))
+	req.Profile.ClientInfo = []byte(info)
+	l, _, err := r.OpenRelay(t.Context(), req, &m, &resting{since: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // as a front does; ends with the session
+		<-l.Done()
+		l.Close()
+	}()
+	return l
+}
+
+const (
+	ada = `{"name":"ada","version":"1"}`
+	bob = `{"name":"bob","version":"1"}`
+)
+
+// A client that opens a session anew has left the one that it has ended, and the one in which
+// it has had nothing open for 1 s. Its process has ended before another is started.
+func TestM2L02LeftSessionsEndFirst(t *testing.T) {
+	for _, tt := range []struct {
+		name, second string
+		ends         bool
+		after        time.Duration
+		most         int
+	}{
+		{"ended", ada, true, 100 * time.Millisecond, 1},
+		{"ended, then another client", bob, true, 0, 1},
+		{"left", ada, false, 1500 * time.Millisecond, 1},
+		{"between two requests", ada, false, 900 * time.Millisecond, 2},
+		{"another client", bob, false, 20 * time.Minute, 2},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			r := newCommandRig(t, relays, relays)
+			defer r.end(t)
+			first := r.openOwn(t, ada)
+			r.children[0].ending = 150 * time.Millisecond
+			if tt.ends {
+				first.Close()
+			}
+			time.Sleep(tt.after)
+			begun, want := time.Now(), time.Duration(0)
+			if tt.most == 1 {
+				want = 150 * time.Millisecond
+			}
+			r.openOwn(t, tt.second)
+			took := time.Since(begun)
+			if tt.ends {
+				took += tt.after
+			}
+			if r.most != tt.most || took != want {
+				t.Errorf("%d processes at once, opened %v after the first was left, want %d and %v", r.most, took, tt.most, want)
+			}
+			if alive := wake.Closed(first.Done()); alive == (tt.most == 2) {
+				t.Errorf("the first session has ended: %v", alive)
+			}
+		})
+	}
+}
+
+// A process that may have state of a client does not end because another is needed, unless
+// the command allows one only, and the client that needs it has left it.
+func TestM2L02StateStaysBesideNewcomers(t *testing.T) {
+	calls := func(c *child) { answers(c, spec.MethodToolsCall) }
+	locked := func(c *child) { c.exit("another process has the lock") }
+	for _, tt := range []struct {
+		name, newcomer string
+		scripts        []func(*child)
+		ends, refused  bool
+	}{
+		{"same client", ada, []func(*child){calls, relays}, false, false},
+		{"another client", bob, []func(*child){calls, relays}, false, false},
+		{"same client, locks", ada, []func(*child){calls, locked, relays}, true, false},
+		{"another client, locks", bob, []func(*child){calls, locked}, false, true},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			r := newCommandRig(t, tt.scripts...)
+			defer r.end(t)
+			req := ask(spec.MethodToolsCall, `{"name":"x"}`)
+			req.ClientInfo = []byte(ada)
+			if _, err := r.Serve(t.Context(), req, nil); err != nil {
 				t.Fatal(err)
 			}
-			return l
-		}
-		first := open("test/first")
-		second := open("test/second")
-		select {
-		case <-first.Done():
-			t.Error("the first client's session ended when the second one came")
-		default:
-		}
-		time.Sleep(leftTime)
-		defer open("test/third").Close()
-		for _, l := range []mcp.Relay{first, second} {
-			select {
-			case <-l.Done():
-			default:
-				t.Error("the session of a client that has left is open beside a process that was started")
+			m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
+			own := ask("initialize", "")
+			own.Profile.Scope, own.Profile.ClientInfo = "test/own", []byte(tt.newcomer)
+			l, _, err := r.OpenRelay(t.Context(), own, &m, &nobody{})
+			if (err != nil) != tt.refused || wake.Closed(r.children[0].gone) != tt.ends {
+				t.Errorf("the newcomer = %v, and the first process has ended: %v; want refused %v, ended %v", err, wake.Closed(r.children[0].gone), tt.refused, tt.ends)
 			}
-			l.Close()
-		}
-	})
+			if tt.refused && !strings.Contains(fmt.Sprint(err), "another process has the lock") {
+				t.Errorf("refused with %v, want the server's own words", err)
+			}
+			if l != nil {
+				l.Close()
+			}
+		})
+	}
 }
 
 // relays answers a client's own handshake.

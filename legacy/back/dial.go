@@ -34,7 +34,7 @@ type opener func(ctx context.Context, connect connector) error
 //
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
 func (b *Back) open(ctx context.Context, p mcp.Profile) (s *session, err error) {
-	err = b.dial(ctx, p.Principal, p.Share, func(ctx context.Context, connect connector) (err error) {
+	err = b.dial(ctx, p.Principal, pool.Newcomer{Share: p.Share}, func(ctx context.Context, connect connector) (err error) {
 		s, err = b.openOver(ctx, p, connect)
 		return err
 	})
@@ -59,8 +59,8 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 }
 
 // dial calls open with a connector for the server's transport, on behalf of a principal
-// and a share.
-func (b *Back) dial(ctx context.Context, principal mcp.Principal, share mcp.Share, open opener) error {
+// and a client.
+func (b *Back) dial(ctx context.Context, principal mcp.Principal, to pool.Newcomer, open opener) error {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Settings.Timeouts.Connect)
 	defer cancel()
 	switch {
@@ -68,7 +68,7 @@ func (b *Back) dial(ctx context.Context, principal mcp.Principal, share mcp.Shar
 		return b.dialHTTP(ctx, b.endpoint.As(principal), open)
 	case b.opts.Launcher != nil:
 		c := command{server: b.opts.Name, launcher: b.opts.Launcher, pool: b.pool, log: b.log}
-		return c.open(ctx, share, open)
+		return c.open(ctx, to, open)
 	}
 	return open(ctx, b.dialConn)
 }

@@ -84,7 +84,7 @@ func TestU05LostStateIsTold(t *testing.T) {
 		{"unused for long", Options{ClientIdle: 30 * time.Minute}, func(*testing.T, *Back) { time.Sleep(31 * time.Minute) }, "idle"},
 		{"a crash", Options{}, func(t *testing.T, b *Back) { told(t, b, "one", "crash") }, "exit"},
 		{"a limit", each, func(t *testing.T, b *Back) { told(t, b, "two", "") }, "limit"},
-		{"another process", Options{}, func(t *testing.T, b *Back) { told(t, b, "two", "") }, "alone"},
+		{"another process", Options{}, comesBack, "alone"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -109,6 +109,24 @@ func TestU05LostStateIsTold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// comesBack has the client "one" open a session of its own, of a command that locks.
+func comesBack(t *testing.T, b *Back) {
+	b.opts.Launcher.SetLocks(true)
+	time.Sleep(time.Second)
+	m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
+	req := ask("initialize", "")
+	req.Profile.Scope, req.Profile.ClientInfo = "own", []byte(`{"name":"one"}`)
+	r, _, err := b.OpenRelay(t.Context(), req, &m, &nobody{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Start()
+	if err := r.Send(t.Context(), parse(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
 }
 
 // Who has only listed has no state, and one session of all clients is told to each of them.

@@ -53,7 +53,7 @@ func (s ownSession) Held() *upstream.Held { return s.held }
 
 // dialRelay opens a session with the client's own handshake.
 func (b *Back) dialRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (r *relay.Session, err error) {
-	err = b.dial(ctx, req.Profile.Principal, req.Share, func(ctx context.Context, connect connector) error {
+	err = b.dial(ctx, req.Profile.Principal, pool.Newcomer{Share: req.Share, Info: req.Profile.ClientInfo}, func(ctx context.Context, connect connector) error {
 		r = relay.New(b.relayed, req, h) // a new one for each attempt
 		if err := connect(ctx, r.Link()); err != nil {
 			return err

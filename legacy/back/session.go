@@ -41,6 +41,7 @@ type session struct {
 	// mayHaveState says that a client sent more than requests for lists.
 	mayHaveState atomic.Bool
 	held         *upstream.Held // set by connect
+	user         soleUser       // noted with mayHaveState
 }
 
 // Held implements [pool.Holder].

@@ -20,6 +20,7 @@ func (s *session) serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	if spec.LeavesState(req.Method) {
 		s.mayHaveState.Store(true)
 		s.held.Note(req)
+		s.user.note(req.ClientInfo)
 	}
 	c := newCall(req, caller, leaveLane)
 	run := s.attempt

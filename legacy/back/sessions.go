@@ -1,11 +1,15 @@
 package back
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
 )
 
@@ -14,7 +18,7 @@ func (b *Back) newPool() (*pool.Pool, error) {
 	o := &b.opts
 	return pool.New(pool.Options{
 		Name: o.Name, MaxSessions: o.MaxSessions, MaxSessionsEach: o.MaxSessionsEach, Idle: o.Settings.Idle, Wait: o.Settings.Timeouts.Connect,
-		Lasts: b.lasts, Lingers: b.lingers, Lost: func() { o.Doubt("a session was lost") },
+		Lasts: b.lasts, Lingers: b.lingers, Unneeded: b.unneeded, Lost: func() { o.Doubt("a session was lost") },
 		Logger: o.Logger, Metrics: o.Metrics,
 	}, b.connect)
 }
@@ -37,6 +41,49 @@ func (b *Back) heldIn() string {
 		return upstream.LostExit
 	}
 	return upstream.LostSession
+}
+
+// unneeded reports whether a session that nobody has used for a time may end because a client
+// needs another process. If it may have state, that client must have left it, and the command
+// must allow one process only.
+func (b *Back) unneeded(of pool.Session, info json.RawMessage, unused time.Duration) bool {
+	s, ok := of.(*session)
+	if !ok || !s.mayHaveState.Load() {
+		return true
+	}
+	return b.opts.Launcher.Locks() && unused >= pool.RestTime && s.user.is(info)
+}
+
+// A soleUser is the client of a session that may have state, if there is only one.
+type soleUser struct {
+	info atomic.Pointer[[]byte] // its clientInfo; nil before the first, and empty if unknown or several
+}
+
+// maxSoleInfo bounds a clientInfo that is stored, in bytes.
+const maxSoleInfo = 1 << 10
+
+// note records that a client uses the session.
+func (u *soleUser) note(info []byte) {
+	was := u.info.Load()
+	if was == nil {
+		first := new([]byte)
+		if len(info) <= maxSoleInfo {
+			*first = bytes.Clone(info) // so that the message can be freed
+		}
+		if u.info.CompareAndSwap(nil, first) {
+			return
+		}
+		was = u.info.Load()
+	}
+	if len(*was) > 0 && !bytes.Equal(*was, info) {
+		u.info.Store(new([]byte))
+	}
+}
+
+// is reports whether a client, whose clientInfo is canonical, is the only one.
+func (u *soleUser) is(info []byte) bool {
+	was := u.info.Load()
+	return was != nil && len(*was) > 0 && bytes.Equal(wire.AppendCanonical(nil, *was), info)
 }
 
 // lingers reports whether only a watch without subscribers uses the session of a scope.

@@ -1,10 +1,12 @@
 package pool
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"math"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
@@ -14,6 +16,7 @@ import (
 const (
 	endIdle     = "idle"
 	endEvicted  = "evicted"
+	endLeft     = "left"
 	endReleased = "released"
 	endLost     = "lost"
 	endClosed   = "closed"
@@ -98,8 +101,9 @@ func (p *Pool) endLocked(e *entry, why string) {
 			// A child process that exits at once must not be started in a loop.
 			p.pauseLocked(e.scope, time.Now(), e.s.Err())
 		}
-		p.ending++
-		p.running.Go(func() { p.end(e.s, why, e.yields) }) // bounded by endTimeout, and by the time that a child process gets to exit
+		e.gone = make(chan struct{})
+		p.ending[e] = struct{}{}
+		p.running.Go(func() { p.end(e, why) }) // bounded by endTimeout, and by the time that a child process gets to exit
 	}
 }
 
@@ -135,53 +139,81 @@ func (p *Pool) countOutLocked(e *entry) {
 	p.grantLocked()
 }
 
-// end ends a session at the server, and logs if the server has lost it, or if it yields its
-// place because a limit is reached.
-func (p *Pool) end(s Session, why string, full *limits.Limit) {
+// end ends the session of e at the server, and logs if the server has lost it, or if it
+// yields its place because a limit is reached.
+func (p *Pool) end(e *entry, why string) {
 	switch {
 	case why == endLost:
 		p.opts.Lost()
-		p.opts.Logger.Warn("server lost its session", "error", s.Err())
-	case full != nil:
-		p.opts.Logger.Warn("all sessions are taken: one that nobody used has ended; to keep more, " + full.Raise())
+		p.opts.Logger.Warn("server lost its session", "error", e.s.Err())
+	case e.yields != nil:
+		p.opts.Logger.Warn("all sessions are taken: one that nobody used has ended; to keep more, " + e.yields.Raise())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
-	s.Close(ctx)
+	e.s.Close(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ending--; p.ending == 0 && p.ended != nil {
-		close(p.ended)
-		p.ended = nil
-	}
+	delete(p.ending, e)
+	close(e.gone)
 }
 
-// EndIdle ends the unused sessions of a share and of the gateway itself, and waits until no
-// session is being ended. Those of one client are unused if it has had nothing open for d.
-func (p *Pool) EndIdle(ctx context.Context, share mcp.Share, d time.Duration) error {
-	unused := p.unused(d)
+// A Newcomer is a client for which a session is to be opened.
+type Newcomer struct {
+	Share mcp.Share
+	// Info is the clientInfo of a client that opens a session of its own; else nil.
+	Info json.RawMessage
+}
+
+// EndLeft ends the sessions that the newcomer has left, and those of its share and of the
+// gateway itself that nobody uses and that have no state. It waits for the end of those, and
+// of what else is ending then for this share, or if all is set for anybody.
+func (p *Pool) EndLeft(ctx context.Context, to Newcomer, all bool) error {
+	left, lingering := p.left(to), p.lingering()
 	p.mu.Lock()
 	for e := range p.all {
-		isOwn := e.owner == share || e.owner == mcp.Share{}
-		if isOwn && e.opened() && (e.uses == 0 || e.uses == 1 && unused[e]) {
+		switch why, ok := left[e]; {
+		case ok:
+			p.endLocked(e, why)
+		case p.isOwn(e, to.Share) && e.opened() && p.isUnneededLocked(e, to.Info, lingering[e]):
 			p.endLocked(e, endEvicted)
 		}
 	}
-	if p.ending == 0 {
-		p.mu.Unlock()
-		return nil
+	var gone []<-chan struct{}
+	for e := range p.ending {
+		if all || p.isOwn(e, to.Share) {
+			gone = append(gone, e.gone)
+		}
 	}
-	if p.ended == nil {
-		p.ended = make(chan struct{})
-	}
-	ended := p.ended
 	p.mu.Unlock()
-	return wake.Await(ctx, ended)
+	for _, g := range gone {
+		if err := wake.Await(ctx, g); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// unused returns the sessions with one user that does not need them: a client's own session
-// with nothing open for d, or one that lingers. It calls the users without the lock.
-func (p *Pool) unused(d time.Duration) map[*entry]bool {
+// isOwn reports whether e is of a share, or of the gateway itself.
+func (p *Pool) isOwn(e *entry, share mcp.Share) bool {
+	return e.owner == share || e.owner == mcp.Share{}
+}
+
+// isUnneededLocked reports whether e may end for a newcomer with an info. lingers says that
+// its only user does not need it.
+func (p *Pool) isUnneededLocked(e *entry, info json.RawMessage, lingers bool) bool {
+	switch {
+	case e.uses == 0:
+		return p.opts.Unneeded(e.s, info, time.Since(e.left))
+	case e.uses == 1 && lingers:
+		return p.opts.Unneeded(e.s, info, RestTime)
+	}
+	return false
+}
+
+// lingering returns the sessions whose only user does not need them. It calls the users
+// without the lock.
+func (p *Pool) lingering() map[*entry]bool {
 	p.mu.Lock()
 	var once []*entry
 	for e := range p.all {
@@ -196,8 +228,20 @@ func (p *Pool) unused(d time.Duration) map[*entry]bool {
 			out[e] = true
 		}
 	}
-	for e := range p.rested(d) {
-		out[e] = true
+	return out
+}
+
+// left returns the sessions that a newcomer has left: it has had nothing open in them for
+// RestTime, and opens another. Those that any client has ended are among them, as released.
+func (p *Pool) left(to Newcomer) map[*entry]string {
+	out := make(map[*entry]string)
+	for e, d := range p.rested(RestTime) {
+		switch {
+		case d == math.MaxInt64:
+			out[e] = endReleased
+		case to.Info != nil && e.owner == to.Share && bytes.Equal(e.info, to.Info):
+			out[e] = endLeft
+		}
 	}
 	return out
 }

@@ -42,7 +42,7 @@ func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private, reserved
 	if server != nil {
 		server.trial = true
 	}
-	e := &entry{scope: profile.Scope, owner: profile.Share, private: private || profile.Single, rest: rest, ready: make(chan struct{}), uses: 1}
+	e := &entry{scope: profile.Scope, owner: profile.Share, private: private || profile.Single, rest: rest, info: profile.ClientInfo, ready: make(chan struct{}), uses: 1}
 	p.all[e] = struct{}{}
 	p.each[e.owner]++
 	if !private {

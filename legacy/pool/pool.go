@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -59,6 +60,10 @@ type Options struct {
 	// Lingers reports whether the only user of a scope's session does not need it any more.
 	// It is called without a lock.
 	Lingers func(scope string) bool
+	// Unneeded reports whether a session that nobody has used for a time may end because a
+	// client with an info, which may be nil, needs another one. It is called with a lock, and
+	// takes none.
+	Unneeded func(s Session, info json.RawMessage, unused time.Duration) bool
 	// Lost is called when the server has lost a session. It does not block.
 	Lost func()
 
@@ -83,8 +88,7 @@ type Pool struct {
 	stops  map[*entry]context.CancelCauseFunc // of the dials in progress
 	places
 
-	ending int           // sessions that are being ended
-	ended  chan struct{} // closed when ending becomes zero; nil if no goroutine waits
+	ending map[*entry]struct{} // whose sessions are being ended
 
 	running sync.WaitGroup // dials, and sessions that are being ended
 }
@@ -92,10 +96,11 @@ type Pool struct {
 // An entry is one session, or the attempt to open one.
 type entry struct {
 	scope   string
-	owner   mcp.Share     // the share that opened it
-	private bool          // not in shared: of one request or one client
-	rest    RestFunc      // of its client; nil unless it is a client's own
-	ready   chan struct{} // closed when the dial has ended
+	owner   mcp.Share       // the share that opened it
+	private bool            // not in shared: of one request or one client
+	rest    RestFunc        // of its client; nil unless it is a client's own
+	info    json.RawMessage // of that client
+	ready   chan struct{}   // closed when the dial has ended
 
 	// Written before ready is closed, read-only after.
 	s   Session // nil if err is not
@@ -110,6 +115,7 @@ type entry struct {
 	armed  bool          // the timer runs; it may run while the entry is in use
 	told   bool          // see tellLocked
 	ended  bool
+	gone   chan struct{} // closed when the session has ended at the server; nil until it is being ended
 }
 
 // errUnwanted is the cause when a dial is stopped because no request waits for it any more.
@@ -140,6 +146,7 @@ func New(opts Options, dial DialFunc) (*Pool, error) {
 		all:    make(map[*entry]struct{}),
 		pauses: pauses,
 		stops:  make(map[*entry]context.CancelCauseFunc),
+		ending: make(map[*entry]struct{}),
 		places: places{each: make(map[mcp.Share]int)},
 	}, nil
 }

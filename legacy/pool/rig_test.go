@@ -3,6 +3,7 @@ package pool
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,9 @@ func newRig(t testing.TB, opts Options, connect connector) *rig {
 	r.server.Fill(spec.Legacy)
 	opts.Name, opts.Logger, opts.Lost = r.server.Name, slog.New(slog.DiscardHandler), func() {}
 	opts.Lingers = func(string) bool { return false }
+	if opts.Unneeded == nil {
+		opts.Unneeded = func(Session, json.RawMessage, time.Duration) bool { return true }
+	}
 	opts.MaxSessions = cmp.Or(opts.MaxSessions, 100)
 	opts.Idle = cmp.Or(opts.Idle, 10*time.Minute)
 	if opts.Metrics == nil {

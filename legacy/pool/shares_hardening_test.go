@@ -1,10 +1,12 @@
 package pool
 
 import (
+	"context"
 	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -68,11 +70,39 @@ func TestStartEndsNobodyElsesSessions(t *testing.T) {
 			settle()
 			release()
 		}
-		if err := r.EndIdle(t.Context(), bob, 0); err != nil {
+		if err := r.EndLeft(t.Context(), Newcomer{Share: bob}, false); err != nil {
 			t.Fatal(err)
 		}
 		if a, b, own := len(r.Sessions("a")), len(r.Sessions("b")), len(r.Sessions("probe")); a != 1 || b != 0 || own != 0 {
 			t.Errorf("ada has %d sessions, bob %d, the gateway %d; want 1, 0 and 0", a, b, own)
+		}
+	})
+}
+
+// Who needs a process waits for the ends of its own sessions, and of those of others only if the
+// command locks: clients that come and go would delay all others (CWE-400).
+func TestM2L02NobodyElsesEndsAreAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{MaxSessionsEach: 2}, nil)
+		r.Pool.dial = func(context.Context, mcp.Profile) (Session, error) {
+			return &scriptedSession{done: make(chan struct{})}, nil
+		}
+		ada, bob := mcp.Share{Principal: "ada"}, mcp.Share{Principal: "bob"}
+		for _, tt := range []struct {
+			who   mcp.Share
+			locks bool
+			took  time.Duration
+		}{{ada, false, 400 * time.Millisecond}, {bob, false, 0}, {bob, true, 400 * time.Millisecond}} {
+			_, leave, err := r.Get(t.Context(), mcp.Profile{Scope: ownScope(), Share: ada}, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave()
+			begun := time.Now()
+			if err := r.EndLeft(t.Context(), Newcomer{Share: tt.who}, tt.locks); err != nil || time.Since(begun) != tt.took {
+				t.Errorf("EndLeft for %s, locks %v = %v after %v, want %v", tt.who.Principal, tt.locks, err, time.Since(begun), tt.took)
+			}
+			time.Sleep(time.Second)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -33,6 +34,12 @@ func TestL2M09Errors(t *testing.T) {
 		{"a code that 2025-11-25 reads as its own", "tools/call", -32042, `{}`, -32603, `{"code":-32042,"data":{}}`, "told"},
 		{"a code of the server's own", "tools/call", -32000, `{}`, -32000, `{}`, "told"},
 		{"beyond the range", "tools/call", -32100, ``, -32100, ``, "told"},
+		{"no code", "prompts/get", 0, ``, 0, ``, "told"},
+		{"a positive code", "tools/call", 418, `"tea"`, 418, `"tea"`, "told"},
+		{"a negative code", "tools/call", -1, ``, -1, ``, "told"},
+		{"the largest code", "tools/call", math.MaxInt64, ``, math.MaxInt64, ``, "told"},
+		{"an internal error", "prompts/get", -32603, `{"a":1}`, -32603, `{"a":1}`, "told"},
+		{"a method that is not there", "prompts/get", -32601, ``, -32601, ``, "told"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := &wire.Error{Code: tt.code, Message: "told"}
@@ -41,6 +48,9 @@ func TestL2M09Errors(t *testing.T) {
 			}
 			for _, rev := range spec.Revisions(spec.Legacy) {
 				got := Error(rev, tt.method, in)
+				if tt.code == tt.wantCode && got.Message != in.Message {
+					t.Errorf("Error(%s, %s, %v) says %q, want the text unchanged", rev, tt.method, in, got.Message)
+				}
 				if got.Code != tt.wantCode || string(got.Data) != tt.wantData || !strings.HasPrefix(got.Message, "told") || !strings.Contains(got.Message, tt.says) {
 					t.Errorf("Error(%s, %s, %v with %s) = %v with %s, want code %d with %s", rev, tt.method, in, in.Data, got, got.Data, tt.wantCode, tt.wantData)
 				}

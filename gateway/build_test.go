@@ -103,6 +103,19 @@ func TestOptionsArrive(t *testing.T) {
 	}
 }
 
+// A server that serves each client in its own era has a session for each era.
+func TestNewRefusesErasWithoutSessions(t *testing.T) {
+	for name, s := range map[string]ServerOptions{
+		"HTTP+SSE":      {Name: "s", URL: "http://a.example", Transport: TransportSSE, Era: EraOfClient},
+		"one process":   {Name: "s", Command: []string{"x"}, Isolation: IsolateNothing, Era: EraOfClient},
+		"another's era": {Name: "s", URL: "http://a.example", Era: "clients"},
+	} {
+		if _, err := New(Options{Servers: []ServerOptions{s}}); err == nil || !strings.Contains(err.Error(), "Era") {
+			t.Errorf("New with %s: %v, want an error about the Era", name, err)
+		}
+	}
+}
+
 func TestNewRefusesLimits(t *testing.T) {
 	for _, tt := range []struct {
 		limits map[string]int64

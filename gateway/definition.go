@@ -50,7 +50,7 @@ type synthesized struct {
 func (s serverBuild) digest() string {
 	set := &s.set
 	era := Era("")
-	if set.KnownEra() != spec.Unknown {
+	if set.KnownEra() != spec.Unknown || set.ByClient() {
 		era = Era(set.Era)
 	}
 	text, err := json.Marshal(definition{

@@ -21,6 +21,7 @@ func TestDefinitionTellsServersApart(t *testing.T) {
 		"another header":     func(s *ServerOptions) { s.Header = http.Header{"X-Tenant": {"one"}} },
 		"another transport":  func(s *ServerOptions) { s.Transport = TransportSSE },
 		"another era":        func(s *ServerOptions) { s.Era = Modern },
+		"each client's era":  func(s *ServerOptions) { s.Era = EraOfClient },
 		"other roots":        func(s *ServerOptions) { s.Roots = []string{"file:///r"} },
 		"polling":            func(s *ServerOptions) { s.Synthesize.Tools = time.Second },
 		"other extensions":   func(s *ServerOptions) { s.HideExtensions = []string{"x"} },

@@ -169,6 +169,10 @@ type Era string
 const (
 	Legacy Era = "legacy" // 2025-11-25 and earlier
 	Modern Era = "modern" // 2026-07-28 and later
+	// EraOfClient means that the server is asked, and serves each client in the client's era
+	// if it speaks both; else, and if Era is empty, it serves all in the one that it was
+	// found to speak, the newer of both.
+	EraOfClient Era = "client"
 )
 
 // An Isolation says which requests share a session with a server.

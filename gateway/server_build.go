@@ -58,12 +58,14 @@ func (s serverBuild) check() error {
 	switch {
 	case count(s.URL != "", len(s.Command) > 0, s.Handler != nil, s.b.opts.hooks.Dial[s.Name] != nil, s.b.opts.hooks.Backs[s.Name] != nil) != 1:
 		return errors.New("want exactly one of URL, Command and Handler")
-	case !slices.Contains([]Era{"", Legacy, Modern}, s.Era):
+	case !slices.Contains([]Era{"", Legacy, Modern, EraOfClient}, s.Era):
 		return fmt.Errorf("unknown Era %q", s.Era)
 	case !slices.Contains([]Placement{"", PlaceAny, PlaceOne}, s.Replicas):
 		return fmt.Errorf("unknown Replicas %q", s.Replicas)
 	case !slices.Contains([]Isolation{"", IsolatePrincipal, IsolateRequest, IsolateNothing}, s.Isolation):
 		return fmt.Errorf("unknown Isolation %q", s.Isolation)
+	case s.set.ByClient() && (s.Transport == TransportSSE || len(s.Command) > 0 && s.set.Isolation == settings.IsolateNothing):
+		return errors.New("EraOfClient is for servers that have two eras, and a session for each: it goes with neither TransportSSE nor IsolateNothing of a Command")
 	case s.LogLevel != "" && !spec.LogLevel(s.LogLevel).Valid():
 		return fmt.Errorf("unknown LogLevel %q", s.LogLevel)
 	}

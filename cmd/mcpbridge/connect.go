@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,18 +40,30 @@ func (p process) connect(ctx context.Context, c *config.Config, out io.Writer) (
 	for slices.ContainsFunc(g.Snapshot().Servers, starting) && ctx.Err() == nil { // timeouts.connect bounds each
 		time.Sleep(20 * time.Millisecond)
 	}
-	return printStates(p.secrets.Writer(out), g.Snapshot().Servers)
+	return printStates(p.secrets.Writer(out), g.Snapshot().Servers, sides(c, g))
 }
 
-// printStates prints how servers answered. The error says that one did not.
-func printStates(out io.Writer, servers []gateway.ServerSnapshot) error {
+// sides returns, of servers that may serve each client in its own era, which side serves whom.
+func sides(c *config.Config, g *gateway.Gateway) map[string]string {
+	told := make(map[string]string)
+	for _, s := range hook.Inner(g).Status(false).Servers {
+		if i := slices.IndexFunc(c.Servers, func(of config.Server) bool { return of.Name == s.Name }); i >= 0 && c.Servers[i].ByClient() {
+			told[s.Name] = s.EraReason
+		}
+	}
+	return told
+}
+
+// printStates prints how servers answered, or which side of them serves whom. The error says
+// that one did not answer.
+func printStates(out io.Writer, servers []gateway.ServerSnapshot, sides map[string]string) error {
 	tw, down := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0), 0
 	_, _ = output.Printf(tw, "\nSERVER\tSTATE\tREASON\n")
 	for _, s := range servers {
 		if s.State != gateway.StateReady {
 			down++
 		}
-		_, _ = output.Printf(tw, "%s\t%s\t%s\n", s.Name, s.State, s.Error)
+		_, _ = output.Printf(tw, "%s\t%s\t%s\n", s.Name, s.State, cmp.Or(s.Error, sides[s.Name]))
 	}
 	if err := tw.Flush(); err != nil || down == 0 {
 		return err

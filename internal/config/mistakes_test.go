@@ -60,7 +60,7 @@ func TestMistakes(t *testing.T) {
 		{"value for a mapping", "limits: 5\n" + notebook, "c.yaml:1: limits: want keys with values below it, as in {key: value}; found a single value"},
 		{"list for a mapping", "servers: [a]", "c.yaml:1: servers: want keys with values below it, as in {key: value}; found a list"},
 
-		{"unknown era", server("builtin: notebook\n    era: moderm"), `c.yaml:4: servers.a.era: "moderm" is unknown; write auto, legacy or modern`},
+		{"unknown era", server("builtin: notebook\n    era: moderm"), `c.yaml:4: servers.a.era: "moderm" is unknown; write auto, legacy, modern or client`},
 		{"T-32 tasks hidden by name", server("builtin: notebook\n    extensions:\n      hide:\n      - com.example/x\n      - io.modelcontextprotocol/tasks"),
 			"c.yaml:7: servers.a.extensions.hide.1: hides the extension alone, and not the methods of tasks; remove it, and set tasks: off for the server"},
 		{"T-32 extension without a name", server("builtin: notebook\n    extensions: {hide: ['']}"), "c.yaml:4: servers.a.extensions.hide.0: is empty; write an extension's name, such as io.modelcontextprotocol/ui, or remove it"},
@@ -73,6 +73,8 @@ func TestMistakes(t *testing.T) {
 		{"type ws of a command", server("command: x\n    type: ws"), "c.yaml:4: servers.a.type: ws does not fit a server with command; remove it"},
 		{"type sse for a command", server("command: x\n    type: sse"), "c.yaml:4: servers.a.type: sse does not fit a server with command; remove it"},
 		{"type sse for a modern server", server("url: http://h\n    type: sse\n    era: modern"), "c.yaml:5: servers.a.era: modern does not fit type sse, which only legacy servers have; remove one of them"},
+		{"type sse for each client's era", server("url: http://h\n    type: sse\n    era: client"), "c.yaml:5: servers.a.era: client does not fit type sse, which only legacy servers have; remove one of them"},
+		{"each client's era in one process", server("command: x\n    isolation: shared\n    era: client"), "c.yaml:5: servers.a.era: client means a process for each era, and isolation: shared one for all clients; remove one of them"},
 		{"type of another transport", server("url: http://h\n    type: stdio"), "c.yaml:4: servers.a.type: stdio does not fit a server with url; remove it"},
 
 		{"two transports", server("command: x\n    url: http://h"), "c.yaml:2: servers.a: command and url are both set; remove one of them"},

@@ -180,6 +180,9 @@ func (d *Detector) Drain() {
 	if d.opts.Launcher != nil {
 		d.opts.Launcher.Drain()
 	}
+	if back, ok := d.current().(interface{ Drain() }); ok {
+		back.Drain()
+	}
 }
 
 // Doubt reports something that contradicts the verdict, so that the server is probed

@@ -45,7 +45,7 @@ func (d *Detector) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descrip
 func (d *Detector) describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	for {
 		back, err := d.await(ctx, req.Era)
-		if err == nil {
+		if err == nil && back.Era() == spec.Legacy {
 			err = d.awaitRelays(ctx)
 		}
 		if err != nil {
@@ -91,6 +91,9 @@ func (d *Detector) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Mess
 		return nil, nil, nil
 	}
 	r, answer, err := relayer.OpenRelay(ctx, req, m, h)
+	if back.Era() == spec.Modern { // a server that speaks both eras: the verdict is about its newer one
+		return r, answer, err
+	}
 	refused := r == nil && err == nil && d.opts.Launcher != nil || errors.Is(err, mcp.ErrOtherEra)
 	switch {
 	case refused && d.probeAgain(ctx, back) && d.Era() == spec.Modern:

@@ -22,11 +22,10 @@ func (d *Detector) Tell(u *status.Upstream) {
 	d.mu.Lock()
 	back, v, err := d.back, d.verdict, d.err
 	d.mu.Unlock()
-	u.Era = d.opts.Era.String()
+	u.Era, u.EraReason, u.EraSince = d.opts.Era.String(), v.why, v.since
 	if t, ok := back.(status.Teller); ok {
 		t.Tell(u)
 	}
-	u.EraReason, u.EraSince = v.why, v.since
 	if back == nil && err != nil && !errors.Is(err, mcp.ErrStarting) {
 		u.LastError, u.LastErrorTime = err.Error(), v.failed
 	}

@@ -14,13 +14,19 @@ import (
 // Open returns the back of the server's era, or a Detector if the era is not configured. A
 // command always has a Detector, which keeps the number of processes small. It may be
 // called once.
-func (s *Server) Open(changes mcp.Changes) (mcp.Back, error) {
+func (s *Server) Open(changes mcp.Changes) (mcp.Back, error) { return s.open(changes, nil) }
+
+// open is Open. doubt, if it is not nil, is told what else the Detector would be: that the
+// server behaves like one of the other era.
+func (s *Server) open(changes mcp.Changes, doubt func(string)) (mcp.Back, error) {
 	era := s.Era()
 	if !s.opts.isCommand() && era != spec.Unknown {
-		return s.openAs(detect.Finding{Era: era}, changes, nil)
+		return s.openAs(detect.Finding{Era: era}, changes, doubt)
 	}
 	var d *detect.Detector
-	doubt := func(why string) { d.Doubt(why) }
+	if doubt == nil {
+		doubt = func(why string) { d.Doubt(why) }
+	}
 	o := detect.Options{
 		Name:        s.opts.Name,
 		Era:         era,
@@ -58,11 +64,19 @@ func (s *Server) openAs(f detect.Finding, changes mcp.Changes, doubt func(string
 	if f.Era == spec.Modern {
 		o := s.modernOptions()
 		o.Changes, o.Doubt, o.Probed = changes, doubt, f.Description
-		return asBack(modernback.New(o))
+		back, err := modernback.New(o)
+		if err == nil && s.byClient() {
+			return s.openSides(back, changes)
+		}
+		return asBack(back, err)
 	}
 	o := s.legacyOptions()
 	o.Changes, o.Doubt = changes, doubt
-	return asBack(legacyback.New(o))
+	back, err := legacyback.New(o)
+	if err == nil && s.byClient() {
+		return s.onlyLegacy(back, f.Why), nil
+	}
+	return asBack(back, err)
 }
 
 // modernOptions returns the options of a modern back.

@@ -17,9 +17,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
+// EraOfClient, as Era of a Server, has each client served in its own.
+const EraOfClient = "client"
+
 // A Server has the settings of one server. What it has may be shared, and nobody changes it.
 type Server struct {
-	Era          string              `koanf:"era" default:"auto" enum:"auto legacy modern" doc:"legacy is 2025-11-25 and earlier, modern is 2026-07-28; auto detects it"`
+	Era          string              `koanf:"era" default:"auto" enum:"auto legacy modern client" doc:"legacy is 2025-11-25 and earlier, modern is 2026-07-28; auto detects it, client serves each client in its own era if the server speaks both"`
 	Isolation    Isolation           `koanf:"isolation" default:"principal" enum:"principal shared request" doc:"which requests may share a session with the server: those of one principal, all, or none"`
 	LogLevel     string              `koanf:"log_level" default:"none" enum:"none debug info notice warning error critical alert emergency" doc:"log level for legacy clients that set none"`
 	Experimental bool                `koanf:"experimental" default:"false" doc:"whether clients' experimental capabilities are forwarded to the server"`
@@ -110,6 +113,10 @@ func (s *Server) KnownEra() spec.Era {
 	}
 	return spec.Unknown
 }
+
+// ByClient reports whether each client is to be served in its own era by a server that speaks
+// both, instead of all in the newer one.
+func (s *Server) ByClient() bool { return s.Era == EraOfClient }
 
 // Level returns the log level for legacy clients that set none; empty for no messages.
 func (s *Server) Level() spec.LogLevel {

@@ -36,6 +36,7 @@ type profiles struct {
 	hide         []string        // extensions that are not part of a profile
 	hideTasks    []string        // hide, and the tasks extension
 	single       bool            // all clients share one upstream session
+	byClient     bool            // a server that speaks both eras serves legacy clients in theirs
 	era          func() spec.Era // the server's; set before the first assign
 	saw          func(*mcp.Identity)
 	cache        *lru.Cache[profileKey, mcp.Profile]
@@ -85,7 +86,7 @@ func newProfiles(so ServerOptions, scope string) (*profiles, error) {
 	p := &profiles{
 		scope: scope, isolation: so.Settings.Isolation, clientInfo: so.Settings.ForwardsClientInfo(), experimental: so.Settings.Experimental,
 		hide: hide, hideTasks: append(slices.Clone(hide), spec.ExtensionTasks),
-		single: so.oneSession(), era: func() spec.Era { return spec.Unknown }, saw: so.Saw,
+		single: so.oneSession(), byClient: so.Settings.ByClient(), era: func() spec.Era { return spec.Unknown }, saw: so.Saw,
 	}
 	var err error
 	p.cache, err = lru.NewWithEvict(maxProfiles, func(_ profileKey, prof mcp.Profile) { p.forgotten(prof) })
@@ -120,7 +121,9 @@ func (p *profiles) assign(req *mcp.Request) error {
 
 // perSession reports whether the session of each legacy client is, or may be, a profile of its
 // own.
-func (p *profiles) perSession() bool { return p.era() != spec.Modern && !p.single }
+func (p *profiles) perSession() bool {
+	return (p.byClient || p.era() != spec.Modern) && !p.single
+}
 
 // sharesTasks reports whether both the client and the server may have the tasks extension.
 // It asks for the server's era only if the client declares the extension.

@@ -28,7 +28,7 @@ func TestDialects(t *testing.T) {
 		{"another host's key in YAML", "servers: {a: {url: 'http://h', headersHelper: x}}", "error c.yaml:1: servers.a.headersHelper: belongs to desktop clients' files; write headers"},
 		{"comments keep the lines", "// one\n{ /* two\n three */ \"mcpServers\": {\n  // five\n  \"a\": {\"command\": 3, \"args\": \"x\",},\n},}", "error c.yaml:5: servers.a.args: want a list, as in [a, b]; found a single value"},
 		{"not JSON", "{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\" \"args\": []}\n  }\n}", "error c.yaml:3: not readable as JSON: invalid character '\"' after object value (expecting ',' or '}') (column 26)"},
-		{"YAML in braces", "{servers: {a: {command: x, era: old}}}", `error c.yaml:1: servers.a.era: "old" is unknown; write auto, legacy or modern`},
+		{"YAML in braces", "{servers: {a: {command: x, era: old}}}", `error c.yaml:1: servers.a.era: "old" is unknown; write auto, legacy, modern or client`},
 		{"cut off", "{\"mcpServers\": {\"a\": {", "error c.yaml:1: not readable as JSON: parsing value: unexpected EOF (column 23)"},
 		{"a byte order mark", "\ufeff{\"mcpServers\": {\"a\": {\"command\": \"x\", \"trust\": true}}}", "warning c.yaml:1: servers.a.trust: says what the host runs without asking its user; mcpbridge never asks, so it has no effect here"},
 		{"nothing in it", `{"mcpServers": {}}`, "error c.yaml:1: servers: no servers; add one, for example notebook: {builtin: notebook}"},

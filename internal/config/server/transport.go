@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -28,8 +29,11 @@ func (c checker) transport(of *key.Key) {
 		return
 	}
 	c.typ(ways[0])
-	if c.Type == "sse" && c.Era == spec.Modern.String() {
-		c.rep.Fail(key.Join(c.path, "era"), "modern does not fit type sse, which only legacy servers have; remove one of them")
+	if c.Type == "sse" && (c.Era == spec.Modern.String() || c.ByClient()) {
+		c.rep.Fail(key.Join(c.path, "era"), "%s does not fit type sse, which only legacy servers have; remove one of them", c.Era)
+	}
+	if c.ByClient() && ways[0] == "command" && c.Isolation == settings.IsolateNothing {
+		c.rep.Fail(key.Join(c.path, "era"), "client means a process for each era, and isolation: shared one for all clients; remove one of them")
 	}
 	for _, owner := range []string{"command", "url"} {
 		if owner != ways[0] {

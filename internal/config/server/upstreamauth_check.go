@@ -105,7 +105,7 @@ func (c credentialChecker) callers(path string) {
 		c.rep.Fail(path, "sends a token of the caller's, and with isolation: shared all callers have one session; remove one of them")
 	case c.of.Clients == nil || c.of.Clients.JWT == nil:
 		c.rep.Fail(path, "sends a token of the caller's, and clients of this server have none; write auth: {jwt: …}, or use client_credentials")
-	case c.of.Era == spec.Unknown.String() || c.of.Era == "auto":
+	case c.of.Era == spec.Unknown.String() || c.of.Era == "auto" || c.of.Era == settings.EraOfClient:
 		c.rep.Fail(path, "mcpbridge has no token of its own to ask the server which era it is of; write era: legacy or era: modern")
 	case c.of.OverWebSocket:
 		c.rep.Fail(path, "sends a token of the caller's, and callers share a WebSocket; use client_credentials")

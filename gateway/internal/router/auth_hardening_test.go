@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/issuertest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 )
 
 type header = map[jose.HeaderKey]any
@@ -347,4 +349,60 @@ func TestSlowIssuer(t *testing.T) {
 	if got := g.call(t, "Bearer "+g.issuer.Token(resource, map[string]any{"sub": "bob"})); got.status != http.StatusOK {
 		t.Errorf("a new token of a known key = %d, want it accepted at once", got.status)
 	}
+}
+
+// Invented tokens of one client of a proxy have the issuer refuse no token of another one,
+// and are counted as what they are.
+func TestInventedTokensBehindAProxy(t *testing.T) {
+	t.Parallel()
+	counts := &limitCounts{n: make(map[string]int)}
+	g := newGuardedRig(t, func(o *auth.JWTOptions) {
+		o.Introspection = &auth.Introspection{ClientID: "gateway", ClientSecret: "secret"}
+	}, func(o *Options) {
+		o.Metrics, o.TrustedProxies = counts, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("192.0.2.0/24")}
+	})
+	from := func(addr, token string) answer {
+		h := modernHeaders("tools/call", "a")
+		h.Set("X-Forwarded-For", addr)
+		h.Set("Authorization", "Bearer "+token)
+		return g.send(t, http.MethodPost, modernBody("1", "tools/call", `"name":"a"`), h)
+	}
+	waited := 0
+	for n := range 200 {
+		switch got := from("203.0.113.66", fmt.Sprint("invented-", n)); got.status {
+		case http.StatusUnauthorized:
+		case http.StatusServiceUnavailable:
+			if waited++; got.header.Get("Retry-After") == "" {
+				t.Errorf("a token that has to wait = %v, want Retry-After", got.header)
+			}
+		default:
+			t.Fatalf("an invented token = %d %s", got.status, got.body)
+		}
+	}
+	g.issuer.SetOpaque("honest", g.issuer.Claims(resource, nil))
+	if got := from("203.0.113.7", "honest"); got.status != http.StatusOK {
+		t.Errorf("a good token of another client of the proxy = %d %s, want 200", got.status, got.body)
+	}
+	if waited == 0 || counts.of("refused_tokens_each") != waited || !strings.Contains(g.logs.String(), "refused_tokens_each") {
+		t.Errorf("%d had to wait, the metric has %d, the log:\n%s", waited, counts.of("refused_tokens_each"), g.logs)
+	}
+}
+
+// limitCounts counts limits that were reached.
+type limitCounts struct {
+	mcp.NoMetrics
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *limitCounts) Limit(_, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[name]++
+}
+
+func (c *limitCounts) of(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n[name]
 }

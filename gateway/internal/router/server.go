@@ -71,6 +71,9 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if guard.endpoint != nil {
+		guard.endpoint.Share = func(r *http.Request) mcp.Share { return g.now().proxies.ShareOf(r, mcp.Anonymous) }
+	}
 	s := &server{g: g, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), memory: &clientMemory{g, so.Name},
 		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if err = openBack(s, &so); err != nil {

@@ -3,8 +3,11 @@ package auth
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // WellKnown is the prefix of the path of a resource's metadata.
@@ -20,6 +23,9 @@ type Endpoint struct {
 	// MetadataURL and MetadataPath are the URL and the path of its metadata; empty if there
 	// is none.
 	MetadataURL, MetadataPath string
+	// Share returns who counts as the sender of a request whose credential is not verified
+	// yet; nil means the address that has sent it.
+	Share func(*http.Request) mcp.Share
 }
 
 // NewEndpoint returns the endpoint with a public URL.

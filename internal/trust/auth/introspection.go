@@ -12,13 +12,8 @@ import (
 	"time"
 )
 
-const (
-	// maxInspections limits concurrent requests to the issuer, because anybody can send
-	// invalid tokens.
-	maxInspections = 32
-	// metadataAge is how long the issuer's metadata is used.
-	metadataAge = time.Hour
-)
+// metadataAge is how long the issuer's metadata is used.
+const metadataAge = time.Hour
 
 // Introspection configures requests to an issuer about tokens that only the issuer can
 // read.
@@ -30,9 +25,10 @@ type Introspection struct {
 
 // An inspector sends introspection requests. It is safe for concurrent use.
 type inspector struct {
-	issuer *issuer
-	client Introspection
-	places chan struct{} // holds a token for each request in flight
+	issuer  *issuer
+	client  Introspection
+	turns   *turns
+	refused *refusedTokens
 
 	// mu guards the fields below.
 	mu      sync.Mutex
@@ -40,8 +36,10 @@ type inspector struct {
 	learned time.Time
 }
 
-func newInspector(from *issuer, client Introspection) *inspector {
-	return &inspector{issuer: from, client: client, places: make(chan struct{}, maxInspections)}
+func newInspector(from *issuer, client Introspection) (*inspector, error) {
+	turns, err := newTurns()
+	refused, rerr := newRefusedTokens()
+	return &inspector{issuer: from, client: client, turns: turns, refused: refused}, errors.Join(err, rerr)
 }
 
 // inspect returns the claims of a token. The error is a [*Refusal] if the issuer does not
@@ -49,12 +47,6 @@ func newInspector(from *issuer, client Introspection) *inspector {
 //
 // Spec: RFC 7662, 2.
 func (i *inspector) inspect(ctx context.Context, token string) (*claims, error) {
-	select {
-	case i.places <- struct{}{}:
-		defer func() { <-i.places }()
-	default:
-		return nil, &BusyError{Limit: "introspections", Most: maxInspections}
-	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	where, err := i.endpoint(ctx)

@@ -93,7 +93,9 @@ func NewJWT(o JWTOptions) (*JWT, error) {
 		j.algorithms = append(j.algorithms, jose.SignatureAlgorithm(name))
 	}
 	if o.Introspection != nil {
-		j.inspector = newInspector(from, *o.Introspection)
+		if j.inspector, err = newInspector(from, *o.Introspection); err != nil {
+			return nil, err
+		}
 	}
 	j.verified, err = newVerifiedTokens()
 	return j, err
@@ -112,12 +114,12 @@ func (j *JWT) Authenticate(r *http.Request, e *Endpoint) (*mcp.Identity, error) 
 	if err != nil {
 		return nil, err
 	}
-	return j.verify(r.Context(), token, e)
+	return j.verify(r.Context(), r, token, e)
 }
 
 // verify returns the identity of a token. It does not verify a token again that was
-// verified recently.
-func (j *JWT) verify(ctx context.Context, token string, e *Endpoint) (*mcp.Identity, error) {
+// verified recently. r is the request that has it, or nil if it is verified anew.
+func (j *JWT) verify(ctx context.Context, r *http.Request, token string, e *Endpoint) (*mcp.Identity, error) {
 	if e == nil || e.Resource == "" {
 		return nil, errors.New("tokens are for one URL, and that of the endpoint is not known")
 	}
@@ -127,13 +129,13 @@ func (j *JWT) verify(ctx context.Context, token string, e *Endpoint) (*mcp.Ident
 	if err := wellFormed(token); err != nil {
 		return nil, err
 	}
-	v, err := j.check(ctx, token, e)
+	v, err := j.check(ctx, r, token, e)
 	if err != nil {
 		return nil, err
 	}
 	v.identity.SetToken(token)
 	v.identity.SetVerify(func(ctx context.Context) error {
-		_, err := j.verify(ctx, token, e)
+		_, err := j.verify(ctx, nil, token, e)
 		return err
 	})
 	v.resource = e.Resource
@@ -142,19 +144,34 @@ func (j *JWT) verify(ctx context.Context, token string, e *Endpoint) (*mcp.Ident
 }
 
 // check verifies a token.
-func (j *JWT) check(ctx context.Context, token string, e *Endpoint) (verifiedToken, error) {
+func (j *JWT) check(ctx context.Context, r *http.Request, token string, e *Endpoint) (verifiedToken, error) {
 	if strings.Count(token, ".") == 2 {
 		return j.checkJWT(ctx, token, e)
 	}
 	if j.inspector == nil {
 		return verifiedToken{}, j.invalid("the token is not a JWT, and no introspection is configured")
 	}
+	at := j.inspector.refused.of(token, e.Resource)
+	if err := j.inspector.refused.find(at); err != nil {
+		return verifiedToken{}, err
+	}
+	end, err := j.inspector.turns.take(e.shareOf(r))
+	if err != nil {
+		return verifiedToken{}, err
+	}
+	id, err := j.inspect(ctx, token, e)
+	end(err)
+	j.inspector.refused.keep(at, err)
+	return verifiedToken{identity: id, most: maxInspected}, err
+}
+
+// inspect asks the issuer about a token.
+func (j *JWT) inspect(ctx context.Context, token string, e *Endpoint) (*mcp.Identity, error) {
 	c, err := j.inspector.inspect(ctx, token)
 	if err != nil {
-		return verifiedToken{}, j.refused(err)
+		return nil, j.refused(err)
 	}
-	id, err := j.identify(c, e)
-	return verifiedToken{identity: id, most: maxInspected}, err
+	return j.identify(c, e)
 }
 
 // checkJWT verifies a signed token.

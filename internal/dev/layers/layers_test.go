@@ -457,13 +457,19 @@ func readTree(t *testing.T, root string) (edges []edge, names []string) {
 	return edges, names
 }
 
-// enter skips what the go command skips, and modules of their own.
+// isMade reports whether a folder is not of the tree: .gitignore has it, since builds and
+// registries fill it, perhaps while the tree is read.
+func isMade(dir string) bool {
+	return slices.Contains([]string{"bin", "dist", "node_modules"}, path.Base(dir))
+}
+
+// enter skips what the go command skips, what is made, and modules of their own.
 func enter(dir string) error {
 	base := path.Base(dir)
 	if dir == "." {
 		return nil
 	}
-	if base == "testdata" || base == "node_modules" || base[0] == '.' || base[0] == '_' {
+	if base == "testdata" || isMade(dir) || base[0] == '.' || base[0] == '_' {
 		return fs.SkipDir
 	}
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {

@@ -185,7 +185,7 @@ func TestM2L07InventedCapabilitiesShareASession(t *testing.T) {
 
 // What is remembered of a profile must not grow with what its clients send (CWE-770).
 func TestProfilesKeepNoTexts(t *testing.T) {
-	const clients, each = 64, 1 << 20
+	const clients, each = 64, 128 << 10
 	p, err := newProfiles(ServerOptions{Name: "peer"}, "peer")
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestProfilesKeepNoTexts(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for n := range clients {
 		for _, name := range []string{"experimental", "extensions"} {
-			text := fmt.Sprintf(`{%q:{"x%d":%q}}`, name, n, strings.Repeat("x", each))
+			text := fmt.Sprintf(`{%q:{"x%d":"%s"}}`, name, n, strings.Repeat("x", each))
 			if err := p.assign(&mcp.Request{Principal: mcp.Anonymous, Capabilities: []byte(text)}); err != nil {
 				t.Fatal(err)
 			}
@@ -340,11 +340,11 @@ func (r *rig) endless(t *testing.T, addr string, size int) (code int, reason str
 }
 
 // WebSockets whose messages never end would hold all that was sent, as no limit counted it
-// (CWE-770): 1,040 of 20 addresses, 3 MiB each.
+// (CWE-770): 200 of 10 addresses, 1 MiB each.
 func TestUnfinishedMessagesAreInTheMemory(t *testing.T) {
-	const addresses, each, size, limit = 20, 52, 3 << 20, 64 << 20
+	const addresses, each, size, limit = 10, 20, 1 << 20, 16 << 20
 	limits := &tally{}
-	r := newRig(t, func(o *Options) { o.Memory, o.Metrics, o.MaxBody = limit, limits, 4<<20 })
+	r := newRig(t, func(o *Options) { o.Memory, o.Metrics, o.MaxBody = limit, limits, 2<<20 })
 	r.peer.answer("tools/list", `{"tools":[]}`)
 	good := r.from(t, "127.0.0.99", "")
 	latency := func() time.Duration {
@@ -386,8 +386,8 @@ func TestUnfinishedMessagesAreInTheMemory(t *testing.T) {
 	wg.Wait()
 	runtime.GC()
 	runtime.ReadMemStats(&held)
-	if got := int64(held.HeapInuse) - int64(before.HeapInuse); got > limit+64<<20 {
-		t.Errorf("they hold %d MiB, want at most 64 beyond the limit of %d", got>>20, limit>>20)
+	if got := int64(held.HeapInuse) - int64(before.HeapInuse); got > limit+32<<20 {
+		t.Errorf("they hold %d MiB, want at most 32 beyond the limit of %d", got>>20, limit>>20)
 	}
 	if refused == 0 || limits.limits("memory") < refused {
 		t.Errorf("%d were refused, %d counted, want some", refused, limits.limits("memory"))

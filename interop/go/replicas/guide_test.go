@@ -196,7 +196,7 @@ func walk(ctx context.Context, c *steer.Client, at cell, s step, words *strings.
 		return m
 	}
 	hear := words.Replace(s.hear)
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(recovery); time.Now().Before(end); {
 		for got, ok := c.Changed.Take(500 * time.Millisecond); ok; got, ok = c.Changed.Take(500 * time.Millisecond) {
 			if got == hear {
 				m.with = []string{"heard " + hear}
@@ -209,8 +209,10 @@ func walk(ctx context.Context, c *steer.Client, at cell, s step, words *strings.
 	return m
 }
 
+// request waits as long as a client may take to start beside many others: Python takes seconds
+// of a processor for its imports.
 func request(ctx context.Context, c *steer.Client, method string, params any, progress bool) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	r, err := c.Begin(method, params, progress)
 	if err != nil {

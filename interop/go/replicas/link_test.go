@@ -164,7 +164,7 @@ func (k *link) cross(conn net.Conn) {
 	if k.l == nil || k.faultLocked(c.from, 0) == cut || k.faultLocked(c.from, 1) == cut {
 		c.breakLocked()
 	}
-	for !c.over && k.faultLocked(c.from, 0) == stalls {
+	for !c.over && k.tap == nil && k.faultLocked(c.from, 0) == stalls { // what is kept has to be read
 		k.cond.Wait()
 	}
 	refused := c.over

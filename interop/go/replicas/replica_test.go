@@ -72,7 +72,7 @@ func (r *replica) start() {
 func (r *replica) waitReady() {
 	t := r.w.t
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := r.p.Ready(ctx, "http://"+r.admin+"/readyz", http.StatusOK); err != nil {
 		t.Fatalf("%v\n%s", err, r.tail(4<<10))

@@ -86,7 +86,7 @@ func gather(c *steer.Client, at cell, s step, want int) []string {
 		if now > n {
 			last = time.Now()
 		}
-		if time.Since(last) > patience && (now >= want || time.Since(begun) > 5*time.Second) {
+		if time.Since(last) > patience && (now >= want || time.Since(begun) > recovery) {
 			return slices.Concat(progress, messages, asked)
 		}
 	}

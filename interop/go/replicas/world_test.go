@@ -17,7 +17,7 @@ import (
 )
 
 // recovery is what anything may take to be in order again.
-const recovery = 30 * time.Second
+const recovery = time.Minute
 
 // A setup says what kind of world is wanted.
 type setup struct {

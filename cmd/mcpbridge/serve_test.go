@@ -167,9 +167,9 @@ func TestServeFromTheEnvironment(t *testing.T) {
 // What a newcomer does, with the binary: serve, follow a note, edit it, and see
 // the line within a second; then SIGTERM ends the stream with its result.
 func TestBinaryFirstLight(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "mcpbridge")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	bin, err := binary()
+	if err != nil {
+		t.Fatal(err)
 	}
 	server := start(t, bin, "serve", "--listen", "127.0.0.1:0", "--admin", "off")
 	var listen, call []string

@@ -35,18 +35,12 @@ func message(params string) Notification {
 	return Notification{Method: spec.NotifyMessage, Params: []byte(params)}
 }
 
-// In a full backlog the newest progress takes the place of the one before; a log message
-// finds none.
+// Among many messages the newest progress takes the place of the one before.
 func TestM2L11FullBacklog(t *testing.T) {
 	var b Backlog
 	b.Add(progress("1"))
 	for range MaxBacklog - 1 {
-		if !b.Add(message("x")) {
-			t.Fatal("a message is refused before the backlog is full")
-		}
-	}
-	if b.Add(message("y")) {
-		t.Error("a full backlog takes a log message")
+		b.Add(message("x"))
 	}
 	if !b.Add(progress("2")) || b.Len() != MaxBacklog {
 		t.Errorf("a full backlog refuses newer progress, or has %d messages", b.Len())
@@ -66,6 +60,42 @@ func TestM2L11FullBacklog(t *testing.T) {
 	}
 	if b.Add(progress("1")) {
 		t.Error("a backlog that is full of log messages takes progress")
+	}
+}
+
+// Log messages that do not fit become one, in their place, with how many there were and the
+// worst of their levels. The next ones follow once that is read.
+func TestM2L12LogMessagesThatDoNotFitAreCounted(t *testing.T) {
+	var b Backlog
+	if huge := message(strings.Repeat("x", MaxBacklogBytes+1)); !b.Add(huge) || b.Add(message("x")) {
+		t.Error("an empty backlog refuses a message for its size, or a full one takes one more")
+	}
+	for range 2 {
+		b.Next()
+	}
+	fits := 0
+	for b.Add(message(`{"level":"info","data":"` + strings.Repeat("x", 1000) + `"}`)) {
+		fits++
+	}
+	if fits < MaxBacklogBytes/1200 || fits > MaxBacklogBytes/1000 {
+		t.Errorf("%d messages of 1 KiB fit", fits)
+	}
+	for _, level := range []string{"error", "nonsense", "warning"} {
+		b.Add(message(`{"level":"` + level + `"}`))
+	}
+	b.Next()
+	if b.Add(message("{}")) {
+		t.Error("a message overtakes those that were left out")
+	}
+	for range fits - 1 {
+		b.Next()
+	}
+	const want = `{"level":"error","logger":"mcpbridge","data":"5 log messages of the server are left out here: they came faster than they were read"}`
+	if n, ok := b.Next(); !ok || n.Method != spec.NotifyMessage || string(n.Params) != want {
+		t.Errorf("Next = %s %s, %v, want %s", n.Method, n.Params, ok, want)
+	}
+	if got := b.LeftOut(); got != 6 || b.Len() != 0 || !b.Add(message("{}")) {
+		t.Errorf("%d were left out, want 6; %d wait", got, b.Len())
 	}
 }
 
@@ -99,6 +129,7 @@ func TestBoundedBacklogIsInTheMemory(t *testing.T) {
 	if !b.Short() || b.Short() {
 		t.Error("Short does not say once that there was no memory")
 	}
+	b.Next() // and what tells of the other
 	b.Next()
 	if !b.Add(big) {
 		t.Error("the memory of a message that was read is not given back")

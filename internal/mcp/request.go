@@ -165,6 +165,8 @@ type CacheHint struct {
 type Notification struct {
 	Method string
 	Params json.RawMessage // an object; progress has the caller's own token
+	// More says that another one follows at once, so that this one may be sent with that.
+	More bool
 }
 
 // An InputRequest is a server's request to the client: elicitation, sampling, roots.

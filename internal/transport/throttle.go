@@ -6,7 +6,7 @@ const (
 	// throttleIdle and throttleBusy are the rates, in bytes per second, at which unneeded
 	// messages are read: while no request waits for a response, and while one does.
 	throttleIdle = 1 << 20
-	throttleBusy = 8 << 20
+	throttleBusy = 32 << 20
 	// throttleSaved is the burst, in bytes.
 	throttleSaved = 4 << 20
 	// throttleMessage is the cost of parsing a message, in bytes.
@@ -17,7 +17,8 @@ const (
 )
 
 // A Throttle bounds the rate at which a reader reads unneeded messages from a server, so
-// that a flood takes no more than a few percent of a core. Needed messages are not
+// that a flood takes no more than a few percent of a core, or a tenth while a request
+// waits, whose response may come behind it. Needed messages are not
 // counted. The zero value is ready to use, by the reader's goroutine only.
 type Throttle struct {
 	// Busy reports whether a request waits for a response. Nil means always.

@@ -13,7 +13,7 @@ func TestRation(t *testing.T) {
 		name string
 		busy bool
 		want time.Duration // for 16 MiB
-	}{{"idle", false, 12 * time.Second}, {"busy", true, 1500 * time.Millisecond}} {
+	}{{"idle", false, 12 * time.Second}, {"busy", true, 375 * time.Millisecond}} {
 		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
 			r := Throttle{Busy: func() bool { return tt.busy }}
 			begun := time.Now()

@@ -16,7 +16,7 @@ func (c *call) enqueue(method string, params []byte) bool {
 	short := c.notifications.backlog.Short()
 	c.mu.Unlock()
 	if short {
-		_ = c.notifications.backlog.Memory.Refuse() // counts and logs it; the message is lost, like others beyond the bound
+		_ = c.notifications.backlog.Memory.Refuse() // counts and logs it
 	}
 	return ok
 }
@@ -35,10 +35,18 @@ func (c *call) drain() {
 		}
 		c.notifications.draining = true
 		n, _ := c.notifications.backlog.Next()
+		n.More = c.notifications.backlog.Len() > 0
 		c.mu.Unlock()
 		// An error is ignored: if the client has left, ctx ends.
 		_ = c.caller.Notify(c.ctx, n)
 	}
+}
+
+// leftOut returns how many log messages the caller did not get.
+func (c *call) leftOut() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.notifications.backlog.LeftOut()
 }
 
 // drainSoon starts drain for notifications that arrived on a stream which the goroutine

@@ -187,7 +187,7 @@ func TestFloodOfACallsStreamIsRationed(t *testing.T) {
 				_, err := body(b.Serve(ctx, callWith("7", ""), &backtest.Caller{}))
 				done <- err
 			}()
-			wantSlow(t, &sent, 8<<20)
+			wantSlow(t, &sent, 32<<20)
 			if leave(); <-done == nil {
 				t.Error("the call has an answer, which was never sent")
 			}
@@ -318,6 +318,62 @@ func TestFloodOfTheUnreadableIsLoggedSeldom(t *testing.T) {
 		synctest.Wait()
 		if n := strings.Count(logs.String(), "skipping unreadable message"); n != 2 || !strings.Contains(logs.String(), "times=1000") {
 			t.Errorf("logged %d times: %.1000s\nwant 2, the second with how often", n, logs.String())
+		}
+	})
+}
+
+// Log messages that a client has not asked for delay its result little.
+func TestM2L12LogMessagesOfOtherLevelsDelayNoCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		s := serve(t.Context(), b, callWith("1", "error"))
+		p := <-peers
+		p.Handshake(`{"tools":{}}`)
+		call := p.Want("tools/call")
+		begun := time.Now()
+		text := strings.Repeat("x", 4<<10)
+		for range 8 << 10 { // 32 MiB
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":"%s"}}`, text)
+		}
+		p.Result(call.ID, `{}`)
+		if <-s.done; s.err != nil || time.Since(begun) > 1200*time.Millisecond {
+			t.Errorf("Serve = %v after %v, want a result within 1.2 s", s.err, time.Since(begun))
+		}
+	})
+}
+
+// A caller that is too slow for a server's log messages hears how many it has missed, and
+// so does who reads the log.
+func TestM2L12SlowCallersHearWhatTheyMiss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logs bytes.Buffer // written by the call, read once it is done
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Logger: slog.New(slog.NewTextHandler(&logs, nil))}})
+		slow := &backtest.Caller{Hold: make(chan struct{})}
+		done := make(chan error, 1)
+		go func() {
+			_, err := body(b.Serve(t.Context(), callWith("1", "info"), slow))
+			done <- err
+		}()
+		p := <-peers
+		p.Handshake(`{"tools":{}}`)
+		call := p.Want("tools/call")
+		const messages = 6000
+		for range messages {
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"%s"}}`, strings.Repeat("x", 1<<10))
+		}
+		p.Result(call.ID, `{}`)
+		synctest.Wait()
+		close(slow.Hold)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		got := slow.Heard()
+		missed := messages - len(got) + 1
+		if want := fmt.Sprintf(`"data":"%d log messages of the server are left out here`, missed); missed < 1000 || !strings.Contains(got[len(got)-1], want) {
+			t.Errorf("of %d messages the caller got %d, the last %.200s, want %s", messages, len(got), got[len(got)-1], want)
+		}
+		if want := fmt.Sprintf("messages=%d", missed); strings.Count(logs.String(), want) != 1 {
+			t.Errorf("log %.500s, want %s", logs.String(), want)
 		}
 	})
 }

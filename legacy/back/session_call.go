@@ -138,6 +138,9 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (upstream
 		defer s.inputs.endCancel(c)
 	}
 	a, ok := c.end()
+	if n := c.leftOut(); n > 0 {
+		s.log.Warn("log messages for a client were left out: they came faster than it read them", "method", c.Method, "messages", n)
+	}
 	if !ok {
 		return a, s.abandon(ctx, c, err)
 	}

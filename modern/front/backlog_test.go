@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 func heldNote(method string, n int) mcp.Notification {
@@ -19,26 +22,26 @@ func heldNote(method string, n int) mcp.Notification {
 }
 
 // What waits for a parked call is bounded: the newest progress outdates the one before
-// it, and of the rest it is said how much was lost.
+// it, and of the log messages that do not fit it is said how many there were.
 func TestM2L17HeldNotesAreBounded(t *testing.T) {
 	var h backlog
 	if h.add(heldNote(spec.NotifyProgress, 0)) {
 		t.Error("a message was held although none are")
 	}
 	h.open = true
-	for n := range mcp.MaxBacklog - 1 {
+	for n := range mcp.MaxBacklog - 2 {
 		h.add(heldNote(spec.NotifyMessage, n))
 	}
 	for n := range 3 {
 		h.add(heldNote(spec.NotifyProgress, n))
 	}
-	for range 2 {
-		h.add(heldNote(spec.NotifyMessage, -1))
+	for range 3 {
+		h.add(mcp.Notification{Method: spec.NotifyMessage, Params: make([]byte, mcp.MaxBacklogBytes)})
 	}
 	notes, lost := h.take()
-	last := notes[len(notes)-1]
-	if len(notes) != mcp.MaxBacklog || lost != 2 || last.Method != spec.NotifyProgress || string(last.Params) != "2" {
-		t.Errorf("%d notes, %d lost, the last is %s %s; want %d, 2, and the newest progress", len(notes), lost, last.Method, last.Params, mcp.MaxBacklog)
+	end := notes[len(notes)-2:]
+	if len(notes) != mcp.MaxBacklog+1 || lost != 3 || string(end[0].Params) != "2" || !strings.Contains(string(end[1].Params), "3 log messages") {
+		t.Errorf("%d notes, %d lost, the last are %s and %s; want %d, 3, the newest progress and what was lost", len(notes), lost, end[0].Params, end[1].Params, mcp.MaxBacklog+1)
 	}
 	if !h.add(heldNote(spec.NotifyMessage, 1)) {
 		t.Error("a message overtakes those that are being delivered")
@@ -70,8 +73,8 @@ func TestHeldNotesDrawOnTheMemory(t *testing.T) {
 	}
 	short := h.notes.Short()
 	notes, lost := h.take()
-	if !short || len(notes) != 2 || lost != 8 {
-		t.Errorf("%d messages of 100 KiB are held in half of 1 MiB, %d lost, told of %v; want 2, 8 and true", len(notes), lost, short)
+	if !short || len(notes) != 2+1 || lost != 8 {
+		t.Errorf("%d messages of 100 KiB are held in half of 1 MiB, %d lost, told of %v; want 2 and one that says so, 8 and true", len(notes), lost, short)
 	}
 	if h.add(big); h.notes.Short() {
 		t.Error("what was delivered takes memory still")
@@ -96,10 +99,10 @@ func TestBacklogGivesItsMemoryBack(t *testing.T) {
 	if grown := memory.Used() - full; grown > 1<<20 {
 		t.Errorf("outdated messages take %d bytes still", grown)
 	}
-	for range 1000 { // there is no place for them
+	for range 1000 { // there is no place for most of them
 		b.Add(mcp.Notification{Method: spec.NotifyMessage, Params: big})
 	}
-	if grown := memory.Used() - full; grown > 1<<20 {
+	if grown := memory.Used() - full; grown > 2*mcp.MaxBacklogBytes {
 		t.Errorf("refused messages take %d bytes", grown)
 	}
 	for b.Len() > 0 {
@@ -127,8 +130,8 @@ func (m *countedMemory) Refuse() error {
 	return m.oneAccount.Refuse()
 }
 
-// What a parked call keeps for its next response is paid from the front's memory, and each
-// message that there is none for is reported.
+// What a parked call keeps for its next response is paid from the front's memory. That there
+// is none is reported, and the client told how many messages it does not get.
 func TestBoundedParkedCallsDrawOnTheMemory(t *testing.T) {
 	memory := &countedMemory{oneAccount: oneAccount{budget.New(2 << 20).Account("ada")}}
 	callers := make(chan mcp.Caller, 1)
@@ -159,8 +162,36 @@ func TestBoundedParkedCallsDrawOnTheMemory(t *testing.T) {
 	refused := int(memory.refused.Load() - before)
 	answered := call(`,"requestState":"` + state + `","inputResponses":{"q1":{"action":"decline"}}`)
 	// Five of them take all that half of 2 MiB has, and the call itself needs some.
-	kept := strings.Count(answered, spec.NotifyMessage)
-	if kept < 3 || kept > 5 || kept+refused != 10 || !strings.Contains(answered, `"content":[]`) {
-		t.Errorf("the retry got %d messages, %d were refused; want 3 to 5, the others of 10, and the result; it ends with %.200s", kept, refused, answered[max(0, len(answered)-200):])
+	kept := strings.Count(answered, strings.Repeat("x", 100<<10))
+	missed := fmt.Sprintf("%d log messages of the server are left out", 10-kept)
+	if kept < 3 || kept > 5 || refused != 1 || !strings.Contains(answered, missed) || !strings.Contains(answered, `"content":[]`) {
+		t.Errorf("the retry got %d messages, it was short %d times; want 3 to 5, 1, that %s, and the result; it ends with %.200s", kept, refused, missed, answered[max(0, len(answered)-200):])
+	}
+}
+
+// Messages that follow one another at once are sent together, also where the last of them
+// is not sent at all.
+func TestNotesAreSentTogether(t *testing.T) {
+	f := frontOf(t, moderntest.NewScript(), nil)
+	for _, last := range []mcp.Notification{heldNote(spec.NotifyMessage, 9), heldNote(spec.NotifyProgress, 9)} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		p := &newHTTPReply(f, w, r, wire.NumberID(1)).reply
+		c := &parkedCall{calls: f.parked, req: &mcp.Request{}, reply: p}
+		for n := range 3 {
+			note := heldNote(spec.NotifyMessage, n)
+			note.More = true
+			if err := c.Notify(t.Context(), note); err != nil || w.Body.Len() > 0 {
+				t.Errorf("Notify() = %v, wrote %q", err, w.Body)
+			}
+		}
+		want := 3
+		if last.Method == spec.NotifyMessage {
+			want = 4
+		}
+		if err := c.Notify(t.Context(), last); err != nil || strings.Count(w.Body.String(), "data:") != want {
+			t.Errorf("the last Notify() = %v, wrote %q, want %d messages", err, w.Body, want)
+		}
 	}
 }

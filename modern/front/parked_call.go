@@ -76,7 +76,7 @@ func (c *parkedCall) Notify(ctx context.Context, n mcp.Notification) error {
 	short := c.backlog.notes.Short()
 	c.mu.Unlock()
 	if short {
-		_ = c.backlog.notes.Memory.Refuse() // counts and logs it; the message is lost, like others beyond the bound
+		_ = c.backlog.notes.Memory.Refuse() // counts and logs it
 	}
 	if isHeld {
 		return nil
@@ -89,6 +89,9 @@ func (c *parkedCall) notify(ctx context.Context, p *reply, token json.RawMessage
 	isProgress := n.Method == spec.NotifyProgress
 	if p == nil || isProgress && token == nil {
 		c.calls.front.drop("call is parked")
+		if p != nil && !n.More {
+			return p.writer.flush() // of those that were to be sent with this one
+		}
 		return nil
 	}
 	if isProgress && !bytes.Equal(token, c.req.ProgressToken) {
@@ -109,7 +112,8 @@ func (c *parkedCall) deliver(ctx context.Context, p *reply) {
 		if len(notes) == 0 {
 			return
 		}
-		for _, n := range notes {
+		for i, n := range notes {
+			n.More = i < len(notes)-1
 			_ = c.notify(ctx, p, token, n) // if the client has left, serveReply notices
 		}
 	}
@@ -124,7 +128,7 @@ func (c *parkedCall) reportLost(n int) {
 		c.calls.front.drop("call is parked")
 	}
 	c.calls.front.opts.Logger.Warn("messages of a parked call were lost", "upstream", c.calls.front.opts.Name,
-		"method", c.req.Method, "messages", n, "limit", mcp.MaxBacklog)
+		"method", c.req.Method, "messages", n)
 }
 
 // RequestInput sends input requests to the client with the next input_required result, and

@@ -86,6 +86,10 @@ func (rp *reply) Notify(_ context.Context, n mcp.Notification) error {
 	buf := downstream.NewBuffer()
 	defer downstream.FreeBuffer(buf)
 	*buf = wire.AppendNotification(*buf, n.Method, n.Params, nil)
+	if n.More {
+		rp.trace.Sent(*buf)
+		return rp.writer.put(*buf)
+	}
 	return rp.send(*buf)
 }
 

@@ -54,6 +54,7 @@ var parts = []part{
 	{"access", (*bench).access},
 	{"observed", (*bench).observed},
 	{"latency", (*bench).latency},
+	{"logs", (*bench).logs},
 	{"streams", (*bench).streams},
 	{"sessions", (*bench).sessions},
 	{"topics", (*bench).topics},
@@ -68,7 +69,7 @@ func main() {
 	flag.StringVar(&ro.issuer, "issuer", "", "a gateway's issuer")
 	flag.StringVar(&ro.collector, "collector", "", "where an observed gateway's traces go")
 	flag.StringVar(&o.log, "log", "info", "level of the gateway's log, as serve's default; off for none")
-	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, access, observed, latency, streams, sessions, topics, replicas")
+	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, access, observed, latency, logs, streams, sessions, topics, replicas")
 	flag.IntVar(&o.rounds, "rounds", 12, "rounds of each measurement")
 	flag.IntVar(&o.streams, "streams", 10_000, "listen streams")
 	flag.StringVar(&o.profile, "profile", "", "write CPU and heap profiles of the gateway to `DIR`")

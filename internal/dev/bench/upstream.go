@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -42,12 +43,24 @@ func (s *legacyServer) answer(dst, text []byte) ([]byte, error) {
 	result := []byte("{}")
 	switch m.Method {
 	case spec.MethodInitialize:
-		result = []byte(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{"subscribe":true}},"serverInfo":{"name":"bench","version":"1"}}`)
+		result = []byte(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{},"resources":{"subscribe":true}},"serverInfo":{"name":"bench","version":"1"}}`)
 	case spec.MethodToolsCall:
 		name, _ := wire.GetString(m.Params, "name")
+		if n, found := strings.CutPrefix(name, "log_"); found {
+			dst, name = appendLog(dst, n), "text_100"
+		}
 		result = s.result(name)
 	}
 	return wire.AppendResult(dst, m.ID, result, nil), nil
+}
+
+// appendLog appends the log messages of a tool, a line each, before its result.
+func appendLog(dst []byte, n string) []byte {
+	messages, _ := strconv.Atoi(n)
+	for i := range messages {
+		dst = fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","logger":"bench","data":"message number %d"}}`+"\n", i)
+	}
+	return dst
 }
 
 // result returns the result of the tool that is called after its size.

@@ -24,7 +24,7 @@ ALONE_IN_INTEROP := ./firststart ./replicas
 ALONE_IN_TRUNK := ./trunk ./sessions
 ALONE_WHOLE := ./endings ./hostile
 
-BESIDE_INTEROP := ./auth . ./replicas ./firststart ./matrix ./extensions ./install ./page ./patience ./reload ./traces ./internal/...
+BESIDE_INTEROP := ./auth . ./replicas ./firststart ./matrix ./extensions ./install ./day ./page ./patience ./reload ./traces ./internal/...
 BESIDE_TRUNK := ./trunk ./chaos ./sessions
 
 # The mcpbridge that interop/build makes, for packages that would build their own.
@@ -59,7 +59,7 @@ lint: ## gofmt, go vet and staticcheck, on the peers' harness too
 	  if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 	$(GO) vet -tags schemas,man ./...
 	$(GO) run $(STATICCHECK) -tags schemas,man ./...
-	@set -x; for m in interop/go interop/legacy-go interop/modern-go interop/odd interop/events interop/remote interop/client-go161 interop/client-mcpgo interop/collector interop/engines interop/chart; do \
+	@set -x; for m in interop/go interop/legacy-go interop/modern-go interop/stateful interop/odd interop/events interop/remote interop/client-go161 interop/client-mcpgo interop/collector interop/engines interop/chart; do \
 	  $(GO) -C $$m vet ./...; (cd $$m && $(GO) run $(STATICCHECK) ./...); done
 
 .PHONY: cross
@@ -140,6 +140,7 @@ soak: ## the same in numbers that CI has no time for
 	PATIENCE=11m $(GO) -C interop/go test -count=1 -timeout 15m -v ./patience
 	PAGE_STREAMS=10000 $(GO) -C interop/go test -count=1 -timeout 30m -v -run TestCostOfLooking ./page
 	REPLICAS=full $(GO) -C interop/go test -count=1 -timeout 180m -v ./replicas
+	DAY=full $(GO) -C interop/go test -count=1 -timeout 90m -v ./day
 	AUTHSOAK=10m $(GO) -C interop/go test -count=1 -timeout 15m -v -run TestSoak ./auth
 
 .PHONY: package

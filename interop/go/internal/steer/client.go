@@ -81,6 +81,16 @@ func (c *Client) End() error {
 	return nil
 }
 
+// Pid returns the client's process id.
+func (c *Client) Pid() int { return c.cmd.Process.Pid }
+
+// Kill ends the client as kill -9 does, and waits for it. What it started is left to itself.
+func (c *Client) Kill() {
+	_ = c.cmd.Process.Kill() // it may have ended by itself
+	<-c.done
+	_ = c.cmd.Wait() // it says that it was killed
+}
+
 // Log returns the last that the client wrote to standard error.
 func (c *Client) Log() string { return c.log.String() }
 

@@ -15,12 +15,7 @@ func (u *user) judge(s step, within time.Duration) any {
 	if err != nil && (u.lost || u.mayTell) {
 		u.note("told: %v", err)
 		u.restart()
-		time.Sleep(500 * time.Millisecond) // what dies twice in a row is not started at once
-		if got, err = u.ask(s, within); err != nil {
-			u.note("and again: %v", err)
-			u.renew()
-			got, err = u.ask(s, within)
-		}
+		got, err = u.again(s, within)
 	}
 	if err != nil {
 		u.fail("%v: %v", s, err)
@@ -33,6 +28,23 @@ func (u *user) judge(s step, within time.Duration) any {
 		u.hear()
 	}
 	return got
+}
+
+// again asks until there is an answer, in a new session if the old one has none. What dies
+// time and again is started after a pause of up to 5 s.
+func (u *user) again(s step, within time.Duration) (got any, err error) {
+	for n := range 15 {
+		time.Sleep(500 * time.Millisecond)
+		if got, err = u.ask(s, within); err == nil {
+			return got, nil
+		}
+		u.note("and again: %v", err)
+		if n > 0 {
+			err = u.renew()
+			u.note("in a new session: %v", err)
+		}
+	}
+	return nil, err
 }
 
 // tell holds that a result tells of a loss if there was one, and only then.
@@ -74,10 +86,10 @@ func (u *user) restart() {
 }
 
 // renew opens another session after one that is broken.
-func (u *user) renew() {
+func (u *user) renew() error {
 	u.deaf = false // of this session
 	_, _ = u.request("close", nil)
-	u.open()
+	return u.connect()
 }
 
 // tells reports whether a result says that the state was lost.

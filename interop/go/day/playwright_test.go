@@ -67,11 +67,11 @@ func newTab(t *testing.T, era string, to remote.Target) *tab {
 			t.Error(err)
 		}
 	})
-	b.connect(to)
+	b.visit(to)
 	return b
 }
 
-func (b *tab) connect(to remote.Target) {
+func (b *tab) visit(to remote.Target) {
 	b.start()
 	to.Capabilities = json.RawMessage(`{}`)
 	if _, err := b.request("initialize", to); err != nil {
@@ -142,7 +142,7 @@ func TestPlaywrightReconnects(t *testing.T) {
 			b.c = nil
 			time.Sleep(1500 * time.Millisecond)
 		}
-		b.connect(to)
+		b.visit(to)
 	}
 	b.shows("browser_navigate", map[string]string{"url": b.page})
 }

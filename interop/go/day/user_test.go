@@ -91,11 +91,18 @@ func (u *user) start() {
 
 // open starts a client, if there is none, and its session.
 func (u *user) open() {
-	u.start()
-	if _, err := u.request("initialize", u.stand.target(*u.pair)); err != nil {
+	if err := u.connect(); err != nil {
 		u.fail("connecting: %v", err)
 	}
+}
+
+func (u *user) connect() error {
+	u.start()
+	if _, err := u.request("initialize", u.stand.target(*u.pair)); err != nil {
+		return err
+	}
 	u.subscribe()
+	return nil
 }
 
 func (u *user) subscribe() {
@@ -168,8 +175,11 @@ func (u *user) list() {
 
 // renewIfBroken opens another session if this one does not answer.
 func (u *user) renewIfBroken() {
-	if _, err := u.request("tools/list", nil); err != nil {
-		u.renew()
+	if _, err := u.request("tools/list", nil); err == nil {
+		return
+	}
+	if _, err := u.again(step{do: "list"}, patience); err != nil {
+		u.fail("after the end of its server: %v", err)
 	}
 }
 

@@ -112,9 +112,9 @@ func (r *legacyRound) questioned(s *Step) error {
 	if s.Asked == nil {
 		return nil
 	}
-	want, _ := s.Asked.([]any)
+	want, isList := s.Asked.([]any) // else it is a pattern, which takes repeats
 	got := r.Asked.Collect(len(want))
-	if r.repeats {
+	if r.repeats && isList {
 		got = r.withoutRepeats(got, len(got)-len(want))
 	}
 	return reject(match.Mismatch("asked", s.Asked, got))

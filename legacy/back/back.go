@@ -11,7 +11,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
-	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -144,17 +143,13 @@ func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, caller mcp.Cal
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
 	s, release, err := b.sessionFor(ctx, req, lane, v)
 	if err != nil {
+		leave()
 		return nil, err
 	}
 	if req.Trace != nil && s.fresh.CompareAndSwap(true, false) {
 		req.Trace.Event(trace.SessionOpened, "")
-	}
-	free := leave
-	if b.opts.Settings.Isolation == settings.IsolateNothing {
-		free = nil
 	}
 	held := false
 	defer func() {
@@ -162,7 +157,7 @@ func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, caller mcp.Cal
 			release()
 		}
 	}()
-	res, err := s.serve(ctx, req, caller, free)
+	res, err := s.serve(ctx, req, caller, leave)
 	if _, held = err.(*elicitationRequired); held {
 		v.keepSession(s, lane, release)
 		return nil, err

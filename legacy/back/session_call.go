@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
@@ -13,16 +14,23 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
-// serve runs one request of a client. leaveLane, which may be nil, frees the lane. The
-// error is the server's as a *wire.Error, a *upstream.Failure, the cause of ctx or of the
-// request's time-out, or an *elicitationRequired.
+// serve runs one request of a client. It calls leaveLane, which may be called again, when the
+// call is answered, or the server was sent its cancellation, which the next call of the lane
+// must not overtake; or earlier, while the call is parked. The error is the server's as a
+// *wire.Error, a *upstream.Failure, the cause of ctx or of the request's time-out, or an
+// *elicitationRequired.
 func (s *session) serve(ctx context.Context, req *mcp.Request, caller mcp.Caller, leaveLane func()) (*mcp.Result, error) {
 	if spec.LeavesState(req.Method) {
 		s.mayHaveState.Store(true)
 		s.held.Note(req)
 		s.user.note(req.ClientInfo)
 	}
-	c := newCall(req, caller, leaveLane)
+	whileParked := leaveLane
+	if s.opts.Settings.Isolation == settings.IsolateNothing {
+		whileParked = nil
+	}
+	c := newCall(req, caller, whileParked)
+	defer func() { s.afterCancel(c, leaveLane) }()
 	run := s.attempt
 	if s.needsTask(ctx, req) {
 		run = s.runTask
@@ -106,10 +114,14 @@ func (s *session) result(req *mcp.Request, c *call, a upstream.Response) (*mcp.R
 // requestFor sends a request of the gateway that is a part of a client's call: messages on
 // its stream belong to the call. The caller owns the result.
 func (s *session) requestFor(ctx context.Context, host *call, method string, params []byte) (json.RawMessage, error) {
-	var in mcp.Intake
-	in.Share(&host.in)
-	c := &link.Call{Call: upstream.Call{Method: method, In: &in, Owner: host, Behalf: host.Behalf}}
-	return s.RoundTrip(ctx, c, params)
+	return s.RoundTrip(ctx, host.part(method), params)
+}
+
+// part returns a request that is a part of a client's call.
+func (c *call) part(method string) *link.Call {
+	in := new(mcp.Intake)
+	in.Share(&c.in)
+	return &link.Call{Call: upstream.Call{Method: method, In: in, Owner: c, Behalf: c.Behalf}}
 }
 
 // begin registers a client's call. The returned context ends with ctx, with the session,
@@ -135,7 +147,7 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (upstream
 	err := s.Do(ctx, &c.Call, frame)
 	if !c.IsSettled() && link.MayBeRunning(ctx, err) {
 		s.inputs.beginCancel(c) // before end, after which the call is no candidate any more
-		defer s.inputs.endCancel(c)
+		defer s.afterCancel(c, func() { s.inputs.endCancel(c) })
 	}
 	a, ok := c.end()
 	if n := c.leftOut(); n > 0 {
@@ -146,6 +158,14 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (upstream
 	}
 	defer s.inputs.changed.fire()
 	return s.Finish(&c.Call, a), nil
+}
+
+// afterCancel calls f when the server was sent the cancellation of a call that has ended, at
+// once if it gets none.
+func (s *session) afterCancel(c *call, f func()) {
+	if c.Cancelled == nil || !s.Start(func() { <-c.Cancelled; f() }) { // sending has a time limit
+		f()
+	}
 }
 
 // abandon ends a client's call without a response, and returns the reason.

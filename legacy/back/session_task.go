@@ -67,7 +67,9 @@ func (s *session) awaitTask(ctx context.Context, req *mcp.Request, c *call) (jso
 		return nil, err
 	}
 	params := tasks.Params(upstreamParams(nil, req.Params, c.upstreamToken(), c.Exchange), s.opts.Settings.Timeouts.Max)
-	created, err := s.requestFor(ctx, c, req.Method, params)
+	create := c.part(req.Method)
+	created, err := s.RoundTrip(ctx, create, params)
+	c.Cancelled = create.Cancelled
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,9 @@ type Call struct {
 	// Taken is closed when the server has begun to answer the POST of the call; nil if no
 	// goroutine waits for that.
 	Taken chan struct{}
+	// Cancelled is closed when the server was sent the cancellation of the call, or can't be.
+	// Abandon sets it; it is nil if the server gets none.
+	Cancelled <-chan struct{}
 }
 
 // Begin returns a context that ends with ctx or when c.Cancel is called.

@@ -143,19 +143,24 @@ func (l *Link) EndIfLost(err error) {
 
 // SendLater sends a message in the background.
 func (l *Link) SendLater(ctx context.Context, frame []byte) {
-	l.Later(ctx, func(ctx context.Context) {
-		if err := l.Send(ctx, frame); err != nil {
-			l.log.Debug("sending to server", "error", transport.Cause(err))
-		}
-	})
+	l.Later(ctx, func(ctx context.Context) { l.trySend(ctx, frame) })
+}
+
+// trySend sends a message that nobody waits for.
+func (l *Link) trySend(ctx context.Context, frame []byte) {
+	if err := l.Send(ctx, frame); err != nil {
+		l.log.Debug("sending to server", "error", transport.Cause(err))
+	}
 }
 
 // Later runs send in the background; Close waits for it. It never blocks: if too many
-// messages are being sent, it drops this one.
-func (l *Link) Later(ctx context.Context, send func(context.Context)) {
-	if !l.outbox.send(ctx, send) {
-		l.Drop("outgoing")
+// messages are being sent, it drops this one, and returns false.
+func (l *Link) Later(ctx context.Context, send func(context.Context)) bool {
+	if l.outbox.send(ctx, send) {
+		return true
 	}
+	l.Drop("outgoing")
+	return false
 }
 
 // Start runs f on a goroutine that ends with the session; Close waits for it. It returns

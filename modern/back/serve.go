@@ -47,6 +47,7 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 	}
 	s := &servedRequest{b: b, req: req, caller: caller, level: req.LogLevel}
 	s.in.Use(req.Memory, req.Share)
+	client := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.streams = req.Era == spec.Modern && spec.Undefined(req.Method)
 	s.clock.Start(b.opts.Settings.Timeouts.Silence(req.Method), s.maxTime(), func() { cancel(upstream.ErrTooLong) })
@@ -55,7 +56,10 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 	if err != nil {
 		defer cancel(nil)
 		s.in.Close()
-		if ctx.Err() != nil {
+		switch {
+		case client.Err() != nil:
+			return nil, context.Cause(client) // it has left, or has cancelled the call
+		case ctx.Err() != nil:
 			err = context.Cause(ctx)
 		}
 		return nil, s.clientError(err)

@@ -440,12 +440,13 @@ func TestL2M15CancelClosesTheResponse(t *testing.T) {
 				<-r.Context().Done()
 				close(closed)
 			}
-			ctx, cancel := context.WithCancel(t.Context())
+			ctx, cancel := context.WithCancelCause(t.Context())
+			why := errors.New("the client cancelled the request")
 			done := upServe(ctx, p.back(Options{}), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{})
 			<-arrived
-			cancel()
-			if out := <-done; !errors.Is(out.err, context.Canceled) {
-				t.Errorf("Serve = %v, want the cancellation", out.err)
+			cancel(why)
+			if out := <-done; out.err != why {
+				t.Errorf("Serve = %v, want what the log is to say: %v", out.err, why)
 			}
 			<-closed // the test's time-out tells if the response stays open
 			if n := len(p.requests("notifications/cancelled")); n != 0 {

@@ -45,6 +45,9 @@ type ServerOptions struct {
 	Dir string
 	// Env has further environment variables for Command.
 	Env map[string]string
+	// EndDetached ends processes that Command has started in sessions of their own when it
+	// ends, on Linux. Otherwise the log names them.
+	EndDetached bool
 	// Remember says that what Command says of itself is kept in [Options.StateDir].
 	Remember bool
 
@@ -127,6 +130,7 @@ func (s *ServerOptions) settings() settings.Server {
 		ParkedTTL:    s.ParkedTTL,
 		Roots:        s.Roots,
 		Idle:         s.Idle,
+		EndDetached:  s.EndDetached,
 		Linger:       s.Linger,
 		Synthesize:   settings.Synthesize(s.Synthesize),
 		Timeouts:     settings.Timeouts(s.Timeouts),

@@ -200,7 +200,9 @@ func (s serverBuild) command(o *server.Options) {
 		MaxMessage: s.b.number(limits.UpstreamMessage),
 		CloseGrace: s.b.opts.CloseGrace,
 		Hurry:      s.b.hurry,
-		Guard:      s.b.opts.hooks.Guard,
-		Secrets:    s.b.secrets,
+
+		EndDetached: s.set.EndDetached,
+		Guard:       s.b.opts.hooks.Guard,
+		Secrets:     s.b.secrets,
 	}
 }

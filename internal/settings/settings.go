@@ -36,6 +36,7 @@ type Server struct {
 	ParkedTTL    time.Duration       `koanf:"parked_ttl" default:"10m" min:"1s" max:"24h" doc:"how long a call waits for the client's responses to its input requests"`
 	Roots        []string            `koanf:"roots" doc:"file URIs of the roots for the server; by default those of each client"`
 	Idle         time.Duration       `koanf:"idle" default:"5m" min:"1s" max:"24h" doc:"a session with the server ends after this time without use; the process of a command that has served more than lists lasts client_idle"`
+	EndDetached  bool                `koanf:"end_detached" default:"false" of:"command" doc:"whether processes that the command has started in sessions of their own end with it (on Linux); otherwise the log names them"`
 	Linger       time.Duration       `koanf:"linger" default:"2s" min:"1ms" max:"1h" doc:"a resource stays subscribed this long after its last subscriber has left"`
 	Synthesize   Synthesize          `koanf:"synthesize" doc:"how often a server is polled for changes that it does not report; 0s is never"`
 	Timeouts     Timeouts            `koanf:"timeouts" doc:"time limits of requests to the server"`

@@ -64,6 +64,10 @@ type CommandOptions struct {
 	// means never.
 	Hurry <-chan struct{}
 
+	// EndDetached ends the processes that have left the child's process group, once it has
+	// ended. Otherwise they are logged. They are found on Linux alone.
+	EndDetached bool
+
 	// Guard ends the child's process group if this process is killed; nil means no guard.
 	Guard Guard
 
@@ -122,6 +126,7 @@ type Command struct {
 	opts       CommandOptions
 	log        *slog.Logger
 	cmd        *exec.Cmd
+	mark       string // see newMark
 	stdin      *os.File
 	stdout     *os.File
 	stderr     *os.File
@@ -177,7 +182,8 @@ func StartCommand(opts CommandOptions) (*Command, error) {
 func (c *Command) start() error {
 	c.cmd = exec.Command(c.opts.Argv[0], c.opts.Argv[1:]...)
 	c.cmd.Dir = c.opts.Dir
-	c.cmd.Env = c.opts.ChildEnv()
+	c.mark = newMark()
+	c.cmd.Env = append(c.opts.ChildEnv(), c.mark)
 	newGroup(c.cmd)
 
 	// Do not use the pipes of package exec: its Wait would close them before everything
@@ -260,6 +266,7 @@ func (c *Command) Close() error {
 		c.stdout.Close()
 		<-discarded
 		c.skips.end()
+		c.reportDetached()
 	})
 	return c.closeErr
 }

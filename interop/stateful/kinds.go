@@ -46,7 +46,7 @@ func addBrowser(s *mcp.Server, dir string) (leave func() error) {
 				return "", err
 			}
 			if !taken {
-				return "", fmt.Errorf("Browser is already in use for %s, use --isolated to run several", dir) //nolint:staticcheck // as Playwright's says it
+				return "", fmt.Errorf("browser is already in use for %s, use --isolated to run several", dir)
 			}
 			opened = true
 		}

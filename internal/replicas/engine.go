@@ -15,10 +15,6 @@ const (
 	MemberTTL = 3 * Heartbeat
 	// MaxRecord bounds a record of Put, in bytes.
 	MaxRecord = 512 << 10
-	// MaxMember bounds the record of a replica, in bytes, and MaxMembers how many of them are
-	// read: who else may write to the engine is trusted, but may err.
-	MaxMember  = 4 << 10
-	MaxMembers = 1000
 
 	// Revision is that of what this program understands of other replicas; 0 is the first. It
 	// rises when a replica can be asked for something new: whoever asks looks at the other's

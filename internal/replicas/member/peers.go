@@ -1,8 +1,6 @@
 package member
 
 import (
-	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -22,60 +20,25 @@ type peers struct {
 	all    map[string]*peer // by instance
 	logger *slog.Logger
 	seen   replicas.Observer
-	warned time.Time      // of a record that can't be read
-	lines  map[string]int // of the log, by their message, since hear has begun
+	warned time.Time // of a record that can't be read
 }
 
 // warnEvery is how often records that can't be read are logged as a warning.
 const warnEvery = time.Minute
 
 func newPeers(logger *slog.Logger, seen replicas.Observer) *peers {
-	return &peers{all: make(map[string]*peer), logger: logger, seen: seen, lines: make(map[string]int)}
-}
-
-// maxLines bounds how many lines of a kind are logged at a time; the rest are counted.
-const maxLines = 10
-
-// log logs a line of a replica, if there are not many of its kind.
-func (ps *peers) log(level slog.Level, msg string, args ...any) {
-	if ps.lines[msg]++; ps.lines[msg] <= maxLines {
-		ps.logger.Log(context.Background(), level, msg, args...)
-	}
-}
-
-// gather logs how many lines of each kind were left out.
-func (ps *peers) gather() {
-	for msg, n := range ps.lines {
-		if n > maxLines {
-			ps.logger.Warn("the same of more replicas", "what", msg, "replicas", n-maxLines)
-		}
-	}
-	clear(ps.lines)
-}
-
-// skip tells of records that were not read.
-func (ps *peers) skip(now time.Time, n int) {
-	if n > 0 {
-		ps.unread(now, fmt.Errorf("%d records were skipped: only %d are read, of at most %d bytes; look for what else uses the prefix", n, replicas.MaxMembers, replicas.MaxMember))
-	}
+	return &peers{all: make(map[string]*peer), logger: logger, seen: seen}
 }
 
 // hear takes in all records but that of self, and judges who is silent. If the
 // records are fresh after an absence, nobody is judged. It reports whether
 // there is news.
 func (ps *peers) hear(now time.Time, records map[string][]byte, self string, fresh bool) (news bool) {
-	defer ps.gather()
-	skipped := 0
 	for instance, data := range records {
-		switch {
-		case instance == self:
-		case len(data) > replicas.MaxMember || ps.all[instance] == nil && len(ps.all) >= replicas.MaxMembers:
-			skipped++
-		default:
+		if instance != self {
 			news = ps.record(now, instance, data) || news
 		}
 	}
-	ps.skip(now, skipped)
 	for instance, p := range ps.all {
 		_, kept := records[instance]
 		switch {
@@ -83,7 +46,7 @@ func (ps *peers) hear(now time.Time, records map[string][]byte, self string, fre
 			p.seen = now
 		case p.lives && now.Sub(p.seen) >= replicas.MemberTTL:
 			p.lives, news = false, true
-			ps.log(slog.LevelWarn, "a replica is silent", "replica", instance, "addr", p.Addr)
+			ps.logger.Warn("a replica is silent", "replica", instance, "addr", p.Addr)
 			ps.seen.Moved("silent")
 		case !p.lives && !kept:
 			delete(ps.all, instance)
@@ -103,7 +66,7 @@ func (ps *peers) record(now time.Time, instance string, data []byte) (news bool)
 		return ps.part(r, p, rec.Beat)
 	case p == nil:
 		ps.all[instance] = &peer{Replica: r, beat: rec.Beat, seen: now, lives: true}
-		ps.log(slog.LevelInfo, "a replica joined", "replica", instance, "addr", r.Addr, "version", r.Version)
+		ps.logger.Info("a replica joined", "replica", instance, "addr", r.Addr, "version", r.Version)
 		ps.seen.Moved("joined")
 		return true
 	case p.beat < rec.Beat: // others were overtaken, by the last one for example
@@ -122,11 +85,11 @@ func (ps *peers) unread(now time.Time, err error) {
 
 func (ps *peers) heardAgain(now time.Time, p *peer, r replicas.Replica, beat uint64) (news bool) {
 	if !p.lives {
-		ps.log(slog.LevelInfo, "a replica is heard again", "replica", r.Instance, "addr", r.Addr)
+		ps.logger.Info("a replica is heard again", "replica", r.Instance, "addr", r.Addr)
 		ps.seen.Moved("joined")
 	}
 	if r.Draining && !p.Draining {
-		ps.log(slog.LevelInfo, "a replica takes no new work", "replica", r.Instance)
+		ps.logger.Info("a replica takes no new work", "replica", r.Instance)
 		ps.seen.Moved("draining")
 	}
 	news = !p.lives || p.Replica != r
@@ -145,7 +108,7 @@ func (ps *peers) part(r replicas.Replica, p *peer, beat uint64) (news bool) {
 		return false
 	}
 	p.lives = false
-	ps.log(slog.LevelInfo, "a replica left", "replica", r.Instance)
+	ps.logger.Info("a replica left", "replica", r.Instance)
 	ps.seen.Moved("left")
 	return true
 }

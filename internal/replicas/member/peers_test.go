@@ -1,11 +1,9 @@
 package member
 
 import (
-	"bytes"
 	"log/slog"
 	"math"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -88,31 +86,5 @@ func TestAddressInBrackets(t *testing.T) {
 	r, _, err := decode("BBBBBBBB", []byte(`{"addr":"[10.0.0.7]:2528","beat":1}`))
 	if err != nil || r.Addr != "10.0.0.7:2528" {
 		t.Errorf("decode = %+v, %v, want 10.0.0.7:2528", r, err)
-	}
-}
-
-// Records of whoever else writes to the engine are bounded, in size and number, and so are the
-// lines of the log.
-func TestBoundedRecords(t *testing.T) {
-	var log bytes.Buffer
-	r := newRecords(t)
-	r.logger = slog.New(slog.NewTextHandler(&log, nil))
-	told := map[string][]byte{"large": []byte(`{"addr":"10.0.0.1:1","beat":1,"more":"` + strings.Repeat("x", replicas.MaxMember) + `"}`)}
-	r.hear(r.now, told, "aaaa", false)
-	if n := len(r.living()); n != 0 || !strings.Contains(log.String(), "1 records were skipped") {
-		t.Errorf("a large record is read: %d replicas live; log:\n%s", n, &log)
-	}
-	for i := range 20_000 {
-		told["b"+strconv.Itoa(i)] = []byte(`{"addr":"10.0.0.1:` + strconv.Itoa(i+1) + `","beat":1}`)
-	}
-	r.now = r.now.Add(warnEvery)
-	r.hear(r.now, told, "aaaa", false)
-	if n := len(r.living()); n != replicas.MaxMembers || !strings.Contains(log.String(), "19001 records were skipped") {
-		t.Errorf("%d replicas live, want %d; log:\n%s", n, replicas.MaxMembers, &log)
-	}
-	r.now = r.now.Add(replicas.MemberTTL)
-	r.hear(r.now, nil, "aaaa", false)
-	if lines := strings.Count(log.String(), "\n"); lines > 2+2*(maxLines+1) || strings.Count(log.String(), "replicas=990") != 2 {
-		t.Errorf("%d lines:\n%s", lines, &log)
 	}
 }

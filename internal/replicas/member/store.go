@@ -43,7 +43,6 @@ type Store interface {
 type Snapshot struct {
 	Members map[string][]byte // records by instance
 	Claims  map[string]Entry
-	Skipped int // records of members that are too large, or too many
 }
 
 // An Entry is a claim as it is kept.

@@ -52,10 +52,10 @@ func (s *Store) openBuckets(ctx context.Context) (b *buckets, err error) {
 	if b.records, err = s.bucket(begin, "records", recordsTTL); err != nil {
 		return nil, err
 	}
-	if b.claims, err = s.watch(begin, claims, 0, 0); err != nil {
+	if b.claims, err = s.watch(begin, claims, 0); err != nil {
 		return nil, err
 	}
-	if b.members, err = s.watch(begin, members, silentFor, replicas.MaxMembers); err != nil {
+	if b.members, err = s.watch(begin, members, silentFor); err != nil {
 		b.claims.stop()
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (b *buckets) deaf(now time.Time) bool {
 }
 
 func (b *buckets) snapshot(keys []string) member.Snapshot {
-	snap := member.Snapshot{Members: make(map[string][]byte), Claims: b.claims.some(keys), Skipped: b.members.skips()}
+	snap := member.Snapshot{Members: make(map[string][]byte), Claims: b.claims.some(keys)}
 	for instance, e := range b.members.all(time.Now()) {
 		snap.Members[instance] = []byte(e.Value)
 	}

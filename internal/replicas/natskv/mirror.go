@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
@@ -18,7 +17,6 @@ type mirror struct {
 	kv      jetstream.KeyValue
 	watcher jetstream.KeyWatcher
 	hints   wake.Signal
-	most    int           // number of entries; zero means unbounded
 	lasts   time.Duration // how long an entry is known that is not told again; zero means for ever
 	full    chan struct{} // closed when all that was in the bucket is known
 	done    chan struct{} // closed when follow has returned
@@ -27,7 +25,6 @@ type mirror struct {
 	mu      sync.Mutex // guards the fields below
 	entries map[string]told
 	last    uint64 // revision that was told
-	skipped int    // entries, since skips was called
 }
 
 // told is an entry, and when the watch told it.
@@ -37,8 +34,8 @@ type told struct {
 }
 
 // watch returns a mirror of a bucket, which await waits for.
-func (s *Store) watch(ctx context.Context, kv jetstream.KeyValue, lasts time.Duration, most int) (*mirror, error) {
-	m := &mirror{kv: kv, hints: s.hints, lasts: lasts, most: most, full: make(chan struct{}), done: make(chan struct{}), entries: make(map[string]told)}
+func (s *Store) watch(ctx context.Context, kv jetstream.KeyValue, lasts time.Duration) (*mirror, error) {
+	m := &mirror{kv: kv, hints: s.hints, lasts: lasts, full: make(chan struct{}), done: make(chan struct{}), entries: make(map[string]told)}
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel) // until the watch has begun
 	watcher, err := kv.WatchAll(lasting)
@@ -95,22 +92,7 @@ func (m *mirror) note(e jetstream.KeyValueEntry) {
 		delete(m.entries, e.Key())
 		return
 	}
-	_, known := m.entries[e.Key()]
-	if len(e.Value()) > replicas.MaxMember || !known && m.most > 0 && len(m.entries) >= m.most {
-		delete(m.entries, e.Key())
-		m.skipped++
-		return
-	}
 	m.entries[e.Key()] = told{member.Entry{Value: string(e.Value()), Revision: e.Revision()}, time.Now()}
-}
-
-// skips returns how many entries were skipped since the last call.
-func (m *mirror) skips() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n := m.skipped
-	m.skipped = 0
-	return n
 }
 
 // stop ends the watch, and waits for it.

@@ -17,24 +17,18 @@ func (s *Store) Put(ctx context.Context, key string, record []byte, ttl time.Dur
 
 // Get returns a record.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
-	text, err := get.Run(ctx, s.client, []string{s.recordKey(key)}, replicas.MaxRecord).Text()
-	return found([]byte(text), err)
+	return found(s.client.Get(ctx, s.recordKey(key)).Bytes())
 }
-
-// get is GET of what is not larger than a record.
-var get = redis.NewScript(`
-if redis.call('STRLEN', KEYS[1]) > tonumber(ARGV[1]) then return false end
-return redis.call('GET', KEYS[1])`)
 
 // take is GETDEL, which servers before 6.2 do not have.
 var take = redis.NewScript(`
-local record = redis.call('STRLEN', KEYS[1]) <= tonumber(ARGV[1]) and redis.call('GET', KEYS[1])
+local record = redis.call('GET', KEYS[1])
 if record then redis.call('DEL', KEYS[1]) end
 return record`)
 
 // Take returns a record and deletes it.
 func (s *Store) Take(ctx context.Context, key string) ([]byte, error) {
-	text, err := take.Run(ctx, s.client, []string{s.recordKey(key)}, replicas.MaxRecord).Text()
+	text, err := take.Run(ctx, s.client, []string{s.recordKey(key)}).Text()
 	return found([]byte(text), err)
 }
 

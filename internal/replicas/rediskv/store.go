@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"slices"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -129,31 +128,12 @@ func (s *Store) Poll(ctx context.Context, keys []string, _ bool) (member.Snapsho
 			}
 		}
 	}
-	told, err := members.Run(ctx, s.client, []string{s.key("members")}, replicas.MaxMember, replicas.MaxMembers).StringSlice()
-	if err != nil {
-		return snap, wrap(err)
+	members, err := s.client.HGetAll(ctx, s.key("members")).Result()
+	for instance, record := range members {
+		snap.Members[instance] = []byte(record)
 	}
-	snap.Skipped, _ = strconv.Atoi(told[0]) // the script's
-	for pair := range slices.Chunk(told[1:], 2) {
-		snap.Members[pair[0]] = []byte(pair[1])
-	}
-	return snap, nil
+	return snap, wrap(err)
 }
-
-// members returns how many records were skipped, because they are too large or too many, and
-// then the others after their names.
-var members = redis.NewScript(`
-local out, most = {0}, 2 * ARGV[2]
-for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
-	if #out > most or #name > 200 or redis.call('HSTRLEN', KEYS[1], name) > tonumber(ARGV[1]) then
-		out[1] = out[1] + 1
-	else
-		out[#out + 1] = name
-		out[#out + 1] = redis.call('HGET', KEYS[1], name)
-	end
-end
-out[1] = tostring(out[1])
-return out`)
 
 // Load asks for one claim.
 func (s *Store) Load(ctx context.Context, key string) (member.Entry, error) {

@@ -167,10 +167,11 @@ func TestHardeningReloadBringsAuth(t *testing.T) {
 		res, _ := asked(t, "POST", r.admin("/api/call"), "", editNote)
 		return res.StatusCode == 401
 	})
-	token, err := os.ReadFile(adminFile(home, r.Admin))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var token []byte
+	bridgetest.Eventually(t, "the token is stored", func() (ok bool) { // the address is closed before
+		token, _ = os.ReadFile(adminFile(home, r.Admin))
+		return len(token) > 0
+	})
 	r.write(text)
 	if res, body := asked(t, "POST", r.admin("/reload"), string(token), ""); res.StatusCode != 200 {
 		t.Fatalf("a reload with the token = %s %s", res.Status, body)

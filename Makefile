@@ -136,6 +136,7 @@ bench: ## the benchmarks beside the code, calls beside others that wait, then mc
 soak: ## the same in numbers that CI has no time for
 	interop/build
 	STREAMS=10000 KILLS=1000 FIRSTSTART=all ENDINGS=all HOSTILE=60 RELOADS=1000 $(GO) -C interop/go test -count=1 -timeout 120m -p 1 -v ./trunk ./chaos ./sessions ./firststart ./endings ./hostile ./reload
+	NUMBERS=full $(GO) test -count=1 -timeout 30m -v -run "RandomSchedules|ManySessions|UnfinishedMessages|ProfilesKeepNoTexts|TerminalControl" ./legacy/back ./modern/watch ./gateway/internal/router ./cmd/mcpbridge
 	URI_SPELLINGS=1000000 $(GO) test -count=1 -timeout 60m -v -run Spellings ./internal/trust/policy
 	PATIENCE=11m $(GO) -C interop/go test -count=1 -timeout 15m -v ./patience
 	PAGE_STREAMS=10000 $(GO) -C interop/go test -count=1 -timeout 30m -v -run TestCostOfLooking ./page

@@ -21,17 +21,20 @@ import (
 
 // steering is a list of texts of others: sequences that rename a window, write its
 // clipboard, move, erase, color, answer, or turn the direction of a text. Each of the ways to
-// begin one is there, and all that may follow the two that begin most.
+// begin one is there, and all that may follow the two that begin most; in full, all pairs.
 func steering() []string {
 	begins := []string{"\x1b[", "\u009b", "\x1b]", "\u009d", "\x1bP", "\u0090", "\x1b_", "\u009f", "\x1b^", "\u009e", "\x1bX", "\u0098", "\x1b#", "\x1b(", "\x1b ",
 		"\x1b", "\r", "\b\b\b", "\x0e", "\x05", "\u202e", "\u2066", "\u0085", "\x7f", "\u2028"}
 	rests := []string{"2J", "1;1H", "31m", "?1049h", "6n", "0;owned\x07", "52;c;b3duZWQ=\x1b\\", "8;;http://evil.example\u009cx", "1337;File=:AA\x07", "c", "8", "0", "K", "99A", "?1000h", "5i", "21t", "$q\"p\x1b\\", "+q544e\x1b\\", "G0"}
 	var all []string
-	for _, b := range begins {
-		all = append(all, "t"+b+rests[0])
-	}
-	for _, r := range rests {
-		all = append(all, "t"+begins[0]+r, "t"+begins[1]+r)
+	for i, r := range rests {
+		first := begins
+		if i > 0 {
+			first = begins[:bridgetest.Numbers(2, len(begins))]
+		}
+		for _, b := range first {
+			all = append(all, "t"+b+r)
+		}
 	}
 	return all
 }

@@ -108,7 +108,7 @@ func playSchedule(t *testing.T, seed uint64, n *scheduled) {
 func TestM2L20RandomSchedules(t *testing.T) {
 	t.Parallel()
 	var n scheduled
-	for seed := range uint64(250) {
+	for seed := range uint64(bridgetest.Numbers(250, 1000)) {
 		synctest.Test(t, func(t *testing.T) { playSchedule(t, seed, &n) })
 		if t.Failed() {
 			return

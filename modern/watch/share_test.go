@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -148,7 +149,7 @@ func TestL2M21OneAfterTheOther(t *testing.T) {
 // changes all the time: each is told once or twice to those who were promised it.
 func TestL2M21ManySessionsShareStreamsAndMissNothing(t *testing.T) {
 	withRig(t, options{}, func(t *testing.T, st *rig) {
-		const sessions, uris = 300, 60
+		sessions, uris := bridgetest.Numbers(300, 1000), bridgetest.Numbers(60, 200)
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: rand.N(200 * time.Millisecond)} })
 		live := make(map[string]bool)
 		var mu sync.Mutex

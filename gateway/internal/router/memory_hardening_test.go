@@ -17,6 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
@@ -185,7 +186,7 @@ func TestM2L07InventedCapabilitiesShareASession(t *testing.T) {
 
 // What is remembered of a profile must not grow with what its clients send (CWE-770).
 func TestProfilesKeepNoTexts(t *testing.T) {
-	const clients, each = 64, 128 << 10
+	clients, each := 64, bridgetest.Numbers(128<<10, 1<<20)
 	p, err := newProfiles(ServerOptions{Name: "peer"}, "peer")
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +204,7 @@ func TestProfilesKeepNoTexts(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if got := int64(after.HeapAlloc) - int64(before.HeapAlloc); got > clients*each/8 {
+	if got := int64(after.HeapAlloc) - int64(before.HeapAlloc); got > int64(clients*each/8) {
 		t.Errorf("%d profiles of %d bytes keep %d bytes, want next to none", clients, each, got)
 	}
 	runtime.KeepAlive(p)
@@ -340,11 +341,12 @@ func (r *rig) endless(t *testing.T, addr string, size int) (code int, reason str
 }
 
 // WebSockets whose messages never end would hold all that was sent, as no limit counted it
-// (CWE-770): 200 of 10 addresses, 1 MiB each.
+// (CWE-770): 200 of 10 addresses, 1 MiB each; in full 1,040 of 20, 3 MiB each.
 func TestUnfinishedMessagesAreInTheMemory(t *testing.T) {
-	const addresses, each, size, limit = 10, 20, 1 << 20, 16 << 20
+	addresses, each, size := bridgetest.Numbers(10, 20), bridgetest.Numbers(20, 52), bridgetest.Numbers(1<<20, 3<<20)
+	limit, beyond := int64(bridgetest.Numbers(16<<20, 64<<20)), int64(bridgetest.Numbers(32<<20, 64<<20))
 	limits := &tally{}
-	r := newRig(t, func(o *Options) { o.Memory, o.Metrics, o.MaxBody = limit, limits, 2<<20 })
+	r := newRig(t, func(o *Options) { o.Memory, o.Metrics, o.MaxBody = limit, limits, 4<<20 })
 	r.peer.answer("tools/list", `{"tools":[]}`)
 	good := r.from(t, "127.0.0.99", "")
 	latency := func() time.Duration {
@@ -386,8 +388,8 @@ func TestUnfinishedMessagesAreInTheMemory(t *testing.T) {
 	wg.Wait()
 	runtime.GC()
 	runtime.ReadMemStats(&held)
-	if got := int64(held.HeapInuse) - int64(before.HeapInuse); got > limit+32<<20 {
-		t.Errorf("they hold %d MiB, want at most 32 beyond the limit of %d", got>>20, limit>>20)
+	if got := int64(held.HeapInuse) - int64(before.HeapInuse); got > limit+beyond {
+		t.Errorf("they hold %d MiB, want at most %d beyond the limit of %d", got>>20, beyond>>20, limit>>20)
 	}
 	if refused == 0 || limits.limits("memory") < refused {
 		t.Errorf("%d were refused, %d counted, want some", refused, limits.limits("memory"))

@@ -158,6 +158,9 @@ func TestHardeningLinkIsGoodOnce(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || w.Code != 200 || len(w.Result().Cookies()) != 1 {
 			t.Fatalf("a link = %d %s, want a session", w.Code, w.Body)
 		}
+		if again := follow(h, code); again.Code != 401 {
+			t.Errorf("a link that was used a moment ago = %d, want 401", again.Code)
+		}
 		headers := []string{"Cookie", w.Result().Cookies()[0].String(), keyHeader, body.Key}
 		if w := ask(h, "GET", "/api/state", "", headers...); w.Code != 200 {
 			t.Errorf("the session of a link = %d, want 200", w.Code)

@@ -247,10 +247,6 @@ func (u *user) reconnect() {
 // vanish kills the client. Another comes when a process that saw the end of its input would
 // have ended.
 func (u *user) vanish() {
-	if u.way == "serve" && !u.keeps() && u.kind != "browser" {
-		u.reconnect() // what locks nothing stays until client_idle, and has nothing saved
-		return
-	}
 	u.c.Kill()
 	u.c = nil
 	if !u.keeps() {

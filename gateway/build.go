@@ -132,14 +132,11 @@ func (b *build) options() router.Options {
 func (b *build) gatewayOptions() router.Options {
 	o := b.opts
 	return router.Options{
-		Peers:    b.group(),
-		Memory:   b.limit(limits.Memory),
-		MaxBody:  b.limit(limits.Body),
-		MaxDepth: int(b.limit(limits.Depth)),
-		Lengths: mcp.Lengths{
-			ID: b.number(limits.ID), ProgressToken: b.number(limits.ProgressToken), Method: b.number(limits.Method), URI: b.number(limits.URI),
-			Filter: b.number(limits.Filter), ClientInfo: b.number(limits.ClientInfo), Capabilities: b.number(limits.Capabilities),
-		},
+		Peers:           b.group(),
+		Memory:          b.limit(limits.Memory),
+		MaxBody:         b.limit(limits.Body),
+		MaxDepth:        int(b.limit(limits.Depth)),
+		Lengths:         b.lengths(),
 		MaxRequests:     b.number(limits.Requests),
 		MaxRequestsEach: b.number(limits.RequestsEach),
 		MaxStreams:      b.number(limits.Streams),
@@ -173,6 +170,13 @@ func (b *build) gatewayOptions() router.Options {
 		Observers:       o.hooks.Observers,
 		QuietRequests:   o.hooks.QuietRequests,
 		NameTools:       b.limit(limits.MetricTools) > 0,
+	}
+}
+
+func (b *build) lengths() mcp.Lengths {
+	return mcp.Lengths{
+		ID: b.number(limits.ID), ProgressToken: b.number(limits.ProgressToken), Method: b.number(limits.Method), URI: b.number(limits.URI),
+		Filter: b.number(limits.Filter), ClientInfo: b.number(limits.ClientInfo), Capabilities: b.number(limits.Capabilities),
 	}
 }
 

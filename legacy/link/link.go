@@ -141,16 +141,20 @@ func (l *Link) EndIfLost(err error) {
 	}
 }
 
-// SendLater sends a message in the background.
-func (l *Link) SendLater(ctx context.Context, frame []byte) {
-	l.Later(ctx, func(ctx context.Context) { l.trySend(ctx, frame) })
-}
-
-// trySend sends a message that nobody waits for.
-func (l *Link) trySend(ctx context.Context, frame []byte) {
-	if err := l.Send(ctx, frame); err != nil {
-		l.log.Debug("sending to server", "error", transport.Cause(err))
+// SendLater sends a message in the background. The channel is closed when it was sent, or
+// can't be.
+func (l *Link) SendLater(ctx context.Context, frame []byte) <-chan struct{} {
+	sent := make(chan struct{})
+	later := l.Later(ctx, func(ctx context.Context) {
+		defer close(sent)
+		if err := l.Send(ctx, frame); err != nil {
+			l.log.Debug("sending to server", "error", transport.Cause(err))
+		}
+	})
+	if !later {
+		close(sent)
 	}
+	return sent
 }
 
 // Later runs send in the background; Close waits for it. It never blocks: if too many

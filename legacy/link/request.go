@@ -103,16 +103,7 @@ func MayBeRunning(ctx context.Context, err error) bool {
 	return cause != nil && upstream.AsFailure(cause) == nil && (f == nil || !f.Lost && f.Fate == upstream.MayHaveRun)
 }
 
-// SendCancelled cancels the request c at the server in the background, and says why. The
-// channel is closed when that was sent, or can't be.
+// SendCancelled cancels the request c at the server, and says why. See SendLater.
 func (l *Link) SendCancelled(ctx context.Context, c *Call, cause error) <-chan struct{} {
-	frame, sent := c.Cancellation(cause), make(chan struct{})
-	later := l.Later(ctx, func(ctx context.Context) {
-		defer close(sent)
-		l.trySend(ctx, frame)
-	})
-	if !later {
-		close(sent)
-	}
-	return sent
+	return l.SendLater(ctx, c.Cancellation(cause))
 }

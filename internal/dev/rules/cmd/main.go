@@ -5,6 +5,7 @@
 //	cmd judge -list FILE [-v] RECORD...
 //	                             prints which rules of the list the records prove;
 //	                             fails if one that is due is not among them
+//	cmd failed RECORD...         prints which tests failed, and the end of their output
 package main
 
 import (
@@ -26,15 +27,17 @@ func main() {
 
 func run(args []string, in io.Reader, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("want watch or judge")
+		return errors.New("want watch, judge or failed")
 	}
 	switch args[0] {
 	case "watch":
 		return watch(args[1:], in, out)
 	case "judge":
 		return judge(args[1:], out)
+	case "failed":
+		return failed(args[1:], out)
 	}
-	return fmt.Errorf("unknown command %q, want watch or judge", args[0])
+	return fmt.Errorf("unknown command %q, want watch, judge or failed", args[0])
 }
 
 func watch(args []string, in io.Reader, out io.Writer) error {
@@ -74,6 +77,21 @@ func judge(args []string, out io.Writer) error {
 	report.Print(out, *verbose)
 	if n := len(report.Missing()); n > 0 {
 		return fmt.Errorf("%d rules are due and proven by no test", n)
+	}
+	return nil
+}
+
+func failed(names []string, out io.Writer) error {
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		err = rules.WriteFailed(out, f)
+		f.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	return nil
 }

@@ -293,6 +293,8 @@ var testLayers = map[string][]string{
 	"gateway/internal/source":     {"internal/dev/replicastest", "internal/server", "modern/protocol"},
 	"internal/replicas/handover":  {"internal/fanout", "internal/dev/replicastest", "internal/wire"},
 	"internal/replicas/member":    {"internal/dev/replicastest"},
+	"internal/replicas/natskv":    {"internal/dev/replicastest"},
+	"internal/replicas/rediskv":   {"internal/dev/replicastest"},
 	"internal/replicas/placement": {"internal/dev/replicastest"},
 	"internal/replicas/node":      {"internal/certs", "internal/dev/replicastest"},
 	"internal/peer":               {"internal/dev/replicastest"},
@@ -341,9 +343,14 @@ var libraries = map[string][]string{
 	"google.golang.org/protobuf":    {"internal/observation/telemetry"},
 	"golang.org/x/oauth2":           {"internal/trust/login"},
 	"golang.org/x/time":             {"internal/trust/auth", "internal/trust/policy"},
+	"github.com/alicebob/miniredis": {"internal/replicas/rediskv"},
 	"github.com/nats-io":            {"internal/replicas/natskv"},
 	"github.com/redis/go-redis":     {"internal/replicas/rediskv"},
 }
+
+// testLibraries lists the imports, by prefix, that only tests may have: servers that must not
+// be in the binary.
+var testLibraries = []string{"github.com/alicebob/miniredis", "github.com/nats-io/nats-server"}
 
 // emptyNames are the names that say nothing about what a package or file holds.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "manager", "types"}
@@ -393,6 +400,9 @@ func TestRefusal(t *testing.T) {
 		{"koanf where it belongs", edge{from: "internal/config", to: "github.com/knadh/koanf/v2"}, false},
 		{"koanf elsewhere", edge{from: "gateway/internal/router", to: "github.com/knadh/koanf/v2"}, true},
 		{"pflag in a test elsewhere", edge{from: "gateway/internal/router", to: "github.com/spf13/pflag", test: true}, true},
+		{"a server in a test", edge{from: "internal/replicas/natskv", to: "github.com/nats-io/nats-server/v2/server", test: true}, false},
+		{"a server in the product", edge{from: "internal/replicas/natskv", to: "github.com/nats-io/nats-server/v2/server"}, true},
+		{"a server in a test elsewhere", edge{from: "internal/replicas/node", to: "github.com/alicebob/miniredis/v2", test: true}, true},
 		{"the public package in the program", edge{from: "cmd/mcpbridge", to: module + "/gateway"}, false},
 		{"the public package in what it is made of", edge{from: "gateway/internal/router", to: module + "/gateway"}, true},
 		{"standard library", edge{from: "index", to: "sync"}, false},
@@ -411,6 +421,9 @@ func (e edge) refusal() string {
 		if strings.HasPrefix(e.to, prefix) && !slices.Contains(homes, e.from) {
 			return "only " + strings.Join(homes, " and ") + " may"
 		}
+	}
+	if !e.test && slices.ContainsFunc(testLibraries, func(prefix string) bool { return strings.HasPrefix(e.to, prefix) }) {
+		return "only tests may"
 	}
 	to, ours := strings.CutPrefix(e.to, module+"/")
 	if !ours {

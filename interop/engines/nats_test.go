@@ -58,7 +58,7 @@ func (w *natsWorld) Stop() {
 
 func (w *natsWorld) Engine(t *testing.T) (replicas.Engine, func(bool)) {
 	p := newProxy(t, w.port)
-	return natsEngine(t, natskv.Options{URL: parse(t, "nats://replica:open%20sesame@"+p.addr())}), p.stall
+	return natsEngine(t, natskv.Options{URL: parse(t, "nats://replica:open%20sesame@"+p.addr)}), p.Stall
 }
 
 // natsEngine is what a replica has.

@@ -123,15 +123,15 @@ func (w *natsCluster) Stop() {
 }
 
 func (w *natsCluster) Engine(t *testing.T) (replicas.Engine, func(bool)) {
-	var proxies []*proxy
+	var proxies []proxy
 	var hosts []string
 	for _, port := range w.ports {
 		p := newProxy(t, port)
-		proxies, hosts = append(proxies, p), append(hosts, "replica:open%20sesame@"+p.addr())
+		proxies, hosts = append(proxies, p), append(hosts, "replica:open%20sesame@"+p.addr)
 	}
 	stall := func(on bool) {
 		for _, p := range proxies {
-			p.stall(on)
+			p.Stall(on)
 		}
 	}
 	return natsEngine(t, natskv.Options{URL: parse(t, "nats://"+strings.Join(hosts, ","))}), stall

@@ -35,7 +35,7 @@ func (w *redisWorld) Stop()            { w.redis.stop() }
 
 func (w *redisWorld) Engine(t *testing.T) (replicas.Engine, func(bool)) {
 	p := newProxy(t, w.redis.port)
-	return redisEngine(t, rediskv.Options{URL: parse(t, "redis://"+user+p.addr()+"/2")}), p.stall
+	return redisEngine(t, rediskv.Options{URL: parse(t, "redis://"+user+p.addr+"/2")}), p.Stall
 }
 
 // redisEngine is what a replica has.

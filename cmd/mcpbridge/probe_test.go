@@ -84,7 +84,7 @@ func TestProbePrints(t *testing.T) {
 		{"exits", func(*testing.T) []string { return []string{"--", os.Args[0], "odd", "exit"} }, exitFailure},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := runCommand(t.Context(), []string{"GORACE=atexit_sleep_ms=0"}, append([]string{"probe"}, tt.args(t)...)...)
+			got := runCommand(t.Context(), []string{"GORACE=atexit_sleep_ms=0", "GOCOVERDIR=" + t.TempDir()}, append([]string{"probe"}, tt.args(t)...)...)
 			if got.code != tt.code {
 				t.Errorf("exit code %d, want %d", got.code, tt.code)
 			}

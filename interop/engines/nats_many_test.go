@@ -1,18 +1,36 @@
 package engines
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/natskv"
 )
 
 // A replica that starts reads all claims of the others, however many there are.
 func TestNATSManyClaims(t *testing.T) {
 	t.Parallel()
 	const claims = 100_000
-	_, open, js := newNATS(t)
+	w := &natsWorld{t: t, port: freePort(t), dir: t.TempDir()}
+	w.Start(false)
+	t.Cleanup(w.Stop)
+	nc, err := nats.Connect(w.s.ClientURL(), nats.UserInfo("replica", "open sesame"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
 	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "test_claims", Storage: jetstream.MemoryStorage})
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +46,15 @@ func TestNATSManyClaims(t *testing.T) {
 	if s, err := kv.Status(t.Context()); err != nil || s.Values() != claims {
 		t.Fatalf("the bucket has %v, %v", s, err)
 	}
-	s := open()
+	s, err := natskv.Open(natskv.Options{URL: parse(t, "nats://replica:open%20sesame@"+w.s.Addr().String()), Prefix: "test", Name: t.Name(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
 	begin := time.Now()
 	key := fmt.Sprintf("%032x", claims-1)
 	for tries := 1; ; tries++ {
@@ -42,4 +68,11 @@ func TestNATSManyClaims(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+// pollFor polls as the loop of a replica does, which waits a second.
+func pollFor(t *testing.T, s *natskv.Store, key string, fresh bool) (member.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), replicas.Heartbeat)
+	defer cancel()
+	return s.Poll(ctx, []string{key}, fresh)
 }

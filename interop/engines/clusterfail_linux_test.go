@@ -39,11 +39,11 @@ func TestClusterFailover(t *testing.T) {
 	old.kill()
 	began := time.Now()
 	time.Sleep(3 * time.Second) // who takes over is decided by then, or not
-	g.recover(30*time.Second, names)
+	g.recover(60*time.Second, names)
 	t.Logf("all was in order %v after the server that has all keys was killed", time.Since(began))
 	old.start(false)
 	time.Sleep(2 * time.Second)
-	g.recover(20*time.Second, names)
+	g.recover(60*time.Second, names)
 }
 
 // The slot moves to another server: nothing is lost, and nobody takes another for dead.
@@ -60,7 +60,7 @@ func TestClusterSlotMoves(t *testing.T) {
 			to = w.redis[1]
 		}
 		w.move(slot, from, to)
-		g.recover(20*time.Second, names)
+		g.recover(60*time.Second, names)
 		if got := w.owner(); got != to {
 			t.Fatalf("round %d: the keys are at %s, want %s", round, got.addr(), to.addr())
 		}

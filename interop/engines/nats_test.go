@@ -45,7 +45,7 @@ func (w *natsWorld) Start(empty bool) {
 		w.t.Fatal(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(20 * time.Second) {
+	if !s.ReadyForConnections(60 * time.Second) {
 		w.t.Fatal("nats-server is not ready")
 	}
 	w.s = s

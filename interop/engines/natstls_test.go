@@ -136,10 +136,10 @@ func TestNATSOverTLS(t *testing.T) {
 			}
 			join(t, refused)
 			g := newGroup(t, func() replicas.Engine { return open(files(v.own), serverName, creds) })
-			g.recover(10*time.Second, g.names())
+			g.recover(60*time.Second, g.names())
 			refuse(t, refused)
 			n.user(late)
-			eventually(t, 20*time.Second, "credentials that were replaced are used", func() bool { return refused["credentials that are replaced"].View().Away.IsZero() })
+			eventually(t, 60*time.Second, "credentials that were replaced are used", func() bool { return refused["credentials that are replaced"].View().Away.IsZero() })
 		})
 	}
 }
@@ -162,7 +162,7 @@ func (n *tenant) serve(v *vault) {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(20 * time.Second) {
+	if !s.ReadyForConnections(60 * time.Second) {
 		n.t.Fatal("nats-server is not ready")
 	}
 }

@@ -99,11 +99,11 @@ func TestRedisOverTLS(t *testing.T) {
 			}
 			join(t, refused)
 			g := newGroup(t, func() replicas.Engine { return open(t, v.own, serverName) })
-			g.recover(10*time.Second, g.names())
+			g.recover(60*time.Second, g.names())
 			refuse(t, refused)
 			v.clients.Files(late, bridgetest.Leaf{})
 			v.write(late, "ca.pem", v.servers.PEM())
-			eventually(t, 10*time.Second, "a certificate that was replaced is shown", func() bool { return refused["a certificate of another authority"].View().Away.IsZero() })
+			eventually(t, 60*time.Second, "a certificate that was replaced is shown", func() bool { return refused["a certificate of another authority"].View().Away.IsZero() })
 		})
 	}
 }

@@ -49,6 +49,9 @@ func Suite(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t *tes
 // soon is how long a change may take that no heartbeat has to be waited for.
 const soon = replicas.Heartbeat * 9 / 10
 
+// recovery bounds what a broker on a busy machine needs. It is no promise.
+const recovery = time.Minute
+
 // A room has three replicas that know each other.
 type room struct {
 	e     [3]replicas.Engine
@@ -66,7 +69,7 @@ func newRoom(t *testing.T, w World) *room {
 		}
 	}
 	for _, e := range r.e {
-		within(t, 10*time.Second, "three members", func() bool { return len(e.View().Members) == 3 && e.View().Fresh(time.Now()) })
+		within(t, recovery, "three members", func() bool { return len(e.View().Members) == 3 && e.View().Fresh(time.Now()) })
 	}
 	return r
 }
@@ -155,14 +158,14 @@ func stalling(t *testing.T, _ World, r *room) {
 	c, _ := r.e[1].Holder("profile")
 	time.Sleep(2 * replicas.Heartbeat)
 	r.stall[0](false)
-	within(t, 5*time.Second, "yielding", func() bool { return r.agree("profile", c.Holder.Instance, 2, 0, 1, 2) })
-	within(t, 5*time.Second, "three members", func() bool { return len(r.e[1].View().Members) == 3 })
+	within(t, recovery, "yielding", func() bool { return r.agree("profile", c.Holder.Instance, 2, 0, 1, 2) })
+	within(t, recovery, "three members", func() bool { return len(r.e[1].View().Members) == 3 })
 }
 
 func away(t *testing.T, w World, r *room) {
 	r.claimAll(t, "profile")
 	w.Stop()
-	within(t, 5*time.Second, "noticing", func() bool { return !r.e[1].View().Away.IsZero() })
+	within(t, recovery, "noticing", func() bool { return !r.e[1].View().Away.IsZero() })
 	if v := r.e[1].View(); v.Fresh(time.Now()) || len(v.Members) != 3 || !r.agree("profile", r.names[0], 1, 0, 1, 2) {
 		t.Errorf("what was known does not stand: %+v", v)
 	}
@@ -171,11 +174,11 @@ func away(t *testing.T, w World, r *room) {
 	}
 	time.Sleep(2 * replicas.MemberTTL)
 	w.Start(false)
-	within(t, 10*time.Second, "coming back", func() bool {
+	within(t, recovery, "coming back", func() bool {
 		v := r.e[1].View()
 		return v.Away.IsZero() && v.Fresh(time.Now()) && len(v.Members) == 3
 	})
-	within(t, 5*time.Second, "the holder, and the name that was wanted meanwhile", func() bool {
+	within(t, recovery, "the holder, and the name that was wanted meanwhile", func() bool {
 		return r.agree("profile", r.names[0], 1, 0, 1, 2) && r.agree("another", r.names[1], 1, 1)
 	})
 }
@@ -184,15 +187,15 @@ func emptied(t *testing.T, w World, r *room) {
 	r.claimAll(t, "profile")
 	w.Stop()
 	w.Start(true)
-	within(t, 8*time.Second, "claiming again", func() bool { return r.agree("profile", r.names[0], 2, 0, 1, 2) })
+	within(t, recovery, "claiming again", func() bool { return r.agree("profile", r.names[0], 2, 0, 1, 2) })
 	for _, e := range r.e {
-		within(t, 5*time.Second, "three members", func() bool { return len(e.View().Members) == 3 && e.View().Fresh(time.Now()) })
+		within(t, recovery, "three members", func() bool { return len(e.View().Members) == 3 && e.View().Fresh(time.Now()) })
 	}
 	late, _ := w.Engine(t)
 	if err := late.Join(t.Context(), replicas.Replica{Instance: "DDDDDDDD", Addr: "10.0.0.4:2528"}); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 5*time.Second, "four members", func() bool { return len(late.View().Members) == 4 && len(r.e[0].View().Members) == 4 })
+	within(t, recovery, "four members", func() bool { return len(late.View().Members) == 4 && len(r.e[0].View().Members) == 4 })
 }
 
 func seizing(t *testing.T, _ World, r *room) {
@@ -211,9 +214,9 @@ func releasing(t *testing.T, _ World, r *room) {
 	r.claim(t, 0, "profile")
 	r.claim(t, 1, "profile")
 	r.e[0].Release("profile")
-	within(t, 5*time.Second, "another holder", func() bool { return r.agree("profile", r.names[1], 1, 1) })
+	within(t, recovery, "another holder", func() bool { return r.agree("profile", r.names[1], 1, 1) })
 	r.e[1].Release("profile")
-	within(t, 5*time.Second, "a name that nobody holds", func() bool {
+	within(t, recovery, "a name that nobody holds", func() bool {
 		c, err := r.e[2].Claim(t.Context(), "profile")
 		defer r.e[2].Release("profile")
 		return err == nil && c.Holder.Instance == r.names[2]

@@ -237,9 +237,7 @@ func (u *user) stopped(pid int) {
 // reconnect ends the session as the SDK does, and opens another soon.
 func (u *user) reconnect() {
 	u.close()
-	if !u.keeps() {
-		u.ended()
-	}
+	u.endSession()
 	u.sleep(u.between(100*time.Millisecond, time.Second), 10*time.Second)
 	u.open()
 }
@@ -249,11 +247,20 @@ func (u *user) reconnect() {
 func (u *user) vanish() {
 	u.c.Kill()
 	u.c = nil
-	if !u.keeps() {
-		u.ended()
-	}
+	u.endSession()
 	u.sleep(u.between(1500*time.Millisecond, 3*time.Second), 10*time.Second)
 	u.open()
+}
+
+// endSession keeps what the end of a session does. A new session of a legacy client is told of
+// no loss before it, but of one that is noticed after its first request.
+func (u *user) endSession() {
+	switch {
+	case !u.keeps():
+		u.ended()
+	case u.lost && u.client == "legacy":
+		u.restart()
+	}
 }
 
 // ended is what the end of a session does to the server's process.

@@ -99,7 +99,7 @@ func TestU04WrapUnderACrash(t *testing.T) {
 		_, self := processStatus(fmt.Sprintf("/proc/%d/stat", pid))
 		return self == "" && len(processes(t, file)) == 0
 	})
-	took, most := time.Since(begin), 4*time.Second
+	took, most := time.Since(begin), 6*time.Second // 4 s, and 2 s for a busy machine
 	if t.Logf("took %v", took); took > most {
 		t.Errorf("mcpbridge and its server took %v to end, want at most %v", took, most)
 	}

@@ -15,6 +15,12 @@ const (
 	MemberTTL = 3 * Heartbeat
 	// MaxRecord bounds a record of Put, in bytes.
 	MaxRecord = 512 << 10
+	// MaxMember bounds the record of a replica with its instance, in bytes, MaxMembers how many
+	// of them are known, and MaxClaim what is kept of a claim, in bytes. An engine skips what is
+	// beyond: whoever else writes there may err.
+	MaxMember  = 2 << 10
+	MaxMembers = 1000
+	MaxClaim   = 256
 
 	// Revision is that of what this program understands of other replicas; 0 is the first. It
 	// rises when a replica can be asked for something new: whoever asks looks at the other's

@@ -6,6 +6,7 @@ type Observer interface {
 	Claims(own, wanted int) // that this replica holds, of those that it wants
 	Away(away bool)         // the engine, at each change
 	Failed()                // a round with the engine
+	Skipped()               // records in a round: they are too large, or too many
 	// Moved counts a change: joined, draining, left or silent of another replica; claimed,
 	// yielded or released of a claim of this one.
 	Moved(change string)
@@ -18,4 +19,5 @@ func (Unobserved) Members(int)     {}
 func (Unobserved) Claims(int, int) {}
 func (Unobserved) Away(bool)       {}
 func (Unobserved) Failed()         {}
+func (Unobserved) Skipped()        {}
 func (Unobserved) Moved(string)    {}

@@ -8,6 +8,7 @@ type Replicas struct {
 	claims  *prometheus.GaugeVec // holder
 	up      prometheus.Gauge
 	errors  prometheus.Counter
+	skips   prometheus.Counter
 	changes *prometheus.CounterVec // change
 	forward *prometheus.CounterVec // outcome
 	handed  *prometheus.CounterVec // outcome, reason
@@ -25,6 +26,7 @@ func (m *Metrics) addReplicas() {
 		claims:  m.gauge("replica_claims", "Profiles that this replica watches, by which replica holds them: self or other.", "holder"),
 		up:      m.gauge("replica_engine_up", "1 if the engine of the replicas answers, 0 if it is away.").WithLabelValues(),
 		errors:  m.counter("replica_engine_errors_total", "Rounds of questions to the engine of the replicas that failed.").WithLabelValues(),
+		skips:   m.counter("replica_engine_skips_total", "Rounds of questions to the engine of the replicas in which records were skipped: they are too large, or too many.").WithLabelValues(),
 		changes: m.counter("replica_changes_total", "Changes among the replicas: joined, draining, left or silent of another one; claimed, yielded or released of a claim of this one.", "change"),
 		forward: m.counter("forwards_total", "Requests that were forwarded to the replica that holds their session or call, by outcome: ok, gone, silent, unanswered, cut or left.", "outcome"),
 		handed:  m.counter("handovers_total", "Sessions of legacy clients whose replica ends, by outcome: given to another replica or taken from one; refused here, or failed to be given, for a reason; ended with this one.", "outcome", "reason"),
@@ -56,6 +58,9 @@ func (r *Replicas) Away(away bool) {
 
 // Failed counts a round with the engine that failed.
 func (r *Replicas) Failed() { r.errors.Inc() }
+
+// Skipped counts a round with the engine in which records were skipped.
+func (r *Replicas) Skipped() { r.skips.Inc() }
 
 // Forwarded counts a request that was forwarded to another replica.
 func (r *Replicas) Forwarded(outcome string) { r.forward.WithLabelValues(outcome).Inc() }

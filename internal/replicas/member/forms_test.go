@@ -50,12 +50,12 @@ func TestUnreadRecord(t *testing.T) {
 	var log bytes.Buffer
 	ps, now := newPeers(slog.New(slog.NewTextHandler(&log, nil)), replicas.Unobserved{}), time.Now()
 	for i, record := range []string{`{"addr":["10.0.0.1:2528"],"beat":1}`, `{"address":"10.0.0.1:2528","beat":2}`, `no JSON`} {
-		ps.hear(now.Add(time.Duration(i)*warnEvery/4), map[string][]byte{"BBBBBBBB": []byte(record)}, "AAAAAAAA", false)
+		ps.hear(now.Add(time.Duration(i)*time.Minute/4), Snapshot{Members: map[string][]byte{"BBBBBBBB": []byte(record)}}, "AAAAAAAA", false)
 	}
 	if n := strings.Count(log.String(), "compare the versions"); n != 1 || len(ps.living()) != 0 {
 		t.Errorf("%d warnings and %d replicas, want 1 and 0:\n%s", n, len(ps.living()), &log)
 	}
-	ps.hear(now.Add(warnEvery), map[string][]byte{"BBBBBBBB": []byte(`no JSON`)}, "AAAAAAAA", false)
+	ps.hear(now.Add(time.Minute), Snapshot{Members: map[string][]byte{"BBBBBBBB": []byte(`no JSON`)}}, "AAAAAAAA", false)
 	if n := strings.Count(log.String(), "compare the versions"); n != 2 {
 		t.Errorf("%d warnings after a while, want 2", n)
 	}

@@ -11,7 +11,7 @@ import (
 // hearLocked takes in what the store knows. After a time without the store, or
 // of this replica's own absence, nobody is judged by it.
 func (m *Member) hearLocked(now time.Time, snap Snapshot, fresh bool) {
-	m.news = m.peers.hear(now, snap.Members, m.self.Instance, fresh) || m.news
+	m.news = m.peers.hear(now, snap, m.self.Instance, fresh) || m.news
 	if m.news {
 		m.publishLocked() // who takes a claim goes by who lives
 	}

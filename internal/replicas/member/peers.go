@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -20,33 +21,66 @@ type peers struct {
 	all    map[string]*peer // by instance
 	logger *slog.Logger
 	seen   replicas.Observer
-	warned time.Time // of a record that can't be read
+	minute time.Time      // since when lines are counted
+	lines  map[string]int // of the log in this minute, by their message
 }
 
-// warnEvery is how often records that can't be read are logged as a warning.
-const warnEvery = time.Minute
+const (
+	// warnings bounds how often a minute what is wrong in records is logged.
+	warnings = 1
+	// changes bounds how often a minute the same change of replicas is logged.
+	changes = 50
+)
 
 func newPeers(logger *slog.Logger, seen replicas.Observer) *peers {
-	return &peers{all: make(map[string]*peer), logger: logger, seen: seen}
+	return &peers{all: make(map[string]*peer), logger: logger, seen: seen, lines: make(map[string]int)}
+}
+
+// log logs a line, unless the same message was logged often enough in this minute.
+func (ps *peers) log(most int, level slog.Level, msg string, args ...any) {
+	if ps.lines[msg]++; ps.lines[msg] <= most {
+		ps.logger.Log(context.Background(), level, msg, args...)
+	}
+}
+
+// gather begins another minute, and tells how often changes were not logged in the last one.
+func (ps *peers) gather(now time.Time) {
+	if now.Sub(ps.minute) < time.Minute {
+		return
+	}
+	ps.minute = now
+	for msg, n := range ps.lines {
+		if n > changes {
+			ps.logger.Warn("the same of more replicas in the last minute", "what", msg, "times", n-changes)
+		}
+	}
+	clear(ps.lines)
 }
 
 // hear takes in all records but that of self, and judges who is silent. If the
 // records are fresh after an absence, nobody is judged. It reports whether
 // there is news.
-func (ps *peers) hear(now time.Time, records map[string][]byte, self string, fresh bool) (news bool) {
-	for instance, data := range records {
-		if instance != self {
+func (ps *peers) hear(now time.Time, snap Snapshot, self string, fresh bool) (news bool) {
+	ps.gather(now)
+	skipped := snap.Skipped
+	for instance, data := range snap.Members {
+		switch {
+		case instance == self:
+		case ps.all[instance] == nil && len(ps.all) >= replicas.MaxMembers: // who is known keeps its place
+			skipped.Add(1, "the record of replica "+instance)
+		default:
 			news = ps.record(now, instance, data) || news
 		}
 	}
+	ps.skip(skipped)
 	for instance, p := range ps.all {
-		_, kept := records[instance]
+		_, kept := snap.Members[instance]
 		switch {
 		case fresh && p.lives:
 			p.seen = now
 		case p.lives && now.Sub(p.seen) >= replicas.MemberTTL:
 			p.lives, news = false, true
-			ps.logger.Warn("a replica is silent", "replica", instance, "addr", p.Addr)
+			ps.log(changes, slog.LevelWarn, "a replica is silent", "replica", instance, "addr", p.Addr)
 			ps.seen.Moved("silent")
 		case !p.lives && !kept:
 			delete(ps.all, instance)
@@ -61,12 +95,12 @@ func (ps *peers) record(now time.Time, instance string, data []byte) (news bool)
 	p := ps.all[instance]
 	switch {
 	case err != nil:
-		ps.unread(now, err)
+		ps.log(warnings, slog.LevelWarn, "a replica does not count here; compare the versions of mcpbridge", "error", err)
 	case rec.Left:
 		return ps.part(r, p, rec.Beat)
 	case p == nil:
 		ps.all[instance] = &peer{Replica: r, beat: rec.Beat, seen: now, lives: true}
-		ps.logger.Info("a replica joined", "replica", instance, "addr", r.Addr, "version", r.Version)
+		ps.log(changes, slog.LevelInfo, "a replica joined", "replica", instance, "addr", r.Addr, "version", r.Version)
 		ps.seen.Moved("joined")
 		return true
 	case p.beat < rec.Beat: // others were overtaken, by the last one for example
@@ -75,21 +109,22 @@ func (ps *peers) record(now time.Time, instance string, data []byte) (news bool)
 	return false
 }
 
-// unread tells of a replica that does not count since its record can't be read.
-func (ps *peers) unread(now time.Time, err error) {
-	if now.Sub(ps.warned) >= warnEvery {
-		ps.warned = now
-		ps.logger.Warn("a replica does not count here; compare the versions of mcpbridge", "error", err)
+// skip tells of records that were skipped.
+func (ps *peers) skip(s Skipped) {
+	if s.Records > 0 {
+		ps.seen.Skipped()
+		ps.log(warnings, slog.LevelWarn, "records at the engine are skipped: they are too large, or too many; see who else writes there, and give each deployment its own replicas.prefix",
+			"records", s.Records, "one", s.Where)
 	}
 }
 
 func (ps *peers) heardAgain(now time.Time, p *peer, r replicas.Replica, beat uint64) (news bool) {
 	if !p.lives {
-		ps.logger.Info("a replica is heard again", "replica", r.Instance, "addr", r.Addr)
+		ps.log(changes, slog.LevelInfo, "a replica is heard again", "replica", r.Instance, "addr", r.Addr)
 		ps.seen.Moved("joined")
 	}
 	if r.Draining && !p.Draining {
-		ps.logger.Info("a replica takes no new work", "replica", r.Instance)
+		ps.log(changes, slog.LevelInfo, "a replica takes no new work", "replica", r.Instance)
 		ps.seen.Moved("draining")
 	}
 	news = !p.lives || p.Replica != r
@@ -108,7 +143,7 @@ func (ps *peers) part(r replicas.Replica, p *peer, beat uint64) (news bool) {
 		return false
 	}
 	p.lives = false
-	ps.logger.Info("a replica left", "replica", r.Instance)
+	ps.log(changes, slog.LevelInfo, "a replica left", "replica", r.Instance)
 	ps.seen.Moved("left")
 	return true
 }

@@ -27,7 +27,7 @@ func (r *records) tell(beat uint64, left bool) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.hear(r.now, map[string][]byte{"bbbb": data}, "aaaa", false)
+	r.hear(r.now, Snapshot{Members: map[string][]byte{"bbbb": data}}, "aaaa", false)
 }
 
 func (r *records) want(what string, lives bool) {
@@ -71,7 +71,7 @@ func TestOldRecordComesBack(t *testing.T) {
 func TestGarbageRecords(t *testing.T) {
 	for _, text := range []string{``, `{}`, `null`, `[]`, `{"addr":""}`, `{"addr":7,"beat":1}`, `{"addr":"a:1","beat":-1}`, "\xff"} {
 		r := newRecords(t)
-		r.hear(r.now, map[string][]byte{"bbbb": []byte(text)}, "aaaa", false)
+		r.hear(r.now, Snapshot{Members: map[string][]byte{"bbbb": []byte(text)}}, "aaaa", false)
 		r.want(strconv.Quote(text), false)
 	}
 	for _, text := range []string{"", " ", "bbbb", "bbbb x", "bbbb -1", "bbbb " + strconv.FormatUint(math.MaxUint64, 10)} {

@@ -43,6 +43,21 @@ type Store interface {
 type Snapshot struct {
 	Members map[string][]byte // records by instance
 	Claims  map[string]Entry
+	Skipped Skipped
+}
+
+// Skipped says how many records were too large, or too many, so that a store has skipped them
+// since it was asked before. A claim that is too large is none.
+type Skipped struct {
+	Records int
+	Where   string // the engine, and the key of one of them
+}
+
+// Add counts more of them.
+func (s *Skipped) Add(records int, where string) {
+	if records > 0 {
+		s.Records, s.Where = s.Records+records, where
+	}
 }
 
 // An Entry is a claim as it is kept.

@@ -13,6 +13,8 @@ const (
 	sweepEvery = time.Minute
 	// sweepTimeout bounds that: a broker that others use, too, may have millions of keys.
 	sweepTimeout = 30 * time.Second
+	// maxStrays bounds how many claims of the dead a sweep finds, besides those of the last one.
+	maxStrays = 10_000
 )
 
 // A sweeper deletes claims of the dead for a Member, beside the loop, whose heartbeats do
@@ -49,7 +51,7 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	defer cancel()
 	found := make(map[string]Entry)
 	if err := s.m.store.Claims(ctx, func(key string, e Entry) {
-		if s.m.stray(key, e) {
+		if (len(found) < maxStrays || s.strays[key] == e) && s.m.stray(key, e) {
 			found[key] = e
 		}
 	}); err != nil {

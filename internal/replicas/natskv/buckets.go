@@ -20,6 +20,8 @@ const (
 	// silentFor is how long the record of a member is known that is not written any more: NATS
 	// does not tell of those that end.
 	silentFor = 2 * replicas.MemberTTL
+	// maxClaims bounds how many claims are known. Of others the server is asked.
+	maxClaims = 200_000
 )
 
 // errDeaf says that heartbeats of this replica were written and not told back.
@@ -41,21 +43,21 @@ func (s *Store) openBuckets(ctx context.Context) (b *buckets, err error) {
 	b = new(buckets)
 	begin, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
-	members, err := s.bucket(begin, "members", replicas.MemberTTL)
+	members, err := s.bucket(begin, "members", replicas.MemberTTL, replicas.MaxMember)
 	if err != nil {
 		return nil, err
 	}
-	claims, err := s.bucket(begin, "claims", 0)
+	claims, err := s.bucket(begin, "claims", 0, replicas.MaxMember)
 	if err != nil {
 		return nil, err
 	}
-	if b.records, err = s.bucket(begin, "records", recordsTTL); err != nil {
+	if b.records, err = s.bucket(begin, "records", recordsTTL, replicas.MaxRecord); err != nil {
 		return nil, err
 	}
-	if b.claims, err = s.watch(begin, claims, 0); err != nil {
+	if b.claims, err = s.watch(begin, claims, bounds{size: replicas.MaxClaim, most: maxClaims}); err != nil {
 		return nil, err
 	}
-	if b.members, err = s.watch(begin, members, silentFor); err != nil {
+	if b.members, err = s.watch(begin, members, bounds{size: replicas.MaxMember, most: replicas.MaxMembers, lasts: silentFor}); err != nil {
 		b.claims.stop()
 		return nil, err
 	}
@@ -68,8 +70,9 @@ func (s *Store) openBuckets(ctx context.Context) (b *buckets, err error) {
 	return b, nil
 }
 
-// bucket returns a bucket that exists, or makes it: on three servers if the cluster has them.
-func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
+// bucket returns a bucket that exists, or makes it: on three servers if the cluster has them,
+// and with room for values that are twice as large as they may be here.
+func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration, size int32) (jetstream.KeyValue, error) {
 	full := s.bucketName(name)
 	kv, err := s.js.KeyValue(ctx, full)
 	if err == nil {
@@ -80,7 +83,7 @@ func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration) (jet
 	}
 	conf := jetstream.KeyValueConfig{
 		Bucket: full, Description: described + name, TTL: ttl, History: 1,
-		Storage: jetstream.MemoryStorage, Replicas: copies, MaxValueSize: 2 * replicas.MaxRecord,
+		Storage: jetstream.MemoryStorage, Replicas: copies, MaxValueSize: 2 * size,
 	}
 	if kv, err = s.js.CreateKeyValue(ctx, conf); tooFew(err) {
 		conf.Replicas = 1
@@ -161,8 +164,13 @@ func (b *buckets) deaf(now time.Time) bool {
 
 func (b *buckets) snapshot(keys []string) member.Snapshot {
 	snap := member.Snapshot{Members: make(map[string][]byte), Claims: b.claims.some(keys)}
+	for _, m := range []*mirror{b.claims, b.members} {
+		snap.Skipped.Add(m.skips(), "NATS, bucket "+m.kv.Bucket())
+	}
 	for instance, e := range b.members.all(time.Now()) {
-		snap.Members[instance] = []byte(e.Value)
+		if e.Value != "" {
+			snap.Members[instance] = []byte(e.Value)
+		}
 	}
 	return snap
 }

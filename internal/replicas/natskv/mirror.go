@@ -17,14 +17,22 @@ type mirror struct {
 	kv      jetstream.KeyValue
 	watcher jetstream.KeyWatcher
 	hints   wake.Signal
-	lasts   time.Duration // how long an entry is known that is not told again; zero means for ever
-	full    chan struct{} // closed when all that was in the bucket is known
-	done    chan struct{} // closed when follow has returned
-	once    sync.Once     // stops the watcher
+	bounds
+	full chan struct{} // closed when all that was in the bucket is known
+	done chan struct{} // closed when follow has returned
+	once sync.Once     // stops the watcher
 
 	mu      sync.Mutex // guards the fields below
 	entries map[string]told
 	last    uint64 // revision that was told
+	skipped int    // entries, since skips was called
+}
+
+// bounds are those of a mirror.
+type bounds struct {
+	size  int           // of a value and its key, in bytes; a larger value is known as none
+	most  int           // entries: an entry that is known keeps its place
+	lasts time.Duration // how long an entry is known that is not told again; zero means for ever
 }
 
 // told is an entry, and when the watch told it.
@@ -34,8 +42,8 @@ type told struct {
 }
 
 // watch returns a mirror of a bucket, which await waits for.
-func (s *Store) watch(ctx context.Context, kv jetstream.KeyValue, lasts time.Duration) (*mirror, error) {
-	m := &mirror{kv: kv, hints: s.hints, lasts: lasts, full: make(chan struct{}), done: make(chan struct{}), entries: make(map[string]told)}
+func (s *Store) watch(ctx context.Context, kv jetstream.KeyValue, b bounds) (*mirror, error) {
+	m := &mirror{kv: kv, hints: s.hints, bounds: b, full: make(chan struct{}), done: make(chan struct{}), entries: make(map[string]told)}
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel) // until the watch has begun
 	watcher, err := kv.WatchAll(lasting)
@@ -92,7 +100,25 @@ func (m *mirror) note(e jetstream.KeyValueEntry) {
 		delete(m.entries, e.Key())
 		return
 	}
-	m.entries[e.Key()] = told{member.Entry{Value: string(e.Value()), Revision: e.Revision()}, time.Now()}
+	value := e.Value()
+	if len(e.Key())+len(value) > m.size {
+		m.skipped++
+		value = nil
+	}
+	if _, known := m.entries[e.Key()]; !known && len(m.entries) >= m.most {
+		m.skipped++
+		return
+	}
+	m.entries[e.Key()] = told{member.Entry{Value: string(value), Revision: e.Revision()}, time.Now()}
+}
+
+// skips returns how many entries were skipped since it was called.
+func (m *mirror) skips() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.skipped
+	m.skipped = 0
+	return n
 }
 
 // stop ends the watch, and waits for it.

@@ -76,5 +76,8 @@ func load(ctx context.Context, kv jetstream.KeyValue, key string) ([]byte, uint6
 	if !ok || time.Since(e.Created()) >= ttl {
 		return nil, 0, replicas.ErrNotFound
 	}
+	if len(record) > replicas.MaxRecord {
+		return nil, 0, replicas.ErrTooLarge
+	}
 	return record, e.Revision(), nil
 }

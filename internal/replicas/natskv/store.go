@@ -132,7 +132,7 @@ func (s *Store) use(ctx context.Context, f func(*buckets) error) error {
 	if err == nil {
 		err = f(b)
 	}
-	if err != nil && !errors.Is(err, replicas.ErrNotFound) && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, replicas.ErrNotFound) && !errors.Is(err, replicas.ErrTooLarge) && ctx.Err() == nil {
 		s.forget()
 	}
 	return err
@@ -173,7 +173,10 @@ func (s *Store) Load(ctx context.Context, key string) (e member.Entry, err error
 			return nil
 		}
 		if err == nil {
-			e = member.Entry{Value: string(got.Value()), Revision: got.Revision()}
+			e = member.Entry{Revision: got.Revision()}
+			if value := got.Value(); len(value) <= replicas.MaxClaim {
+				e.Value = string(value)
+			}
 		}
 		return err
 	})

@@ -8,7 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,6 +21,8 @@ import (
 const (
 	// atOnce is how many claims one command asks for.
 	atOnce = 500
+	// keyLen is how long the keys are that a replicas.Key makes.
+	keyLen = 32
 	// scanned is how many keys one command looks through, those of others too.
 	scanned = 5000
 )
@@ -117,59 +119,56 @@ func (s *Store) Beat(ctx context.Context, instance string, record []byte, news b
 // elsewhere.
 func (s *Store) Poll(ctx context.Context, keys []string, _ bool) (member.Snapshot, error) {
 	snap := member.Snapshot{Members: make(map[string][]byte), Claims: make(map[string]member.Entry, len(keys))}
-	for some := range slices.Chunk(keys, atOnce) {
-		values, err := s.client.MGet(ctx, s.claimKeys(some)...).Result()
-		if err != nil {
-			return snap, wrap(err)
+	err := s.each(ctx, s.claimKeys(keys), func(key string, e member.Entry) {
+		if e.Value == "" {
+			snap.Skipped.Add(1, "Redis, "+s.claimKey(key))
+			return
 		}
-		for i, value := range values {
-			if text, kept := value.(string); kept {
-				snap.Claims[some[i]] = member.Entry{Value: text}
-			}
-		}
+		snap.Claims[key] = e
+	})
+	if err == nil {
+		err = s.readMembers(ctx, &snap)
 	}
-	members, err := s.client.HGetAll(ctx, s.key("members")).Result()
-	for instance, record := range members {
-		snap.Members[instance] = []byte(record)
-	}
-	return snap, wrap(err)
+	return snap, err
 }
 
 // Load asks for one claim.
 func (s *Store) Load(ctx context.Context, key string) (member.Entry, error) {
-	value, err := s.client.Get(ctx, s.claimKey(key)).Result()
-	if errors.Is(err, redis.Nil) {
-		return member.Entry{}, nil
+	value, err := s.client.GetRange(ctx, s.claimKey(key), 0, replicas.MaxClaim).Result()
+	if len(value) > replicas.MaxClaim {
+		value = ""
 	}
 	return member.Entry{Value: value}, wrap(err)
 }
 
-// swap compares values: a value has the holder and an epoch that rises.
+// swap compares values: a value has the holder and an epoch that rises. One that is too large
+// is none.
 var swap = redis.NewScript(`
-if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+local was = redis.call('GET', KEYS[1]) or ''
+if #was > tonumber(ARGV[4]) then was = '' end
+if was ~= ARGV[1] then return 0 end
 if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[2]) end
 redis.call('PUBLISH', ARGV[3], KEYS[1])
 return 1`)
 
 // Swap replaces a claim if its value is old's.
 func (s *Store) Swap(ctx context.Context, key string, old member.Entry, value string) (bool, error) {
-	n, err := swap.Run(ctx, s.client, []string{s.claimKey(key)}, old.Value, value, s.channel()).Int()
+	n, err := swap.Run(ctx, s.client, []string{s.claimKey(key)}, old.Value, value, s.channel(), replicas.MaxClaim).Int()
 	return n == 1, wrap(err)
 }
 
 // Claims calls f with each claim.
 func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error {
-	above := s.claimKey("")
 	holder, err := s.holder(ctx)
 	if err != nil {
 		return wrap(err)
 	}
 	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-		keys, next, err := holder.Scan(ctx, cursor, above+"*", scanned).Result()
+		keys, next, err := holder.Scan(ctx, cursor, s.claimKey(strings.Repeat("?", keyLen)), scanned).Result()
 		if err != nil {
 			return wrap(err)
 		}
-		if err := s.each(ctx, keys, above, f); err != nil {
+		if err := s.each(ctx, keys, f); err != nil {
 			return err
 		}
 		cursor = next
@@ -184,22 +183,6 @@ func (s *Store) holder(ctx context.Context) (redis.Cmdable, error) {
 		return all.MasterForKey(ctx, s.key("members"))
 	}
 	return s.client, nil
-}
-
-func (s *Store) each(ctx context.Context, keys []string, above string, f func(string, member.Entry)) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	values, err := s.client.MGet(ctx, keys...).Result()
-	if err != nil {
-		return wrap(err)
-	}
-	for i, value := range values {
-		if text, kept := value.(string); kept {
-			f(keys[i][len(above):], member.Entry{Value: text})
-		}
-	}
-	return nil
 }
 
 func wrap(err error) error {

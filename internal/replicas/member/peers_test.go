@@ -1,9 +1,11 @@
 package member
 
 import (
+	"bytes"
 	"log/slog"
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,5 +88,37 @@ func TestAddressInBrackets(t *testing.T) {
 	r, _, err := decode("BBBBBBBB", []byte(`{"addr":"[10.0.0.7]:2528","beat":1}`))
 	if err != nil || r.Addr != "10.0.0.7:2528" {
 		t.Errorf("decode = %+v, %v, want 10.0.0.7:2528", r, err)
+	}
+}
+
+// Records of whoever else writes to the engine take no place of a replica that is known, and
+// their lines in the log are gathered.
+func TestBoundedRecords(t *testing.T) {
+	var log bytes.Buffer
+	r := newRecords(t)
+	r.logger = slog.New(slog.NewTextHandler(&log, nil))
+	r.tell(1, false)
+	told := make(map[string][]byte)
+	for i := range 20_000 {
+		told["junk"+strconv.Itoa(i)] = []byte(`{"addr":"10.0.0.1:` + strconv.Itoa(i+1) + `","beat":1}`)
+	}
+	r.hear(r.now, Snapshot{Members: told}, "aaaa", false)
+	if n := len(r.living()); n != replicas.MaxMembers || !strings.Contains(log.String(), "records=19001") {
+		t.Errorf("%d replicas live, want %d; log:\n%s", n, replicas.MaxMembers, &log)
+	}
+	r.now = r.now.Add(replicas.MemberTTL - 1)
+	r.tell(2, false)
+	r.now = r.now.Add(time.Minute)
+	r.tell(60, false)
+	r.want("after the others were silent", true)
+	r.now = r.now.Add(time.Minute)
+	r.tell(120, false)
+	for _, want := range []string{`what="a replica joined" times=950`, `what="a replica is silent" times=949`} {
+		if strings.Count(log.String(), want) != 1 {
+			t.Errorf("the log does not have %s once", want)
+		}
+	}
+	if lines := strings.Count(log.String(), "\n"); lines > 2*changes+5 {
+		t.Errorf("%d lines:\n%s", lines, &log)
 	}
 }

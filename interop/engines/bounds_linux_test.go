@@ -27,7 +27,7 @@ type junkyard struct {
 	// large writes records of members of 60 MiB in all, and claims and records that are too large.
 	large func(key string)
 	// many writes n records of members that look like those of replicas.
-	many func(n int)
+	many  func(n int)
 	where string // what the warning names
 	most  uint64 // MiB that are allocated in three seconds; here a server of NATS runs, too
 }

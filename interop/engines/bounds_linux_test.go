@@ -105,6 +105,15 @@ func (y *junkyard) largeOnes(t *testing.T, a replicas.Engine, log *lines) {
 func (y *junkyard) manyOnes(t *testing.T, a replicas.Engine, log *lines) {
 	before := log.size()
 	y.many(20_000)
+	s := y.open(logger())
+	defer func() { _ = s.Close(t.Context()) }()
+	eventually(t, time.Minute, "the store is read", func() bool {
+		snap, err := s.Poll(t.Context(), nil, false)
+		if n := len(snap.Members); n > replicas.MaxMembers {
+			t.Fatalf("%d records are read, want %d at most", n, replicas.MaxMembers)
+		}
+		return err == nil
+	})
 	eventually(t, time.Minute, "some are taken for replicas", func() bool { return len(a.View().Members) > 2 })
 	most := 0
 	eventually(t, time.Minute, "they are silent", func() bool {

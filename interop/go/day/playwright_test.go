@@ -150,10 +150,16 @@ func TestPlaywrightReconnects(t *testing.T) {
 // servePlaywright runs it behind mcpbridge serve.
 func servePlaywright(t *testing.T) remote.Target {
 	t.Helper()
-	dir, listen := t.TempDir(), rig.FreeAddr(t)
-	argv := playwright(t, dir)
+	dir := t.TempDir()
+	return serveCommand(t, dir, playwright(t, dir), "1s")
+}
+
+// serveCommand runs a command behind mcpbridge serve, which keeps its files in dir.
+func serveCommand(t *testing.T, dir string, argv []string, idle string) remote.Target {
+	t.Helper()
+	listen := rig.FreeAddr(t)
 	text, err := json.Marshal(map[string]any{"listen": listen, "admin": "off", "servers": map[string]any{
-		"browser": map[string]any{"command": argv[0], "args": argv[1:], "idle": "1s"},
+		"s": map[string]any{"command": argv[0], "args": argv[1:], "idle": idle},
 	}})
 	file := filepath.Join(dir, "mcpbridge.json")
 	if err == nil {
@@ -177,5 +183,5 @@ func servePlaywright(t *testing.T) remote.Target {
 	if err := p.Ready(t.Context(), "http://"+listen, 0); err != nil {
 		t.Fatal(err)
 	}
-	return remote.Target{Transport: "http", URL: "http://" + listen + "/mcp/browser"}
+	return remote.Target{Transport: "http", URL: "http://" + listen + "/mcp/s"}
 }

@@ -88,6 +88,7 @@ func (p process) envNames(c *config.Config, s *config.Server) []string {
 		name, _, _ := strings.Cut(entry, "=")
 		names = append(names, name)
 	}
+	names = append(names, transport.MarkVar)
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -46,7 +46,7 @@ func TestU04EnvironmentOfACommand(t *testing.T) {
 	}
 	environ := []string{"HOME=/h", "TOKEN=t", "EMPTY=", "MCPBRIDGE_DRAIN=1s", "SECRET=s", "OTHER=o", "=C:=x"}
 	got := runCommand(t.Context(), environ, "check", file)
-	for _, want := range []string{"\nsmall   HOME, MINE\n", "\nwhole   EMPTY, HOME, MINE, TOKEN\n"} {
+	for _, want := range []string{"\nsmall   HOME, MINE, STARTED_BY_MCPBRIDGE\n", "\nwhole   EMPTY, HOME, MINE, STARTED_BY_MCPBRIDGE, TOKEN\n"} {
 		if got.code != 0 || !strings.Contains(got.out, want) {
 			t.Errorf("check = %d, %s%s, want %q in it", got.code, got.out, got.err, want)
 		}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// markVar is an environment variable of a command, by which the processes are found that
+// MarkVar is an environment variable that each command gets, by which the processes are found that
 // have left its process group. It is none of those that configure mcpbridge.
-const markVar = "STARTED_BY_MCPBRIDGE"
+const MarkVar = "STARTED_BY_MCPBRIDGE"
 
 const (
 	// detachedGrace is how long detached processes have between SIGTERM and SIGKILL.
@@ -18,7 +18,7 @@ const (
 )
 
 // newMark returns an entry for the environment of one command.
-func newMark() string { return markVar + "=" + rand.Text() }
+func newMark() string { return MarkVar + "=" + rand.Text() }
 
 // A detached is a process that a command has started outside its process group.
 type detached struct {

@@ -4,7 +4,7 @@
 
 PARALLEL calls run side by side, THEN more follow one after another. {n} in ARGUMENTS (JSON)
 and in WANT, the text of the result, is the number of the call. With keep, no session is ended
-by DELETE. What fails is printed, a line each, and the status is 1 then.
+by DELETE. What fails is printed, a line each, and the status is 1 then; nothing follows it.
 """
 
 import asyncio
@@ -32,6 +32,8 @@ async def main(url: str, parallel: int, then: int, name: str, arguments: str, te
 
     await asyncio.gather(*(call(n) for n in range(parallel)))
     for n in range(parallel, parallel + then):
+        if failed:
+            break
         await call(n)
     return failed
 

@@ -16,15 +16,15 @@ func TestIssuerAway(t *testing.T) {
 	t.Parallel()
 	as := newIssuer(t)
 	url := protected(t, as, "    era: client").endpoint("modern")
-	login := as.login(t, "alice", url, "mcp:use")
-	valid := func() {
+	login, unused := as.login(t, "alice", url, "mcp:use"), as.login(t, "bob", url, "mcp:use")
+	valid := func(token string) {
 		t.Helper()
 		began := time.Now()
-		if a := callTool(t, url, login.Access, "test_simple_text"); a.status != http.StatusOK || time.Since(began) > 4*time.Second {
+		if a := callTool(t, url, token, "test_simple_text"); a.status != http.StatusOK || time.Since(began) > 4*time.Second {
 			t.Errorf("a call with a valid token: %d %s after %v", a.status, a.body, time.Since(began))
 		}
 	}
-	valid()
+	valid(login.Access)
 	time.Sleep(keysRest)
 	if err := syscall.Kill(as.Pid(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -45,13 +45,14 @@ func TestIssuerAway(t *testing.T) {
 		refused <- err
 	}()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		valid()
+		valid(login.Access)
+		valid(unused.Access) // whose signature nobody has seen before
 	}
 	resume()
 	if err := <-refused; err != nil {
 		t.Errorf("a token with an unknown key: %v", err)
 	}
-	valid()
+	valid(login.Access)
 	if a := callTool(t, url, as.refresh(t, login).Access, "test_simple_text"); a.status != http.StatusOK {
 		t.Errorf("a new token, when the issuer is back: %d %s", a.status, a.body)
 	}

@@ -76,7 +76,7 @@ var toLegacy = []row{
 	{"how long results may be kept (ttlMs, cacheScope)", Changes, "L2M-06", always,
 		"older clients are not told; the gateway keeps results itself where cache says so"},
 	{"errors of the server's own", Changes, "L2M-09", always,
-		"a missing resource is -32002 again; -32020, -32021 and -32022 become -32603 with words that a person can act on, -32042 becomes -32603, other codes stay"},
+		"-32020, -32021 and -32022 become -32603 with words that a person can act on, -32042 becomes -32603, other codes stay"},
 }
 
 const (

@@ -95,7 +95,7 @@ func (r *request) serve(ctx context.Context, m *wire.Message) {
 		case errSessionEnded:
 			err = wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", errSessionEnded)
 		}
-		msg = wire.AppendError(nil, m.ID, projection.Error(r.session.revision, m.Method, mcp.WireError(err)))
+		msg = wire.AppendError(nil, m.ID, projection.Error(mcp.WireError(err)))
 		r.trace.Sent(msg)
 		r.w.reply(response{msg: msg, hint: mcp.HintOf(err)})
 		return

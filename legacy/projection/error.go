@@ -10,17 +10,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Error returns the error for a client of rev, where e is a modern server's error for a
-// request of method. It returns e itself if the client knows the meaning of e, and for a
-// code in the reserved range that no revision defines, which has a meaning of the
-// server's own.
+// Error returns the error for a legacy client, where e is a modern server's. It returns e
+// itself if the client knows the meaning of e, and for a code in the reserved range that no
+// revision defines, which has a meaning of the server's own. A missing resource stays
+// -32602: SDKs that speak both eras send that to their legacy clients, too.
 //
 // Spec: 2026-07-28, basic/index, Error Codes.
-func Error(_ spec.Revision, method string, e *wire.Error) *wire.Error {
-	switch {
-	case e.Code == spec.CodeInvalidParams && method == spec.MethodResourcesRead && wire.Get(e.Data, "uri") != nil:
-		return &wire.Error{Code: spec.CodeResourceNotFound, Message: e.Message, Data: e.Data}
-	case spec.ModernError(e.Code) || e.Code == spec.CodeURLElicitation:
+func Error(e *wire.Error) *wire.Error {
+	if spec.ModernError(e.Code) || e.Code == spec.CodeURLElicitation {
 		code := strconv.AppendInt(nil, e.Code, 10)
 		kept := wire.AppendEdited(nil, nil, wire.Edit{Name: "code", Value: code}, wire.Edit{Name: "data", Value: e.Data})
 		return &wire.Error{Code: spec.CodeInternal, Message: e.Message + advice(e), Data: kept}

@@ -262,7 +262,7 @@ func TestL2M09PublishedErrors(t *testing.T) {
 				if err := json.Unmarshal(text, &e); err != nil {
 					t.Fatal(err)
 				}
-				got := Error(rev, "tools/call", &e)
+				got := Error(&e)
 				if spec.Reserved(got.Code) || len(got.Message) < len(e.Message) {
 					t.Errorf("%s became %v", name, got)
 				}

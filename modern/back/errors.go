@@ -30,7 +30,7 @@ func (b *Back) clientError(method string, err error) error {
 func (b *Back) upstreamError(req *mcp.Request, e *wire.Error) error {
 	switch e.Code {
 	case spec.CodeResourceNotFound:
-		if req.Method == spec.MethodResourcesRead {
+		if req.Era == spec.Modern && req.Method == spec.MethodResourcesRead {
 			return &wire.Error{Code: spec.CodeInvalidParams, Message: e.Message, Data: mcp.WithURI(e.Data, wire.Get(req.Params, "uri"))}
 		}
 	case spec.CodeHeaderMismatch:

@@ -228,15 +228,17 @@ func TestL2M09Errors(t *testing.T) {
 		wantCode    int64
 		wantData    string
 		wantRefusal bool
+		era         spec.Era
 	}{
-		{"unknown resource, the old way", "resources/read", 200, -32002, `{"x":1}`, -32602, `{"x":1,"uri":"file:///a"}`, false},
-		{"unknown resource", "resources/read", 400, -32602, `{"uri":"file:///a"}`, -32602, `{"uri":"file:///a"}`, false},
-		{"missing capability", "tools/call", 400, -32021, `{"requiredCapabilities":{"sampling":{}}}`, -32021, `{"requiredCapabilities":{"sampling":{}}}`, true},
-		{"the gateway's headers", "prompts/get", 400, -32020, "", -32603, "", false},
-		{"a revision nobody speaks here", "tools/call", 400, -32022, `{"supported":["2099-01-01"]}`, -32603, "", false},
-		{"the handler's own", "tools/call", 200, -1, `7`, -1, `7`, false},
-		{"an error with 500", "tools/call", 500, -32603, "", -32603, "", false},
-		{"no such method of an extension", "vendor/x", 404, -32601, "", -32601, "", true},
+		{"unknown resource, the old way", "resources/read", 200, -32002, `{"x":1}`, -32602, `{"x":1,"uri":"file:///a"}`, false, spec.Modern},
+		{"the same for a legacy client", "resources/read", 200, -32002, `{"x":1}`, -32002, `{"x":1}`, false, spec.Legacy},
+		{"unknown resource", "resources/read", 400, -32602, `{"uri":"file:///a"}`, -32602, `{"uri":"file:///a"}`, false, spec.Legacy},
+		{"missing capability", "tools/call", 400, -32021, `{"requiredCapabilities":{"sampling":{}}}`, -32021, `{"requiredCapabilities":{"sampling":{}}}`, true, spec.Legacy},
+		{"the gateway's headers", "prompts/get", 400, -32020, "", -32603, "", false, spec.Legacy},
+		{"a revision nobody speaks here", "tools/call", 400, -32022, `{"supported":["2099-01-01"]}`, -32603, "", false, spec.Legacy},
+		{"the handler's own", "tools/call", 200, -1, `7`, -1, `7`, false, spec.Legacy},
+		{"an error with 500", "tools/call", 500, -32603, "", -32603, "", false, spec.Legacy},
+		{"no such method of an extension", "vendor/x", 404, -32601, "", -32601, "", true, spec.Legacy},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newUpPeer(t)
@@ -244,7 +246,11 @@ func TestL2M09Errors(t *testing.T) {
 				upFail(w, tt.status, m.ID, tt.code, tt.data)
 			}
 			params := `{"name":"t","uri":"file:///a"}`
-			_, err := p.back(Options{}).Serve(t.Context(), upRequest(tt.method, params), &backtest.Caller{})
+			req := upRequest(tt.method, params)
+			if tt.era == spec.Modern {
+				req = upModernRequest(tt.method, `{"uri":"file:///a","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}`)
+			}
+			_, err := p.back(Options{}).Serve(t.Context(), req, &backtest.Caller{})
 			e := wireErr(t, err)
 			if e.Code != tt.wantCode || string(e.Data) != tt.wantData {
 				t.Errorf("error %d %s (%s), want %d %s", e.Code, e.Data, e.Message, tt.wantCode, tt.wantData)

@@ -61,7 +61,7 @@ const socketCells = `{
 		{"op": "request", "method": "logging/setLevel", "params": {"level": "warning"}, "want": {}},
 		{"op": "call", "params": {"name": "edit_note", "arguments": {"name": "journal", "text": "day four"}}, "messages": [], "want": {"content": [{"text": "saved"}]}}
 	],
-	"resource missing": [{"op": "read", "params": {"uri": "note://nowhere"}, "error": {"code": -32602, "data": {"uri": "note://nowhere"}}}]
+	"resource missing": [{"op": "read", "params": {"uri": "note://nowhere"}, "error": {"code": -32002, "data": {"uri": "note://nowhere"}}}]
 }`
 
 // socketFront leaves progress out: frames that come in one packet are one event to the

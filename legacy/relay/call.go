@@ -21,6 +21,9 @@ const (
 	// That keeps the order; but some servers answer a POST only when they have run the
 	// request.
 	takeTimeout = 200 * time.Millisecond
+	// overtakeTimeout bounds how long the cancellation of a call waits for that, from the
+	// begin of the call. Directly, nothing waits.
+	overtakeTimeout = 40 * time.Millisecond
 	// restTimeout bounds the wait for the end of a stream after the response, if no other
 	// request waits for its connection.
 	restTimeout = time.Second
@@ -122,7 +125,7 @@ func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
 		return
 	}
 	if s.link.IsSSE() {
-		c.awaitTaken(ctx)
+		c.awaitTaken(ctx, takeTimeout)
 	}
 }
 
@@ -139,9 +142,9 @@ func (s *Session) newCall(m *wire.Message, o mcp.RelayedCall) *call {
 }
 
 // awaitTaken waits until the server has begun to answer the POST of the call, or has
-// answered the call, for at most takeTimeout.
-func (c *call) awaitTaken(ctx context.Context) {
-	late := time.NewTimer(takeTimeout - time.Since(c.begun))
+// answered the call, for at most d from the begin of the call.
+func (c *call) awaitTaken(ctx context.Context, d time.Duration) {
+	late := time.NewTimer(d - time.Since(c.begun))
 	defer late.Stop()
 	select {
 	case <-c.Taken:

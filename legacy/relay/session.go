@@ -188,7 +188,7 @@ func (s *Session) sendCancelled(ctx context.Context, m *wire.Message) error {
 	}
 	c.cancelled.Store(true) // the call may end before the server has answered
 	if !s.link.Ordered() {
-		c.awaitTaken(ctx) // otherwise the cancellation may arrive before the call, and have no effect
+		c.awaitTaken(ctx, overtakeTimeout) // otherwise the cancellation may arrive before the call, and have no effect
 	}
 	err = s.send(ctx, withRequestID(m, wire.NumberID(c.ID)))
 	time.AfterFunc(lastResponse, func() { c.Cancel(mcp.ErrCancelled) })

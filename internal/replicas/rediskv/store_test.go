@@ -53,13 +53,13 @@ func TestClaims(t *testing.T) {
 		s, _ := w.store(t)
 		want, keys := make(map[string]string), make([]string, 0)
 		for i := range 2*atOnce + 1 {
-			key := fmt.Sprintf("%04x", i)
-			keys = append(keys, key, "no such "+key)
+			key := fmt.Sprintf("%032x", i)
+			keys = append(keys, key, "f"+key[1:])
 			want[key] = fmt.Sprint("A ", i)
 			w.set(s.claimKey(key), want[key])
 		}
-		w.set(strings.Replace(s.claimKey("0000"), "test", "toast", 1), "another's")
-		w.set(s.recordKey("0000"), "a record")
+		w.set(strings.Replace(s.claimKey(strings.Repeat("0", 32)), "test", "toast", 1), "another's")
+		w.set(s.recordKey(strings.Repeat("0", 32)), "a record")
 
 		got := make(map[string]string)
 		if err := s.Claims(t.Context(), func(key string, e member.Entry) { got[key] = e.Value }); err != nil || !maps.Equal(got, want) {

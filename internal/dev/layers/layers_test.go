@@ -342,7 +342,7 @@ var libraries = map[string][]string{
 	"go.opentelemetry.io":           {"internal/observation/telemetry"},
 	"google.golang.org/protobuf":    {"internal/observation/telemetry"},
 	"golang.org/x/oauth2":           {"internal/trust/login"},
-	"golang.org/x/time":             {"internal/trust/auth", "internal/trust/policy"},
+	"golang.org/x/time":             {"internal/observation/admin", "internal/trust/auth", "internal/trust/policy"},
 	"github.com/alicebob/miniredis": {"internal/replicas/rediskv"},
 	"github.com/nats-io":            {"internal/replicas/natskv"},
 	"github.com/redis/go-redis":     {"internal/replicas/rediskv"},

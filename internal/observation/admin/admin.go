@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 )
@@ -22,6 +24,9 @@ type Options struct {
 	// Exposed says that other machines reach the address. Without a Token there is then no
 	// page, and nothing that shows or does more than Metrics.
 	Exposed bool
+	// Counts counts the requests with a wrong token, and Logger logs them; nil for neither.
+	Counts mcp.Metrics
+	Logger *slog.Logger
 	// Debug serves profiles of the process.
 	Debug bool
 
@@ -62,7 +67,8 @@ type Gateway interface {
 //
 // Without Options.Token, where there is one, requests get /healthz, and of /readyz the
 // status: who looks after processes often has no token for them. A page of another origin
-// gets nothing. See also [Handler.Require].
+// gets nothing. An address that sends many wrong tokens gets 429 for them. See also
+// [Handler.Require].
 func NewHandler(opts Options) (*Handler, error) {
 	if opts.Source == nil || opts.Metrics == nil || opts.Gateway != nil && opts.Feed == nil {
 		return nil, errors.New("admin: NewHandler: source and metrics are required, and a feed for a page")
@@ -83,7 +89,7 @@ func NewHandler(opts Options) (*Handler, error) {
 		a.route(mux)
 		g.route(mux, pageFiles())
 	}
-	return &Handler{g.sameOrigin(mux), g}, nil
+	return &Handler{g.sameOrigin(g.wrong(mux)), g}, nil
 }
 
 // A Handler serves the admin address.

@@ -19,10 +19,11 @@ type guard struct {
 	closed              bool                  // others reach the address, and there is no token
 	sessions            sessions
 	links               links
+	wrongs              *wrongTokens
 }
 
 func newGuard(o Options) *guard {
-	return &guard{token: token(o.Token), metricsToken: token(o.MetricsToken), closed: o.Exposed && o.Token == ""}
+	return &guard{token: token(o.Token), metricsToken: token(o.MetricsToken), closed: o.Exposed && o.Token == "", wrongs: newWrongTokens(o)}
 }
 
 // wanted returns the token that requests have to send.

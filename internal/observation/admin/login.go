@@ -84,6 +84,9 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	case err == nil && body.Code != "":
 		http.Error(w, "this link was used before, or is over a minute old; mcpbridge admin prints another one", http.StatusUnauthorized)
 		return
+	case err == nil && !g.wanted().is(body.Token) && g.wrongs.take(r):
+		slow(w)
+		return
 	case err != nil || !g.wanted().is(body.Token):
 		http.Error(w, "that is not the admin token", http.StatusUnauthorized)
 		return

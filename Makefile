@@ -13,6 +13,9 @@ FUZZ ?= .
 BENCHTIME ?= 1s
 WATCH := bin/rules watch
 
+# How many packages are built and tested side by side: two a core, since many tests wait.
+PACKAGES ?= $(shell n=$$(nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2); echo $$((2 * n)))
+
 # How many packages of interop/go are tested side by side: most of the time they wait.
 LANES ?= 3
 
@@ -78,7 +81,7 @@ api-save: ## make the API as it is the one that `make api` compares with
 
 .PHONY: test
 test: bin/rules ## go test -race ./...
-	$(GO) test -race -timeout 8m -json ./... | $(WATCH) -o bin/race.json
+	$(GO) test -race -p $(PACKAGES) -timeout 8m -json ./... | $(WATCH) -o bin/race.json
 
 .PHONY: rules
 rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make interop` prove

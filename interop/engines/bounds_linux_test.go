@@ -190,7 +190,7 @@ func redisJunk(t *testing.T) *junkyard {
 }
 
 func natsJunk(t *testing.T) *junkyard {
-	w, _, js := newNATS(t)
+	w, js := newNATS(t)
 	buckets := make(map[string]jetstream.KeyValue)
 	for name, ttl := range map[string]time.Duration{"members": replicas.MemberTTL, "claims": 0, "records": 24 * time.Hour} {
 		kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "test_" + name, TTL: ttl, Storage: jetstream.MemoryStorage}) // as an operator may

@@ -15,10 +15,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas/natskv"
 )
 
-// A replica that starts reads all claims of the others, however many there are.
-func TestNATSManyClaims(t *testing.T) {
-	t.Parallel()
-	const claims = 100_000
+// newNATS returns a server, and a client that writes to it beside the replicas.
+func newNATS(t *testing.T) (*natsWorld, jetstream.JetStream) {
+	t.Helper()
 	w := &natsWorld{t: t, port: freePort(t), dir: t.TempDir()}
 	w.Start(false)
 	t.Cleanup(w.Stop)
@@ -31,6 +30,14 @@ func TestNATSManyClaims(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return w, js
+}
+
+// A replica that starts reads all claims of the others, however many there are.
+func TestNATSManyClaims(t *testing.T) {
+	t.Parallel()
+	const claims = 100_000
+	w, js := newNATS(t)
 	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "test_claims", Storage: jetstream.MemoryStorage})
 	if err != nil {
 		t.Fatal(err)

@@ -91,6 +91,22 @@ func (t *calls) ofToken(token wire.ID) *call {
 	return t.byToken[token]
 }
 
+// sole returns the only call that its client waits for; nil if there are none or several.
+func (t *calls) sole() (sole *call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.byID {
+		switch {
+		case c.cancelled.Load():
+		case sole != nil:
+			return nil
+		default:
+			sole = c
+		}
+	}
+	return sole
+}
+
 // Call implements [mcp.Relay].
 func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
 	if spec.LeavesState(m.Method) {

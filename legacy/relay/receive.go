@@ -43,19 +43,31 @@ func (s *Session) pass(ctx context.Context, m *wire.Message, from *upstream.Call
 	}
 }
 
-// deliver sends a message on the stream of its call, or else to the session. If streams do
-// not identify calls, a progress notification belongs to the call with its token.
+// deliver sends a message on the stream of its call, or else to the session.
 func (s *Session) deliver(ctx context.Context, m *wire.Message, from *upstream.Call, text []byte) error {
 	attributes := s.link.Attributes()
 	c := s.callOf(from)
-	if c == nil && !attributes && m.Method == spec.NotifyProgress {
-		token, _ := wire.ParseID(wire.Get(m.Params, spec.MetaProgressToken)) // zero matches no call
-		c = s.calls.ofToken(token)
+	if c == nil && !attributes {
+		c = s.callAbout(m)
 	}
 	if c != nil {
 		return c.out.Message(ctx, text)
 	}
 	return s.to.Message(ctx, text, !attributes && (m.Kind() == wire.Request || m.Method == spec.NotifyCancelled))
+}
+
+// callAbout returns the call to which a message belongs whose stream does not tell; nil if
+// it is not known. Progress has the token of its call. A log message belongs to the only
+// call: the client may end its session after that, without reading another stream.
+func (s *Session) callAbout(m *wire.Message) *call {
+	switch m.Method {
+	case spec.NotifyProgress:
+		token, _ := wire.ParseID(wire.Get(m.Params, spec.MetaProgressToken)) // zero matches no call
+		return s.calls.ofToken(token)
+	case spec.NotifyMessage:
+		return s.calls.sole()
+	}
+	return nil
 }
 
 // callOf returns the client's call on whose stream a message arrived; nil if there is none

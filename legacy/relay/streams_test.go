@@ -186,6 +186,56 @@ func TestS02ConnectionToStreams(t *testing.T) {
 	get.Response.Body.Close()
 }
 
+// What a server without streams logs during the only call in flight is on that call's
+// stream, since a client may end its session after that. A call that was cancelled is none;
+// what is logged beside several calls, or none, waits for a GET.
+func TestS02LogMessagesOfTheOnlyCall(t *testing.T) {
+	t.Parallel()
+	b, peers := pipeBack(t, back.Options{})
+	st := linkedTo(t, b)
+	peer := make(chan *legacytest.ConnPeer, 1)
+	go func() {
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		peer <- p
+	}()
+	g := st.Enter(t, "2025-11-25")
+	p := <-peer
+	get := g.Listen(t)
+	told := func(data string) string {
+		return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"` + data + `"}}`
+	}
+	call := func(id string) (*legacytest.Stream, wire.ID) {
+		f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":"`+id+`","method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+		return f, p.Want("tools/call").ID
+	}
+	answered := func(f *legacytest.Stream, id string, own wire.ID) {
+		p.Result(own, `{"of":"`+id+`"}`)
+		f.Want(`{"jsonrpc":"2.0","id":"` + id + `","result":{"of":"` + id + `"}}`)
+		f.Ends()
+	}
+
+	p.Write("%s", told("before"))
+	get.Want(told("before"))
+	first, firstID := call("first")
+	p.Write("%s", told("in the only call"))
+	first.Want(told("in the only call"))
+	second, secondID := call("second")
+	p.Write("%s", told("in two calls"))
+	get.Want(told("in two calls"))
+	g.Post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"first"}}`)
+	p.Want("notifications/cancelled")
+	p.Write("%s", told("in the second"))
+	second.Want(told("in the second"))
+	answered(second, "second", secondID)
+	p.Write("%s", told("in a cancelled one"))
+	get.Want(told("in a cancelled one"))
+	answered(first, "first", firstID)
+	p.Write("%s", told("after"))
+	get.Want(told("after"))
+	get.Response.Body.Close()
+}
+
 // A pipe on either side keeps the order, what surrounds answers included.
 func TestS02PipeToPipe(t *testing.T) {
 	b, peers := pipeBack(t, back.Options{})

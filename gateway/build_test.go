@@ -116,6 +116,19 @@ func TestNewRefusesErasWithoutSessions(t *testing.T) {
 	}
 }
 
+// The log levels are the protocol's, and none.
+func TestNewRefusesLogLevels(t *testing.T) {
+	for level, valid := range map[string]bool{"": true, "none": true, "emergency": true, "loud": false} {
+		g, err := New(Options{Servers: []ServerOptions{{Name: "s", URL: "http://a.example", LogLevel: level}}})
+		if valid != (err == nil) {
+			t.Errorf("New with LogLevel %q: %v, want an error: %v", level, err, !valid)
+		}
+		if err == nil {
+			_ = g.Shutdown(t.Context())
+		}
+	}
+}
+
 func TestNewRefusesLimits(t *testing.T) {
 	for _, tt := range []struct {
 		limits map[string]int64

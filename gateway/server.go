@@ -79,7 +79,7 @@ type ServerOptions struct {
 	// neither direction.
 	HideExtensions []string
 	// LogLevel is what legacy clients get of the server's log messages before they set
-	// a level: debug, info, notice and so on. Empty means none.
+	// a level: debug, info, notice and so on, or none. Empty means debug.
 	LogLevel string
 	// Subresources says how a change of a resource is reported to clients that follow
 	// one above it. Empty means SubresourcesParent.

@@ -66,7 +66,7 @@ func (s serverBuild) check() error {
 		return fmt.Errorf("unknown Isolation %q", s.Isolation)
 	case s.set.ByClient() && (s.Transport == TransportSSE || len(s.Command) > 0 && s.set.Isolation == settings.IsolateNothing):
 		return errors.New("EraOfClient is for servers that have two eras, and a session for each: it goes with neither TransportSSE nor IsolateNothing of a Command")
-	case s.LogLevel != "" && !spec.LogLevel(s.LogLevel).Valid():
+	case s.LogLevel != "" && s.LogLevel != "none" && !spec.LogLevel(s.LogLevel).Valid():
 		return fmt.Errorf("unknown LogLevel %q", s.LogLevel)
 	}
 	return nil

@@ -45,7 +45,7 @@ func TestDefaults(t *testing.T) {
 		Servers: []Server{{
 			Name: "notebook", Builtin: "notebook", Pin: "off", Remember: true,
 			Server: settings.Server{
-				Era: "auto", Isolation: "principal", LogLevel: "none", ClientInfo: "gateway",
+				Era: "auto", Isolation: "principal", LogLevel: "debug", ClientInfo: "gateway",
 				Tasks: "on", Subresources: "parent", Replicas: "any", Lanes: settings.Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
 				Idle: 5 * time.Minute, Linger: 2 * time.Second,
 				Timeouts: settings.Timeouts{Connect: 10 * time.Second, Max: time.Hour},

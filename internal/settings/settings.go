@@ -24,7 +24,7 @@ const EraOfClient = "client"
 type Server struct {
 	Era          string              `koanf:"era" default:"auto" enum:"auto legacy modern client" doc:"legacy is 2025-11-25 and earlier, modern is 2026-07-28; auto detects it, client serves each client in its own era if the server speaks both"`
 	Isolation    Isolation           `koanf:"isolation" default:"principal" enum:"principal shared request" doc:"which requests may share a session with the server: those of one principal, all, or none"`
-	LogLevel     string              `koanf:"log_level" default:"none" enum:"none debug info notice warning error critical alert emergency" doc:"log level for legacy clients that set none"`
+	LogLevel     string              `koanf:"log_level" default:"debug" enum:"none debug info notice warning error critical alert emergency" doc:"log level for legacy clients that set none"`
 	Experimental bool                `koanf:"experimental" default:"false" doc:"whether clients' experimental capabilities are forwarded to the server"`
 	Extensions   Extensions          `koanf:"extensions" doc:"which extensions of the protocol are forwarded"`
 	Tasks        string              `koanf:"tasks" default:"on" enum:"on off" doc:"whether modern clients can use tasks of a modern server"`
@@ -124,7 +124,7 @@ func (s *Server) Level() spec.LogLevel {
 	if s.LogLevel == "none" {
 		return ""
 	}
-	return spec.LogLevel(s.LogLevel)
+	return spec.LogLevel(cmp.Or(s.LogLevel, "debug"))
 }
 
 // ForwardsClientInfo reports whether the server gets the name of the client.

@@ -225,7 +225,7 @@ func TestL2M12LevelGoesAlong(t *testing.T) {
 		return `{"content":[],"resultType":"complete"}`, nil
 	}
 	g := st.Enter(t, "2025-11-25")
-	for _, tt := range []struct{ level, want string }{{"", ""}, {"info", "info"}, {"error", "error"}} {
+	for _, tt := range []struct{ level, want string }{{"", "debug"}, {"info", "info"}, {"error", "error"}} {
 		if tt.level != "" {
 			if r := g.Call(t, "logging/setLevel", `{"level":"`+tt.level+`"}`); r.Code() != 0 {
 				t.Fatalf("setLevel = %s", r.Body)
@@ -241,6 +241,21 @@ func TestL2M12LevelGoesAlong(t *testing.T) {
 	}
 	if r := g.Call(t, "logging/setLevel", `{"level":"loud"}`); r.Code() != -32602 {
 		t.Errorf("unknown level = %s, want -32602", r.Body)
+	}
+}
+
+// The level of a client that has set none is the configured one: debug, since directly such a
+// client hears everything.
+func TestL2M12LevelOfWhoSetsNone(t *testing.T) {
+	for _, tt := range []struct{ configured, want string }{{"", "debug"}, {"none", ""}, {"warning", "warning"}} {
+		st := newRig(t, func(o *Options) { o.Settings.LogLevel = tt.configured })
+		st.handle = func(context.Context, *mcp.Request, mcp.Caller) (string, error) {
+			return `{"content":[],"resultType":"complete"}`, nil
+		}
+		st.Enter(t, "2025-11-25").Call(t, "tools/call", `{"name":"x"}`)
+		if got := string(st.got[0].LogLevel); got != tt.want {
+			t.Errorf("level where log_level is %q = %q, want %q", tt.configured, got, tt.want)
+		}
 	}
 }
 

@@ -180,6 +180,8 @@ func newTransport(to *remote.Target) (transport.Interface, error) {
 	switch to.Transport {
 	case "http":
 		return transport.NewStreamableHTTP(to.URL, transport.WithContinuousListening())
+	case "post":
+		return transport.NewStreamableHTTP(to.URL)
 	case "sse":
 		return transport.NewSSE(to.URL)
 	case "stdio":

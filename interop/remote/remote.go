@@ -43,7 +43,7 @@ type Command struct {
 
 // A Target says where the server is and what the client declares.
 type Target struct {
-	Transport    string          `json:"transport"`     // http, sse, ws or stdio
+	Transport    string          `json:"transport"`     // http, post (which is http without a GET stream), sse, ws or stdio
 	URL          string          `json:"url,omitempty"` // unless stdio
 	Argv         []string        `json:"argv,omitempty"`
 	Capabilities json.RawMessage `json:"capabilities"`

@@ -169,7 +169,7 @@ func TestS02UnreadIsBounded(t *testing.T) {
 		p := <-peers
 		p.Handshake(legacytest.Everything)
 		for range 100 {
-			p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`, strings.Repeat("x", 100))
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/vendor","params":{"data":"%s"}}`, strings.Repeat("x", 100))
 		}
 		p.Result(p.Want("ping").ID, `{}`)
 	}()

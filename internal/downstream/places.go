@@ -43,5 +43,25 @@ func (p *Places) Give(share mcp.Share) {
 	}
 }
 
+// fewest is how many places a share keeps at least: what has one less than before still has
+// more than whom it was ended for.
+const fewest = 2
+
+// Biggest returns the share with the most places: one of its objects yields to one of a share
+// that has none. It reports false if the share has some, or nobody more than an equal part. It
+// looks at all shares.
+func (p *Places) Biggest(to mcp.Share) (share mcp.Share, ok bool) {
+	if p.each[to] > 0 {
+		return mcp.Share{}, false
+	}
+	most := max(fewest, p.Max/(len(p.each)+1))
+	for s, n := range p.each {
+		if n > most {
+			share, most, ok = s, n, true
+		}
+	}
+	return share, ok
+}
+
 // Len returns how many places are taken.
 func (p *Places) Len() int { return p.n }

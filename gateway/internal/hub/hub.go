@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"errors"
 	"log/slog"
 	"maps"
 	"runtime/debug"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // A Hub delivers changes from backs to subscribers: through an index and mailboxes.
@@ -34,6 +36,8 @@ type Hub struct {
 	scratch sync.Pool     // *[]*fanout.Mailbox; buffers of the method each
 	last    atomic.Uint64 // the number of the last subscriber
 	watch   atomic.Pointer[func(ev fanout.Event, followers int)]
+
+	yielded, refused transport.WarnLimiter // of streams, when too many are open
 }
 
 // Options configures a Hub.
@@ -70,44 +74,73 @@ func New(opts Options) *Hub {
 	}
 }
 
-// add registers a subscription. It returns an error for the client if it can't.
+// errYielded is why a stream ends whose place another client needs.
+var errYielded = errors.New("another client needs its place")
+
+// add registers a subscription. It returns an error for the client if it can't. A stream of a
+// client that has none takes the place of another one, where there is no more.
 func (h *Hub) add(s *Subscription) error {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	yields, err := h.addLocked(s)
+	h.mu.Unlock()
+	if yields != nil {
+		h.metrics.Limit(s.server.Name(), limits.Streams.Key)
+		h.yielded.Warn(h.logger, "listen stream ended: its client has the most, and one without any came", "upstream", yields.server.Name(), "key", limits.Streams.Key, yields.profile.Share.Principal.Attr())
+		yields.mail.End(errYielded)
+	}
+	return err
+}
+
+func (h *Hub) addLocked(s *Subscription) (yields *Subscription, err error) {
 	if h.closed {
-		return refuseEnding(mcp.ErrShutdown, s.stream)
+		return nil, refuseEnding(mcp.ErrShutdown, s.stream)
 	}
 	if why := s.server.Reason(); why != nil {
-		return refuseEnding(why, s.stream)
+		return nil, refuseEnding(why, s.stream)
 	}
 	switch {
 	case s.peer:
 		if h.peers.open >= maxPeers {
-			return h.fullOfPeers(s.server.Name())
+			return nil, h.fullOfPeers(s.server.Name())
 		}
 		h.peers.open++
 	case s.stream:
 		if limit, most := h.streams.Full(s.profile.Share); limit != nil {
-			return h.full(s.server.Name(), limit, most)
+			if yields = h.yieldLocked(s.profile.Share); yields == nil {
+				return nil, h.full(s.server.Name(), limit, most)
+			}
 		}
 		h.streams.Take(s.profile.Share)
 		h.metrics.Streams(1)
 	}
 	h.subscriptions[s.mail] = s
-	return nil
+	return yields, nil
 }
 
-// full counts and logs a reached limit, and returns the error for the client.
-func (h *Hub) full(server string, limit *limits.Limit, most int) error {
-	h.metrics.Limit(server, limit.Key)
-	h.logger.Warn("listen stream refused: too many are open", "upstream", server, "limit", most, "key", limit.Key)
-	return mcp.RefuseForNow("%d listen streams are open, the limit; close some, or %s", most, limit.Raise())
+// yieldLocked frees the place of the stream that yields to one of a share: of those of the
+// biggest share the oldest, as streams hear nothing of their clients. It returns nil if there is
+// none. The caller ends it.
+func (h *Hub) yieldLocked(to mcp.Share) (oldest *Subscription) {
+	biggest, ok := h.streams.Biggest(to)
+	if !ok {
+		return nil
+	}
+	for _, s := range h.subscriptions {
+		if s.stream && !s.peer && s.profile.Share == biggest && (oldest == nil || s.by.Number < oldest.by.Number) {
+			oldest = s
+		}
+	}
+	if oldest != nil {
+		h.dropLocked(oldest)
+	}
+	return oldest
 }
 
-// remove removes a subscription.
-func (h *Hub) remove(s *Subscription) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// dropLocked takes a subscription out, and its place, unless it has yielded that.
+func (h *Hub) dropLocked(s *Subscription) {
+	if h.subscriptions[s.mail] == nil {
+		return
+	}
 	delete(h.subscriptions, s.mail)
 	switch {
 	case s.peer:
@@ -116,6 +149,20 @@ func (h *Hub) remove(s *Subscription) {
 		h.streams.Give(s.profile.Share)
 		h.metrics.Streams(-1)
 	}
+}
+
+// full counts and logs a reached limit, and returns the error for the client.
+func (h *Hub) full(server string, limit *limits.Limit, most int) error {
+	h.metrics.Limit(server, limit.Key)
+	h.refused.Warn(h.logger, "listen stream refused: too many are open", "upstream", server, "limit", most, "key", limit.Key)
+	return mcp.RefuseForNow("%d listen streams are open, the limit; close some, or %s", most, limit.Raise())
+}
+
+// remove removes a subscription.
+func (h *Hub) remove(s *Subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dropLocked(s)
 }
 
 // EndServer ends all subscriptions that have a topic of a server.

@@ -17,8 +17,8 @@ type Metrics interface {
 	Reloaded(ok bool)
 	// Dropped counts a message that was not delivered.
 	Dropped(server, reason string)
-	// Limit counts requests and other things that were refused or delayed because a limit
-	// was reached.
+	// Limit counts requests and other things that were refused, delayed or ended because a
+	// limit was reached.
 	Limit(server, name string)
 	// Refused counts a request that was refused because of its credential. The reason is
 	// one of a fixed few.

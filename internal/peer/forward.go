@@ -242,8 +242,8 @@ func (g *Group) stream(w http.ResponseWriter, r *http.Request, resp *http.Respon
 // whether the stream ended in order.
 func (g *Group) copyEvents(res *downstream.Response, resp *http.Response, f Forward, cancel context.CancelCauseFunc) {
 	var ended atomic.Bool
-	defer whenEnded(f.Ends, func() {
-		if !g.part(f, resp.Header.Get(Opening)) {
+	defer whenEnded(f.Ends, func(why error) {
+		if !g.part(f, resp.Header.Get(Opening), why) {
 			ended.Store(true)
 			cancel(errEnded)
 		}

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"sync"
@@ -19,20 +20,30 @@ const (
 	PartPath = "/peer/part"
 	// OpeningParam is a parameter of the query.
 	OpeningParam = "opening"
+	// YieldParam is another one, without a value, if it ends because of ErrYielded. Replicas that
+	// don't know it end it as when this one ends.
+	YieldParam = "yield"
 
 	// partTimeout bounds asking.
 	partTimeout = time.Second
 )
 
+// ErrYielded is why something ends whose place another client needs.
+var ErrYielded = errors.New("another client needs its place")
+
 // part asks the replica that serves what f has opened to end it in order, calls in flight
 // included. It reports false if that can't be asked.
-func (g *Group) part(f Forward, opening string) bool {
+func (g *Group) part(f Forward, opening string, why error) bool {
 	if opening == "" || f.Part == "" {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(g.live, partTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.URL(f.To, f.Part)+"?"+OpeningParam+"="+url.QueryEscape(opening), nil)
+	query := "?" + OpeningParam + "=" + url.QueryEscape(opening)
+	if why == ErrYielded {
+		query += "&" + YieldParam
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.URL(f.To, f.Part)+query, nil)
 	if err != nil {
 		return false
 	}
@@ -44,9 +55,9 @@ func (g *Group) part(f Forward, opening string) bool {
 	return resp.StatusCode == http.StatusNoContent
 }
 
-// whenEnded calls end once one of contexts ends. The function that it returns ends that, and
+// whenEnded calls end with the cause once one of contexts ends. The function that it returns ends that, and
 // waits for a call under way.
-func whenEnded(ends []context.Context, end func()) (forget func()) {
+func whenEnded(ends []context.Context, end func(why error)) (forget func()) {
 	var once sync.Once
 	var calls sync.WaitGroup
 	var stops []func() bool
@@ -54,7 +65,7 @@ func whenEnded(ends []context.Context, end func()) (forget func()) {
 		calls.Add(1)
 		stops = append(stops, context.AfterFunc(ctx, func() {
 			defer calls.Done()
-			once.Do(end)
+			once.Do(func() { end(context.Cause(ctx)) })
 		}))
 	}
 	return func() {

@@ -19,6 +19,8 @@ const (
 	lastWords = time.Second
 	// carriedSize is how much is passed on at once, in bytes.
 	carriedSize = 4 << 10
+	// longestPing is the length of a ping without data, or of its answer, as a client frames it.
+	longestPing = 6
 )
 
 // errQuiet is why a connection ends on which the other replica sends nothing.
@@ -35,6 +37,7 @@ type Carried struct {
 	early  io.Reader // what the client has sent before the connection was taken over, and then the rest
 	far    io.ReadWriteCloser
 	once   sync.Once
+	last   atomic.Int64 // when more than a ping was passed on, in nanoseconds since 1970
 }
 
 // Upgrade has another replica serve a request that leaves HTTP. If that refuses it, its response
@@ -59,6 +62,7 @@ func (g *Group) Upgrade(w http.ResponseWriter, r *http.Request, f Forward) (*Car
 		return nil, g.counted(relay(w, r, resp, f.WriteTimeout))
 	}
 	c := &Carried{g: g, f: f, opening: resp.Header.Get(Opening), far: far}
+	c.note(carriedSize)
 	if err := c.takeOver(w, resp); err != nil {
 		_ = far.Close() // the client has left
 		return nil, g.counted(downstream.ErrClientLeft)
@@ -93,8 +97,8 @@ func (c *Carried) takeOver(w http.ResponseWriter, resp *http.Response) error {
 // Run carries what both sides send, until one of them ends. Once one of ends ends, the other
 // replica is asked to end the connection in order; if that can't be asked, it ends at once.
 func (c *Carried) Run(ends ...context.Context) error {
-	forget := whenEnded(ends, func() {
-		if !c.g.part(c.f, c.opening) {
+	forget := whenEnded(ends, func(why error) {
+		if !c.g.part(c.f, c.opening, why) {
 			_ = c.Close()
 		}
 	})
@@ -112,6 +116,17 @@ func (c *Carried) Run(ends ...context.Context) error {
 	return err
 }
 
+// note notes that so many bytes are passed on.
+func (c *Carried) note(n int) {
+	if n > longestPing {
+		c.last.Store(time.Now().UnixNano())
+	}
+}
+
+// Idle returns when the last message passed, of those that came alone: pings are none. Which
+// calls are in flight is known to the other replica, so busy is false.
+func (c *Carried) Idle() (since time.Time, busy bool) { return time.Unix(0, c.last.Load()), false }
+
 // Close cuts the connection.
 func (c *Carried) Close() error {
 	c.once.Do(func() { // nobody wants anything more
@@ -124,7 +139,7 @@ func (c *Carried) Close() error {
 // send passes on what the client sends. When the other replica takes no more, the rest is read,
 // so that the client is not reset before it has read the last words.
 func (c *Carried) send() {
-	_, err := io.CopyBuffer(struct{ io.Writer }{c.far}, struct{ io.Reader }{c.early}, make([]byte, carriedSize))
+	_, err := io.CopyBuffer(struct{ io.Writer }{c.far}, noting{c}, make([]byte, carriedSize))
 	if err == nil {
 		_ = c.far.Close() // the client has left
 		return
@@ -144,6 +159,7 @@ func (c *Carried) receive() error {
 	for {
 		n, err := c.far.Read(buf)
 		if n > 0 {
+			c.note(n)
 			late.Reset(c.f.Quiet)
 			if werr := c.write(buf[:n]); werr != nil {
 				return nil // the client has left
@@ -174,4 +190,13 @@ func (c *Carried) hangUp() {
 	if !ok || half.CloseWrite() != nil || c.client.SetReadDeadline(time.Now().Add(lastWords)) != nil {
 		_ = c.client.Close() // nothing more can be said
 	}
+}
+
+// noting reads what the client sends, and notes it.
+type noting struct{ c *Carried }
+
+func (r noting) Read(p []byte) (int, error) {
+	n, err := r.c.early.Read(p)
+	r.c.note(n)
+	return n, err
 }

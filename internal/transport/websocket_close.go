@@ -23,7 +23,7 @@ const (
 	ClosePolicy      = websocket.ClosePolicyViolation         // 1008: silence
 	CloseTooBig      = websocket.CloseMessageTooBig           // 1009: a message over the limit
 	CloseRestart     = websocket.CloseServiceRestart          // 1012: the session has ended; the client may connect again
-	CloseTryLater    = websocket.CloseTryAgainLater           // 1013: there is no memory for a message at the moment
+	CloseTryLater    = websocket.CloseTryAgainLater           // 1013: there is no memory for a message, or no place, at the moment
 	CloseInternal    = websocket.CloseInternalServerErr       // 1011: an error of this program
 
 	// CloseUnauthorized says that the client's credential has expired or is refused. The

@@ -210,6 +210,14 @@ func (c *Conn) serveBatch(h queuedMessage) {
 	}
 }
 
+// Busy reports whether requests are in flight, or a handshake is in progress.
+func (c *Conn) Busy() bool {
+	c.mu.Lock()
+	s, shaking := c.session, c.queue != nil
+	c.mu.Unlock()
+	return shaking || s != nil && len(s.calls.All()) > 0
+}
+
 // Shutdown refuses further requests, and waits for those in flight, including a handshake
 // and the messages that it has queued. If ctx ends first, it returns its cause.
 func (c *Conn) Shutdown(ctx context.Context) error {

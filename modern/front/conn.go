@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -66,6 +67,11 @@ func (c *Conn) Cancel(m *wire.Message) bool {
 	}
 	r.Cancel(errCancelled)
 	return true
+}
+
+// Busy reports whether requests are in flight, besides listen streams.
+func (c *Conn) Busy() bool {
+	return slices.ContainsFunc(c.requests.All(), func(r *connReply) bool { return r.stream.Load() == nil })
 }
 
 // Shutdown refuses further requests, ends listen streams with their result, and waits

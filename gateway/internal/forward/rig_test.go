@@ -244,9 +244,9 @@ func (r *replica) serve(w http.ResponseWriter, req *http.Request, at Endpoint, s
 		return &parsed, max(headerEra(req), spec.Legacy), true
 	}
 	lent := false // the room of a WebSocket
-	give := func(c io.Closer) { r.sockets.Release(sender.Share, c) }
-	release, answered := r.server.Elsewhere(&Request{W: w, R: req, At: at, Sender: sender, Moved: moved, Read: read, Room: func() (func(io.Closer), bool) {
-		if err := r.sockets.Reserve(sender.Share); err != nil {
+	give := func(c sockets.Socket) { r.sockets.Release(sender.Share, c) }
+	release, answered := r.server.Elsewhere(&Request{W: w, R: req, At: at, Sender: sender, Moved: moved, Read: read, Room: func() (func(sockets.Socket), bool) {
+		if _, err := r.sockets.Reserve(sender.Share); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return nil, false
 		}

@@ -1,11 +1,11 @@
 package forward
 
 import (
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/sockets"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
@@ -83,7 +83,7 @@ type Request struct {
 	// Room takes the room of a WebSocket. It reports false if there is none, and it has
 	// refused the request. If another replica answers, give is called with the WebSocket
 	// once it has ended, or nil if there is none.
-	Room func() (give func(io.Closer), ok bool)
+	Room func() (give func(sockets.Socket), ok bool)
 }
 
 func nothing() {}

@@ -1,11 +1,12 @@
 package forward
 
 import (
+	"context"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/sockets"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
@@ -26,8 +27,11 @@ func (s *Server) partPath() string { return PartPath + s.o.Name }
 // ServePart ends in order what was opened for another replica. s is nil if the server is not
 // there any more.
 func (g *Group) ServePart(w http.ResponseWriter, r *http.Request, s *Server) {
-	id := r.URL.Query().Get(peer.OpeningParam)
-	if !g.opts.Sockets.Part(id) && (s == nil || !s.o.Front.EndEvents(legacyfront.SessionID(id))) {
+	id, why := r.URL.Query().Get(peer.OpeningParam), error(nil)
+	if r.URL.Query().Has(peer.YieldParam) {
+		why = sockets.ErrYielded
+	}
+	if !g.opts.Sockets.Part(id, why) && (s == nil || !s.o.Front.EndEvents(legacyfront.SessionID(id))) {
 		http.NotFound(w, r)
 		return
 	}
@@ -48,9 +52,11 @@ func (s *Server) socketByPrincipal(q *Request) (answered bool) {
 	})
 	switch {
 	case c != nil:
-		s.g.opts.Sockets.Add(c)
+		on := &carried{Carried: c}
+		on.yields, on.yield = context.WithCancelCause(context.Background())
+		s.g.opts.Sockets.Add(q.Sender.Share, on)
 		s.o.Life.Hold()
-		go s.carry(c, q.R.RemoteAddr, q.Sender, give) // ends with the connection, or with sockets.Wait
+		go s.carry(on, q.R.RemoteAddr, q.Sender, give) // ends with the connection, or with sockets.Wait
 	case answered:
 		give(nil)
 	}
@@ -75,10 +81,21 @@ func (s *Server) upgrade(q *Request, to replicas.Replica) (c *peer.Carried, gone
 }
 
 // carry carries a WebSocket until it ends.
-func (s *Server) carry(c *peer.Carried, from string, sender mcp.Sender, give func(io.Closer)) {
+func (s *Server) carry(c *carried, from string, sender mcp.Sender, give func(sockets.Socket)) {
 	defer s.o.Life.Leave()
 	defer give(c)
+	defer c.yield(nil)
 	begin := time.Now()
-	err := c.Run(s.g.opts.Sockets.Live(), s.o.Life.Context())
+	err := c.Run(c.yields, s.g.opts.Sockets.Live(), s.o.Life.Context())
 	s.g.opts.Logger.Info("WebSocket closed that another replica has served", "upstream", s.o.Name, "downstream", from, "open", time.Since(begin).Round(time.Millisecond), "reason", err, sender.Principal.Attr())
 }
+
+// A carried is a WebSocket that another replica serves.
+type carried struct {
+	*peer.Carried
+	yields context.Context // ends once its place is needed
+	yield  context.CancelCauseFunc
+}
+
+// Yield implements [sockets.Socket].
+func (c *carried) Yield() { c.yield(peer.ErrYielded) }

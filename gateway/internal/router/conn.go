@@ -66,6 +66,9 @@ func (s *server) serveConn(ctx context.Context, conn transport.Conn, sender mcp.
 	c := &connection{s: s, conn: conn, lose: lose}
 	c.modern = s.modern.OpenConn(c.send, sender)
 	c.legacy = s.legacy.OpenConn(c.send, sender)
+	if on, ok := conn.(*socket); ok {
+		on.client.Store(c)
+	}
 	read := make(chan struct{})
 	go c.read(read) // ends with the connection
 	select {

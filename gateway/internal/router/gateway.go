@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // retireTime bounds how long a server that is not served any more takes to end, once nothing
@@ -40,6 +41,8 @@ type Gateway struct {
 	replication
 	lifetimes
 	made atomic.Int64 // servers that were built, also by Reload
+
+	yielded, full transport.WarnLimiter // of WebSockets, when too many are open
 
 	retiring retirement
 

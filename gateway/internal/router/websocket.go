@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/expiry"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/sockets"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
@@ -47,11 +47,13 @@ func (q *request) serveSocket() {
 		s.failSocket(q.w, q.r, err)
 		return
 	}
-	on := &socket{WebSocket: c}
-	s.g.sockets.Add(on)
+	ctx, end := context.WithCancelCause(lent.Live)
+	on := &socket{WebSocket: c, end: end}
+	on.last.Store(time.Now().UnixNano())
+	s.g.sockets.Add(q.sender.Share, on)
 	q.sender.Arrival = &trace.Arrival{Protocol: "websocket", Peer: q.r.RemoteAddr}
 	s.life.Hold()
-	go s.runSocket(on, lent, q.sender, room) // ends with the connection, or with sockets.Wait
+	go s.runSocket(ctx, on, lent, q.sender, room) // ends with the connection, or with sockets.Wait
 }
 
 // arriving is the memory of a message on a WebSocket until it is complete; then the front of
@@ -72,9 +74,14 @@ func (q *request) takeRoom() bool {
 	if q.room != nil {
 		return true
 	}
+	yielded := false
 	room, err := mcp.Reserve(q.s.memory, q.sender.Share, socketSize)
 	if err == nil {
-		err = q.s.g.sockets.Reserve(q.sender.Share)
+		yielded, err = q.s.g.sockets.Reserve(q.sender.Share)
+	}
+	if yielded {
+		q.s.g.opts.Metrics.Limit(q.s.name, limits.WebSockets.Key)
+		q.s.g.yielded.Warn(q.s.g.opts.Logger, "WebSocket ended: its client has the most, and one without any came", "upstream", q.s.name, "downstream", q.r.RemoteAddr, "key", limits.WebSockets.Key)
 	}
 	if err != nil {
 		room.Release()
@@ -87,11 +94,11 @@ func (q *request) takeRoom() bool {
 
 // lendRoom takes the room of a WebSocket that another replica may serve. give gives it back, with
 // the WebSocket once it has ended, or nil if there is none.
-func (q *request) lendRoom() (give func(io.Closer), ok bool) {
+func (q *request) lendRoom() (give func(sockets.Socket), ok bool) {
 	if !q.takeRoom() {
 		return nil, false
 	}
-	return func(c io.Closer) {
+	return func(c sockets.Socket) {
 		q.s.g.sockets.Release(q.sender.Share, c)
 		q.room.Release()
 	}, true
@@ -109,7 +116,7 @@ func openingHeader(name string) http.Header {
 func (s *server) refuseSocket(w http.ResponseWriter, r *http.Request, err error) {
 	if f := (*sockets.LimitError)(nil); errors.As(err, &f) {
 		s.g.opts.Metrics.Limit(s.name, f.Limit.Key)
-		s.g.opts.Logger.Warn("WebSocket refused: too many are open", "upstream", s.name, "downstream", r.RemoteAddr, "limit", f.Max)
+		s.g.full.Warn(s.g.opts.Logger, "WebSocket refused: too many are open", "upstream", s.name, "downstream", r.RemoteAddr, "limit", f.Max, "key", f.Limit.Key)
 	}
 	refuseBusy(w, wire.Errorf(spec.CodeInternal, "%v", err))
 }
@@ -126,7 +133,7 @@ func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // runSocket serves a WebSocket until it ends.
-func (s *server) runSocket(c *socket, lent sockets.Loan, sender mcp.Sender, room mcp.Reservation) {
+func (s *server) runSocket(ctx context.Context, c *socket, lent sockets.Loan, sender mcp.Sender, room mcp.Reservation) {
 	defer s.life.Leave()
 	defer lent.End()
 	defer room.Release()
@@ -135,29 +142,54 @@ func (s *server) runSocket(c *socket, lent sockets.Loan, sender mcp.Sender, room
 	defer s.g.opts.Metrics.Sockets(s.name, -1)
 	begin, client := time.Now(), c.RemoteAddr().String()
 	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", client)
-	ctx, end := context.WithCancelCause(lent.Live)
-	defer end(nil)
-	defer s.g.expiry.Until(sender.Identity, end)()
+	defer c.end(nil)
+	defer s.g.expiry.Until(sender.Identity, c.end)()
 	err := s.serveConn(ctx, c, sender)
 	if err == nil {
-		err = cmp.Or(credentialEnd(ctx), s.life.Reason(), mcp.ErrShutdown)
+		err = cmp.Or(ownEnd(ctx), s.life.Reason(), mcp.ErrShutdown)
 	}
 	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", client, "open", time.Since(begin).Round(time.Millisecond), "reason", err, sender.Principal.Attr())
 }
 
-// credentialEnd returns why the credential ended that ctx is of; nil if it has not.
-func credentialEnd(ctx context.Context) error {
-	if why := context.Cause(ctx); why == expiry.ErrExpired || why == expiry.ErrRefused {
+// ownEnd returns why the WebSocket alone ends that ctx is of; nil if it is not alone.
+func ownEnd(ctx context.Context) error {
+	if why := context.Cause(ctx); why == expiry.ErrExpired || why == expiry.ErrRefused || why == sockets.ErrYielded {
 		return why
 	}
 	return nil
 }
 
-// A socket is a WebSocket whose close frame has a reason: the gateway's shutdown, or the end
-// of the client's upstream session or credential.
+// A socket is a WebSocket whose close frame has a reason: the gateway's shutdown, that another
+// client needs its place, or the end of the client's upstream session or credential.
 type socket struct {
 	*transport.WebSocket
 	why atomic.Pointer[error] // nil: the gateway shuts down
+	end context.CancelCauseFunc
+
+	last   atomic.Int64               // when a message passed, in nanoseconds since 1970
+	client atomic.Pointer[connection] // nil until it is served
+}
+
+// Yield implements [sockets.Socket].
+func (c *socket) Yield() { c.end(sockets.ErrYielded) }
+
+// Idle implements [sockets.Socket].
+func (c *socket) Idle() (since time.Time, busy bool) {
+	on := c.client.Load()
+	return time.Unix(0, c.last.Load()), on != nil && (on.modern.Busy() || on.legacy.Busy())
+}
+
+// Read implements [transport.Conn].
+func (c *socket) Read() ([]byte, error) {
+	text, err := c.WebSocket.Read()
+	c.last.Store(time.Now().UnixNano())
+	return text, err
+}
+
+// Write implements [transport.Conn].
+func (c *socket) Write(msg []byte) error {
+	c.last.Store(time.Now().UnixNano())
+	return c.WebSocket.Write(msg)
 }
 
 // setCloseReason implements [closeReasoner].
@@ -171,6 +203,8 @@ func (c *socket) Close() error {
 		return c.End(transport.CloseRestart, (*why).Error())
 	case why != nil && (*why == expiry.ErrExpired || *why == expiry.ErrRefused):
 		return c.End(transport.CloseUnauthorized, (*why).Error()+"; connect again with another")
+	case why != nil && *why == sockets.ErrYielded:
+		return c.End(transport.CloseTryLater, (*why).Error()+"; close some, or "+limits.WebSockets.Raise()+", and connect again in 1 second")
 	}
 	return c.End(transport.CloseGoingAway, mcp.ErrShutdown.Error())
 }

@@ -20,12 +20,12 @@ func (s *Set) Lend(via string) Loan {
 		return l
 	}
 	l.Name = rand.Text()
-	live, cancel := context.WithCancel(s.live)
+	live, cancel := context.WithCancelCause(s.live)
 	s.mu.Lock()
 	s.lent[l.Name] = cancel
 	s.mu.Unlock()
 	l.Live, l.End = live, func() {
-		cancel()
+		cancel(nil)
 		s.mu.Lock()
 		delete(s.lent, l.Name)
 		s.mu.Unlock()
@@ -33,13 +33,14 @@ func (s *Set) Lend(via string) Loan {
 	return l
 }
 
-// Part begins to end a WebSocket that was lent. It reports false if there is none of that name.
-func (s *Set) Part(name string) bool {
+// Part begins to end a WebSocket that was lent: because of ErrYielded, or as Stop does if why is
+// nil. It reports false if there is none of that name.
+func (s *Set) Part(name string, why error) bool {
 	s.mu.Lock()
 	end := s.lent[name]
 	s.mu.Unlock()
 	if end != nil {
-		end()
+		end(why)
 	}
 	return end != nil
 }

@@ -4,16 +4,30 @@ package sockets
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
+
+// ErrYielded is why a WebSocket ends whose place another client needs.
+var ErrYielded = errors.New("another client, which has none, needs its place")
+
+// A Socket is an open WebSocket.
+type Socket interface {
+	io.Closer
+	// Yield begins to end it in order, because of ErrYielded. It does not wait.
+	Yield()
+	// Idle returns when the last message passed, and whether calls are in flight.
+	Idle() (since time.Time, busy bool)
+}
 
 // A Set has the open WebSockets. Safe for concurrent use.
 type Set struct {
@@ -23,17 +37,23 @@ type Set struct {
 
 	running sync.WaitGroup // the goroutines that serve them
 
-	// mu guards the fields below. It is held for map work only.
+	// mu guards the fields below. It is held for map work, and for Idle.
 	mu      sync.Mutex
-	open    map[io.Closer]struct{}
-	lent    map[string]context.CancelFunc // those that other replicas have opened here, by name
-	places  downstream.Places             // also of those in the handshake
+	open    map[Socket]holder
+	lent    map[string]context.CancelCauseFunc // those that other replicas have opened here, by name
+	places  downstream.Places                  // also of those in the handshake
 	stopped bool
+}
+
+// A holder is who has opened a WebSocket.
+type holder struct {
+	share   mcp.Share
+	yielded bool // its place is another one's, while it ends
 }
 
 // New returns an empty Set, with its limits: of all WebSockets, and of those of each share.
 func New(all, each int) *Set {
-	s := &Set{open: make(map[io.Closer]struct{}), lent: make(map[string]context.CancelFunc), places: downstream.Places{
+	s := &Set{open: make(map[Socket]holder), lent: make(map[string]context.CancelCauseFunc), places: downstream.Places{
 		All: limits.WebSockets, Max: all, Each: limits.WebSocketsEach, MaxEach: each,
 	}}
 	s.live, s.cancel = context.WithCancel(context.Background())
@@ -50,35 +70,73 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%d WebSockets are open, the limit; close some, or %s", e.Max, e.Limit.Raise())
 }
 
-// Reserve takes a place for a WebSocket of a share; Release gives it back. The error is
-// mcp.ErrShutdown or a [*LimitError].
-func (s *Set) Reserve(share mcp.Share) error {
+// Reserve takes a place for a WebSocket of a share; Release gives it back. The place may be that
+// of another one, which yields. The error is mcp.ErrShutdown or a [*LimitError].
+func (s *Set) Reserve(share mcp.Share) (yielded bool, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	yields, err := s.reserveLocked(share)
+	s.mu.Unlock()
+	if yields != nil {
+		yields.Yield()
+	}
+	return yields != nil, err
+}
+
+func (s *Set) reserveLocked(share mcp.Share) (yields Socket, err error) {
 	if s.stopped {
-		return mcp.ErrShutdown
+		return nil, mcp.ErrShutdown
 	}
 	if limit, most := s.places.Full(share); limit != nil {
-		return &LimitError{limit, most}
+		if yields = s.yieldLocked(share); yields == nil {
+			return nil, &LimitError{limit, most}
+		}
 	}
 	s.places.Take(share)
 	s.running.Add(1)
-	return nil
+	return yields, nil
 }
 
-// Add adds a WebSocket for which Reserve has taken a place.
-func (s *Set) Add(c io.Closer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open[c] = struct{}{}
+// yieldLocked frees the place of the WebSocket that yields to one of a share: of those of the
+// biggest share the one that has been idle for longest, without calls if possible. It returns
+// nil if there is none.
+func (s *Set) yieldLocked(to mcp.Share) (longest Socket) {
+	biggest, ok := s.places.Biggest(to)
+	if !ok {
+		return nil
+	}
+	var since time.Time
+	var busy bool
+	for c, by := range s.open {
+		if by.share != biggest || by.yielded {
+			continue
+		}
+		if t, calls := c.Idle(); longest == nil || busy && !calls || busy == calls && t.Before(since) {
+			longest, since, busy = c, t, calls
+		}
+	}
+	if longest != nil {
+		s.open[longest] = holder{biggest, true}
+		s.places.Give(biggest)
+	}
+	return longest
 }
 
-// Release gives back the place of a WebSocket. c is nil if the handshake failed.
-func (s *Set) Release(share mcp.Share, c io.Closer) {
+// Add adds a WebSocket of a share, for which Reserve has taken a place.
+func (s *Set) Add(share mcp.Share, c Socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.open[c] = holder{share: share}
+}
+
+// Release gives back the place of a WebSocket, unless it has yielded that. c is nil if the
+// handshake failed.
+func (s *Set) Release(share mcp.Share, c Socket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.open[c].yielded {
+		s.places.Give(share)
+	}
 	delete(s.open, c)
-	s.places.Give(share)
 	s.running.Done()
 }
 

@@ -1,0 +1,193 @@
+package router
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+)
+
+// A guest is a client on a WebSocket from an address.
+type guest struct {
+	*websocket.Conn
+	heard  chan string               // what it is sent
+	closed chan websocket.CloseError // how it ended
+}
+
+// openFrom opens a WebSocket from an address. status is that of the handshake.
+func (r *rig) openFrom(t *testing.T, addr string) (g *guest, status int) {
+	t.Helper()
+	d := websocket.Dialer{NetDialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr)}}).DialContext}
+	ws, resp, err := d.DialContext(t.Context(), r.socketURL(), nil)
+	if resp == nil {
+		t.Fatalf("opening a WebSocket from %s: %v", addr, err)
+	}
+	if err != nil {
+		return nil, resp.StatusCode
+	}
+	g = &guest{ws, make(chan string, 10), make(chan websocket.CloseError, 1)}
+	go g.listen() // ends with the connection
+	t.Cleanup(func() { _ = ws.Close() })
+	return g, resp.StatusCode
+}
+
+func (g *guest) listen() {
+	for {
+		_, text, err := g.ReadMessage()
+		if closed := (*websocket.CloseError)(nil); errors.As(err, &closed) {
+			g.closed <- *closed
+		}
+		if err != nil {
+			return
+		}
+		g.heard <- string(text)
+	}
+}
+
+// ask sends a request, and waits for its answer.
+func (g *guest) ask(t *testing.T, text string) {
+	t.Helper()
+	g.tell(t, text)
+	bridgetest.Eventually(t, "an answer", func() bool { return len(g.heard) > 0 })
+	if got := <-g.heard; !strings.Contains(got, `"result"`) {
+		t.Errorf("%s was answered %s", text, got)
+	}
+}
+
+func (g *guest) tell(t *testing.T, text string) {
+	t.Helper()
+	if err := g.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two addresses that hold all WebSockets keep nobody out (CWE-770): of the bigger one the
+// WebSocket ends that was idle for longest, and hears when to come again. One with a call in
+// flight is not idle.
+func TestHardeningWebSocketsOfTheBiggestYield(t *testing.T) {
+	t.Parallel()
+	hits := &tally{}
+	r := newRig(t, func(o *Options) { o.MaxSockets, o.MaxSocketsEach, o.Metrics = 6, 4, hits })
+	hold := make(chan struct{})
+	r.peer.hold["tools/call"] = hold
+	r.peer.answer("tools/call", `{"content":[]}`)
+	r.peer.answer("tools/list", `{"tools":[]}`)
+	open := func(addr string) *guest {
+		t.Helper()
+		g, status := r.openFrom(t, addr)
+		if status != http.StatusSwitchingProtocols {
+			t.Fatalf("a WebSocket from %s: %d, want one", addr, status)
+		}
+		return g
+	}
+	full := func(addr string) {
+		t.Helper()
+		if _, status := r.openFrom(t, addr); status != http.StatusServiceUnavailable {
+			t.Errorf("one more WebSocket from %s: %d, want 503", addr, status)
+		}
+	}
+	other, list := []*guest{open("127.0.0.3"), open("127.0.0.3")}, modernBody("1", "tools/list", "")
+	var big []*guest
+	for range 4 {
+		big = append(big, open("127.0.0.2"))
+	}
+	big[0].tell(t, modernBody("7", "tools/call", `"name":"a"`))
+	r.eventually(t, "a call in flight", func() bool { return len(r.peer.sent("tools/call")) == 1 })
+	big[1].ask(t, list)
+	full("127.0.0.2")
+	full("127.0.0.3")
+	poor := open("127.0.0.4")
+	poor.ask(t, list)
+	bridgetest.Eventually(t, "the end of one", func() bool { return len(big[2].closed) > 0 })
+	if got := <-big[2].closed; got.Code != websocket.CloseTryAgainLater || !strings.HasSuffix(got.Text, "in 1 second") || !strings.Contains(got.Text, "limits.websockets") {
+		t.Errorf("closed with %d %q, want 1013, what to do, and when", got.Code, got.Text)
+	}
+	r.eventually(t, "5 others and it", func() bool { return r.g.Snapshot().Sockets == 6 })
+	full("127.0.0.4") // has one
+	open("127.0.0.5") // the fourth one yields
+	bridgetest.Eventually(t, "the end of another", func() bool { return len(big[3].closed) > 0 })
+	full("127.0.0.6") // nobody has more than two
+	close(hold)
+	bridgetest.Eventually(t, "the result of the call", func() bool { return len(big[0].heard) > 0 })
+	for _, g := range append(other, big[:2]...) {
+		g.ask(t, list)
+	}
+	if n := hits.limits("websockets"); n != 5 {
+		t.Errorf("%d hits of websockets, want 5", n)
+	}
+	if n := strings.Count(r.logs.String(), "WebSocket ended: "); n != 1 {
+		t.Errorf("the log has %d lines about it, want one: %s", n, r.logs)
+	}
+}
+
+// So do two that hold all listen streams: the oldest one ends with its result.
+func TestHardeningStreamsOfTheBiggestYield(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *Options) { o.MaxStreams, o.MaxStreamsEach = 6, 4 })
+	listen := modernBody("1", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
+	open := func(addr string) *guest {
+		t.Helper()
+		g, status := r.openFrom(t, addr)
+		if status != http.StatusSwitchingProtocols {
+			t.Fatalf("a WebSocket from %s: %d, want one", addr, status)
+		}
+		g.tell(t, listen)
+		return g
+	}
+	hears := func(g *guest, text string) {
+		t.Helper()
+		bridgetest.Eventually(t, text, func() bool { return len(g.heard) > 0 })
+		if got := <-g.heard; !strings.Contains(got, text) {
+			t.Errorf("heard %s, want %s", got, text)
+		}
+	}
+	var all []*guest
+	for i := range 6 {
+		g := open([]string{"127.0.0.2", "127.0.0.3"}[i/4])
+		hears(g, "subscriptions/acknowledged")
+		all = append(all, g)
+	}
+	hears(open("127.0.0.3"), "limits.streams")
+	hears(open("127.0.0.4"), "subscriptions/acknowledged")
+	hears(all[0], `"id":1,"result":{"resultType":"complete"`)
+	r.eventually(t, "the stream upstream", r.peer.isListening)
+	r.peer.push(toolsChanged)
+	for _, g := range all[1:] {
+		hears(g, "list_changed")
+	}
+}
+
+// So does a WebSocket that another replica serves: that ends it, and says why.
+func TestHardeningCarriedWebSocketYields(t *testing.T) {
+	t.Parallel()
+	d := newStateful(t, 2, nil)
+	other, holder, _ := d.other(t)
+	other.g.sockets.Bound(4, 3)
+	var big []*guest
+	for range 3 {
+		g, _ := other.openFrom(t, "127.0.0.2")
+		big = append(big, g)
+	}
+	other.openFrom(t, "127.0.0.3")
+	eventually(t, func() bool { return other.g.sockets.Len() == 4 })
+	big[0].ask(t, modernBody("1", "tools/list", ""))
+	if _, status := other.openFrom(t, "127.0.0.3"); status != http.StatusServiceUnavailable {
+		t.Errorf("a second one of a client = %d, want 503", status)
+	}
+	poor, status := other.openFrom(t, "127.0.0.4")
+	if status != http.StatusSwitchingProtocols {
+		t.Fatalf("the first one of a client = %d, want a WebSocket", status)
+	}
+	poor.ask(t, modernBody("1", "tools/list", ""))
+	bridgetest.Eventually(t, "the end of one", func() bool { return len(big[1].closed) > 0 })
+	if got := <-big[1].closed; got.Code != websocket.CloseTryAgainLater || !strings.HasSuffix(got.Text, "in 1 second") {
+		t.Errorf("closed with %d %q, want 1013, and when to come again", got.Code, got.Text)
+	}
+	eventually(t, func() bool { return other.g.sockets.Len() == 4 && holder.g.sockets.Lent() == 4 })
+	big[0].ask(t, modernBody("1", "tools/list", ""))
+}

@@ -123,8 +123,8 @@ func (c *Carried) note(n int) {
 	}
 }
 
-// Idle returns when the last message passed, of those that came alone: pings are none. Which
-// calls are in flight is known to the other replica, so busy is false.
+// Idle returns when more than a ping, or its answer, was passed on. The other replica knows which
+// calls are in flight; here busy is false.
 func (c *Carried) Idle() (since time.Time, busy bool) { return time.Unix(0, c.last.Load()), false }
 
 // Close cuts the connection.

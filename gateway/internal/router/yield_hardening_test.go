@@ -2,6 +2,7 @@ package router
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -49,13 +50,19 @@ func (g *guest) listen() {
 	}
 }
 
-// ask sends a request, and waits for its answer.
+// ask sends a request, and waits for its result.
 func (g *guest) ask(t *testing.T, text string) {
 	t.Helper()
 	g.tell(t, text)
-	bridgetest.Eventually(t, "an answer", func() bool { return len(g.heard) > 0 })
-	if got := <-g.heard; !strings.Contains(got, `"result"`) {
-		t.Errorf("%s was answered %s", text, got)
+	g.hears(t, `"result":`)
+}
+
+// hears wants a text in the next message.
+func (g *guest) hears(t *testing.T, text string) {
+	t.Helper()
+	bridgetest.Eventually(t, text, func() bool { return len(g.heard) > 0 })
+	if got := <-g.heard; !strings.Contains(got, text) {
+		t.Errorf("heard %s, want %s", got, text)
 	}
 }
 
@@ -72,7 +79,7 @@ func (g *guest) tell(t *testing.T, text string) {
 func TestHardeningWebSocketsOfTheBiggestYield(t *testing.T) {
 	t.Parallel()
 	hits := &tally{}
-	r := newRig(t, func(o *Options) { o.MaxSockets, o.MaxSocketsEach, o.Metrics = 6, 4, hits })
+	r := newRig(t, func(o *Options) { o.MaxSockets, o.MaxSocketsEach, o.Metrics = 7, 5, hits })
 	hold := make(chan struct{})
 	r.peer.hold["tools/call"] = hold
 	r.peer.answer("tools/call", `{"content":[]}`)
@@ -92,33 +99,39 @@ func TestHardeningWebSocketsOfTheBiggestYield(t *testing.T) {
 		}
 	}
 	other, list := []*guest{open("127.0.0.3"), open("127.0.0.3")}, modernBody("1", "tools/list", "")
-	var big []*guest
-	for range 4 {
-		big = append(big, open("127.0.0.2"))
-	}
+	big := []*guest{open("127.0.0.2"), open("127.0.0.2")}
 	big[0].tell(t, modernBody("7", "tools/call", `"name":"a"`))
-	r.eventually(t, "a call in flight", func() bool { return len(r.peer.sent("tools/call")) == 1 })
-	big[1].ask(t, list)
+	big[1].ask(t, initializeText)
+	big[1].tell(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	big[1].tell(t, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"b","arguments":{}}}`)
+	r.eventually(t, "two calls in flight", func() bool { return len(r.peer.sent("tools/call")) == 2 })
+	for n := range 3 {
+		big = append(big, open("127.0.0.2"))
+		r.eventually(t, "it is there", func() bool { return r.g.Snapshot().Sockets == 5+n })
+	}
+	big[2].ask(t, list)
 	full("127.0.0.2")
 	full("127.0.0.3")
-	poor := open("127.0.0.4")
-	poor.ask(t, list)
-	bridgetest.Eventually(t, "the end of one", func() bool { return len(big[2].closed) > 0 })
-	if got := <-big[2].closed; got.Code != websocket.CloseTryAgainLater || !strings.HasSuffix(got.Text, "in 1 second") || !strings.Contains(got.Text, "limits.websockets") {
-		t.Errorf("closed with %d %q, want 1013, what to do, and when", got.Code, got.Text)
+	for i, yields := range []*guest{big[3], big[4], big[2]} {
+		addr := fmt.Sprintf("127.0.0.%d", 4+i)
+		open(addr).ask(t, list)
+		full(addr) // has one
+		bridgetest.Eventually(t, "the end of one", func() bool { return len(yields.closed) > 0 })
+		if got := <-yields.closed; got.Code != websocket.CloseTryAgainLater || !strings.HasSuffix(got.Text, "in 1 second") || !strings.Contains(got.Text, "limits.websockets") {
+			t.Errorf("closed with %d %q, want 1013, what to do, and when", got.Code, got.Text)
+		}
 	}
-	r.eventually(t, "5 others and it", func() bool { return r.g.Snapshot().Sockets == 6 })
-	full("127.0.0.4") // has one
-	open("127.0.0.5") // the fourth one yields
-	bridgetest.Eventually(t, "the end of another", func() bool { return len(big[3].closed) > 0 })
-	full("127.0.0.6") // nobody has more than two
+	r.eventually(t, "those that have not yielded", func() bool { return r.g.Snapshot().Sockets == 7 })
+	full("127.0.0.9") // nobody has more than two
 	close(hold)
-	bridgetest.Eventually(t, "the result of the call", func() bool { return len(big[0].heard) > 0 })
 	for _, g := range append(other, big[:2]...) {
-		g.ask(t, list)
+		if g == big[0] || g == big[1] {
+			g.hears(t, `"id":7,"result"`)
+		}
+		g.ask(t, strings.Replace(list, `"id":1`, `"id":8`, 1))
 	}
-	if n := hits.limits("websockets"); n != 5 {
-		t.Errorf("%d hits of websockets, want 5", n)
+	if n := hits.limits("websockets"); n != 8 {
+		t.Errorf("%d hits of websockets, want 8", n)
 	}
 	if n := strings.Count(r.logs.String(), "WebSocket ended: "); n != 1 {
 		t.Errorf("the log has %d lines about it, want one: %s", n, r.logs)
@@ -139,26 +152,19 @@ func TestHardeningStreamsOfTheBiggestYield(t *testing.T) {
 		g.tell(t, listen)
 		return g
 	}
-	hears := func(g *guest, text string) {
-		t.Helper()
-		bridgetest.Eventually(t, text, func() bool { return len(g.heard) > 0 })
-		if got := <-g.heard; !strings.Contains(got, text) {
-			t.Errorf("heard %s, want %s", got, text)
-		}
-	}
 	var all []*guest
 	for i := range 6 {
 		g := open([]string{"127.0.0.2", "127.0.0.3"}[i/4])
-		hears(g, "subscriptions/acknowledged")
+		g.hears(t, "subscriptions/acknowledged")
 		all = append(all, g)
 	}
-	hears(open("127.0.0.3"), "limits.streams")
-	hears(open("127.0.0.4"), "subscriptions/acknowledged")
-	hears(all[0], `"id":1,"result":{"resultType":"complete"`)
+	open("127.0.0.3").hears(t, "limits.streams")
+	open("127.0.0.4").hears(t, "subscriptions/acknowledged")
+	all[0].hears(t, `"id":1,"result":{"resultType":"complete"`)
 	r.eventually(t, "the stream upstream", r.peer.isListening)
 	r.peer.push(toolsChanged)
 	for _, g := range all[1:] {
-		hears(g, "list_changed")
+		g.hears(t, "list_changed")
 	}
 }
 
@@ -172,6 +178,7 @@ func TestHardeningCarriedWebSocketYields(t *testing.T) {
 	for range 3 {
 		g, _ := other.openFrom(t, "127.0.0.2")
 		big = append(big, g)
+		eventually(t, func() bool { return other.g.sockets.Len() == len(big) })
 	}
 	other.openFrom(t, "127.0.0.3")
 	eventually(t, func() bool { return other.g.sockets.Len() == 4 })

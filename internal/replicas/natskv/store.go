@@ -31,8 +31,10 @@ type Options struct {
 	Logger      *slog.Logger
 }
 
-// reconnect is the pause between attempts to reach the servers.
-var reconnect = backoff.Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second}
+// reconnect is the pause between attempts to reach the servers. It is much shorter than the time
+// that a living holder has to claim again in a store that was emptied: or a replica that comes
+// back late would lose what it holds to one that was earlier.
+var reconnect = backoff.Backoff{Min: 100 * time.Millisecond, Max: replicas.Heartbeat / 2}
 
 // A Store is a member.Store at NATS.
 type Store struct {

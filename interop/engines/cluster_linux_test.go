@@ -13,7 +13,7 @@ import (
 
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	replicastest.Suite(t, directly, func(t *testing.T) replicastest.World {
+	replicastest.Suite(t, nil, func(t *testing.T) replicastest.World {
 		w := newCluster(t, 3, 0)
 		w.Start(false)
 		return w

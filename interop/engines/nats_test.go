@@ -24,7 +24,7 @@ type natsWorld struct {
 
 func TestNATS(t *testing.T) {
 	t.Parallel()
-	replicastest.Suite(t, directly, func(t *testing.T) replicastest.World {
+	replicastest.Suite(t, nil, func(t *testing.T) replicastest.World {
 		w := &natsWorld{t: t, port: freePort(t), dir: t.TempDir()}
 		w.Start(false)
 		t.Cleanup(w.Stop)

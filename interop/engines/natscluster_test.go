@@ -21,7 +21,7 @@ import (
 
 func TestNATSCluster(t *testing.T) {
 	t.Parallel()
-	replicastest.Suite(t, directly, func(t *testing.T) replicastest.World {
+	replicastest.Suite(t, nil, func(t *testing.T) replicastest.World {
 		w := newNATSCluster(t)
 		w.Start(false)
 		return w
@@ -237,10 +237,11 @@ func TestNATSBucketsAreSpread(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		status, err := kv.Status(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		var status jetstream.KeyValueStatus
+		eventually(t, 60*time.Second, "the state of a bucket", func() bool {
+			status, err = kv.Status(t.Context())
+			return err == nil
+		})
 		if got := status.Config().Replicas; got != want {
 			t.Errorf("%d servers keep the bucket %s, want %d", got, name, want)
 		}

@@ -17,7 +17,7 @@ var user = url.UserPassword("", password).String() + "@"
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	replicastest.Suite(t, directly, func(t *testing.T) replicastest.World {
+	replicastest.Suite(t, nil, func(t *testing.T) replicastest.World {
 		w := &redisWorld{t: t, redis: newRedis(t)}
 		w.Start(false)
 		return w

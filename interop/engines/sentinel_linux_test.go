@@ -13,7 +13,7 @@ import (
 
 func TestSentinel(t *testing.T) {
 	t.Parallel()
-	replicastest.Suite(t, directly, func(t *testing.T) replicastest.World {
+	replicastest.Suite(t, nil, func(t *testing.T) replicastest.World {
 		w := newSentinels(t, 2, 1)
 		w.Start(false)
 		return w

@@ -14,9 +14,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 )
 
-// directly runs a test as it is.
-func directly(t *testing.T, f func(*testing.T)) { f(t) }
-
 // logger shows errors; ENGINES_LOG=debug shows all.
 func logger() *slog.Logger {
 	level := slog.LevelError

@@ -21,8 +21,13 @@ type World interface {
 }
 
 // Suite tests what each engine has to do. open returns a World whose broker runs, and is empty;
-// in runs each test, as synctest.Test does.
+// in runs each test, as synctest.Test does; nil runs it as it is. Then whoever is back first after
+// the broker was away may hold what a replica held that a busy machine has kept longer.
 func Suite(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t *testing.T) World) {
+	virtual := in != nil
+	if !virtual {
+		in = func(t *testing.T, f func(*testing.T)) { f(t) }
+	}
 	for _, tt := range []struct {
 		name string
 		run  func(t *testing.T, w World, r *room)
@@ -40,7 +45,11 @@ func Suite(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t *tes
 		t.Run(tt.name, func(t *testing.T) {
 			in(t, func(t *testing.T) {
 				w := open(t)
-				tt.run(t, w, newRoom(t, w))
+				r := newRoom(t, w)
+				if virtual {
+					r.keeps = r.names[0]
+				}
+				tt.run(t, w, r)
 			})
 		})
 	}
@@ -57,6 +66,7 @@ type room struct {
 	e     [3]replicas.Engine
 	stall [3]func(bool)
 	names [3]string
+	keeps string // who holds what the first held, after the broker was away or emptied
 }
 
 func newRoom(t *testing.T, w World) *room {
@@ -179,7 +189,7 @@ func away(t *testing.T, w World, r *room) {
 		return v.Away.IsZero() && v.Fresh(time.Now()) && len(v.Members) == 3
 	})
 	within(t, recovery, "the holder, and the name that was wanted meanwhile", func() bool {
-		return r.agree("profile", r.names[0], 1, 0, 1, 2) && r.agree("another", r.names[1], 1, 1)
+		return r.agree("profile", r.keeps, 1, 0, 1, 2) && r.agree("another", r.names[1], 1, 1)
 	})
 }
 
@@ -187,7 +197,7 @@ func emptied(t *testing.T, w World, r *room) {
 	r.claimAll(t, "profile")
 	w.Stop()
 	w.Start(true)
-	within(t, recovery, "claiming again", func() bool { return r.agree("profile", r.names[0], 2, 0, 1, 2) })
+	within(t, recovery, "claiming again", func() bool { return r.agree("profile", r.keeps, 2, 0, 1, 2) })
 	for _, e := range r.e {
 		within(t, recovery, "three members", func() bool { return len(e.View().Members) == 3 && e.View().Fresh(time.Now()) })
 	}

@@ -120,19 +120,25 @@ func TestS02StreamsAndQuestions(t *testing.T) {
 	get.Response.Body.Close()
 }
 
-// What a client tells reaches the server, and without a GET stream what the server
-// tells waits for one.
-func TestS02Notifications(t *testing.T) {
+// enterPiped opens a session of a client with a server on a pipe.
+func enterPiped(t *testing.T) (*linkedFront, *legacytest.Session, *legacytest.ConnPeer) {
+	t.Helper()
 	b, peers := pipeBack(t, back.Options{})
 	st := linkedTo(t, b)
 	peer := make(chan *legacytest.ConnPeer, 1)
-	go func() {
+	go func() { // ends with Enter
 		p := <-peers
 		p.Handshake(legacytest.Everything)
 		peer <- p
 	}()
 	g := st.Enter(t, "2025-11-25")
-	p := <-peer
+	return st, g, <-peer
+}
+
+// What a client tells reaches the server, and without a GET stream what the server
+// tells waits for one.
+func TestS02Notifications(t *testing.T) {
+	_, g, p := enterPiped(t)
 	for _, text := range []string{
 		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"theirs","progress":0.5}}`,
@@ -191,16 +197,7 @@ func TestS02ConnectionToStreams(t *testing.T) {
 // what is logged beside several calls, or none, waits for a GET.
 func TestS02LogMessagesOfTheOnlyCall(t *testing.T) {
 	t.Parallel()
-	b, peers := pipeBack(t, back.Options{})
-	st := linkedTo(t, b)
-	peer := make(chan *legacytest.ConnPeer, 1)
-	go func() {
-		p := <-peers
-		p.Handshake(legacytest.Everything)
-		peer <- p
-	}()
-	g := st.Enter(t, "2025-11-25")
-	p := <-peer
+	st, g, p := enterPiped(t)
 	get := g.Listen(t)
 	told := func(data string) string {
 		return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"` + data + `"}}`

@@ -79,15 +79,16 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLogin)).Decode(&body)
+	right := err == nil && (body.Code != "" && g.links.use(body.Code) || body.Code == "" && g.wanted().is(body.Token))
 	switch {
-	case err == nil && body.Code != "" && g.links.use(body.Code):
-	case err == nil && body.Code != "":
-		http.Error(w, "this link was used before, or is over a minute old; mcpbridge admin prints another one", http.StatusUnauthorized)
-		return
-	case err == nil && !g.wanted().is(body.Token) && g.wrongs.take(r):
+	case right:
+	case err == nil && g.wrongs.take(r):
 		slow(w)
 		return
-	case err != nil || !g.wanted().is(body.Token):
+	case body.Code != "":
+		http.Error(w, "this link was used before, or is over a minute old; mcpbridge admin prints another one", http.StatusUnauthorized)
+		return
+	default:
 		http.Error(w, "that is not the admin token", http.StatusUnauthorized)
 		return
 	}

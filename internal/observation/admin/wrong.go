@@ -24,7 +24,7 @@ const (
 	refusedToken = "admin_token"
 )
 
-// wrongTokens counts the requests with a wrong token, logs one line in ten seconds at most
+// wrongTokens counts the requests with a wrong token, or a wrong code of a link, logs one line in ten seconds at most
 // (CWE-779), and slows the addresses that send many. Whoever asks it has compared the token
 // before: a right one is never slowed. Safe for concurrent use.
 type wrongTokens struct {

@@ -74,25 +74,31 @@ func TestHardeningWrongTokens(t *testing.T) {
 	})
 }
 
-// The form of the page is no other way to guess.
+// The form of the page is no other way to guess, neither the token nor the code of a link.
 func TestHardeningWrongTokensOfTheForm(t *testing.T) {
-	counts := new(refusals)
-	g := newGuard(Options{Token: "the-admin-token-1", Counts: counts})
-	send := func(token string) int {
-		r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader(`{"token":"`+token+`"}`))
-		r.Header.Set("Content-Type", "application/json")
-		w := httptest.NewRecorder()
-		g.login(w, r)
-		return w.Code
-	}
-	got := map[int]int{}
-	for range 200 {
-		got[send("wrong")]++
-	}
-	if got[http.StatusTooManyRequests] < 100 || counts.n != 200 {
-		t.Errorf("200 wrong tokens = %v, %d counted, want most of them 429", got, counts.n)
-	}
-	if code := send("the-admin-token-1"); code != http.StatusOK {
-		t.Errorf("the right one = %d", code)
+	for _, member := range []string{"token", "code"} {
+		log, counts := new(bytes.Buffer), new(refusals)
+		g := newGuard(Options{Token: "the-admin-token-1", Counts: counts, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		send := func(member, text string) int {
+			r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader(`{"`+member+`":"`+text+`"}`))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			g.login(w, r)
+			return w.Code
+		}
+		got := map[int]int{}
+		for range 200 {
+			got[send(member, "a-guess")]++
+		}
+		if got[http.StatusTooManyRequests] < 100 || got[http.StatusOK] != 0 || counts.n != 200 {
+			t.Errorf("200 times a wrong %s = %v, %d counted, want most of them 429", member, got, counts.n)
+		}
+		if n := strings.Count(log.String(), "\n"); n != 1 || strings.Contains(log.String(), "a-guess") {
+			t.Errorf("200 times a wrong %s logs %d lines, want one, without the %s: %s", member, n, member, log)
+		}
+		code, _ := g.links.add()
+		if token, link := send("token", "the-admin-token-1"), send("code", code); token != http.StatusOK || link != http.StatusOK {
+			t.Errorf("after wrong ones the right token = %d, a good link = %d", token, link)
+		}
 	}
 }

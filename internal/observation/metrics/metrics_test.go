@@ -60,6 +60,9 @@ func TestCounters(t *testing.T) {
 	m.CacheBytes("docs", 700)
 	m.CacheBytes("docs", -200)
 	m.WatchIndex(func() (int, int) { return 10, 30 })
+	m.Replicas().Failed()
+	m.Replicas().Skipped()
+	m.Replicas().Skipped()
 
 	got := scrape(t, m)
 	for _, want := range []string{
@@ -93,6 +96,7 @@ func TestCounters(t *testing.T) {
 		`mcpbridge_cache_bytes{server="docs"} 500`,
 		"mcpbridge_index_topics 10",
 		"mcpbridge_index_pairs 30",
+		"mcpbridge_replica_engine_errors_total 1", "mcpbridge_replica_engine_skips_total 2",
 		"go_goroutines ",
 	} {
 		if !strings.Contains(got, want) {

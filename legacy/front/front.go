@@ -111,9 +111,10 @@ type Options struct {
 
 // A Front serves the legacy clients of one server.
 type Front struct {
-	opts  Options
-	log   *slog.Logger
-	tools *lru.Cache[string, *projection.Tools] // by scope
+	opts   Options
+	log    *slog.Logger
+	limits *downstream.LimitLog                  // of what clients are refused
+	tools  *lru.Cache[string, *projection.Tools] // by scope
 
 	sessions *sessions
 	streams  eventstream.Options // of every session
@@ -145,6 +146,7 @@ func New(opts Options) (*Front, error) {
 		events: make(map[SessionID]*EventSession),
 		ending: make(chan struct{}),
 	}
+	f.limits = downstream.NewLimitLog(opts.Name, opts.Metrics, f.log)
 	f.sessions = newSessions(f)
 	f.streams = eventstream.Options{
 		Instance: opts.Instance, MaxStored: opts.MaxStored, KeepAlive: opts.KeepAlive,

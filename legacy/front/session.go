@@ -163,8 +163,7 @@ func (s *session) enter(r *request, m *wire.Message) error {
 	case downstream.ErrSameID:
 		return wire.Errorf(spec.CodeInvalidRequest, "a request with the id %s is in flight; use another id", r.ID)
 	case downstream.ErrFull:
-		s.front.limit("client_calls")
-		s.front.log.Warn("request refused: too many in flight", "session", s.name, "limit", maxCalls)
+		s.front.limits.Hit("client_calls", "request refused: too many in flight", "session", s.name, "limit", maxCalls)
 		return mcp.RefuseForNow("%d requests of this session are in flight, the limit; wait for some", maxCalls)
 	}
 	return err

@@ -71,23 +71,15 @@ func newSessions(f *Front) *sessions {
 
 // add adds a session, which is in use until release.
 func (ss *sessions) add(s *session) error {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if err := ss.takeLocked(s.opener.Share); err != nil {
-		return err
-	}
-	ss.byID[s.id] = s
-	s.usage.uses = 1
-	ss.front.opts.Metrics.Sessions(ss.front.opts.Name, 1)
-	return nil
+	return ss.take(s.opener.Share, func() {
+		ss.byID[s.id] = s
+		s.usage.uses = 1
+		ss.front.opts.Metrics.Sessions(ss.front.opts.Name, 1)
+	})
 }
 
 // reserve takes a place for a session that ends with a connection, until unreserve.
-func (ss *sessions) reserve(share mcp.Share) error {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	return ss.takeLocked(share)
-}
+func (ss *sessions) reserve(share mcp.Share) error { return ss.take(share, func() {}) }
 
 func (ss *sessions) unreserve(share mcp.Share) {
 	ss.mu.Lock()
@@ -95,29 +87,38 @@ func (ss *sessions) unreserve(share mcp.Share) {
 	ss.places.Give(share)
 }
 
+// take takes a place for a session of a share, and calls then under the lock.
+func (ss *sessions) take(share mcp.Share, then func()) error {
+	ss.mu.Lock()
+	limit, most, err := ss.takeLocked(share)
+	if err == nil && limit == nil {
+		then()
+	}
+	ss.mu.Unlock()
+	if limit == nil {
+		return err
+	}
+	ss.front.limits.Hit(limit.Key, "session refused: all are in use", "limit", most, "key", limit.Key)
+	return mcp.RefuseForNow("all %d sessions are in use; try again later, or %s", most, limit.Raise())
+}
+
 // takeLocked takes a place for a session of a share. If there is none, it ends an idle
-// session, of the same share first.
-func (ss *sessions) takeLocked(share mcp.Share) error {
+// session, of the same share first, or returns the limit.
+func (ss *sessions) takeLocked(share mcp.Share) (limit *limits.Limit, most int, err error) {
 	if ss.byID == nil {
-		return mcp.RefuseForNow("%v; initialize again in a moment", mcp.ErrShutdown)
+		return nil, 0, mcp.RefuseForNow("%v; initialize again in a moment", mcp.ErrShutdown)
 	}
 	own := func(s *session) bool { return s.opener.Share == share }
-	for limit, most := ss.places.Full(share); limit != nil; limit, most = ss.places.Full(share) {
+	for limit, most = ss.places.Full(share); limit != nil; limit, most = ss.places.Full(share) {
 		if !ss.evictLocked(own) && (limit == limits.ClientSessionsEach || !ss.evictLocked(anySession)) {
-			return ss.full(limit, most)
+			return limit, most, nil
 		}
 	}
 	ss.places.Take(share)
-	return nil
+	return nil, 0, nil
 }
 
 func anySession(*session) bool { return true }
-
-func (ss *sessions) full(limit *limits.Limit, n int) error {
-	ss.front.limit(limit.Key)
-	ss.running.Go(func() { ss.front.log.Warn("session refused: all are in use", "limit", n) }) // not under the lock
-	return mcp.RefuseForNow("all %d sessions are in use; try again later, or %s", n, limit.Raise())
-}
 
 // evictLocked ends the session that has been idle longest of those that may end.
 func (ss *sessions) evictLocked(may func(*session) bool) bool {

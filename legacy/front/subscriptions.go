@@ -214,8 +214,7 @@ func (s *subscriptions) reserve(uri string) error {
 	if !full {
 		return nil
 	}
-	s.session.front.limit(limits.ListenTopics.Key)
-	s.session.front.log.Warn("subscription refused: the session has too many", "session", s.session.name, "limit", most)
+	s.session.front.limits.Hit(limits.ListenTopics.Key, "subscription refused: the session has too many", "session", s.session.name, "limit", most)
 	return wire.Errorf(spec.CodeInvalidParams, "this session has subscriptions to %d resources, the limit; unsubscribe from some, or %s", most, limits.ListenTopics.Raise())
 }
 

@@ -119,8 +119,7 @@ func (c *Conn) enter(r *connReply, m *wire.Message) (former <-chan struct{}, err
 	case downstream.ErrSameID:
 		return nil, mcp.Refuse(spec.CodeInvalidRequest, "a request with the id %s is in flight on this connection; use another id", r.ID)
 	case downstream.ErrFull:
-		c.front.limit("in_flight")
-		c.front.opts.Logger.Warn("request refused: too many are in flight on its connection", "upstream", c.front.opts.Name, "limit", c.front.opts.MaxInFlight)
+		c.front.limits.Hit("in_flight", "request refused: too many are in flight on its connection", "limit", c.front.opts.MaxInFlight)
 		return nil, mcp.RefuseForNow("%d requests are in flight on this connection, the limit; wait for some to end", c.front.opts.MaxInFlight)
 	}
 	return former, err

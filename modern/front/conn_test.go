@@ -2,11 +2,13 @@ package front
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -192,13 +194,20 @@ func TestPipeBounds(t *testing.T) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	l := lineOf(t, frontOf(t, s, func(o *Options) { o.MaxInFlight = 2 }))
+	log := &bridgetest.Log{}
+	l := lineOf(t, frontOf(t, s, func(o *Options) { o.MaxInFlight, o.Logger = 2, slog.New(slog.NewTextHandler(log, nil)) }))
 	l.Call("1", "x")
 	l.Call("1", "x")
 	l.Want(`"id":1,`, `"code":-32600`, "in flight")
 	l.Call("2", "x")
 	l.Call("3", "x")
-	l.Want(`"id":3,`, `"code":-32603`, "2 requests are in flight")
+	for range 30 {
+		l.Call("3", "x")
+		l.Want(`"id":3,`, `"code":-32603`, "2 requests are in flight")
+	}
+	if n := strings.Count(log.String(), "too many are in flight"); n != 1 {
+		t.Errorf("30 refusals have %d lines in the log, want one: %s", n, log)
+	}
 }
 
 // Whoever has read an answer may use its id again.

@@ -90,6 +90,7 @@ type Front struct {
 	opts    Options
 	schemas *protocol.SchemaCache
 	parked  *parkedCalls
+	limits  *downstream.LimitLog // of what clients are refused
 }
 
 // New returns a Front. It starts nothing.
@@ -123,7 +124,7 @@ func New(opts Options) (*Front, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Front{opts: opts, schemas: schemas}
+	f := &Front{opts: opts, schemas: schemas, limits: downstream.NewLimitLog(opts.Name, opts.Metrics, opts.Logger.With("upstream", opts.Name))}
 	f.parked = newParkedCalls(f)
 	return f, nil
 }
@@ -238,5 +239,5 @@ func (f *Front) serve(ctx context.Context, req *mcp.Request, p *reply) error {
 // drop counts a client's message that is not delivered.
 func (f *Front) drop(reason string) { f.opts.Metrics.Dropped(f.opts.Name, reason) }
 
-// limit counts a request that was refused, or a stream that ended, because of a limit.
+// limit counts a stream that ended because of a limit.
 func (f *Front) limit(name string) { f.opts.Metrics.Limit(f.opts.Name, name) }

@@ -63,8 +63,7 @@ func (f *Front) readFilter(req *mcp.Request) (mcp.Filter, error) {
 		return want, err
 	}
 	if n := len(want.URIs); n > f.opts.MaxTopics {
-		f.limit(limits.ListenTopics.Key)
-		f.opts.Logger.Warn("listen stream refused: too many resources", "upstream", f.opts.Name, "want", n, "limit", f.opts.MaxTopics)
+		f.limits.Hit(limits.ListenTopics.Key, "listen stream refused: too many resources", "want", n, "limit", f.opts.MaxTopics)
 		return want, mcp.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams, or %s", n, f.opts.MaxTopics, limits.ListenTopics.Raise())
 	}
 	return want, nil

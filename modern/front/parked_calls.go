@@ -118,8 +118,7 @@ func (pc *parkedCalls) reserve(c *parkedCall) error {
 // full counts and logs a limit, and returns the error for the client. It ends no other
 // call, because the client of that was promised that it waits.
 func (pc *parkedCalls) full(limit *limits.Limit, most int) error {
-	pc.front.limit(limit.Key)
-	pc.front.opts.Logger.Warn("input request refused: too many calls are parked", "upstream", pc.front.opts.Name, "limit", most, "key", limit.Key)
+	pc.front.limits.Hit(limit.Key, "input request refused: too many calls are parked", "limit", most, "key", limit.Key)
 	return mcp.RefuseForNow("%d calls wait for input from their clients, the limit; try again later, or %s", most, limit.Raise())
 }
 

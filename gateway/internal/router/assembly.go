@@ -86,7 +86,7 @@ func newForwarded(s *server, so *ServerOptions) *forward.Server {
 		HoldFor: so.HoldFor, ClaimFor: s.claimFor, OwnSessions: s.profiles.perSession,
 		Parse: s.parse,
 		RefuseBody: func(w http.ResponseWriter, r *http.Request, err error) {
-			s.g.now().bodies.refuse(w, r, s.name, err)
+			s.g.now().bodies.refuse(w, r, s.limits, err)
 		},
 	})
 }

@@ -3,7 +3,6 @@ package router
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"time"
@@ -22,8 +21,6 @@ const firstBody = 16 << 10
 type bodyReader struct {
 	max     int64
 	timeout time.Duration
-	logger  *slog.Logger
-	metrics mcp.Metrics
 }
 
 // bound sets the deadline for reading the body. It is called before any response is
@@ -36,15 +33,15 @@ func (b *bodyReader) bound(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// read returns the request's body. It reports false if it has written an error. in reserves
-// the memory for the body.
-func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, server string, in *mcp.Reservation) ([]byte, bool) {
+// read returns the request's body. It reports false if it has written an error, and told
+// log. in reserves the memory for the body.
+func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, log *downstream.LimitLog, in *mcp.Reservation) ([]byte, bool) {
 	body, err := b.receive(w, r, in)
 	if err == nil {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		return body, true
 	}
-	b.refuse(w, r, server, err)
+	b.refuse(w, r, log, err)
 	return nil, false
 }
 
@@ -84,20 +81,18 @@ func (b *bodyReader) receive(w http.ResponseWriter, r *http.Request, in *mcp.Res
 }
 
 // refuse answers a request whose body could not be read.
-func (b *bodyReader) refuse(w http.ResponseWriter, r *http.Request, server string, err error) {
+func (b *bodyReader) refuse(w http.ResponseWriter, r *http.Request, log *downstream.LimitLog, err error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case mcp.MayTryLater(err):
 		refuseBusy(w, mcp.WireError(err))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		b.metrics.Limit(server, "body_timeout")
-		b.logger.Warn("request refused: body too slow", "upstream", server, "downstream", r.RemoteAddr, "limit", b.timeout)
+		log.Hit("body_timeout", "request refused: body too slow", "downstream", r.RemoteAddr, "limit", b.timeout)
 		w.Header().Set("Connection", "close")
 		downstream.WriteError(w, http.StatusRequestTimeout, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the request body did not arrive within %v; send it faster, or raise body_timeout", b.timeout))
 	case errors.As(err, &tooLarge):
-		b.metrics.Limit(server, limits.Body.Key)
-		b.logger.Warn("request refused: body too large", "upstream", server, "downstream", r.RemoteAddr, "limit", b.max)
+		log.Hit(limits.Body.Key, "request refused: body too large", "downstream", r.RemoteAddr, "limit", b.max)
 		downstream.WriteError(w, http.StatusRequestEntityTooLarge, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the request body is over %d bytes; send less, or %s", b.max, limits.Body.Raise()))
 	default:

@@ -164,8 +164,7 @@ func (c *connection) read(done chan<- struct{}) {
 }
 
 func (c *connection) reportSlow() {
-	c.s.g.opts.Metrics.Limit(c.s.name, "body_timeout")
-	c.s.g.opts.Logger.Warn("connection closed: a message arrived too slowly", "upstream", c.s.name, "limit", c.s.g.now().opts.BodyTimeout)
+	c.s.limits.Hit("body_timeout", "connection closed: a message arrived too slowly", "limit", c.s.g.now().opts.BodyTimeout)
 }
 
 // receive handles one message, or a batch.
@@ -206,8 +205,7 @@ func (c *connection) route(m *wire.Message) {
 }
 
 func (c *connection) refuseTooLong(e *transport.TooLongError) {
-	c.s.g.opts.Metrics.Limit(c.s.name, limits.Body.Key)
-	c.s.g.opts.Logger.Warn("message refused: too large", "upstream", c.s.name, "limit", e.Limit)
+	c.s.limits.Hit(limits.Body.Key, "message refused: too large", "limit", e.Limit)
 	why := wire.Errorf(spec.CodeInvalidRequest, "the message is over %d bytes; send less, or %s", e.Limit, limits.Body.Raise())
 	c.refuse(c.legacy.Unread(e.Start, why), why)
 }

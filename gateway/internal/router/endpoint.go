@@ -89,8 +89,7 @@ func (s *server) parse(text []byte) (wire.Message, error) {
 // reportDepth counts and logs a message that nests too deeply.
 func (s *server) reportDepth(err error) {
 	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) && syntax.TooDeep() {
-		s.g.opts.Metrics.Limit(s.name, limits.Depth.Key)
-		s.g.opts.Logger.Warn("message refused: it nests too deeply", "upstream", s.name, "limit", cmp.Or(s.g.now().opts.MaxDepth, wire.DefaultMaxDepth))
+		s.limits.Hit(limits.Depth.Key, "message refused: it nests too deeply", "limit", cmp.Or(s.g.now().opts.MaxDepth, wire.DefaultMaxDepth))
 	}
 }
 
@@ -100,8 +99,7 @@ func (s *server) check(m *wire.Message) error {
 	if tooLong == nil {
 		return nil // and no typed nil in the interface
 	}
-	s.g.opts.Metrics.Limit(s.name, tooLong.Limit.Key)
-	s.g.opts.Logger.Warn("message refused: a part is too long", "upstream", s.name, "part", tooLong.What, "length", tooLong.Len, "limit", tooLong.Max)
+	s.limits.Hit(tooLong.Limit.Key, "message refused: a part is too long", "part", tooLong.What, "length", tooLong.Len, "limit", tooLong.Max)
 	return tooLong
 }
 

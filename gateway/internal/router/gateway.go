@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/sockets"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
@@ -43,6 +44,7 @@ type Gateway struct {
 	made atomic.Int64 // servers that were built, also by Reload
 
 	yielded, full transport.WarnLimiter // of WebSockets, when too many are open
+	limits        *downstream.LimitLog  // of what is no server's
 
 	retiring retirement
 
@@ -88,6 +90,7 @@ func New(opts Options) (*Gateway, error) {
 	g := &Gateway{
 		opts: opts, budget: memory, sealer: sealer, sockets: sockets.New(opts.MaxSockets, opts.MaxSocketsEach),
 		instance: opts.Instance, replication: replication{peers: opts.Peers}, expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
+		limits: downstream.NewLimitLog("", opts.Metrics, opts.Logger),
 	}
 	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
 	g.live, g.cut = context.WithCancel(context.Background())

@@ -11,8 +11,7 @@ import (
 
 // refuseInFlight answers a request that exceeds a limit on requests in flight.
 func (g *Gateway) refuseInFlight(w http.ResponseWriter, r *http.Request, limit *limits.Limit, most int64) {
-	g.opts.Metrics.Limit("", limit.Key)
-	g.opts.Logger.Warn("request refused: too many are in flight", "downstream", r.RemoteAddr, "limit", most)
+	g.limits.Hit(limit.Key, "request refused: too many are in flight", "downstream", r.RemoteAddr, "limit", most)
 	refuseBusy(w, wire.Errorf(spec.CodeInternal, "%d requests are in flight, the limit; try again in a moment, or %s", most, limit.Raise()))
 }
 

@@ -97,6 +97,64 @@ func TestEachLimitIsToldOfThreeTimes(t *testing.T) {
 	}
 }
 
+// What clients may cause any number of times fills no log (CWE-779).
+func TestLimitsAreGatheredInTheLog(t *testing.T) {
+	t.Parallel()
+	const times = 30
+	call := modernBody("1", "tools/call", `"name":"a","arguments":{"text":"`+strings.Repeat("x", 2000)+`"}`)
+	deep := modernBody("1", "tools/call", `"name":"a","arguments":`+strings.Repeat(`{"a":`, 50)+`1`+strings.Repeat("}", 50))
+	topics := modernBody("1", "subscriptions/listen", `"notifications":{"resourceSubscriptions":["u:a","u:b"]}`)
+	long := modernBody(`"`+strings.Repeat("i", 100)+`"`, "tools/list", "")
+	post := func(method, body string) func(*testing.T, *rig) {
+		return func(t *testing.T, r *rig) {
+			for range times {
+				r.send(t, http.MethodPost, body, modernHeaders(method, ""))
+			}
+		}
+	}
+	sockets := func(text string) func(*testing.T, *rig) {
+		return func(t *testing.T, r *rig) {
+			for range times {
+				l := r.socket(t)
+				l.send(text)
+				l.next() // the error
+				_ = l.conn.Close()
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name, limit string
+		change      func(*Options)
+		hit         func(*testing.T, *rig)
+	}{
+		{"body", "body", func(o *Options) { o.MaxBody = 1000 }, post("tools/call", call)},
+		{"depth", "depth", func(o *Options) { o.MaxDepth = 20 }, post("tools/call", deep)},
+		{"topics", "listen_topics", func(o *Options) { o.MaxTopics = 1 }, post("subscriptions/listen", topics)},
+		{"id", "id", func(o *Options) { o.Lengths.ID = 50 }, post("tools/list", long)},
+		{"memory", "memory", func(o *Options) { o.Memory = 1000 }, post("tools/call", call)},
+		{"sessions", "client_sessions", func(o *Options) { o.MaxSessions = 1 }, func(t *testing.T, r *rig) {
+			get := legacyHeaders(r.send(t, http.MethodPost, hello, legacyHeaders("")).header.Get("Mcp-Session-Id"))
+			get.Set("Accept", "text/event-stream")
+			defer r.open(t, http.MethodGet, "", get).Body.Close()
+			for range times {
+				r.send(t, http.MethodPost, hello, legacyHeaders(""))
+			}
+		}},
+		{"body of a WebSocket", "body", func(o *Options) { o.MaxBody = 1000 }, sockets(call)},
+		{"depth of a WebSocket", "depth", func(o *Options) { o.MaxDepth = 20 }, sockets(deep)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			hits := &tally{}
+			r := newRig(t, func(o *Options) { o.Metrics = hits; tt.change(o) })
+			tt.hit(t, r)
+			r.eventually(t, "all are counted", func() bool { return hits.limits(tt.limit) == times })
+			if n := strings.Count(fmt.Sprint(r.logs), "level=WARN"); n != 1 {
+				t.Errorf("%d times the limit %s has %d lines in the log, want one:\n%.2000s", times, tt.limit, n, r.logs)
+			}
+		})
+	}
+}
+
 // upstreamTally is a tally for a back.
 type upstreamTally struct{ *tally }
 

@@ -2,6 +2,7 @@ package router
 
 import (
 	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -17,7 +18,7 @@ const memoryUsedUp = "the memory for clients' messages is used up"
 // A clientMemory is the memory for the clients of one server. It is an [mcp.Memory].
 type clientMemory struct {
 	g      *Gateway
-	server string
+	limits *downstream.LimitLog
 }
 
 // Account implements [mcp.Memory].
@@ -30,7 +31,6 @@ func (m *clientMemory) Account(share mcp.Share) *budget.Account {
 
 // Refuse implements [mcp.Memory].
 func (m *clientMemory) Refuse() error {
-	m.g.opts.Metrics.Limit(m.server, limits.Memory.Key)
-	m.g.opts.Logger.Warn("request refused: "+memoryUsedUp, "upstream", m.server, "limit", m.g.now().opts.Memory)
+	m.limits.Hit(limits.Memory.Key, "request refused: "+memoryUsedUp, "limit", m.g.now().opts.Memory)
 	return &mcp.Refusal{Later: true, Err: wire.Errorf(spec.CodeInternal, memoryUsedUp+"; try again in a moment, or %s", limits.Memory.Raise())}
 }

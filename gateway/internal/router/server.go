@@ -44,6 +44,7 @@ type server struct {
 	onlyFor  mcp.Principal   // empty for everybody
 	access   *access.Control // nil if nothing is controlled
 	memory   mcp.Memory      // what clients' messages are paid from
+	limits   *downstream.LimitLog
 	profiles *profiles
 }
 
@@ -74,7 +75,8 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if guard.endpoint != nil {
 		guard.endpoint.Share = func(r *http.Request) mcp.Share { return g.now().proxies.ShareOf(r, mcp.Anonymous) }
 	}
-	s := &server{g: g, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), memory: &clientMemory{g, so.Name},
+	refused := downstream.NewLimitLog(so.Name, g.opts.Metrics, g.opts.Logger.With("upstream", so.Name))
+	s := &server{g: g, limits: refused, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), memory: &clientMemory{g, refused},
 		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if err = openBack(s, &so); err != nil {
 		s.together.close(context.Background())

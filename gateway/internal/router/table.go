@@ -33,7 +33,7 @@ func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) 
 		opts: opts, servers: make(map[string]*server), mux: http.NewServeMux(),
 		origins: origin.Policy{Hosts: origin.Hosts{Machine: opts.MachineName, Allowed: opts.AllowedHosts}, Allowed: opts.AllowedOrigins},
 		proxies: opts.TrustedProxies,
-		bodies:  bodyReader{opts.MaxBody, opts.BodyTimeout, opts.Logger, opts.Metrics},
+		bodies:  bodyReader{opts.MaxBody, opts.BodyTimeout},
 		errors:  errorFilter{opts.Secrets, opts.DebugErrors},
 	}
 	defer func() {

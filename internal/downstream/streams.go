@@ -50,6 +50,8 @@ type Streams struct {
 // Wait, or if ss is nil. A hijacked connection ends with its stream; it ends gracefully if
 // the Response was ended.
 //
+// Either way the request gives back its place among those in flight; see [Placed].
+//
 // A new goroutine writes the rest. Its stack stays small while it only waits, which
 // matters with ten thousand idle streams.
 func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Duration, open func(ctx context.Context, res *Response) (rest func())) {
@@ -59,6 +61,9 @@ func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Du
 		res := NewResponse(w, timeout)
 		defer res.Close()
 		if rest := open(r.Context(), res); rest != nil {
+			if leave, ok := r.Context().Value(placeKey{}).(func()); ok {
+				leave()
+			}
 			rest()
 		}
 		return
@@ -72,6 +77,21 @@ func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Du
 		return
 	}
 	ss.end(s, res)
+}
+
+// placeKey is the key of what gives back the place of a request, in its context.
+type placeKey struct{}
+
+// Placed returns a request that has a place among those in flight until leave is called, and
+// what its handler calls once it has ended. Serve calls it before, if the handler stays for as
+// long as its stream: streams have limits of their own, and are no requests in flight, over
+// HTTP/2 as over HTTP/1.1, where the handler ends.
+func Placed(r *http.Request, leave func()) (placed *http.Request, ended func()) {
+	if r.ProtoMajor == 1 && r.ProtoMinor > 0 {
+		return r, leave
+	}
+	ended = sync.OnceFunc(leave)
+	return r.WithContext(context.WithValue(r.Context(), placeKey{}, ended)), ended
 }
 
 // take hijacks the connection of r, or returns nil if that is impossible.

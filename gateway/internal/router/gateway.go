@@ -180,7 +180,8 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 		g.refuseInFlight(w, r, limit, most)
 		return
 	}
-	defer place.Leave()
+	r, leave := downstream.Placed(r, place.Leave)
+	defer leave()
 	sender.Arrival = g.arrival(r)
 	s.answer(request{s: s, w: w, r: r, at: at, sender: sender}, false)
 }

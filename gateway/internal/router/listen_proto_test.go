@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -56,6 +57,62 @@ func TestM2L30ListenOverEveryHTTP(t *testing.T) {
 			if rest, err := io.ReadAll(f.r); string(rest) != "\n" || err != nil {
 				t.Errorf("after the result: %q, %v", rest, err)
 			}
+		})
+	}
+}
+
+// Streams have limits of their own: they are no requests in flight, whatever carries them.
+// Over HTTP/2 a few addresses would fill limits.requests with them, for all (CWE-770).
+func TestHardeningStreamsAreNoRequestsInFlight(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*httptest.Server){
+		"HTTP/1.1": (*httptest.Server).Start,
+		"HTTP/2.0": func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			const most = 3
+			r := newRig(t, func(o *Options) { o.MaxRequests, o.MaxRequestsEach = most, most })
+			r.peer.answer("tools/list", `{"tools":[]}`)
+			s := httptest.NewUnstartedServer(r.g)
+			start(s)
+			t.Cleanup(s.Close) // after the bodies are closed
+			send := func(method, body string, header http.Header) *http.Response {
+				req, err := http.NewRequestWithContext(t.Context(), method, s.URL+"/mcp/peer", strings.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header = header
+				res, err := s.Client().Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = res.Body.Close() })
+				if !strings.HasPrefix(name, res.Proto) {
+					t.Fatalf("it is %s", res.Proto)
+				}
+				return res
+			}
+			opened := func(what string, res *http.Response) {
+				if res.StatusCode != http.StatusOK {
+					text, _ := io.ReadAll(res.Body)
+					t.Fatalf("%s = %d %s, want a stream", what, res.StatusCode, text)
+				}
+				if _, err := bufio.NewReader(res.Body).ReadString('\n'); err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+			}
+			for i := range 2 * most {
+				opened("a listen stream", send(http.MethodPost, modernBody(fmt.Sprint(i), "subscriptions/listen", `"notifications":{"toolsListChanged":true}`), modernHeaders("subscriptions/listen", "")))
+				entered := send(http.MethodPost, hello, legacyHeaders(""))
+				_, _ = io.ReadAll(entered.Body)
+				get := legacyHeaders(entered.Header.Get("Mcp-Session-Id"))
+				get.Set("Accept", "text/event-stream")
+				opened("a GET stream", send(http.MethodGet, "", get))
+			}
+			if res := send(http.MethodPost, modernBody("2", "tools/list", ""), modernHeaders("tools/list", "")); res.StatusCode != http.StatusOK {
+				t.Errorf("a request beside %d streams = %d, want its answer", 4*most, res.StatusCode)
+			}
+			r.eventually(t, "no request is in flight", func() bool { return r.g.inflight.Len() == 0 })
 		})
 	}
 }

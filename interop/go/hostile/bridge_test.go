@@ -31,11 +31,14 @@ type bridge struct {
 }
 
 // startBridge starts mcpbridge, which takes the server for one of an era.
-func startBridge(t *testing.T, era string) *bridge {
+func startBridge(t *testing.T, era string) *bridge { return startBridgeWithin(t, era, 256) }
+
+// startBridgeWithin is startBridge with limits.memory, in MiB.
+func startBridgeWithin(t *testing.T, era string, memory int64) *bridge {
 	t.Helper()
 	b := &bridge{addr: rig.FreeAddr(t), admin: rig.FreeAddr(t), server: newServer(t)}
-	b.Process = binaries.StartBridge(t, fmt.Sprintf("listen: %s\nadmin: %s\nlimits: {memory: 256MiB}\nlog: {level: error}\nservers: {s: {url: %q, era: %s}}\n",
-		b.addr, b.admin, b.server.URL, era), b.admin)
+	b.Process = binaries.StartBridge(t, fmt.Sprintf("listen: %s\nadmin: %s\nlimits: {memory: %dMiB}\nlog: {level: error}\nservers: {s: {url: %q, era: %s}}\n",
+		b.addr, b.admin, memory, b.server.URL, era), b.admin)
 	t.Cleanup(func() {
 		if err := b.Stop(20 * time.Second); err != nil {
 			t.Error(err)

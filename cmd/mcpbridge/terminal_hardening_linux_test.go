@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -236,14 +237,11 @@ func TestResultsOfPipesStay(t *testing.T) {
 // the log.
 func TestLogsTakeTerminalControl(t *testing.T) {
 	url, list := hostile(t), steering()
-	noise := filepath.Join(t.TempDir(), "noise")
-	if err := os.WriteFile(noise, []byte(strings.Join(list, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noise := noisy(t, list)
 	for _, format := range []string{"auto", "text", "json"} {
 		for _, access := range []string{"text", "json"} {
 			file := filepath.Join(t.TempDir(), "c.yaml")
-			text := fmt.Sprintf("log: {level: debug, format: %s, access: %s}\nservers:\n  docs: {url: %s}\n  loud: {command: sh, args: [-c, 'cat %s >&2; exec cat']}\n", format, access, url, noise)
+			text := fmt.Sprintf("log: {level: debug, format: %s, access: %s}\nservers:\n  docs: {url: %s}\n  loud: {command: sh, args: [-c, '%s exec cat']}\n", format, access, url, noise)
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -260,12 +258,35 @@ func TestLogsTakeTerminalControl(t *testing.T) {
 			for _, bad := range list {
 				sendAs(t, a.Endpoints[0].URL, bad)
 			}
-			bridgetest.Eventually(t, "the last text in the log", func() bool { return strings.Contains(s.String(), "G0") })
+			bridgetest.Eventually(t, "the last texts in the log", func() bool {
+				return strings.Contains(s.String(), "G0") && strings.Contains(s.String(), noiseEnds)
+			})
 			cancel()
 			<-ended
 			s.check(t, "log "+format+", access "+access, "1b[2J")
 		}
 	}
+}
+
+// noiseEnds is the last line of what a noisy command writes.
+const noiseEnds = "the noise has ended"
+
+// noisy returns shell commands that write a list to standard error, and then noiseEnds: not
+// more at once than the log has of a command's standard error in a second.
+func noisy(t *testing.T, list []string) (commands string) {
+	t.Helper()
+	var all strings.Builder
+	for lines := range slices.Chunk(append(slices.Clone(list), noiseEnds), 150) {
+		file := filepath.Join(t.TempDir(), "noise")
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if all.Len() > 0 {
+			all.WriteString("sleep 1.1; ")
+		}
+		fmt.Fprintf(&all, "cat %s >&2; ", file)
+	}
+	return all.String()
 }
 
 // sendAs calls a tool with a text in every place that a client has.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -45,10 +44,6 @@ func TestViewsTakeTerminalControl(t *testing.T) {
 	watch(t, process{args: append([]string{"mcpbridge", "tail"}, admin...)}, `x1b[2J`, call)
 	watch(t, process{args: append([]string{"mcpbridge", "top", "--every", "200ms"}, admin...)}, "SERVER", func(*typescript) { call(nil) })
 
-	noise := filepath.Join(t.TempDir(), "noise")
-	if err := os.WriteFile(noise, []byte(strings.Join(list, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	stdin, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -60,9 +55,9 @@ func TestViewsTakeTerminalControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	wrapped := process{args: []string{"mcpbridge", "wrap", "--", "sh", "-c", fmt.Sprintf("cat '%s' >&2; exec cat >/dev/null", noise)},
+	wrapped := process{args: []string{"mcpbridge", "wrap", "--", "sh", "-c", noisy(t, list) + "exec cat >/dev/null"},
 		environ: []string{"PATH=" + os.Getenv("PATH"), "MCPBRIDGE_LOG__LEVEL=debug"}, stdin: stdin, stdout: null}
-	watch(t, wrapped, "G0", func(*typescript) {
+	watch(t, wrapped, noiseEnds, func(*typescript) {
 		_, _ = fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":%q,"version":"1"}}}`+"\n", "c\\u001b[2J")
 	})
 }

@@ -99,31 +99,12 @@ func (x *Index[K, S]) AppendSubscribers(dst []S, key K) []S {
 	return append(dst, sh.keys[key].subs...)
 }
 
-// AppendKeys appends the keys of sub to dst, in no particular order, and returns the
-// extended slice. It allocates only to grow dst. Like Prune it visits every shard, one at
-// a time.
-func (x *Index[K, S]) AppendKeys(dst []K, sub S) []K {
-	for i := range x.shards {
-		dst = x.shards[i].appendKeys(dst, sub)
-	}
-	return dst
-}
-
 // Has reports whether key has any subscriber.
 func (x *Index[K, S]) Has(key K) bool {
 	sh := x.shard(key)
 	sh.mu.RLock()
 	defer sh.mu.RUnlock()
 	_, ok := sh.keys[key]
-	return ok
-}
-
-// Contains reports whether sub is a subscriber of key.
-func (x *Index[K, S]) Contains(key K, sub S) bool {
-	sh := x.shard(key)
-	sh.mu.RLock()
-	defer sh.mu.RUnlock()
-	_, ok := sh.findLocked(key, sub)
 	return ok
 }
 

@@ -207,19 +207,6 @@ func (s *shard[K, S]) trimLocked() {
 	s.keyNumbers, s.subNumbers = numbers{}, numbers{}
 }
 
-func (s *shard[K, S]) appendKeys(dst []K, sub S) []K {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	h, ok := s.subs[sub]
-	if !ok {
-		return dst
-	}
-	for n := h.head; n != none; n = s.links[pair{n, h.number}].next {
-		dst = append(dst, s.names[n])
-	}
-	return dst
-}
-
 func (s *shard[K, S]) snapshot(into map[K][]S) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

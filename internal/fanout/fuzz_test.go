@@ -127,7 +127,8 @@ func compareWithModel(t *testing.T, program []byte) {
 		case op < 235:
 			checkNext(t, m, naive)
 		case op < 252:
-			m.Drop(topic)
+			drop(m, topic)
+			delete(naive.refused, topic)
 			naive.drop(topic)
 		case op < 255 && p[2] < 64:
 			m.Refuse(topic)

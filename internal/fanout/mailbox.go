@@ -124,15 +124,6 @@ func (m *Mailbox) Next() (Event, bool) {
 	return Event{}, false
 }
 
-// Drop removes the pending events of topics, for example because the subscriber has
-// unsubscribed. Later events of these topics become pending again.
-func (m *Mailbox) Drop(topics ...Topic) {
-	dropped := setOf(topics)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.dropLocked(dropped)
-}
-
 // Refuse removes the pending events of topics, and makes the mailbox ignore later ones.
 // This includes an event that another goroutine is about to put because it looked up the
 // subscriber before. Refuse is for topics that were registered before the upstream server

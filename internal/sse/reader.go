@@ -46,13 +46,6 @@ type ReaderOptions struct {
 	// negative values mean DefaultMaxEventSize.
 	MaxEventSize int
 
-	// KeepEmpty makes Next return events whose data is the empty string, as the grammar
-	// requires. Otherwise Next only updates the last event ID from them: MCP servers send
-	// such events only to give a stream its first ID.
-	//
-	// Spec: 2025-11-25, basic/transports, Sending Messages to the Server.
-	KeepEmpty bool
-
 	// Comment, if not nil, is called by Next for each comment line with the text after
 	// the colon, which is valid only during the call.
 	Comment func(text []byte)
@@ -276,7 +269,10 @@ func (r *Reader) field(begin, end int) {
 }
 
 // dispatch completes the current event, whose last line ended before end, and begins the
-// next one.
+// next one. An event whose data is empty only moves the last event ID: MCP servers send such
+// events only to give a stream its first ID.
+//
+// Spec: 2025-11-25, basic/transports, Sending Messages to the Server.
 func (r *Reader) dispatch(end int) (Event, bool) {
 	e := r.event
 	r.event = pending{}
@@ -286,7 +282,7 @@ func (r *Reader) dispatch(end int) (Event, bool) {
 	}
 	begin := r.start
 	r.start = r.line
-	if e.lines == 0 || e.data.from == e.data.to && !r.opts.KeepEmpty {
+	if e.lines == 0 || e.data.from == e.data.to {
 		r.idle += r.line - begin
 		return Event{}, false
 	}

@@ -78,15 +78,6 @@ func TestReaderGrammar(t *testing.T) {
 	}
 }
 
-func TestReaderKeepEmpty(t *testing.T) {
-	const in = "id: 1\ndata: \n\n: x\n\nid: 2\n\ndata\n\n"
-	r := NewReader(strings.NewReader(in), ReaderOptions{KeepEmpty: true})
-	events, _ := all(r)
-	if got, want := show(events), `{message "" 1}{message "" 2}`; got != want {
-		t.Errorf("events of %q = %s, want %s", in, got, want)
-	}
-}
-
 func TestM2L15EmptyDataOnlyMovesID(t *testing.T) {
 	r := NewReader(strings.NewReader("id: s/1\ndata: \n\nid: s/2\n\nid: s/3\ndata: cut"), ReaderOptions{})
 	if ev, err := r.Next(); err != io.EOF {

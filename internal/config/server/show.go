@@ -28,9 +28,6 @@ func (s *Options) Target() string {
 // HeaderNames returns the names of the configured headers, in order.
 func (s *Options) HeaderNames() []string { return sortedNames(s.Headers) }
 
-// EnvNames returns the names of the configured environment, in order.
-func (s *Options) EnvNames() []string { return sortedNames(s.Env) }
-
 func sortedNames(m map[string]string) []string {
 	return slices.Sorted(maps.Keys(m))
 }

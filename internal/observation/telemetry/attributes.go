@@ -102,8 +102,7 @@ func (r *record) exchangeAttributes(dst []byte, x *trace.Exchange, method string
 		dst = r.subject(dst, x.Method)
 	}
 	var few [20]byte
-	dst = appendText(dst, spanAttributes, attrID, string(strconv.AppendInt(few[:0], x.ID, 10)))
-	return appendText(dst, spanAttributes, attrSession, r.t.text(x.Session))
+	return appendText(dst, spanAttributes, attrID, string(strconv.AppendInt(few[:0], x.ID, 10)))
 }
 
 // subject appends what the request's own method is about.

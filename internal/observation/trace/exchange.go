@@ -11,7 +11,6 @@ type Exchange struct {
 	Era      string    // the server's
 	Revision string    // empty while unknown
 	ID       int64     // the JSON-RPC id
-	Session  string    // of a legacy server; empty if it has none
 	Address  string    // the server's host and port; empty for a pipe
 	Protocol string    // as in [Arrival]
 	Began    time.Time // zero for when [Request.Upstream] is called

@@ -2,8 +2,10 @@ package report
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +22,7 @@ func summaryOf(t *testing.T, path, text string) (Summary, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSummary(c, func(_ *config.Config, s *config.Server) []string { return s.EnvNames() })
+	s := NewSummary(c, func(_ *config.Config, s *config.Server) []string { return slices.Sorted(maps.Keys(s.Env)) })
 	var out bytes.Buffer
 	if err := s.Print(&out, path); err != nil {
 		t.Fatal(err)

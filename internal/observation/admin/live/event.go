@@ -82,7 +82,6 @@ type Exchange struct {
 	Method   string  `json:"method"`
 	Era      string  `json:"era"`
 	Revision string  `json:"revision,omitempty"`
-	Session  string  `json:"session,omitempty"`
 	At       float64 `json:"at_ms"` // since the call's beginning
 	Millis   float64 `json:"ms,omitempty"`
 	Error    string  `json:"error,omitempty"`

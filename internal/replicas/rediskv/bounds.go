@@ -16,26 +16,22 @@ import (
 
 // members returns how many records are skipped, and then the others, each after its instance. If
 // there are too many, those are read that were written last: a replica writes each second. An
-// end that is too late was written by none.
+// end that is too late was written by none. Lengths are asked for first: a record of 60 MiB would
+// be copied several times each second, for which a busy machine has no time.
 var members = redis.NewScript(`
-local out, all, size = {0}, {}, redis.call('HLEN', KEYS[1])
+local out, names, size = {0}, {}, redis.call('HLEN', KEYS[1])
 if size <= tonumber(ARGV[2]) then
-	all = redis.call('HGETALL', KEYS[1])
+	names = redis.call('HKEYS', KEYS[1])
 else
 	local t = redis.call('TIME')
 	local latest = t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[3]
-	local names = redis.call('ZREVRANGEBYSCORE', KEYS[2], latest, '-inf', 'LIMIT', 0, ARGV[2])
-	for i, record in ipairs(#names > 0 and redis.call('HMGET', KEYS[1], unpack(names)) or {}) do
-		if record then
-			all[#all + 1] = names[i]
-			all[#all + 1] = record
-		end
-	end
+	names = redis.call('ZREVRANGEBYSCORE', KEYS[2], latest, '-inf', 'LIMIT', 0, ARGV[2])
 end
-for i = 1, #all, 2 do
-	if #all[i] + #all[i + 1] <= tonumber(ARGV[1]) then
-		out[#out + 1] = all[i]
-		out[#out + 1] = all[i + 1]
+for i, name in ipairs(names) do
+	local length = redis.call('HSTRLEN', KEYS[1], name)
+	if length > 0 and #name + length <= tonumber(ARGV[1]) then
+		out[#out + 1] = name
+		out[#out + 1] = redis.call('HGET', KEYS[1], name)
 	end
 end
 out[1] = tostring(size - (#out - 1) / 2)

@@ -38,9 +38,10 @@ type sides struct {
 	doubts   wake.Signal        // the legacy side behaves like a modern one
 	decided  chan struct{}      // closed once the legacy side has been asked for
 
-	// mu guards the field below.
-	mu  sync.Mutex
-	why string // there is no legacy side; empty if there is one
+	// mu guards the fields below.
+	mu     sync.Mutex
+	why    string // there is no legacy side; empty if there is one
+	closed bool
 }
 
 // undecided is why there is no legacy side before it has been asked for.
@@ -155,9 +156,15 @@ func (b *sides) settle(why string) {
 
 // without returns why there is no legacy side; empty if there is one.
 func (b *sides) without() string {
+	why, _ := b.current()
+	return why
+}
+
+// current returns why there is no legacy side, empty if there is one, and whether Close was called.
+func (b *sides) current() (why string, closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.why
+	return b.why, b.closed
 }
 
 // OpenRelay implements [mcp.Relayer].
@@ -167,12 +174,16 @@ func (b *sides) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message
 	case <-ctx.Done():
 		return nil, nil, fmt.Errorf("server %q is still %w: it is being asked for a session; try again later", b.name, mcp.ErrStarting)
 	}
+	why, closed := b.current()
+	if closed { // maybe before anybody knew which side serves whom
+		return nil, nil, mcp.ErrShutdown
+	}
 	relayer, ok := b.legacy.(mcp.Relayer)
-	if !ok || b.without() != "" {
+	if !ok || why != "" {
 		return nil, nil, nil // the modern side then serves the client
 	}
 	r, answer, err := relayer.OpenRelay(ctx, req, m, c)
-	if why := refusedAsModern(answer, err); why != "" {
+	if why = refusedAsModern(answer, err); why != "" {
 		b.settle(why)
 		b.doubts.Send()
 		return nil, nil, nil
@@ -216,6 +227,9 @@ func (b *sides) Drain() {
 // Close implements [mcp.Back]. Both sides end at the same time.
 func (b *sides) Close(ctx context.Context) error {
 	b.Drain()
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
 	b.stop()
 	ended := make(chan error, 1)
 	go func() { ended <- b.legacy.Close(ctx) }() // ends by ctx

@@ -9,12 +9,16 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
-func blockUntil(done <-chan struct{}) { <-done }
+func blockUntil(running chan<- struct{}, done <-chan struct{}) {
+	close(running)
+	<-done
+}
 
 func TestReportLeaksFindsGoroutine(t *testing.T) {
-	done := make(chan struct{})
+	running, done := make(chan struct{}), make(chan struct{})
 	before := goroutines()
-	go blockUntil(done) // ends when done is closed
+	go blockUntil(running, done) // ends when done is closed
+	<-running
 
 	var out strings.Builder
 	if !reportLeaks(&out, before, 10*time.Millisecond) {
@@ -32,9 +36,10 @@ func TestReportLeaksFindsGoroutine(t *testing.T) {
 }
 
 func TestReportLeaksIgnoresEarlierGoroutines(t *testing.T) {
-	done := make(chan struct{})
+	running, done := make(chan struct{}), make(chan struct{})
 	defer close(done)
-	go blockUntil(done) // ends when the test returns
+	go blockUntil(running, done) // ends when the test returns
+	<-running
 	var out strings.Builder
 	if reportLeaks(&out, goroutines(), 0) {
 		t.Errorf("reportLeaks counts a goroutine from before:\n%s", out.String())
@@ -57,7 +62,9 @@ func TestCheckLeaks(t *testing.T) {
 	done := make(chan struct{})
 	rec := &recorder{TB: t}
 	CheckLeaks(rec)
-	go blockUntil(done) // ends when done is closed
+	running := make(chan struct{})
+	go blockUntil(running, done) // ends when done is closed
+	<-running
 	close(done)
 	rec.cleanups[0]()
 	if rec.failed {

@@ -30,7 +30,6 @@ type treatments struct{ modern, legacy Treatment }
 // The extensions with treatments of their own.
 const (
 	extensionUI     = spec.MetaPrefix + "ui"
-	extensionSkills = spec.MetaPrefix + "skills"
 	extensionEvents = spec.MetaPrefix + "events"
 )
 
@@ -45,7 +44,7 @@ var fromModern = map[string]treatments{
 		Treatment{Crosses, "_meta.ui of tools and the contents of ui:// resources, byte for byte; ui/* stays between page and host", "S-01"},
 		Treatment{Crosses, "_meta.ui of tools and the contents of ui:// resources, byte for byte; ui/* stays between page and host", "M2L-07"},
 	},
-	extensionSkills: {
+	spec.ExtensionSkills: {
 		Treatment{Crosses, "skills/list, skills/get and resources/directory/read, with their caching hints", "S-01"},
 		Treatment{Crosses, "skills/list, skills/get and resources/directory/read, though the extension is defined for 2026-07-28 alone", "M2L-07"},
 	},

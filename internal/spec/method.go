@@ -9,12 +9,12 @@ type method struct {
 	cacheable  bool
 	mayAsk     bool
 	repeatable bool
-	extension  bool // defined by the tasks extension, not by the specification
+	extension  string // which defines it, and not the specification
 }
 
 // methods has every request from clients that a revision of the specification or the
-// tasks extension defines. It does not have the tasks of 2025-11-25, which are not
-// translated.
+// tasks extension defines, and those of the skills extension whose results are cacheable.
+// It does not have the tasks of 2025-11-25, which are not translated.
 var methods = map[string]*method{
 	MethodDiscover: {cacheable: true, repeatable: true},
 	MethodListen:   {},
@@ -37,9 +37,12 @@ var methods = map[string]*method{
 
 	MethodComplete: {capability: "completions", repeatable: true},
 
-	MethodTaskGet:    {named: "taskId", repeatable: true, extension: true},
-	MethodTaskUpdate: {named: "taskId", repeatable: true, extension: true},
-	MethodTaskCancel: {named: "taskId", repeatable: true, extension: true},
+	MethodTaskGet:    {named: "taskId", repeatable: true, extension: ExtensionTasks},
+	MethodTaskUpdate: {named: "taskId", repeatable: true, extension: ExtensionTasks},
+	MethodTaskCancel: {named: "taskId", repeatable: true, extension: ExtensionTasks},
+
+	MethodSkillsList: {cacheable: true, repeatable: true, extension: ExtensionSkills},
+	MethodSkillsGet:  {cacheable: true, repeatable: true, extension: ExtensionSkills},
 }
 
 // toolsCall is the method of most requests, which are asked for its properties a dozen
@@ -63,14 +66,14 @@ func properties(name string) *method {
 // clients to servers.
 func Defined(method string) bool {
 	m := properties(method)
-	return m != &undefined && !m.extension
+	return m != &undefined && m.extension == ""
 }
 
 // LegacyOnly reports whether legacy revisions have method and the modern one does not.
 func LegacyOnly(method string) bool { return properties(method).legacyOnly }
 
 // OnTask reports whether method is one of the three methods of the tasks extension.
-func OnTask(method string) bool { return properties(method).extension }
+func OnTask(method string) bool { return properties(method).extension == ExtensionTasks }
 
 // Capability returns the server capability that a method requires, or "" if it requires
 // none or the specification does not define it.
@@ -98,7 +101,7 @@ func Named(method string) string { return properties(method).named }
 
 // Cacheable reports whether complete results of method have ttlMs and cacheScope.
 //
-// Spec: 2026-07-28, server/utilities/caching.
+// Spec: 2026-07-28, server/utilities/caching; skills extension, skills/list and skills/get.
 func Cacheable(method string) bool { return properties(method).cacheable }
 
 // LeavesState reports whether a server may have state of a client after a request of method:

@@ -25,6 +25,8 @@ const (
 	MethodTaskUpdate          = "tasks/update" // the tasks extension
 	MethodTaskList            = "tasks/list"   // legacy
 	MethodTaskCancel          = "tasks/cancel" // legacy, and the tasks extension
+	MethodSkillsList          = "skills/list"  // the skills extension
+	MethodSkillsGet           = "skills/get"
 	MethodNotificationsPrefix = "notifications/"
 )
 
@@ -80,6 +82,9 @@ const MetaStateLost = "dev.mcpbridge/state-lost"
 // ExtensionTasks is the name of the tasks extension of 2026. It differs from the tasks of
 // 2025-11-25, and passes only between modern clients and modern servers.
 const ExtensionTasks = MetaPrefix + "tasks"
+
+// ExtensionSkills is the name of the skills extension.
+const ExtensionSkills = MetaPrefix + "skills"
 
 // FilterTaskIDs is the member of a listen request's filter that names tasks.
 const FilterTaskIDs = "taskIds"

@@ -32,7 +32,7 @@ func TestErrorCodes(t *testing.T) {
 
 func TestUndefined(t *testing.T) {
 	for method, want := range map[string]bool{
-		MethodToolsCall: false, MethodTaskGet: false, "tasks/new": false, "events/stream": true, "": true,
+		MethodToolsCall: false, MethodTaskGet: false, "tasks/new": false, MethodSkillsGet: true, "events/stream": true, "": true,
 	} {
 		if Undefined(method) != want {
 			t.Errorf("Undefined(%q) = %v, want %v", method, !want, want)
@@ -60,6 +60,7 @@ func TestMethodProperties(t *testing.T) {
 		MethodDiscover:      {"", "", "", false, true, false},
 		MethodComplete:      {"completions", "", "", false, false, false},
 		MethodTaskGet:       {"", "", "taskId", false, false, false},
+		MethodSkillsList:    {"", "", "", false, true, false},
 		"events/stream":     {},
 	} {
 		got := properties{Capability(method), Array(method), Named(method), Lists(method), Cacheable(method), MayAsk(method)}

@@ -75,7 +75,16 @@ var suiteRuns = []suiteRun{
 	{"modern-typescript-directly", "2026-07-28", directly("modern-typescript"), nil},
 	{"fastmcp", "2026-07-28", through("fastmcp"), taskScenarios},
 	{"fastmcp-directly", "2026-07-28", directly("fastmcp"), taskScenarios},
+	{"skills-modern", "2026-07-28", through("skills-modern"), skillScenarios},
+	{"skills-modern-directly", "2026-07-28", directly("skills-modern"), skillScenarios},
+	{"skills-modern-translated", "2025-11-25", through("skills-modern"), skillScenarios},
+	{"skills-legacy", "2025-11-25", through("skills-legacy"), skillScenarios},
+	{"skills-legacy-directly", "2025-11-25", directly("skills-legacy"), skillScenarios},
+	{"skills-legacy-translated", "2026-07-28", through("skills-legacy"), skillScenarios},
 }
+
+// skillScenarios are those of the extension io.modelcontextprotocol/skills.
+var skillScenarios = []string{"sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2640-skills-manifest"}
 
 // TestConformance makes the runs, and leaves what came of them in
 // bin/conformance.txt.
@@ -93,6 +102,17 @@ func TestConformance(t *testing.T) {
 	}
 	t.Run("T-01 the verdicts on tasks are those of the server", func(t *testing.T) {
 		sameVerdicts(t, found["fastmcp-directly"], found["fastmcp"])
+		clearChecks(t, found["fastmcp-directly"], 8, 42)
+	})
+	t.Run("S-01 S-02 the verdicts on skills are those of the server", func(t *testing.T) {
+		for server, checks := range map[string]int{"skills-modern": 45, "skills-legacy": 43} {
+			sameVerdicts(t, found[server+"-directly"], found[server])
+			clearChecks(t, found[server+"-directly"], 3, checks)
+		}
+	})
+	t.Run("M2L-08 skills of the other era have the verdicts of their own", func(t *testing.T) {
+		sameVerdicts(t, found["skills-legacy-directly"], found["skills-modern-translated"])
+		sameVerdicts(t, found["skills-modern-directly"], found["skills-legacy-translated"])
 	})
 }
 

@@ -31,6 +31,7 @@ const (
 	driveNode       = "../node/drive.mjs"
 	modernNode      = "../node/modern-server.mjs"
 	fastmcpServer   = "../python/fastmcp_server.py"
+	skillbookNode   = "../node/skillbook.mjs"
 	filesNode       = "../node/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
 	conformanceNode = "../node/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 )
@@ -126,6 +127,12 @@ func (w *world) startServers(ctx context.Context) error {
 		{"fastmcp", func(_, port string) (env, argv []string) {
 			return nil, []string{fastmcpPython, fastmcpServer, "--transport", "http", "--port", port}
 		}, "/mcp"},
+		{"skills-modern", func(addr, _ string) (env, argv []string) {
+			return nil, []string{nodeBinary, modernNode, "--http", addr, "./skillbook.mjs"}
+		}, ""},
+		{"skills-legacy", func(addr, _ string) (env, argv []string) {
+			return nil, []string{nodeBinary, skillbookNode, addr}
+		}, ""},
 	} {
 		addr, err := process.FreeAddr()
 		if err != nil {
@@ -195,10 +202,12 @@ servers:
   modern-typescript: {url: %q}
   everything-http: {url: %q}
   fastmcp: {url: %q}
+  skills-modern: {url: %q}
+  skills-legacy: {url: %q}
   everything-stdio: {command: %q, args: [%q, stdio, %q]}
   files: {command: %q, args: [%q, %q]}
 `, b.listen, admin, urls["everything-go"], urls["legacy-2026"], urls["modern-go"], urls["modern-typescript"],
-		urls["everything-http"], urls["fastmcp"], node[0], node[1], b.dir, node[0], node[2], b.dir)
+		urls["everything-http"], urls["fastmcp"], urls["skills-modern"], urls["skills-legacy"], node[0], node[1], b.dir, node[0], node[2], b.dir)
 	return os.WriteFile(file, []byte(text), 0o600)
 }
 

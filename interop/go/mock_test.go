@@ -26,6 +26,14 @@ var mockRuns = []struct{ revision, name string }{
 	{"2026-07-28", "http-custom-headers"},
 	{"2026-07-28", "http-invalid-tool-headers"},
 	{"2026-07-28", "json-schema-ref-no-deref"},
+	{"2025-11-25", "sep-2640-client-no-prefetch"},
+	{"2025-11-25", "sep-2640-client-verify-digest"},
+	{"2025-11-25", "sep-2640-client-verify-size"},
+	{"2025-11-25", "sep-2640-client-verify-frontmatter"},
+	{"2026-07-28", "sep-2640-client-no-prefetch"},
+	{"2026-07-28", "sep-2640-client-verify-digest"},
+	{"2026-07-28", "sep-2640-client-verify-size"},
+	{"2026-07-28", "sep-2640-client-verify-frontmatter"},
 }
 
 // TestMockServers proves what the suite sees of mcpbridge as a client: each of
@@ -48,7 +56,7 @@ func runMock(t *testing.T, revision, name string) {
 	defer cancel()
 	dir := t.TempDir()
 	cmd := exec.CommandContext(ctx, nodeBinary, conformanceNode, "client", "--command", nodeBinary+" "+driveNode,
-		"--scenario", name, "--spec-version", revision, "-o", dir)
+		"--scenario", name, "--spec-version", revision, "--force", "-o", dir)
 	// The suite starts the client, and that mcpbridge: whatever happens, all go.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

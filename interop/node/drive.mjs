@@ -5,11 +5,12 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Client as LegacyClient } from "sdk-1.32.2/client/index.js";
 import { StreamableHTTPClientTransport as LegacyTransport } from "sdk-1.32.2/client/streamableHttp.js";
-import { ElicitRequestSchema } from "sdk-1.32.2/types.js";
+import { ElicitRequestSchema, ResultSchema } from "sdk-1.32.2/types.js";
 
 const bridgeBinary = fileURLToPath(new URL("../bin/mcpbridge", import.meta.url));
 const modern = "2026-07-28";
@@ -56,6 +57,34 @@ const called = async (client, name, args, want) => assert.equal((await call(clie
 
 /** sampleArguments has something for each argument that must be there. */
 const sampleArguments = ({ inputSchema }) => Object.fromEntries((inputSchema.required ?? []).map((name) => [name, { integer: 1, number: 1, boolean: true }[inputSchema.properties[name].type] ?? "x"]));
+
+// The extension io.modelcontextprotocol/skills, which neither SDK has: what a host must check.
+const anything = { "~standard": { version: 1, vendor: "interop", validate: (value) => ({ value }) } };
+const listSkills = async (client) => (await client.request({ method: "skills/list", params: {} }, client instanceof LegacyClient ? ResultSchema : anything, options)).skills;
+const digest = (text) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
+const frontmatter = (text) => Object.fromEntries(text.split("---\n")[1].trim().split("\n").map((line) => line.split(": ")));
+
+/** wrongWith says what of a skill's file is not as its entry says, or nothing. */
+function wrongWith(text, file, skill) {
+  if (Buffer.byteLength(text) !== file.size) return "size";
+  if (digest(text) !== file.digest) return "digest";
+  if (file.uri === skill.uri && JSON.stringify(frontmatter(text)) !== JSON.stringify(skill.frontmatter)) return "frontmatter";
+}
+
+/** refuses returns a client that loads a skill, and refuses its first file for the reason. */
+const refuses = (reason) => ({
+  async run(client) {
+    const found = [];
+    for (const skill of await listSkills(client)) {
+      for (const file of skill.resources) {
+        const { contents } = await client.readResource({ uri: file.uri }, options);
+        found.push(wrongWith(contents[0].text, file, skill));
+        if (found.at(-1)) break;
+      }
+    }
+    assert.deepEqual(found, [reason]);
+  },
+});
 
 /** What a client does in each scenario, and which questions it answers. */
 const scenarios = {
@@ -124,6 +153,12 @@ const scenarios = {
       assert.match(tools[0].inputSchema.properties.profile.$ref, /^http:/);
     },
   },
+  "sep-2640-client-no-prefetch": {
+    run: async (client) => assert.deepEqual((await listSkills(client)).map((skill) => skill.frontmatter.name), ["pdf-processing"]),
+  },
+  "sep-2640-client-verify-digest": refuses("digest"),
+  "sep-2640-client-verify-size": refuses("size"),
+  "sep-2640-client-verify-frontmatter": refuses("frontmatter"),
 };
 
 const { run, elicit } = scenarios[env.MCP_CONFORMANCE_SCENARIO];

@@ -136,7 +136,9 @@ func (c *Cache) Clear() {
 }
 
 // Keeps reports whether results of a method can be cached.
-func Keeps(method string) bool { return spec.Cacheable(method) && method != spec.MethodDiscover }
+func Keeps(method string) bool {
+	return spec.Cacheable(method) && spec.Defined(method) && method != spec.MethodDiscover
+}
 
 // lookup returns a fresh result for k. If there is none, it returns a fetch: one that the
 // caller may wait for or, if own is true, one that the caller has to carry out and finish.

@@ -99,6 +99,24 @@ func TestM2L08DiscoveryHasItsHint(t *testing.T) {
 	}
 }
 
+// The skills extension wants hints as lists do, though its results are not kept.
+func TestM2L08SkillsHaveHints(t *testing.T) {
+	t.Parallel()
+	r := newKeepingRig(t, nil)
+	for _, method := range []string{"skills/list", "skills/get"} {
+		r.peer.answer(method, `{"x":1}`)
+		for range 2 {
+			got := string(r.call(t, "1", method, "", "").result(t))
+			if want := `{"x":1,"resultType":"complete","ttlMs":0,"cacheScope":"private",` + serverInfo + `}`; got != want {
+				t.Errorf("%s: result = %s\nwant     %s", method, got, want)
+			}
+		}
+		if n := len(r.peer.sent(method)); n != 2 {
+			t.Errorf("%s arrived %d times, want 2", method, n)
+		}
+	}
+}
+
 // What differs in nothing but its envelope is the same question; all else is
 // another.
 func TestM2L08KeyOfKeptResults(t *testing.T) {

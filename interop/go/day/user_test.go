@@ -228,6 +228,9 @@ func (u *user) stopped(pid int) {
 		_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended
 		close(goesOn)
 	})
+	if time.Now().Before(u.settled) { // the subscription may still be on its way
+		u.settled = u.settled.Add(d)
+	}
 	s := use(u.r, u.kind)
 	u.note("while stopped: %v", s)
 	u.judge(s, d+patience)

@@ -25,6 +25,10 @@ const (
 // probePauses are the pauses after probes without evidence.
 var probePauses = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
 
+// clientPause is the minimum pause between probes of a server that is down, if its clients
+// send requests: all of them together ask it no more often.
+const clientPause = 250 * time.Millisecond
+
 // doubtPauses are the minimum pauses between probes because of doubts. They grow with each
 // probe that changed nothing: some servers crash, and some modern ones respond like legacy
 // ones.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -117,6 +118,35 @@ func TestDetectorWithoutEvidenceKeepsAsking(t *testing.T) {
 		time.Sleep(time.Minute)
 		if s.Era() != spec.Modern {
 			t.Errorf("era = %v a minute after the server told, want modern", s.Era())
+		}
+	})
+}
+
+// A server that was down is asked again as soon as a client sends a request, whatever pause the
+// probes have reached, but only once for many clients.
+func TestM2L05DownIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, Finding{Why: "connection refused"})
+		defer s.Close(t.Context())
+		s.Start()
+		time.Sleep(10 * time.Minute) // the pauses have grown to half a minute
+		before := s.probes.Load()
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				if got, err := s.serve(t); err == nil || !strings.Contains(err.Error(), "connection refused") {
+					t.Errorf("Serve() = %s, %v, want that it is down", got, err)
+				}
+			})
+		}
+		all.Wait()
+		if n := s.probes.Load() - before; n != 1 {
+			t.Errorf("%d probes for 100 requests, want 1", n)
+		}
+		s.finding.Store(&Finding{Era: spec.Legacy})
+		time.Sleep(clientPause)
+		if got, err := s.serve(t); err != nil {
+			t.Errorf("Serve() = %s, %v, want that of the server, which is up", got, err)
 		}
 	})
 }

@@ -178,9 +178,10 @@ func (d *Detector) requestProbe() {
 	d.requests.Send()
 }
 
-// await returns the back of the verdict. It waits while nothing is known of the server; if
-// the server is known to be down, it returns the error at once. era is that of the client,
-// if any.
+// await returns the back of the verdict. It waits while nothing is known of the server. One at
+// a URL that was down is asked again at once, as by a client without mcpbridge; of a command
+// that fails, which has pauses between its starts, it returns the error. era is that of the
+// client, if any.
 func (d *Detector) await(ctx context.Context, era spec.Era) (mcp.Back, error) {
 	d.Start()
 	if back := d.current(); back != nil {
@@ -210,8 +211,8 @@ func (d *Detector) await(ctx context.Context, era spec.Era) (mcp.Back, error) {
 }
 
 // backFor returns the back, or the reason why there is none, and a channel that is closed
-// when that may have changed. With ClientFirst it requests a probe, or assumes the
-// client's era.
+// when that may have changed. It requests a probe of a server that was down, unless it was
+// asked just now. With ClientFirst it requests a probe, or assumes the client's era.
 func (d *Detector) backFor(era spec.Era) (mcp.Back, <-chan struct{}, error) {
 	d.mu.Lock()
 	back, err, changed := d.back, d.err, d.changed
@@ -220,8 +221,16 @@ func (d *Detector) backFor(era spec.Era) (mcp.Back, <-chan struct{}, error) {
 	if undecided && discover {
 		d.probing = true
 	}
+	again := back == nil && d.opts.Probe != nil && !d.opts.ClientFirst && d.opts.Launcher == nil &&
+		(d.probing || time.Since(d.lastProbe) >= clientPause)
+	if again && !d.probing {
+		d.probing = true
+		d.requestProbe()
+	}
 	d.mu.Unlock()
 	switch {
+	case again:
+		return nil, changed, mcp.ErrStarting
 	case !undecided:
 		return back, changed, err
 	case discover:

@@ -114,7 +114,8 @@ func (s *state) probeEnded(pause time.Duration) {
 	defer s.mu.Unlock()
 	s.probing = false
 	s.probed++
-	s.nextProbe = time.Now().Add(pause)
+	s.lastProbe = time.Now()
+	s.nextProbe = s.lastProbe.Add(pause)
 	s.announceLocked()
 }
 
@@ -137,5 +138,6 @@ type probeState struct {
 	probing   bool      // a probe is in progress
 	probed    int       // probes that have ended
 	guessed   bool      // the era is that of the first client, or the server did not respond
+	lastProbe time.Time // when the last one ended
 	nextProbe time.Time // when a client may request another probe after a failed one
 }

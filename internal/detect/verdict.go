@@ -58,6 +58,7 @@ func (d *Detector) decide(ctx context.Context) spec.Era {
 		d.probeEnded(pause)
 		select {
 		case <-d.doubts: // probes are in progress already
+		case <-d.requests:
 		case <-time.After(backoff.Jitter(pause)):
 		case <-d.closing:
 			return spec.Unknown

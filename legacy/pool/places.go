@@ -14,8 +14,11 @@ import (
 
 const (
 	// RestTime is how long a client with a session of its own must have had nothing open
-	// until its session yields: it may be between two requests.
+	// until its session is left, should it initialize again: it may be between two requests.
 	RestTime = time.Second
+	// yieldTime is the same until its session yields to another: on a busy machine some
+	// clients take over a second from one request to the next.
+	yieldTime = 2 * time.Second
 	// restPoll is how often a request that waits for a place looks for such a session.
 	restPoll = 100 * time.Millisecond
 	// maxWaiting bounds the requests that wait for a place, maxWaitingEach those of one
@@ -227,7 +230,7 @@ func (p *Pool) yieldLocked(e *entry) {
 // endRested ends the session of a client, of the same share if possible, that has had
 // nothing open for longest, if w still waits for a place.
 func (p *Pool) endRested(w *waiter) {
-	rested := p.rested(RestTime)
+	rested := p.rested(yieldTime)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var best *entry

@@ -35,8 +35,24 @@ func findDetached(mark string) (found []detached) {
 
 // bears reports whether a process runs and has the mark in its environment.
 func bears(pid int, mark string) bool {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+mark+"\x00"))
+	env := environ("/proc/" + strconv.Itoa(pid))
+	return bytes.Contains(append([]byte{0}, env...), []byte("\x00"+mark+"\x00"))
+}
+
+// environ returns the environment of the process of a folder of /proc; nil if it can't be read.
+// That of a process is empty for a moment while it becomes another program.
+func environ(of string) []byte {
+	for range 20 {
+		env, err := os.ReadFile(of + "/environ")
+		if err != nil || len(env) > 0 {
+			return env
+		}
+		if _, err := os.Readlink(of + "/exe"); err != nil {
+			return nil // it has ended, or belongs to the kernel
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
 }
 
 // endDetached sends SIGTERM to processes with the mark, and SIGKILL to those that have it

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 )
 
@@ -61,7 +62,7 @@ func TestOptionsArrive(t *testing.T) {
 	fill(reflect.ValueOf(&s).Elem(), 2000)
 	o.Servers = []ServerOptions{s}
 	b := newBuild(&o, mcp.NoMetrics{})
-	p := &serverParts{common: b.common}
+	p := &serverParts{common: b.common, quirks: quirks.New(quirks.Options{})}
 	b.parts = []*serverParts{p}
 	if err := errors.Join(b.addCommon(), b.addAccess(), b.of(&s).addCredentials(p)); err != nil {
 		t.Fatal(err)

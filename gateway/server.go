@@ -3,6 +3,7 @@ package gateway
 import (
 	"crypto/tls"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -105,6 +106,9 @@ type ServerOptions struct {
 	Linger time.Duration
 	// Synthesize has a legacy server looked at for changes that it does not report.
 	Synthesize Synthesize
+	// QuirksOff are names of deviations from the protocol that are not tolerated, of those in
+	// docs/quirks.md; AllQuirks stands for all of them.
+	QuirksOff []string
 	// Timeouts bound the server's answers.
 	Timeouts Timeouts
 	// Cache says by method what clients are told about keeping results, and whether the
@@ -134,8 +138,23 @@ func (s *ServerOptions) settings() settings.Server {
 		Linger:       s.Linger,
 		Synthesize:   settings.Synthesize(s.Synthesize),
 		Timeouts:     settings.Timeouts(s.Timeouts),
+		Quirks:       quirksOff(s.QuirksOff),
 		Cache:        cacheHints(s.Cache),
 	}
+}
+
+// AllQuirks stands for all deviations from the protocol that are otherwise tolerated.
+const AllQuirks = "all"
+
+func quirksOff(names []string) settings.Quirks {
+	if slices.Contains(names, AllQuirks) {
+		return settings.NoQuirks()
+	}
+	off := make(settings.Quirks, len(names))
+	for _, name := range names {
+		off[name] = "off"
+	}
+	return off
 }
 
 func clientInfo(forwarded bool) string {

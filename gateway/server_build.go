@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -43,6 +44,7 @@ func (b *build) of(s *ServerOptions) serverBuild {
 // newParts makes what a server needs.
 func (s serverBuild) newParts() (*serverParts, error) {
 	p := &serverParts{common: s.b.common, identity: s.identity()}
+	p.quirks = quirks.New(quirks.Options{Server: s.Name, Off: s.set.Quirks.Off, Count: s.b.metrics.Quirk, Logger: s.b.opts.Logger})
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -66,10 +68,21 @@ func (s serverBuild) check() error {
 		return fmt.Errorf("unknown Isolation %q", s.Isolation)
 	case s.set.ByClient() && (s.Transport == TransportSSE || len(s.Command) > 0 && s.set.Isolation == settings.IsolateNothing):
 		return errors.New("EraOfClient is for servers that have two eras, and a session for each: it goes with neither TransportSSE nor IsolateNothing of a Command")
+	case !areQuirks(s.QuirksOff):
+		return fmt.Errorf("QuirksOff has %q, want names of docs/quirks.md, or AllQuirks", s.QuirksOff)
 	case s.LogLevel != "" && s.LogLevel != "none" && !spec.LogLevel(s.LogLevel).Valid():
 		return fmt.Errorf("unknown LogLevel %q", s.LogLevel)
 	}
 	return nil
+}
+
+func areQuirks(names []string) bool {
+	for _, name := range names {
+		if _, ok := quirks.Of(name); !ok && name != AllQuirks {
+			return false
+		}
+	}
+	return true
 }
 
 // entry is what the gateway is told of a server.
@@ -82,6 +95,7 @@ func (s serverBuild) entry(p *serverParts, open func(mcp.Changes) (mcp.Back, err
 		HoldFor:    s.holdFor(),
 		Definition: s.digest(),
 		Settings:   s.set,
+		Quirks:     p.quirks,
 		Access:     p.access,
 		Auth:       p.auth,
 		Saw:        sawCaller(p.credentials),
@@ -151,6 +165,7 @@ func (s serverBuild) serverOptions(p *serverParts) server.Options {
 			MaxMessage:   s.b.number(limits.UpstreamMessage),
 			Logger:       s.b.opts.Logger,
 			Metrics:      s.b.metrics,
+			Quirks:       p.quirks,
 			Losses:       s.b.losses,
 			Observers:    s.b.opts.hooks.Observers,
 		},

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
@@ -17,6 +18,7 @@ type serverParts struct {
 	identity identity
 	common   *common
 	server   *server.Server
+	quirks   *quirks.Recorder
 	access   access.Options
 
 	auth        auth.Authenticator   // of the server alone; nil if it has none

@@ -23,6 +23,10 @@ func TestMistakes(t *testing.T) {
 		{"state key that is none", "state_keys: [{s3cret0123456789: x}]\n" + notebook, "c.yaml:1: state_keys.0: want a single value; found keys with values"},
 		{"interval without a unit", server("builtin: notebook\n    synthesize: {tools: 30}"), `c.yaml:4: servers.a.synthesize.tools: "30" has no unit; write one such as 300ms, 10s or 5m`},
 
+		{"unknown quirk", server("builtin: notebook\n    quirks: {header-revisions: off}"), "c.yaml:4: servers.a.quirks.header-revisions: unknown name; did you mean header-revision?"},
+		{"quirk that is neither on nor off", server("builtin: notebook\n    quirks: {header-revision: false}"), `c.yaml:4: servers.a.quirks.header-revision: "false" is unknown; write on or off`},
+		{"another word for all quirks", server("builtin: notebook\n    quirks: strict"), `c.yaml:4: servers.a.quirks: want keys with values below it, as in {key: value}, or off; found a single value`},
+
 		{"policy without a default", server("builtin: notebook\n    policy: {rules: []}"), "c.yaml:4: servers.a.policy: does not say what becomes of what no rule matches; write default: deny, or default: allow"},
 		{"rule that is neither", server("builtin: notebook\n    policy: {default: deny, rules: [{}]}"), `c.yaml:4: servers.a.policy.rules.0: has to be one of allow and deny; write it as in - allow: {tools: ["read_*"]}`},
 		{"rule that is both", server("builtin: notebook\n    policy: {default: deny, rules: [{allow: {tools: [a]}, deny: {tools: [b]}}]}"), `c.yaml:4: servers.a.policy.rules.0: has to be one of allow and deny; write it as in - allow: {tools: ["read_*"]}`},

@@ -20,6 +20,9 @@ type Metrics interface {
 	// Limit counts requests and other things that were refused, delayed or ended because a
 	// limit was reached.
 	Limit(server, name string)
+	// Quirk counts a deviation from the protocol that was tolerated, by its name in package
+	// internal/quirks.
+	Quirk(server, quirk string)
 	// Refused counts a request that was refused because of its credential. The reason is
 	// one of a fixed few.
 	Refused(server, reason string)
@@ -84,6 +87,7 @@ func (NoMetrics) SpansLost(int)                                          {}
 func (NoMetrics) Dropped(string, string)                                 {}
 func (NoMetrics) Limit(string, string)                                   {}
 func (NoMetrics) Refused(string, string)                                 {}
+func (NoMetrics) Quirk(string, string)                                   {}
 func (NoMetrics) Streams(int)                                            {}
 func (NoMetrics) Parked(string, int)                                     {}
 func (NoMetrics) Sessions(string, int)                                   {}

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -65,7 +66,9 @@ type Options struct {
 
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
-	Changes mcp.Changes  // gets changes; nil ignores them
+	// Quirks are told what the server does against the protocol; nil tolerates it untold.
+	Quirks  *quirks.Recorder
+	Changes mcp.Changes // gets changes; nil ignores them
 	// Losses remember whose state is lost, beyond the life of a back; nil for its life.
 	Losses *Losses
 	// Observers are told of requests of the gateway's own; nil tells nobody.

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
@@ -107,6 +108,9 @@ type Options struct {
 
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
+	// Quirks say what clients may do against the protocol, and are told that they did; nil
+	// tolerates it untold.
+	Quirks *quirks.Recorder
 }
 
 // A Front serves the legacy clients of one server.

@@ -164,6 +164,7 @@ func newLegacyFront(s *server, so *ServerOptions) (*legacyfront.Front, error) {
 		KeepAlive:       opts.KeepAlive,
 		Drain:           opts.Drain,
 		Settings:        so.Settings,
+		Quirks:          so.Quirks,
 		Logger:          g.opts.Logger,
 		Metrics:         g.opts.Metrics,
 	})
@@ -180,6 +181,7 @@ func newModernFront(s *server, so *ServerOptions) (*modernfront.Front, error) {
 		Admit:         s.admit,
 		Memory:        s.memory,
 		Settings:      so.Settings,
+		Quirks:        so.Quirks,
 		Upstream:      s.back.Era,
 		WriteTimeout:  opts.WriteTimeout,
 		KeepAlive:     opts.KeepAlive,

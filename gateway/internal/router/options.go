@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/handover"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
@@ -37,6 +38,9 @@ type ServerOptions struct {
 	// Settings are what is to be heeded on the way to the server. Of the methods of Cache, lists
 	// and resources/read alone can be cached.
 	Settings settings.Server
+	// Quirks say what clients of the server may do against the protocol, and remember what they
+	// and the server did. Nil tolerates it untold.
+	Quirks *quirks.Recorder
 	// Command says that each upstream session is a process. With [settings.IsolateNothing] all clients
 	// then share one process, whatever their capabilities.
 	Command bool

@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
@@ -46,6 +47,7 @@ type server struct {
 	memory   mcp.Memory      // what clients' messages are paid from
 	limits   *downstream.LimitLog
 	profiles *profiles
+	quirks   *quirks.Recorder // nil tolerates them untold
 }
 
 // fronts serve the clients of both eras.
@@ -76,7 +78,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 		guard.endpoint.Share = func(r *http.Request) mcp.Share { return g.now().proxies.ShareOf(r, mcp.Anonymous) }
 	}
 	refused := downstream.NewLimitLog(so.Name, g.opts.Metrics, g.opts.Logger.With("upstream", so.Name))
-	s := &server{g: g, limits: refused, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), memory: &clientMemory{g, refused},
+	s := &server{g: g, limits: refused, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), quirks: so.Quirks, memory: &clientMemory{g, refused},
 		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if err = openBack(s, &so); err != nil {
 		s.together.close(context.Background())

@@ -61,9 +61,9 @@ func value(k *Key) node {
 	case List:
 		return listed(k)
 	case Dict, Table:
-		return named(k)
+		return worded(k, named(k))
 	case Group:
-		return worded(k)
+		return worded(k, group(k))
 	}
 	return text(k)
 }
@@ -107,12 +107,12 @@ func named(k *Key) node {
 	return n
 }
 
-// worded allows a group, or one of the words that stand for one.
-func worded(k *Key) node {
+// worded allows n, or one of the words that stand for one.
+func worded(k *Key, n node) node {
 	if len(k.Words) == 0 {
-		return group(k)
+		return n
 	}
-	return node{"anyOf": []node{group(k), {"enum": k.Words}}}
+	return node{"anyOf": []node{n, {"enum": k.Words}}}
 }
 
 func group(k *Key) node {

@@ -46,7 +46,7 @@ type Key struct {
 	Secret   bool     // a value may contain a secret
 	Owner    string   // the key without which a server can't have this one
 	Hosts    bool     // files of desktop clients also have it
-	Words    []string // what a group may be instead of keys: see Word
+	Words    []string // what a group or a dict may be instead of keys: see Word
 	Single   bool     // a list may be one value instead
 	Optional bool     // a group without values unless it was written
 
@@ -59,7 +59,7 @@ type Below struct {
 	Fields []*Key          // of a group, in the order of the struct
 	ByName map[string]*Key // the fields by name and other spellings
 	Each   *Key            // the key of each element of a list, dict or table
-	Names  []string        // the names that a table may have; empty for any
+	Names  []string        // the names that a table or a dict may have; empty for any
 }
 
 // A Range has the values that a key may have.
@@ -79,16 +79,17 @@ var Tags = []string{
 	"inherits", // the key at the top level whose value is the default
 	"min",      // the least value; zero by default
 	"max",      // the greatest value
-	"enum",     // the values that it may have
-	"names",    // the names that a table may have
+	"enum",     // the values that it may have, or of a dict each of them
+	"names",    // the names that a table or a dict may have
 	"secret",   // no: a text that never contains a secret
 	"of",       // command or url: the servers that may have it
 	"hosts",    // yes: files of desktop clients also have it
 	"single",   // yes: a list may be one value instead
-	"word",     // the words that a group may be instead; a field Word holds the one it is
+	"word",     // the words that a group or a dict may be instead: see Word
 }
 
-// Word is the key of the word that a group is instead of keys. Nobody writes it.
+// Word is the key of the word that a group or a dict is instead of keys: a group has a field of
+// that name. Nobody writes it.
 const Word = "word"
 
 // Of returns the tree of the keys that are fields of t. It panics if a tag is invalid.
@@ -112,6 +113,8 @@ func derive(t reflect.Type, tag reflect.StructTag) *Key {
 	case List, Dict, Table:
 		k.Each = derive(t.Elem(), "")
 		k.Each.Secret = k.Each.Secret && tag.Get("secret") != "no"
+		k.Each.OneOf, k.OneOf = k.OneOf, nil
+		k.Each.Secret = k.Each.Secret && len(k.Each.OneOf) == 0
 	}
 	k.Secret = k.Kind == Text && len(k.OneOf) == 0 && tag.Get("secret") != "no"
 	k.Min = number(k.tagged(tag, "min"))

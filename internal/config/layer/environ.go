@@ -78,7 +78,7 @@ func resolve(keys *key.Key, levels []string, given *koanf.Koanf) (path string, k
 		}
 		path = key.Join(path, name)
 	}
-	if k.Kind == key.Group || k.Kind == key.Table || k.Kind == key.Dict {
+	if k.Kind == key.Group || k.Kind == key.Table || k.Kind == key.Dict && len(k.Words) == 0 {
 		return "", nil
 	}
 	return path, k
@@ -99,7 +99,7 @@ func child(k *key.Key, level string, there []string) (string, *key.Key) {
 		}
 		return cmp.Or(name, strings.ToLower(level)), k.Each
 	case key.Dict:
-		if name, ok := folded(level, there); ok {
+		if name, ok := folded(level, append(there, k.Names...)); ok {
 			return name, k.Each
 		}
 		return level, k.Each

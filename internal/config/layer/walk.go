@@ -66,12 +66,12 @@ func (w *walker) value(n *yaml.Node, k *key.Key, path string) (v any, ok bool) {
 }
 
 func (w *walker) group(n *yaml.Node, k *key.Key, path string) (any, bool) {
-	if n.Kind == yaml.ScalarNode && slices.Contains(k.Words, n.Value) {
+	if isWord(n, k) {
 		return map[string]any{key.Word: n.Value}, true
 	}
 	out := make(map[string]any)
 	set := make(map[string]string) // name to the spelling used
-	ok := w.pairs(n, path, func(name string, kn, vn *yaml.Node) {
+	ok := w.pairs(n, k, path, func(name string, kn, vn *yaml.Node) {
 		f, known := k.ByName[name]
 		if !known {
 			w.unknown(kn, k, path)
@@ -96,16 +96,20 @@ func (w *walker) group(n *yaml.Node, k *key.Key, path string) (any, bool) {
 	return out, ok
 }
 
+// isWord reports whether n is a word that stands for a group or a dict.
+func isWord(n *yaml.Node, k *key.Key) bool {
+	return n.Kind == yaml.ScalarNode && slices.Contains(k.Words, n.Value)
+}
+
 func (w *walker) table(n *yaml.Node, k *key.Key, path string) (any, bool) {
 	out := make(map[string]any)
-	ok := w.pairs(n, path, func(name string, kn, vn *yaml.Node) {
+	ok := w.pairs(n, k, path, func(name string, kn, vn *yaml.Node) {
 		here := key.Join(path, name)
 		if w.taken(kn, here) {
 			return
 		}
 		w.rep.Places[here] = w.place(kn)
-		if len(k.Names) > 0 && !slices.Contains(k.Names, name) {
-			w.rep.FailAt(w.place(kn), here, "unknown name; %s", key.Suggest(name, k.Names))
+		if w.misnamed(kn, k, here) {
 			return
 		}
 		w.disabled = w.disabled || isDisabled(vn)
@@ -115,6 +119,15 @@ func (w *walker) table(n *yaml.Node, k *key.Key, path string) (any, bool) {
 		w.disabled = w.disabled && path != "servers"
 	})
 	return out, ok
+}
+
+// misnamed reports whether k can't have the name of kn, after it has reported the mistake.
+func (w *walker) misnamed(kn *yaml.Node, k *key.Key, here string) bool {
+	if len(k.Names) == 0 || slices.Contains(k.Names, kn.Value) {
+		return false
+	}
+	w.rep.FailAt(w.place(kn), here, "unknown name; %s", key.Suggest(kn.Value, k.Names))
+	return true
 }
 
 func (w *walker) list(n *yaml.Node, k *key.Key, path string) (any, bool) {
@@ -154,9 +167,16 @@ func filled(given, defaults map[string]any) map[string]any {
 }
 
 func (w *walker) dict(n *yaml.Node, k *key.Key, path string) (any, bool) {
+	if isWord(n, k) {
+		return map[string]any{key.Word: n.Value}, true
+	}
 	out := make(map[string]any)
-	ok := w.pairs(n, path, func(name string, _, vn *yaml.Node) {
-		if v, ok := w.value(vn, k.Each, key.Join(path, name)); ok {
+	ok := w.pairs(n, k, path, func(name string, kn, vn *yaml.Node) {
+		here := key.Join(path, name)
+		if w.misnamed(kn, k, here) {
+			return
+		}
+		if v, ok := w.value(vn, k.Each, here); ok {
 			out[name] = v
 		}
 	})
@@ -165,12 +185,16 @@ func (w *walker) dict(n *yaml.Node, k *key.Key, path string) (any, bool) {
 
 // pairs calls f for each key and value of n, once per key. A missing value is an empty
 // mapping, so that `servers:` is valid if everything below it is a comment.
-func (w *walker) pairs(n *yaml.Node, path string, f func(name string, kn, vn *yaml.Node)) bool {
+func (w *walker) pairs(n *yaml.Node, k *key.Key, path string, f func(name string, kn, vn *yaml.Node)) bool {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return true
 	}
 	if n.Kind != yaml.MappingNode {
-		w.rep.FailAt(w.place(n), path, "want keys with values below it, as in {key: value}; found %s", describe(n))
+		instead := ""
+		if len(k.Words) > 0 {
+			instead = ", or " + key.Either(k.Words)
+		}
+		w.rep.FailAt(w.place(n), path, "want keys with values below it, as in {key: value}%s; found %s", instead, describe(n))
 		return false
 	}
 	lines := make(map[string]int)

@@ -33,7 +33,7 @@ func TestAuthMistakes(t *testing.T) {
 		{"nothing", top("{}"), "c.yaml:1: auth: want exactly one of tokens, jwt and mtls below it, or the word none"},
 		{"left empty", top(""), "c.yaml:1: auth: want exactly one of tokens, jwt and mtls below it, or the word none"},
 		{"no tokens", top("{tokens: []}"), "c.yaml:1: auth: want exactly one of tokens, jwt and mtls below it, or the word none"},
-		{"another word", top("off"), "c.yaml:1: auth: want keys with values below it, as in {key: value}; found a single value"},
+		{"another word", top("off"), "c.yaml:1: auth: want keys with values below it, as in {key: value}, or none; found a single value"},
 		{"the word as a key", top("{word: none}"), "c.yaml:1: auth.word: unknown key; known here: jwt, mtls, tokens"},
 		{"two ways", "public_url: https://mcp.example.com\nauth: {jwt: {issuer: 'https://id.example.com'}, tokens: [{name: a, sha256: " + digest + "}]}\n" + notebook, "c.yaml:2: auth: want exactly one of tokens, jwt and mtls below it, or the word none"},
 		{"token without a name", top("{tokens: [{sha256: " + digest + "}]}"), "c.yaml:1: auth.tokens.0: name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous"},

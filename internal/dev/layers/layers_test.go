@@ -25,7 +25,7 @@ const root = "../../.."
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/observation/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs", "internal/settings", "internal/status"}
+	bottom = []string{"index", "internal/wire", "internal/observation/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs", "internal/settings", "internal/status", "internal/quirks"}
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
@@ -222,6 +222,8 @@ var layers = map[string][]string{
 	"internal/status": nil,
 	// The settings of a server, from a configuration or a program to whoever heeds them.
 	"internal/settings": {"internal/fanout", "internal/spec"},
+	// What peers do against the protocol, and that it was met: whoever tolerates it says so.
+	"internal/quirks": nil,
 
 	// What hides secrets: at the bottom, since texts of servers are cut, and so have to
 	// be cleared of secrets, where they are read.
@@ -288,6 +290,7 @@ var testLayers = map[string][]string{
 	"internal/config/server":      {"internal/config"},
 	"internal/config/value":       {"internal/config"},
 	"internal/settings":           {"internal/config"}, // which reads them
+	"internal/quirks":             {"internal/config"}, // which has a name for each
 	"internal/replicas/evict":     {"internal/dev/replicastest"},
 	"gateway/internal/forward":    {"internal/dev/replicastest"},
 	"gateway/internal/source":     {"internal/dev/replicastest", "internal/server", "modern/protocol"},

@@ -33,6 +33,7 @@ func use(m *Metrics, server string) {
 	m.SessionEnded(server, "x")
 	m.StateLost(server, "x", 1)
 	m.CommandStarted(server)
+	m.Quirk(server, "x")
 }
 
 // Of a server that is forgotten nothing is left, of others everything; and one of its name

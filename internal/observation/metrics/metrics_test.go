@@ -51,6 +51,7 @@ func TestCounters(t *testing.T) {
 	m.SessionEnded("docs", "lost")
 	m.StateLost("docs", "idle", 2)
 	m.CommandStarted("files")
+	m.Quirk("docs", "header-revision")
 	m.Delivered("docs", 7)
 	m.Offered("docs", 11)
 	m.CacheLooked("docs", "tools/list", false)

@@ -10,6 +10,7 @@ type servers struct {
 	ended    *prometheus.CounterVec // server, why
 	lost     *prometheus.CounterVec // server, cause
 	starts   *prometheus.CounterVec // server
+	quirks   *prometheus.CounterVec // server, quirk
 }
 
 func (m *Metrics) newServers() servers {
@@ -20,6 +21,7 @@ func (m *Metrics) newServers() servers {
 		ended:    m.counter("upstream_sessions_ended_total", "Sessions with servers that ended, by why.", "server", "why"),
 		lost:     m.counter("state_lost_total", "Clients that may have lost state on a server, by cause.", "server", "cause"),
 		starts:   m.counter("command_starts_total", "Starts of a server's command.", "server"),
+		quirks:   m.counter("quirks_total", "Deviations from the protocol that were tolerated, of a server and of its clients, by name: docs/quirks.md lists them.", "server", "quirk"),
 	}
 }
 
@@ -49,6 +51,11 @@ func (m *Metrics) StateLost(server, cause string, clients int) {
 
 // CommandStarted counts a start of a server's command.
 func (m *Metrics) CommandStarted(server string) { m.servers.starts.WithLabelValues(server).Inc() }
+
+// Quirk counts a deviation from the protocol that was tolerated.
+func (m *Metrics) Quirk(server, quirk string) {
+	m.servers.quirks.WithLabelValues(server, quirk).Inc()
+}
 
 // cached counts what is kept of results.
 type cached struct {

@@ -1,0 +1,74 @@
+package quirks
+
+import "slices"
+
+// A Quirk is a deviation from the protocol that is tolerated.
+type Quirk uint8
+
+// The quirks of clients. Their order is that of the table.
+const (
+	// HeaderRevision: in a session the header names another known revision.
+	HeaderRevision Quirk = iota
+
+	end // behind the last one
+)
+
+// A Side is who deviates from the protocol.
+type Side string
+
+// The sides.
+const (
+	Client Side = "client"
+	Server Side = "server"
+)
+
+// A Description says what a quirk is, in Markdown without line breaks.
+type Description struct {
+	ID    string // of its rule
+	Name  string // in the configuration, in metrics and in logs
+	Side  Side
+	Seen  string // what is seen on the wire
+	Where string // in which programs it was seen
+	Done  string // what mcpbridge does
+	Costs string // what that costs
+	// Breaks is the sentence of the specification that is broken, in other words, and
+	// Section is where it stands.
+	Breaks, Section string
+	Since           string // the first version that tolerates it
+	// Always says that it can't be switched off.
+	Always bool
+}
+
+// table has the description of each Quirk, at its place.
+var table = [end]Description{
+	HeaderRevision: {
+		ID: "Q-01", Name: "header-revision", Side: Client,
+		Seen:   "In a session the `MCP-Protocol-Version` header names another known revision than the handshake did.",
+		Where:  "Claude Code, claude.ai, clients of laravel/mcp and the Java SDK",
+		Done:   "The session's own revision holds, also for GET, DELETE and posts of HTTP+SSE, and where the header is 2026-07-28 and the body has no envelope. A session that is unknown or over is 404.",
+		Costs:  "A client that confuses its sessions is not told so.",
+		Breaks: "After the handshake the header must have the revision that was negotiated", Section: "2025-11-25, basic/transports, Protocol Version Header",
+		Since: "0.1.0",
+	},
+}
+
+// Describe returns what q is.
+func (q Quirk) Describe() *Description { return &table[q] }
+
+// String returns the name of q.
+func (q Quirk) String() string { return table[q].Name }
+
+// All returns all quirks, in the order of the table.
+func All() []Quirk {
+	all := make([]Quirk, end)
+	for i := range all {
+		all[i] = Quirk(i)
+	}
+	return all
+}
+
+// Of returns the quirk of a name.
+func Of(name string) (Quirk, bool) {
+	i := slices.IndexFunc(table[:], func(d Description) bool { return d.Name == name })
+	return Quirk(max(i, 0)), i >= 0
+}

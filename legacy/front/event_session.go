@@ -79,6 +79,15 @@ func (f *Front) EventSession(id string, principal mcp.Principal) *EventSession {
 	return nil
 }
 
+// Client returns the name and version of the client; empty before initialize.
+func (s *EventSession) Client() string {
+	on, _ := s.conn.current()
+	if on == nil {
+		return ""
+	}
+	return mcp.ClientName(on.info)
+}
+
 // EndEvents ends an EventSession as EndStreams ends all of them. It reports false if there is
 // none.
 func (f *Front) EndEvents(id SessionID) bool {

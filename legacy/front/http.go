@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
@@ -75,7 +76,11 @@ func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, se
 		downstream.WriteError(w, http.StatusNotFound, id, wire.Errorf(spec.CodeSessionNotFound, "no such session; initialize anew"))
 		return nil
 	}
-	if got := r.Header.Get(spec.HeaderProtocolVersion); got != "" && spec.Revision(got) != s.revision && s.revision != "" {
+	got := spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))
+	switch other := got != "" && got != s.revision && s.revision != ""; {
+	case other && got.Known() && f.opts.Quirks.Tolerates(quirks.HeaderRevision):
+		f.opts.Quirks.Met(quirks.HeaderRevision, mcp.ClientName(s.info))
+	case other:
 		f.sessions.release(s)
 		downstream.WriteError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
 			"the %s header is %q, and this session has revision %s; send that, or omit the header", spec.HeaderProtocolVersion, got, s.revision))

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -243,9 +244,21 @@ func (r *replica) serve(w http.ResponseWriter, req *http.Request, at Endpoint, s
 		}
 		return &parsed, max(headerEra(req), spec.Legacy), true
 	}
+	claimed := headerEra(req)
+	if claimed == spec.Modern && req.Header.Get(spec.HeaderSession) != "" {
+		claimed = spec.Legacy
+	}
+	peek := func() (era spec.Era, ok bool) {
+		m, _, ok := read()
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		if ok && m != nil && wire.Get(m.Meta, spec.MetaProtocolVersion) != nil {
+			return spec.Modern, true
+		}
+		return spec.Legacy, ok
+	}
 	lent := false // the room of a WebSocket
 	give := func(c sockets.Socket) { r.sockets.Release(sender.Share, c) }
-	release, answered := r.server.Elsewhere(&Request{W: w, R: req, At: at, Sender: sender, Moved: moved, Read: read, Room: func() (func(sockets.Socket), bool) {
+	release, answered := r.server.Elsewhere(&Request{W: w, R: req, At: at, Sender: sender, Moved: moved, Claimed: claimed, Read: read, Peek: peek, Room: func() (func(sockets.Socket), bool) {
 		if _, err := r.sockets.Reserve(sender.Share); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return nil, false

@@ -77,9 +77,14 @@ type Request struct {
 	// [peer.Envelope].
 	Moved bool
 
+	// Claimed is the era that the headers tell of: legacy if they name a session.
+	Claimed spec.Era
 	// Read reads the message of a POST, which is nil if the body is not a single one. It
 	// reports false if it has refused the request.
 	Read func() (m *wire.Message, era spec.Era, ok bool)
+	// Peek reads the body of a POST, which can be forwarded all the same, and returns its era.
+	// It reports false if it has refused the request.
+	Peek func() (era spec.Era, ok bool)
 	// Room takes the room of a WebSocket. It reports false if there is none, and it has
 	// refused the request. If another replica answers, give is called with the WebSocket
 	// once it has ended, or nil if there is none.

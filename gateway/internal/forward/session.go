@@ -27,6 +27,11 @@ func (s *Server) bySession(q *Request) (release func(), answered bool) {
 	if instance == "" || instance == s.g.instance && !s.g.drain.begun.Load() {
 		return nothing, false
 	}
+	if q.At == Streamable && q.R.Method == http.MethodPost && headerEra(q.R) == spec.Modern { // its envelope would decide
+		if era, ok := q.Peek(); !ok || era != spec.Legacy {
+			return nothing, !ok
+		}
+	}
 	to := &sessionRoute{s, q, instance}
 	return to.follow()
 }
@@ -36,7 +41,7 @@ func holderOf(q *Request) (instance string) {
 	switch {
 	case q.At == Messages:
 		return peer.OfSession(q.R.URL.Query().Get(legacyfront.SessionParam))
-	case q.At == Events, headerEra(q.R) == spec.Modern, transport.IsUpgrade(q.R):
+	case q.At == Events, q.Claimed == spec.Modern, transport.IsUpgrade(q.R):
 		return ""
 	}
 	return peer.OfSession(q.R.Header.Get(spec.HeaderSession))

@@ -41,6 +41,9 @@ func TestSessionsThatAreForwarded(t *testing.T) {
 	here.adopt(sessionAt(here))
 	withVersion := ofSession(sessionAt(other))
 	withVersion[http.CanonicalHeaderKey(spec.HeaderProtocolVersion)] = []string{string(spec.Rev20260728)}
+	withOwn := withVersion.Clone()
+	withOwn.Set(spec.HeaderSession, sessionAt(here))
+	withEnvelope := `{"jsonrpc":"2.0","id":9,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 	for _, tt := range []struct {
 		what string
 		req  *http.Request
@@ -51,7 +54,10 @@ func TestSessionsThatAreForwarded(t *testing.T) {
 		{"a message of HTTP+SSE", request(t, "POST", "/message/docs?sessionId="+sessionAt(other), listTools, nil), other},
 		{"a message of its own", request(t, "POST", "/mcp/docs", listTools, ofSession(sessionAt(here))), here},
 		{"a message without a session", request(t, "POST", "/mcp/docs", listTools, nil), here},
-		{"a modern message with the header of a session", request(t, "POST", "/mcp/docs", listTools, withVersion), nil},
+		{"Q-01 a message with a modern header", request(t, "POST", "/mcp/docs", listTools, withVersion), other},
+		{"Q-01 a stream with a modern header", request(t, "GET", "/mcp/docs", "", withVersion), other},
+		{"Q-01 a message with a modern header in a session of its own", request(t, "POST", "/mcp/docs", listTools, withOwn), here},
+		{"a modern message with the header of a session", request(t, "POST", "/mcp/docs", withEnvelope, withVersion), nil},
 		{"a session that names no replica", request(t, "POST", "/mcp/docs", listTools, ofSession("other")), nil},
 	} {
 		got := here.ask(tt.req)

@@ -185,7 +185,7 @@ func (c *connection) receive(text []byte) {
 
 // batch handles a batch, which only legacy revisions have.
 func (c *connection) batch(text []byte) {
-	if hasModern(text, spec.Unknown) {
+	if c.s.eraOfBatch(text, claim{}) == spec.Modern {
 		c.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "revision %s has no batches; send each message by itself", spec.Rev20260728))
 		return
 	}
@@ -196,7 +196,7 @@ func (c *connection) batch(text []byte) {
 // belongs to the era of the request that it names.
 func (c *connection) route(m *wire.Message) {
 	switch {
-	case isModern(m, spec.Unknown):
+	case c.s.eraOf(m, claim{}) == spec.Modern:
 		c.modern.Serve(m)
 	case m.Method == spec.NotifyCancelled && c.modern.Cancel(m):
 	default:

@@ -3,40 +3,65 @@ package router
 import (
 	"net/http"
 
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// isModern decides the era of a client's message by its envelope or, without one, by the
-// era of its header, which is spec.Unknown if there is none. A response, and initialize
-// without an envelope, are always legacy.
+// A claim is what comes beside a client's message and tells of its era. On a connection there is
+// nothing: it is zero.
+type claim struct {
+	revision spec.Revision // in the header; empty without one
+	session  bool          // a session is named
+}
+
+// claimOf returns the claim of the headers of an HTTP request.
+func claimOf(h http.Header) claim {
+	return claim{spec.Revision(h.Get(spec.HeaderProtocolVersion)), h.Get(spec.HeaderSession) != ""}
+}
+
+// eraOfClaim returns the era that a claim tells of: that of the header, or legacy if a session is named although
+// the header names a known modern revision. Whose session it is, and whether it lives, the
+// legacy front says. It is spec.Unknown without a header.
+func (s *server) eraOfClaim(c claim) spec.Era {
+	era := c.revision.Era()
+	if era == spec.Modern && c.session && c.revision.Known() && s.quirks.Tolerates(quirks.HeaderRevision) {
+		return spec.Legacy
+	}
+	return era
+}
+
+// eraOf decides the era of a client's message, once for all that is done with it: by its envelope
+// or, without one, by what comes beside it. A response, and initialize without an envelope, are
+// always legacy.
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility with Initialization-Based
 // Versions.
-func isModern(m *wire.Message, header spec.Era) bool {
+func (s *server) eraOf(m *wire.Message, c claim) spec.Era {
 	switch {
 	case m.Kind() == wire.Response:
-		return false
+		return spec.Legacy
 	case hasEnvelope(m.Meta):
-		return true
+		return spec.Modern
+	case m.Method != spec.MethodInitialize && s.eraOfClaim(c) == spec.Modern:
+		return spec.Modern
 	}
-	return header == spec.Modern && m.Method != spec.MethodInitialize
+	return spec.Legacy
 }
 
-// hasModern reports whether the header of a batch, or one of its messages, is modern.
-func hasModern(batch []byte, header spec.Era) bool {
-	modern := header == spec.Modern
+// eraOfBatch decides the era of a batch: it is modern if one of its messages is, or what comes
+// beside it.
+func (s *server) eraOfBatch(batch []byte, c claim) spec.Era {
+	modern := s.eraOfClaim(c) == spec.Modern
 	for m := range wire.Elements(batch) {
 		modern = modern || hasEnvelope(wire.Get(wire.Get(m, "params"), "_meta"))
 	}
-	return modern
+	if modern {
+		return spec.Modern
+	}
+	return spec.Legacy
 }
 
 // hasEnvelope reports whether the _meta of params is a modern envelope: whether it names a
 // revision.
 func hasEnvelope(meta []byte) bool { return wire.Get(meta, spec.MetaProtocolVersion) != nil }
-
-// headerEra returns the era of the revision in the header, or spec.Unknown without one.
-func headerEra(h http.Header) spec.Era {
-	return spec.Revision(h.Get(spec.HeaderProtocolVersion)).Era()
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
@@ -27,7 +28,7 @@ func (q *request) serveEvents() {
 	switch {
 	case q.r.Method != http.MethodGet:
 		notAllowed(q.w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event names the path for POST; "+s.streamable())
-	case headerEra(q.r.Header) == spec.Modern:
+	case q.claim().revision.Era() == spec.Modern:
 		downstream.WriteError(q.w, http.StatusBadRequest, wire.ID{}, s.needsStreamable(spec.Revision(q.r.Header.Get(spec.HeaderProtocolVersion))))
 	default:
 		q.sender.Arrival = &trace.Arrival{Protocol: "http", Peer: q.r.RemoteAddr} // of all that is posted
@@ -77,20 +78,21 @@ func (q *request) eventSession() *legacyfront.EventSession {
 // written an error, because the message can't be read.
 func (q *request) receive(session *legacyfront.EventSession) bool {
 	m, err, from := q.message, q.err, q.sender.Identity
-	header := headerEra(q.r.Header)
 	var tooLong *mcp.TooLongError
-	switch envelope := (*wire.EnvelopeError)(nil); {
+	switch {
 	case errors.As(err, &tooLong) && m.Kind() == wire.Request:
 		session.Refuse(m.ID, tooLong.Wire())
-	case err == nil && !isModern(m, header):
+	case err == nil && q.era == spec.Legacy:
+		q.noteHeader(session)
 		session.Serve(m, from)
 	case err == nil && m.Kind() == wire.Request:
 		session.Refuse(m.ID, q.s.needsStreamable(requested(m, q.r.Header)))
 	case err == nil:
 		q.s.g.opts.Metrics.Dropped(q.s.name, "client notification")
-	case errors.As(err, &envelope) && wire.IsArray(q.body) && !hasModern(q.body, header):
+	case q.isBatch() && q.era == spec.Legacy:
+		q.noteHeader(session)
 		session.ServeBatch(q.body, from)
-	case errors.As(err, &envelope) && wire.IsArray(q.body):
+	case q.isBatch():
 		refuseModernBatch(q.w)
 		return false
 	default:
@@ -98,6 +100,13 @@ func (q *request) receive(session *legacyfront.EventSession) bool {
 		return false
 	}
 	return true
+}
+
+// noteHeader counts a modern header in a session.
+func (q *request) noteHeader(in *legacyfront.EventSession) {
+	if q.claim().revision.Era() == spec.Modern {
+		q.s.quirks.Met(quirks.HeaderRevision, in.Client())
+	}
 }
 
 // needsStreamable returns the error for a modern request over HTTP+SSE. Clients that probe

@@ -1,7 +1,9 @@
 package router
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 
@@ -26,6 +28,7 @@ type request struct {
 	body    []byte
 	message *wire.Message // with what is known of it after err
 	err     error         // why the body is not a single valid message
+	era     spec.Era      // of the message, or batch
 	isRead  bool
 
 	room *mcp.Reservation // of a WebSocket, which has a place, too; nil until it is taken
@@ -50,7 +53,10 @@ func (s *server) answer(q request, moved bool) {
 
 // forward returns the request as one that another replica may answer.
 func (q *request) forward(moved bool) *forward.Request {
-	out := &forward.Request{W: q.w, R: q.r, At: q.at, Sender: q.sender, Moved: moved, Read: q.readEra, Room: q.lendRoom}
+	out := &forward.Request{
+		W: q.w, R: q.r, At: q.at, Sender: q.sender, Moved: moved, Claimed: q.s.eraOfClaim(q.claim()),
+		Read: q.readEra, Peek: q.peekEra, Room: q.lendRoom,
+	}
 	if q.at == forward.Events && q.sender.Via == "" { // what the client is told to post to is below the same prefix
 		r := *q.r
 		r.Header = q.r.Header.Clone()
@@ -91,7 +97,7 @@ func (q *request) servePost() {
 	case !q.read():
 	case q.err != nil:
 		q.refuseText()
-	case q.isModern():
+	case q.era == spec.Modern:
 		q.s.modern.ServeMessage(q.w, q.r, q.message, q.sender)
 	default:
 		q.serveLegacy()
@@ -116,7 +122,31 @@ func (q *request) read() bool {
 	}
 	m, err := q.s.parse(body)
 	q.body, q.message, q.err, q.isRead = body, &m, err, true
+	q.decide()
 	return true
+}
+
+// claim returns what comes beside the message and tells of its era. A post of HTTP+SSE names its
+// session in the path.
+func (q *request) claim() claim {
+	c := claimOf(q.r.Header)
+	c.session = c.session || q.at == forward.Messages
+	return c
+}
+
+// decide decides the era of what was read.
+func (q *request) decide() {
+	if q.err != nil && q.isBatch() {
+		q.era = q.s.eraOfBatch(q.body, q.claim())
+		return
+	}
+	q.era = q.s.eraOf(q.message, q.claim())
+}
+
+// isBatch reports whether the body, which is not a single message, is a batch.
+func (q *request) isBatch() bool {
+	envelope := (*wire.EnvelopeError)(nil)
+	return errors.As(q.err, &envelope) && wire.IsArray(q.body)
 }
 
 // readEra reads the message of a POST, which is nil if there is no single one, and its era.
@@ -126,10 +156,18 @@ func (q *request) readEra() (m *wire.Message, era spec.Era, ok bool) {
 		return nil, spec.Unknown, false
 	case q.err != nil:
 		return nil, spec.Unknown, true
-	case q.isModern():
-		return q.message, spec.Modern, true
 	}
-	return q.message, spec.Legacy, true
+	return q.message, q.era, true
+}
+
+// peekEra returns the era of the message, or batch, of a POST that may be forwarded all the same:
+// its body can be read again.
+func (q *request) peekEra() (era spec.Era, ok bool) {
+	if !q.read() {
+		return spec.Unknown, false
+	}
+	q.r.Body = io.NopCloser(bytes.NewReader(q.body))
+	return q.era, true
 }
 
 // end gives back the memory of the body.
@@ -143,14 +181,11 @@ func isJSON(contentType string) bool {
 	return err == nil && typ == "application/json"
 }
 
-// isModern decides the era of the message.
-func (q *request) isModern() bool { return isModern(q.message, headerEra(q.r.Header)) }
-
 // statusTooLong returns the status of the response to a message with a part that is too
 // long. For a legacy request it is 200, because legacy clients take other statuses as a sign
 // of another transport.
 func (q *request) statusTooLong() int {
-	if q.message.Kind() == wire.Request && !q.isModern() {
+	if q.message.Kind() == wire.Request && q.era == spec.Legacy {
 		return http.StatusOK
 	}
 	return http.StatusBadRequest
@@ -158,12 +193,11 @@ func (q *request) statusTooLong() int {
 
 // refuseText answers a body that is not a single valid message.
 func (q *request) refuseText() {
-	var envelope *wire.EnvelopeError
 	var tooLong *mcp.TooLongError
 	switch {
 	case errors.As(q.err, &tooLong):
 		downstream.WriteError(q.w, q.statusTooLong(), q.message.ID, tooLong.Wire())
-	case errors.As(q.err, &envelope) && wire.IsArray(q.body):
+	case q.isBatch():
 		q.serveBatch()
 	default:
 		downstream.WriteError(q.w, http.StatusBadRequest, q.message.ID, parseError(q.err))
@@ -172,15 +206,15 @@ func (q *request) refuseText() {
 
 // serveLegacy passes a message to the legacy front, and answers one with a modern header.
 func (q *request) serveLegacy() {
-	m, header := q.message, headerEra(q.r.Header)
+	m, beside := q.message, q.claim()
 	switch {
-	case m.Kind() == wire.Response && header == spec.Modern:
+	case m.Kind() == wire.Response && q.s.eraOfClaim(beside) == spec.Modern:
 		downstream.WriteError(q.w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"revision %s has no responses from clients; answer input_required by sending the request again with inputResponses", spec.Rev20260728))
-	case m.Method == spec.MethodInitialize && header == spec.Modern:
+	case m.Method == spec.MethodInitialize && beside.revision.Era() == spec.Modern:
 		downstream.WriteError(q.w, http.StatusBadRequest, m.ID, wire.Errorf(spec.CodeHeaderMismatch,
 			"initialize belongs to revisions before %s, the %s header says %q; leave the header out, or send %s",
-			spec.Rev20260728, spec.HeaderProtocolVersion, q.r.Header.Get(spec.HeaderProtocolVersion), spec.MethodDiscover))
+			spec.Rev20260728, spec.HeaderProtocolVersion, beside.revision, spec.MethodDiscover))
 	default:
 		q.s.legacy.ServePost(q.w, q.r, nil, m, q.sender)
 	}
@@ -188,7 +222,7 @@ func (q *request) serveLegacy() {
 
 // serveBatch serves a batch, which only legacy revisions have.
 func (q *request) serveBatch() {
-	if hasModern(q.body, headerEra(q.r.Header)) {
+	if q.era == spec.Modern {
 		refuseModernBatch(q.w)
 		return
 	}
@@ -197,7 +231,7 @@ func (q *request) serveBatch() {
 
 // serveOther answers requests other than POST. GET and DELETE belong to legacy sessions.
 func (q *request) serveOther() {
-	isModern := headerEra(q.r.Header) == spec.Modern
+	isModern := q.s.eraOfClaim(q.claim()) == spec.Modern
 	switch {
 	case q.r.Method == http.MethodGet && !isModern:
 		q.s.legacy.ServeGet(q.w, q.r, q.sender)

@@ -1,0 +1,187 @@
+package router
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// A deviation is one request of a client as it is on the wire, and what it gets.
+type deviation struct {
+	name   string
+	method string // HTTP; empty for POST
+	body   string
+	// header is what is sent beside the body; SESSION stands for the id of a session of
+	// 2025-06-18, EVENTS for one of HTTP+SSE.
+	header map[string]string
+	path   string // empty for /mcp/peer
+
+	quirk      quirks.Quirk
+	status     int    // tolerated
+	text       string // in the body of that
+	strict     int    // with the quirk off; zero if nothing differs, because nothing is tolerated
+	strictCode int64
+}
+
+// The messages of a legacy client.
+const (
+	legacyList   = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	legacyCall   = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{}}}`
+	initialized  = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	olderOpening = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"claude-code","version":"2.1"}}}`
+)
+
+// quirkRig returns a rig whose quirks are recorded, and of which those of off are not tolerated.
+func quirkRig(t *testing.T, off settings.Quirks) (*rig, *quirks.Recorder) {
+	var met *quirks.Recorder
+	r := newRig(t, func(o *Options) {
+		met = quirks.New(quirks.Options{Server: "peer", Off: off.Off, Logger: o.Logger})
+		o.Servers[0].Quirks = met
+	})
+	r.peer.answer(spec.MethodToolsList, `{"tools":[]}`)
+	r.peer.answer(spec.MethodToolsCall, `{"content":[{"type":"text","text":"hi"}]}`)
+	return r, met
+}
+
+// opened returns the id of a session that a client of 2025-06-18 has opened.
+func (r *rig) opened(t *testing.T) string {
+	t.Helper()
+	got := r.send(t, http.MethodPost, olderOpening, http.Header{"Content-Type": {"application/json"}, "Accept": {spec.AcceptBoth}})
+	if got.status != http.StatusOK {
+		t.Fatalf("initialize = %d %s", got.status, got.body)
+	}
+	return got.header.Get(spec.HeaderSession)
+}
+
+// deviate sends the request of a deviation.
+func (r *rig) deviate(t *testing.T, d deviation) answer {
+	t.Helper()
+	h := http.Header{"Accept": {spec.AcceptBoth}}
+	if d.body != "" {
+		h.Set("Content-Type", "application/json")
+	}
+	for name, value := range d.header {
+		if strings.Contains(value, "SESSION") {
+			value = strings.ReplaceAll(value, "SESSION", r.opened(t))
+		}
+		if h.Set(name, value); value == "" {
+			h.Del(name)
+		}
+	}
+	method, path := d.method, d.path
+	if method == "" {
+		method = http.MethodPost
+	}
+	if path == "" {
+		path = "/mcp/peer"
+	}
+	if method == http.MethodGet { // a stream stays open
+		res := r.openAt(t, method, path, "", h)
+		defer res.Body.Close()
+		return answer{res.StatusCode, res.Header, ""}
+	}
+	return r.sendTo(t, method, path, d.body, "", h)
+}
+
+// tolerated tests deviations with their quirk, without it, and without any.
+func tolerated(t *testing.T, all []deviation) {
+	for _, d := range all {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			r, met := quirkRig(t, nil)
+			got := r.deviate(t, d)
+			if got.status != d.status || !strings.Contains(got.body, d.text) {
+				t.Errorf("= %d %s, want %d and %q", got.status, got.body, d.status, d.text)
+			}
+			want := fmt.Sprint([]quirks.Meeting{{Quirk: d.quirk, Client: "claude-code/2.1", Count: 1}})
+			if d.strict == 0 {
+				want = "[]"
+			}
+			if got := fmt.Sprint(met.Meetings()); got != want {
+				t.Errorf("met %s, want %s", got, want)
+			}
+			for how, off := range map[string]settings.Quirks{"its quirk": {d.quirk.String(): "off"}, "all": settings.NoQuirks()} {
+				r, met := quirkRig(t, off)
+				got := r.deviate(t, d)
+				if d.strict == 0 {
+					d.strict = d.status
+				}
+				if got.status != d.strict || got.code() != d.strictCode {
+					t.Errorf("with %s off = %d %s, want %d and code %d", how, got.status, got.body, d.strict, d.strictCode)
+				}
+				if got := met.Meetings(); len(got) > 0 {
+					t.Errorf("with %s off met %v", how, got)
+				}
+			}
+		})
+	}
+}
+
+// A session's client may name another known revision in its header.
+func TestQ01HeaderRevision(t *testing.T) {
+	t.Parallel()
+	with := func(revision, session string) map[string]string {
+		return map[string]string{spec.HeaderProtocolVersion: revision, spec.HeaderSession: session}
+	}
+	const q = quirks.HeaderRevision
+	tolerated(t, []deviation{
+		{name: "initialized under a later revision", body: initialized, header: with("2025-11-25", "SESSION"), quirk: q, status: 202, strict: 400, strictCode: -32600},
+		{name: "a list under an earlier one", body: legacyList, header: with("2024-11-05", "SESSION"), quirk: q, status: 200, text: `"result":{"tools":[]}`, strict: 400, strictCode: -32600},
+		{name: "GET under a later one", method: "GET", header: with("2025-11-25", "SESSION"), quirk: q, status: 200, strict: 400},
+		{name: "DELETE under a later one", method: "DELETE", header: with("2025-11-25", "SESSION"), quirk: q, status: 204, strict: 400, strictCode: -32600},
+		{name: "initialized under a modern one", body: initialized, header: with("2026-07-28", "SESSION"), quirk: q, status: 202, strict: 202},
+		{name: "a list under a modern one", body: legacyList, header: with("2026-07-28", "SESSION"), quirk: q, status: 200, text: `"result":{"tools":[]}`, strict: 400, strictCode: -32602},
+		{name: "a call under a modern one", body: legacyCall, header: with("2026-07-28", "SESSION"), quirk: q, status: 200, text: `"text":"hi"`, strict: 400, strictCode: -32602},
+		{name: "a response under a modern one", body: `{"jsonrpc":"2.0","id":1,"result":{}}`, header: with("2026-07-28", "SESSION"), quirk: q, status: 202, strict: 400, strictCode: -32600},
+		{name: "GET under a modern one", method: "GET", header: with("2026-07-28", "SESSION"), quirk: q, status: 200, strict: 405},
+		{name: "DELETE under a modern one", method: "DELETE", header: with("2026-07-28", "SESSION"), quirk: q, status: 204, strict: 405, strictCode: -32600},
+
+		{name: "its own revision", body: legacyList, header: with("2025-06-18", "SESSION"), quirk: q, status: 200},
+		{name: "no revision", body: legacyList, header: with("", "SESSION"), quirk: q, status: 200},
+		{name: "no revision that is known", body: legacyList, header: with("2000-01-01", "SESSION"), quirk: q, status: 400, strictCode: -32600},
+		{name: "none at all", body: legacyList, header: with("v999.0.0", "SESSION"), quirk: q, status: 400, strictCode: -32600},
+		{name: "a later one than is known", body: legacyList, header: with("2099-01-01", "SESSION"), quirk: q, status: 400, strictCode: -32602},
+		{name: "GET under a later one than is known", method: "GET", header: with("2099-01-01", "SESSION"), quirk: q, status: 405},
+		{name: "a modern one without a session", body: legacyList, header: with("2026-07-28", ""), quirk: q, status: 400, strictCode: -32602},
+		{name: "an envelope in a session", body: modernBody("1", spec.MethodToolsList, ""), header: map[string]string{spec.HeaderProtocolVersion: "2026-07-28", spec.HeaderMethod: spec.MethodToolsList, spec.HeaderSession: "SESSION"}, quirk: q, status: 200, text: `"resultType":"complete"`},
+		{name: "an unknown session under a legacy one", body: legacyList, header: with("2025-11-25", "x"), quirk: q, status: 404, strictCode: -32001},
+	})
+	r, met := quirkRig(t, nil)
+	for name, d := range map[string]deviation{
+		"POST":   {body: legacyList, header: with("2026-07-28", "x")},
+		"GET":    {method: "GET", header: with("2026-07-28", "x")},
+		"DELETE": {method: "DELETE", header: with("2026-07-28", "x")},
+	} {
+		if got := r.deviate(t, d); got.status != 404 || len(met.Meetings()) > 0 {
+			t.Errorf("%s of an unknown session under a modern revision = %d %s and %v, want 404 and nothing met", name, got.status, got.body, met.Meetings())
+		}
+	}
+}
+
+// A post of HTTP+SSE names its session in the path.
+func TestQ01HeaderRevisionOverSSE(t *testing.T) {
+	t.Parallel()
+	for _, off := range []settings.Quirks{nil, settings.NoQuirks()} {
+		r, met := quirkRig(t, off)
+		c := r.openEvents(t, "/sse/peer", nil)
+		c.send(olderOpening)
+		if _, got := c.event(); !strings.Contains(got, `"protocolVersion":"2025-06-18"`) {
+			t.Fatalf("initialize = %s", got)
+		}
+		c.header.Set(spec.HeaderProtocolVersion, "2026-07-28")
+		c.send(legacyList)
+		_, got := c.event()
+		want := `"result":{"tools":[]}`
+		if off != nil {
+			want = `"code":-32022`
+		}
+		if !strings.Contains(got, want) || len(met.Meetings()) != 1-len(off) {
+			t.Errorf("with %v off: %s and %v, want %s", off, got, met.Meetings(), want)
+		}
+	}
+}

@@ -9,6 +9,12 @@ type Quirk uint8
 const (
 	// HeaderRevision: in a session the header names another known revision.
 	HeaderRevision Quirk = iota
+	// EnvelopeUnderLegacyHeader: a complete envelope under a header with a known legacy revision.
+	EnvelopeUnderLegacyHeader
+	// InitializeUnderModernHeader: initialize without an envelope under a known modern header.
+	InitializeUnderModernHeader
+	// Accept: a legacy request accepts only one of the two forms of a response.
+	Accept
 
 	end // behind the last one
 )
@@ -48,6 +54,33 @@ var table = [end]Description{
 		Done:   "The session's own revision holds, also for GET, DELETE and posts of HTTP+SSE, and where the header is 2026-07-28 and the body has no envelope. A session that is unknown or over is 404.",
 		Costs:  "A client that confuses its sessions is not told so.",
 		Breaks: "After the handshake the header must have the revision that was negotiated", Section: "2025-11-25, basic/transports, Protocol Version Header",
+		Since: "0.1.0",
+	},
+	EnvelopeUnderLegacyHeader: {
+		ID: "Q-02", Name: "envelope-under-legacy-header", Side: Client,
+		Seen:   "The body has a complete envelope of 2026-07-28, and `MCP-Protocol-Version` names a known legacy revision.",
+		Where:  "Claude Code",
+		Done:   "The envelope decides: the request is served as one of 2026-07-28. All other headers stay strict.",
+		Costs:  "It departs from a MUST: a proxy that goes by this header alone takes the request for a legacy one.",
+		Breaks: "A server has to refuse a request whose header is not the revision in the body", Section: "2026-07-28, basic/transports/streamable-http, Protocol Version Header",
+		Since: "0.1.0",
+	},
+	InitializeUnderModernHeader: {
+		ID: "Q-03", Name: "initialize-under-modern-header", Side: Client,
+		Seen:   "`initialize` without an envelope comes under the header 2026-07-28.",
+		Where:  "Effect, clients of Graylog",
+		Done:   "It opens a session, in 2025-11-25 if the body asks for 2026-07-28.",
+		Costs:  "Nothing: that revision has no `initialize` that could be meant.",
+		Breaks: "Requests under this header have an envelope, and the revision that it names has no `initialize`", Section: "2026-07-28, basic/versioning, Backward Compatibility with Initialization-Based Versions",
+		Since: "0.1.0",
+	},
+	Accept: {
+		ID: "Q-04", Name: "accept", Side: Client,
+		Seen:   "A POST of a session, or `initialize`, accepts JSON and no event streams, or the other way round.",
+		Where:  "Claude Code, clients of OneUptime",
+		Done:   "It gets the form that it accepts. Without streams the response waits for the result; what the server asks meanwhile goes to the GET stream of the session.",
+		Costs:  "Without streams progress and log messages of the call are dropped (`mcpbridge_messages_dropped_total`, reason `no stream accepted`), a question without a GET stream fails, and nothing keeps a slow response alive.",
+		Breaks: "A POST has to accept both forms", Section: "2025-11-25, basic/transports, Sending Messages to the Server",
 		Since: "0.1.0",
 	},
 }

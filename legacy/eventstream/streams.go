@@ -176,6 +176,16 @@ func (s *Streams) Find(id string) (*Stream, uint64) {
 	return s.order[at], e.Event
 }
 
+// Listening returns the newest stream outside of calls that a client reads; nil if there is none.
+func (s *Streams) Listening() *Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil || s.current.writer == nil {
+		return nil
+	}
+	return s.current
+}
+
 // HasUnread reports whether a call's stream has events that were not written to a connection.
 func (s *Streams) HasUnread() bool {
 	s.mu.Lock()

@@ -48,7 +48,7 @@ func (s *session) readBatch(body []byte) (*batch, *wire.Error) {
 	return b, nil
 }
 
-func (s *session) servePostBatch(w http.ResponseWriter, r *http.Request, body []byte, from origin) {
+func (s *session) servePostBatch(w http.ResponseWriter, r *http.Request, body []byte, from origin, f form) {
 	b, err := s.readBatch(body)
 	if err != nil {
 		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, err)
@@ -66,7 +66,7 @@ func (s *session) servePostBatch(w http.ResponseWriter, r *http.Request, body []
 	if len(b.requests) > 0 {
 		first = b.requests[0].ID
 	}
-	p := s.newHTTPReply(first, len(b.requests)+len(b.refusals), true)
+	p := s.newHTTPReply(first, len(b.requests)+len(b.refusals), true, f)
 	for _, refusal := range b.refusals {
 		p.reply(response{msg: refusal})
 	}

@@ -21,6 +21,7 @@ type absentClient struct {
 	t       *testing.T
 	front   *Front
 	session string
+	accept  string // empty for no header
 }
 
 // newAbsentClient opens a session.
@@ -42,6 +43,9 @@ func (c *absentClient) post(ctx context.Context, text string) *httptest.Response
 	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "POST", "/", nil)
 	if c.session != "" {
 		r.Header.Set(spec.HeaderSession, c.session)
+	}
+	if c.accept != "" {
+		r.Header.Set("Accept", c.accept)
 	}
 	c.front.ServePost(w, r, []byte(text), &m, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
 	return w

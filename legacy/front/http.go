@@ -21,13 +21,15 @@ import (
 //
 // Spec: 2025-11-25, basic/transports, Sending Messages to the Server.
 func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, sender mcp.Sender) {
-	if !accepts(r.Header, "application/json") || !accepts(r.Header, "text/event-stream") {
+	form, ok := f.formOf(r.Header)
+	if !ok {
 		downstream.WriteError(w, http.StatusNotAcceptable, idOf(m), wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes a form that the response may have; send Accept: application/json, text/event-stream"))
 		return
 	}
 	if m != nil && m.Method == spec.MethodInitialize && m.Kind() == wire.Request {
-		f.serveInitialize(w, r, m, sender)
+		f.noteForm(form, wire.Get(m.Params, "clientInfo"))
+		f.serveInitialize(w, r, m, sender, form)
 		return
 	}
 	s := f.sessionOf(w, r, idOf(m), sender)
@@ -35,11 +37,12 @@ func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m
 		return
 	}
 	defer f.sessions.release(s)
+	f.noteForm(form, s.info)
 	switch {
 	case m == nil:
-		s.servePostBatch(w, r, body, originOf(sender))
+		s.servePostBatch(w, r, body, originOf(sender), form)
 	case m.Kind() == wire.Request:
-		s.servePost(w, r, []*wire.Message{m}, originOf(sender), false)
+		s.servePost(w, r, m, originOf(sender), form)
 	default:
 		s.post(w, r, m)
 	}
@@ -52,13 +55,11 @@ func idOf(m *wire.Message) wire.ID {
 	return m.ID
 }
 
-// servePost serves requests of one POST.
-func (s *session) servePost(w http.ResponseWriter, r *http.Request, requests []*wire.Message, from origin, batch bool) {
+// servePost serves the request of one POST.
+func (s *session) servePost(w http.ResponseWriter, r *http.Request, m *wire.Message, from origin, f form) {
 	s.front.sessions.retain(s) // a session with a call in flight is not idle, even if the connection breaks
-	p := s.newHTTPReply(requests[0].ID, len(requests), batch)
-	for _, m := range requests {
-		s.request(m, from, p)
-	}
+	p := s.newHTTPReply(m.ID, 1, false, f)
+	s.request(m, from, p)
 	p.serve(w, r)
 }
 
@@ -90,7 +91,7 @@ func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, se
 }
 
 // serveInitialize opens a session.
-func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.Message, sender mcp.Sender) {
+func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.Message, sender mcp.Sender, form form) {
 	id := f.newSessionID()
 	s, answer, err := f.initialize(r.Context(), id, m, sender, nil)
 	if s != nil {
@@ -103,12 +104,12 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 		downstream.WriteError(w, setRetryAfter(w, err, http.StatusOK), m.ID, mcp.WireError(err))
 		return
 	case s == nil: // refused upstream
-		f.writeJSON(w, http.StatusOK, answer)
+		f.write(w, http.StatusOK, answer, form)
 		return
 	}
 	defer f.sessions.release(s)
 	w.Header().Set(spec.HeaderSession, string(id))
-	f.writeJSON(w, http.StatusOK, answer)
+	f.write(w, http.StatusOK, answer, form)
 	s.start(func() { f.sessions.end(s, endedUpstream) })
 }
 
@@ -180,6 +181,37 @@ func (f *Front) ServeDelete(w http.ResponseWriter, r *http.Request, sender mcp.S
 	f.sessions.end(s, endedByClient)
 	f.sessions.release(s)
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// A form is that of the response to a POST, as far as its client accepts only one.
+type form uint8
+
+const (
+	anyForm form = iota
+	onlyJSON
+	onlyStream
+)
+
+// formOf returns the form that an Accept header leaves. It reports false if the request is
+// refused: neither form is accepted, or not both, and that is not tolerated.
+func (f *Front) formOf(h http.Header) (form, bool) {
+	json, stream := accepts(h, spec.TypeJSON), accepts(h, spec.TypeStream)
+	switch {
+	case json && stream:
+		return anyForm, true
+	case !json && !stream || !f.opts.Quirks.Tolerates(quirks.Accept):
+		return anyForm, false
+	case json:
+		return onlyJSON, true
+	}
+	return onlyStream, true
+}
+
+// noteForm counts a client that accepts only one form.
+func (f *Front) noteForm(form form, info []byte) {
+	if form != anyForm {
+		f.opts.Quirks.Met(quirks.Accept, mcp.ClientName(info))
+	}
 }
 
 // accepts reports whether an Accept header includes a media type; a missing header

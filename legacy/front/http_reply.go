@@ -32,6 +32,7 @@ type httpReply struct {
 	session   *session
 	first     wire.ID       // the call's, or that of the first call of a batch
 	batch     bool          // the responses are written as an array
+	form      form          // the only one that the client accepts
 	plain     chan []byte   // capacity 1: the body if there is no stream
 	streaming chan struct{} // closed when there is a stream
 
@@ -49,13 +50,35 @@ type httpReply struct {
 	memory  []mcp.Reservation
 }
 
-func (s *session) newHTTPReply(first wire.ID, requests int, batch bool) *httpReply {
-	return &httpReply{session: s, first: first, batch: batch, pending: requests, plain: make(chan []byte, 1), streaming: make(chan struct{})}
+// newHTTPReply returns the reply to requests of one POST, of which the client accepts f.
+func (s *session) newHTTPReply(first wire.ID, requests int, batch bool, f form) *httpReply {
+	return &httpReply{session: s, first: first, batch: batch, form: f, pending: requests, plain: make(chan []byte, 1), streaming: make(chan struct{})}
 }
 
 // send implements replyWriter.
 func (p *httpReply) send(ctx context.Context, msg []byte) error {
+	if p.form == onlyJSON {
+		return p.session.sendAside(ctx, msg)
+	}
 	return p.streamed().Put(ctx, msg, false)
+}
+
+// errNoStream is why a client is not asked during a call whose response can't be a stream.
+var errNoStream error = wire.Errorf(spec.CodeInternal,
+	"the client can't be asked during this call: its Accept header excludes text/event-stream, and its session has no GET stream; accept both application/json and text/event-stream")
+
+// sendAside sends a message that precedes a response which can't be a stream: questions, and
+// their ends, to the GET stream of the session. Others, which nobody waits for, are dropped.
+func (s *session) sendAside(ctx context.Context, msg []byte) error {
+	isQuestion := wire.Get(msg, "id") != nil
+	if !isQuestion && !wire.Says(wire.Get(msg, "method"), spec.NotifyCancelled) {
+		s.front.drop("no stream accepted")
+		return nil
+	}
+	if st := s.streams.Listening(); st != nil {
+		return st.Put(ctx, msg, false)
+	}
+	return errNoStream
 }
 
 // streamed makes the reply a stream.
@@ -192,6 +215,9 @@ func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	late := time.NewTimer(patience)
 	defer late.Stop()
+	if p.form == onlyJSON {
+		late.Stop() // it waits
+	}
 	defer p.releaseMemory()
 	for {
 		select {
@@ -200,7 +226,7 @@ func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
 			if over {
 				p.session.front.sessions.end(p.session, endedUpstream) // before the client gets the status
 			}
-			p.session.front.writeJSON(w, status, body)
+			p.session.front.write(w, status, body, p.form)
 			return
 		case <-p.streaming:
 			p.session.serveStream(w, r, p.streamed(), 0, nil)
@@ -256,6 +282,7 @@ type reachability uint8
 
 const (
 	unreachable reachability = iota // its connection broke before there was a stream
+	aside                           // on the GET stream, if there is one
 	resumable                       // if the client reconnects
 	connected
 )
@@ -267,6 +294,8 @@ func (p *httpReply) reach() reachability {
 	switch {
 	case p.stream == nil && p.decided:
 		return unreachable
+	case p.form == onlyJSON:
+		return aside
 	case p.stream == nil || p.stream.IsRead():
 		return connected
 	}
@@ -295,15 +324,19 @@ func (p *httpReply) status(h http.Header) (status int, over bool) {
 	return cmp.Or(p.beside.Status, http.StatusOK), false
 }
 
-// writeJSON writes the responses as JSON. A cancelled request has none: its HTTP response
-// is that of a notification.
-func (f *Front) writeJSON(w http.ResponseWriter, status int, body []byte) {
+// write writes the responses as JSON, or as an event if the client accepts only that. A
+// cancelled request has none: its HTTP response is that of a notification.
+func (f *Front) write(w http.ResponseWriter, status int, body []byte, only form) {
 	if body == nil {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	// An error means that the client has left.
-	_ = downstream.NewResponse(w, f.opts.WriteTimeout).JSON(status, downstream.Message{Text: body})
+	res := downstream.NewResponse(w, f.opts.WriteTimeout)
+	if only == onlyStream && status == http.StatusOK {
+		_ = res.Last(body) // an error means that the client has left
+		return
+	}
+	_ = res.JSON(status, downstream.Message{Text: body}) // as above
 }
 
 // serveStream writes a call's stream as the response to r, from after an event. It ends

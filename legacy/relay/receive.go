@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -37,9 +38,16 @@ func (s *Session) pass(ctx context.Context, m *wire.Message, from *upstream.Call
 	if text == nil {
 		return
 	}
-	if err := s.deliver(ctx, m, from, text); err != nil {
-		s.link.Drop("undelivered")
-		s.opts.Logger.Debug("message of server was not delivered", "method", m.Method, "error", err)
+	err := s.deliver(ctx, m, from, text)
+	if err == nil {
+		return
+	}
+	s.link.Drop("undelivered")
+	s.opts.Logger.Debug("message of server was not delivered", "method", m.Method, "error", err)
+	if refusal := (*wire.Error)(nil); m.Kind() == wire.Request && errors.As(err, &refusal) { // the server need not wait
+		if _, open := s.inputs.withdraw(m.ID); open {
+			s.link.SendLater(ctx, wire.AppendError(nil, m.ID, refusal))
+		}
 	}
 }
 

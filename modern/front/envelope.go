@@ -6,24 +6,37 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // checkVersionHeader compares the protocol version header with the envelope. It precedes
-// all other checks, because those of a later revision are unknown.
+// all other checks, because those of a later revision are unknown. outdone says that they
+// differ, and that the envelope decides.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Protocol Version Header.
-func checkVersionHeader(h http.Header, m *wire.Message) error {
+func (f *Front) checkVersionHeader(h http.Header, m *wire.Message) (outdone bool, err error) {
 	version := wire.Get(m.Meta, spec.MetaProtocolVersion)
 	if len(version) == 0 || version[0] != '"' {
-		return nil // readEnvelope names what is missing
+		return false, nil // readEnvelope names what is missing
 	}
 	got, err := singleHeader(h, spec.HeaderProtocolVersion)
-	if err == nil && !wire.Says(version, got) {
-		err = mismatch(spec.HeaderProtocolVersion, got, wire.Unquote(version))
+	switch {
+	case err != nil || wire.Says(version, got):
+		return false, err
+	case f.outdoes(m, version, spec.Revision(got)):
+		return true, nil
 	}
-	return err
+	return false, mismatch(spec.HeaderProtocolVersion, got, wire.Unquote(version))
+}
+
+// outdoes reports whether the envelope of a message, which names version, decides although the
+// header names another revision: it is complete, its revision is served, and that of the header
+// is a known legacy one.
+func (f *Front) outdoes(m *wire.Message, version json.RawMessage, header spec.Revision) bool {
+	return header.Known() && header.Era() == spec.Legacy && f.opts.Quirks.Tolerates(quirks.EnvelopeUnderLegacyHeader) &&
+		f.checkRevision(f.revision(version), version) == nil && wire.IsObject(wire.Get(m.Meta, spec.MetaClientCapabilities))
 }
 
 // readEnvelope returns the request of a message, or an error if its envelope is invalid.

@@ -180,8 +180,10 @@ func (f *Front) serveHTTP(r *http.Request, req *mcp.Request, p *httpReply) error
 // newRequest returns the request of a message, with its profile, once the message was checked
 // against its envelope and headers. h is nil if messages have no headers.
 func (f *Front) newRequest(h http.Header, m *wire.Message, sender mcp.Sender) (*mcp.Request, error) {
+	outdone := false // the header, by the envelope
 	if h != nil {
-		if err := checkVersionHeader(h, m); err != nil {
+		var err error
+		if outdone, err = f.checkVersionHeader(h, m); err != nil {
 			return nil, err
 		}
 	}
@@ -198,6 +200,9 @@ func (f *Front) newRequest(h http.Header, m *wire.Message, sender mcp.Sender) (*
 	}
 	if err := checkName(h, m); err != nil {
 		return nil, err
+	}
+	if outdone {
+		f.opts.Quirks.Met(quirks.EnvelopeUnderLegacyHeader, mcp.ClientName(req.ClientInfo))
 	}
 	req.Principal, req.Identity, req.Share, req.Memory = sender.Principal, sender.Identity, sender.Share, f.opts.Memory
 	req.ID, req.Arrival = m.ID, sender.Arrival

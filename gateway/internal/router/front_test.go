@@ -39,9 +39,9 @@ func TestFrontRefuses(t *testing.T) {
 	for _, c := range []cell{
 		{"F-01 legacy request without session", "", `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`, legacy, 400, -32600, "3", "Mcp-Session-Id"},
 		{"F-01 modern header without envelope", "", `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}`, nil, 400, -32602, "3", "protocolVersion"},
-		{"F-01 initialize with a modern header", "", `{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}`, nil, 400, -32020, "3", "server/discover"},
+		{"F-01 initialize with a later modern header", "", `{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}`, set("Mcp-Protocol-Version", "2099-01-01"), 400, -32020, "3", "server/discover"},
 		{"F-01 envelope names a legacy revision", "", swap(good, "2026-07-28", "2025-11-25"), set("Mcp-Protocol-Version", "2025-11-25"), 400, -32022, "1", "2025-11-25"},
-		{"F-01 header disagrees with the body", "", good, set("Mcp-Protocol-Version", "2025-11-25"), 400, -32020, "1", "2025-11-25"},
+		{"F-01 header of no known revision", "", good, set("Mcp-Protocol-Version", "2025-11-26"), 400, -32020, "1", "2025-11-26"},
 		{"F-01 header of a later revision", "", good, set("Mcp-Protocol-Version", "2027-01-01"), 400, -32020, "1", "2027-01-01"},
 
 		{"F-02 no version header", "", good, del("Mcp-Protocol-Version"), 400, -32020, "1", "Mcp-Protocol-Version is missing"},

@@ -82,6 +82,8 @@ func (q *request) receive(session *legacyfront.EventSession) bool {
 	switch {
 	case errors.As(err, &tooLong) && m.Kind() == wire.Request:
 		session.Refuse(m.ID, tooLong.Wire())
+	case err == nil && m.Method == spec.MethodInitialize && q.era == spec.Legacy && q.refusesInitialize():
+		session.Refuse(m.ID, q.initializeRefused())
 	case err == nil && q.era == spec.Legacy:
 		q.noteHeader(session)
 		session.Serve(m, from)
@@ -104,7 +106,7 @@ func (q *request) receive(session *legacyfront.EventSession) bool {
 
 // noteHeader counts a modern header in a session.
 func (q *request) noteHeader(in *legacyfront.EventSession) {
-	if q.claim().revision.Era() == spec.Modern {
+	if q.claim().revision.Era() == spec.Modern && q.message.Method != spec.MethodInitialize {
 		q.s.quirks.Met(quirks.HeaderRevision, in.Client())
 	}
 }

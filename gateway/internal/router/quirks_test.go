@@ -101,6 +101,9 @@ func tolerated(t *testing.T, all []deviation) {
 			want := fmt.Sprint([]quirks.Meeting{{Quirk: d.quirk, Client: "claude-code/2.1", Count: 1}})
 			if d.strict == 0 {
 				want = "[]"
+				if got.code() != d.strictCode {
+					t.Errorf("= %s, want code %d", got.body, d.strictCode)
+				}
 			}
 			if got := fmt.Sprint(met.Meetings()); got != want {
 				t.Errorf("met %s, want %s", got, want)
@@ -169,6 +172,9 @@ func TestQ01HeaderRevisionOverSSE(t *testing.T) {
 	for _, off := range []settings.Quirks{nil, settings.NoQuirks()} {
 		r, met := quirkRig(t, off)
 		c := r.openEvents(t, "/sse/peer", nil)
+		if c.header.Set(spec.HeaderProtocolVersion, "2026-07-28"); off != nil { // else it is Q-03, too
+			c.header.Del(spec.HeaderProtocolVersion)
+		}
 		c.send(olderOpening)
 		if _, got := c.event(); !strings.Contains(got, `"protocolVersion":"2025-06-18"`) {
 			t.Fatalf("initialize = %s", got)
@@ -180,8 +186,93 @@ func TestQ01HeaderRevisionOverSSE(t *testing.T) {
 		if off != nil {
 			want = `"code":-32022`
 		}
-		if !strings.Contains(got, want) || len(met.Meetings()) != 1-len(off) {
+		if !strings.Contains(got, want) || len(met.Meetings()) != 2*(1-len(off)) {
 			t.Errorf("with %v off: %s and %v, want %s", off, got, met.Meetings(), want)
+		}
+	}
+}
+
+// A complete envelope decides over a header with a known legacy revision.
+func TestQ02EnvelopeUnderLegacyHeader(t *testing.T) {
+	t.Parallel()
+	full := strings.Replace(modernBody("1", spec.MethodToolsList, ""), `{"name":"c","version":"0"}`, `{"name":"claude-code","version":"2.1"}`, 1)
+	under := func(revision string, more ...string) map[string]string {
+		h := map[string]string{spec.HeaderProtocolVersion: revision, spec.HeaderMethod: spec.MethodToolsList}
+		for i := 0; i < len(more); i += 2 {
+			h[more[i]] = more[i+1]
+		}
+		return h
+	}
+	const q = quirks.EnvelopeUnderLegacyHeader
+	without := strings.Replace(full, `"io.modelcontextprotocol/clientCapabilities":{},`, "", 1)
+	later := strings.Replace(full, "2026-07-28", "2027-01-01", 1)
+	call := strings.Replace(full, `"tools/list","params":{`, `"tools/call","params":{"name":"echo","arguments":{},`, 1)
+	tolerated(t, []deviation{
+		{name: "a list", body: full, header: under("2025-11-25"), quirk: q, status: 200, text: `"resultType":"complete"`, strict: 400, strictCode: -32020},
+		{name: "under the first revision", body: full, header: under("2024-11-05"), quirk: q, status: 200, text: `"resultType":"complete"`, strict: 400, strictCode: -32020},
+		{name: "in a session", body: full, header: under("2025-11-25", spec.HeaderSession, "SESSION"), quirk: q, status: 200, text: `"resultType":"complete"`, strict: 400, strictCode: -32020},
+		{name: "a call", body: call, header: under("2025-06-18", spec.HeaderMethod, spec.MethodToolsCall, spec.HeaderName, "echo"), quirk: q, status: 200, text: `"text":"hi"`, strict: 400, strictCode: -32020},
+
+		{name: "no header", body: full, header: under(""), quirk: q, status: 400, strictCode: -32020},
+		{name: "no known header", body: full, header: under("2000-01-01"), quirk: q, status: 400, strictCode: -32020},
+		{name: "no header that is a date", body: full, header: under("invalid"), quirk: q, status: 400, strictCode: -32020},
+		{name: "an incomplete envelope", body: without, header: under("2025-11-25"), quirk: q, status: 400, strictCode: -32020},
+		{name: "an envelope that is not served", body: later, header: under("2025-11-25"), quirk: q, status: 400, strictCode: -32020},
+		{name: "another method", body: full, header: under("2025-11-25", spec.HeaderMethod, "tools/call"), quirk: q, status: 400, strictCode: -32020},
+		{name: "no method", body: full, header: under("2025-11-25", spec.HeaderMethod, ""), quirk: q, status: 400, strictCode: -32020},
+		{name: "another name", body: call, header: under("2025-11-25", spec.HeaderMethod, spec.MethodToolsCall, spec.HeaderName, "other"), quirk: q, status: 400, strictCode: -32020},
+	})
+}
+
+// initialize opens a session under any known header.
+func TestQ03InitializeUnderModernHeader(t *testing.T) {
+	t.Parallel()
+	under := func(revision string) map[string]string {
+		return map[string]string{spec.HeaderProtocolVersion: revision}
+	}
+	const q = quirks.InitializeUnderModernHeader
+	tolerated(t, []deviation{
+		{name: "of an older revision", body: olderOpening, header: under("2026-07-28"), quirk: q, status: 200, text: `"protocolVersion":"2025-06-18"`, strict: 400, strictCode: -32020},
+		{name: "of a modern revision", body: strings.Replace(olderOpening, "2025-06-18", "2026-07-28", 1), header: under("2026-07-28"), quirk: q, status: 200, text: `"protocolVersion":"2025-11-25"`, strict: 400, strictCode: -32020},
+		{name: "in a session", body: olderOpening, header: map[string]string{spec.HeaderProtocolVersion: "2026-07-28", spec.HeaderSession: "x"}, quirk: q, status: 200, text: `"protocolVersion":"2025-06-18"`, strict: 400, strictCode: -32020},
+
+		{name: "under a legacy header", body: olderOpening, header: under("2025-11-25"), quirk: q, status: 200, text: `"protocolVersion":"2025-06-18"`},
+		{name: "under a later header than is known", body: olderOpening, header: under("2099-01-01"), quirk: q, status: 400, strictCode: -32020},
+	})
+}
+
+// A legacy request gets the form that its client accepts.
+func TestQ04Accept(t *testing.T) {
+	t.Parallel()
+	in := func(accept string) map[string]string {
+		return map[string]string{"Accept": accept, spec.HeaderSession: "SESSION"}
+	}
+	const q = quirks.Accept
+	tolerated(t, []deviation{
+		{name: "initialize in JSON", body: olderOpening, header: map[string]string{"Accept": "application/json"}, quirk: q, status: 200, text: `{"jsonrpc":"2.0","id":0,"result":`, strict: 406, strictCode: -32600},
+		{name: "initialize on a stream", body: olderOpening, header: map[string]string{"Accept": "text/event-stream"}, quirk: q, status: 200, text: "data: {\"jsonrpc\":\"2.0\",\"id\":0,\"result\":", strict: 406, strictCode: -32600},
+		{name: "a list in JSON", body: legacyList, header: in("application/json"), quirk: q, status: 200, text: `{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}`, strict: 406, strictCode: -32600},
+		{name: "a list on a stream", body: legacyList, header: in("text/event-stream"), quirk: q, status: 200, text: `data: {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}`, strict: 406, strictCode: -32600},
+		{name: "a list on a stream, with a weight", body: legacyList, header: in("text/event-stream;q=0.5"), quirk: q, status: 200, text: `data: {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}`, strict: 406, strictCode: -32600},
+		{name: "initialized", body: initialized, header: in("application/json"), quirk: q, status: 202, strict: 406, strictCode: -32600},
+
+		{name: "anything", body: legacyList, header: in("*/*"), quirk: q, status: 200},
+		{name: "no header", body: legacyList, header: in(""), quirk: q, status: 200},
+		{name: "neither", body: legacyList, header: in("text/html"), quirk: q, status: 406, strictCode: -32600},
+		{name: "GET without streams", method: "GET", header: in("application/json"), quirk: q, status: 406},
+	})
+}
+
+// The Content-Type is that of the form.
+func TestQ04AcceptedForms(t *testing.T) {
+	t.Parallel()
+	r, _ := quirkRig(t, nil)
+	for _, accept := range []string{"application/json", "text/event-stream"} {
+		for _, body := range []string{olderOpening, legacyList} {
+			got := r.deviate(t, deviation{body: body, header: map[string]string{"Accept": accept, spec.HeaderSession: "SESSION"}})
+			if typ := got.header.Get("Content-Type"); typ != accept {
+				t.Errorf("Accept %s gets %s for %s", accept, typ, body)
+			}
 		}
 	}
 }

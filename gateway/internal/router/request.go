@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -211,13 +212,30 @@ func (q *request) serveLegacy() {
 	case m.Kind() == wire.Response && q.s.eraOfClaim(beside) == spec.Modern:
 		downstream.WriteError(q.w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"revision %s has no responses from clients; answer input_required by sending the request again with inputResponses", spec.Rev20260728))
-	case m.Method == spec.MethodInitialize && beside.revision.Era() == spec.Modern:
-		downstream.WriteError(q.w, http.StatusBadRequest, m.ID, wire.Errorf(spec.CodeHeaderMismatch,
-			"initialize belongs to revisions before %s, the %s header says %q; leave the header out, or send %s",
-			spec.Rev20260728, spec.HeaderProtocolVersion, beside.revision, spec.MethodDiscover))
+	case m.Method == spec.MethodInitialize && q.refusesInitialize():
+		downstream.WriteError(q.w, http.StatusBadRequest, m.ID, q.initializeRefused())
 	default:
 		q.s.legacy.ServePost(q.w, q.r, nil, m, q.sender)
 	}
+}
+
+// refusesInitialize reports whether initialize is refused, because the header names a modern
+// revision. If that is tolerated, it is counted.
+func (q *request) refusesInitialize() bool {
+	switch revision := q.claim().revision; {
+	case revision.Era() != spec.Modern:
+		return false
+	case !revision.Known() || !q.s.quirks.Tolerates(quirks.InitializeUnderModernHeader):
+		return true
+	}
+	q.s.quirks.Met(quirks.InitializeUnderModernHeader, mcp.ClientName(wire.Get(q.message.Params, "clientInfo")))
+	return false
+}
+
+// initializeRefused is the error of initialize under a modern header.
+func (q *request) initializeRefused() *wire.Error {
+	return wire.Errorf(spec.CodeHeaderMismatch, "initialize belongs to revisions before %s, the %s header says %q; leave the header out, or send %s",
+		spec.Rev20260728, spec.HeaderProtocolVersion, q.claim().revision, spec.MethodDiscover)
 }
 
 // serveBatch serves a batch, which only legacy revisions have.

@@ -5,8 +5,10 @@ import "slices"
 // A Quirk is a deviation from the protocol that is tolerated.
 type Quirk uint8
 
-// The quirks of clients. Their order is that of the table.
+// The quirks. Their order is that of the table.
 const (
+	// The quirks of clients.
+
 	// HeaderRevision: in a session the header names another known revision.
 	HeaderRevision Quirk = iota
 	// EnvelopeUnderLegacyHeader: a complete envelope under a header with a known legacy revision.
@@ -15,6 +17,11 @@ const (
 	InitializeUnderModernHeader
 	// Accept: a legacy request accepts only one of the two forms of a response.
 	Accept
+
+	// The quirks of servers.
+
+	// ServerRevision: initialize is answered with a known revision that has none, or with none.
+	ServerRevision
 
 	end // behind the last one
 )
@@ -81,6 +88,15 @@ var table = [end]Description{
 		Done:   "It gets the form that it accepts. Without streams the response waits for the result; what the server asks meanwhile goes to the GET stream of the session.",
 		Costs:  "Without streams progress and log messages of the call are dropped (`mcpbridge_messages_dropped_total`, reason `no stream accepted`), a question without a GET stream fails, and nothing keeps a slow response alive.",
 		Breaks: "A POST has to accept both forms", Section: "2025-11-25, basic/transports, Sending Messages to the Server",
+		Since: "0.1.0",
+	},
+	ServerRevision: {
+		ID: "Q-05", Name: "server-revision", Side: Server,
+		Seen:   "A server answers `initialize` with 2026-07-28, which has no such request, or without `protocolVersion`.",
+		Where:  "pgEdge's server, iris-agentic-dev",
+		Done:   "It is used as one of 2025-11-25 once `tools/list` or `ping` works. Headers name what it answered, and 2025-11-25 after a 400. A session that is passed through gets the answer as it is.",
+		Costs:  "One more request when a session is opened.",
+		Breaks: "The answer names a revision that the server supports in a handshake, the client's if it can", Section: "2025-11-25, basic/lifecycle, Version Negotiation",
 		Since: "0.1.0",
 	},
 }

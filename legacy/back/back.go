@@ -29,6 +29,7 @@ type Back struct {
 	log          *slog.Logger
 	endpoint     *link.Endpoint // nil unless the server is reached over HTTP
 	usesSSE      atomic.Bool    // the server was found to use HTTP+SSE
+	namesLegacy  atomic.Bool    // the server has refused the revision that it answered initialize with
 	pool         *pool.Pool
 	watches      *watch.Watches
 	relayed      *relay.Options // options of relays

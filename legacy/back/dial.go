@@ -35,7 +35,7 @@ type opener func(ctx context.Context, connect connector) error
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
 func (b *Back) open(ctx context.Context, p mcp.Profile) (s *session, err error) {
 	err = b.dial(ctx, p.Principal, pool.Newcomer{Share: p.Share}, func(ctx context.Context, connect connector) (err error) {
-		s, err = b.openOver(ctx, p, connect)
+		s, err = b.openNaming(ctx, p, connect)
 		return err
 	})
 	return s, err
@@ -50,7 +50,7 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 	if err := connect(ctx, s.Link); err != nil {
 		return nil, err
 	}
-	if err := s.handshake(ctx, p); err != nil {
+	if err := s.handshake(ctx, p, b.namesLegacy.Load()); err != nil {
 		why := connectError(ctx, s.Link, err)
 		endSession(ctx, s)
 		return nil, why

@@ -17,18 +17,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
 
-// A revisionMismatch reports that a server answered initialize with a revision that is not
-// legacy.
-type revisionMismatch struct {
-	server string
-	got    string
-}
-
-func (e *revisionMismatch) Error() string {
-	return fmt.Sprintf("server %q answered initialize with revision %q, want one of %q",
-		e.server, e.got, spec.Revisions(spec.Legacy))
-}
-
 // endSession ends a session that is not in a pool.
 func endSession(ctx context.Context, s pool.Session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -96,16 +84,33 @@ func provesModern(err error) string {
 	return ""
 }
 
-func (s *session) handshake(ctx context.Context, p mcp.Profile) error {
+// handshake opens the session. Further requests name what the server answered or, if legacy is
+// set, the revision as which it is used.
+func (s *session) handshake(ctx context.Context, p mcp.Profile, legacy bool) error {
 	c := &link.Call{Call: upstream.Call{Method: spec.MethodInitialize}, Opens: true}
 	result, err := s.RoundTrip(ctx, c, s.initializeParams(p))
 	if err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}
-	if s.negotiated, err = readNegotiated(s.opts.Name, result); err != nil {
+	if s.negotiated, err = readNegotiated(s.opts, result); err != nil {
 		return err
 	}
-	s.UseRevision(s.revision)
+	if s.named = s.revision; !legacy && s.answered != "" {
+		s.named = spec.Revision(s.answered)
+	}
+	s.UseRevision(s.named)
+	err = s.greet(ctx)
+	if s.isOdd() {
+		err = s.prove(ctx, err)
+	}
+	if err == nil {
+		s.roots.setInitialized()
+	}
+	return err
+}
+
+// greet ends the handshake.
+func (s *session) greet(ctx context.Context) error {
 	// Before initialized: some servers then send messages at once, and drop them if there
 	// is no stream.
 	s.Listen(ctx)
@@ -113,7 +118,6 @@ func (s *session) handshake(ctx context.Context, p mcp.Profile) error {
 		return fmt.Errorf("notifications/initialized: %w", err)
 	}
 	s.Initialized(ctx)
-	s.roots.setInitialized()
 	return nil
 }
 
@@ -130,18 +134,27 @@ func (s *session) initializeParams(p mcp.Profile) []byte {
 
 // negotiated is the result of initialize.
 type negotiated struct {
-	revision     spec.Revision
+	revision     spec.Revision // as one of which the server is used
+	answered     string        // what the server said: the same, unless it is odd
+	named        spec.Revision // in headers
 	caps         mcp.ServerCapabilities
 	serverInfo   json.RawMessage // nil if the server gave none
 	instructions json.RawMessage // nil if the server gave none
 }
 
+// isOdd reports whether the server answered with a revision that has no initialize, or none.
+func (n *negotiated) isOdd() bool { return n.answered != string(n.revision) }
+
 // readNegotiated reads the result of initialize. The error is a [*revisionMismatch].
-func readNegotiated(server string, result []byte) (negotiated, error) {
+func readNegotiated(o *Options, result []byte) (negotiated, error) {
 	version, _ := wire.GetString(result, "protocolVersion")
-	n := negotiated{revision: spec.Revision(version)}
+	n := negotiated{revision: spec.Revision(version), answered: version}
 	if !slices.Contains(spec.Revisions(spec.Legacy), n.revision) {
-		return n, &revisionMismatch{server: server, got: version}
+		mismatch := &revisionMismatch{server: o.Name, got: version}
+		if !mismatch.usable(o) {
+			return n, mismatch
+		}
+		n.revision = spec.LatestLegacy
 	}
 	caps := wire.Get(result, "capabilities")
 	if !wire.IsObject(caps) {

@@ -72,7 +72,8 @@ func TestM2L01Revisions(t *testing.T) {
 		{"2025-03-26", ""},
 		{"2024-11-05", ""},
 		{"2024-10-07", `server "scripted" answered initialize with revision "2024-10-07"`},
-		{"2026-07-28", `server "scripted" answered initialize with revision "2026-07-28"`},
+		{"2099-01-01", `server "scripted" answered initialize with revision "2099-01-01"`},
+		{"latest", `server "scripted" answered initialize with revision "latest"`},
 	} {
 		t.Run(tt.revision, func(t *testing.T) {
 			p := legacytest.NewHTTPServer(t)

@@ -37,6 +37,9 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 			v = failedVerdict(err)
 			return v.Reason, "no session"
 		}
+		if s.isOdd() {
+			return fmt.Sprintf("revision %q, which has no %s", s.answered, spec.MethodInitialize), "it is used as one of " + string(s.revision)
+		}
 		return "revision " + string(s.revision), "it speaks " + spec.Legacy.Speaks()
 	})
 	v.Took, v.Steps = greet.Took, []mcp.Step{greet}

@@ -81,9 +81,9 @@ func TestU01RefusedHandshakeIsNone(t *testing.T) {
 		{"error", func(w http.ResponseWriter, m wire.Message) {
 			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + m.ID.String() + `,"error":{"code":-32022,"message":"modern only"}}`))
 		}, 0, "modern only"},
-		{"a revision of the other era", func(w http.ResponseWriter, m wire.Message) {
-			legacytest.AnswerJSON(w, m.ID, `{"protocolVersion":"2026-07-28","capabilities":{}}`)
-		}, 0, "2026-07-28"},
+		{"an unknown revision", func(w http.ResponseWriter, m wire.Message) {
+			legacytest.AnswerJSON(w, m.ID, `{"protocolVersion":"2099-01-01","capabilities":{}}`)
+		}, 0, "2099-01-01"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := legacytest.NewHTTPServer(t)

@@ -31,6 +31,7 @@ func (b *Back) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message,
 	var no *relay.Refusal
 	switch {
 	case err == nil:
+		b.noteRelayed(r)
 		r.OnClose(leave)
 		b.relays.put(req.Principal, r)
 		return r, r.Answer(), nil
@@ -71,7 +72,7 @@ func (b *Back) dialRelay(ctx context.Context, req *mcp.Request, m *wire.Message,
 // describeRelayed returns the description in the server's response to a client's
 // initialize; nil if its revision is not legacy.
 func (b *Back) describeRelayed(r *relay.Session) *mcp.Description {
-	n, err := readNegotiated(b.opts.Name, wire.Get(r.Answer(), "result"))
+	n, err := readNegotiated(&b.opts, wire.Get(r.Answer(), "result"))
 	if err != nil {
 		return nil
 	}

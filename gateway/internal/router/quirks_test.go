@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // A deviation is one request of a client as it is on the wire, and what it gets.
@@ -39,10 +42,17 @@ const (
 // quirkRig returns a rig whose quirks are recorded, and of which those of off are not tolerated.
 func quirkRig(t *testing.T, off settings.Quirks) (*rig, *quirks.Recorder) {
 	var met *quirks.Recorder
+	peer := newPeer(t)
 	r := newRig(t, func(o *Options) {
 		met = quirks.New(quirks.Options{Server: "peer", Off: off.Off, Logger: o.Logger})
 		o.Servers[0].Quirks = met
+		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
+			return legacyback.New(legacyback.Options{Options: upstream.Options{
+				Name: "peer", URL: peer.URL, Changes: c, Logger: o.Logger, Quirks: met, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
+			}})
+		}
 	})
+	r.peer = peer
 	r.peer.answer(spec.MethodToolsList, `{"tools":[]}`)
 	r.peer.answer(spec.MethodToolsCall, `{"content":[{"type":"text","text":"hi"}]}`)
 	return r, met
@@ -273,6 +283,33 @@ func TestQ04AcceptedForms(t *testing.T) {
 			if typ := got.header.Get("Content-Type"); typ != accept {
 				t.Errorf("Accept %s gets %s for %s", accept, typ, body)
 			}
+		}
+	}
+}
+
+// What a server answers initialize with passes unchanged, and its client may name it.
+func TestQ05ServerRevision(t *testing.T) {
+	t.Parallel()
+	for _, off := range []settings.Quirks{nil, settings.NoQuirks()} {
+		r, met := quirkRig(t, off)
+		const answer = `{"protocolVersion":"2026-07-28","capabilities":{"tools":{}},"serverInfo":{"name":"peer","version":"7"}}`
+		r.peer.answer(spec.MethodInitialize, answer)
+		in := http.Header{"Content-Type": {"application/json"}, "Accept": {spec.AcceptBoth}}
+		got := r.send(t, http.MethodPost, olderOpening, in)
+		if got.body != `{"jsonrpc":"2.0","id":0,"result":`+answer+`}` {
+			t.Errorf("with %v off initialize = %d %s, want what the server said", off, got.status, got.body)
+		}
+		in.Set(spec.HeaderSession, got.header.Get(spec.HeaderSession))
+		in.Set(spec.HeaderProtocolVersion, "2026-07-28")
+		status, code, want := 200, int64(0), "[{server-revision  1}]"
+		if off != nil {
+			status, code, want = 400, -32602, "[]"
+		}
+		if got := r.send(t, http.MethodPost, legacyList, in); got.status != status || got.code() != code {
+			t.Errorf("with %v off the list = %d %s, want %d and code %d", off, got.status, got.body, status, code)
+		}
+		if got := fmt.Sprint(met.Meetings()); got != want {
+			t.Errorf("with %v off met %s, want %s", off, got, want)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -86,6 +87,47 @@ var doors = []door{
 			return data
 		}
 	}, false},
+
+	{"Q-01 legacy under a modern header", func(t *testing.T, r *rig) func(string) string {
+		return r.odd(t, legacyHeaders(r.enter(t)), spec.HeaderProtocolVersion, "2026-07-28")
+	}, false},
+	{"Q-01 legacy under another revision", func(t *testing.T, r *rig) func(string) string {
+		return r.odd(t, legacyHeaders(r.enter(t)), spec.HeaderProtocolVersion, "2024-11-05")
+	}, false},
+	{"Q-02 modern under a legacy header", func(t *testing.T, r *rig) func(string) string {
+		return func(body string) string {
+			m, err := wire.Parse([]byte(body), wire.Options{})
+			if err != nil {
+				return err.Error()
+			}
+			return r.odd(t, modernHeaders(m.Method, headerName(&m)), spec.HeaderProtocolVersion, "2025-11-25")(body)
+		}
+	}, true},
+	{"Q-03 legacy that began under a modern header", func(t *testing.T, r *rig) func(string) string {
+		h := legacyHeaders("")
+		h.Set(spec.HeaderProtocolVersion, "2026-07-28")
+		session := r.send(t, http.MethodPost, hello, h).header.Get(spec.HeaderSession)
+		return r.odd(t, legacyHeaders(session), spec.HeaderProtocolVersion, "2026-07-28")
+	}, false},
+	{"Q-04 legacy in JSON alone", func(t *testing.T, r *rig) func(string) string {
+		return r.odd(t, legacyHeaders(r.enter(t)), "Accept", "application/json")
+	}, false},
+	{"Q-04 legacy on streams alone", func(t *testing.T, r *rig) func(string) string {
+		return r.odd(t, legacyHeaders(r.enter(t)), "Accept", "text/event-stream")
+	}, false},
+	{"Q-05 legacy in a revision that the server has made up", func(t *testing.T, r *rig) func(string) string {
+		if r.peer == nil { // only a legacy server does
+			return r.odd(t, legacyHeaders(r.enter(t)), spec.HeaderProtocolVersion, "2026-07-28")
+		}
+		r.peer.answer(spec.MethodInitialize, `{"protocolVersion":"2026-07-28","capabilities":`+everyCapability+`,"serverInfo":{"name":"peer","version":"7"}}`)
+		return r.odd(t, legacyHeaders(r.enter(t)), spec.HeaderProtocolVersion, "2026-07-28")
+	}, false},
+}
+
+// odd returns what posts messages with a header that is not as it should be.
+func (r *rig) odd(t *testing.T, h http.Header, name, value string) func(body string) string {
+	h.Set(name, value)
+	return func(body string) string { return r.send(t, http.MethodPost, body, h).body }
 }
 
 // ask sends a request, and returns the answer.

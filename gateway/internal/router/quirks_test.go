@@ -313,3 +313,24 @@ func TestQ05ServerRevision(t *testing.T) {
 		}
 	}
 }
+
+// After a good server/discover a client may still open a session on the same pipe: that is no
+// quirk, and works whatever is tolerated.
+func TestF11InitializeAfterDiscover(t *testing.T) {
+	t.Parallel()
+	for _, off := range []settings.Quirks{nil, settings.NoQuirks()} {
+		r, met := quirkRig(t, off)
+		for _, l := range []*line{r.connect(t), r.socket(t)} {
+			l.send(modernBody(`"probe"`, spec.MethodDiscover, ""))
+			l.want(`"id":"probe","result"`, `"supportedVersions"`)
+			l.send(olderOpening)
+			l.want(`"id":0,"result"`, `"protocolVersion":"2025-06-18"`)
+			l.send(initialized)
+			l.send(legacyList)
+			l.want(`{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}`)
+		}
+		if got := met.Meetings(); len(got) > 0 {
+			t.Errorf("met %v, want nothing", got)
+		}
+	}
+}

@@ -10,6 +10,13 @@ import (
 func TestListsAreBounded(t *testing.T) {
 	var clients Clients
 	var questions Questions
+	var quirks Quirks
+	for i := range MaxQuirks + 5 {
+		quirks.Add(Quirk{Name: fmt.Sprint(i)})
+	}
+	if len(quirks.List) != MaxQuirks || quirks.Left != 5 || quirks.List[0].Name != "0" {
+		t.Errorf("%d quirks, %d left", len(quirks.List), quirks.Left)
+	}
 	for i := range MaxClients + MaxQuestions + 5 {
 		clients.Add(Client{Name: fmt.Sprint(i)})
 		questions.Add(Question{Method: fmt.Sprint(i)})

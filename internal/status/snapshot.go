@@ -9,6 +9,7 @@ const (
 	MaxFollowers = 60
 	MaxEdges     = 400
 	MaxQuestions = 100
+	MaxQuirks    = 200
 	MaxProcesses = 16 // of one server
 )
 
@@ -22,6 +23,7 @@ type Snapshot struct {
 	Follows  Follows   `json:"follows"`
 	// Questions are input requests that wait for an answer of their client.
 	Questions Questions `json:"questions"`
+	Quirks    Quirks    `json:"quirks"`
 	Replicas  *Replicas `json:"replicas,omitempty"` // nil for one
 }
 

@@ -334,3 +334,19 @@ func TestF11InitializeAfterDiscover(t *testing.T) {
 		}
 	}
 }
+
+// What was met is told of by server and client.
+func TestQ01StatusTellsOfClients(t *testing.T) {
+	t.Parallel()
+	r, _ := quirkRig(t, nil)
+	if got := r.g.Status(false).Quirks; got.List == nil || len(got.List) > 0 {
+		t.Errorf("before: %+v, want an empty list", got)
+	}
+	for range 3 {
+		r.deviate(t, deviation{body: legacyList, header: map[string]string{spec.HeaderProtocolVersion: "2026-07-28", spec.HeaderSession: "SESSION"}})
+	}
+	got := r.g.Status(false).Quirks.List
+	if len(got) != 1 || got[0].Server != "peer" || got[0].Client != "claude-code/2.1" || got[0].Name != "header-revision" || got[0].Rule != "Q-01" || got[0].Side != "client" || got[0].Count != 3 || got[0].Seen == "" {
+		t.Errorf("%+v, want three times the quirk of claude-code", got)
+	}
+}

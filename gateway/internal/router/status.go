@@ -21,7 +21,7 @@ func (g *Gateway) Status(texts bool) *status.Snapshot {
 	out := &status.Snapshot{Time: time.Now(), Draining: snap.Draining, Counts: status.Counts{
 		Requests: g.inflight.Len(), Streams: snap.Streams, Sessions: snap.Sessions, Sockets: snap.Sockets,
 	}}
-	out.Clients.List, out.Questions.List = []status.Client{}, []status.Question{}
+	out.Clients.List, out.Questions.List, out.Quirks.List = []status.Client{}, []status.Question{}, []status.Quirk{}
 	var relayed []status.Following
 	for _, s := range servers {
 		relayed = s.legacy.AppendFollowings(relayed)
@@ -34,6 +34,7 @@ func (g *Gateway) Status(texts bool) *status.Snapshot {
 		}
 		s.legacy.TellClients(&out.Clients, &out.Questions)
 		s.modern.TellQuestions(&out.Questions)
+		overview.Quirks(&out.Quirks, ss.Name, s.quirks.Meetings())
 		told := status.Server{Name: ss.Name, State: ss.State, Error: ss.Error, Topics: topics[ss.Name], Followers: pairs[ss.Name]}
 		out.Servers = append(out.Servers, overview.Server(told, s.back))
 	}

@@ -42,6 +42,7 @@ func (a *api) route(mux *http.ServeMux) {
 	get("clients", func(s *fullState) any { return s.Clients })
 	get("follows", func(s *fullState) any { return s.Follows })
 	get("questions", func(s *fullState) any { return s.Questions })
+	get("quirks", func(s *fullState) any { return s.Quirks })
 	mux.Handle("GET /api/calls", a.guard.data(http.HandlerFunc(a.calls)))
 	mux.Handle("GET /api/calls/{id}", a.guard.data(http.HandlerFunc(a.call)))
 	mux.Handle("GET /api/live", a.guard.data(&live.Socket{Feed: a.opts.Feed, State: a.state, Allows: a.guard.allows}))

@@ -55,7 +55,7 @@ func TestAxe(t *testing.T) {
 	b.openForm("flat")
 	for _, s := range screens {
 		b.screen(s.wide, s.high, s.dark)
-		for _, id := range []string{"servers", "clients", "follows", "live", "questions", "try"} {
+		for _, id := range []string{"servers", "clients", "follows", "live", "questions", "quirks", "try"} {
 			t.Run(s.name+"/"+id, func(t *testing.T) {
 				b := b.in(t)
 				eval[bool](b, fmt.Sprintf(`location.hash = %q; true`, id))
@@ -120,7 +120,7 @@ func TestKeyboard(t *testing.T) {
 	if strings.Contains(all, "(not seen)") && !strings.Contains(all, "Skip to the content") {
 		t.Errorf("the stops of the tab key are:\n%s", all)
 	}
-	for _, want := range []string{"Skip to the content", "Log out", "Servers", "Clients", "Follows", "Live", "Questions", "Try a tool"} {
+	for _, want := range []string{"Skip to the content", "Log out", "Servers", "Clients", "Follows", "Live", "Questions", "Quirks", "Try a tool"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no stop at %q; the stops of the tab key are:\n%s", want, all)
 		}

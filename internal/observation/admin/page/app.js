@@ -5,12 +5,13 @@ import {Passing, clients} from './clients.js';
 import {el, replace} from './dom.js';
 import {follows} from './follows.js';
 import {questions} from './questions.js';
+import {quirks} from './quirks.js';
 import {servers} from './servers.js';
 import {Stream} from './stream.js';
 import {ToolForm} from './tool.js';
 
 const stream = new Stream();
-const views = [servers, clients, follows, stream, questions, new ToolForm()];
+const views = [servers, clients, follows, stream, questions, quirks, new ToolForm()];
 const model = {state: null, passing: new Passing(), changed: new Map()};
 const main = document.getElementById('main');
 const glow = 1500; // ms for which a topic that has changed is marked

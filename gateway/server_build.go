@@ -181,7 +181,7 @@ func (s serverBuild) serverOptions(p *serverParts) server.Options {
 	case s.Handler != nil:
 		o.URL, o.RoundTripper = "http://"+s.Name+".invalid/", p.serveHandler(s.Handler)
 	case len(s.Command) > 0:
-		s.command(&o)
+		s.command(&o, p)
 	}
 	return o
 }
@@ -194,7 +194,7 @@ func (p *serverParts) serveHandler(h http.Handler) http.RoundTripper {
 }
 
 // command adds what concerns commands alone.
-func (s serverBuild) command(o *server.Options) {
+func (s serverBuild) command(o *server.Options, p *serverParts) {
 	o.MaxSessions = min(s.b.number(limits.CommandSessions), o.MaxSessions)
 	o.MaxSessionsEach = s.b.number(limits.CommandSessionsEach)
 	o.Start = s.b.opts.hooks.Start
@@ -211,6 +211,7 @@ func (s serverBuild) command(o *server.Options) {
 		Environ:    environ,
 		Env:        s.Env,
 		Name:       s.Name,
+		Quirks:     p.quirks,
 		Logger:     s.b.opts.Logger,
 		MaxMessage: s.b.number(limits.UpstreamMessage),
 		CloseGrace: s.b.opts.CloseGrace,

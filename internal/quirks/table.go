@@ -22,6 +22,30 @@ const (
 
 	// ServerRevision: initialize is answered with a known revision that has none, or with none.
 	ServerRevision
+	// ListMissing: a result lacks its list, or has null instead.
+	ListMissing
+	// NullMembers: members of a result or of its items are null that must not be.
+	NullMembers
+	// ToolSchema: the input schema of a tool is missing or not of an object.
+	ToolSchema
+	// Completions: a completion has over 100 values.
+	Completions
+	// UnframedAnswer: a response stands at the end of a stream, without an event.
+	UnframedAnswer
+	// AnswerWithoutID: a response to a request has no id, or null.
+	AnswerWithoutID
+	// NotificationStatus: a notification or response that was posted is answered with a success other than 202.
+	NotificationStatus
+	// AnswerElsewhere: a request is answered with 202, and the response comes on the GET stream.
+	AnswerElsewhere
+	// LostSession: a session that is lost is reported by another status than 404.
+	LostSession
+	// StdoutNoise: a command writes lines that are no messages to its standard output.
+	StdoutNoise
+	// ProgressOrder: progress does not increase.
+	ProgressOrder
+	// UndeclaredNotice: a change is reported that was not declared.
+	UndeclaredNotice
 
 	end // behind the last one
 )
@@ -97,6 +121,114 @@ var table = [end]Description{
 		Done:   "It is used as one of 2025-11-25 once `tools/list` or `ping` works. Headers name what it answered, and 2025-11-25 after a 400. A session that is passed through gets the answer as it is.",
 		Costs:  "One more request when a session is opened.",
 		Breaks: "The answer names a revision that the server supports in a handshake, the client's if it can", Section: "2025-11-25, basic/lifecycle, Version Negotiation",
+		Since: "0.1.0",
+	},
+	ListMissing: {
+		ID: "M2L-09", Name: "list-missing", Side: Server, Always: true,
+		Seen:   "A result lacks the list that its method has (`content`, `tools`, `messages` and so on), or has null instead.",
+		Where:  "go-sdk servers with no content, servers that serialize empty fields as null",
+		Done:   "Modern clients get an empty list.",
+		Costs:  "Nothing.",
+		Breaks: "The list of such a result is required, and an array", Section: "2025-11-25, schema, CallToolResult and the results of lists",
+		Since: "0.1.0",
+	},
+	NullMembers: {
+		ID: "M2L-09", Name: "null-members", Side: Server, Always: true,
+		Seen:   "Members of a result, or of the items of its list, are null whose type has no null, such as `nextCursor`, `title` or `annotations`.",
+		Where:  "servers made with C#, Java and Python that serialize every field",
+		Done:   "Modern clients get the result without them; structured content, schemas, `_meta` and unknown members stay.",
+		Costs:  "Nothing.",
+		Breaks: "An optional member is left out, or has its type", Section: "2025-11-25, schema, the types of results",
+		Since: "0.1.0",
+	},
+	ToolSchema: {
+		ID: "M2L-09", Name: "tool-schema", Side: Server, Always: true,
+		Seen:   "A tool's `inputSchema` is missing or has no `type: object`.",
+		Where:  "servers whose tools have no arguments",
+		Done:   "Modern clients get an object for the type that is missing. A tool whose schema is of something else is left out, with a warning in the log.",
+		Costs:  "A tool that is left out can't be found.",
+		Breaks: "A tool has an `inputSchema`, a schema of an object", Section: "2025-11-25, server/tools, Tool",
+		Since: "0.1.0",
+	},
+	Completions: {
+		ID: "M2L-09", Name: "completions", Side: Server, Always: true,
+		Seen:   "A completion has more than 100 values.",
+		Where:  "servers that filter nothing",
+		Done:   "Modern clients get the first 100, with `hasMore`.",
+		Costs:  "The others are lost.",
+		Breaks: "A response has at most 100 values", Section: "2025-11-25, server/utilities/completion, Completion Results",
+		Since: "0.1.0",
+	},
+	UnframedAnswer: {
+		ID: "M2L-15", Name: "unframed-answer", Side: Server, Always: true,
+		Seen:   "An event stream ends with a JSON-RPC response that is no event.",
+		Where:  "servers that append a late error as plain JSON",
+		Done:   "It is taken for the response.",
+		Costs:  "Nothing.",
+		Breaks: "Messages on a stream are events of it", Section: "2025-11-25, basic/transports, Sending Messages to the Server",
+		Since: "0.1.0",
+	},
+	AnswerWithoutID: {
+		ID: "M2L-04", Name: "answer-without-id", Side: Server, Always: true,
+		Seen:   "A response to a POST with one request has no id, or null.",
+		Where:  "servers that answer an unknown method before they read its id",
+		Done:   "It is taken for the response.",
+		Costs:  "Nothing: a POST has one request.",
+		Breaks: "A response has the id of its request, unless that could not be read", Section: "2025-11-25, basic, Responses",
+		Since: "0.1.0",
+	},
+	NotificationStatus: {
+		ID: "M2L-01", Name: "notification-status", Side: Server, Always: true,
+		Seen:   "A notification, or a response, that was posted is answered with a success other than 202.",
+		Where:  "servers that answer each POST with 200 or 204",
+		Done:   "It counts as accepted.",
+		Costs:  "Nothing.",
+		Breaks: "A notification or response that is accepted gets 202 without a body", Section: "2025-11-25, basic/transports, Sending Messages to the Server",
+		Since: "0.1.0",
+	},
+	AnswerElsewhere: {
+		ID: "M2L-01", Name: "answer-elsewhere", Side: Server, Always: true,
+		Seen:   "The response to a request comes on the GET stream of the session, mostly after a 202.",
+		Where:  "servers that send all messages on one stream",
+		Done:   "The response is taken from there, within 5 s after a 202 or 204.",
+		Costs:  "A call fails only 5 s after a 202 that nothing follows.",
+		Breaks: "This stream has no responses, unless it continues that of a request", Section: "2025-11-25, basic/transports, Listening for Messages from the Server",
+		Since: "0.1.0",
+	},
+	LostSession: {
+		ID: "M2L-03", Name: "lost-session-status", Side: Server, Always: true,
+		Seen:   "A session that is lost is reported by 400, or another status than 404.",
+		Where:  "TypeScript servers of 1.x",
+		Done:   "A ping shows whether the session is lost; then another one is opened.",
+		Costs:  "One more request.",
+		Breaks: "A request of a session that has ended gets 404", Section: "2025-11-25, basic/transports, Session Management",
+		Since: "0.1.0",
+	},
+	StdoutNoise: {
+		ID: "U-04", Name: "stdout-noise", Side: Server, Always: true,
+		Seen:   "A command writes lines that are no messages to its standard output.",
+		Where:  "servers that print a banner, or log there",
+		Done:   "They are skipped, and logged at a bounded rate.",
+		Costs:  "Nothing.",
+		Breaks: "Nothing but messages may be written there", Section: "2025-11-25, basic/transports, stdio",
+		Since: "0.1.0",
+	},
+	ProgressOrder: {
+		ID: "M2L-11", Name: "progress-order", Side: Server, Always: true,
+		Seen:   "Progress of a request does not increase, or is no number.",
+		Where:  "servers that count steps anew",
+		Done:   "It is not passed on.",
+		Costs:  "The message of such progress is lost.",
+		Breaks: "Each progress of a request is greater than the one before", Section: "2025-11-25, basic/utilities/progress, Progress Flow",
+		Since: "0.1.0",
+	},
+	UndeclaredNotice: {
+		ID: "M2L-31", Name: "undeclared-notice", Side: Server, Always: true,
+		Seen:   "A server reports changes of a list without having declared `listChanged`, or of a resource without `subscribe`.",
+		Where:  "servers that send every notice",
+		Done:   "Results that are kept are dropped, and who follows the list all the same, as with `synthesize`, is told.",
+		Costs:  "Nothing.",
+		Breaks: "Only capabilities that were negotiated may be used", Section: "2025-11-25, basic/lifecycle, Operation",
 		Since: "0.1.0",
 	},
 }

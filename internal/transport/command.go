@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
@@ -47,8 +48,9 @@ type CommandOptions struct {
 	// Env has additional variables, which override inherited ones.
 	Env map[string]string
 
-	Name   string       // the server's name, for the log and for errors; Argv[0] if empty
-	Logger *slog.Logger // logs standard error and skipped output, at a bounded rate; nil means no log
+	Name   string           // the server's name, for the log and for errors; Argv[0] if empty
+	Logger *slog.Logger     // logs standard error and skipped output, at a bounded rate; nil means no log
+	Quirks *quirks.Recorder // is told of skipped output; nil tells nobody
 
 	// Secrets hides secrets in errors that quote the child's output; nil means none.
 	Secrets *redact.Redactor

@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
@@ -42,6 +43,7 @@ func (c *Command) message(line []byte, partial bool) ([]byte, bool) {
 		return nil, false
 	}
 	if !looksLikeMessage(msg) || partial && !json.Valid(msg) {
+		c.opts.Quirks.Met(quirks.StdoutNoise, "")
 		c.skip(msg)
 		return nil, false
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
@@ -182,19 +183,21 @@ func TestU04SkipsNoise(t *testing.T) {
 	for _, tt := range []struct {
 		name, out string
 		want      []string
+		noise     int64 // lines
 	}{
-		{"banner", "Server running on stdio\n{\"id\":1}\n", []string{`{"id":1}`}},
-		{"between messages", "{\"id\":1}\nlog: {x}\n\n  \n{\"id\":2}\n", []string{`{"id":1}`, `{"id":2}`}},
-		{"CRLF", "{\"id\":1}\r\n{\"id\":2}\r\n", []string{`{"id":1}`, `{"id":2}`}},
-		{"indented", " \t{\"id\":1} \n", []string{`{"id":1}`}},
-		{"batch", "[{\"id\":1}]\n", []string{`[{"id":1}]`}},
-		{"no line end", "{\"id\":1}\n{\"id\":2}", []string{`{"id":1}`, `{"id":2}`}},
-		{"cut short", "{\"id\":1}\n{\"id\":", []string{`{"id":1}`}},
-		{"other JSON", "\"x\"\n1\ntrue\n{\"id\":1}\n", []string{`{"id":1}`}},
-		{"nothing", "", nil},
+		{"banner", "Server running on stdio\n{\"id\":1}\n", []string{`{"id":1}`}, 1},
+		{"between messages", "{\"id\":1}\nlog: {x}\n\n  \n{\"id\":2}\n", []string{`{"id":1}`, `{"id":2}`}, 1},
+		{"CRLF", "{\"id\":1}\r\n{\"id\":2}\r\n", []string{`{"id":1}`, `{"id":2}`}, 0},
+		{"indented", " \t{\"id\":1} \n", []string{`{"id":1}`}, 0},
+		{"batch", "[{\"id\":1}]\n", []string{`[{"id":1}]`}, 0},
+		{"no line end", "{\"id\":1}\n{\"id\":2}", []string{`{"id":1}`, `{"id":2}`}, 0},
+		{"cut short", "{\"id\":1}\n{\"id\":", []string{`{"id":1}`}, 1},
+		{"other JSON", "\"x\"\n1\ntrue\n{\"id\":1}\n", []string{`{"id":1}`}, 3},
+		{"nothing", "", nil, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := say(t, tt.out, CommandOptions{})
+			met := quirks.New(quirks.Options{})
+			c := say(t, tt.out, CommandOptions{Quirks: met})
 			for _, want := range tt.want {
 				if got := mustRead(t, c); got != want {
 					t.Errorf("Read = %s, want %s", got, want)
@@ -202,6 +205,13 @@ func TestU04SkipsNoise(t *testing.T) {
 			}
 			if msg, err := c.Read(); err != io.EOF {
 				t.Errorf("last Read = %q, %v, want EOF", msg, err)
+			}
+			var lines int64
+			for _, m := range met.Meetings() {
+				lines += m.Count
+			}
+			if lines != tt.noise {
+				t.Errorf("%d lines of noise are counted, want %d", lines, tt.noise)
 			}
 		})
 	}

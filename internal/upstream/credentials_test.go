@@ -142,7 +142,8 @@ func TestOnBehalfOf(t *testing.T) {
 		}
 		r.Discard()
 	}
-	if err := errors.Join(ada.Delete(t.Context(), http.Header{}), ada.Send(t.Context(), http.Header{}, []byte("{}"))); err != nil {
+	_, sent := ada.Send(t.Context(), http.Header{}, []byte("{}"))
+	if err := errors.Join(ada.Delete(t.Context(), http.Header{}), sent); err != nil {
 		t.Error(err)
 	}
 	if want := []mcp.Principal{"", "ada", "ada", "bob", "ada", "ada"}; !slices.Equal(got, want) || ada.As("ada") != ada {

@@ -94,17 +94,17 @@ func (h *HTTP) Delete(ctx context.Context, header http.Header) error {
 	return err
 }
 
-// Send posts a message that has no response.
-func (h *HTTP) Send(ctx context.Context, header http.Header, frame []byte) error {
+// Send posts a message that has no response. It returns the status of success.
+func (h *HTTP) Send(ctx context.Context, header http.Header, frame []byte) (status int, err error) {
 	r, err := h.Post(ctx, nil, header, frame)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r.Discard()
 	if r.Status() > 299 {
-		return &StatusError{Code: r.Status()}
+		return 0, &StatusError{Code: r.Status()}
 	}
-	return nil
+	return r.Status(), nil
 }
 
 // An exchange is a request and its Reply, in one allocation.

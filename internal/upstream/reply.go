@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -158,8 +159,11 @@ func (r *Reply) nextOfBatch() (*wire.Message, error) {
 
 // got returns a message that was read.
 func (r *Reply) got(m wire.Message) (*wire.Message, error) {
-	if m.Kind() == wire.Response && r.call != nil && !r.call.Is(m.ID) && !m.ID.IsZero() {
-		return nil, r.foreign(m.ID)
+	if m.Kind() == wire.Response && r.call != nil && !r.call.Is(m.ID) {
+		if !m.ID.IsZero() {
+			return nil, r.foreign(m.ID)
+		}
+		r.h.opts.Quirks.Met(quirks.AnswerWithoutID, "")
 	}
 	r.msg = m
 	return &r.msg, nil

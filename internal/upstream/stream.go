@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -121,6 +122,7 @@ func (r *Reply) ended(err error) (*wire.Message, error) {
 		// Some servers append a late error as plain JSON, without an event.
 		r.stream.tail = true
 		if m, err := wire.Parse(rest, parsing); err == nil && m.Kind() == wire.Response && r.call.Is(m.ID) {
+			r.h.opts.Quirks.Met(quirks.UnframedAnswer, "")
 			return r.got(m)
 		}
 	}

@@ -192,6 +192,13 @@ func (r *roots) setInitialized() {
 	r.initialized = time.Now()
 }
 
+// isInitialized reports whether the handshake has ended.
+func (r *roots) isInitialized() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.initialized.IsZero()
+}
+
 func (r *roots) setAwaited(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -78,7 +79,11 @@ func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 		s.Drop("progress")
 		return
 	}
-	if !c.clock.Advance(wire.Get(m.Params, "progress")) || c.IsSettled() {
+	grows := c.clock.Advance(wire.Get(m.Params, "progress"))
+	if !grows {
+		s.opts.Quirks.Met(quirks.ProgressOrder, "")
+	}
+	if !grows || c.IsSettled() {
 		s.Ignore() // not counted as dropped
 		return
 	}
@@ -153,6 +158,9 @@ func (s *session) taskStatus(m *wire.Message) {
 // changed passes a change to the profile's watch, whichever stream or session of the
 // profile it arrived on.
 func (s *session) changed(kind fanout.Kind, m *wire.Message) {
+	if !s.announced(kind) {
+		s.opts.Quirks.Met(quirks.UndeclaredNotice, "")
+	}
 	uri, _ := wire.GetString(m.Params, "uri")
 	meta := foreignMeta(wire.Get(m.Params, "_meta"))
 	told := s.watch().Changed(kind, uri, meta)
@@ -164,6 +172,23 @@ func (s *session) changed(kind fanout.Kind, m *wire.Message) {
 		topic := fanout.Topic{Scope: s.roots.profile.scope, Kind: kind}
 		s.opts.Changes.Publish(fanout.Event{Topic: topic, Meta: meta})
 	}
+}
+
+// announced reports whether the server has declared that it reports changes of a kind. During
+// the handshake that is not known.
+func (s *session) announced(kind fanout.Kind) bool {
+	if !s.roots.isInitialized() {
+		return true
+	}
+	switch kind {
+	case fanout.ToolsListChanged:
+		return s.caps.Lists.Tools
+	case fanout.PromptsListChanged:
+		return s.caps.Lists.Prompts
+	case fanout.ResourcesListChanged:
+		return s.caps.Lists.Resources
+	}
+	return s.caps.Subscribe
 }
 
 // polled handles a change that the gateway has found by polling.

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 const (
@@ -201,6 +203,7 @@ func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 		before.lastID = "" // the server may have discarded the event
 		return before, nil
 	case lost:
+		g.h.l.noteLost(code)
 		g.h.l.fail(status)
 		return before, status
 	}
@@ -214,8 +217,12 @@ func (g *getStream) read(ctx context.Context, reply *upstream.Reply, before stre
 	m, err := reply.Next()
 	for ; err == nil; m, err = reply.Next() {
 		cut.brought = true
-		if !g.h.l.inbox.Receive(ctx, m, nil) {
+		answers := m.Kind() == wire.Response
+		switch needed := g.h.l.inbox.Receive(ctx, m, nil); {
+		case !needed:
 			reply.Useless()
+		case answers:
+			g.h.l.opts.Quirks.Met(quirks.AnswerElsewhere, "")
 		}
 	}
 	cut.lastID = reply.EventID()

@@ -223,7 +223,8 @@ func (v *httpSSE) request(ctx context.Context, c *Call, frame []byte) error {
 
 // send implements carrier.
 func (v *httpSSE) send(ctx context.Context, frame []byte) error {
-	return sendTo(ctx, v.to, v.post, frame)
+	_, err := sendTo(ctx, v.to, v.post, frame) // its revision requires no status
+	return err
 }
 
 // endedBy implements carrier: the URL for POSTs belongs to the session.

@@ -44,7 +44,8 @@ type Link struct {
 	ordered    bool
 	attributes bool
 
-	refusal int // see Refusal; written while the session is opened
+	refusal int         // see Refusal; written while the session is opened
+	worked  atomic.Bool // a request got a response, besides initialize
 	inbox   *upstream.Inbox
 	outbox  outbox
 	done    chan struct{} // closed when the session is lost or ended

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -81,6 +82,9 @@ func (h *streamable) do(ctx context.Context, c *Call, frame []byte) error {
 		return h.l.rejected(ctx, c, reply, h.id() != "")
 	}
 	at, err := h.read(ctx, c, reply)
+	if at == nil && err == nil && !c.Opens && !h.l.worked.Load() {
+		h.l.worked.Store(true)
+	}
 	switch f := upstream.AsFailure(err); {
 	case f != nil && f.Cause == upstream.ErrAccepted:
 		return h.accepted(ctx, f)
@@ -123,6 +127,7 @@ func (l *Link) rejected(ctx context.Context, c *Call, reply *upstream.Reply, nam
 	}
 	mayBeLost := named && (status.Code == http.StatusNotFound || status.Code == http.StatusBadRequest)
 	if mayBeLost && (sessionError || l.isLost(ctx, c.Method)) {
+		l.noteLost(status.Code)
 		l.fail(status)
 		return &upstream.Failure{Cause: status, Fate: upstream.Refused, Lost: true}
 	}
@@ -131,6 +136,14 @@ func (l *Link) rejected(ctx context.Context, c *Call, reply *upstream.Reply, nam
 		return nil
 	}
 	return status.Failure()
+}
+
+// noteLost counts a session that is lost, and not reported by the status for that. One in which
+// nothing has worked may be refused for another reason.
+func (l *Link) noteLost(status int) {
+	if status != http.StatusNotFound && l.Alive() && l.worked.Load() {
+		l.opts.Quirks.Met(quirks.LostSession, "")
+	}
 }
 
 // isLost reports whether the session does not respond to a ping, after a request of method
@@ -150,17 +163,21 @@ func (l *Link) isLost(ctx context.Context, method string) bool {
 
 // send implements carrier.
 func (h *streamable) send(ctx context.Context, frame []byte) error {
-	return sendTo(ctx, h.e.http, h.names.Load().post, frame)
-}
-
-// sendTo posts a message that has no response. It returns the cause of a failure, because
-// such a message is never sent again.
-func sendTo(ctx context.Context, to *upstream.HTTP, header http.Header, frame []byte) error {
-	err := to.Send(ctx, header, frame)
-	if f := upstream.AsFailure(err); f != nil {
-		return f.Cause
+	status, err := sendTo(ctx, h.e.http, h.names.Load().post, frame)
+	if err == nil && status != http.StatusAccepted {
+		h.l.opts.Quirks.Met(quirks.NotificationStatus, "")
 	}
 	return err
+}
+
+// sendTo posts a message that has no response, and returns the status of success. It returns
+// the cause of a failure, because such a message is never sent again.
+func sendTo(ctx context.Context, to *upstream.HTTP, header http.Header, frame []byte) (int, error) {
+	status, err := to.Send(ctx, header, frame)
+	if f := upstream.AsFailure(err); f != nil {
+		return 0, f.Cause
+	}
+	return status, err
 }
 
 // endedBy implements carrier: 404 means that the session is lost.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -30,6 +31,9 @@ func (f *Front) stamp(dst []byte, id wire.ID, req *mcp.Request, res *mcp.Result)
 	dst = slices.Grow(dst, min(len(res.Body), minLarge)+len(res.ServerInfo)+512)
 	dst = append(id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{`...)
 	dst = s.tail(s.members(dst))
+	for _, q := range s.mended {
+		f.opts.Quirks.Met(q, "")
+	}
 	dst = append(dst, '}')
 	if len(res.Extra) > 0 {
 		dst = append(append(dst, ','), res.Extra...)
@@ -56,6 +60,8 @@ type stamper struct {
 	meta                          []byte // the result's _meta; nil if none
 	hasType, hasTTL, hasScope, ok bool   // ok: the list that the method requires was there
 
+	mended []quirks.Quirk // what the server's result broke; nil for most
+
 	large []byte // the member that is not copied; nil if all were
 	at    int    // its position
 }
@@ -79,16 +85,27 @@ func (s *stamper) members(dst []byte) []byte {
 			dst = append(dst, ',')
 			continue
 		case k.Is("completion") && s.req.Method == spec.MethodComplete:
-			dst = append(append(dst, k...), ':')
-			dst = append(append(dst, mcp.CutCompletion(v)...), ',')
+			cut := mcp.CutCompletion(v)
+			if len(cut) != len(v) {
+				s.mend(quirks.Completions)
+			}
+			dst = append(append(append(append(dst, k...), ':'), cut...), ',')
 			continue
 		case wire.IsNull(v) && (k.Is("nextCursor") || k.Is("isError") || k.Is("description") && s.req.Method == spec.MethodPromptsGet):
+			s.mend(quirks.NullMembers)
 			continue
 		}
 		dst = append(append(dst, k...), ':')
 		dst = append(s.copy(dst, v), ',')
 	}
 	return dst
+}
+
+// mend says, once, that the result had a quirk.
+func (s *stamper) mend(q quirks.Quirk) {
+	if !slices.Contains(s.mended, q) {
+		s.mended = append(s.mended, q)
+	}
 }
 
 // copy appends v, or records its position if v is large.
@@ -109,6 +126,7 @@ func (s *stamper) stamped(has *bool) bool {
 // tail writes the required members, _meta last.
 func (s *stamper) tail(dst []byte) []byte {
 	if array := spec.Array(s.req.Method); array != "" && !s.ok {
+		s.mend(quirks.ListMissing)
 		dst = append(wire.AppendString(dst, array), ":[],"...)
 	}
 	if !s.hasType {
@@ -158,6 +176,7 @@ var itemsNonNull = map[string][]string{
 func (s *stamper) list(dst, v []byte) []byte {
 	switch {
 	case wire.IsNull(v):
+		s.mend(quirks.ListMissing)
 		return append(dst, "[]"...)
 	case !wire.IsArray(v):
 		return s.copy(dst, v)
@@ -167,7 +186,15 @@ func (s *stamper) list(dst, v []byte) []byte {
 	case !s.res.Outline.MayHaveNulls(s.res.Body):
 		return s.copy(dst, v)
 	}
-	return wire.AppendElements(dst, v, itemsNonNull[s.req.Method])
+	dst = append(dst, '[')
+	for e := range wire.Elements(v) {
+		before := len(dst)
+		if dst = wire.AppendWithoutNulls(dst, e, itemsNonNull[s.req.Method]); len(dst)-before != len(e) {
+			s.mend(quirks.NullMembers)
+		}
+		dst = append(dst, ',')
+	}
+	return wire.CloseArray(dst)
 }
 
 // tools copies a list of tools. A tool that can't be repaired is omitted, because clients
@@ -176,6 +203,9 @@ func (s *stamper) tools(dst, v []byte) []byte {
 	dst = append(dst, '[')
 	for tool := range wire.Elements(v) {
 		edits, reason := toolEdits(tool)
+		if reason != "" || len(edits) > 1 { // besides that of execution, which is none
+			s.mend(quirks.ToolSchema)
+		}
 		if reason != "" {
 			name, _ := wire.GetString(tool, "name")
 			s.front.opts.Logger.Warn("tool left out of the list", "upstream", s.front.opts.Name, "tool", name, "reason", reason)
@@ -184,6 +214,7 @@ func (s *stamper) tools(dst, v []byte) []byte {
 		for k, v := range wire.Members(tool) {
 			if wire.IsNull(v) && slices.Contains(itemsNonNull[spec.MethodToolsList], k.String()) && !k.Is("inputSchema") {
 				edits = append(edits, wire.Edit{Name: k.String()})
+				s.mend(quirks.NullMembers)
 			}
 		}
 		dst = append(wire.AppendEdited(dst, tool, edits...), ',')

@@ -81,6 +81,7 @@ func TestCounters(t *testing.T) {
 		`mcpbridge_build_info{goversion="` + runtime.Version() + `",version="v1.2.3"} 1`,
 		`mcpbridge_messages_dropped_total{reason="unattributed",server="docs"} 2`,
 		`mcpbridge_limits_hit_total{limit="listen_streams",server="docs"} 1`,
+		`mcpbridge_quirks_total{quirk="header-revision",server="docs"} 1`,
 		"mcpbridge_listen_streams 1",
 		`mcpbridge_parked_calls{server="docs"} 2`,
 		`mcpbridge_client_websockets{server="docs"} 3`,

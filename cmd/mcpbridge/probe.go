@@ -30,7 +30,8 @@ func newProbeCommand(p process) *cobra.Command {
 one line what works and how many limits there are, and then the revisions, the transport, how each question was answered and how long that
 took, and what becomes of each feature on the way to clients of the other era,
 and of each extension for clients of either, with the reason and the rule of the
-translation.
+translation. Last come the quirks of the server that were met: what it does against the
+protocol, the sentence of the specification that this breaks, and what mcpbridge does.
 
 A command is started with the environment of mcpbridge, and is ended again; it is
 started anew only if it ends, or says nothing more, when it is asked. Nothing is called but lists. Credentials that are to

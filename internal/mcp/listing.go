@@ -23,6 +23,9 @@ type Listing struct {
 	Items  []json.RawMessage // the items up to the error, if any
 	Pages  int
 	Err    error // nil if Items is complete
+
+	Missing    bool // a page had no list, or null
+	NullCursor bool // a page had null as its nextCursor
 }
 
 // lists are the methods that list tools, prompts and resources.
@@ -63,10 +66,12 @@ func (l *Listing) read(ctx context.Context, member string, ask func(context.Cont
 			return
 		}
 		l.Pages++
-		for item := range wire.Elements(wire.Get(page, member)) {
+		list, cursor := wire.Get(page, member), wire.Get(page, "nextCursor")
+		l.Missing = l.Missing || list == nil || wire.IsNull(list)
+		l.NullCursor = l.NullCursor || wire.IsNull(cursor)
+		for item := range wire.Elements(list) {
 			l.Items = append(l.Items, bytes.Clone(item))
 		}
-		cursor := wire.Get(page, "nextCursor")
 		if cursor == nil || wire.IsNull(cursor) || string(cursor) == `""` {
 			return
 		}

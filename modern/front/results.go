@@ -222,6 +222,30 @@ func (s *stamper) tools(dst, v []byte) []byte {
 	return wire.CloseArray(dst)
 }
 
+// MendedOf returns what is mended of a list that nobody has mended yet.
+func MendedOf(l *mcp.Listing) []quirks.Quirk {
+	var s stamper
+	if l.Missing {
+		s.mend(quirks.ListMissing)
+	}
+	if l.NullCursor {
+		s.mend(quirks.NullMembers)
+	}
+	for _, item := range l.Items {
+		if l.Method == spec.MethodToolsList {
+			if edits, reason := toolEdits(item); reason != "" || len(edits) > 1 {
+				s.mend(quirks.ToolSchema)
+			}
+		}
+		for k, v := range wire.Members(item) {
+			if wire.IsNull(v) && slices.Contains(itemsNonNull[l.Method], k.String()) && !k.Is("inputSchema") {
+				s.mend(quirks.NullMembers)
+			}
+		}
+	}
+	return s.mended
+}
+
 // toolEdits returns the edits that make a tool valid in this revision, or the reason why
 // that is impossible. execution belongs to the tasks of 2025-11-25.
 func toolEdits(tool []byte) (edits []wire.Edit, reason string) {

@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	// was found out about a server and what a configuration serves, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/output": {"internal/config", "internal/linebuffer", "internal/redact"}, // the log
-	"cmd/mcpbridge/internal/report": {"internal/compat", "internal/config", "internal/mcp", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/report": {"internal/compat", "internal/config", "internal/mcp", "internal/quirks", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/memory": {"internal/config"},
 	// What a configuration says, for the public package: only this one has both.
 	"cmd/mcpbridge/internal/options": {"gateway", "internal/certs", "internal/config", "internal/config/value", "internal/settings"},

@@ -19,6 +19,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/compat"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -44,6 +45,18 @@ type Report struct {
 	Crossings []compat.Feature `json:"crossings,omitempty"`
 	// Extensions are for clients of either era; absent where the server declares none.
 	Extensions []compat.Extension `json:"extensions,omitempty"`
+	// Quirks are what the server did against the protocol while it was asked.
+	Quirks []Quirk `json:"quirks,omitempty"`
+}
+
+// A Quirk is a deviation from the protocol that mcpbridge mends or tolerates.
+type Quirk struct {
+	Name   string `json:"name"`
+	Rule   string `json:"rule"`
+	Seen   string `json:"seen"`
+	Done   string `json:"done"`
+	Breaks string `json:"breaks"` // and where the specification says so
+	Count  int64  `json:"count"`
 }
 
 // A Server is how a server names itself.
@@ -70,6 +83,11 @@ func New(upstream *server.Server, c *config.Server, v mcp.Verdict) *Report {
 	for _, s := range v.Steps {
 		r.Steps = append(r.Steps, Step{s.Sent, s.Answer, s.Means, s.Took.Seconds()})
 	}
+	for _, m := range upstream.Quirks(&v) {
+		if d := m.Quirk.Describe(); d.Side == quirks.Server {
+			r.Quirks = append(r.Quirks, Quirk{d.Name, d.ID, plain(d.Seen), plain(d.Done), plain(d.Breaks + " (" + d.Section + ")"), m.Count})
+		}
+	}
 	if v.Era == spec.Unknown {
 		r.Summary = "Does not work: it " + upstream.Trouble(&v) + "."
 		r.Advice = upstream.Advice(&v)
@@ -92,6 +110,9 @@ func New(upstream *server.Server, c *config.Server, v mcp.Verdict) *Report {
 	r.summarize()
 	return r
 }
+
+// plain returns a text of Markdown as a terminal shows it.
+func plain(text string) string { return strings.ReplaceAll(text, "`", "") }
 
 // summarize says in one line what works, and how many limits there are.
 func (r *Report) summarize() {
@@ -147,6 +168,7 @@ func (r *Report) Print(w io.Writer) error {
 	r.printSteps(&b)
 	r.printCrossings(&b)
 	r.printExtensions(&b)
+	r.printQuirks(&b)
 	_, err := output.Printf(w, "%s", output.Block(b.String()))
 	return err
 }
@@ -267,6 +289,16 @@ func (r *Report) printExtensions(b *strings.Builder) {
 		_, _ = output.Printf(b, "  %s\n", strings.TrimSpace(e.Name+" "+string(e.Settings)))
 		printTreatment(b, &e.Modern, "for clients of 2026-07-28")
 		printTreatment(b, &e.Legacy, "for clients of 2025-11-25 and before")
+	}
+}
+
+func (r *Report) printQuirks(b *strings.Builder) {
+	if len(r.Quirks) == 0 {
+		return
+	}
+	b.WriteString("\nWhat it does against the protocol, and mcpbridge tolerates\n")
+	for _, q := range r.Quirks {
+		_, _ = output.Printf(b, "  %s  %s\n           the protocol: %s\n           what is done: %s (%s)\n", q.Name, q.Seen, q.Breaks, q.Done, q.Rule)
 	}
 }
 

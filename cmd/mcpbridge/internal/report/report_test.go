@@ -19,6 +19,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -64,7 +65,7 @@ func reportOf(t *testing.T, f *featured) *Report {
 	t.Helper()
 	srv := httptest.NewServer(f)
 	defer srv.Close()
-	s := server.New(server.Options{Options: upstream.Options{Name: "featured", URL: srv.URL, ClientInfo: []byte(`{"name":"a test"}`), MaxMessage: 1 << 20}})
+	s := server.New(server.Options{Options: upstream.Options{Name: "featured", URL: srv.URL, ClientInfo: []byte(`{"name":"a test"}`), MaxMessage: 1 << 20, Quirks: quirks.New(quirks.Options{})}})
 	defer s.Close()
 	ask := func(ctx context.Context, how mcp.Probing) (mcp.Verdict, error) {
 		return s.Initialize(ctx, 10*time.Second, how)
@@ -217,5 +218,30 @@ func TestReportOfExtensions(t *testing.T) {
 		if !slices.Equal(names, want) || string(r.Extensions[2].Settings) == "" || r.Extensions[0].Settings != nil {
 			t.Errorf("extensions %+v, want %q, with the settings of skills", r.Extensions, want)
 		}
+	}
+}
+
+// The author of a server sees what mcpbridge mends for it, and which sentence says otherwise.
+func TestReportOfQuirks(t *testing.T) {
+	r := reportOf(t, &featured{
+		capabilities: `{"tools":{}}`,
+		list:         `[{"name":"a","title":null,"inputSchema":{"type":"object"}},{"name":"b"}],"nextCursor":null`,
+	})
+	var names []string
+	for _, q := range r.Quirks {
+		names = append(names, q.Name)
+		if q.Count != 1 || q.Rule != "M2L-09" || q.Seen == "" || !strings.Contains(q.Breaks, "2025-11-25, ") || strings.Contains(q.Seen+q.Done+q.Breaks, "`") {
+			t.Errorf("%+v, want it once, with the sentence that it breaks", q)
+		}
+	}
+	if want := []string{"null-members", "tool-schema"}; !slices.Equal(names, want) {
+		t.Errorf("quirks %q, want %q", names, want)
+	}
+	var out bytes.Buffer
+	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), "null-members") || !strings.Contains(out.String(), "(2025-11-25, server/tools, Tool)") {
+		t.Errorf("Print = %v, and prints\n%s", err, &out)
+	}
+	if good := reportOf(t, &featured{capabilities: `{"tools":{}}`, list: `[{"name":"a","inputSchema":{"type":"object"}}]`}); len(good.Quirks) > 0 {
+		t.Errorf("a server without quirks has %+v", good.Quirks)
 	}
 }

@@ -184,7 +184,8 @@ type chaos struct {
 	mu   sync.Mutex
 	rnd  *rand.Rand
 	open map[*chaosStream]bool
-	calm bool // the server works
+	calm bool           // the server works
+	bad  map[string]int // calls in a row that were not answered well, by URI
 }
 
 // A chaosStream is in the index from before its Watch to its close.
@@ -195,7 +196,7 @@ type chaosStream struct {
 }
 
 func newChaos(st *rig, seed uint64) *chaos {
-	c := &chaos{st: st, rnd: rand.New(rand.NewPCG(seed, 1)), open: make(map[*chaosStream]bool)}
+	c := &chaos{st: st, rnd: rand.New(rand.NewPCG(seed, 1)), open: make(map[*chaosStream]bool), bad: make(map[string]int)}
 	for i := range 6 {
 		c.uris = append(c.uris, fmt.Sprint("u", i))
 	}
@@ -226,11 +227,17 @@ func (c *chaos) intn(n int) int {
 
 func (c *chaos) millis(n int) time.Duration { return time.Duration(c.intn(n)) * time.Millisecond }
 
-func (c *chaos) answer(method, _ string) (time.Duration, error) {
+// answer fails at times, but not so often in a row that a Watch gives up.
+func (c *chaos) answer(method, uri string) (time.Duration, error) {
+	n := c.intn(20)
 	c.mu.Lock()
 	calm := c.calm
+	if n > 2 || c.bad[uri] == maxTries-2 {
+		n, c.bad[uri] = 20, -1
+	}
+	c.bad[uri]++
 	c.mu.Unlock()
-	switch n := c.intn(20); {
+	switch {
 	case calm:
 		return c.millis(50), nil
 	case n == 0 && method == "subscribe":

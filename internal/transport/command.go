@@ -134,6 +134,8 @@ type Command struct {
 	stderr     *os.File
 	stderrTail *stderrTail
 	noise      atomic.Pointer[string] // the first skipped line; nil if none
+	early      int                    // the skipped lines that were not told of; for Read alone
+	speaks     bool                   // a message was read; for Read alone
 	skips      *lineLimit             // for skipped lines
 
 	lines *lineReader // owned by Read

@@ -43,11 +43,21 @@ func (c *Command) message(line []byte, partial bool) ([]byte, bool) {
 		return nil, false
 	}
 	if !looksLikeMessage(msg) || partial && !json.Valid(msg) {
-		c.opts.Quirks.Met(quirks.StdoutNoise, "")
 		c.skip(msg)
+		c.early++
+		c.tellNoise()
 		return nil, false
 	}
+	c.speaks = true
+	c.tellNoise()
 	return msg, true
+}
+
+// tellNoise tells of skipped lines, once a message has shown that the child is a server.
+func (c *Command) tellNoise() {
+	for ; c.speaks && c.early > 0; c.early-- {
+		c.opts.Quirks.Met(quirks.StdoutNoise, "")
+	}
 }
 
 // skip logs a line that is not a message.

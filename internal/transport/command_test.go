@@ -193,6 +193,7 @@ func TestU04SkipsNoise(t *testing.T) {
 		{"no line end", "{\"id\":1}\n{\"id\":2}", []string{`{"id":1}`, `{"id":2}`}, 0},
 		{"cut short", "{\"id\":1}\n{\"id\":", []string{`{"id":1}`}, 1},
 		{"other JSON", "\"x\"\n1\ntrue\n{\"id\":1}\n", []string{`{"id":1}`}, 3},
+		{"no server", "hello\n", nil, 0},
 		{"nothing", "", nil, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

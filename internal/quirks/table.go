@@ -17,6 +17,12 @@ const (
 	InitializeUnderModernHeader
 	// Accept: a legacy request accepts only one of the two forms of a response.
 	Accept
+	// ModernAccept: a modern request accepts only one of the two forms of a response.
+	ModernAccept
+	// RawName: Mcp-Name has characters outside ASCII that are not encoded.
+	RawName
+	// TaskName: a request about a task has no Mcp-Name.
+	TaskName
 
 	// The quirks of servers.
 
@@ -46,6 +52,10 @@ const (
 	ProgressOrder
 	// UndeclaredNotice: a change is reported that was not declared.
 	UndeclaredNotice
+	// EncodedName: a server refuses an encoded Mcp-Name, and takes the raw one.
+	EncodedName
+	// UntaggedNotice: a change on a listen stream has no subscription id.
+	UntaggedNotice
 
 	end // behind the last one
 )
@@ -112,6 +122,33 @@ var table = [end]Description{
 		Done:   "It gets the form that it accepts. Without streams the response waits for the result; what the server asks meanwhile goes to the GET stream of the session.",
 		Costs:  "Without streams progress and log messages of the call are dropped (`mcpbridge_messages_dropped_total`, reason `no stream accepted`), a question without a GET stream fails, and nothing keeps a slow response alive.",
 		Breaks: "A POST has to accept both forms", Section: "2025-11-25, basic/transports, Sending Messages to the Server",
+		Since: "0.1.0",
+	},
+	ModernAccept: {
+		ID: "F-08", Name: "modern-accept", Side: Client, Always: true,
+		Seen:   "A request of 2026-07-28 accepts JSON and no event streams, or the other way round.",
+		Where:  "clients that call one tool and read one answer",
+		Done:   "It gets the form that it accepts; without streams progress and log messages are left out. `subscriptions/listen` needs a stream.",
+		Costs:  "Without streams nothing keeps a slow response alive.",
+		Breaks: "A POST has to accept both forms", Section: "2026-07-28, basic/transports/streamable-http, Sending Messages",
+		Since: "0.1.0",
+	},
+	RawName: {
+		ID: "F-02", Name: "raw-name", Side: Client, Always: true,
+		Seen:   "`Mcp-Name` has characters outside ASCII that are not encoded in base64.",
+		Where:  "SDKs that send and compare names as raw UTF-8",
+		Done:   "It is compared as UTF-8.",
+		Costs:  "Nothing, but proxies may spoil such a header.",
+		Breaks: "A value that a header can't hold as it is has to be encoded", Section: "2026-07-28, basic/transports/streamable-http, Value Encoding",
+		Since: "0.1.0",
+	},
+	TaskName: {
+		ID: "T-02", Name: "task-name-missing", Side: Client, Always: true,
+		Seen:   "`tasks/get`, `tasks/update` or `tasks/cancel` comes without `Mcp-Name`.",
+		Where:  "clients that know the header for three methods",
+		Done:   "The task that the body names is meant.",
+		Costs:  "A proxy can't route by the task.",
+		Breaks: "Requests about a task have its id in this header", Section: "tasks extension 2026-07-28, Streamable HTTP: Routing Headers",
 		Since: "0.1.0",
 	},
 	ServerRevision: {
@@ -229,6 +266,24 @@ var table = [end]Description{
 		Done:   "Results that are kept are dropped, and who follows the list all the same, as with `synthesize`, is told.",
 		Costs:  "Nothing.",
 		Breaks: "Only capabilities that were negotiated may be used", Section: "2025-11-25, basic/lifecycle, Operation",
+		Since: "0.1.0",
+	},
+	EncodedName: {
+		ID: "L2M-10", Name: "encoded-name-refused", Side: Server, Always: true,
+		Seen:   "A server of 2026-07-28 refuses an `Mcp-Name` in base64, and takes the same name in raw UTF-8.",
+		Where:  "go-sdk servers, which compare the header as it is",
+		Done:   "Names are sent raw from then on. It is counted when it is found out.",
+		Costs:  "One more request.",
+		Breaks: "A server decodes the header before it compares it", Section: "2026-07-28, basic/transports/streamable-http, Value Encoding",
+		Since: "0.1.0",
+	},
+	UntaggedNotice: {
+		ID: "L2M-23", Name: "untagged-notice", Side: Server, Always: true,
+		Seen:   "A change on a listen stream has no subscription id.",
+		Where:  "servers that tag the acknowledgment alone",
+		Done:   "It belongs to the stream that it came on or, on a connection, to the only one.",
+		Costs:  "On a connection with several streams it is dropped.",
+		Breaks: "Each notification on such a stream has the id of its request", Section: "2026-07-28, basic/patterns/subscriptions, Receiving Notifications",
 		Since: "0.1.0",
 	},
 }

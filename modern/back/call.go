@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -66,7 +67,11 @@ func (c *upstreamCall) forCaller(m *wire.Message) (mcp.Notification, bool) {
 	}
 	switch m.Method {
 	case spec.NotifyProgress:
-		if c.parent.req.ProgressToken == nil || !c.parent.clock.Advance(wire.Get(m.Params, "progress")) {
+		if c.parent.req.ProgressToken == nil {
+			return n, false
+		}
+		if !c.parent.clock.Advance(wire.Get(m.Params, "progress")) {
+			c.parent.b.opts.Quirks.Met(quirks.ProgressOrder, "")
 			return n, false
 		}
 		n.Params = wire.AppendEdited(nil, m.Params, wire.Edit{Name: spec.MetaProgressToken, Value: c.parent.req.ProgressToken})

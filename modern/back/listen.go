@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -275,6 +276,9 @@ func (s *httpListen) Next() (fanout.Event, error) {
 		id, named := subscriptionOf(m)
 		ev, ok := changeOf(m, s.c.scope, s.granted)
 		if ok && (!named || s.c.Is(id)) {
+			if !named {
+				s.l.opts.Quirks.Met(quirks.UntaggedNotice, "")
+			}
 			return ev, nil
 		}
 		s.l.drop("not a change that was asked for", s.c, s.reply)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -181,6 +182,9 @@ func (p *conn) change(m *wire.Message) {
 	if !opened || !ok {
 		p.skip("not a change that was asked for", m.Method)
 		return
+	}
+	if _, named := subscriptionOf(m); !named {
+		p.link.opts.Quirks.Met(quirks.UntaggedNotice, "")
 	}
 	s.mail.Put(ev)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -79,11 +80,18 @@ func TestListenStream(t *testing.T) {
 		send(uriText, "file:///c", `"1"`)                                                                 // another stream's
 		send(endText, id)
 	}, false, func(t *testing.T, b *Back) {
+		met := quirks.New(quirks.Options{})
+		b.opts.Quirks = met
 		s, err := b.openListen(t.Context(), listenProfile, wantAll)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
+		defer func() {
+			if got := met.Meetings(); len(got) != 1 || got[0] != (quirks.Meeting{Quirk: quirks.UntaggedNotice, Count: 1}) {
+				t.Errorf("met %v, want the notice without an id", got)
+			}
+		}()
 		if got := s.Honored(); !got.Tools || got.Prompts || len(got.URIs) != 1 || got.URIs[0] != "file:///a" {
 			t.Errorf("honored %+v, want what was acknowledged", got)
 		}

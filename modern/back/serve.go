@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -194,6 +195,9 @@ func (s *servedRequest) send(ctx context.Context, more []wire.Edit) (upstream.Re
 		a, err := s.attempt(ctx, more)
 		switch {
 		case err == nil && a.Err == nil:
+			if tried.renamed && s.b.rawNames.Load() {
+				s.b.opts.Quirks.Met(quirks.EncodedName, "")
+			}
 			return a, nil
 		case err == nil && !s.remedy(ctx, &tried, a.Err):
 			return a, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -171,7 +172,8 @@ func TestL2M10NameOutsideASCII(t *testing.T) {
 		}
 		upAnswer(w, m.ID, `{"messages":[]}`)
 	}
-	b := p.back(Options{})
+	met := quirks.New(quirks.Options{})
+	b := p.back(Options{Options: upstream.Options{Quirks: met}})
 	for i, want := range []string{"=?base64?" + base64.StdEncoding.EncodeToString([]byte("été")) + "?= été", "été"} {
 		before := len(p.requests("prompts/get"))
 		if _, err := upBody(b.Serve(t.Context(), upRequest("prompts/get", `{"name":"été"}`), &backtest.Caller{})); err != nil {
@@ -190,6 +192,9 @@ func TestL2M10NameOutsideASCII(t *testing.T) {
 	last := p.requests("prompts/get")
 	if got := last[len(last)-1].header.Get("Mcp-Name"); err == nil || !strings.HasPrefix(got, "=?base64?") {
 		t.Errorf("Mcp-Name = %q, %v, want base64 and the server's refusal", got, err)
+	}
+	if got := met.Meetings(); len(got) != 1 || got[0] != (quirks.Meeting{Quirk: quirks.EncodedName, Count: 1}) {
+		t.Errorf("met %v, want that the encoded name was refused, once", got)
 	}
 }
 

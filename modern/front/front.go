@@ -170,6 +170,9 @@ func (f *Front) serveHTTP(r *http.Request, req *mcp.Request, p *httpReply) error
 		p.notAcceptable()
 		return nil
 	}
+	if p.forms.json != p.forms.stream {
+		f.opts.Quirks.Met(quirks.ModernAccept, mcp.ClientName(req.ClientInfo))
+	}
 	if err := f.checkParams(r.Header, req); err != nil {
 		return err
 	}
@@ -198,7 +201,7 @@ func (f *Front) newRequest(h http.Header, m *wire.Message, sender mcp.Sender) (*
 		return nil, mcp.Refuse(spec.CodeMethodNotFound,
 			"method %q does not exist in revision %s", m.Method, req.Revision)
 	}
-	if err := checkName(h, m); err != nil {
+	if err := f.checkName(h, m); err != nil {
 		return nil, err
 	}
 	if outdone {

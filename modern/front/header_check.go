@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -26,7 +27,7 @@ func checkMethod(h http.Header, m *wire.Message) error {
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Server Validation; tasks extension
 // 2026-07-28, Streamable HTTP: Routing Headers.
-func checkName(h http.Header, m *wire.Message) error {
+func (f *Front) checkName(h http.Header, m *wire.Message) error {
 	member := spec.Named(m.Method)
 	if member == "" {
 		return nil
@@ -35,7 +36,11 @@ func checkName(h http.Header, m *wire.Message) error {
 	if len(name) == 0 || name[0] != '"' {
 		return mcp.Refuse(spec.CodeInvalidParams, "params.%s is missing or not a string", member)
 	}
-	if h == nil || spec.OnTask(m.Method) && len(h[spec.HeaderName]) == 0 {
+	if h == nil {
+		return nil
+	}
+	if spec.OnTask(m.Method) && len(h[spec.HeaderName]) == 0 {
+		f.met(quirks.TaskName, m)
 		return nil
 	}
 	got, err := singleHeader(h, spec.HeaderName)
@@ -46,7 +51,24 @@ func checkName(h http.Header, m *wire.Message) error {
 	if value, ok := protocol.DecodeHeader(got); !ok || !wire.Says(name, value) {
 		return mismatch(spec.HeaderName, got, wire.Unquote(name))
 	}
+	if !protocol.Marked(got) && !isASCII(got) {
+		f.met(quirks.RawName, m)
+	}
 	return nil
+}
+
+// met says that the sender of m has a quirk.
+func (f *Front) met(q quirks.Quirk, m *wire.Message) {
+	f.opts.Quirks.Met(q, mcp.ClientName(wire.Get(m.Meta, spec.MetaClientInfo)))
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // unverified returns the headers of a request that only the server can check: the

@@ -1,10 +1,12 @@
 package front
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/moderntest"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -41,5 +43,25 @@ func TestT02NamesOfTasksOnConnections(t *testing.T) {
 	l.Want(`"id":2,"error"`, "-32602")
 	if len(asked) != 0 {
 		t.Error("a request without an id got to the server")
+	}
+}
+
+// A request about a task may come without Mcp-Name, which is counted.
+func TestT02MissingNamesAreCounted(t *testing.T) {
+	for _, named := range []bool{false, true} {
+		s, asked := modernScript(`{"resultType":"complete"}`)
+		met := quirks.New(quirks.Options{})
+		f := frontOf(t, s, func(o *Options) { behind(spec.Modern)(o); o.Quirks = met })
+		w := moderntest.OverHTTPWith(t, f, moderntest.Request("1", "tasks/get", moderntest.DeclaresTasks, `,"taskId":"t-1"`), func(h http.Header) {
+			if !named {
+				h.Del(spec.HeaderName)
+			}
+		})
+		if w.Code != 200 || len(asked) != 1 {
+			t.Errorf("named %v = %d %s, want it passed on", named, w.Code, w.Body)
+		}
+		if got := met.Meetings(); len(got) == 1 == named || !named && got[0].Quirk != quirks.TaskName {
+			t.Errorf("named %v: met %v", named, got)
+		}
 	}
 }

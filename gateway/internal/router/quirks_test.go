@@ -350,3 +350,36 @@ func TestQ01StatusTellsOfClients(t *testing.T) {
 		t.Errorf("%+v, want three times the quirk of claude-code", got)
 	}
 }
+
+// What modern clients were always let do is counted, and has no switch.
+func TestF02ModernQuirks(t *testing.T) {
+	t.Parallel()
+	list := modernBody("1", spec.MethodToolsList, "")
+	for _, tt := range []struct {
+		name, body string
+		header     http.Header
+		change     func(http.Header)
+		want       string
+	}{
+		{"JSON alone", list, modernHeaders(spec.MethodToolsList, ""), func(h http.Header) { h.Set("Accept", "application/json") }, "[{modern-accept c/0 1}]"},
+		{"a stream alone", list, modernHeaders(spec.MethodToolsList, ""), func(h http.Header) { h.Set("Accept", "text/event-stream") }, "[{modern-accept c/0 1}]"},
+		{"anything", list, modernHeaders(spec.MethodToolsList, ""), func(h http.Header) { h.Set("Accept", "*/*") }, "[]"},
+		{"no Accept", list, modernHeaders(spec.MethodToolsList, ""), func(h http.Header) { h.Del("Accept") }, "[]"},
+		{"a raw name", modernBody("1", spec.MethodToolsCall, `"name":"été"`), modernHeaders(spec.MethodToolsCall, "été"), nil, "[{raw-name c/0 1}]"},
+		{"an encoded name", modernBody("1", spec.MethodToolsCall, `"name":"été"`), modernHeaders(spec.MethodToolsCall, "=?base64?w6l0w6k=?="), nil, "[]"},
+	} {
+		for _, off := range []settings.Quirks{nil, settings.NoQuirks()} {
+			r, met := quirkRig(t, off)
+			h := tt.header.Clone()
+			if tt.change != nil {
+				tt.change(h)
+			}
+			if got := r.send(t, http.MethodPost, tt.body, h); got.status != 200 || !strings.Contains(got.body, `"result":{`) {
+				t.Errorf("%s with %v off = %d %s, want its result", tt.name, off, got.status, got.body)
+			}
+			if got := fmt.Sprint(met.Meetings()); got != tt.want {
+				t.Errorf("%s with %v off: met %s, want %s", tt.name, off, got, tt.want)
+			}
+		}
+	}
+}

@@ -225,7 +225,7 @@ func TestReportOfExtensions(t *testing.T) {
 func TestReportOfQuirks(t *testing.T) {
 	r := reportOf(t, &featured{
 		capabilities: `{"tools":{}}`,
-		list:         `[{"name":"a","title":null,"inputSchema":{"type":"object"}},{"name":"b"}],"nextCursor":null`,
+		list:         `[{"name":"a","inputSchema":{"type":"object"}},{"name":"b"}],"nextCursor":null`,
 	})
 	var names []string
 	for _, q := range r.Quirks {
@@ -240,6 +240,12 @@ func TestReportOfQuirks(t *testing.T) {
 	var out bytes.Buffer
 	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), "null-members") || !strings.Contains(out.String(), "(2025-11-25, server/tools, Tool)") {
 		t.Errorf("Print = %v, and prints\n%s", err, &out)
+	}
+	if odd := reportOf(t, &featured{capabilities: `{"tools":{}}`, list: `[{"name":"a","title":null,"inputSchema":{"type":"object"}}]`}); len(odd.Quirks) != 1 || odd.Quirks[0].Name != "null-members" {
+		t.Errorf("a tool whose title is null has %+v", odd.Quirks)
+	}
+	if odd := reportOf(t, &featured{capabilities: `{"tools":{}}`, list: `null`}); len(odd.Quirks) != 1 || odd.Quirks[0].Name != "list-missing" {
+		t.Errorf("a list that is null has %+v", odd.Quirks)
 	}
 	if good := reportOf(t, &featured{capabilities: `{"tools":{}}`, list: `[{"name":"a","inputSchema":{"type":"object"}}]`}); len(good.Quirks) > 0 {
 		t.Errorf("a server without quirks has %+v", good.Quirks)

@@ -117,6 +117,23 @@ func TestNewRefusesErasWithoutSessions(t *testing.T) {
 	}
 }
 
+// Quirks are switched off by their names, or all at once; some have no switch.
+func TestQuirksOff(t *testing.T) {
+	for name, off := range map[string]bool{"accept": true, AllQuirks: true, "list-missing": false, "acept": false, "word": false} {
+		g, err := New(Options{Servers: []ServerOptions{{Name: "s", URL: "http://a.example", QuirksOff: []string{name}}}})
+		if off != (err == nil) {
+			t.Errorf("New with QuirksOff %q: %v, want an error: %v", name, err, !off)
+		}
+		if err != nil {
+			continue
+		}
+		if met := g.current.parts[0].quirks; met.Tolerates(quirks.Accept) || met.Tolerates(quirks.HeaderRevision) == (name == AllQuirks) {
+			t.Errorf("with QuirksOff %q other quirks are tolerated", name)
+		}
+		_ = g.Shutdown(t.Context())
+	}
+}
+
 // The log levels are the protocol's, and none.
 func TestNewRefusesLogLevels(t *testing.T) {
 	for level, valid := range map[string]bool{"": true, "none": true, "emergency": true, "loud": false} {

@@ -76,9 +76,10 @@ func (s serverBuild) check() error {
 	return nil
 }
 
+// areQuirks reports whether all names are of quirks that can be switched off.
 func areQuirks(names []string) bool {
 	for _, name := range names {
-		if _, ok := quirks.Of(name); !ok && name != AllQuirks {
+		if q, ok := quirks.Of(name); name != AllQuirks && (!ok || q.Describe().Always) {
 			return false
 		}
 	}

@@ -91,7 +91,7 @@ var table = [end]Description{
 	HeaderRevision: {
 		ID: "Q-01", Name: "header-revision", Side: Client,
 		Seen:   "In a session the `MCP-Protocol-Version` header names another known revision than the handshake did.",
-		Where:  "Claude Code, claude.ai, clients of laravel/mcp and the Java SDK",
+		Where:  "Claude Code (anthropics/claude-code#92835), claude.ai (SparkyFitness#2155, OneUptime#3707), clients of laravel/mcp#256 and java-sdk#684",
 		Done:   "The session's own revision holds, also for GET, DELETE and posts of HTTP+SSE, and where the header is 2026-07-28 and the body has no envelope. A session that is unknown or over is 404.",
 		Costs:  "A client that confuses its sessions is not told so.",
 		Breaks: "After the handshake the header must have the revision that was negotiated", Section: "2025-11-25, basic/transports, Protocol Version Header",
@@ -100,7 +100,7 @@ var table = [end]Description{
 	EnvelopeUnderLegacyHeader: {
 		ID: "Q-02", Name: "envelope-under-legacy-header", Side: Client,
 		Seen:   "The body has a complete envelope of 2026-07-28, and `MCP-Protocol-Version` names a known legacy revision.",
-		Where:  "Claude Code",
+		Where:  "Claude Code (anthropics/claude-code#93290)",
 		Done:   "The envelope decides: the request is served as one of 2026-07-28. All other headers stay strict.",
 		Costs:  "It departs from a MUST: a proxy that goes by this header alone takes the request for a legacy one.",
 		Breaks: "A server has to refuse a request whose header is not the revision in the body", Section: "2026-07-28, basic/transports/streamable-http, Protocol Version Header",
@@ -109,7 +109,7 @@ var table = [end]Description{
 	InitializeUnderModernHeader: {
 		ID: "Q-03", Name: "initialize-under-modern-header", Side: Client,
 		Seen:   "`initialize` without an envelope comes under the header 2026-07-28.",
-		Where:  "Effect, clients of Graylog",
+		Where:  "Effect#7388, clients of Graylog#25956",
 		Done:   "It opens a session, in 2025-11-25 if the body asks for 2026-07-28.",
 		Costs:  "Nothing: that revision has no `initialize` that could be meant.",
 		Breaks: "Requests under this header have an envelope, and the revision that it names has no `initialize`", Section: "2026-07-28, basic/versioning, Backward Compatibility with Initialization-Based Versions",
@@ -118,7 +118,7 @@ var table = [end]Description{
 	Accept: {
 		ID: "Q-04", Name: "accept", Side: Client,
 		Seen:   "A POST of a session, or `initialize`, accepts JSON and no event streams, or the other way round.",
-		Where:  "Claude Code, clients of OneUptime",
+		Where:  "Claude Code (KeeperHub#733), claude.ai (OneUptime#3707)",
 		Done:   "It gets the form that it accepts. Without streams the response waits for the result; what the server asks meanwhile goes to the GET stream of the session.",
 		Costs:  "Without streams progress and log messages of the call are dropped (`mcpbridge_messages_dropped_total`, reason `no stream accepted`), a question without a GET stream fails, and nothing keeps a slow response alive.",
 		Breaks: "A POST has to accept both forms", Section: "2025-11-25, basic/transports, Sending Messages to the Server",
@@ -154,7 +154,7 @@ var table = [end]Description{
 	ServerRevision: {
 		ID: "Q-05", Name: "server-revision", Side: Server,
 		Seen:   "A server answers `initialize` with 2026-07-28, which has no such request, or without `protocolVersion`.",
-		Where:  "pgEdge's server, iris-agentic-dev",
+		Where:  "pgEdge#212, iris-agentic-dev#117",
 		Done:   "It is used as one of 2025-11-25 once `tools/list` or `ping` works. Headers name what it answered, and 2025-11-25 after a 400. A session that is passed through gets the answer as it is.",
 		Costs:  "One more request when a session is opened.",
 		Breaks: "The answer names a revision that the server supports in a handshake, the client's if it can", Section: "2025-11-25, basic/lifecycle, Version Negotiation",
@@ -208,7 +208,7 @@ var table = [end]Description{
 	AnswerWithoutID: {
 		ID: "M2L-04", Name: "answer-without-id", Side: Server, Always: true,
 		Seen:   "A response to a POST with one request has no id, or null.",
-		Where:  "servers that answer an unknown method before they read its id",
+		Where:  "servers that could not read the request",
 		Done:   "It is taken for the response.",
 		Costs:  "Nothing: a POST has one request.",
 		Breaks: "A response has the id of its request, unless that could not be read", Section: "2025-11-25, basic, Responses",

@@ -203,7 +203,6 @@ func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 		before.lastID = "" // the server may have discarded the event
 		return before, nil
 	case lost:
-		g.h.l.noteLost(code)
 		g.h.l.fail(status)
 		return before, status
 	}

@@ -2,11 +2,14 @@ package link
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -175,8 +178,13 @@ func (l *Link) Start(f func()) bool { return l.outbox.start(f) }
 // fail ends the session. Requests in flight continue: over HTTP they may still get
 // responses.
 func (l *Link) fail(err error) {
-	if l.Calls.End(err) {
-		close(l.done)
+	if !l.Calls.End(err) {
+		return
+	}
+	close(l.done)
+	// One in which nothing has worked may be refused for another reason than its loss.
+	if status := (*upstream.StatusError)(nil); errors.As(err, &status) && status.Code != http.StatusNotFound && l.worked.Load() {
+		l.opts.Quirks.Met(quirks.LostSession, "")
 	}
 }
 

@@ -127,7 +127,6 @@ func (l *Link) rejected(ctx context.Context, c *Call, reply *upstream.Reply, nam
 	}
 	mayBeLost := named && (status.Code == http.StatusNotFound || status.Code == http.StatusBadRequest)
 	if mayBeLost && (sessionError || l.isLost(ctx, c.Method)) {
-		l.noteLost(status.Code)
 		l.fail(status)
 		return &upstream.Failure{Cause: status, Fate: upstream.Refused, Lost: true}
 	}
@@ -136,14 +135,6 @@ func (l *Link) rejected(ctx context.Context, c *Call, reply *upstream.Reply, nam
 		return nil
 	}
 	return status.Failure()
-}
-
-// noteLost counts a session that is lost, and not reported by the status for that. One in which
-// nothing has worked may be refused for another reason.
-func (l *Link) noteLost(status int) {
-	if status != http.StatusNotFound && l.Alive() && l.worked.Load() {
-		l.opts.Quirks.Met(quirks.LostSession, "")
-	}
 }
 
 // isLost reports whether the session does not respond to a ping, after a request of method

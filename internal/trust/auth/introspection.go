@@ -47,12 +47,12 @@ func newInspector(from *issuer, client Introspection) (*inspector, error) {
 //
 // Spec: RFC 7662, 2.
 func (i *inspector) inspect(ctx context.Context, token string) (*claims, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
 	where, err := i.endpoint(ctx)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
 	var answer json.RawMessage
 	if err := i.issuer.client.Do(i.request(ctx, where, token), &answer); err != nil {
 		return nil, fmt.Errorf("asking the issuer about a token: %w", err)

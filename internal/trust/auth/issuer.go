@@ -11,7 +11,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/trust/fetch"
 )
 
-// fetchTimeout limits the time to fetch the documents of an issuer.
+// fetchTimeout limits the time that an issuer has for one answer. It is not for all of them: an
+// issuer that takes 5 s for each is slow, not away.
 const fetchTimeout = 10 * time.Second
 
 // An issuer fetches documents of the issuer of tokens. The client decides which URLs it may
@@ -44,7 +45,7 @@ func newIssuer(name string, client *fetch.Client) (*issuer, error) {
 // Spec: 2026-07-28, basic/authorization, Authorization Server Metadata Discovery.
 func (i *issuer) metadata(ctx context.Context) (*issuerMetadata, error) {
 	var failed error
-	for _, from := range spec.IssuerMetadataURLs(i.url) {
+	for _, from := range spec.IssuerMetadataURLs(i.url) { // until one is not answered at all
 		m := &issuerMetadata{}
 		err := i.get(ctx, from, m)
 		switch {
@@ -54,12 +55,17 @@ func (i *issuer) metadata(ctx context.Context) (*issuerMetadata, error) {
 			err = fmt.Errorf("%s is of the issuer %q", from, m.Issuer)
 		}
 		failed = errors.Join(failed, err)
+		if errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
 	}
 	return nil, failed
 }
 
 // get fetches a JSON document. An error has the URL without a password.
 func (i *issuer) get(ctx context.Context, from string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
 	err := i.client.JSON(ctx, from, into)
 	if u, invalid := url.Parse(from); err != nil && invalid == nil {
 		return fmt.Errorf("%s: %w", u.Redacted(), err)

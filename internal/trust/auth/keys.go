@@ -179,9 +179,7 @@ func (s *keySet) fetchLocked(now time.Time) <-chan struct{} {
 }
 
 func (s *keySet) fetch() {
-	ctx, cancel := context.WithTimeout(s.life, fetchTimeout)
-	defer cancel()
-	keys, err := s.issuer.keys(ctx)
+	keys, err := s.issuer.keys(s.life)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.fetching)

@@ -78,7 +78,7 @@ func TestLine11Engine(t *testing.T) {
 		time.Sleep(took)
 		idle := w.engine.messages() - before - busy
 		t.Logf("the engine had %d messages in %v with %d calls, %d in as long without", busy, took.Round(time.Millisecond), 2*calls, idle)
-		if busy > idle+calls/10 {
+		if busy > idle+calls/2 { // one message for a call would be 300 more, or 600
 			t.Errorf("the engine had %d messages with %d calls and %d without, want the same", busy, 2*calls, idle)
 		}
 	})

@@ -35,6 +35,22 @@ func works(p *backtest.Peer) {
 	}
 }
 
+// working returns what starts processes that run works.
+func working(t *testing.T) func(context.Context) (transport.Conn, error) {
+	l := transport.NewLauncher(func() (transport.Conn, error) {
+		near, far := transport.NewPipe()
+		go works(&backtest.Peer{T: t, Conn: far})
+		return near, nil
+	}, nil)
+	return func(ctx context.Context) (transport.Conn, error) {
+		p, err := l.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+}
+
 // The clients of a process that died are told with their next result that it is another one,
 // whatever their era.
 func TestU05LostStateIsTold(t *testing.T) {
@@ -44,19 +60,8 @@ func TestU05LostStateIsTold(t *testing.T) {
 	}{{"a legacy client", upRequest}, {"a modern client", upModernRequest}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := transport.NewLauncher(func() (transport.Conn, error) {
-					near, far := transport.NewPipe()
-					go works(&backtest.Peer{T: t, Conn: far})
-					return near, nil
-				}, nil)
 				counts := &backtest.Metrics{}
-				b := newUpBack(t, Options{Options: upstream.Options{Metrics: counts}, Dial: func(ctx context.Context) (transport.Conn, error) {
-					p, err := l.Dial(ctx)
-					if err != nil {
-						return nil, err
-					}
-					return p, nil
-				}})
+				b := newUpBack(t, Options{Options: upstream.Options{Metrics: counts}, Dial: working(t)})
 				told := func(method, tool string) (string, bool) {
 					t.Helper()
 					params := `{}`
@@ -87,6 +92,49 @@ func TestU05LostStateIsTold(t *testing.T) {
 				}
 				if n := counts.Count("lost exit"); n != 3 {
 					t.Errorf("%d losses were counted, want 3", n)
+				}
+			})
+		})
+	}
+}
+
+// Of two principals whose clients look the same, only the one whose state is lost is told, once,
+// though the other asks first.
+func TestU05LossIsOneOfItsPrincipal(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		request func(method, params string) *mcp.Request
+	}{{"legacy clients", upRequest}, {"modern clients", upModernRequest}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newUpBack(t, Options{Dial: working(t)})
+				for i, step := range []struct{ who, method, tool, want string }{
+					{"ada", "tools/call", "x", ""}, {"bob", "tools/list", "", ""},
+					{"eve", "tools/call", "crash", ""},
+					{"bob", "tools/call", "x", ""}, {"ada", "tools/call", "x", "exit"},
+					{"ada", "tools/call", "x", ""}, {"bob", "tools/call", "x", ""},
+					{"eve", "tools/call", "crash", ""},
+					{"bob", "tools/list", "", "exit"}, {"ada", "tools/call", "x", "exit"},
+					{"bob", "tools/call", "x", ""}, {"ada", "tools/list", "", ""},
+				} {
+					params := `{}`
+					if step.tool != "" {
+						params = `{"name":"` + step.tool + `"}`
+					}
+					req := tt.request(step.method, params)
+					req.Share.Principal = mcp.Principal(step.who)
+					if req.Session != "" {
+						req.Session = "session of " + step.who
+					}
+					why := ""
+					if res, err := b.Serve(t.Context(), req, &backtest.Caller{}); err == nil {
+						why = res.StateLost
+						res.Release()
+					}
+					if why != step.want {
+						t.Errorf("step %d: %s of %s told %q, want %q", i, step.method, step.who, why, step.want)
+					}
+					time.Sleep(time.Minute)
 				}
 			})
 		})

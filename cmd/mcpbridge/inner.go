@@ -16,20 +16,37 @@ const (
 	innerEnd = 5 * time.Second
 )
 
-// newInnerClient returns a client of a server behind a gateway in this process.
-func newInnerClient(o *gateway.Options, server string) (*client.Client, error) {
+// An innerGateway serves one server in this process, without sockets.
+type innerGateway struct {
+	transport *httpserver.InMemory
+	end       func()
+}
+
+// url is that of the server's endpoint.
+func (*innerGateway) url(server string) string { return "http://127.0.0.1/mcp/" + server }
+
+// newInnerGateway starts a gateway. Who gets it calls end.
+func newInnerGateway(o *gateway.Options) (*innerGateway, error) {
 	g, err := gateway.New(*o)
 	if err != nil {
 		return nil, err
 	}
 	g.Start()
 	m := httpserver.ServeInMemory(g)
-	end := func() {
+	return &innerGateway{m, func() {
 		g.EndStreams()
 		m.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), innerEnd)
 		defer cancel()
 		_ = g.Shutdown(ctx) // nobody is left who could do anything about it
+	}}, nil
+}
+
+// newInnerClient returns a client of a server behind a gateway in this process.
+func newInnerClient(o *gateway.Options, server string) (*client.Client, error) {
+	g, err := newInnerGateway(o)
+	if err != nil {
+		return nil, err
 	}
-	return client.New("http://127.0.0.1/mcp/"+server, client.Options{Info: implementation(), RoundTripper: m, End: end}), nil
+	return client.New(g.url(server), client.Options{Info: implementation(), RoundTripper: g.transport, End: g.end}), nil
 }

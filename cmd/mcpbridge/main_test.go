@@ -49,6 +49,7 @@ func TestWrongUsage(t *testing.T) {
 		{"probe with half a header", []string{"probe", "-H", "s3cret", "http://h"}, "mcpbridge: --header wants NAME: VALUE, as in 'Authorization: Bearer TOKEN'"},
 		{"probe with a header of its own", []string{"probe", "-H", "Host: x", "http://h"}, `mcpbridge: command line: servers.h.headers.Host: is set by mcpbridge itself; remove it`},
 		{"probe a command with a header", []string{"probe", "-H", "A: b", "--", "x"}, "mcpbridge: a command gets no headers; leave --header out, or give a URL"},
+		{"probe as nobody over a WebSocket", []string{"probe", "--as", "go-sdk", "ws://h"}, "mcpbridge: --as plays clients of Streamable HTTP; give an http URL instead of ws://h, or leave --as out"},
 		{"probe for less than no time", []string{"probe", "--timeout", "-1s", "http://h"}, "mcpbridge: --timeout -1s is negative; leave it out for 10s (a URL) or 60s (a command)"},
 		{"listen nowhere", []string{"listen"}, "mcpbridge: which server? Give its URL, its NAME with -c FILE, or -- and a command; see mcpbridge listen --help"},
 		{"listen to a word", []string{"listen", "http://h", "note://todo"}, `mcpbridge: "note://todo" is too much; write --resource note://todo to follow a resource`},

@@ -10,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/clients"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
+	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -21,6 +23,7 @@ import (
 
 func newProbeCommand(p process) *cobra.Command {
 	var headers []string
+	var as string
 	var asJSON bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -38,11 +41,25 @@ started anew only if it ends, or says nothing more, when it is asked. Nothing is
 stay off the command line come from the environment, as for wrap:
 MCPBRIDGE_SERVERS__DOCS_EXAMPLE_COM__HEADERS__AUTHORIZATION.
 
-Exit codes: 0 the server answered; 1 no MCP server answered, and why; 2 wrong usage.`,
+--as CLIENT sends what that client sends up to its first list of tools instead, with
+its headers, directly and through mcpbridge, and says what is refused and why. What
+clients send is known from published code and reports; --as all plays each in turn.
+
+Exit codes: 0 the server answered; 1 no MCP server answered, and why, or, with --as,
+mcpbridge refuses what the server takes; 2 wrong usage.`,
 		Example: `  mcpbridge probe https://docs.example.com/mcp -H "Authorization: Bearer $DOCS_TOKEN"
   mcpbridge probe -- npx -y @modelcontextprotocol/server-filesystem ~/notes
-  mcpbridge probe --json http://127.0.0.1:3000/mcp | jq -r '.crossings[] | select(.outcome == "refused").feature'`,
+  mcpbridge probe --json http://127.0.0.1:3000/mcp | jq -r '.crossings[] | select(.outcome == "refused").feature'
+  mcpbridge probe http://127.0.0.1:3000/mcp --as claude-code
+  mcpbridge probe --as all -- npx -y @modelcontextprotocol/server-everything`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var players []clients.Client
+			if as != "" {
+				var err error
+				if players, err = clients.Select(as); err != nil {
+					return &exitError{exitUsage, err}
+				}
+			}
 			pr, err := newProber(p, cmd, args, headers, timeout)
 			if err == nil && !asJSON { // which says that, too, and how long it took
 				err = p.startable(cmd, []config.Server{*pr.server})
@@ -51,6 +68,9 @@ Exit codes: 0 the server answered; 1 no MCP server answered, and why; 2 wrong us
 				return err
 			}
 			defer pr.keep.Close() // after all that it minds
+			if as != "" {
+				return pr.playAs(cmd.Context(), cmd.OutOrStdout(), players, asJSON)
+			}
 			return pr.run(cmd.Context(), cmd.OutOrStdout(), asJSON)
 		},
 	}
@@ -58,6 +78,7 @@ Exit codes: 0 the server answered; 1 no MCP server answered, and why; 2 wrong us
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
 	fs.DurationVar(&timeout, "timeout", 0, "bound of each question (default timeouts.connect: 10s for a URL, 60s for a command)")
+	fs.StringVar(&as, "as", "", "play the opening of `CLIENT` instead, as of claude-code, or of all that are known")
 	fs.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -66,7 +87,8 @@ Exit codes: 0 the server answered; 1 no MCP server answered, and why; 2 wrong us
 type prober struct {
 	process
 	upstream *server.Server
-	config   *config.Config // of the server alone
+	options  *gateway.Options // of a gateway for it
+	config   *config.Config   // of the server alone
 	server   *config.Server
 	keep     *guard.Guard
 	progress io.Writer // nil for nobody
@@ -105,7 +127,7 @@ func newProber(p process, cmd *cobra.Command, args, headers []string, timeout ti
 	if err = p.authorize(cmd.Context(), pr.config); err != nil {
 		return nil, err
 	}
-	if _, pr.upstream, err = p.reach(pr.config, pr.keep); err != nil {
+	if pr.options, pr.upstream, err = p.reach(pr.config, pr.keep); err != nil {
 		return nil, err
 	}
 	if output.IsTerminal(p.stderr) {

@@ -121,6 +121,11 @@ func (f *featured) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f.headers <- r.Header:
 	default: // it was not the first
 	}
+	f.serve(w, r, &m)
+}
+
+// serve answers one request.
+func (f *featured) serve(w http.ResponseWriter, r *http.Request, m *wire.Message) {
 	answers := map[string]string{
 		spec.MethodInitialize: `{"protocolVersion":"2025-11-25","capabilities":` + f.capabilities + `,"serverInfo":{"name":"old","title":"Old","version":"1"},"instructions":"Be kind."}`,
 	}

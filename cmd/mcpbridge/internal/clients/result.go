@@ -1,0 +1,131 @@
+package clients
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+)
+
+// A Result is what became of the opening of one client at one server.
+type Result struct {
+	Client  string   `json:"client"` // its id
+	Version string   `json:"version"`
+	Date    string   `json:"date"`
+	Source  []string `json:"source"`
+	Note    string   `json:"note,omitempty"`
+
+	Directly Outcome `json:"directly"`
+	Bridged  Outcome `json:"bridged"`
+	// Worse means that mcpbridge refuses what the server takes.
+	Worse bool `json:"worse"`
+}
+
+// NewResult compares two outcomes of one opening.
+func NewResult(c *Client, directly, bridged Outcome) Result {
+	r := Result{Client: c.ID, Version: c.Version, Date: c.Date, Source: c.Source, Note: c.Note, Directly: directly, Bridged: bridged}
+	r.Worse = directly.Connects && !bridged.Connects
+	if directly.Connects && bridged.Connects {
+		for _, b := range bridged.Beside {
+			r.Worse = r.Worse || !directly.refuses(b.Message)
+		}
+	}
+	return r
+}
+
+// refuses reports whether a message was refused that did not end the opening.
+func (o *Outcome) refuses(message string) bool {
+	for _, r := range o.Beside {
+		if r.Message == message {
+			return true
+		}
+	}
+	return false
+}
+
+// String says what became of it, for people.
+func (o *Outcome) String() string {
+	if !o.Connects {
+		return o.Refused.String()
+	}
+	text := "connects"
+	if o.Revision != "" {
+		text += " in " + o.Revision
+	}
+	for _, r := range o.Beside {
+		text += ", but " + r.String()
+	}
+	return text
+}
+
+// shownWhy limits how much of a reason is printed, in bytes.
+const shownWhy = 160
+
+// String says what was refused and why.
+func (r *Refusal) String() string {
+	text := r.Message + " is refused:"
+	if r.Status != 0 {
+		text += fmt.Sprintf(" %d", r.Status)
+	}
+	if r.Code != 0 {
+		text += fmt.Sprintf(" (%d)", r.Code)
+	}
+	why := strings.Join(strings.Fields(r.Why), " ")
+	if len(why) > shownWhy {
+		why = strings.ToValidUTF8(why[:shownWhy], "") + "…"
+	}
+	return text + " " + why
+}
+
+// Print prints what became of one client, or a table. piped says that the server is a
+// command.
+func Print(w io.Writer, results []Result, piped bool) error {
+	if piped {
+		if _, err := output.Printf(w, "A command gets no headers: directly, the bodies alone were sent to it, and through mcpbridge all over HTTP.\n"); err != nil {
+			return err
+		}
+	}
+	if len(results) == 1 {
+		return printOne(w, &results[0])
+	}
+	return printTable(w, results)
+}
+
+// Worse reports whether mcpbridge refuses anything that the server takes.
+func Worse(results []Result) bool {
+	return slices.ContainsFunc(results, func(r Result) bool { return r.Worse })
+}
+
+// printOne prints what became of one client.
+func printOne(w io.Writer, r *Result) error {
+	_, err := output.Printf(w, "%s %s, as of %s: %s\n", r.Client, r.Version, r.Date, strings.Join(r.Source, ", "))
+	if err == nil && r.Note != "" {
+		_, err = output.Printf(w, "  %s\n", r.Note)
+	}
+	if err == nil {
+		_, err = output.Printf(w, "directly           %s\nthrough mcpbridge  %s\n", r.Directly.String(), r.Bridged.String())
+	}
+	return err
+}
+
+// printTable prints a row for each client.
+func printTable(w io.Writer, results []Result) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if _, err := output.Printf(t, "client\tversion\tas of\tdirectly\tthrough mcpbridge\n"); err != nil {
+		return err
+	}
+	for i := range results {
+		r := &results[i]
+		bridged := r.Bridged.String()
+		if bridged == r.Directly.String() {
+			bridged = "the same"
+		}
+		if _, err := output.Printf(t, "%s\t%s\t%s\t%s\t%s\n", r.Client, r.Version, r.Date, r.Directly.String(), bridged); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/clients"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+var errWorse = errors.New("mcpbridge refuses what the server takes; please report it, with the lines above")
+
+// playAs plays the openings of clients against the server, directly and through a gateway of
+// its own, and prints what became of them.
+func (p *prober) playAs(ctx context.Context, out io.Writer, as []clients.Client, asJSON bool) error {
+	if p.server.OverWebSocket() || p.server.Type == "sse" {
+		p.upstream.Close()
+		return usageError("--as plays clients of Streamable HTTP; give an http URL instead of %s, or leave --as out", p.server.Target())
+	}
+	g, err := newInnerGateway(p.options)
+	if err != nil {
+		return err
+	}
+	defer g.end() // and of the server that the prober has
+	network := transport.NewHTTP(p.server.Timeouts.Connect, p.options.Servers[0].TLS)
+	defer network.CloseIdleConnections()
+	contest := clients.Contest{
+		Directly: func() (clients.Way, error) { return p.directly(network) },
+		Bridged: func() (clients.Way, error) {
+			return clients.OverHTTP(g.url(p.server.Name), nil, g.transport), nil
+		},
+		Timeout: p.server.Timeouts.Connect,
+		Began:   func(id string) { p.began("as " + id) },
+	}
+	results, err := contest.Run(ctx, as)
+	if err != nil {
+		return err
+	}
+	if out = p.secrets.Writer(out); asJSON {
+		err = output.JSON(out, results)
+	} else {
+		err = clients.Print(out, results, p.server.URL == "")
+	}
+	if err == nil && clients.Worse(results) {
+		err = errWorse
+	}
+	return err
+}
+
+// directly returns a way to the server, without mcpbridge.
+func (p *prober) directly(network http.RoundTripper) (clients.Way, error) {
+	if p.server.URL != "" {
+		return clients.OverHTTP(p.server.URL, options.Header(p.server), network), nil
+	}
+	s := &p.options.Servers[0]
+	conn, err := transport.StartCommand(transport.CommandOptions{
+		Argv: s.Command, Dir: s.Dir, Environ: p.options.Environ, Env: s.Env, Name: s.Name, Guard: p.keep, Quiet: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return clients.OverPipe(conn), nil
+}

@@ -64,8 +64,21 @@ func (o *Outcome) String() string {
 // shownWhy limits how much of a reason is printed, in bytes.
 const shownWhy = 160
 
-// String says what was refused and why.
-func (r *Refusal) String() string {
+// brief is String without the reasons.
+func (o *Outcome) brief() string {
+	if !o.Connects {
+		return o.Refused.brief()
+	}
+	short := Outcome{Connects: true, Revision: o.Revision}
+	text := short.String()
+	for _, r := range o.Beside {
+		text += ", but " + r.brief()
+	}
+	return text
+}
+
+// brief says what was refused with which codes.
+func (r *Refusal) brief() string {
 	text := r.Message + " is refused:"
 	if r.Status != 0 {
 		text += fmt.Sprintf(" %d", r.Status)
@@ -73,6 +86,12 @@ func (r *Refusal) String() string {
 	if r.Code != 0 {
 		text += fmt.Sprintf(" (%d)", r.Code)
 	}
+	return strings.TrimSuffix(text, ":")
+}
+
+// String says what was refused and why.
+func (r *Refusal) String() string {
+	text := r.brief()
 	why := strings.Join(strings.Fields(r.Why), " ")
 	if len(why) > shownWhy {
 		why = strings.ToValidUTF8(why[:shownWhy], "") + "…"
@@ -111,7 +130,7 @@ func printOne(w io.Writer, r *Result) error {
 	return err
 }
 
-// printTable prints a row for each client.
+// printTable prints a row for each client, and the reasons where mcpbridge is to blame.
 func printTable(w io.Writer, results []Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if _, err := output.Printf(t, "client\tversion\tas of\tdirectly\tthrough mcpbridge\n"); err != nil {
@@ -119,13 +138,23 @@ func printTable(w io.Writer, results []Result) error {
 	}
 	for i := range results {
 		r := &results[i]
-		bridged := r.Bridged.String()
-		if bridged == r.Directly.String() {
+		bridged := r.Bridged.brief()
+		if bridged == r.Directly.brief() {
 			bridged = "the same"
 		}
-		if _, err := output.Printf(t, "%s\t%s\t%s\t%s\t%s\n", r.Client, r.Version, r.Date, r.Directly.String(), bridged); err != nil {
+		if _, err := output.Printf(t, "%s\t%s\t%s\t%s\t%s\n", r.Client, r.Version, r.Date, r.Directly.brief(), bridged); err != nil {
 			return err
 		}
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i := range results {
+		if r := &results[i]; r.Worse {
+			if _, err := output.Printf(w, "%s, through mcpbridge alone: %s\n", r.Client, r.Bridged.String()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

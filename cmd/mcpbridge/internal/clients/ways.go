@@ -50,7 +50,10 @@ func (w *overHTTP) Send(ctx context.Context, verb string, header http.Header, bo
 		return a, nil
 	}
 	defer func() { _ = resp.Body.Close() }() // it has been read
-	if kind == "text/event-stream" {
+	switch {
+	case resp.StatusCode < 300 && id.IsZero():
+		return a, nil
+	case resp.StatusCode < 300 && kind == "text/event-stream":
 		a.Message, err = response(sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: maxMessage}), id)
 		return a, err
 	}

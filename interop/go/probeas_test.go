@@ -51,6 +51,9 @@ func TestProbeAsPublishedClients(t *testing.T) {
 				if want, ok := tt.bridged[p.Client]; ok && (p.Bridged.Revision != want || !p.Bridged.Connects || p.Worse) {
 					t.Errorf("%s through mcpbridge: %+v, want %s", p.Client, p.Bridged, want)
 				}
+				if !p.Bridged.Connects {
+					t.Errorf("%s is refused by mcpbridge: %+v", p.Client, p.Bridged)
+				}
 				if p.Worse {
 					worse++
 				}

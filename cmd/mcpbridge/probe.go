@@ -21,15 +21,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-func newProbeCommand(p process) *cobra.Command {
-	var headers []string
-	var as string
-	var asJSON bool
-	var timeout time.Duration
-	cmd := &cobra.Command{
-		Use:   "probe URL | -- COMMAND ARGS...",
-		Short: "Find out what a server is, and what of it clients of the other era get",
-		Long: `Asks a server what it speaks, as serve does, and then for what it has. Prints in
+const probeLong = `Asks a server what it speaks, as serve does, and then for what it has. Prints in
 one line what works and how many limits there are, and then the revisions, the transport, how each question was answered and how long that
 took, and what becomes of each feature on the way to clients of the other era,
 and of each extension for clients of either, with the reason and the rule of the
@@ -46,7 +38,17 @@ its headers, directly and through mcpbridge, and says what is refused and why. W
 clients send is known from published code and reports; --as all plays each in turn.
 
 Exit codes: 0 the server answered; 1 no MCP server answered, and why, or, with --as,
-mcpbridge refuses what the server takes; 2 wrong usage.`,
+mcpbridge refuses what the server takes; 2 wrong usage.`
+
+func newProbeCommand(p process) *cobra.Command {
+	var headers []string
+	var as string
+	var asJSON bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "probe URL | -- COMMAND ARGS...",
+		Short: "Find out what a server is, and what of it clients of the other era get",
+		Long:  probeLong,
 		Example: `  mcpbridge probe https://docs.example.com/mcp -H "Authorization: Bearer $DOCS_TOKEN"
   mcpbridge probe -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   mcpbridge probe --json http://127.0.0.1:3000/mcp | jq -r '.crossings[] | select(.outcome == "refused").feature'

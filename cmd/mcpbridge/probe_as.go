@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/clients"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
-
-var errWorse = errors.New("mcpbridge refuses what the server takes; please report it, with the lines above")
 
 // playAs plays the openings of clients against the server, directly and through a gateway of
 // its own, and prints what became of them.
@@ -40,15 +36,7 @@ func (p *prober) playAs(ctx context.Context, out io.Writer, as []clients.Client,
 	if err != nil {
 		return err
 	}
-	if out = p.secrets.Writer(out); asJSON {
-		err = output.JSON(out, results)
-	} else {
-		err = clients.Print(out, results, p.server.URL == "")
-	}
-	if err == nil && clients.Worse(results) {
-		err = errWorse
-	}
-	return err
+	return clients.Tell(p.secrets.Writer(out), results, asJSON, p.server.URL == "")
 }
 
 // directly returns a way to the server, without mcpbridge.

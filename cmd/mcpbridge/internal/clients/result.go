@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -111,6 +112,24 @@ func Print(w io.Writer, results []Result, piped bool) error {
 		return printOne(w, &results[0])
 	}
 	return printTable(w, results)
+}
+
+// ErrWorse is that mcpbridge refuses something that the server takes.
+var ErrWorse = errors.New("mcpbridge refuses what the server takes; please report it, with the lines above")
+
+// Tell prints what became of clients, for people or as JSON, and returns [ErrWorse] if that is
+// so. piped says that the server is a command.
+func Tell(w io.Writer, results []Result, asJSON, piped bool) error {
+	var err error
+	if asJSON {
+		err = output.JSON(w, results)
+	} else {
+		err = Print(w, results, piped)
+	}
+	if err == nil && Worse(results) {
+		err = ErrWorse
+	}
+	return err
 }
 
 // Worse reports whether mcpbridge refuses anything that the server takes.

@@ -177,11 +177,16 @@ func (m *Member) successor(key string, c claim) (claim, error) {
 	return claim{holder: m.self.Instance, epoch: max(c.epoch, m.wishes.highest(key)) + 1}, nil
 }
 
-// note remembers who holds key, if it is wanted still.
+// note remembers who holds key, if it is wanted still. What this replica took while it left is
+// given back.
 func (m *Member) note(key string, c claim) claim {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.wishes.note(key, c, m.self.Instance) {
+	late := m.state == left && c.holder == m.self.Instance
+	if late {
+		m.wishes.resigns[key] = true
+	}
+	if m.wishes.note(key, c, m.self.Instance) || late {
 		m.kick.Send()
 	}
 	return c

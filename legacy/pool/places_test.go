@@ -133,6 +133,49 @@ func TestM2L02SessionsPerCallFindPlaces(t *testing.T) {
 	}
 }
 
+// A client that has nothing open for less than two seconds keeps its session, though another waits
+// for the place; it yields it then.
+func TestM2L02RestBeforeYielding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := placesPool(t, &backtest.Metrics{})
+		ada := mcp.Share{Principal: "ada"}
+		var begun time.Time
+		rest := func() (time.Duration, bool) { return time.Since(begun), true }
+		over := make(chan struct{})
+		defer close(over)
+		var sessions []Session
+		for range 16 {
+			s, leave, err := p.GetOwn(t.Context(), mcp.Profile{Scope: ownScope(), Share: ada}, rest, p.dial)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sessions = append(sessions, s)
+			go func() { // as a front does
+				select {
+				case <-s.Done():
+				case <-over:
+				}
+				leave()
+			}()
+		}
+		begun = time.Now()
+		go func() {
+			time.Sleep(1900 * time.Millisecond)
+			for _, s := range sessions {
+				if !s.Alive() {
+					t.Error("a session has yielded before two seconds")
+				}
+			}
+		}()
+		if err := useOwn(t.Context(), p, ada, true); err != nil {
+			t.Errorf("who waited = %v", err)
+		}
+		if took := time.Since(begun); took < 2*time.Second || took > 4*time.Second {
+			t.Errorf("it took %v until there was a place, and 0.9 s to use it", took)
+		}
+	})
+}
+
 // Who has waited as long as a session may take to open is refused, and told what to do.
 func TestM2L02WaitingForAPlaceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -20,9 +20,9 @@ func claimOf(h http.Header) claim {
 	return claim{spec.Revision(h.Get(spec.HeaderProtocolVersion)), h.Get(spec.HeaderSession) != ""}
 }
 
-// eraOfClaim returns the era that a claim tells of: that of the header, or legacy if a session is named although
-// the header names a known modern revision. Whose session it is, and whether it lives, the
-// legacy front says. It is spec.Unknown without a header.
+// eraOfClaim returns the era that a claim tells of: that of the header, or legacy if a session is
+// named although the header names a known modern revision. Whose session it is, and whether it
+// lives, the legacy front says. It is spec.Unknown without a header.
 func (s *server) eraOfClaim(c claim) spec.Era {
 	era := c.revision.Era()
 	if era == spec.Modern && c.session && c.revision.Known() && s.quirks.Tolerates(quirks.HeaderRevision) {

@@ -85,6 +85,7 @@ func (q *request) receive(session *legacyfront.EventSession) bool {
 	case err == nil && m.Method == spec.MethodInitialize && q.era == spec.Legacy && q.refusesInitialize():
 		session.Refuse(m.ID, q.initializeRefused())
 	case err == nil && q.era == spec.Legacy:
+		q.noteInitialize()
 		q.noteHeader(session)
 		session.Serve(m, from)
 	case err == nil && m.Kind() == wire.Request:

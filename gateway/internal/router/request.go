@@ -215,21 +215,23 @@ func (q *request) serveLegacy() {
 	case m.Method == spec.MethodInitialize && q.refusesInitialize():
 		downstream.WriteError(q.w, http.StatusBadRequest, m.ID, q.initializeRefused())
 	default:
+		q.noteInitialize()
 		q.s.legacy.ServePost(q.w, q.r, nil, m, q.sender)
 	}
 }
 
 // refusesInitialize reports whether initialize is refused, because the header names a modern
-// revision. If that is tolerated, it is counted.
+// revision.
 func (q *request) refusesInitialize() bool {
-	switch revision := q.claim().revision; {
-	case revision.Era() != spec.Modern:
-		return false
-	case !revision.Known() || !q.s.quirks.Tolerates(quirks.InitializeUnderModernHeader):
-		return true
+	revision := q.claim().revision
+	return revision.Era() == spec.Modern && !(revision.Known() && q.s.quirks.Tolerates(quirks.InitializeUnderModernHeader))
+}
+
+// noteInitialize counts initialize under a modern header that is served.
+func (q *request) noteInitialize() {
+	if m := q.message; m.Method == spec.MethodInitialize && q.claim().revision.Era() == spec.Modern {
+		q.s.quirks.Met(quirks.InitializeUnderModernHeader, mcp.ClientName(wire.Get(m.Params, "clientInfo")))
 	}
-	q.s.quirks.Met(quirks.InitializeUnderModernHeader, mcp.ClientName(wire.Get(q.message.Params, "clientInfo")))
-	return false
 }
 
 // initializeRefused is the error of initialize under a modern header.

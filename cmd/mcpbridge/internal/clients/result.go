@@ -100,9 +100,9 @@ func (r *Refusal) String() string {
 	return text + " " + why
 }
 
-// Print prints what became of one client, or a table. piped says that the server is a
+// printAll prints what became of one client, or a table. piped says that the server is a
 // command.
-func Print(w io.Writer, results []Result, piped bool) error {
+func printAll(w io.Writer, results []Result, piped bool) error {
 	if piped {
 		if _, err := output.Printf(w, "A command gets no headers: directly, the bodies alone were sent to it, and through mcpbridge all over HTTP.\n"); err != nil {
 			return err
@@ -124,16 +124,16 @@ func Tell(w io.Writer, results []Result, asJSON, piped bool) error {
 	if asJSON {
 		err = output.JSON(w, results)
 	} else {
-		err = Print(w, results, piped)
+		err = printAll(w, results, piped)
 	}
-	if err == nil && Worse(results) {
+	if err == nil && worse(results) {
 		err = ErrWorse
 	}
 	return err
 }
 
-// Worse reports whether mcpbridge refuses anything that the server takes.
-func Worse(results []Result) bool {
+// worse reports whether mcpbridge refuses anything that the server takes.
+func worse(results []Result) bool {
 	return slices.ContainsFunc(results, func(r Result) bool { return r.Worse })
 }
 

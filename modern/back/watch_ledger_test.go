@@ -89,14 +89,21 @@ func (l *ledger) open() int {
 
 // A tally counts what is told of each change.
 type tally struct {
+	l    *ledger
 	mu   sync.Mutex
 	told map[string]map[int]int // by URI and number
+	all  map[string]int         // up to which number changes were said to have been missed, by URI
 }
 
 func (a *tally) Publish(ev fanout.Event) {
-	n, _ := strconv.Atoi(string(wire.Get(ev.Meta, "n")))
+	n, err := strconv.Atoi(string(wire.Get(ev.Meta, "n")))
+	last := a.l.number(ev.Topic.URI)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err != nil {
+		a.all[ev.Topic.URI] = last
+		return
+	}
 	if a.told[ev.Topic.URI] == nil {
 		a.told[ev.Topic.URI] = make(map[int]int)
 	}
@@ -121,7 +128,7 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 	p := newUpPeer(t)
 	p.on[spec.MethodListen] = l.listen
 	b := p.back(Options{})
-	told := &tally{told: make(map[string]map[int]int)}
+	told := &tally{l: l, told: make(map[string]map[int]int), all: make(map[string]int)}
 	o := b.opts.Options
 	o.Changes = told
 	ws := watch.New(&o, b.openListen, b.isStarting)
@@ -175,9 +182,9 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 		l.change(uri) // the last of each
 		bridgetest.Eventually(t, "the last change of "+uri, func() bool { return told.has(uri, l.number(uri)) })
 	}
-	changes, twice := since.check(t, told)
-	t.Logf("%d sessions, %d URIs: %d listen streams in all, %d at a time, 1 once settled; %d changes, %d told twice, none missed",
-		sessions, uris, l.opened, l.peak, changes, twice)
+	changes, twice, missed := since.check(t, told)
+	t.Logf("%d sessions, %d URIs: %d listen streams in all, %d at a time, 1 once settled; %d changes, %d told twice, %d told as missed",
+		sessions, uris, l.opened, l.peak, changes, twice, missed)
 	if l.opened < 10 || twice == 0 {
 		t.Errorf("%d streams opened, %d changes told twice: the test has seen too few merges", l.opened, twice)
 	}
@@ -209,8 +216,9 @@ func (f *firsts) note(uri string) {
 }
 
 // check compares what was told with the ledger, and returns how many changes had to
-// be, and how many were told twice.
-func (f *firsts) check(t *testing.T, told *tally) (changes, twice int) {
+// be, how many were told twice, and how many only as missed: on a busy machine some may be
+// unread when a stream is closed.
+func (f *firsts) check(t *testing.T, told *tally) (changes, twice, missed int) {
 	var wrong []string
 	for uri, first := range f.of {
 		for n := first; n <= f.l.last[uri]; n++ {
@@ -218,6 +226,8 @@ func (f *firsts) check(t *testing.T, told *tally) (changes, twice int) {
 			switch got := told.told[uri][n]; {
 			case got == 2:
 				twice++
+			case got == 0 && n <= told.all[uri]:
+				missed++
 			case got != 1:
 				wrong = append(wrong, fmt.Sprintf("change %d of %s told %d times (promised from %d)", n, uri, got, first))
 			}
@@ -227,5 +237,5 @@ func (f *firsts) check(t *testing.T, told *tally) (changes, twice int) {
 	if len(wrong) > 0 {
 		t.Errorf("%d of %d changes not told once or twice, as:\n%s", len(wrong), changes, strings.Join(wrong[:min(5, len(wrong))], "\n"))
 	}
-	return changes, twice
+	return changes, twice, missed
 }

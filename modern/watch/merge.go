@@ -18,12 +18,29 @@ const (
 	// maxOpen limits the open streams. A further topic waits until replaced streams are
 	// closed.
 	maxOpen = 32
+
+	// overlap is how long replaced streams stay open, at least.
+	overlap = 500 * time.Millisecond
+	// maxOverlap is how long, at most.
+	maxOverlap = 5 * time.Second
+	// lookAgain is the time between looks at whether a replaced stream is read to its end.
+	lookAgain = 50 * time.Millisecond
 )
+
+// An ending says when a stream that a merge has replaced is closed: once its reader has
+// been seen twice in a row to have read all that has arrived, and overlap has passed.
+type ending struct {
+	next time.Duration // when to look; 0: it is not replaced, or its replacement is not open
+	by   time.Duration // when it is closed if its reader never catches up
+	once bool          // its reader had caught up at the last look
+	heir *sharedStream // the stream that has replaced it
+}
 
 // mergeState is the state of merges; only the loop uses it. A merge opens one stream for
 // the topics of several. When that is acknowledged, the replaced streams stay open for a
-// while, because changes that the server sent before may still arrive on them. In that time
-// the new stream is not merged, so that a change arrives on at most two streams.
+// while, because changes that the server sent before may still arrive on them, or may have
+// arrived and be unread. In that time the new stream is not merged, so that a change arrives
+// on at most two streams.
 type mergeState struct {
 	mergeAt    time.Duration // when to merge all; 0: never
 	mergeFirst time.Duration // since when a merge is due
@@ -109,8 +126,8 @@ func (m merger) excess() {
 func (m merger) next() time.Duration {
 	var closing, young time.Duration
 	for _, s := range m.streams {
-		closing = subscribe.Earliest(closing, s.until)
-		young = max(young, s.youngUntil)
+		closing = subscribe.Earliest(closing, s.ending.next)
+		young = max(young, s.youngUntil, s.ending.next) // replaced ones are not merged either
 	}
 	if m.mergeAt == 0 || m.merging || m.opts.single && m.out > 0 {
 		return closing
@@ -174,10 +191,11 @@ func (m merger) done(l *listen, honored bool, omitted []*topic) {
 		return
 	}
 	m.merging = false
-	until := m.book.Now() + overlap
-	m.streams[len(m.streams)-1].youngUntil = until // the new stream
+	now, heir := m.book.Now(), m.streams[len(m.streams)-1]
+	heir.youngUntil = now + overlap
 	for _, s := range l.replaces {
-		s.until = until
+		s.pace.reset()
+		s.ending = ending{next: now + overlap - lookAgain, by: now + maxOverlap, heir: heir}
 	}
 	if slices.ContainsFunc(omitted, carried) {
 		m.mergeAgain(m.book.Now())
@@ -187,20 +205,45 @@ func (m merger) done(l *listen, honored bool, omitted []*topic) {
 	m.later()
 }
 
-// endOverlaps closes streams that a merge has replaced.
+// endOverlaps closes streams that a merge has replaced, once they have been read.
 func (m merger) endOverlaps() {
+	now := m.book.Now()
 	for _, s := range slices.Clone(m.streams) {
-		if s.until != 0 && s.until <= m.book.Now() {
+		e := &s.ending
+		if e.next == 0 || e.next > now {
+			continue
+		}
+		switch read := s.pace.caughtUp(); {
+		case read && e.once:
 			m.endOverlap(s)
+		case now >= e.by:
+			m.cutOff(s)
+		default:
+			e.once = read
+			e.next = now + lookAgain
+			e.heir.youngUntil = max(e.heir.youngUntil, e.next)
 		}
 	}
 }
 
+// cutOff closes a replaced stream whose reader never catches up. What is unread is lost, so
+// each of its topics may have changed.
+func (m merger) cutOff(s *sharedStream) {
+	gone := m.endOverlap(s)
+	for _, t := range gone {
+		m.book.Miss(t)
+		m.book.TellMissed(t)
+	}
+	m.opts.Metrics.Limit(m.opts.Name, "listen_overlap")
+	m.opts.Logger.Warn("a listen stream was replaced by another, and closed before all of its changes were read: "+
+		"they arrive faster than they can be handled; its topics are reported as changed", "topics", len(gone))
+}
+
 // endOverlap removes from a stream the topics that other streams have, or that are not
-// needed. If none are left, it closes the stream.
-func (m merger) endOverlap(s *sharedStream) {
-	s.replaced, s.until = false, 0
-	var keep, gone []*topic
+// needed, and returns them. If none are left, it closes the stream.
+func (m merger) endOverlap(s *sharedStream) (gone []*topic) {
+	s.replaced, s.ending = false, ending{}
+	var keep []*topic
 	for _, t := range s.topics {
 		if t.Needed() && len(t.State.on) == 1 {
 			keep = append(keep, t)
@@ -217,4 +260,5 @@ func (m merger) endOverlap(s *sharedStream) {
 		m.detach(s)
 		m.book.Go(s.stream.Close) // its reader ends then
 	}
+	return gone
 }

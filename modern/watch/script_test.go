@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,7 +194,16 @@ type rig struct {
 	server *listenScript
 	ws     *Watches
 	log    *bridgetest.Log
+	takes  atomic.Int64 // how long the audience takes for a change, in nanoseconds
 	*watchtest.Hub
+}
+
+// Publish implements mcp.Changes, as the Audience does.
+func (st *rig) Publish(ev fanout.Event) {
+	if takes := time.Duration(st.takes.Load()); takes > 0 {
+		time.Sleep(takes)
+	}
+	st.Audience.Publish(ev)
 }
 
 // withRig runs a test in a bubble of its own. All streams must have been closed
@@ -206,7 +216,7 @@ func withRig(t *testing.T, opts options, test func(t *testing.T, st *rig)) {
 		if opts.Options == nil {
 			opts.Options = &upstream.Options{}
 		}
-		opts.Name, opts.Changes, opts.Metrics, opts.Logger = "scripted", aud, aud, st.log.Logger()
+		opts.Name, opts.Changes, opts.Metrics, opts.Logger = "scripted", st, aud, st.log.Logger()
 		opts.Fill(spec.Modern)
 		opts.open, opts.starting = st.server.listen, func() bool { return false }
 		st.ws = newTable(&opts)

@@ -17,11 +17,12 @@ type sharedStream struct {
 	stream Stream
 	since  time.Duration // on the book's clock
 	topics []*topic      // its topics; used by the loop only, see state.on
+	pace   pace          // of its reader
 
 	// Of merges; used by the loop only.
-	replaced   bool          // a merge replaces it, or is about to
-	until      time.Duration // when it is closed; 0: it is not replaced
-	youngUntil time.Duration // when the streams that it replaces are closed
+	replaced   bool // a merge replaces it, or is about to
+	ending     ending
+	youngUntil time.Duration // when the streams that it replaces are closed, at the earliest
 }
 
 // take assigns topics to an acknowledged stream, and reads it.
@@ -57,7 +58,9 @@ func (w *watch) read(ctx context.Context, s *sharedStream) {
 	carries := func(t *topic) bool { return slices.Contains(t.State.on, s) }
 	throttle := transport.Throttle{Busy: transport.Never, Done: ctx.Done()}
 	for {
+		s.pace.begin()
 		ev, err := s.stream.Next()
+		s.pace.end()
 		if err != nil {
 			w.book.Do(ctx, func() { w.ended(s, err) })
 			return

@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	gather  = 5 * time.Millisecond   // how long topics are collected for one stream
-	settle  = 2 * time.Second        // after the last new stream, before streams are merged
-	overlap = 500 * time.Millisecond // how long replaced streams stay open
+	gather = 5 * time.Millisecond // how long topics are collected for one stream
+	settle = 2 * time.Second      // after the last new stream, before streams are merged
 )
 
 // retry are the pauses between attempts.

@@ -205,38 +205,47 @@ func (m merger) done(l *listen, honored bool, omitted []*topic) {
 	m.later()
 }
 
-// endOverlaps closes streams that a merge has replaced, once they have been read.
-func (m merger) endOverlaps() {
-	now := m.book.Now()
-	for _, s := range slices.Clone(m.streams) {
-		e := &s.ending
-		if e.next == 0 || e.next > now {
-			continue
-		}
-		switch read := s.pace.caughtUp(); {
-		case read && e.once:
-			m.endOverlap(s)
-		case now >= e.by:
-			m.cutOff(s)
-		default:
-			e.once = read
-			e.next = now + lookAgain
-			e.heir.youngUntil = max(e.heir.youngUntil, e.next)
-		}
+// look reports whether the time has come to close a replaced stream, and whether some of it
+// may be unread. If it has not come, it sets the time of the next look.
+func (s *sharedStream) look(now time.Duration) (closes, unread bool) {
+	e := &s.ending
+	if e.next == 0 || e.next > now {
+		return false, false
 	}
+	read := s.pace.caughtUp()
+	switch {
+	case read && e.once:
+		return true, false
+	case now >= e.by:
+		return true, true
+	}
+	e.once = read
+	e.next = now + lookAgain
+	e.heir.youngUntil = max(e.heir.youngUntil, e.next)
+	return false, false
 }
 
-// cutOff closes a replaced stream whose reader never catches up. What is unread is lost, so
-// each of its topics may have changed.
-func (m merger) cutOff(s *sharedStream) {
-	gone := m.endOverlap(s)
-	for _, t := range gone {
-		m.book.Miss(t)
-		m.book.TellMissed(t)
+// endOverlaps closes streams that a merge has replaced, once they have been read. If the
+// reader of one never catches up, what is unread is lost, so each of its topics may have
+// changed.
+func (m merger) endOverlaps() {
+	for _, s := range slices.Clone(m.streams) {
+		closes, unread := s.look(m.book.Now())
+		if !closes {
+			continue
+		}
+		gone := m.endOverlap(s)
+		if !unread {
+			continue
+		}
+		for _, t := range gone {
+			m.book.Miss(t)
+			m.book.TellMissed(t)
+		}
+		m.opts.Metrics.Limit(m.opts.Name, "listen_overlap")
+		m.opts.Logger.Warn("a listen stream was replaced by another, and closed before all of its changes were read: "+
+			"they arrive faster than they can be handled; its topics are reported as changed", "topics", len(gone))
 	}
-	m.opts.Metrics.Limit(m.opts.Name, "listen_overlap")
-	m.opts.Logger.Warn("a listen stream was replaced by another, and closed before all of its changes were read: "+
-		"they arrive faster than they can be handled; its topics are reported as changed", "topics", len(gone))
 }
 
 // endOverlap removes from a stream the topics that other streams have, or that are not

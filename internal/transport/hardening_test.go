@@ -20,7 +20,7 @@ import (
 // A child that floods its standard error is read as fast as it writes, and the log stays
 // small: once a second it has the number of dropped lines.
 func TestHardeningStderrFlood(t *testing.T) {
-	const size = 32 << 20
+	const size = 8 << 20
 	var out bytes.Buffer
 	begun := time.Now()
 	c := startChild(t, "noisy", CommandOptions{

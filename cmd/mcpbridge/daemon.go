@@ -12,11 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/sdnotify"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/system"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
@@ -39,7 +38,7 @@ type daemon struct {
 	mcp     *httpserver.Server
 	admin   *httpserver.Server // nil if off
 	wants   adminWants
-	notify  *sdnotify.Notifier // nil if no service manager is to be told
+	notify  *system.Notifier // nil if no service manager is to be told
 	reloading
 	draining atomic.Bool // the process is about to end
 	delayed  atomic.Bool // and goes on serving for drain_delay
@@ -48,12 +47,12 @@ type daemon struct {
 
 // run serves until ctx ends, and drains. Nothing of it is left when it returns.
 func (d *daemon) run(ctx context.Context) error {
-	memory.Bound(d.config, memory.ServeMost, d.environ)
-	defer runtime.KeepAlive(memory.Ballast(d.config.Limits.Memory, d.environ))
-	defer memory.Release(d.environ)()
+	system.BoundMemory(d.config, system.ServeMemory, d.environ)
+	defer runtime.KeepAlive(system.Ballast(d.config.Limits.Memory, d.environ))
+	defer system.ReleaseMemory(d.environ)()
 	d.guard = guard.New(d.log)
 	defer d.guard.Close() // after all that it minds
-	d.notify = sdnotify.New(d.environ, d.log)
+	d.notify = system.NewNotifier(d.environ, d.log)
 	defer d.notify.Close()
 	if err := d.open(ctx); err != nil {
 		return err

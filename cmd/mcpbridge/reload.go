@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/system"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
@@ -177,5 +177,5 @@ func (d *daemon) use(c *config.Config) {
 	d.secureAdmin(c)
 	d.files.Use(c.Files())
 	d.level.Set(output.LogLevel(c.Log.Level))
-	memory.Bound(c, memory.ServeMost, d.environ)
+	system.BoundMemory(c, system.ServeMemory, d.environ)
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/system"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
@@ -82,7 +82,7 @@ func newWrapCommand(p process) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			memory.Bound(c, memory.WrapMost, p.environ)
+			system.BoundMemory(c, system.WrapMemory, p.environ)
 			w := &wrapping{process: p, config: c, log: output.NewLog(p.stderr, c.Log, p.secrets)}
 			return w.run(cmd.Context(), c.Servers[0].Name)
 		},
@@ -155,7 +155,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
-	defer memory.Release(w.environ)()
+	defer system.ReleaseMemory(w.environ)()
 
 	out, ok := output.File(w.stdout)
 	if w.stdin == nil || !ok {

@@ -29,7 +29,7 @@ var (
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/clients", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify"}
+	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/clients", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/system"}
 
 	// configParts is what the keys of every subject are made of.
 	configParts = []string{"internal/config/key", "internal/config/value"}
@@ -43,17 +43,16 @@ var (
 var layers = map[string][]string{
 	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/value", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/login", "internal/trust/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people, what
-	// was found out about a server and what a configuration serves, the memory of the process.
+	// was found out about a server and what a configuration serves.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
 	// What published clients send first, and whether a server takes it.
 	"cmd/mcpbridge/internal/clients": {"internal/spec", "internal/sse", "internal/transport", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/output":  {"internal/config", "internal/linebuffer", "internal/redact"}, // the log
 	"cmd/mcpbridge/internal/report":  {"internal/compat", "internal/config", "internal/mcp", "internal/quirks", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
-	"cmd/mcpbridge/internal/memory":  {"internal/config"},
 	// What a configuration says, for the public package: only this one has both.
 	"cmd/mcpbridge/internal/options": {"gateway", "internal/certs", "internal/config", "internal/config/value", "internal/settings"},
-	// What tells a service manager of the process: it knows a socket alone.
-	"cmd/mcpbridge/internal/sdnotify": nil,
+	// The memory of the process, which is one of the limits, and its service manager.
+	"cmd/mcpbridge/internal/system": {"internal/config"},
 	// What SIGHUP means, and what became of reading the configuration again.
 	"cmd/mcpbridge/internal/reload": {"internal/trust/audit", "internal/config", "internal/config/layer", "internal/config/value", "internal/limits"}, // each attempt has an audit record
 	// What the admin address of another process shows, in a terminal.

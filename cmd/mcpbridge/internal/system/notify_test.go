@@ -1,6 +1,6 @@
 //go:build unix
 
-package sdnotify
+package system
 
 import (
 	"fmt"
@@ -43,7 +43,7 @@ func manager(t *testing.T) (socket string, next func() string) {
 
 func TestWhatTheManagerReads(t *testing.T) {
 	socket, next := manager(t)
-	n := New([]string{"NOTIFY_SOCKET=/nowhere", "NOTIFY_SOCKET=" + socket}, slog.New(slog.DiscardHandler))
+	n := NewNotifier([]string{"NOTIFY_SOCKET=/nowhere", "NOTIFY_SOCKET=" + socket}, slog.New(slog.DiscardHandler))
 	defer n.Close()
 	for _, tt := range []struct {
 		tell func()
@@ -63,7 +63,7 @@ func TestWhatTheManagerReads(t *testing.T) {
 
 func TestSignsOfLife(t *testing.T) {
 	socket, next := manager(t)
-	n := New([]string{"NOTIFY_SOCKET=" + socket, "WATCHDOG_USEC=20000", fmt.Sprintf("WATCHDOG_PID=%d", os.Getpid())}, slog.New(slog.DiscardHandler))
+	n := NewNotifier([]string{"NOTIFY_SOCKET=" + socket, "WATCHDOG_USEC=20000", fmt.Sprintf("WATCHDOG_PID=%d", os.Getpid())}, slog.New(slog.DiscardHandler))
 	var asked atomic.Int32
 	n.Watch(func() { asked.Add(1) })
 	for range 3 {
@@ -80,7 +80,7 @@ func TestSignsOfLife(t *testing.T) {
 // A process that hangs gives no sign of life.
 func TestNoSignOfLifeFromWhatHangs(t *testing.T) {
 	socket, next := manager(t)
-	n := New([]string{"NOTIFY_SOCKET=" + socket, "WATCHDOG_USEC=1000"}, slog.New(slog.DiscardHandler))
+	n := NewNotifier([]string{"NOTIFY_SOCKET=" + socket, "WATCHDOG_USEC=1000"}, slog.New(slog.DiscardHandler))
 	hangs, asked := make(chan struct{}), make(chan struct{}, 1)
 	var released atomic.Bool
 	n.Watch(func() {
@@ -122,10 +122,10 @@ func TestInterval(t *testing.T) {
 
 func TestWithoutAManager(t *testing.T) {
 	var log strings.Builder
-	if n := New(nil, slog.New(slog.NewTextHandler(io.Discard, nil))); n != nil {
+	if n := NewNotifier(nil, slog.New(slog.NewTextHandler(io.Discard, nil))); n != nil {
 		t.Errorf("New without a socket = %v, want nil", n)
 	}
-	n := New([]string{"NOTIFY_SOCKET=/no/such/socket"}, slog.New(slog.NewTextHandler(&log, nil)))
+	n := NewNotifier([]string{"NOTIFY_SOCKET=/no/such/socket"}, slog.New(slog.NewTextHandler(&log, nil)))
 	if n != nil || !strings.Contains(log.String(), "/no/such/socket") {
 		t.Errorf("New = %v, and logs %q; want nil and a line that names the socket", n, log.String())
 	}

@@ -1,4 +1,4 @@
-package memory
+package system
 
 import (
 	"runtime"
@@ -12,7 +12,7 @@ func TestCalmProgramReturnsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		freeMemory()
 		before := readHeap().held
-		stop := Release(nil)
+		stop := ReleaseMemory(nil)
 		defer stop()
 		garbage := make([][]byte, 96)
 		for i := range garbage {
@@ -33,7 +33,7 @@ func TestCalmProgramReturnsMemory(t *testing.T) {
 func TestWhoTunesTheCollectorKeepsMemory(t *testing.T) {
 	for _, entry := range []string{"GOGC=50", "GOMEMLIMIT=64MiB"} {
 		before := runtime.NumGoroutine()
-		stop := Release([]string{"HOME=/root", entry})
+		stop := ReleaseMemory([]string{"HOME=/root", entry})
 		if got := runtime.NumGoroutine(); got != before {
 			t.Errorf("with %s: a releaser runs, want none", entry)
 		}

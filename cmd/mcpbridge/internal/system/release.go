@@ -1,4 +1,4 @@
-package memory
+package system
 
 import (
 	"context"
@@ -66,9 +66,9 @@ type releaser struct {
 	kept   heap   // what could not be freed the last time; held is the least since then
 }
 
-// Release has a releaser at work until stop is called, unless the user tunes the
+// ReleaseMemory has a releaser at work until stop is called, unless the user tunes the
 // collector.
-func Release(environ []string) (stop func()) {
+func ReleaseMemory(environ []string) (stop func()) {
 	if slices.ContainsFunc(environ, tunesCollector) {
 		return func() {}
 	}

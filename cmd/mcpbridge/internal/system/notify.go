@@ -1,9 +1,4 @@
-// Package sdnotify tells a service manager how the process is: that it serves, reads its
-// configuration anew, ends, and is alive. It writes the datagrams of sd_notify(3), which
-// systemd reads, and others too.
-//
-// It does nothing, and costs nothing, where no service manager listens.
-package sdnotify
+package system
 
 import (
 	"fmt"
@@ -20,10 +15,12 @@ import (
 // writeTime bounds how long a datagram may wait for the manager to read others.
 const writeTime = time.Second
 
-// A Notifier writes to the service manager that has started the process. All methods of a
-// nil Notifier do nothing. It is safe for concurrent use.
+// A Notifier tells the service manager that has started the process how it is: that it
+// serves, reads its configuration anew, ends, and is alive. It writes the datagrams of
+// sd_notify(3), which systemd reads, and others too. All methods of a nil Notifier do
+// nothing. It is safe for concurrent use.
 type Notifier struct {
-	// Set by New, read-only after.
+	// Set by NewNotifier, read-only after.
 	conn  *net.UnixConn
 	log   *slog.Logger
 	every time.Duration // between signs of life; zero for none
@@ -32,9 +29,9 @@ type Notifier struct {
 	alive sync.WaitGroup // the goroutine of Watch
 }
 
-// New returns a Notifier for the socket that the environment names, and nil if there is
-// none, or nobody listens there, which is logged.
-func New(environ []string, log *slog.Logger) *Notifier {
+// NewNotifier returns a Notifier for the socket that the environment names, and nil if
+// there is none, or nobody listens there, which is logged.
+func NewNotifier(environ []string, log *slog.Logger) *Notifier {
 	path := value(environ, "NOTIFY_SOCKET")
 	if path == "" {
 		return nil

@@ -1,6 +1,7 @@
-// Package memory has the runtime keep to the memory that a process may take: a limit for
-// the collector, garbage that a small process may gather, memory given back when calm.
-package memory
+// Package system is about what the process has from the system around it: the memory that
+// it may take, to which the runtime is made to keep, and the service manager, which is told
+// how the process is.
+package system
 
 import (
 	"math"
@@ -15,16 +16,16 @@ import (
 )
 
 const (
-	// ServeMost is the most that limits.memory is by default, WrapMost under wrap.
-	ServeMost = 4 << 30
-	WrapMost  = 512 << 20
+	// ServeMemory is the most that limits.memory is by default, WrapMemory under wrap.
+	ServeMemory = 4 << 30
+	WrapMemory  = 512 << 20
 	// someMemory is what a machine is taken to have that does not say.
 	someMemory = 2 << 30
 )
 
-// Bound settles limits.memory, which is at most so much unless it was configured,
+// BoundMemory settles limits.memory, which is at most so much unless it was configured,
 // and has the collector work towards it unless the user has set GOMEMLIMIT.
-func Bound(c *config.Config, most int64, environ []string) {
+func BoundMemory(c *config.Config, most int64, environ []string) {
 	if c.Limits.Memory == 0 {
 		c.Limits.Memory = max(min(machineMemory("/")/2, most), config.MinMemory)
 	}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package sdnotify
+package system
 
 // monotonic is of use to systemd alone.
 func monotonic() int64 { return 0 }

@@ -68,7 +68,7 @@ func TestRevokedToken(t *testing.T) {
 		t.Errorf("the issuer was asked %d times, want once", n)
 	}
 	i.SetOpaque("t", nil)
-	if got := j.verified.find("t", resource, time.Now().Add(maxInspected+time.Second)); got != nil {
+	if _, ok := j.verified.find("t", resource, time.Now().Add(maxInspected+time.Second)); ok {
 		t.Errorf("what the issuer said is kept beyond %v", maxInspected)
 	}
 	mustRefuse(t, j, "t", "not any more")

@@ -65,6 +65,7 @@ type JWT struct {
 	keys       *keySet
 	verified   *verifiedTokens
 	inspector  *inspector // nil if other tokens are refused
+	ahead      *ahead
 }
 
 // NewJWT returns a JWT. It fetches nothing yet.
@@ -85,7 +86,7 @@ func NewJWT(o JWTOptions) (*JWT, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &JWT{opts: o, keys: newKeySet(from, o.Logger)}
+	j := &JWT{opts: o, keys: newKeySet(from, o.Logger), ahead: newAhead()}
 	for _, name := range o.Algorithms {
 		if !slices.Contains(Asymmetric, name) {
 			return nil, fmt.Errorf("%q is not an algorithm with public keys", name)
@@ -105,8 +106,11 @@ func NewJWT(o JWTOptions) (*JWT, error) {
 // wait.
 func (j *JWT) Start() { j.keys.refresh() }
 
-// Close stops fetches, and waits for their end.
-func (j *JWT) Close() { j.keys.close() }
+// Close stops fetches and questions, and waits for their end.
+func (j *JWT) Close() {
+	j.ahead.close()
+	j.keys.close()
+}
 
 // Authenticate implements [Authenticator].
 func (j *JWT) Authenticate(r *http.Request, e *Endpoint) (*mcp.Identity, error) {
@@ -123,24 +127,15 @@ func (j *JWT) verify(ctx context.Context, r *http.Request, token string, e *Endp
 	if e == nil || e.Resource == "" {
 		return nil, errors.New("tokens are for one URL, and that of the endpoint is not known")
 	}
-	if id := j.verified.find(token, e.Resource, time.Now()); id != nil {
-		return id, nil
+	now := time.Now()
+	if v, ok := j.verified.find(token, e.Resource, now); ok {
+		j.renew(v, e, now)
+		return v.identity, nil
 	}
 	if err := wellFormed(token); err != nil {
 		return nil, err
 	}
-	v, err := j.check(ctx, r, token, e)
-	if err != nil {
-		return nil, err
-	}
-	v.identity.SetToken(token)
-	v.identity.SetVerify(func(ctx context.Context) error {
-		_, err := j.verify(ctx, nil, token, e)
-		return err
-	})
-	v.resource = e.Resource
-	j.verified.keep(v, time.Now())
-	return v.identity, nil
+	return j.learn(ctx, r, token, e)
 }
 
 // check verifies a token.
@@ -162,7 +157,7 @@ func (j *JWT) check(ctx context.Context, r *http.Request, token string, e *Endpo
 	id, err := j.inspect(ctx, token, e)
 	end(err)
 	j.inspector.refused.keep(at, err)
-	return verifiedToken{identity: id, most: maxInspected}, err
+	return verifiedToken{identity: id, most: maxInspected, renewal: new(renewal)}, err
 }
 
 // inspect asks the issuer about a token.

@@ -28,6 +28,7 @@ type verifiedToken struct {
 	key      *publicKey    // the key of its signature; nil if there is none
 	most     time.Duration // how long it may be cached
 	until    time.Time     // when it has to be verified again
+	renewal  *renewal      // when the issuer is asked before that; nil for never
 }
 
 // verifiedTokens is a cache of verified tokens. It is safe for concurrent use.
@@ -47,19 +48,27 @@ func (v *verifiedTokens) place(token, resource string) uint64 {
 	return maphash.String(v.seed, token) ^ maphash.String(v.seed, resource)
 }
 
-// find returns the identity of a token; nil if it has to be verified. A token is cached for
+// find returns what is known of a token; false if it has to be verified. A token is cached for
 // one resource only.
-func (v *verifiedTokens) find(token, resource string, now time.Time) *mcp.Identity {
+func (v *verifiedTokens) find(token, resource string, now time.Time) (verifiedToken, bool) {
 	at := v.place(token, resource)
 	t, ok := v.known.Get(at)
 	switch {
 	case !ok || t.resource != resource || !same(t.identity.Token(), token):
-		return nil
+		return verifiedToken{}, false
 	case now.Before(t.until) && (t.key == nil || !t.key.gone.Load()):
-		return t.identity
+		return t, true
 	}
 	v.known.Remove(at)
-	return nil
+	return verifiedToken{}, false
+}
+
+// forget has a token verified by the next request that has it.
+func (v *verifiedTokens) forget(token, resource string) {
+	at := v.place(token, resource)
+	if t, ok := v.known.Peek(at); ok && t.resource == resource && same(t.identity.Token(), token) {
+		v.known.Remove(at)
+	}
 }
 
 // same compares two tokens, in a time that depends on their lengths alone. It is
@@ -86,6 +95,9 @@ func word(s string) uint64 {
 func (v *verifiedTokens) keep(t verifiedToken, now time.Time) {
 	if t.until = now.Add(t.most); t.identity.Expires.Before(t.until) {
 		t.until = t.identity.Expires
+	}
+	if t.renewal != nil { // nobody has it yet
+		t.renewal.next = now.Add(t.until.Sub(now) * 2 / 3)
 	}
 	if now.Before(t.until) && len(t.identity.Token()) <= maxToken {
 		v.forgetExpired(now)

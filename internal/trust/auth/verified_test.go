@@ -35,7 +35,7 @@ func TestVerifiedTokens(t *testing.T) {
 		{"short", resource, time.Minute - time.Second, true}, {"short", resource, time.Minute, false}, {"over", resource, 0, false},
 		{strings.Repeat("x", maxToken+1), resource, 0, false}, {"long", resource, maxKept, false},
 	} {
-		if got := v.find(tt.token, tt.resource, now.Add(tt.after)) != nil; got != tt.want {
+		if _, got := v.find(tt.token, tt.resource, now.Add(tt.after)); got != tt.want {
 			t.Errorf("find(%.10q, %q) after %v = %v, want %v", tt.token, tt.resource, tt.after, got, tt.want)
 		}
 	}

@@ -105,8 +105,10 @@ func (j *JWT) renew(v verifiedToken, e *Endpoint, now time.Time) {
 	}
 }
 
-// learn verifies a token, and remembers it.
+// learn verifies a token, and remembers it from the time on at which that began: an answer that
+// comes late does not count for longer.
 func (j *JWT) learn(ctx context.Context, r *http.Request, token string, e *Endpoint) (*mcp.Identity, error) {
+	began := time.Now()
 	v, err := j.check(ctx, r, token, e)
 	if err != nil {
 		return nil, err
@@ -117,6 +119,6 @@ func (j *JWT) learn(ctx context.Context, r *http.Request, token string, e *Endpo
 		return err
 	})
 	v.resource = e.Resource
-	j.verified.keep(v, time.Now())
+	j.verified.keep(v, began)
 	return v.identity, nil
 }

@@ -30,7 +30,8 @@ type conn struct {
 	// mu guards the fields below. It is held for map work only.
 	mu            sync.Mutex
 	listens       map[int64]*connListen
-	cancellations int // being sent
+	parting       *connListen // the last that was cancelled and has not been answered; nil if there is none
+	cancellations int         // being sent
 }
 
 // newConn returns a conn that reads over until it ends or is closed.
@@ -75,9 +76,12 @@ func (p *conn) fail(err error) bool {
 	}
 	p.Calls.Fail(err)
 	p.mu.Lock()
-	listens := p.listens
-	p.listens = nil
+	listens, last := p.listens, p.parting
+	p.listens, p.parting = nil, nil
 	p.mu.Unlock()
+	if last != nil {
+		close(last.parting.over)
+	}
 	for _, s := range listens {
 		s.end(&upstream.Failure{Cause: err, Fate: upstream.MayHaveRun, Again: true})
 	}
@@ -146,7 +150,7 @@ func (p *conn) TooLong(context.Context, wire.ID, int) {}
 func (p *conn) Unclaimed(id wire.ID, e *wire.Error) bool {
 	s := p.listenOf(id)
 	if s == nil {
-		return false
+		return p.parted(id)
 	}
 	p.forget(s)
 	s.answered(e)

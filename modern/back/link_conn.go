@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
@@ -28,7 +29,8 @@ type connLink struct {
 	stop context.CancelCauseFunc
 	live context.Context // ends with close
 
-	running sync.WaitGroup // dials, readers, and messages that are sent in the background
+	running  sync.WaitGroup // dials, readers, and messages that are sent in the background
+	farewell atomic.Int32   // what the server does about listen requests that are cancelled
 
 	// mu guards the fields below.
 	mu      sync.Mutex

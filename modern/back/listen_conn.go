@@ -23,6 +23,7 @@ type connListen struct {
 
 	acked   chan struct{} // closed when granted and refusal are set
 	closing chan struct{} // closed by Close
+	parting parting
 
 	granted mcp.Filter
 	refusal error // why there is no stream
@@ -35,7 +36,10 @@ type connListen struct {
 
 // listen is link.listen on this connection.
 func (p *conn) listen(ctx context.Context, c *upstreamCall) (watch.Stream, error) {
-	s := &connListen{p: p, c: c, mail: fanout.NewMailbox(fanout.MailboxOptions{}), acked: make(chan struct{}), closing: make(chan struct{})}
+	s := &connListen{p: p, c: c, mail: fanout.NewMailbox(fanout.MailboxOptions{}), acked: make(chan struct{}), closing: make(chan struct{}), parting: parting{over: make(chan struct{})}}
+	if err := p.awaitParted(ctx); err != nil {
+		return nil, err
+	}
 	if err := p.add(s); err != nil {
 		return nil, err
 	}
@@ -115,8 +119,7 @@ func (s *connListen) Close() {
 		return
 	}
 	close(s.closing)
-	if s.p.listenOf(wire.NumberID(s.c.ID)) != nil {
-		s.p.forget(s)
+	if s.p.part(s) {
 		s.p.cancel(s.c, errClosed)
 	}
 }

@@ -205,9 +205,6 @@ func (w *watch) open(ctx context.Context, l *listen, want mcp.Filter) (Stream, e
 	defer w.payer.Leave()
 	if l.former != nil {
 		l.former.stream.Close()
-		if err := backoff.Wait(ctx, handover); err != nil {
-			return nil, err
-		}
 	}
 	return w.opts.open(ctx, w.profile, want)
 }

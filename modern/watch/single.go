@@ -9,10 +9,6 @@ import (
 )
 
 const (
-	// handover is the pause between the end of a stream and the next request. Go servers
-	// remove the lists of a session when its stream has ended, even if the next one has
-	// been acknowledged.
-	handover = 50 * time.Millisecond
 	// gapsAfter is the time after the last listen request until missed changes are
 	// reported.
 	gapsAfter = time.Second

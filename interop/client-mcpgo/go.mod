@@ -3,7 +3,7 @@ module github.com/mcpbridge/mcpbridge/interop/client-mcpgo
 go 1.26.0
 
 require (
-	github.com/mark3labs/mcp-go v0.58.0
+	github.com/mark3labs/mcp-go v1.2.1
 	github.com/mcpbridge/mcpbridge/interop/remote v0.0.0
 )
 

@@ -1,5 +1,5 @@
-// Command client-mcpgo puts the client of mark3labs/mcp-go v0.58.0, which knows
-// no modern revision, under remote control: see package remote.
+// Command client-mcpgo puts the client of mark3labs/mcp-go v1.2.1 under
+// remote control: see package remote. It asks for 2026-07-28 first, but not where it opens a GET stream.
 //
 // The SDK keeps no error's code: the few that it has a Go error for are told by
 // that, the others are 0.
@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -33,11 +35,20 @@ type steered struct {
 	ctl   *remote.Controller
 	c     *client.Client                      // set by initialize, which nothing else runs beside
 	roots atomic.Pointer[mcp.ListRootsResult] // set by initialize and by notifications/roots/list_changed
+
+	mu   sync.Mutex // guards the field below
+	stop func()     // ends the listen stream; nil without one
 }
 
 func (s *steered) Close() error {
 	if s.c == nil {
 		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stop != nil {
+		s.stop()
+		s.stop = nil
 	}
 	return s.c.Close()
 }
@@ -98,10 +109,10 @@ func (s *steered) do(ctx context.Context, cmd *remote.Command) (any, error) {
 		return run(ctx, cmd, &r.Params, &r, quiet(s.c.SetLevel))
 	case "resources/subscribe":
 		r := mcp.SubscribeRequest{}
-		return run(ctx, cmd, &r.Params, &r, quiet(s.c.Subscribe))
+		return run(ctx, cmd, &r.Params, &r, quiet(listening(s, s.c.Subscribe)))
 	case "resources/unsubscribe":
 		r := mcp.UnsubscribeRequest{}
-		return run(ctx, cmd, &r.Params, &r, quiet(s.c.Unsubscribe))
+		return run(ctx, cmd, &r.Params, &r, quiet(listening(s, s.c.Unsubscribe)))
 	case "ping":
 		return struct{}{}, s.c.Ping(ctx)
 	case "notifications/roots/list_changed":
@@ -123,6 +134,30 @@ func run[Q, R any](ctx context.Context, cmd *remote.Command, params any, req *Q,
 // quiet makes a method that returns an error alone one that returns a result too.
 func quiet[Q any](do func(context.Context, Q) error) func(context.Context, Q) (struct{}, error) {
 	return func(ctx context.Context, q Q) (struct{}, error) { return struct{}{}, do(ctx, q) }
+}
+
+// listening makes a method that says what is listened to one that also listens anew, where that is a
+// stream.
+func listening[Q any](s *steered, do func(context.Context, Q) error) func(context.Context, Q) error {
+	return func(ctx context.Context, q Q) error { return errors.Join(do(ctx, q), s.listen(ctx)) }
+}
+
+// listen opens the one listen stream that the SDK has, for all lists and the resources that were
+// subscribed to. In the older era there is none.
+func (s *steered) listen(ctx context.Context) error {
+	if !mcp.IsModernProtocol(s.c.ProtocolVersion()) {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stop != nil {
+		s.stop()
+	}
+	filter := s.c.PendingSubscriptionFilter()
+	filter.ToolsListChanged, filter.PromptsListChanged, filter.ResourcesListChanged = true, true, true
+	var err error
+	s.stop, err = s.c.ListenAsync(context.WithoutCancel(ctx), filter, nil)
+	return err
 }
 
 func (s *steered) changeRoots(ctx context.Context, params json.RawMessage) error {
@@ -156,7 +191,7 @@ func (s *steered) initialize(ctx context.Context, params json.RawMessage) (any, 
 	if err != nil {
 		return nil, err
 	}
-	var opts []client.ClientOption
+	opts := []client.ClientOption{client.WithDiscoverTimeout(30 * time.Second)} // what is started may take its time
 	if declared["sampling"] != nil {
 		opts = append(opts, client.WithSamplingHandler(s))
 	}
@@ -173,7 +208,11 @@ func (s *steered) initialize(ctx context.Context, params json.RawMessage) (any, 
 	}
 	req := mcp.InitializeRequest{}
 	req.Params.ClientInfo = mcp.Implementation{Name: "interop-mcpgo", Version: "1"}
-	return s.c.Initialize(ctx, req)
+	res, err := s.c.Initialize(ctx, req)
+	if err == nil {
+		err = s.listen(ctx)
+	}
+	return res, err
 }
 
 func newTransport(to *remote.Target) (transport.Interface, error) {

@@ -23,7 +23,7 @@ flags.add_argument("--transport", choices=["stdio", "http"], default="stdio")
 flags.add_argument("--port", type=int, default=8000)
 told = flags.parse_args()
 
-server = FastMCP("fastmcp-tasks", version="4.1.0", instructions="Some tools take a while.")
+server = FastMCP("fastmcp-tasks", version="4.1.2", instructions="Some tools take a while.")
 server.add_extension(TasksExtension(url="memory://"))
 
 often = timedelta(milliseconds=200)

@@ -27,7 +27,7 @@ ALONE_IN_INTEROP := ./firststart ./replicas
 ALONE_IN_TRUNK := ./trunk ./sessions
 ALONE_WHOLE := ./endings ./hostile
 
-BESIDE_INTEROP := ./auth . ./replicas ./firststart ./matrix ./extensions ./install ./day ./page ./patience ./reload ./traces ./internal/...
+BESIDE_INTEROP := ./auth . ./replicas ./firststart ./matrix ./extensions ./install ./day ./page ./patience ./reload ./sweep ./traces ./internal/...
 BESIDE_TRUNK := ./trunk ./chaos ./sessions
 
 # The mcpbridge that interop/build makes, for packages that would build their own.
@@ -62,7 +62,7 @@ lint: ## gofmt, go vet and staticcheck, on the peers' harness too
 	  if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 	$(GO) vet -tags schemas,man ./...
 	$(GO) run $(STATICCHECK) -tags schemas,man ./...
-	@set -x; for m in interop/go interop/legacy-go interop/modern-go interop/stateful interop/odd interop/events interop/remote interop/client-go161 interop/client-mcpgo interop/collector interop/engines interop/chart; do \
+	@set -x; for m in interop/go interop/legacy-go interop/modern-go interop/stateful interop/odd interop/events interop/remote interop/client-go161 interop/client-mcpgo interop/server-mcpgo interop/collector interop/engines interop/chart; do \
 	  $(GO) -C $$m vet ./...; (cd $$m && $(GO) run $(STATICCHECK) ./...); done
 
 .PHONY: cross
@@ -145,6 +145,7 @@ soak: ## the same in numbers that CI has no time for
 	PAGE_STREAMS=10000 $(GO) -C interop/go test -count=1 -timeout 30m -v -run TestCostOfLooking ./page
 	REPLICAS=full $(GO) -C interop/go test -count=1 -timeout 180m -v ./replicas
 	DAY=full $(GO) -C interop/go test -count=1 -timeout 90m -v ./day
+	SWEEP=all $(GO) -C interop/go test -count=1 -timeout 20m -v ./sweep
 	AUTHSOAK=10m $(GO) -C interop/go test -count=1 -timeout 15m -v -run TestSoak ./auth
 
 .PHONY: package
@@ -165,7 +166,7 @@ govulncheck: ## known vulnerabilities in what the binary calls (needs vuln.go.de
 
 .PHONY: clean
 clean: ## remove what was built and fetched
-	rm -rf bin dist interop/bin interop/node/node_modules
+	rm -rf bin dist interop/bin interop/node/node_modules interop/programs/node_modules
 
 bin/rules: $(wildcard internal/dev/rules/*.go internal/dev/rules/cmd/*.go)
 	@mkdir -p bin

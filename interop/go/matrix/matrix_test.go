@@ -124,5 +124,12 @@ func visit(ctx context.Context, w *world, c *steer.Client, cell Cell) error {
 	ctx, cancel := context.WithTimeout(ctx, cellTime)
 	defer cancel()
 	r := &round{Client: c, world: w, cell: cell, server: w.table.Servers[cell.Server]}
-	return r.take(ctx)
+	before, err := w.quirks(cell)
+	if err != nil {
+		return err
+	}
+	if err := r.take(ctx); err != nil {
+		return err
+	}
+	return w.judgeQuirks(cell, before)
 }

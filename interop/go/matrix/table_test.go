@@ -21,6 +21,7 @@ type Table struct {
 	Clients    map[string]*Client
 	Servers    map[string]*Server
 	Except     []Except // cells and steps that can't be, beyond what the others lack
+	Quirks     []Quirk  // what mcpbridge meets in cells: in all others it is nothing
 }
 
 // A Client is a row.
@@ -192,6 +193,23 @@ func (t *Table) validate() error {
 
 // judges reports whether there is something to ask, and an answer to it.
 func (a *Asking) judges() bool { return a != nil && a.Params != nil && a.Want != nil }
+
+// A Quirk is one of docs/quirks.md that is met in the cells that an exception of the same members is for.
+type Quirk struct {
+	Except
+	Quirk string
+}
+
+// quirks returns the quirks that are met in a cell, sorted.
+func (t *Table) quirks(c Cell) (names []string) {
+	for i := range t.Quirks {
+		if t.Quirks[i].covers(c, "") {
+			names = append(names, t.Quirks[i].Quirk)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
 
 // stated holds that each of all is there, or lacking with a reason, and that
 // nothing else is.

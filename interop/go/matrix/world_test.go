@@ -28,6 +28,7 @@ type world struct {
 	words  []string // what is filled in, in pairs
 	bridge *process.Process
 	listen string // the address of mcpbridge
+	admin  string // its admin address
 
 	servers []*process.Process
 	spots   map[spot]served
@@ -160,7 +161,7 @@ func (w *world) startBridge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.listen = listen
+	w.listen, w.admin = listen, admin
 	servers := make(map[string]served)
 	for at, s := range w.spots {
 		servers[at.String()] = s
@@ -217,7 +218,8 @@ func (w *world) target(c Cell) remote.Target {
 // wrapped is the command that serves a spot on its pipes.
 func (w *world) wrapped(at spot) []string {
 	s := w.spots[at]
-	argv := process.WithCache(append(environ(s.Env), w.fill("{bin}/mcpbridge"), "wrap")...)
+	logs := []string{"MCPBRIDGE_LOG__LEVEL=info", "sh", "-c", `exec "$@" 2>>` + w.wrapLog(at), "sh"}
+	argv := process.WithCache(append(append(environ(s.Env), logs...), w.fill("{bin}/mcpbridge"), "wrap")...)
 	if s.URL != "" {
 		return append(argv, s.URL)
 	}

@@ -72,7 +72,7 @@ func (e *Exchange) judgeOne(asked *message, said []message, found map[string]boo
 
 func judgeResult(method string, text json.RawMessage, found map[string]bool) {
 	var r map[string]json.RawMessage
-	if json.Unmarshal(text, &r) != nil || len(r) == 0 {
+	if json.Unmarshal(text, &r) != nil {
 		return
 	}
 	if method == "initialize" {

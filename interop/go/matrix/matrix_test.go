@@ -128,6 +128,7 @@ func visit(ctx context.Context, w *world, c *steer.Client, cell Cell) error {
 	if err != nil {
 		return err
 	}
+	w.forget(cell)
 	if err := r.take(ctx); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
+	"github.com/mcpbridge/mcpbridge/interop/internal/record"
 	"github.com/mcpbridge/mcpbridge/interop/remote"
 )
 
@@ -32,6 +33,8 @@ type world struct {
 
 	servers []*process.Process
 	spots   map[spot]served
+	fronts  map[spot]*record.Recorder // between clients and mcpbridge, for HTTP; set before the first cell
+	backs   map[spot]*record.Recorder // between mcpbridge and servers over HTTP; as fronts
 
 	turns map[spot]*sync.Mutex // clients take turns on a server: some of them share what they start
 	slots chan struct{}        // holds a token for each cell under way
@@ -59,7 +62,7 @@ var patience = map[string]string{"connect": "30s"}
 // newWorld starts everything in dir. It returns a world to stop even if that went
 // wrong.
 func newWorld(ctx context.Context, t *Table, dir string) (*world, error) {
-	w := &world{table: t, dir: dir, spots: make(map[spot]served), turns: make(map[spot]*sync.Mutex), slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	w := &world{table: t, dir: dir, spots: make(map[spot]served), fronts: make(map[spot]*record.Recorder), backs: make(map[spot]*record.Recorder), turns: make(map[spot]*sync.Mutex), slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	for name, path := range map[string]string{"bin": "../../bin", "node": "../../node/node_modules/.bin/node", "npm": "../../node/node_modules", "interop": "../.."} {
 		abs, err := filepath.Abs(path)
 		if err != nil {
@@ -70,7 +73,10 @@ func newWorld(ctx context.Context, t *Table, dir string) (*world, error) {
 	if err := w.startServers(ctx); err != nil {
 		return w, err
 	}
-	return w, w.startBridge(ctx)
+	if err := w.startBridge(ctx); err != nil {
+		return w, err
+	}
+	return w, w.recordFronts()
 }
 
 // startServers starts the servers that are reached over the network, all at once,
@@ -94,11 +100,13 @@ func (w *world) startServers(ctx context.Context) error {
 			}
 			w.servers = append(w.servers, p)
 			ready["http://"+addr+"/"] = p
-			scheme := "http://"
-			if back == "ws" {
-				scheme = "ws://"
+			base := "ws://" + addr
+			if back != "ws" {
+				if base, err = w.recordBack(spot{name, back}, addr); err != nil {
+					return err
+				}
 			}
-			w.spots[spot{name, back}] = served{URL: scheme + addr + s.Backs[back].Path, Type: back, Linger: s.Backs[back].Linger, Timeouts: patience}
+			w.spots[spot{name, back}] = served{URL: base + s.Backs[back].Path, Type: back, Linger: s.Backs[back].Linger, Timeouts: patience}
 		}
 	}
 	for url, p := range ready {
@@ -188,6 +196,11 @@ func (w *world) stop() error {
 	if w.bridge != nil {
 		errs = append(errs, w.bridge.Stop(20*time.Second))
 	}
+	for _, some := range []map[spot]*record.Recorder{w.fronts, w.backs} {
+		for _, r := range some {
+			r.Close()
+		}
+	}
 	for _, p := range w.servers {
 		errs = append(errs, p.Stop(10*time.Second))
 	}
@@ -204,9 +217,9 @@ func (w *world) target(c Cell) remote.Target {
 	to := remote.Target{Transport: c.Front, Capabilities: json.RawMessage("{}")}
 	switch c.Front {
 	case "http":
-		to.URL = "http://" + w.listen + "/mcp/" + at.String()
+		to.URL = w.fronts[at].URL + "/mcp/" + at.String()
 	case "sse":
-		to.URL = "http://" + w.listen + "/sse/" + at.String()
+		to.URL = w.fronts[at].URL + "/sse/" + at.String()
 	case "ws":
 		to.URL = "ws://" + w.listen + "/mcp/" + at.String()
 	case "stdio":

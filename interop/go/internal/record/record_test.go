@@ -63,6 +63,9 @@ func TestByServers(t *testing.T) {
 	status := func(e Exchange, status int) Exchange { e.Status = status; return e }
 	get := exchange("", `data: {"id":7,"result":{}}`)
 	get.Method = http.MethodGet
+	old := exchange("", "event: endpoint\ndata: /post\n\ndata: {\"id\":7,\"result\":{}}")
+	old.Method = http.MethodGet
+	old.Said.Set("Content-Type", "text/event-stream")
 	list, call := `{"id":1,"method":"tools/list"}`, `{"id":1,"method":"tools/call"}`
 	for _, tt := range []struct {
 		name string
@@ -83,6 +86,7 @@ func TestByServers(t *testing.T) {
 		{"lost", status(exchange(list, "", "Mcp-Session-Id: S"), 400), "lost-session-status"},
 		{"unframed", exchange(call, "data: {}\n\n{\"id\":1,\"error\":{\"code\":-1}}\n"), "unframed-answer"},
 		{"elsewhere", get, "answer-elsewhere"},
+		{"HTTP+SSE", old, ""},
 		{"its revision", exchange(`{"id":1,"method":"initialize"}`, `{"id":1,"result":{"protocolVersion":"2026-07-28"}}`), "server-revision"},
 		{"progress", exchange(call, "data: {\"method\":\"notifications/progress\",\"params\":{\"progress\":2}}\n\ndata: {\"method\":\"notifications/progress\",\"params\":{\"progress\":2}}\n"), "progress-order"},
 		{"name", exchange(call, `{"id":1,"error":{"code":-32020}}`, "Mcp-Name: =?base64?eA==?="), "encoded-name-refused"},

@@ -28,7 +28,8 @@ func (e *Exchange) judge(found map[string]bool) {
 	said, unframed := e.answers()
 	found["unframed-answer"] = found["unframed-answer"] || unframed
 	asked := messagesOf(e.Body)
-	if e.Method == http.MethodGet {
+	// The stream of HTTP+SSE, whose first event is where to post, has the answers.
+	if e.Method == http.MethodGet && !bytes.HasPrefix(e.Answer, []byte("event: endpoint")) {
 		for _, m := range said {
 			found["answer-elsewhere"] = found["answer-elsewhere"] || m.isResponse()
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -167,8 +169,8 @@ func TestM2L11ProgressOfAModernServer(t *testing.T) {
 		send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":9}}`)
 		send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said("ok"))
 	}
-	drops := &backtest.Metrics{}
-	b := p.back(Options{Options: upstream.Options{Metrics: drops}})
+	drops, met := &backtest.Metrics{}, quirks.New(quirks.Options{})
+	b := p.back(Options{Options: upstream.Options{Metrics: drops, Quirks: met}})
 	req := upRequest("tools/call", `{"name":"t","_meta":{"progressToken":0}}`)
 	req.ProgressToken = json.RawMessage(`0`)
 	x := &backtest.Caller{}
@@ -184,6 +186,9 @@ func TestM2L11ProgressOfAModernServer(t *testing.T) {
 	}
 	if n := drops.Count("foreign progress"); n != 2 {
 		t.Errorf("dropped %d foreign messages, want 2", n)
+	}
+	if got, want := met.Meetings(), []quirks.Meeting{{Quirk: quirks.ProgressOrder, Count: 2}}; !slices.Equal(got, want) {
+		t.Errorf("met %v, want %v: one that stays and one that goes back", got, want)
 	}
 }
 

@@ -136,7 +136,7 @@ var table = [end]Description{
 	RawName: {
 		ID: "F-02", Name: "raw-name", Side: Client, Always: true,
 		Seen:   "`Mcp-Name` has characters outside ASCII that are not encoded in base64.",
-		Where:  "SDKs that send and compare names as raw UTF-8",
+		Where:  "SDKs that send and compare names as raw UTF-8, as go-sdk did (modelcontextprotocol/go-sdk#1246)",
 		Done:   "It is compared as UTF-8.",
 		Costs:  "Nothing, but proxies may spoil such a header.",
 		Breaks: "A value that a header can't hold as it is has to be encoded", Section: "2026-07-28, basic/transports/streamable-http, Value Encoding",
@@ -163,7 +163,7 @@ var table = [end]Description{
 	ListMissing: {
 		ID: "M2L-09", Name: "list-missing", Side: Server, Always: true,
 		Seen:   "A result lacks the list that its method has (`content`, `tools`, `messages` and so on), or has null instead.",
-		Where:  "go-sdk servers with no content, servers that serialize empty fields as null",
+		Where:  "servers on Cloudflare (cloudflare/mcp-server-cloudflare#12) and of modelcontextprotocol/python-sdk#1796, which leave `content` out; go-sdk servers with no content, servers that serialize empty fields as null",
 		Done:   "Modern clients get an empty list.",
 		Costs:  "Nothing.",
 		Breaks: "The list of such a result is required, and an array", Section: "2025-11-25, schema, CallToolResult and the results of lists",
@@ -172,7 +172,7 @@ var table = [end]Description{
 	NullMembers: {
 		ID: "M2L-09", Name: "null-members", Side: Server, Always: true,
 		Seen:   "Members of a result, or of the items of its list, are null whose type has no null, such as `nextCursor`, `title` or `annotations`.",
-		Where:  "servers made with C#, Java and Python that serialize every field",
+		Where:  "Wazuh (gensecaihq/Wazuh-MCP-Server#75), Codewhale (Hmbown/Codewhale#5335); servers that serialize every field",
 		Done:   "Modern clients get the result without them; structured content, schemas, `_meta` and unknown members stay.",
 		Costs:  "Nothing.",
 		Breaks: "An optional member is left out, or has its type", Section: "2025-11-25, schema, the types of results",
@@ -181,7 +181,7 @@ var table = [end]Description{
 	ToolSchema: {
 		ID: "M2L-09", Name: "tool-schema", Side: Server, Always: true,
 		Seen:   "A tool's `inputSchema` is missing or has no `type: object`.",
-		Where:  "servers whose tools have no arguments",
+		Where:  "GitLab (zereight/gitlab-mcp#286), taskwarrior (awwaiid/mcp-server-taskwarrior#11); tools without arguments on older rmcp (modelcontextprotocol/rust-sdk#445)",
 		Done:   "Modern clients get an object for the type that is missing. A tool whose schema is of something else is left out, with a warning in the log.",
 		Costs:  "A tool that is left out can't be found.",
 		Breaks: "A tool has an `inputSchema`, a schema of an object", Section: "2025-11-25, server/tools, Tool",
@@ -217,7 +217,7 @@ var table = [end]Description{
 	NotificationStatus: {
 		ID: "M2L-01", Name: "notification-status", Side: Server, Always: true,
 		Seen:   "A notification, or a response, that was posted is answered with a success other than 202.",
-		Where:  "servers that answer each POST with 200 or 204",
+		Where:  "Helidon (helidon-io/helidon-mcp#175), WordPress (WordPress/mcp-adapter#125), servers of modelcontextprotocol/rust-sdk#497 (204)",
 		Done:   "It counts as accepted.",
 		Costs:  "Nothing.",
 		Breaks: "A notification or response that is accepted gets 202 without a body", Section: "2025-11-25, basic/transports, Sending Messages to the Server",
@@ -226,7 +226,7 @@ var table = [end]Description{
 	AnswerElsewhere: {
 		ID: "M2L-01", Name: "answer-elsewhere", Side: Server, Always: true,
 		Seen:   "The response to a request comes on the GET stream of the session, mostly after a 202.",
-		Where:  "servers that send all messages on one stream",
+		Where:  "servers that send all messages on one stream (modelcontextprotocol/python-sdk#1661)",
 		Done:   "The response is taken from there, within 5 s after a 202 or 204.",
 		Costs:  "A call fails only 5 s after a 202 that nothing follows.",
 		Breaks: "This stream has no responses, unless it continues that of a request", Section: "2025-11-25, basic/transports, Listening for Messages from the Server",
@@ -235,7 +235,7 @@ var table = [end]Description{
 	LostSession: {
 		ID: "M2L-03", Name: "lost-session-status", Side: Server, Always: true,
 		Seen:   "A session that is lost is reported by 400, or another status than 404.",
-		Where:  "TypeScript servers of 1.x",
+		Where:  "TypeScript servers of 1.x (DAWNCR0W/affine-mcp-server#301), servers on the SDKs for Python (modelcontextprotocol/python-sdk#1004) and Rust (modelcontextprotocol/rust-sdk#689: 401)",
 		Done:   "A ping shows whether the session is lost; then another one is opened.",
 		Costs:  "One more request.",
 		Breaks: "A request of a session that has ended gets 404", Section: "2025-11-25, basic/transports, Session Management",
@@ -244,7 +244,7 @@ var table = [end]Description{
 	StdoutNoise: {
 		ID: "U-04", Name: "stdout-noise", Side: Server, Always: true,
 		Seen:   "A command writes lines that are no messages to its standard output.",
-		Where:  "servers that print a banner, or log there",
+		Where:  "Azure DevOps (microsoft/azure-devops-mcp#147), EWS (azizmazrou/ews-mcp#133), Dash (Kapeli/dash-mcp-server#10)",
 		Done:   "They are skipped, and logged at a bounded rate.",
 		Costs:  "Nothing.",
 		Breaks: "Nothing but messages may be written there", Section: "2025-11-25, basic/transports, stdio",
@@ -262,7 +262,7 @@ var table = [end]Description{
 	UndeclaredNotice: {
 		ID: "M2L-31", Name: "undeclared-notice", Side: Server, Always: true,
 		Seen:   "A server reports changes of a list without having declared `listChanged`, or of a resource without `subscribe`.",
-		Where:  "servers that send every notice",
+		Where:  "TypeScript servers of 1.x (modelcontextprotocol/typescript-sdk#1948)",
 		Done:   "Results that are kept are dropped, and who follows the list all the same, as with `synthesize`, is told.",
 		Costs:  "Nothing.",
 		Breaks: "Only capabilities that were negotiated may be used", Section: "2025-11-25, basic/lifecycle, Operation",
@@ -271,7 +271,7 @@ var table = [end]Description{
 	EncodedName: {
 		ID: "L2M-10", Name: "encoded-name-refused", Side: Server, Always: true,
 		Seen:   "A server of 2026-07-28 refuses an `Mcp-Name` in base64, and takes the same name in raw UTF-8.",
-		Where:  "go-sdk servers, which compare the header as it is",
+		Where:  "go-sdk servers, which compare the header as it is (modelcontextprotocol/go-sdk#1234)",
 		Done:   "Names are sent raw from then on. It is counted when it is found out.",
 		Costs:  "One more request.",
 		Breaks: "A server decodes the header before it compares it", Section: "2026-07-28, basic/transports/streamable-http, Value Encoding",

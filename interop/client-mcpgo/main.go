@@ -1,9 +1,12 @@
 // Command client-mcpgo puts the client of mark3labs/mcp-go v1.2.1 under
-// remote control: see package remote. It asks for 2026-07-28 first, but not where it opens a GET stream.
+// remote control: see package remote. It asks for 2026-07-28 first on pipes alone: with a GET
+// stream, or without for the transport post, it opens sessions.
 //
 // The SDK keeps no error's code: the few that it has a Go error for are told by
 // that, the others are 0.
 package main
+
+//lint:file-ignore SA1019 what 2026-07-28 has no more, sessions of older revisions have
 
 import (
 	"context"
@@ -192,6 +195,9 @@ func (s *steered) initialize(ctx context.Context, params json.RawMessage) (any, 
 		return nil, err
 	}
 	opts := []client.ClientOption{client.WithDiscoverTimeout(30 * time.Second)} // what is started may take its time
+	if to.Transport == "post" {                                                 // it stands for sessions without a GET stream
+		opts = append(opts, client.WithLegacyProtocolOnly())
+	}
 	if declared["sampling"] != nil {
 		opts = append(opts, client.WithSamplingHandler(s))
 	}

@@ -1,7 +1,8 @@
 // A server that speaks 2026-07-28 and nothing else, on the TypeScript SDK:
 // node modern-server.mjs serves stdio, node modern-server.mjs --http HOST:PORT
-// Streamable HTTP at every path. Legacy requests are refused with -32022. What it offers is
-// in modern-features.mjs, or in the module that the last argument names.
+// Streamable HTTP at every path. Legacy requests are refused with -32022, unless --both comes
+// last: then each is served by itself, without sessions. What it offers is in
+// modern-features.mjs, or in the module that the last argument names.
 import { createMcpHandler, hostHeaderValidationResponse, localhostAllowedHostnames } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { createServer } from "node:http";
@@ -40,7 +41,7 @@ async function answer(handler, req, res) {
 }
 
 function serveHTTP(address) {
-  const handler = createMcpHandler(() => newServer(world), { legacy: "reject" });
+  const handler = createMcpHandler(() => newServer(world), { legacy: process.argv.at(-1) === "--both" ? "stateless" : "reject" });
   const lists = { tools: handler.notify.toolsChanged, prompts: handler.notify.promptsChanged, resources: handler.notify.resourcesChanged };
   world.notify = (what) => (lists[what] ? lists[what]() : handler.notify.resourceUpdated(what));
   const server = createServer((req, res) => void answer(handler, req, res));

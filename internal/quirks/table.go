@@ -17,6 +17,10 @@ const (
 	InitializeUnderModernHeader
 	// Accept: a legacy request accepts only one of the two forms of a response.
 	Accept
+	// StrayEnvelope: an envelope that does not make a legacy message a modern one.
+	StrayEnvelope
+	// NullParams: the params of a message are null.
+	NullParams
 	// ModernAccept: a modern request accepts only one of the two forms of a response.
 	ModernAccept
 	// RawName: Mcp-Name has characters outside ASCII that are not encoded.
@@ -122,6 +126,24 @@ var table = [end]Description{
 		Done:   "It gets the form that it accepts. Without streams the response waits for the result; what the server asks meanwhile goes to the GET stream of the session.",
 		Costs:  "Without streams progress and log messages of the call are dropped (`mcpbridge_messages_dropped_total`, reason `no stream accepted`), a question without a GET stream fails, and nothing keeps a slow response alive.",
 		Breaks: "A POST has to accept both forms", Section: "2025-11-25, basic/transports, Sending Messages to the Server",
+		Since: "0.1.0",
+	},
+	StrayEnvelope: {
+		ID: "Q-06", Name: "stray-envelope", Side: Client,
+		Seen:   "Over HTTP, `initialize` has an envelope; or a message of a session has one, and is none of 2026-07-28: the envelope names a legacy revision or lacks a member, or that revision has no such method (`ping`). `MCP-Protocol-Version` names a known legacy revision or is missing.",
+		Where:  "Nowhere yet; servers on the SDKs for TypeScript, Python and Go take them (interop/go/deviations)",
+		Done:   "The envelope counts for nothing: the message belongs to its session, and `initialize` opens one.",
+		Costs:  "A client that means 2026-07-28 is not told what its envelope lacks, unless its header says so, too.",
+		Breaks: "An envelope names the revision of its request, has all its members, and its request is no `initialize`", Section: "2026-07-28, basic/index, Per-request protocol fields",
+		Since: "0.1.0",
+	},
+	NullParams: {
+		ID: "Q-07", Name: "null-params", Side: Client,
+		Seen:   "The `params` of a request or notification are null.",
+		Where:  "Nowhere yet; servers on the SDKs for Python and Go take them (interop/go/deviations)",
+		Done:   "They count as missing, and servers get them so.",
+		Costs:  "Nothing.",
+		Breaks: "Params are an object, or missing", Section: "2025-11-25, basic, Requests",
 		Since: "0.1.0",
 	},
 	ModernAccept: {

@@ -40,7 +40,7 @@ type Server struct {
 	Linger       time.Duration       `koanf:"linger" default:"2s" min:"1ms" max:"1h" doc:"a resource stays subscribed this long after its last subscriber has left"`
 	Synthesize   Synthesize          `koanf:"synthesize" doc:"how often a server is polled for changes that it does not report; 0s is never"`
 	Timeouts     Timeouts            `koanf:"timeouts" doc:"time limits of requests to the server"`
-	Quirks       Quirks              `koanf:"quirks" word:"off" names:"header-revision envelope-under-legacy-header initialize-under-modern-header accept server-revision" enum:"on off" doc:"which deviations from the protocol are tolerated, by name; off for none"`
+	Quirks       Quirks              `koanf:"quirks" word:"off" names:"header-revision envelope-under-legacy-header initialize-under-modern-header accept stray-envelope null-params server-revision" enum:"on off" doc:"which deviations from the protocol are tolerated, by name; off for none"`
 	// Cache is by method: the names are those of methods whose results have cache hints.
 	//
 	// Spec: 2026-07-28, schema, CacheableResult.

@@ -40,6 +40,9 @@ type Message struct {
 	// Text is the parsed text; nil if the Message was not made by Parse.
 	Text []byte
 
+	// NullParams says that the message has "params": null, and was parsed all the same.
+	NullParams bool
+
 	nullID bool // the message has "id": null
 }
 
@@ -88,6 +91,8 @@ type Options struct {
 	// not only in the envelope. Fronts set it: the member they check and the member the
 	// upstream server uses must be the same.
 	UniqueParams bool
+	// NullParams makes Parse take params that are null for missing ones.
+	NullParams bool
 }
 
 // Parse reads one message. It returns a [*SyntaxError] if data is not strict JSON, and an
@@ -147,7 +152,7 @@ func (m *Message) parse(p *parser, data []byte, opts Options) error {
 		return invalid("%v", err)
 	}
 	m.Text = data
-	err := m.fill(data, &p.envelope)
+	err := m.fill(data, &p.envelope, opts.NullParams)
 	m.Meta = p.body.Get(m.Params, "_meta")
 	if opts.UniqueParams && err == nil {
 		err = p.body.uniqueParams(m.Params, m.Meta)
@@ -159,7 +164,7 @@ func (m *Message) parse(p *parser, data []byte, opts Options) error {
 	return err
 }
 
-func (m *Message) fill(data []byte, envelope *Outline) error {
+func (m *Message) fill(data []byte, envelope *Outline, nullParams bool) error {
 	var first error
 	note := func(err error) {
 		if first == nil {
@@ -178,6 +183,9 @@ func (m *Message) fill(data []byte, envelope *Outline) error {
 				note(invalid("method is not a name"))
 			}
 		case k.Is("params"):
+			if m.NullParams = nullParams && IsNull(v); m.NullParams {
+				continue
+			}
 			if m.Params = v; v[0] != '{' {
 				note(invalid("params is not an object"))
 			}

@@ -59,6 +59,20 @@ func TestF07StrictJSON(t *testing.T) {
 	}
 }
 
+// Params that are null are missing ones, if that is asked for.
+func TestQ07ParseNullParams(t *testing.T) {
+	const text = `{"jsonrpc":"2.0","id":7,"method":"a","params":null}`
+	m, err := Parse([]byte(text), Options{UniqueParams: true, NullParams: true})
+	if err != nil || m.Params != nil || m.Meta != nil || !m.NullParams || m.Kind() != Request {
+		t.Errorf("Parse(%s) = %+v, %v, want a request without params", text, m, err)
+	}
+	for _, text := range []string{`{"jsonrpc":"2.0","id":7,"method":"a","params":[null]}`, `{"jsonrpc":"2.0","id":7,"method":"a","params":{},"params":null}`} {
+		if m, err := Parse([]byte(text), Options{UniqueParams: true, NullParams: true}); err == nil || m.NullParams {
+			t.Errorf("Parse(%s) = %+v, want an error", text, m)
+		}
+	}
+}
+
 func TestF07ParseRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, in, id, want string }{
 		{"no version", `{"id":1,"method":"a"}`, "1", `jsonrpc is not "2.0"`},

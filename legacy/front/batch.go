@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -27,9 +28,12 @@ func (s *session) readBatch(body []byte) (*batch, *wire.Error) {
 	}
 	b := &batch{}
 	for text := range wire.Elements(body) {
-		m, err := wire.Parse(text, wire.Options{UniqueParams: true})
+		m, err := wire.Parse(text, wire.Options{UniqueParams: true, NullParams: s.front.opts.Quirks.Tolerates(quirks.NullParams)})
 		if err == nil {
 			err = s.front.opts.Check(&m)
+		}
+		if err == nil {
+			s.front.tolerate(&m, s.info)
 		}
 		switch {
 		case err != nil:

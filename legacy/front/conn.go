@@ -83,6 +83,9 @@ func (c *Conn) receive(h queuedMessage) {
 func (c *Conn) serve(h queuedMessage) {
 	m := h.m
 	s, closed := c.current()
+	if s != nil {
+		c.front.tolerate(m, s.info)
+	}
 	switch {
 	case s == nil && closed && m.Kind() == wire.Request:
 		c.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown))

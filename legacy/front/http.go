@@ -38,6 +38,9 @@ func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m
 	}
 	defer f.sessions.release(s)
 	f.noteForm(form, s.info)
+	if m != nil {
+		f.tolerate(m, s.info)
+	}
 	switch {
 	case m == nil:
 		s.servePostBatch(w, r, body, originOf(sender), form)
@@ -207,7 +210,19 @@ func (f *Front) formOf(h http.Header) (form, bool) {
 	return onlyStream, true
 }
 
-// noteForm counts a client that accepts only one form.
+// tolerate counts what a message has that it should not have, although it is served: an
+// envelope, which counts for nothing in this era, or params that are null, which it takes out.
+func (f *Front) tolerate(m *wire.Message, info []byte) {
+	if wire.Get(m.Meta, spec.MetaProtocolVersion) != nil {
+		f.opts.Quirks.Met(quirks.StrayEnvelope, mcp.ClientName(info))
+	}
+	if m.NullParams {
+		m.Text = wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params"}) // for a server that is stricter
+		f.opts.Quirks.Met(quirks.NullParams, mcp.ClientName(info))
+	}
+}
+
+// noteAccepted counts a client that accepts only one form.
 func (f *Front) noteForm(form form, info []byte) {
 	if form != anyForm {
 		f.opts.Quirks.Met(quirks.Accept, mcp.ClientName(info))

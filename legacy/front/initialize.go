@@ -31,6 +31,8 @@ func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, s
 	opened, answer, err := f.open(ctx, s, m, originOf(sender), malformed)
 	if opened == nil {
 		s.streams.Release()
+	} else {
+		f.tolerate(m, opened.info)
 	}
 	return opened, answer, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -74,7 +75,7 @@ func endChunked(w http.ResponseWriter, r *http.Request) {
 // the Message is that of [wire.Parse], without an id that is too long to be repeated.
 func (s *server) parse(text []byte) (wire.Message, error) {
 	opts := &s.g.now().opts
-	m, err := wire.Parse(text, wire.Options{MaxDepth: opts.MaxDepth, UniqueParams: true})
+	m, err := wire.Parse(text, wire.Options{MaxDepth: opts.MaxDepth, UniqueParams: true, NullParams: s.quirks.Tolerates(quirks.NullParams)})
 	if m.ID.Len() > opts.Lengths.ID && err != nil {
 		m.ID = wire.ID{}
 	}

@@ -32,8 +32,8 @@ func (s *server) eraOfClaim(c claim) spec.Era {
 }
 
 // eraOf decides the era of a client's message, once for all that is done with it: by its envelope
-// or, without one, by what comes beside it. A response, and initialize without an envelope, are
-// always legacy.
+// or, without one that counts, by what comes beside it. A response, and initialize without an
+// envelope, are always legacy.
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility with Initialization-Based
 // Versions.
@@ -41,12 +41,28 @@ func (s *server) eraOf(m *wire.Message, c claim) spec.Era {
 	switch {
 	case m.Kind() == wire.Response:
 		return spec.Legacy
-	case hasEnvelope(m.Meta):
+	case hasEnvelope(m.Meta) && !s.strays(m, c):
 		return spec.Modern
 	case m.Method != spec.MethodInitialize && s.eraOfClaim(c) == spec.Modern:
 		return spec.Modern
 	}
 	return spec.Legacy
+}
+
+// strays reports whether the envelope of m counts for nothing: the header says nothing of its
+// era, or legacy, and m is initialize, or of a session and no modern message: its method is of
+// legacy revisions alone, or its envelope names one of them or lacks a member.
+func (s *server) strays(m *wire.Message, c claim) bool {
+	if c.revision != "" && !(c.revision.Known() && c.revision.Era() == spec.Legacy) || !s.quirks.Tolerates(quirks.StrayEnvelope) {
+		return false
+	}
+	if m.Method == spec.MethodInitialize {
+		return true
+	}
+	named, _ := wire.GetString(m.Meta, spec.MetaProtocolVersion)
+	claimed := spec.Revision(named)
+	return c.session && claimed.Known() &&
+		(claimed.Era() == spec.Legacy || spec.LegacyOnly(m.Method) || !wire.IsObject(wire.Get(m.Meta, spec.MetaClientCapabilities)))
 }
 
 // eraOfBatch decides the era of a batch: it is modern if one of its messages is, or what comes

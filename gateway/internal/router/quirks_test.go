@@ -287,6 +287,75 @@ func TestQ04AcceptedForms(t *testing.T) {
 	}
 }
 
+// An envelope that can't be meant for a modern request counts for nothing.
+func TestQ06StrayEnvelope(t *testing.T) {
+	t.Parallel()
+	in := func(revision string, more ...string) map[string]string {
+		h := map[string]string{spec.HeaderProtocolVersion: revision, spec.HeaderSession: "SESSION"}
+		for i := 0; i < len(more); i += 2 {
+			h[more[i]] = more[i+1]
+		}
+		return h
+	}
+	const q = quirks.StrayEnvelope
+	full := modernBody("2", spec.MethodToolsList, "")
+	legacy := strings.Replace(full, "2026-07-28", "2025-06-18", 1)
+	partial := strings.Replace(full, `"io.modelcontextprotocol/clientCapabilities":{},`, "", 1)
+	opening := strings.Replace(olderOpening, `"params":{`, `"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},`, 1)
+	const list = `"result":{"tools":[]}`
+	tolerated(t, []deviation{
+		{name: "of a legacy revision", body: legacy, header: in("2025-06-18"), quirk: q, status: 200, text: list, strict: 400, strictCode: -32022},
+		{name: "of a legacy revision without a header", body: legacy, header: in(""), quirk: q, status: 200, text: list, strict: 400, strictCode: -32020},
+		{name: "that lacks a member", body: partial, header: in("2025-06-18"), quirk: q, status: 200, text: list, strict: 400, strictCode: -32020},
+		{name: "that lacks a member, without a header", body: partial, header: in(""), quirk: q, status: 200, text: list, strict: 400, strictCode: -32020},
+		{name: "of a ping", body: modernBody("2", spec.MethodPing, ""), header: in("", spec.HeaderMethod, spec.MethodPing), quirk: q, status: 200, text: `"result":{}`, strict: 400, strictCode: -32020},
+		{name: "initialize without a header", body: opening, header: nil, quirk: q, status: 200, text: `"protocolVersion":"2025-06-18"`, strict: 400, strictCode: -32020},
+		{name: "initialize under a legacy header", body: opening, header: map[string]string{spec.HeaderProtocolVersion: "2025-11-25"}, quirk: q, status: 200, text: `"protocolVersion":"2025-06-18"`, strict: 400, strictCode: -32020},
+
+		{name: "that is complete, without a header", body: full, header: in(""), quirk: q, status: 400, strictCode: -32020},
+		{name: "of a legacy revision without a session", body: legacy, header: in("2025-06-18", spec.HeaderSession, ""), quirk: q, status: 400, strictCode: -32022},
+		{name: "of a legacy revision under a modern header", body: legacy, header: in("2026-07-28", spec.HeaderMethod, spec.MethodToolsList), quirk: q, status: 400, strictCode: -32020},
+		{name: "of no revision that is known", body: strings.Replace(full, "2026-07-28", "2099-01-01", 1), header: in("2025-06-18"), quirk: q, status: 400, strictCode: -32020},
+		{name: "under no revision that is known", body: legacy, header: in("2099-01-01"), quirk: q, status: 400, strictCode: -32020},
+		{name: "initialize under a modern header", body: opening, header: map[string]string{spec.HeaderProtocolVersion: "2026-07-28", spec.HeaderMethod: spec.MethodInitialize}, quirk: q, status: 404, strictCode: -32601},
+	})
+}
+
+// Params that are null count as missing.
+func TestQ07NullParams(t *testing.T) {
+	t.Parallel()
+	in := map[string]string{spec.HeaderSession: "SESSION"}
+	const q = quirks.NullParams
+	null := func(message string) string { return strings.TrimSuffix(message, "}") + `,"params":null}` }
+	tolerated(t, []deviation{
+		{name: "a list", body: null(legacyList), header: in, quirk: q, status: 200, text: `"result":{"tools":[]}`, strict: 400, strictCode: -32600},
+		{name: "initialized", body: null(initialized), header: in, quirk: q, status: 202, strict: 400, strictCode: -32600},
+
+		{name: "an array", body: `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":[]}`, header: in, quirk: q, status: 400, strictCode: -32600},
+		{name: "without a session", body: null(legacyList), header: nil, quirk: q, status: 400, strictCode: -32600},
+	})
+	r, met := quirkRig(t, nil)
+	modern := map[string]string{spec.HeaderProtocolVersion: "2026-07-28", spec.HeaderMethod: spec.MethodToolsList}
+	if got := r.deviate(t, deviation{body: null(legacyList), header: modern}); got.status != 400 || got.code() != -32602 || len(met.Meetings()) > 0 {
+		t.Errorf("a modern request = %d %s and %v, want that it lacks its envelope", got.status, got.body, met.Meetings())
+	}
+	if got := r.deviate(t, deviation{body: null(initialized), header: map[string]string{spec.HeaderProtocolVersion: "2026-07-28"}}); got.status != 202 {
+		t.Errorf("a modern notification = %d %s, want 202", got.status, got.body)
+	}
+	if got := fmt.Sprint(met.Meetings()); got != "[{null-params unnamed 1}]" {
+		t.Errorf("met %s, want the notification", got)
+	}
+	for _, l := range []*line{r.connect(t), r.socket(t)} {
+		l.send(olderOpening)
+		l.want(`"protocolVersion":"2025-06-18"`)
+		l.send(null(legacyList))
+		l.want(`{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}`)
+	}
+	if got := fmt.Sprint(met.Meetings()); got != "[{null-params claude-code/2.1 2} {null-params unnamed 1}]" {
+		t.Errorf("met %s, want those on connections, too", got)
+	}
+}
+
 // What a server answers initialize with passes unchanged, and its client may name it.
 func TestQ05ServerRevision(t *testing.T) {
 	t.Parallel()

@@ -99,6 +99,9 @@ func (q *request) servePost() {
 	case q.err != nil:
 		q.refuseText()
 	case q.era == spec.Modern:
+		if m := q.message; m.NullParams && m.Kind() == wire.Notification { // a request lacks its envelope
+			q.s.quirks.Met(quirks.NullParams, "")
+		}
 		q.s.modern.ServeMessage(q.w, q.r, q.message, q.sender)
 	default:
 		q.serveLegacy()

@@ -47,7 +47,7 @@ func generate(seed uint64, n int) []deviation {
 	for i := 0; len(all) < n; i++ {
 		d := sound(r, values[verb][i%len(values[verb])])
 		changed := 1 + r.IntN(3)
-		if i%3 == 2 {
+		if r.IntN(3) == 0 {
 			changed = 4 * sides
 		}
 		for range changed {

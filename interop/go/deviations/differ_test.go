@@ -14,7 +14,7 @@ import (
 )
 
 // usual is the seed of those deviations that have to meet each line of the differences.
-const usual = 1
+const usual = 75
 
 // drawn returns the deviations that are played, and whether they are the usual ones.
 func drawn(t *testing.T) (deviations []deviation, isUsual bool) {
@@ -44,7 +44,7 @@ func (w difference) covers(server string, d deviation, got outcome) bool {
 			return false
 		}
 	}
-	return fits(w.server, server) && w.answer == got.String()
+	return fits(w.server, server) && fits(w.answer, got.String())
 }
 
 // differences reads the list of those that stay.
@@ -104,7 +104,7 @@ func (r *record) compare(server string, d deviation, direct, got outcome) {
 	if got.taken && d.isRequest() && !accepted(d, got) {
 		complain("mcpbridge answers with %q, which is not accepted", got.form)
 	}
-	if got.status >= http.StatusInternalServerError {
+	if got.status >= http.StatusInternalServerError && direct.status < http.StatusBadRequest {
 		complain("mcpbridge answers %v %s", got, got.text)
 	}
 }
@@ -125,7 +125,7 @@ func TestDeviationsThatWorkDirectly(t *testing.T) {
 		for _, s := range all {
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
-				r.play(t, s, deviations)
+				r.play(t, s, deviations, isUsual)
 			})
 		}
 	})
@@ -141,7 +141,7 @@ func TestDeviationsThatWorkDirectly(t *testing.T) {
 }
 
 // play plays the deviations against one server, and looks at what mcpbridge has counted.
-func (r *record) play(t *testing.T, s published, deviations []deviation) {
+func (r *record) play(t *testing.T, s published, deviations []deviation, isUsual bool) {
 	at := s.run(t)
 	endpoints, admin := serve(t, fmt.Sprintf("servers:\n  it: {url: %q}\n", at.url))
 	through, c := at, newClient(t)
@@ -160,8 +160,8 @@ func (r *record) play(t *testing.T, s published, deviations []deviation) {
 		t.Errorf("through mcpbridge: %v", err)
 	}
 	counted := rig.Gauges(t, c, admin)
-	for _, q := range []string{"header-revision", "envelope-under-legacy-header", "initialize-under-modern-header", "accept", "modern-accept"} {
-		if n := counted[`mcpbridge_quirks_total{quirk="`+q+`",server="it"}`]; n == 0 {
+	for _, q := range []string{"header-revision", "envelope-under-legacy-header", "initialize-under-modern-header", "accept", "stray-envelope", "null-params", "modern-accept"} {
+		if n := counted[`mcpbridge_quirks_total{quirk="`+q+`",server="it"}`]; isUsual && n == 0 {
 			t.Errorf("mcpbridge has not met %s", q)
 		}
 	}

@@ -39,7 +39,7 @@ func (o outcome) String() string {
 	if o.taken {
 		return "taken"
 	}
-	return fmt.Sprintf("%d,%d", o.status, o.code)
+	return fmt.Sprintf("%d/%d", o.status, o.code)
 }
 
 // patience is how long an answer may take.
@@ -264,7 +264,7 @@ func read(res *http.Response, d deviation) (outcome, error) {
 	}
 	var err error
 	if isStream {
-		o.text, err = lastOfStream(res.Body)
+		o.text, err = ofStream(res.Body, d[verb] == "batch")
 	} else {
 		var text []byte
 		text, err = io.ReadAll(io.LimitReader(res.Body, 1<<20))
@@ -279,19 +279,23 @@ func read(res *http.Response, d deviation) (outcome, error) {
 	return o, nil
 }
 
-// lastOfStream returns the first response on an event stream; a batch may have several, of
-// which one is enough.
-func lastOfStream(r io.Reader) (string, error) {
+// ofStream returns the response on an event stream, or all of a batch as an array.
+func ofStream(r io.Reader, isBatch bool) (string, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
+	var all []string
 	for lines.Scan() {
 		text, ok := strings.CutPrefix(lines.Text(), "data:")
 		results, code := answers(text)
-		if ok && (results > 0 || code != 0) {
+		switch {
+		case !ok || results == 0 && code == 0:
+		case !isBatch:
 			return text, nil
+		default:
+			all = append(all, strings.Trim(text, " []"))
 		}
 	}
-	return "", lines.Err()
+	return "[" + strings.Join(all, ",") + "]", lines.Err()
 }
 
 // answers returns how many results there are in a message, or a batch, and the code of the first

@@ -222,7 +222,7 @@ func (f *Front) tolerate(m *wire.Message, info []byte) {
 	}
 }
 
-// noteAccepted counts a client that accepts only one form.
+// noteForm counts a client that accepts only one form.
 func (f *Front) noteForm(form form, info []byte) {
 	if form != anyForm {
 		f.opts.Quirks.Met(quirks.Accept, mcp.ClientName(info))

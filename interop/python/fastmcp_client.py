@@ -10,12 +10,16 @@ import sys
 from typing import Any
 
 import fastmcp_tasks
+import mcp.client.session
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
 from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 from fastmcp_tasks import ToolTask, call_tool_task
 from fastmcp_tasks.client_models import ClientCreateTaskResult
 from mcp.shared.exceptions import MCPError
+
+# A client gives up after 10 s, and importing all of a server takes that long on a busy machine.
+mcp.client.session.DISCOVER_TIMEOUT_SECONDS = 60.0
 
 REVISION = "2026-07-28"
 ANSWERS = {"confirm": True, "name": "Ada"}

@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -26,8 +27,10 @@ import (
 )
 
 func main() {
+	legacy := flag.Bool("legacy", false, "open sessions, whatever the server knows")
+	flag.Parse()
 	ctl := remote.NewController(os.Stdout)
-	if err := ctl.Run(os.Stdin, &steered{ctl: ctl}); err != nil {
+	if err := ctl.Run(os.Stdin, &steered{ctl: ctl, legacy: *legacy}); err != nil {
 		fmt.Fprintln(os.Stderr, "client-mcpgo:", err)
 		os.Exit(1)
 	}
@@ -35,9 +38,10 @@ func main() {
 
 // A steered client runs commands on the one session that initialize opens.
 type steered struct {
-	ctl   *remote.Controller
-	c     *client.Client                      // set by initialize, which nothing else runs beside
-	roots atomic.Pointer[mcp.ListRootsResult] // set by initialize and by notifications/roots/list_changed
+	ctl    *remote.Controller
+	legacy bool
+	c      *client.Client                      // set by initialize, which nothing else runs beside
+	roots  atomic.Pointer[mcp.ListRootsResult] // set by initialize and by notifications/roots/list_changed
 
 	mu   sync.Mutex // guards the field below
 	stop func()     // ends the listen stream; nil without one
@@ -195,7 +199,7 @@ func (s *steered) initialize(ctx context.Context, params json.RawMessage) (any, 
 		return nil, err
 	}
 	opts := []client.ClientOption{client.WithDiscoverTimeout(30 * time.Second)} // what is started may take its time
-	if to.Transport == "post" {                                                 // it stands for sessions without a GET stream
+	if to.Transport == "post" || s.legacy {                                     // post stands for sessions without a GET stream
 		opts = append(opts, client.WithLegacyProtocolOnly())
 	}
 	if declared["sampling"] != nil {

@@ -16,7 +16,7 @@ var remotes = map[string][]string{
 	"sdk-1.12.3": {nodeBinary, "../node/remote.mjs", "sdk-1.12.3"},
 	"sdk-1.9.0":  {nodeBinary, "../node/remote.mjs", "sdk-1.9.0"},
 	"go-1.6.1":   {"../bin/client-go161"},
-	"mcpgo":      {"../bin/client-mcpgo"},
+	"mcpgo":      {"../bin/client-mcpgo", "-legacy"},
 }
 
 // A remoteClient is a client in a process of its own, on one server.

@@ -56,6 +56,7 @@ func (u *user) tell(s step, got any) {
 		u.fail("%v: the state is lost, and the answer does not say so: %s", s, brief(got))
 	case says:
 		u.note("told: %s", brief(got))
+		u.settled = time.Now().Add(time.Second) // the process has just started, and the subscription follows
 		if u.lost {
 			u.restart()
 		}

@@ -102,10 +102,20 @@ func (b *browser) login(w *world) {
 	b.do(chromedp.Navigate(w.admin+"/"), chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", token+"\r"), chromedp.WaitVisible("#views a"))
 }
 
-// view opens a view by its link.
+// view opens a view by its link. The page may draw its links anew while one is looked for.
 func (b *browser) view(id string) {
 	b.t.Helper()
-	b.do(chromedp.Click(fmt.Sprintf(`#views a[href="#%s"]`, id)), chromedp.WaitVisible(fmt.Sprintf(`#views a[href="#%s"][aria-current]`, id)))
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	for {
+		err := chromedp.Do(ctx, chromedp.Click(fmt.Sprintf(`#views a[href="#%s"]`, id)), chromedp.WaitVisible(fmt.Sprintf(`#views a[href="#%s"][aria-current]`, id)))
+		switch {
+		case err == nil:
+			return
+		case ctx.Err() != nil || !strings.Contains(err.Error(), "Could not find node with given id"):
+			b.t.Fatalf("opening the view %s: %v", id, err)
+		}
+	}
 }
 
 // text returns what is to be read in an element.

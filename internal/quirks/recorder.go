@@ -56,7 +56,7 @@ func New(o Options) *Recorder {
 }
 
 // Tolerates reports whether q is tolerated.
-func (r *Recorder) Tolerates(q Quirk) bool { return (r == nil || !r.off[q]) && q != HeaderRevision }
+func (r *Recorder) Tolerates(q Quirk) bool { return r == nil || !r.off[q] }
 
 // Met says that q was met and tolerated. client is the name and version of the client; it is
 // not heeded if it is a quirk of servers.

@@ -80,7 +80,8 @@ api-save: ## make the API as it is the one that `make api` compares with
 	GOFLAGS=-trimpath $(GO) run $(APIDIFF) -w gateway/testdata/api.export github.com/mcpbridge/mcpbridge/gateway
 
 .PHONY: test
-test: bin/rules ## go test -race ./...
+test: bin/rules ## go test -race ./..., and what a call allocates, which the race detector blurs
+	$(GO) test -run Alloc ./gateway/internal/router
 	$(GO) test -race -p $(PACKAGES) -timeout 8m -json ./... | $(WATCH) -o bin/race.json
 
 .PHONY: rules

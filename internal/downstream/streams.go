@@ -82,14 +82,15 @@ func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Du
 // placeKey is the key of what gives back the place of a request, in its context.
 type placeKey struct{}
 
+// Stays reports whether the handler of a stream in response to r stays for as long as the
+// stream. Over HTTP/1.1 it ends before.
+func Stays(r *http.Request) bool { return r.ProtoMajor != 1 || r.ProtoMinor == 0 }
+
 // Placed returns a request that has a place among those in flight until leave is called, and
-// what its handler calls once it has ended. Serve calls it before, if the handler stays for as
-// long as its stream: streams have limits of their own, and are no requests in flight, over
-// HTTP/2 as over HTTP/1.1, where the handler ends.
+// what its handler calls once it has ended. Serve calls it before, if the handler [Stays]:
+// streams have limits of their own, and are no requests in flight, over HTTP/2 as over
+// HTTP/1.1.
 func Placed(r *http.Request, leave func()) (placed *http.Request, ended func()) {
-	if r.ProtoMajor == 1 && r.ProtoMinor > 0 {
-		return r, leave
-	}
 	ended = sync.OnceFunc(leave)
 	return r.WithContext(context.WithValue(r.Context(), placeKey{}, ended)), ended
 }

@@ -180,8 +180,13 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 		g.refuseInFlight(w, r, limit, most)
 		return
 	}
-	r, leave := downstream.Placed(r, place.Leave)
-	defer leave()
+	if downstream.Stays(r) {
+		var leave func()
+		r, leave = downstream.Placed(r, place.Leave)
+		defer leave()
+	} else {
+		defer place.Leave()
+	}
 	sender.Arrival = g.arrival(r)
 	s.answer(request{s: s, w: w, r: r, at: at, sender: sender}, false)
 }

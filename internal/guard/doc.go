@@ -11,8 +11,10 @@
 //
 // If mcpbridge were killed after it has forked a command and before it has reported it,
 // the watchdog would not know the command. Therefore mcpbridge announces each start with
-// the inode of the pipe that will be the command's standard input. On Linux the watchdog
-// finds the process that has this pipe open.
+// the inode of the pipe that will be the command's standard input, and with what its
+// environment alone has. On Linux the watchdog finds the processes that have this pipe open,
+// or that in their environment: the command may have ended, with its input, and have left
+// others.
 //
 // The package does not know what the commands are.
 package guard

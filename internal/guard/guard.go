@@ -32,17 +32,18 @@ func New(log *slog.Logger) *Guard {
 }
 
 // Start calls start, which starts the leader of a process group and returns its id. stdin
-// is a pipe, and the leader's standard input. After Close, Start returns ErrClosed.
+// is a pipe, and the leader's standard input. mark, which may be empty, is an entry of its
+// environment that no other command has. After Close, Start returns ErrClosed.
 //
 // If the watchdog can't run, Start logs that and starts the command nevertheless.
-func (g *Guard) Start(stdin *os.File, start func() (leader int, err error)) error {
-	mark := inode(stdin)
-	if !g.announce(mark) {
+func (g *Guard) Start(stdin *os.File, mark string, start func() (leader int, err error)) error {
+	pipe := inode(stdin)
+	if !g.announce(pipe, mark) {
 		return ErrClosed
 	}
 	defer g.starts.Done()
 	leader, err := start()
-	g.tell(func(w *watchdog) error { return w.settled(mark, leader, err == nil) })
+	g.tell(func(w *watchdog) error { return w.settled(pipe, leader, err == nil) })
 	return err
 }
 
@@ -70,7 +71,7 @@ func (g *Guard) Close() {
 
 // announce tells the watchdog that a process is about to be started. The first call
 // starts the watchdog. It reports false after Close.
-func (g *Guard) announce(mark uint64) bool {
+func (g *Guard) announce(pipe uint64, mark string) bool {
 	g.turn <- struct{}{}
 	defer func() { <-g.turn }()
 	if g.closed {
@@ -84,7 +85,7 @@ func (g *Guard) announce(mark uint64) bool {
 		}
 		g.watchdog = w
 	}
-	g.tellLocked(func(w *watchdog) error { return w.starting(mark) })
+	g.tellLocked(func(w *watchdog) error { return w.starting(pipe, mark) })
 	return true
 }
 

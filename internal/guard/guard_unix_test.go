@@ -41,7 +41,7 @@ var doomed = map[string]func(){
 		g := New(slog.New(slog.DiscardHandler))
 		first := startSleep(g)
 		r, w, _ := os.Pipe()
-		_ = g.Start(r, func() (int, error) {
+		_ = g.Start(r, "", func() (int, error) {
 			cmd := shell(stubborn, r)
 			err := cmd.Start()
 			fmt.Println(first, cmd.Process.Pid)
@@ -50,7 +50,24 @@ var doomed = map[string]func(){
 			return 0, errors.Join(err, w.Close())
 		})
 	},
+	// Nor does it find the leader, which has ended and has left another.
+	"in a start, and the leader ends": func() {
+		g := New(slog.New(slog.DiscardHandler))
+		first := startSleep(g)
+		r, w, _ := os.Pipe()
+		_ = g.Start(r, markOf, func() (int, error) {
+			cmd := shell(`trap "" TERM HUP INT; sleep 60 </dev/null & exit`, r)
+			cmd.Env = append(os.Environ(), markOf)
+			err := cmd.Run()
+			fmt.Println(first, cmd.Process.Pid)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			return 0, errors.Join(err, w.Close())
+		})
+	},
 }
+
+// markOf is the mark of a command whose leader ends before the watchdog looks for it.
+const markOf = "STARTED_BY_MCPBRIDGE=in a start"
 
 func shell(script string, stdin *os.File) *exec.Cmd {
 	cmd := exec.Command("sh", "-c", script)
@@ -71,7 +88,7 @@ func startShell(g *Guard, script string) (leader int) {
 	}
 	cmd := shell(script, r)
 	cmd.ExtraFiles = []*os.File{says}
-	err = g.Start(r, func() (int, error) {
+	err = g.Start(r, "", func() (int, error) {
 		if err := cmd.Start(); err != nil {
 			return 0, err
 		}
@@ -203,7 +220,7 @@ func TestU04CloseLeavesNothing(t *testing.T) {
 	if !alive(ended) {
 		t.Error("a group that was said to have ended was ended")
 	}
-	err := g.Start(os.Stdin, func() (int, error) { t.Error("it was started after Close"); return 0, nil })
+	err := g.Start(os.Stdin, "", func() (int, error) { t.Error("it was started after Close"); return 0, nil })
 	if !errors.Is(err, ErrClosed) {
 		t.Errorf("Start after Close = %v, want ErrClosed", err)
 	}
@@ -232,11 +249,11 @@ func TestU04FailedStart(t *testing.T) {
 	g := New(log)
 	defer g.Close()
 	want := errors.New("no such file")
-	if err := g.Start(os.Stdin, func() (int, error) { return 0, want }); err != want {
+	if err := g.Start(os.Stdin, "", func() (int, error) { return 0, want }); err != want {
 		t.Errorf("Start = %v, want what start returned", err)
 	}
-	if w := g.watchdog; len(w.groups)+len(w.marks) > 0 {
-		t.Errorf("the guard keeps %v and %v", w.groups, w.marks)
+	if w := g.watchdog; len(w.groups)+len(w.starts) > 0 {
+		t.Errorf("the guard keeps %v and %v", w.groups, w.starts)
 	}
 }
 

@@ -14,7 +14,7 @@ func newWatchdog(func(*watchdog, error)) (*watchdog, error) {
 	return nil, errors.New("there are no process groups on this system")
 }
 
-func (w *watchdog) starting(uint64) error           { return nil }
+func (w *watchdog) starting(uint64, string) error   { return nil }
 func (w *watchdog) settled(uint64, int, bool) error { return nil }
 func (w *watchdog) ended(int) error                 { return nil }
 func (w *watchdog) inherit(*watchdog) error         { return nil }

@@ -33,8 +33,8 @@ type watchdog struct {
 	begun time.Time
 	done  chan struct{} // closed after Wait has returned
 
-	groups map[int]bool    // ids of running groups
-	marks  map[uint64]bool // inodes of the pipes of commands that are being started
+	groups map[int]bool      // ids of running groups
+	starts map[uint64]string // marks of commands that are being started, by the inodes of their pipes
 }
 
 // newWatchdog starts the process. It calls lost when the process has ended.
@@ -43,7 +43,7 @@ func newWatchdog(lost func(*watchdog, error)) (*watchdog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the guard: %w", err)
 	}
-	w := &watchdog{cmd: program(), pipe: pipe, begun: time.Now(), done: make(chan struct{}), groups: make(map[int]bool), marks: make(map[uint64]bool)}
+	w := &watchdog{cmd: program(), pipe: pipe, begun: time.Now(), done: make(chan struct{}), groups: make(map[int]bool), starts: make(map[uint64]string)}
 	w.cmd.Stdin = r // inherit nothing else: a client may wait until all copies of our standard output are closed
 	err = errors.Join(w.cmd.Start(), r.Close())
 	if err != nil {
@@ -79,21 +79,25 @@ func (w *watchdog) wait(lost func(*watchdog, error)) {
 func (w *watchdog) lasted() bool { return time.Since(w.begun) >= soon }
 
 // starting announces the start of a process.
-func (w *watchdog) starting(mark uint64) error {
-	w.marks[mark] = true
-	return w.say(process.Starting, mark)
+func (w *watchdog) starting(pipe uint64, mark string) error {
+	w.starts[pipe] = mark
+	return w.write(starting(pipe, mark))
+}
+
+func starting(pipe uint64, mark string) string {
+	return fmt.Sprintf("%s %d %s\n", process.Starting, pipe, mark)
 }
 
 // settled reports the result of that start: the process is the leader of a group, or
 // could not be started.
-func (w *watchdog) settled(mark uint64, leader int, started bool) error {
-	delete(w.marks, mark)
+func (w *watchdog) settled(pipe uint64, leader int, started bool) error {
+	delete(w.starts, pipe)
 	var lines string
 	if started {
 		w.groups[leader] = true
 		lines = line(process.Group, uint64(leader))
 	}
-	return w.write(lines + line(process.Settled, mark))
+	return w.write(lines + line(process.Settled, pipe))
 }
 
 // ended reports that a group has no processes left.
@@ -104,10 +108,10 @@ func (w *watchdog) ended(leader int) error {
 
 // inherit sends the state of another watchdog to the process.
 func (w *watchdog) inherit(from *watchdog) error {
-	w.groups, w.marks = from.groups, from.marks
+	w.groups, w.starts = from.groups, from.starts
 	var lines strings.Builder
-	for mark := range w.marks {
-		lines.WriteString(line(process.Starting, mark))
+	for pipe, mark := range w.starts {
+		lines.WriteString(starting(pipe, mark))
 	}
 	for leader := range w.groups {
 		lines.WriteString(line(process.Group, uint64(leader)))

@@ -49,10 +49,10 @@ func (w *watchdog) close() { _ = windows.CloseHandle(w.job) } // the only handle
 
 // The other methods are for the watchdog process of Unix.
 
-func (w *watchdog) starting(uint64) error   { return nil }
-func (w *watchdog) ended(int) error         { return nil }
-func (w *watchdog) inherit(*watchdog) error { return nil }
-func (w *watchdog) lasted() bool            { return false }
-func (w *watchdog) abandon()                {}
+func (w *watchdog) starting(uint64, string) error { return nil }
+func (w *watchdog) ended(int) error               { return nil }
+func (w *watchdog) inherit(*watchdog) error       { return nil }
+func (w *watchdog) lasted() bool                  { return false }
+func (w *watchdog) abandon()                      {}
 
 func inode(*os.File) uint64 { return 0 }

@@ -82,9 +82,9 @@ type CommandOptions struct {
 // itself.
 type Guard interface {
 	// Start calls start, which starts the leader of a group with standard input stdin and
-	// returns the leader's id. An error other than that of start means that no more
-	// processes may be started.
-	Start(stdin *os.File, start func() (leader int, err error)) error
+	// the mark in its environment, and returns the leader's id. An error other than that of
+	// start means that no more processes may be started.
+	Start(stdin *os.File, mark string, start func() (leader int, err error)) error
 	// Ended reports that a group has no processes left.
 	Ended(leader int)
 }
@@ -92,7 +92,7 @@ type Guard interface {
 // noGuard is the default Guard.
 type noGuard struct{}
 
-func (noGuard) Start(_ *os.File, start func() (int, error)) error {
+func (noGuard) Start(_ *os.File, _ string, start func() (int, error)) error {
 	_, err := start()
 	return err
 }
@@ -197,7 +197,7 @@ func (c *Command) start() error {
 		return err
 	}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = p.inR, p.outW, p.errW
-	err := c.opts.Guard.Start(p.inR, c.launch)
+	err := c.opts.Guard.Start(p.inR, c.mark, c.launch)
 	closeAll(p.inR, p.outW, p.errW)
 	if err != nil {
 		closeAll(p.inW, p.outR, p.errR)

@@ -21,8 +21,8 @@ const Grace = time.Second
 const (
 	// pause is the interval at which groups are checked after SIGTERM.
 	pause = 20 * time.Millisecond
-	// maxLine bounds a line of standard input: a word and a number.
-	maxLine = 64
+	// maxLine bounds a line of standard input: a word, a number, and a mark.
+	maxLine = 256
 )
 
 func init() {
@@ -34,7 +34,7 @@ func init() {
 
 // The messages on standard input: one of these words and a number.
 const (
-	Starting = "starting" // a process that reads from the pipe with that inode is about to be started
+	Starting = "starting" // a process that reads from the pipe with that inode is about to be started; behind it, the entry of its environment that no other command has
 	Settled  = "settled"  // it was started, or could not be started
 	Group    = "group"    // a process group with that id is running
 	Ended    = "ended"    // it has no processes left
@@ -42,14 +42,14 @@ const (
 
 // A tracker holds the state of the process.
 type tracker struct {
-	groups   map[int]string  // by id: the leader's start time, empty if unknown
-	starting map[uint64]bool // inodes of pipes
+	groups   map[int]string    // by id: the leader's start time, empty if unknown
+	starting map[uint64]string // marks, by the inodes of pipes
 }
 
 // run reads messages until the end of in, and then ends the remaining groups.
 func run(in *os.File, grace time.Duration) {
 	ignoreSignals()
-	p := &tracker{groups: make(map[int]string), starting: make(map[uint64]bool)}
+	p := &tracker{groups: make(map[int]string), starting: make(map[uint64]string)}
 	buf := make([]byte, 0, 4096)
 	for {
 		n, err := in.Read(buf[len(buf):cap(buf)])
@@ -79,14 +79,15 @@ func (p *tracker) receive(buf []byte) []byte {
 }
 
 func (p *tracker) handle(line []byte) {
-	word, number, _ := bytes.Cut(line, []byte(" "))
+	word, rest, _ := bytes.Cut(line, []byte(" "))
+	number, mark, _ := bytes.Cut(rest, []byte(" "))
 	n, err := strconv.ParseUint(string(number), 10, 63)
 	if err != nil {
 		return
 	}
 	switch string(word) {
 	case Starting:
-		p.starting[n] = true
+		p.starting[n] = string(mark)
 	case Settled:
 		delete(p.starting, n)
 	case Group:
@@ -100,7 +101,7 @@ func (p *tracker) handle(line []byte) {
 
 // end sends SIGTERM to every group, and SIGKILL to the groups that still run after grace.
 func (p *tracker) end(grace time.Duration) {
-	for leader := range readersOf(p.starting) {
+	for leader := range startedOf(p.starting) {
 		p.groups[leader] = begun(leader)
 	}
 	p.signal(syscall.SIGTERM)

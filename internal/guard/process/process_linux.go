@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // begun returns the start time of a process in clock ticks, or "" if there is no such
@@ -23,18 +24,19 @@ func begun(pid int) string {
 	return string(fields[starttime-3])
 }
 
-// readersOf returns the groups of the processes that have one of the pipes open:
-// mcpbridge was killed after it had started them and before it could report that. A fork
-// of mcpbridge that has not yet executed the command is not among them, because it would
-// keep this process's standard input open.
-func readersOf(pipes map[uint64]bool) map[int]bool {
+// startedOf returns the groups of the processes that have one of the pipes open, or one of
+// the marks in their environment: mcpbridge was killed after it had started them and before
+// it could report that. The leader, which reads from the pipe, may have ended since, with
+// its input, and have left others. A fork of mcpbridge that has not yet executed the command
+// is not among them, because it would keep this process's standard input open.
+func startedOf(starting map[uint64]string) map[int]bool {
 	groups := make(map[int]bool)
-	if len(pipes) == 0 {
+	if len(starting) == 0 {
 		return groups
 	}
 	for _, name := range names("/proc") {
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid == os.Getpid() || !holds("/proc/"+name+"/fd", pipes) {
+		if err != nil || pid == os.Getpid() || !holds("/proc/"+name+"/fd", starting) && !bears("/proc/"+name, starting) {
 			continue
 		}
 		if leader, err := syscall.Getpgid(pid); err == nil && leader > 1 {
@@ -45,15 +47,39 @@ func readersOf(pipes map[uint64]bool) map[int]bool {
 }
 
 // holds reports whether one of the open files in dir is one of the pipes.
-func holds(dir string, pipes map[uint64]bool) bool {
+func holds(dir string, pipes map[uint64]string) bool {
 	for _, fd := range names(dir) {
 		target, err := os.Readlink(dir + "/" + fd)
 		if err != nil || len(target) < len("pipe:[]") || target[:len("pipe:[")] != "pipe:[" {
 			continue
 		}
 		inode, err := strconv.ParseUint(target[len("pipe:["):len(target)-1], 10, 63)
-		if err == nil && pipes[inode] {
+		if _, has := pipes[inode]; err == nil && has {
 			return true
+		}
+	}
+	return false
+}
+
+// bears reports whether the process of a folder of /proc has one of the marks in its
+// environment, which is empty for a moment while it becomes another program.
+func bears(dir string, marks map[uint64]string) bool {
+	var env []byte
+	for range 20 {
+		var err error
+		if env, err = os.ReadFile(dir + "/environ"); err != nil || len(env) > 0 {
+			break
+		}
+		if _, err := os.Readlink(dir + "/exe"); err != nil {
+			return false // it has ended, or belongs to the kernel
+		}
+		time.Sleep(time.Millisecond)
+	}
+	for entry := range bytes.SplitSeq(env, []byte{0}) {
+		for _, mark := range marks {
+			if mark != "" && string(entry) == mark {
+				return true
+			}
 		}
 	}
 	return false

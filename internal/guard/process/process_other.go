@@ -7,4 +7,4 @@ package process
 
 func begun(int) string { return "" }
 
-func readersOf(map[uint64]bool) map[int]bool { return nil }
+func startedOf(map[uint64]string) map[int]bool { return nil }

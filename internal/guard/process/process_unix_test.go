@@ -13,9 +13,9 @@ import (
 
 // Lines may arrive in pieces, and unknown lines are ignored.
 func TestReceive(t *testing.T) {
-	p := &tracker{groups: make(map[int]string), starting: make(map[uint64]bool)}
+	p := &tracker{groups: make(map[int]string), starting: make(map[uint64]string)}
 	buf := make([]byte, 0, 128)
-	for _, part := range []string{"starting 7\ngro", "up 41", "2345678\nset", "tled 7\n", "group 1\ngroup x\n\nhello\n", "group 412345679\nended 412345678\nstarting 8\n"} {
+	for _, part := range []string{"starting 7\ngro", "up 41", "2345678\nset", "tled 7\n", "group 1\ngroup x\n\nhello\n", "group 412345679\nended 412345678\nstarting 8 A=b\n"} {
 		buf = p.receive(append(buf, part...))
 	}
 	if got := slices.Collect(maps.Keys(p.groups)); !slices.Equal(got, []int{412345679}) {

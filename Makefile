@@ -30,10 +30,13 @@ ALONE_WHOLE := ./endings ./hostile
 BESIDE_INTEROP := ./auth . ./replicas ./firststart ./matrix ./extensions ./install ./day ./deviations ./page ./patience ./reload ./sweep ./traces ./internal/...
 BESIDE_TRUNK := ./trunk ./chaos ./sessions
 
+# The packages that other programs import.
+PUBLIC := gateway gateway/replicas/nats gateway/replicas/redis
+
 # The mcpbridge that interop/build makes, for packages that would build their own.
 BUILT := $(CURDIR)/interop/bin/mcpbridge
 BOTH := $(MAKE) --no-print-directory -k -j2
-INTEROP_GO := MCPBRIDGE=$(BUILT) $(GO) -C interop/go test -count=1 -timeout 20m -json
+INTEROP_GO := MCPBRIDGE=$(BUILT) $(GO) -C interop/go test -count=1 -timeout 40m -json
 
 # For `make interop`: the published schemas of all revisions, REVISION.json each, with
 # the examples of 2026-07-28. Without a folder of them beside the clone, interop/schemas
@@ -71,42 +74,45 @@ cross: ## build for the other systems
 	GOOS=windows $(GO) build ./...
 
 .PHONY: api
-api: ## what of the public package has changed so that programs which import it may not build
-	@bad=$$($(GO) run $(APIDIFF) -incompatible gateway/testdata/api.export github.com/mcpbridge/mcpbridge/gateway); \
+api: ## what of the public packages has changed so that programs which import them may not build
+	@bad=$$(for p in $(PUBLIC); do $(GO) run $(APIDIFF) -incompatible $$p/testdata/api.export github.com/mcpbridge/mcpbridge/$$p || exit; done); \
 	  if [ -n "$$bad" ]; then echo "$$bad"; echo "make api-save accepts this; the next release says so in CHANGELOG.md"; exit 1; fi
 
 .PHONY: api-save
 api-save: ## make the API as it is the one that `make api` compares with
-	GOFLAGS=-trimpath $(GO) run $(APIDIFF) -w gateway/testdata/api.export github.com/mcpbridge/mcpbridge/gateway
+	@mkdir -p $(PUBLIC:=/testdata)
+	for p in $(PUBLIC); do GOFLAGS=-trimpath $(GO) run $(APIDIFF) -w $$p/testdata/api.export github.com/mcpbridge/mcpbridge/$$p; done
 
 .PHONY: test
 test: bin/rules ## go test -race ./..., and what a call allocates, which the race detector blurs
 	$(GO) test -run Alloc ./gateway/internal/router
-	$(GO) test -race -p $(PACKAGES) -timeout 8m -json ./... | $(WATCH) -o bin/race.json
+	$(GO) test -race -p $(PACKAGES) -timeout 8m -json ./... | $(WATCH) -o bin/race.json -crashed bin/crashed.txt
+	@rm -f bin/race-again.json; [ ! -s bin/crashed.txt ] || { set -x; \
+	  $(GO) test -race -p $(PACKAGES) -timeout 8m -json $$(cat bin/crashed.txt) | $(WATCH) -o bin/race-again.json; }
 
 .PHONY: rules
 rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make interop` prove
 	@for f in bin/race.json; do [ -s $$f ] || $(MAKE) --no-print-directory test; done
-	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/schemas.json bin/interop.json bin/interop-alone.json bin/trunk.json bin/trunk-alone.json bin/trunk-whole.json; do [ ! -s $$f ] || echo $$f; done)
+	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/race-again.json bin/schemas.json bin/interop.json bin/interop-alone.json bin/trunk.json bin/trunk-alone.json bin/trunk-whole.json; do [ ! -s $$f ] || echo $$f; done)
 
 .PHONY: interop
 interop: bin/rules ## real clients and servers, the conformance suite and the published schemas (needs node, npm and python3; a JDK and mvn for the Java SDK, or its recorded requests stand in; cargo for the Rust SDK, or its client is left out)
 	interop/require documents
 	interop/schemas
 	interop/build
-	@rm -f interop/bin/*.txt; rc=0; \
+	@rm -f interop/bin/*.txt bin/failed.txt; rc=0; \
 	  $(BOTH) interop-peers interop-beside || rc=$$?; \
-	  set -x; $(GO) -C interop/engines test -race -count=1 -parallel 4 -timeout 5m . || rc=1; \
+	  set -x; $(GO) -C interop/engines test -race -count=1 -parallel 4 -timeout 15m -json . | $(WATCH) -o bin/engines.json || rc=1; \
 	  $(INTEROP_GO) -p 1 -run '$(ALONE)' $(ALONE_IN_INTEROP) | $(WATCH) -v -o bin/interop-alone.json || rc=$$?; set +x; \
 	  cat interop/bin/pairings.txt interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/legacy.txt interop/bin/conformance.txt interop/bin/login.txt || rc=1; exit $$rc
 
 # Two lanes of `make interop`: they wait most of the time.
 .PHONY: interop-peers interop-beside
 interop-peers: bin/rules
-	@rc=0; set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m . || rc=1; done; \
-	  deploy/check || rc=1; \
-	  MCPBRIDGE=$(BUILT) $(GO) -C interop/chart test -count=1 -timeout 5m . || rc=1; \
-	  $(GO) test -count=1 -timeout 2m -tags schemas -json ./legacy/projection | $(WATCH) -o bin/schemas.json || rc=1; exit $$rc
+	@rc=0; set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 10m -json . | $(WATCH) -o bin/$$m.json || rc=1; done; \
+	  deploy/check 2>&1 | tee bin/deploy.txt || { rc=1; tail -n 40 bin/deploy.txt >>bin/failed.txt; }; \
+	  MCPBRIDGE=$(BUILT) $(GO) -C interop/chart test -count=1 -timeout 15m -json . | $(WATCH) -o bin/chart.json || rc=1; \
+	  $(GO) test -count=1 -timeout 10m -tags schemas -json ./legacy/projection | $(WATCH) -o bin/schemas.json || rc=1; exit $$rc
 interop-beside: bin/rules
 	$(INTEROP_GO) -p $(LANES) -skip '$(ALONE)' $(BESIDE_INTEROP) | $(WATCH) -v -o bin/interop.json
 
@@ -141,6 +147,7 @@ soak: ## the same in numbers that CI has no time for
 	interop/build
 	STREAMS=10000 KILLS=1000 FIRSTSTART=all ENDINGS=all HOSTILE=60 RELOADS=1000 $(GO) -C interop/go test -count=1 -timeout 120m -p 1 -v ./trunk ./chaos ./sessions ./firststart ./endings ./hostile ./reload
 	NUMBERS=full $(GO) test -count=1 -timeout 30m -v -run "RandomSchedules|ManySessions|UnfinishedMessages|ProfilesKeepNoTexts|TerminalControl" ./legacy/back ./modern/watch ./gateway/internal/router ./cmd/mcpbridge
+	MODEL=10000 $(GO) test -count=1 -timeout 60m -v -run ModelOfOwners ./internal/replicas/member
 	URI_SPELLINGS=1000000 $(GO) test -count=1 -timeout 60m -v -run Spellings ./internal/trust/policy
 	PATIENCE=11m $(GO) -C interop/go test -count=1 -timeout 15m -v ./patience
 	PAGE_STREAMS=10000 $(GO) -C interop/go test -count=1 -timeout 30m -v -run TestCostOfLooking ./page

@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// tail is how many lines of a failed test's output WriteFailed prints.
-const tail = 30
+// head and tail are how many lines of the beginning and the end of a failed test's output
+// WriteFailed prints: a test says first what is wrong, and at the end what was left.
+const head, tail = 12, 30
 
-// WriteFailed writes to w which tests of the run r failed, each with the end of its output.
+// WriteFailed writes to w which tests of the run r failed, each with the beginning and the end of its output.
 // Left out are tests that failed because a subtest did, and a package if one of its tests
 // did. A test that did not end, as at a time-out, counts as failed.
 func WriteFailed(w io.Writer, r io.Reader) error {
@@ -23,8 +24,14 @@ func WriteFailed(w io.Writer, r io.Reader) error {
 		case "run":
 			failed[key] = "did not end"
 		case "output":
-			lines := append(output[key], strings.TrimRight(e.Output, "\n"))
-			output[key] = lines[max(0, len(lines)-tail):]
+			if strings.HasPrefix(e.Output, "=== ") { // RUN, PAUSE, CONT: nothing of the test's
+				break
+			}
+			output[key] = append(output[key], strings.TrimRight(e.Output, "\n"))
+			if lines := output[key]; len(lines) > head+tail+1 {
+				lines[head] = "[…]"
+				output[key] = slices.Delete(lines, head+1, head+2)
+			}
 		case "fail":
 			failed[key] = fmt.Sprintf("failed after %.1fs", e.Elapsed)
 		case "pass", "skip":

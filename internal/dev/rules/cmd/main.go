@@ -1,7 +1,10 @@
 // Command cmd is the program behind "make check" and "make rules".
 //
-//	cmd watch -o FILE [-v]       reads "go test -json" from standard input, keeps it
-//	                             in FILE and prints it for people; fails if a test did
+//	cmd watch -o FILE [-v] [-crashed LIST]
+//	                             reads "go test -json" from standard input, keeps it
+//	                             in FILE and prints it for people; fails if a test did;
+//	                             packages in which the race detector itself failed,
+//	                             and no test, are no failure, but written to LIST
 //	cmd judge -list FILE [-v] RECORD...
 //	                             prints which rules of the list the records prove;
 //	                             fails if one that is due is not among them
@@ -14,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/rules"
 )
@@ -44,6 +48,7 @@ func watch(args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("watch", flag.ContinueOnError)
 	file := flags.String("o", "", "`file` to keep the record in")
 	tests := flags.Bool("v", false, "print a line per test")
+	crashed := flags.String("crashed", "", "`file` for packages in which the race detector failed, and no test")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -53,6 +58,9 @@ func watch(args []string, in io.Reader, out io.Writer) error {
 	}
 	w := rules.NewWatcher(out, *tests)
 	err = rules.Events(io.TeeReader(in, record), w.Event)
+	if *crashed != "" {
+		err = errors.Join(err, os.WriteFile(*crashed, []byte(strings.Join(w.TakeCrashed(), "\n")), 0o600))
+	}
 	return errors.Join(err, record.Close(), w.Err())
 }
 

@@ -40,6 +40,42 @@ func TestWatchThenJudge(t *testing.T) {
 	}
 }
 
+// A package in which the race detector itself has failed is run again; a failed test stays one.
+func TestWatchTellsAFailedDetectorFromAFailedTest(t *testing.T) {
+	const crash = `{"Action":"output","Package":"p","Test":"TestF01","Output":"ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346\n"}
+{"Action":"fail","Package":"p"}
+`
+	for _, tt := range []struct {
+		name, record, crashed string
+		flag                  bool
+		failed                bool
+	}{
+		{"the detector", crash, "p", true, false},
+		{"nobody asks", crash, "", false, true},
+		{"a test, too", `{"Action":"fail","Package":"p","Test":"TestF02"}` + "\n" + crash, "", true, true},
+		{"another package, too", crash + `{"Action":"fail","Package":"q"}`, "p", true, true},
+		{"a test", `{"Action":"fail","Package":"p","Test":"TestF01"}` + "\n" + `{"Action":"fail","Package":"p"}`, "", true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			args, list := []string{"watch", "-o", filepath.Join(dir, "run.json")}, filepath.Join(dir, "crashed.txt")
+			if tt.flag {
+				args = append(args, "-crashed", list)
+			}
+			var out strings.Builder
+			if err := run(args, strings.NewReader(tt.record), &out); (err != nil) != tt.failed {
+				t.Errorf("watch = %v, want an error: %v", err, tt.failed)
+			}
+			if got, err := os.ReadFile(list); (err == nil) != tt.flag || string(got) != tt.crashed {
+				t.Errorf("listed %q, %v, want %q", got, err, tt.crashed)
+			}
+			if strings.Contains(tt.record, "CHECK") && !strings.Contains(out.String(), "CHECK failed") {
+				t.Errorf("printed %q, want what the test that did not end has written", out.String())
+			}
+		})
+	}
+}
+
 func TestWatchFailsWithTheRun(t *testing.T) {
 	in := strings.NewReader(`{"Action":"fail","Package":"p","Test":"TestF01"}` + "\n")
 	if err := run([]string{"watch", "-o", filepath.Join(t.TempDir(), "run.json")}, in, new(strings.Builder)); err == nil {

@@ -48,14 +48,14 @@ func given(t *testing.T) map[string]map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := []byte("0123456789abcdefghijklmnopqrstuvwxyzABCD")
+	key := []byte("Vb7qWs0ZtR2gKd8fq2mz0xLp4JnYc6HuEoT9aXi3")
 	return map[string]map[string][]byte{
 		"mcpbridge-keys":  {"peer-key": key, "peer-key-2": key[1:], "admin-token": key, "metrics-token": key[2:]},
 		"all-keys":        {"peer-key": key, "peer-key-2": key[1:], "admin-token": key, "metrics-token": key[2:], "nats-password": key},
 		"mcpbridge-files": {"docs-token": key},
 		"redis-password":  {"REDIS_PASSWORD": key},
 		"redis-passwords": {"REDIS_PASSWORD": key, "SENTINEL_PASSWORD": key},
-		"redis-tls":       pair, "nats-tls": pair, "mcpbridge-tls": pair, "mcpbridge-peer-tls": pair, "peer-tls": pair,
+		"redis-tls":       pair, "nats-tls": pair, "mcpbridge-tls": pair, "release-mcpbridge-cert": pair, "company-ca": pair, "mcpbridge-peer-tls": pair, "peer-tls": pair,
 		"nats-credentials": {"nats.creds": []byte("-----BEGIN NATS USER JWT-----\n")},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	certmanager "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,11 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // decoder refuses fields that Kubernetes does not know, and those that are there twice.
 var decoder = func() runtime.Decoder {
-	utilruntime.Must(monitoring.AddToScheme(scheme.Scheme))
+	for _, add := range []func(*runtime.Scheme) error{monitoring.AddToScheme, gateway.Install, certmanager.AddToScheme} {
+		utilruntime.Must(add(scheme.Scheme))
+	}
 	return serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 }()
 
@@ -33,8 +37,13 @@ type release struct {
 
 func newRelease(t *testing.T, values map[string]any) *release {
 	t.Helper()
+	return releaseOf(t, values, rendered(t, values))
+}
+
+// releaseOf decodes what was rendered.
+func releaseOf(t *testing.T, values map[string]any, files map[string]string) *release {
+	t.Helper()
 	r := &release{values: values}
-	files := rendered(t, values)
 	for _, name := range sorted(files) {
 		if strings.HasSuffix(name, ".txt") {
 			continue

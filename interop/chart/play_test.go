@@ -176,6 +176,7 @@ func TestChartIsPlayed(t *testing.T) {
 		"nats":               `{config: {allow_anonymous: true}}`,
 		"dns":                `{config: {allow_anonymous: true}, engine: {kind: dns}}`,
 		"dns, with TLS":      `{config: {allow_anonymous: true}, engine: {kind: dns}, peer: {tlsSecret: peer-tls, serverName: peers.example.com}}`,
+		"dns, generated TLS": `{config: {allow_anonymous: true}, engine: {kind: dns}, tls: {generate: true, for: [peers]}}`,
 		"redis":              `{config: {allow_anonymous: true}, engine: {kind: url, url: "redis://peers:${REDIS_PASSWORD}@redis:6379"}, envFrom: [{secretRef: {name: redis-password}}]}`,
 		"one node, with TLS": `{config: {allow_anonymous: true}, nats: {replicas: 1}, peer: {tlsSecret: mcpbridge-peer-tls}}`,
 	} {

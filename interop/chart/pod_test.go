@@ -195,8 +195,8 @@ func (l *laid) run(path string, argv ...string) *exec.Cmd {
 }
 
 // plain are the warnings about a release without TLS: Prometheus sends its token in the
-// clear, and replicas forward in the clear.
-var plain = []string{"admin_token: can be read on its way to admin", "replicas.peer: can be reached from other machines without TLS"}
+// clear, and replicas forward and ask the engine in the clear.
+var plain = []string{"admin_token: can be read on its way to admin", "replicas.peer: can be reached from other machines without TLS", "replicas.engine: is beyond this machine, and does not insist on TLS"}
 
 // check has mcpbridge check its configuration, which may warn of nothing else.
 func (l *laid) check(t *testing.T) error {

@@ -3,6 +3,8 @@
 package chart
 
 import (
+	"maps"
+	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -10,6 +12,7 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
@@ -20,7 +23,20 @@ import (
 type cluster struct{ *fake.FakeDynamicClient }
 
 func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
-	return c.Resource(schema.GroupVersionResource{Version: apiVersion, Resource: "secrets"}), kind == "Secret", nil
+	version, err := schema.ParseGroupVersion(apiVersion)
+	return c.Resource(version.WithResource(strings.ToLower(kind) + "s")), true, err
+}
+
+// upgraded is what helm upgrade makes of values where these objects are.
+func upgraded(t *testing.T, values map[string]any, had ...runtime.Object) *release {
+	t.Helper()
+	c := load(t)
+	all, err := commonutil.ToRenderValues(c, values, installed, common.DefaultCapabilities.Copy())
+	must(t, err)
+	files, err := engine.RenderWithClientProvider(c, all, cluster{fake.NewSimpleDynamicClient(scheme.Scheme, had...)})
+	must(t, err)
+	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, ".tpl") })
+	return releaseOf(t, values, files)
 }
 
 // An upgrade keeps what the installation generated, and adds what is missing.
@@ -30,20 +46,7 @@ func TestUpgradeKeepsSecrets(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "release-mcpbridge", Namespace: "tools"},
 		Data:       map[string][]byte{"peer-key": []byte("the one that replicas have"), "admin-token": []byte("of an admin"), "metrics-token": []byte("of a scraper")},
 	}
-	c := load(t)
-	all, err := commonutil.ToRenderValues(c, readValues(t, valuesFiles(t)["quick"]), installed, common.DefaultCapabilities.Copy())
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := engine.RenderWithClientProvider(c, all, cluster{fake.NewSimpleDynamicClient(scheme.Scheme, had)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, _, err := decoder.Decode([]byte(files["mcpbridge/templates/secret.yaml"]), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := o.(*corev1.Secret).Data
+	got := named[*corev1.Secret](upgraded(t, readValues(t, valuesFiles(t)["quick"]), had), had.Name).Data
 	for key, want := range had.Data {
 		if string(got[key]) != string(want) {
 			t.Errorf("%s = %q, want %q", key, got[key], want)

@@ -22,6 +22,18 @@ servers include allow_anonymous public_url auth allowed_origins allowed_hosts tr
 {{- if and (eq .Values.engine.kind "url") (not .Values.engine.url) }}{{ fail "engine.kind url requires engine.url, as nats://nats:4222 or redis://redis:6379" }}{{ end }}
 {{- if and .Values.engine.url (ne .Values.engine.kind "url") }}{{ fail (printf "engine.url is not used with engine.kind %s: set engine.kind to url" .Values.engine.kind) }}{{ end }}
 {{- if and .Values.engine.clientCertificate (not .Values.engine.tlsSecret) }}{{ fail "engine.clientCertificate requires engine.tlsSecret, which has it" }}{{ end }}
+{{- if and (eq .Values.engine.kind "none") .Values.autoscaling.enabled }}{{ fail "engine.kind none is for one replica: set autoscaling.enabled to false, or another kind" }}{{ end }}
+{{- if and .Values.autoscaling.enabled (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) }}{{ fail "autoscaling.minReplicas is more than autoscaling.maxReplicas" }}{{ end }}
+{{- if and .Values.ingress.enabled (not .Values.ingress.hosts) }}{{ fail "ingress.enabled requires ingress.hosts, the names by which clients reach it" }}{{ end }}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}{{ fail "httpRoute.enabled requires httpRoute.parentRefs, which name the Gateway" }}{{ end }}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.hostnames) }}{{ fail "httpRoute.enabled requires httpRoute.hostnames, the names by which clients reach it" }}{{ end }}
+{{- if and .Values.tls.generate .Values.tls.issuer.name }}{{ fail "tls.generate and tls.issuer.name exclude each other: cert-manager makes the certificate, or the chart does" }}{{ end }}
+{{- range .Values.extraVolumes }}
+{{- if has .name (concat (list "config" "secret" "state" "tmp") (include "mcpbridge.secrets" $ | fromYaml | default dict | keys)) }}{{ fail (printf "extraVolumes: the chart has a volume %s itself: choose another name" .name) }}{{ end }}
+{{- end }}
+{{- range concat .Values.extraContainers .Values.extraInitContainers }}
+{{- if eq .name "mcpbridge" }}{{ fail "extraContainers: the chart has a container mcpbridge itself: choose another name" }}{{ end }}
+{{- end }}
 {{- if and .Values.tls.clientAuth (not .Values.tls.secret) }}{{ fail "tls.clientAuth requires tls.secret, which has the ca.crt" }}{{ end }}
 {{- end -}}
 
@@ -57,7 +69,7 @@ keys:
 {{- end }}
 peer: 0.0.0.0:2528
 advertise: "[${POD_IP}]:2528"
-{{- if .Values.peer.tlsSecret }}
+{{- if include "mcpbridge.tls.peers" . }}
 tls:
   cert: /run/secrets/peer-tls/tls.crt
   key: /run/secrets/peer-tls/tls.key
@@ -75,28 +87,22 @@ metrics_token: ${file:/run/secrets/mcpbridge/metrics-token}
 state_dir: /var/lib/mcpbridge
 drain_delay: {{ .Values.drainDelaySeconds }}s
 drain: {{ .Values.drainSeconds }}s
-{{- with .Values.tls }}
-{{- if .secret }}
+{{- if include "mcpbridge.tls.clients" . }}
 tls:
   cert: /run/secrets/tls/tls.crt
   key: /run/secrets/tls/tls.key
-  {{- if .clientAuth }}
+  {{- with .Values.tls.clientAuth }}
   client_ca: /run/secrets/tls/ca.crt
-  client_auth: {{ .clientAuth }}
+  client_auth: {{ . }}
   {{- end }}
-{{- end }}
 {{- end }}
 {{- if ne .Values.engine.kind "none" }}
 replicas:
   {{- include "mcpbridge.replicas" . | trim | nindent 2 }}
 {{- end }}
 allowed_hosts:
-{{- $name := include "mcpbridge.fullname" . }}
-{{- range list $name (printf "%s.%s" $name .Release.Namespace) (printf "%s.%s.svc" $name .Release.Namespace) (printf "%s.%s.svc.cluster.local" $name .Release.Namespace) }}
-  - {{ . }}
-{{- end }}
-{{- with (get $.Values.config "allowed_hosts") }}
-{{ toYaml . | indent 2 }}
+{{- range concat (include "mcpbridge.names" . | fromJsonArray) (get .Values.config "allowed_hosts" | default list) | uniq }}
+  - {{ . | quote }}
 {{- end }}
 {{- if not (get $.Values.config "servers") }}
 servers:

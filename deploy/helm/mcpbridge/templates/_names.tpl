@@ -27,6 +27,19 @@ app.kubernetes.io/managed-by: {{ .at.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .at.Chart.Name (.at.Chart.Version | replace "+" "_") }}
 {{- end -}}
 
+{{/* Labels and annotations of an object. Argument: as above, and what else it has of both. */}}
+{{- define "mcpbridge.meta" -}}
+labels:
+  {{- include "mcpbridge.labels" . | nindent 2 }}
+  {{- with get . "labels" }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with merge (dict) (get . "annotations" | default dict) .at.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{- define "mcpbridge.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ if and .Values.image.commands (not .Values.image.tag) }}-commands{{ end }}
 {{- end -}}

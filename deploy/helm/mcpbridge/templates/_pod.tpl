@@ -39,7 +39,7 @@ containers:
       {{- if ne .Values.engine.kind "none" }}
       - {name: peer, containerPort: 2528, protocol: TCP}
       {{- end }}
-    {{- $scheme := ternary "HTTPS" "HTTP" (not (empty .Values.tls.secret)) }}
+    {{- $scheme := ternary "HTTPS" "HTTP" (not (empty (include "mcpbridge.tls.clients" .))) }}
     livenessProbe:
       httpGet: {path: /healthz, port: admin, scheme: {{ $scheme }}}
       initialDelaySeconds: 5
@@ -58,6 +58,13 @@ containers:
       {{- include "mcpbridge.restricted" . | nindent 6 }}
     volumeMounts:
       {{- include "mcpbridge.mounts" . | trim | nindent 6 }}
+  {{- with .Values.extraContainers }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .Values.extraInitContainers }}
+initContainers:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 volumes:
   {{- include "mcpbridge.volumes" . | trim | nindent 2 }}
 topologySpreadConstraints:
@@ -99,6 +106,9 @@ priorityClassName: {{ . }}
 {{- range $name, $secret := include "mcpbridge.secrets" . | fromYaml }}
 - {name: {{ $name }}, mountPath: /run/secrets/{{ $name }}, readOnly: true}
 {{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* Files are for the process alone, and change when the ConfigMap or the Secret does. */}}
@@ -119,6 +129,9 @@ priorityClassName: {{ . }}
 - name: {{ $name }}
   secret: {secretName: {{ $secret }}, defaultMode: 0440}
 {{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* Names of further volumes, and of the Secret of each, as YAML. */}}
@@ -126,10 +139,10 @@ priorityClassName: {{ . }}
 {{- with .Values.secretFiles }}
 files: {{ . }}
 {{- end }}
-{{- with .Values.tls.secret }}
+{{- with include "mcpbridge.tls.clients" . }}
 tls: {{ . }}
 {{- end }}
-{{- with .Values.peer.tlsSecret }}
+{{- with include "mcpbridge.tls.peers" . }}
 peer-tls: {{ . }}
 {{- end }}
 {{- with .Values.engine.tlsSecret }}

@@ -71,7 +71,7 @@ func TestOptionsArrive(t *testing.T) {
 	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers", "Instance", "Peers", "Handovers", "Losses", "Observers", "QuietRequests"}) {
 		t.Errorf("options of the gateway that are not set: %v", got)
 	}
-	if got := unset(b.of(&s).serverOptions(p)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "MaxSessionsEach"}) {
+	if got := unset(b.of(&s).serverOptions(p)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "Records", "Definition", "MaxSessionsEach"}) {
 		t.Errorf("options of a URL that are not set: %v", got)
 	}
 	if got := unset(s.settings()); !slices.Equal(got, []string{"Tasks"}) { // which HideExtensions say

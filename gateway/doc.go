@@ -16,5 +16,7 @@
 //	http.ListenAndServe("127.0.0.1:2526", g)
 //
 // Each server has an endpoint /mcp/NAME, and /sse/NAME for clients that have only the
-// HTTP+SSE transport. The program cmd/mcpbridge is this package with a configuration file.
+// HTTP+SSE transport. Several gateways serve the same clients by [Options.Replicas], whose
+// engines are in packages of their own, gateway/replicas/nats and gateway/replicas/redis. The
+// program cmd/mcpbridge is this package with a configuration file.
 package gateway

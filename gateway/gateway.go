@@ -233,6 +233,7 @@ const (
 	StateStarting State = "starting" // it was not reached yet
 	StateReady    State = "ready"
 	StateDown     State = "down" // it can't be reached, and is tried again
+	StateIdle     State = "idle" // a command that no client of this one of several Replicas has asked
 )
 
 // Snapshot returns how the gateway is doing.

@@ -3,10 +3,14 @@ package gateway
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/observation/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/release"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
@@ -39,6 +43,16 @@ func (hook) Flow(o *Options, server string) *login.Flow {
 		}
 	}
 	return nil
+}
+
+// CompareReplicas implements [cmdhook.Hook].
+func (hook) CompareReplicas(ctx context.Context, o *Options, now func() time.Time) (replicas.Comparison, error) {
+	n, err := newNode(o, metrics.New(release.Version()))
+	if n == nil {
+		return replicas.Comparison{}, err
+	}
+	c := n.Compare(ctx, now)
+	return c, n.Close(context.WithoutCancel(ctx)) // it has not joined, and waits for nobody
 }
 
 // Inner implements [cmdhook.Hook].

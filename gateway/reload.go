@@ -82,6 +82,7 @@ func (g *Gateway) stand(b *build) {
 			b.common.users.Add(1)
 		}
 	}
+	g.tellServers(b.opts)
 }
 
 // follow makes all parts. Those that are as before are kept.

@@ -4,30 +4,24 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/observation/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/release"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
 )
 
 // Replicas make a [Gateway] one of several that serve the same clients: any of them serves
 // any request. Exactly one of Engine and Peers is set.
 type Replicas struct {
-	// Engine is the URL of a NATS with JetStream (nats:// or tls://), or of a Redis (redis://,
-	// redis+sentinel:// or redis+cluster://, and rediss… with TLS), that knows the replicas.
-	// Several hosts are separated by commas.
-	Engine string
-	// EngineTLS is for connections to the engine. Nil means that the scheme of its URL
-	// decides, and the authorities of the system.
-	EngineTLS *tls.Config
-	// Credentials is a file of credentials for NATS. Empty means none.
-	Credentials string
-	// Prefix begins the names of buckets or keys at the engine. Empty means "mcpbridge".
-	Prefix string
+	// Engine knows the replicas: it is a nats.Engine of package gateway/replicas/nats, or a
+	// redis.Engine of package gateway/replicas/redis.
+	Engine Engine
 	// Peers is dns:// and the host:port, several by comma, whose addresses are the replicas.
 	// Without an engine requests are forwarded to where they belong, and that is all.
 	Peers string
@@ -41,9 +35,20 @@ type Replicas struct {
 	// ServerTLS is for connections of other replicas, and ClientTLS for those to them. Nil
 	// means no TLS.
 	ServerTLS, ClientTLS *tls.Config
+	// Plaintext accepts connections without TLS, too, and reaches replicas without it that tell
+	// that they have none: for the time in which TLS is introduced, or removed.
+	Plaintext bool
 	// Trusts reports whether the certificate of a connection that ServerTLS has accepted is
 	// still good, for each request. Nil means that it is as long as the connection is open.
 	Trusts func(*tls.ConnectionState) bool
+}
+
+// An Engine keeps few small facts for all [Replicas], outside of them. Packages nats and redis
+// below gateway/replicas have one each, so that a program carries the client of none that it
+// does not use. There are no others: [New] refuses what they have not opened.
+type Engine interface {
+	// Open is called by New. It connects in the background, and says only what can never work.
+	Open(instance string, log *slog.Logger) (any, error)
 }
 
 // A Placement says which replica serves the calls of a profile.
@@ -61,13 +66,16 @@ func newNode(o *Options, counts *metrics.Metrics) (*node.Node, error) {
 	switch {
 	case r == nil:
 		return nil, nil
-	case (r.Engine == "") == (r.Peers == ""):
-		return nil, errors.New("mcpbridge: Replicas: want exactly one of Engine and Peers")
+	case (r.Engine == nil) == (r.Peers == ""):
+		return nil, fmt.Errorf("mcpbridge: Replicas: want exactly one of Engine and Peers; for an Engine import %s or %s", engineurl.NATS.Package(), engineurl.Redis.Package())
+	}
+	if u, err := engineurl.Parse(r.Peers); err == nil {
+		return nil, fmt.Errorf("mcpbridge: Replicas: Peers has the URL of an engine; import %s, and set Engine to its Engine with this URL", u.Kind.Package())
 	}
 	seen := counts.Replicas()
 	n, err := node.New(node.Options{
-		Engine: r.Engine, EngineTLS: r.EngineTLS, Credentials: r.Credentials, Prefix: cmp.Or(r.Prefix, "mcpbridge"), Peers: r.Peers,
-		Keys: r.Keys, Listen: r.Listen, Advertise: r.Advertise, ServerTLS: r.ServerTLS, ClientTLS: r.ClientTLS, Trusts: r.Trusts,
+		Engine: r.Engine, Peers: r.Peers,
+		Keys: r.Keys, Listen: r.Listen, Advertise: r.Advertise, ServerTLS: r.ServerTLS, ClientTLS: r.ClientTLS, Plaintext: r.Plaintext, Trusts: r.Trusts,
 		MaxNew: o.Limits[limits.NewConnections.Key], Reached: func(l *limits.Limit) { counts.Limit("", l.Key) },
 		Version: release.Version(), Logger: cmp.Or(o.Logger, discard), Forwards: seen, Observer: seen,
 	})
@@ -112,6 +120,10 @@ type ReplicaSnapshot struct {
 	Members []ReplicaMember
 	// Away is since when the engine can't be reached; zero if it is there.
 	Away time.Time
+	// Ready says that this replica has found that it can serve with the others: it is once, and
+	// stays so. Degraded has why it is not, or serves less than it could; empty if all is well.
+	Ready    bool
+	Degraded []string
 }
 
 // A ReplicaMember is a replica that lives.
@@ -126,11 +138,29 @@ func (g *Gateway) replicas() *ReplicaSnapshot {
 		return nil
 	}
 	v := g.node.Engine().View()
-	out := &ReplicaSnapshot{Self: v.Self.Instance, Away: v.Away}
+	stands := g.node.Standing()
+	out := &ReplicaSnapshot{Self: v.Self.Instance, Away: v.Away, Ready: stands.Ready, Degraded: stands.Reasons}
 	for _, r := range v.Members {
 		out.Members = append(out.Members, ReplicaMember{Instance: r.Instance, Addr: r.Addr, Version: r.Version, Draining: r.Draining})
 	}
 	return out
+}
+
+// tellServers tells the other replicas which servers this one has.
+func (g *Gateway) tellServers(o *Options) {
+	if g.node == nil {
+		return
+	}
+	if len(o.Servers) > replicas.MaxServers {
+		cmp.Or(o.Logger, discard).Warn("the other replicas are told of the first servers alone: requests to the rest find none there while their configurations differ", "servers", len(o.Servers), "told", replicas.MaxServers)
+	}
+	g.node.Serves(func(yield func(string) bool) {
+		for i := range o.Servers {
+			if !yield(o.Servers[i].Name) {
+				return
+			}
+		}
+	})
 }
 
 // replaceKeys has other keys count.

@@ -202,6 +202,9 @@ func (s serverBuild) command(o *server.Options, p *serverParts) {
 	if s.Remember {
 		o.StateDir = s.b.opts.StateDir
 	}
+	if r := s.b.opts.Replicas; s.b.node != nil && r != nil && r.Engine != nil && s.holdFor() > 0 {
+		o.Records, o.Definition = s.b.node.Engine(), s.digest()
+	}
 	environ := s.b.opts.Environ
 	if environ == nil {
 		environ = os.Environ()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"slices"
 	"strings"
@@ -26,9 +27,16 @@ would be served, credentials masked, with the names of the variables that comman
 get, or every mistake with its line. Nothing is started or dialled without --connect, which asks every server as serve does.
 FILE may be a desktop client's own: .vscode/mcp.json.
 
-Exit codes: 0 the configuration can be used; 1 a server did not answer; 2 it can't.`,
+With replicas, --connect also asks the engine who lives, and each of those whether
+it accepts this configuration and is accepted: it says which have other keys, a
+clock more than 5 s apart, or TLS where the other has none. Ask so on a machine
+that reaches them, before another replica starts with a changed configuration.
+
+Exit codes: 0 the configuration can be used; 1 a server, the engine or a replica
+did not answer, or does not accept it; 2 it can't.`,
 		Example: `  mcpbridge check config.yaml
-  mcpbridge check ~/.config/Claude/claude_desktop_config.json --json`,
+  mcpbridge check ~/.config/Claude/claude_desktop_config.json --json
+  mcpbridge check /etc/mcpbridge/config.yaml --connect`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := configPath(path, args)
 			if err != nil {
@@ -38,20 +46,38 @@ Exit codes: 0 the configuration can be used; 1 a server did not answer; 2 it can
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return output.JSON(p.stdout, report.NewSummary(c, p.envNames))
-			}
-			if err = report.NewSummary(c, p.envNames).Print(p.stdout, path); err != nil || !connect {
-				return err
-			}
-			return p.connect(cmd.Context(), c, p.stdout)
+			return p.check(cmd.Context(), c, path, asJSON, connect)
 		},
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", "", "the file to check")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&connect, "connect", false, "ask every server whether it is there")
-	cmd.MarkFlagsMutuallyExclusive("json", "connect")
+	cmd.Flags().BoolVar(&connect, "connect", false, "ask every server whether it is there, and the replicas whether they accept this configuration")
 	return cmd
+}
+
+// check prints what would be served, and how those answered that are asked.
+func (p process) check(ctx context.Context, c *config.Config, path string, asJSON, connect bool) (err error) {
+	sum := report.NewSummary(c, p.envNames)
+	if !asJSON { // before it is waited for anybody
+		if err = sum.Print(p.stdout, path); err != nil {
+			return err
+		}
+	}
+	if connect {
+		sum.Connect, err = p.connect(ctx, c, sum.Replicas)
+	}
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		err = output.JSON(p.stdout, sum)
+	case connect:
+		err = sum.Connect.Print(p.secrets.Writer(p.stdout))
+	}
+	if err == nil && connect {
+		err = sum.Connect.Err()
+	}
+	return err
 }
 
 // flagKeys names the key that each flag of serve sets.

@@ -69,3 +69,36 @@ func configFile(t *testing.T, text string) string {
 	}
 	return path
 }
+
+// check shows how replicas would find each other, and no secret of theirs.
+func TestCheckShowsReplicas(t *testing.T) {
+	path := configFile(t, `replicas:
+  engine: tls://peers:s3cret@nats-0:4222,peers:s3cret@nats-1
+  keys: [VbY7q+Ws0ZtR2gKd8fq2mz0x, s3cret+Ws0ZtR2gKd8fq2mz0x]
+  peer: 127.0.0.1:2528
+servers: {notebook: {builtin: notebook}}
+`)
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := runCommand(t.Context(), nil, "check", path)
+	want := `
+REPLICAS BY                    PREFIX     PEER            ADVERTISED AS   TLS  KEYS
+tls://nats-0:4222,nats-1:4222  mcpbridge  127.0.0.1:2528  127.0.0.1:2528  no   2
+`
+	if got.code != 0 || got.err != "" || !strings.Contains(got.out, want) || strings.Contains(got.out, "s3cret") {
+		t.Errorf("check = %+v, want it to have%s", got, want)
+	}
+	got = runCommand(t.Context(), nil, "check", path, "--json")
+	want = `"replicas": {
+    "engine": "tls://nats-0:4222,nats-1:4222",
+    "prefix": "mcpbridge",
+    "peer": "127.0.0.1:2528",
+    "advertise": "127.0.0.1:2528",
+    "tls": false,
+    "keys": 2
+  }`
+	if got.code != 0 || !strings.Contains(got.out, want) || strings.Contains(got.out, "s3cret") || strings.Contains(got.out, `"connect":`) {
+		t.Errorf("check --json = %+v, want it to have\n%s", got, want)
+	}
+}

@@ -4,31 +4,44 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 )
 
-// connect asks every server of a configuration, as serve does at its start, and prints how
-// each answered. The error says that one did not.
-func (p process) connect(ctx context.Context, c *config.Config, out io.Writer) (err error) {
+// connect asks every server of a configuration, as serve does at its start, and then the
+// replicas, as another one would.
+func (p process) connect(ctx context.Context, c *config.Config, r *report.Replicas) (states *report.States, err error) {
 	log := slog.New(slog.DiscardHandler)
 	keep := guard.New(log)
 	defer keep.Close() // after all that it minds
 	o := newOptions(c, false, p, log, keep)
 	options.WithoutAccess(o)
+	together := o.Replicas
+	o.Replicas = nil // which are asked by themselves
+	if states, err = p.askServers(ctx, c, o); err != nil || together == nil {
+		return states, err
+	}
+	if err = options.AddReplicaTLS(together, c.Replicas, log); err != nil {
+		return states, err
+	}
+	o.Replicas = together
+	compared, err := hook.CompareReplicas(ctx, o, time.Now)
+	states.Replicas = report.NewReplicaStates(r, compared, p.secrets.String)
+	return states, err
+}
+
+// askServers returns how every server answered.
+func (p process) askServers(ctx context.Context, c *config.Config, o *gateway.Options) (states *report.States, err error) {
 	g, err := gateway.New(*o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), options.Closing(c.Drain)+killTime)
@@ -40,7 +53,14 @@ func (p process) connect(ctx context.Context, c *config.Config, out io.Writer) (
 	for slices.ContainsFunc(g.Snapshot().Servers, starting) && ctx.Err() == nil { // timeouts.connect bounds each
 		time.Sleep(20 * time.Millisecond)
 	}
-	return printStates(p.secrets.Writer(out), g.Snapshot().Servers, sides(c, g))
+	told := sides(c, g)
+	states = &report.States{Servers: []report.State{}}
+	for _, s := range g.Snapshot().Servers {
+		states.Servers = append(states.Servers, report.State{
+			Name: s.Name, State: string(s.State), Ready: s.State == gateway.StateReady, Reason: p.secrets.String(cmp.Or(s.Error, told[s.Name])),
+		})
+	}
+	return states, nil
 }
 
 // sides returns, of servers that may serve each client in its own era, which side serves whom.
@@ -52,21 +72,4 @@ func sides(c *config.Config, g *gateway.Gateway) map[string]string {
 		}
 	}
 	return told
-}
-
-// printStates prints how servers answered, or which side of them serves whom. The error says
-// that one did not answer.
-func printStates(out io.Writer, servers []gateway.ServerSnapshot, sides map[string]string) error {
-	tw, down := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0), 0
-	_, _ = output.Printf(tw, "\nSERVER\tSTATE\tREASON\n")
-	for _, s := range servers {
-		if s.State != gateway.StateReady {
-			down++
-		}
-		_, _ = output.Printf(tw, "%s\t%s\t%s\n", s.Name, s.State, cmp.Or(s.Error, sides[s.Name]))
-	}
-	if err := tw.Flush(); err != nil || down == 0 {
-		return err
-	}
-	return fmt.Errorf("%d of %d servers can't be used; probe says more of each: mcpbridge probe", down, len(servers))
 }

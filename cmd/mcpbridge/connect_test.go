@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -45,5 +47,66 @@ func TestU06CheckConnectNamesTheSides(t *testing.T) {
 		if got.code != 0 || !regexp.MustCompile(want).MatchString(got.out) {
 			t.Errorf("check --connect = %d, %s%s, want %s in it", got.code, got.out, got.err, want)
 		}
+	}
+}
+
+// check --connect asks the replicas whether they accept the configuration. Those of real engines
+// are in interop/engines.
+func TestCheckConnectReplicas(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	const key = "VbY7q+Ws0ZtR2gKd8fq2mz0x"
+	of := func(by, key string) string {
+		return configFile(t, fmt.Sprintf("replicas: {%s, keys: [%s], advertise: '%s'}\n%s", by, key, addr, oneNotebook))
+	}
+	peers := "peers: 'dns://" + addr + "'"
+	serve(t, nil, "-c", of(peers, key))
+	anyInstance := regexp.MustCompile(`[A-Z2-7]{8}  127`)
+	for _, tt := range []struct {
+		name, file string
+		code       int
+		out, err   string
+	}{
+		{"good", of(peers, key), 0, "\nREPLICAS BY            STATE  REASON\ndns://" + addr + "  ready  \n\nREPLICA   ADDRESS          VERSION  ACCEPTS  REASON\nINSTANCE  " + addr + "  ", ""},
+		{"other keys", of(peers, "n"+key), exitFailure, "  -        no       keys: it does not have the first of replicas.keys, which signs; compare them\n", "mcpbridge: 1 of 1 living replicas and this configuration do not go together: requests for sessions of the other would fail\n"},
+		{"nobody yet", of("peers: 'dns://127.0.0.1:1'", key), 0, "dns://127.0.0.1:1  ready  \n", ""},
+		{"an engine that is not there", of("engine: 'redis://:s3cret@127.0.0.1:1'", key), exitFailure, "redis://127.0.0.1:1  down   it can't be reached: asking Redis: dial tcp 127.0.0.1:1: connect: connection refused\n", "mcpbridge: the replicas can't be asked for: a process with this configuration would serve by itself\n"},
+	} {
+		got := runCommand(t.Context(), nil, "check", tt.file, "--connect")
+		out := anyInstance.ReplaceAllString(got.out, "INSTANCE  127")
+		if warned := "mcpbridge: warning:"; got.code != tt.code || !strings.Contains(out, tt.out) || !strings.HasSuffix(got.err, tt.err) || tt.err == "" && !strings.HasPrefix(got.err, warned) && got.err != "" {
+			t.Errorf("%s: check --connect = %d, %s\n%s\nwant %d, %s\n%s", tt.name, got.code, out, got.err, tt.code, tt.out, tt.err)
+		}
+	}
+	got := runCommand(t.Context(), nil, "check", of(peers, "n"+key), "--connect", "--json")
+	var told struct {
+		Connect struct {
+			Servers []struct {
+				Name  string
+				Ready bool
+			}
+			Replicas struct {
+				By     string
+				Living []struct {
+					Addr    string
+					Accepts bool
+					Differs []struct{ What, Text string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(got.out), &told); err != nil {
+		t.Fatalf("check --connect --json = %+v: %v", got, err)
+	}
+	c := told.Connect
+	if got.code != exitFailure || len(c.Servers) != 1 || !c.Servers[0].Ready || c.Replicas.By != "dns://"+addr || len(c.Replicas.Living) != 1 {
+		t.Fatalf("check --connect --json = %+v", got)
+	}
+	if r := c.Replicas.Living[0]; r.Addr != addr || r.Accepts || len(r.Differs) != 1 || r.Differs[0].What != "keys" {
+		t.Errorf("with other keys it says %+v", r)
 	}
 }

@@ -236,7 +236,7 @@ type states struct {
 // Snapshot implements [admin.Source].
 func (s states) Snapshot() admin.Snapshot {
 	from := s.g.Snapshot()
-	out := admin.Snapshot{Draining: from.Draining || s.draining.Load(), Settled: s.settled.Load(), Joining: from.Replicas != nil && !s.joined.Load(), Servers: []admin.Server{}, Replicas: replicasOf(from.Replicas)}
+	out := admin.Snapshot{Draining: from.Draining || s.draining.Load(), Settled: s.settled.Load(), Joining: from.Replicas != nil && !(s.joined.Load() && from.Replicas.Ready), Servers: []admin.Server{}, Replicas: replicasOf(from.Replicas)}
 	for _, server := range from.Servers {
 		state := admin.Up
 		switch server.State {
@@ -244,6 +244,8 @@ func (s states) Snapshot() admin.Snapshot {
 			state = admin.Untried
 		case gateway.StateDown:
 			state = admin.Down
+		case gateway.StateIdle:
+			state = admin.Idle
 		}
 		out.Servers = append(out.Servers, admin.Server{Name: server.Name, State: state, Reason: server.Error})
 	}
@@ -259,5 +261,5 @@ func replicasOf(r *gateway.ReplicaSnapshot) *admin.Replicas {
 	if !r.Away.IsZero() {
 		engine = "away since " + r.Away.UTC().Format(time.RFC3339)
 	}
-	return &admin.Replicas{Self: r.Self, Members: len(r.Members), Engine: engine}
+	return &admin.Replicas{Self: r.Self, Members: len(r.Members), Engine: engine, Degraded: r.Degraded}
 }

@@ -7,11 +7,13 @@ package cmdhook
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/status"
@@ -58,6 +60,9 @@ type Hook[O, G any] interface {
 	// Flow returns what logs in to a server of options, but for Browse; nil if there is no
 	// such server.
 	Flow(o *O, server string) *login.Flow
+	// CompareReplicas asks the replicas of options whether a gateway of these could be one of
+	// them, without being one. now is the clock of this machine.
+	CompareReplicas(ctx context.Context, o *O, now func() time.Time) (replicas.Comparison, error)
 	// Inner returns what is behind a gateway.
 	Inner(*G) Inner
 }

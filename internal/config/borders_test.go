@@ -88,9 +88,9 @@ func TestBorderWarnings(t *testing.T) {
 		{"clients' tokens without TLS", "listen: 0.0.0.0:1\nauth: {tokens: [{name: alice, token: '${ADMIN_TOKEN}'}]}\n" + notebook, 0o600, "c.yaml:1: listen: can be reached from other machines without TLS, so that others can read the credentials of clients on the way; set tls, or trusted_proxies if a proxy in front has TLS"},
 		{"clients' tokens behind a proxy", "listen: 0.0.0.0:1\ntrusted_proxies: [10.0.0.1]\nauth: {tokens: [{name: alice, token: '${ADMIN_TOKEN}'}]}\n" + notebook, 0o600, ""},
 		{"clients' tokens with TLS", "listen: 0.0.0.0:1\ntls: {cert: cert.pem, key: key.pem}\nauth: {tokens: [{name: alice, token: '${ADMIN_TOKEN}'}]}\n" + notebook, 0o600, ""},
-		{"replicas without TLS", "replicas: {engine: 'nats://n', keys: ['${ADMIN_TOKEN}'], advertise: '10.0.0.7:2528'}\n" + notebook, 0o600, "c.yaml:1: replicas.peer: can be reached from other machines without TLS, so that others can read and alter what replicas forward on the way, with the credentials of clients; set tls, unless the network encrypts it"},
-		{"replicas with TLS", "replicas: {engine: 'nats://n', keys: ['${ADMIN_TOKEN}'], advertise: '10.0.0.7:2528', tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem}}\n" + notebook, 0o600, ""},
-		{"replicas on this machine", "replicas: {engine: 'nats://n', keys: ['${ADMIN_TOKEN}'], peer: '127.0.0.1:2528'}\n" + notebook, 0o600, ""},
+		{"replicas without TLS", "replicas: {peers: 'dns://r:1', keys: ['${PEER_KEY}'], peer: '10.0.0.7:2528'}\n" + notebook, 0o600, "c.yaml:1: replicas.peer: can be reached from other machines without TLS, so that others can read and alter what replicas forward on the way, with the credentials of clients; set tls, unless the network encrypts it"},
+		{"replicas with TLS", "replicas: {peers: 'dns://r:1', keys: ['${PEER_KEY}'], peer: '10.0.0.7:2528', tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem}}\n" + notebook, 0o600, ""},
+		{"replicas on this machine", "replicas: {peers: 'dns://r:1', keys: ['${PEER_KEY}'], peer: '127.0.0.1:2528'}\n" + notebook, 0o600, ""},
 		{"anonymous clients without TLS", "listen: 0.0.0.0:1\nallow_anonymous: true\n" + notebook, 0o600, ""},
 		{"a token without TLS", "admin: 0.0.0.0:1\n" + token + notebook, 0o600, "c.yaml:2: admin_token: can be read on its way to admin, which is beyond this machine and without TLS; set tls"},
 		{"a token with TLS", "admin: 0.0.0.0:1\ntls: {cert: cert.pem, key: key.pem}\n" + token + notebook, 0o600, ""},
@@ -106,7 +106,7 @@ func TestBorderWarnings(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, warnings, err := Load(Options{Path: path, Environ: []string{"ADMIN_TOKEN=0123456789abcdef"}})
+			_, warnings, err := Load(Options{Path: path, Environ: []string{"ADMIN_TOKEN=0123456789abcdef", "PEER_KEY=VbY7q+Ws0ZtR2gKd8fq2mz0x"}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net"
 	"slices"
 
 	"github.com/mcpbridge/mcpbridge/internal/certs"
@@ -18,7 +19,7 @@ type Replicas struct {
 	Engine      string     `koanf:"engine" doc:"URL of the NATS or Redis that knows the replicas: nats:// or tls://, redis:// or rediss://, redis+sentinel:// or redis+cluster://; several hosts by comma"`
 	Peers       string     `koanf:"peers" secret:"no" doc:"instead of engine: dns:// and the host:port whose addresses are the replicas; several by comma"`
 	Keys        []string   `koanf:"keys" doc:"secrets by which replicas know each other: the first signs, all are accepted"`
-	Peer        string     `koanf:"peer" default:"0.0.0.0:2528" secret:"no" doc:"host:port where other replicas connect"`
+	Peer        string     `koanf:"peer" secret:"no" doc:"host:port where other replicas connect; by default advertise, if that is on loopback"`
 	Advertise   string     `koanf:"advertise" secret:"no" doc:"host:port by which other replicas reach peer; by default peer itself, if it names one address"`
 	TLS         PeerTLS    `koanf:"tls" doc:"certificates for https between replicas"`
 	EngineTLS   server.TLS `koanf:"engine_tls" doc:"certificates for TLS to the engine"`
@@ -32,6 +33,7 @@ type PeerTLS struct {
 	Key        string `koanf:"key" secret:"no" doc:"file of the certificate's private key, in PEM"`
 	ClientCA   string `koanf:"client_ca" secret:"no" doc:"file of the authorities whose certificates replicas have to show, in both directions"`
 	ServerName string `koanf:"server_name" secret:"no" doc:"the name that the certificates are for, where that is not the host that is advertised"`
+	Plaintext  bool   `koanf:"plaintext" doc:"accept replicas without TLS, too, and reach those that have none: for the time in which TLS is introduced or removed"`
 }
 
 // Files returns the files; zero without TLS.
@@ -39,10 +41,14 @@ func (t *PeerTLS) Files() certs.Files {
 	return certs.Files{Cert: t.Cert, Key: t.Key, CA: t.ClientCA}
 }
 
-// Resolve makes the paths of files ones that can be opened.
+// Resolve makes the paths of files ones that can be opened, and sets Peer where Advertise says
+// what it is: replicas on one machine need no other.
 func (r *Replicas) Resolve(sc *value.Scope, rep *key.Report) {
 	if r == nil {
 		return
+	}
+	if host, _, err := net.SplitHostPort(r.Advertise); r.Peer == "" && err == nil && value.Loopback(host) {
+		r.Peer = r.Advertise
 	}
 	sc.Resolve(rep, replicasKey, map[string]*string{"credentials": &r.Credentials})
 	sc.Resolve(rep, key.Join(replicasKey, "tls"), map[string]*string{"cert": &r.TLS.Cert, "key": &r.TLS.Key, "client_ca": &r.TLS.ClientCA})

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
@@ -31,15 +32,28 @@ func (r *Replicas) Check(rep *key.Report, taken ...string) {
 	default:
 		r.checkPeers(rep)
 	}
-	if len(r.Keys) == 0 {
-		rep.Fail(key.Join(replicasKey, "keys"), "is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas")
-	}
-	value.CheckSecrets(rep, key.Join(replicasKey, "keys"), r.Keys)
+	r.checkKeys(rep)
 	r.checkPeer(rep, taken)
 	if !prefixForm.MatchString(r.Prefix) {
 		rep.Fail(key.Join(replicasKey, "prefix"), "%q can't begin the name of a bucket; use letters, digits, - and _, at most 64", r.Prefix)
 	}
 	r.checkTLS(rep)
+}
+
+// checkKeys warns of keys that others may find: whoever has one is believed to be a replica.
+func (r *Replicas) checkKeys(rep *key.Report) {
+	path := key.Join(replicasKey, "keys")
+	if len(r.Keys) == 0 {
+		rep.Fail(path, "is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas")
+	}
+	value.CheckSecrets(rep, path, r.Keys)
+	for i, k := range r.Keys {
+		if at := key.Join(path, strconv.Itoa(i)); !rep.Mistaken(at) {
+			if why := value.Guessable(k); why != "" {
+				rep.Warn(at, "can be guessed: it %s; put one that openssl rand -base64 32 prints into its place, in the three steps of docs/replicas.md", why)
+			}
+		}
+	}
 }
 
 func (r *Replicas) checkEngine(rep *key.Report) {
@@ -51,6 +65,36 @@ func (r *Replicas) checkEngine(rep *key.Report) {
 		rep.Fail(key.Join(replicasKey, "credentials"), "is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379")
 	case u.Kind != engineurl.NATS && !u.TLS && r.EngineTLS != server.TLS{}:
 		rep.Fail(key.Join(replicasKey, "engine_tls"), "has no effect, since engine is without TLS; write rediss://, or remove it")
+	default:
+		r.warnOfEngine(rep, u)
+	}
+}
+
+// warnOfEngine warns of an engine beyond this machine that anybody may use, or that others may
+// read and alter on the way. Hosts are not named: one may be a piece of a password.
+func (r *Replicas) warnOfEngine(rep *key.Report, u *engineurl.URL) {
+	beyond := func(h engineurl.Host) bool {
+		host, _, _ := net.SplitHostPort(h.Addr) // Parse has joined it
+		return !value.Loopback(host)
+	}
+	if !slices.ContainsFunc(u.Hosts, beyond) {
+		return
+	}
+	path := key.Join(replicasKey, "engine")
+	open := func(h engineurl.Host) bool { return beyond(h) && h.User == nil }
+	switch {
+	case r.Credentials != "" || r.EngineTLS.Cert != "":
+	case u.Kind == engineurl.NATS && slices.ContainsFunc(u.Hosts, open):
+		rep.Warn(path, "is beyond this machine, and has no credentials: whoever reaches it can end sessions; have NATS want a password, and write nats://user:password@ before each host, or name a file in credentials")
+	case u.Kind != engineurl.NATS && u.Hosts[0].User == nil:
+		rep.Warn(path, "is beyond this machine, and has no credentials: whoever reaches it can end sessions; have Redis want a password, and write user:password@ before the first host")
+	}
+	switch {
+	case u.TLS || r.EngineTLS != server.TLS{}:
+	case u.Kind == engineurl.NATS:
+		rep.Warn(path, "is beyond this machine, and does not insist on TLS, so that others may read and alter on the way what replicas tell each other, and the password; write tls://, or set engine_tls, unless the network encrypts it")
+	default:
+		rep.Warn(path, "is beyond this machine, and without TLS, so that others may read and alter on the way what replicas tell each other, and the password; write rediss for redis in it, unless the network encrypts it")
 	}
 }
 
@@ -73,6 +117,9 @@ func (r *Replicas) checkPeers(rep *key.Report) {
 func (r *Replicas) checkPeer(rep *key.Report, taken []string) {
 	host, port, err := net.SplitHostPort(r.Peer)
 	switch {
+	case r.Peer == "":
+		rep.Fail(key.Join(replicasKey, "peer"), "is missing: nothing says where other replicas connect; write the address by which they reach this one, as in ${POD_IP}:2528, or 0.0.0.0:2528 and that one as advertise")
+		return
 	case err != nil || !value.IsPort(port):
 		rep.Fail(key.Join(replicasKey, "peer"), "%q is not an address; write host:port, as in 0.0.0.0:2528", r.Peer)
 		return
@@ -94,6 +141,15 @@ func (r *Replicas) checkAdvertise(rep *key.Report, host string) {
 		rep.Fail(key.Join(replicasKey, "advertise"), "is missing: peer names no single address; write how other replicas reach this one, as in ${POD_IP}:2528")
 	case r.Advertise != "" && (err != nil || to == "" || !value.IsPort(port) || port == "0"):
 		rep.Fail(key.Join(replicasKey, "advertise"), "%q is not an address; write host:port, as in 10.0.0.7:2528 or [fd00::7]:2528", r.Advertise)
+	case r.Advertise != "" && value.Loopback(to) && !value.Loopback(host):
+		rep.Fail(key.Join(replicasKey, "advertise"), "is an address of this machine alone, and peer can be reached from others, where no replica would find it; write the address by which they reach this one, as in ${POD_IP}:2528, or remove peer if all replicas are on this machine")
+	}
+}
+
+// warnOfPlaintext warns of what was to be removed once all replicas have TLS.
+func (r *Replicas) warnOfPlaintext(rep *key.Report) {
+	if host, _, _ := net.SplitHostPort(r.Peer); r.TLS.Plaintext && !value.Loopback(host) {
+		rep.Warn(key.Join(replicasKey, "tls", "plaintext"), "lets replicas reach each other without TLS, so that others can read and alter on the way what they forward; remove it once all replicas have tls, in the steps of docs/replicas.md")
 	}
 }
 
@@ -109,6 +165,7 @@ func (r *Replicas) checkTLS(rep *key.Report) {
 		rep.Fail(key.Join(path, "server_name"), "%q is not a host name; write one such as mcpbridge.internal.example, without a port", t.ServerName)
 	default:
 		server.CheckFiles(rep, path, t.Files())
+		r.warnOfPlaintext(rep)
 	}
 	r.EngineTLS.Check(rep, key.Join(replicasKey, "engine_tls"), r.Engine)
 }

@@ -77,7 +77,10 @@ type Options struct {
 	// probed in processes that also serve: a verdict is checked when the next one is
 	// started. The Detector closes the Launcher.
 	Launcher *transport.Launcher
-	// Memory has descriptions of the server from earlier runs; nil for none.
+	// OnDemand has Start start nothing: the first request does. What Memory has of the era holds
+	// until then; see Learn.
+	OnDemand bool
+	// Memory has descriptions of the server from earlier runs, or other replicas; nil for none.
 	Memory Memory
 	// Changes gets a change if a stored description is out of date. It may be nil.
 	Changes mcp.Changes
@@ -103,6 +106,7 @@ type Detector struct {
 	recall *recall // nil if there are no stored descriptions
 	lifetime
 
+	sleep
 	doubts   chan string // capacity 1
 	requests wake.Signal // a request waits for a probe
 
@@ -148,8 +152,19 @@ func New(o Options) (*Detector, error) {
 
 // Start implements [mcp.Back].
 func (d *Detector) Start() {
+	if d.opts.OnDemand {
+		d.Learn()
+		return
+	}
+	d.wake()
+}
+
+// wake begins all that a Detector does without being asked.
+func (d *Detector) wake() {
 	d.begin.Do(func() {
-		if known := d.knownEra(); known.Era != spec.Unknown {
+		if learned := d.awaken(); learned != nil {
+			learned.Start()
+		} else if known := d.knownEra(); known.Era != spec.Unknown {
 			d.settle(known)
 		} else if d.opts.ClientFirst && d.opts.Launcher != nil {
 			d.prestart()
@@ -200,7 +215,7 @@ func (d *Detector) Doubt(why string) {
 
 // Close implements [mcp.Back].
 func (d *Detector) Close(ctx context.Context) error {
-	d.begin.Do(func() {}) // prevents a later Start
+	d.begin.Do(func() {}) // nothing begins any more
 	d.Drain()
 	d.stop()
 	d.mu.Lock()

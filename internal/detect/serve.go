@@ -183,7 +183,7 @@ func (d *Detector) requestProbe() {
 // that fails, which has pauses between its starts, it returns the error. era is that of the
 // client, if any.
 func (d *Detector) await(ctx context.Context, era spec.Era) (mcp.Back, error) {
-	d.Start()
+	d.wake()
 	if back := d.current(); back != nil {
 		return back, nil // the usual case, without a timer
 	}

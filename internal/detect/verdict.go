@@ -121,6 +121,9 @@ func (d *Detector) apply(f Finding) (spec.Era, bool) {
 	}
 	switch {
 	case f.Era == was && was != spec.Unknown:
+		if d.recall != nil && !f.Guess {
+			d.recall.memory.Found(f.Era) // as of now
+		}
 		return was, true
 	case f.Era != spec.Unknown:
 		if d.settle(f) && d.recall != nil && !f.Guess {

@@ -41,7 +41,7 @@ func start(t *testing.T, maxNew int64) *rig {
 	return r
 }
 
-func startOn(t *testing.T, l net.Listener, maxNew int64) *rig {
+func startOn(t *testing.T, l net.Listener, maxNew int64, change ...func(*Options)) *rig {
 	t.Helper()
 	r := &rig{authority: bridgetest.NewAuthority(t, "authority")}
 	r.cert, r.key, _ = r.authority.Files(t.TempDir(), bridgetest.Leaf{})
@@ -50,11 +50,15 @@ func startOn(t *testing.T, l net.Listener, maxNew int64) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Server = New(l, Options{
+	o := Options{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }),
 		Logger:  log, TLS: store.Server(false), MaxNew: maxNew,
 		Reached: func(l *limits.Limit) { r.counts.Add(l.Key) },
-	})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	r.Server = New(l, o)
 	r.Start()
 	return r
 }

@@ -35,6 +35,8 @@ type Options struct {
 	// TLS has the server speak HTTPS: HTTP/2 too, if its NextProtos have h2. Nil means
 	// HTTP/1.1 without TLS.
 	TLS *tls.Config
+	// Plaintext has the server with TLS serve connections without, too: by HTTP/1.1 all of them.
+	Plaintext bool
 	// MaxNew is limits.new_connections. Zero means its default.
 	MaxNew int64
 	// MaxHeader bounds a request's headers, in bytes. Zero means 64 KiB.
@@ -73,6 +75,11 @@ func New(l net.Listener, o Options) *Server {
 		ConnState:         s.note,
 		// Broken handshakes and the like: a client's business, not ours.
 		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+	}
+	if o.Plaintext && o.TLS != nil {
+		s.opts.TLS, s.http.TLSConfig = nil, nil
+		s.listener = &eitherListener{l, overHTTP1(o.TLS)}
+		s.http.ConnContext, s.http.Handler = keepEither, withEither(o.Handler)
 	}
 	return s
 }

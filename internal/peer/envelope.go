@@ -40,8 +40,12 @@ type Envelope struct {
 	Nonce    uint64        // new for each request of From, rising
 	Digest   string        // of a body that was read before; empty for one that is streamed
 	// Moved says that From got the request from another replica, for a session that From has
-	// handed over to To: the only case in which what was forwarded is forwarded again.
+	// handed over to To. Only then, and behind Unauthenticated, is what was forwarded forwarded
+	// again.
 	Moved bool
+	// Unauthenticated says that From has not the server, and has not asked who the client is: To
+	// does, as if the client had connected to it.
+	Unauthenticated bool
 }
 
 // Sender returns who sent the request to the first replica.
@@ -74,6 +78,9 @@ func (e *Envelope) text() string {
 	}
 	if e.Moved {
 		b = append(b, ";moved=1"...)
+	}
+	if e.Unauthenticated {
+		b = append(b, ";unauthenticated=1"...)
 	}
 	return string(b)
 }
@@ -131,6 +138,8 @@ func (e *Envelope) set(name, value string) (err error) {
 		e.Digest = value
 	case "moved":
 		e.Moved = value == "1"
+	case "unauthenticated":
+		e.Unauthenticated = value == "1"
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,7 @@ func envelopesOfForms() map[string]*Envelope {
 		"envelope/identity":  {Identity: id, Addr: "10.0.0.1:99", Moved: true},
 		"envelope/principal": {Identity: &mcp.Identity{Principal: "bob"}, Net: netip.MustParsePrefix("10.0.0.1/32")},
 		"envelope/body":      {Digest: digest([]byte("body"))},
+		"envelope/absent":    {Net: netip.MustParsePrefix("10.0.0.1/32"), Unauthenticated: true},
 	}
 }
 
@@ -45,7 +47,7 @@ func TestForms(t *testing.T) {
 	forms := bridgetest.ReadForms(t)
 	synctest.Test(t, func(t *testing.T) { // at a time that is always the same
 		nonce := uint64(0)
-		for _, name := range []string{"envelope", "envelope/identity", "envelope/principal", "envelope/body"} {
+		for _, name := range []string{"envelope", "envelope/identity", "envelope/principal", "envelope/body", "envelope/absent"} {
 			from, to := newGroup(t, edge, testKey), newGroup(t, holder, otherKey+"!", testKey)
 			nonce++
 			from.nonce.Store(nonce)
@@ -109,10 +111,12 @@ func wantLater(t *testing.T, forms *bridgetest.Forms) {
 func wantHello(t *testing.T, forms *bridgetest.Forms) {
 	self := holder
 	self.Version = "v1.2.3"
-	draining, later := self, self
+	draining, later, serving := self, self, self
 	draining.Draining, later.Revision = true, 7
+	serving.Revision, serving.Ready, serving.TLS = 3, true, true
+	serving.Servers = replicas.ServersOf(slices.Values([]string{"files", "weather"}))
 	e := &Envelope{From: edge.Instance, Expires: time.Unix(4102444800, 0), Nonce: 9}
-	for name, want := range map[string]replicas.Replica{"hello": self, "hello/draining": draining, "hello/revision": later, "hello/later": later} {
+	for name, want := range map[string]replicas.Replica{"hello": self, "hello/draining": draining, "hello/revision": later, "hello/serving": serving, "hello/later": later} {
 		from, to := newGroup(t, edge, testKey), newGroup(t, want, testKey)
 		text := forms.Text(name)
 		if name == "hello/later" {

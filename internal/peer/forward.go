@@ -34,17 +34,21 @@ type Forward struct {
 	Whole bool
 	Body  []byte // the body, if it was read; nil streams that of the request
 	Moved bool   // see Envelope
+	// Unauthenticated is that of the Envelope, and Listen says that the response to a POST is an
+	// event stream that lasts.
+	Unauthenticated, Listen bool
 
-	// Streams serve the event streams of GETs, which last until one of Ends ends, or the
-	// client or the other replica ends them.
+	// Streams serve the event streams of GETs, and of Listen, which last until one of Ends ends,
+	// or the client or the other replica ends them.
 	Streams *downstream.Streams
 	Ends    []context.Context
 	// Part is PartPath of the server, where the other replica is asked to end a stream of
 	// HTTP+SSE, or a WebSocket, when one of Ends ends.
 	Part string
-	// Again says that the request may be sent to another replica if this one has stopped.
-	Again   bool
-	Upgrade bool // the request leaves HTTP: see Upgrade
+	// Again says that the request may be sent to another replica if this one has stopped, and
+	// Placed that it may if this one was not sent it.
+	Again, Placed bool
+	Upgrade       bool // the request leaves HTTP: see Upgrade
 	// Quiet is how long nothing may come of the other replica once that is so.
 	Quiet time.Duration
 	// WriteTimeout bounds each write to the client.
@@ -92,7 +96,7 @@ func (g *Group) forward(w http.ResponseWriter, r *http.Request, f Forward) error
 	case err != nil:
 		cancel(nil)
 		return g.counted(g.failed(r, f, err))
-	case f.Streams != nil && r.Method == http.MethodGet && resp.StatusCode == http.StatusOK && isEvents(resp):
+	case f.Streams != nil && (r.Method == http.MethodGet || f.Listen) && resp.StatusCode == http.StatusOK && isEvents(resp):
 		copyHeader(w.Header(), resp.Header, resp.Header["Connection"])
 		g.stream(w, r, resp, f, cancel)
 		return g.counted(nil)
@@ -150,7 +154,7 @@ func (g *Group) failed(r *http.Request, f Forward, err error) error {
 // exchange sends a request, and returns the response once it begins.
 func (g *Group) exchange(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request, f Forward) (*http.Response, error) {
 	out := g.outgoing(ctx, r, f)
-	e := &Envelope{Addr: r.RemoteAddr, Moved: f.Moved}
+	e := &Envelope{Addr: r.RemoteAddr, Moved: f.Moved, Unauthenticated: f.Unauthenticated}
 	e.fill(f.Sender)
 	if !f.Whole && len(r.Header["Authorization"]) > 0 && e.Identity != nil {
 		e.Identity = &mcp.Identity{Principal: e.Identity.Principal} // the rest is verified there
@@ -170,7 +174,7 @@ func (g *Group) exchange(ctx context.Context, cancel context.CancelCauseFunc, r 
 // outgoing returns the request to another replica.
 func (g *Group) outgoing(ctx context.Context, r *http.Request, f Forward) *http.Request {
 	out := &http.Request{
-		Method: r.Method, URL: &url.URL{Scheme: g.scheme, Host: f.To.Addr, Path: f.Path, RawQuery: r.URL.RawQuery},
+		Method: r.Method, URL: &url.URL{Scheme: g.scheme(f.To), Host: f.To.Addr, Path: f.Path, RawQuery: r.URL.RawQuery},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: make(http.Header, len(r.Header)+1), Host: r.Host, ContentLength: r.ContentLength,
 	}

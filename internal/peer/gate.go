@@ -22,8 +22,12 @@ const (
 	silentFor = 3 * time.Second
 )
 
-// A GoneError says that a replica does not exist any more.
-type GoneError struct{ Instance string }
+// A GoneError says that a replica does not exist any more, or refuses to be connected to.
+type GoneError struct {
+	Instance string
+	Replaced bool // another replica answers at its address: it does not exist
+	Unserved bool // it answers, and has not the server
+}
 
 func (e *GoneError) Error() string { return "replica " + e.Instance + " is gone" }
 
@@ -72,6 +76,7 @@ type gate struct {
 	proved bool          // it has answered a hello, which takes a key
 	denied error         // why it did not, though somebody answers
 	gone   bool          // it has refused the last connect
+	other  bool          // another replica has answered the last request
 	mute   bool          // it connects, and has not answered the last hello
 	silent time.Time     // since when it does not answer; zero if it does
 	asked  time.Time     // when the last hello began, or the last connect failed
@@ -104,7 +109,7 @@ func (g *Group) sendPast(p pass, r *http.Request) (*http.Response, error) {
 	}
 	if resp.Header.Get(unserved) != "" {
 		_ = resp.Body.Close() // it has no more than that
-		return nil, &GoneError{t.to.Instance}
+		return nil, &GoneError{Instance: t.to.Instance, Unserved: true}
 	}
 	if resp.Header.Get(Header) == "" {
 		return resp, nil
@@ -112,7 +117,7 @@ func (g *Group) sendPast(p pass, r *http.Request) (*http.Response, error) {
 	_ = resp.Body.Close() // it has no more than the status
 	if resp.StatusCode == http.StatusMisdirectedRequest {
 		t.note(errGone, true) // its address is another's
-		return nil, &GoneError{t.to.Instance}
+		return nil, &GoneError{Instance: t.to.Instance, Replaced: true}
 	}
 	return nil, t.refusal(resp.Header.Get(Header))
 }
@@ -195,7 +200,7 @@ func (t *gate) closedLocked() error {
 	case t.denied != nil:
 		return t.denied
 	case t.gone, !t.silent.IsZero() && time.Since(t.silent) >= silentFor:
-		return &GoneError{t.to.Instance}
+		return &GoneError{Instance: t.to.Instance, Replaced: t.other}
 	case !t.silent.IsZero():
 		return &SilentError{t.to.Instance}
 	}
@@ -223,7 +228,7 @@ func (t *gate) note(err error, hello bool) {
 }
 
 func (t *gate) succeededLocked(hello bool) {
-	t.gone = false
+	t.gone, t.other = false, false
 	if hello {
 		t.proved, t.denied = true, nil
 	}
@@ -233,7 +238,7 @@ func (t *gate) succeededLocked(hello bool) {
 }
 
 func (t *gate) failedLocked(err error, hello bool) {
-	t.asked = time.Now()
+	t.asked, t.other = time.Now(), errors.Is(err, errGone)
 	var timeout interface{ Timeout() bool }
 	refusing := (*RefusingError)(nil)
 	switch {
@@ -264,7 +269,8 @@ func (t *gate) notSent(err error) error {
 }
 
 // dialPeer connects to another replica. One connect at a time is under way, so that no more
-// than one notices that the replica is gone.
+// than one notices that the replica is gone. Without TLS the other proves on each connection that
+// it is there.
 func (g *Group) dialPeer(ctx context.Context, network, addr string) (net.Conn, error) {
 	p, ok := ctx.Value(gateKey{}).(pass)
 	if !ok {
@@ -275,11 +281,15 @@ func (g *Group) dialPeer(ctx context.Context, network, addr string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	defer done()
 	c, err := g.connect(ctx, network, addr)
+	if proves := err == nil && !p.hello && g.scheme(t.to) == "http"; proves {
+		done()
+		return g.proven(ctx, c, t)
+	}
 	if ctx.Err() == nil {
 		t.note(err, false)
 	}
+	done()
 	return c, err
 }
 

@@ -198,8 +198,8 @@ func TestGateSilent(t *testing.T) {
 	})
 }
 
-// A request that was sent to a stopped process is not waited for without end; one that waits
-// for a living process is.
+// Nothing is sent to a process that is stopped, for which its kernel connects; a request that waits
+// for a living process is waited for.
 func TestGateStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dials{next: answering(newGroup(t, holder, testKey), 0)}
@@ -210,14 +210,13 @@ func TestGateStopped(t *testing.T) {
 		}
 		d.set(stopped)
 		began := time.Now()
-		unanswered := (*UnansweredError)(nil)
-		if _, err := call(g); !errors.As(err, &unanswered) || time.Since(began) > silentFor+dialEvery {
+		if _, err := call(g); !isSilent(err) || time.Since(began) != dialTimeout {
 			t.Errorf("= %v after %v", err, time.Since(began))
 		}
 		if _, err := call(g); !isSilent(err) {
 			t.Errorf("the next = %v", err)
 		}
-		time.Sleep(2 * dialEvery)
+		time.Sleep(silentFor)
 		if _, err := call(g); !isGone(err) {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
@@ -291,6 +290,79 @@ func TestForwardClientLeaves(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/mcp/files", nil).WithContext(ctx)
 		if err := g.Forward(httptest.NewRecorder(), r, Forward{To: holder, Path: "/mcp/files"}); err != downstream.ErrClientLeft || time.Since(began) != 100*time.Millisecond {
 			t.Errorf("= %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// A proxy that connects for a replica which is gone has nothing forwarded to it: the request may be
+// sent again. Who connects has not said that the replica is gone.
+func TestGateBehindAProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dials{next: answering(newGroup(t, holder, testKey), 0)}
+		g := newGroup(t, edge, testKey)
+		g.connect = d.connect
+		if got, err := call(g); got != "served" {
+			t.Fatalf("before: %q, %v", got, err)
+		}
+		var sent sync.Map
+		d.set(func(context.Context) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() { // ends with the first read
+				defer far.Close()
+				p := make([]byte, 4096)
+				n, _ := far.Read(p)
+				sent.Store(string(p[:n]), true)
+			}()
+			return near, nil
+		})
+		for range 3 {
+			if _, err := call(g); !isSilent(err) {
+				t.Errorf("= %v, want that it does not answer", err)
+			}
+		}
+		sent.Range(func(text, _ any) bool {
+			if !strings.HasPrefix(text.(string), "GET "+HelloPath+" ") {
+				t.Errorf("the proxy was sent %q", text)
+			}
+			return true
+		})
+		d.set(answering(newGroup(t, holder, testKey), 0))
+		time.Sleep(dialEvery)
+		_, _ = call(g)
+		time.Sleep(dialEvery)
+		if got, err := call(g); got != "served" {
+			t.Errorf("when it is there again: %q, %v", got, err)
+		}
+	})
+}
+
+// A replica that answers a hello, and then closes the connection since it ends, is sent nothing on it.
+func TestGateEnding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := newGroup(t, holder, testKey)
+		ending := func(context.Context) (net.Conn, error) {
+			near, far := net.Pipe()
+			l := &oneConn{conn: far, done: make(chan struct{})}
+			s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				e, err := hold.Open(r)
+				if err != nil || r.URL.Path != HelloPath {
+					t.Errorf("%s %s was sent, %v", r.Method, r.URL.Path, err)
+					return
+				}
+				hold.ServeHello(w, r, e)
+			}), ConnState: func(_ net.Conn, state http.ConnState) {
+				if state == http.StateClosed {
+					close(l.done)
+				}
+			}}
+			s.SetKeepAlivesEnabled(false)
+			go func() { _ = s.Serve(l) }() // ends with the connection
+			return near, nil
+		}
+		g := newGroup(t, edge, testKey)
+		g.connect = (&dials{next: ending}).connect
+		if _, err := call(g); !isSilent(err) {
+			t.Errorf("= %v, want that it does not answer", err)
 		}
 	})
 }

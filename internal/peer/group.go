@@ -32,9 +32,11 @@ type Options struct {
 	Keys []string
 	// TLS is how other replicas are reached; nil for HTTP without TLS. Without a ServerName
 	// the host of a replica's address is what its certificate has to name.
-	TLS     *tls.Config
-	Logger  *slog.Logger // nil discards
-	Metrics Metrics      // nil counts nothing
+	TLS *tls.Config
+	// Plaintext has replicas reached without TLS that tell that they have none.
+	Plaintext bool
+	Logger    *slog.Logger // nil discards
+	Metrics   Metrics      // nil counts nothing
 }
 
 // Metrics count what is forwarded. Safe for concurrent use.
@@ -52,7 +54,8 @@ type Group struct {
 	keys    atomic.Pointer[keyring]
 	nonce   atomic.Uint64
 	replays replays
-	scheme  string
+	secure  bool // replicas are reached over TLS
+	plain   bool // but those that have none
 	client  *http1.Transport
 	connect func(ctx context.Context, network, addr string) (net.Conn, error)
 	gates   gates
@@ -73,12 +76,9 @@ func New(o Options) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
 	}
-	g := &Group{engine: o.Engine, scheme: "http", connect: dialer.DialContext, log: o.Logger, metrics: o.Metrics}
+	g := &Group{engine: o.Engine, secure: o.TLS != nil, plain: o.Plaintext, connect: dialer.DialContext, log: o.Logger, metrics: o.Metrics}
 	if g.keys.Store(ring); g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
-	}
-	if o.TLS != nil {
-		g.scheme = "https"
 	}
 	g.live, g.end = context.WithCancel(context.Background())
 	g.client = http1.NewTransport(g.newTransport(o.TLS))
@@ -131,7 +131,7 @@ func (g *Group) report(to replicas.Replica, err error) {
 
 // URL returns where a path is at another replica.
 func (g *Group) URL(to replicas.Replica, path string) string {
-	return g.scheme + "://" + to.Addr + path
+	return g.scheme(to) + "://" + to.Addr + path
 }
 
 // RoundTripper returns what sends requests of this replica, or of those that sender names, to
@@ -151,7 +151,7 @@ type roundTripper struct {
 // RoundTrip implements [http.RoundTripper].
 func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	out := r.Clone(r.Context())
-	out.URL.Scheme, out.URL.Host = t.g.scheme, t.to.Addr
+	out.URL.Scheme, out.URL.Host = t.g.scheme(t.to), t.to.Addr
 	if out.Header == nil {
 		out.Header = make(http.Header)
 	}
@@ -194,8 +194,13 @@ func (e *Envelope) fill(s mcp.Sender) {
 
 // seal completes and signs the envelope of a request.
 func (g *Group) seal(e *Envelope, to replicas.Replica, r *http.Request) {
+	g.sealUntil(e, to, r, time.Now().Add(lifetime))
+}
+
+// sealUntil completes and signs an envelope that expires at a time.
+func (g *Group) sealUntil(e *Envelope, to replicas.Replica, r *http.Request, expires time.Time) {
 	e.From, e.To = g.Self().Instance, to.Instance
-	e.Expires, e.Nonce = time.Now().Add(lifetime).Truncate(time.Millisecond), g.nonce.Add(1)
+	e.Expires, e.Nonce = expires.Truncate(time.Millisecond), g.nonce.Add(1)
 	text := e.text()
 	sum := g.keys.Load().sign(text, r)
 	r.Header[Header] = []string{string(appendMAC(make([]byte, 0, len(text)+64), text, sum[:]))}

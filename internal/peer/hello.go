@@ -2,7 +2,6 @@ package peer
 
 import (
 	"context"
-	"crypto/hmac"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -20,17 +19,20 @@ const maxHello = 4 << 10
 
 // A greeting is what a replica says of itself.
 type greeting struct {
-	Instance string `json:"instance"`
-	Version  string `json:"version"`
-	Revision int    `json:"revision,omitempty"`
-	Draining bool   `json:"draining,omitempty"`
+	Instance string           `json:"instance"`
+	Version  string           `json:"version"`
+	Revision int              `json:"revision,omitempty"`
+	Draining bool             `json:"draining,omitempty"`
+	Ready    bool             `json:"ready,omitempty"`
+	Servers  replicas.Servers `json:"servers,omitempty"`
+	TLS      bool             `json:"tls,omitempty"`
 }
 
 // ServeHello answers a hello, whose envelope was opened. The answer is signed, together with
 // the nonce: whoever has no key can't answer.
 func (g *Group) ServeHello(w http.ResponseWriter, r *http.Request, e *Envelope) {
 	self := g.Self()
-	text, err := json.Marshal(greeting{self.Instance, self.Version, self.Revision, self.Draining})
+	text, err := json.Marshal(greeting{self.Instance, self.Version, self.Revision, self.Draining, self.Ready, self.Servers, self.TLS})
 	if err != nil {
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return
@@ -62,8 +64,10 @@ func (g *Group) ask(ctx context.Context, t *gate) (replicas.Replica, error) {
 		return replicas.Replica{}, err
 	}
 	e := new(Envelope)
-	g.seal(e, t.to, r)
-	resp, err := g.sendPast(pass{t, true}, r)
+	resp, err := g.inEither(t.to, r, func(r *http.Request) (*http.Response, error) {
+		g.seal(e, t.to, r)
+		return g.sendPast(pass{t, true}, r)
+	})
 	if err != nil {
 		return replicas.Replica{}, err
 	}
@@ -77,15 +81,11 @@ func (g *Group) ask(ctx context.Context, t *gate) (replicas.Replica, error) {
 
 // greeted reads the answer to a hello.
 func (g *Group) greeted(addr string, e *Envelope, resp *http.Response, text []byte) (replicas.Replica, error) {
-	var said greeting
-	proof, ours := resp.Header.Get(proofHeader), false
-	for _, k := range g.keys.Load().keys {
-		ours = ours || hmac.Equal([]byte(proof), []byte(proofOf(k, e, text)))
-	}
-	if resp.StatusCode != http.StatusOK || !ours || json.Unmarshal(text, &said) != nil {
+	said, ours := g.proves(&answer{envelope: e, status: resp.StatusCode, header: resp.Header, text: text})
+	if !ours {
 		return replicas.Replica{}, &RefusingError{"no replica with the same keys answers at " + addr + "; compare replicas.keys"}
 	}
-	return replicas.Replica{Instance: said.Instance, Addr: addr, Version: said.Version, Revision: said.Revision, Draining: said.Draining}, nil
+	return replicas.Replica{Instance: said.Instance, Addr: addr, Version: said.Version, Revision: said.Revision, Draining: said.Draining, Ready: said.Ready, Servers: said.Servers.Bounded(), TLS: said.TLS}, nil
 }
 
 // beginHelloLocked asks the replica in the background whether it lives.

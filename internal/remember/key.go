@@ -66,11 +66,33 @@ func (s Server) Key() (Key, error) {
 	return Key(h.Sum(nil)), nil
 }
 
-func (s Server) capabilities() json.RawMessage {
-	if len(s.Capabilities) == 0 {
+func (s Server) capabilities() json.RawMessage { return orNone(s.Capabilities) }
+
+func orNone(capabilities json.RawMessage) json.RawMessage {
+	if len(capabilities) == 0 {
 		return json.RawMessage("{}")
 	}
-	return s.Capabilities
+	return capabilities
+}
+
+// A Shape is a server as all replicas have it, and its client.
+type Shape struct {
+	Definition string // a digest of its configuration
+
+	// Capabilities are the client's, a JSON object; nil for none.
+	Capabilities json.RawMessage
+	Principal    string // the client's principal
+}
+
+// Key returns the key of s.
+func (s Shape) Key() Key {
+	h := hasher{sha256.New()}
+	h.number(format)
+	h.text("shape")
+	h.text(s.Definition)
+	h.text(string(canonical(orNone(s.Capabilities))))
+	h.text(s.Principal)
+	return Key(h.Sum(nil))
 }
 
 // lookPath returns the file that os/exec runs for command in dir. It looks up a bare name

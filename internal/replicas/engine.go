@@ -11,8 +11,12 @@ import (
 const (
 	// Heartbeat is how often a replica tells that it lives.
 	Heartbeat = time.Second
-	// MemberTTL is how long a replica counts as living after its last heartbeat.
+	// MemberTTL is how long a replica counts as living after its last heartbeat, without being
+	// greeted, and how long it acts on its claims.
 	MemberTTL = 3 * Heartbeat
+	// ClaimMargin is how much longer others wait before they take what a silent replica has
+	// claimed, than that replica acts on it: see Engine.Leased.
+	ClaimMargin = Heartbeat / 2
 	// MaxRecord bounds a record of Put, in bytes.
 	MaxRecord = 512 << 10
 	// MaxMember bounds the record of a replica with its instance, in bytes, MaxMembers how many
@@ -22,12 +26,17 @@ const (
 	MaxMembers = 1000
 	MaxClaim   = 256
 
+	// Prefix begins the names at an engine, unless another one is set.
+	Prefix = "mcpbridge"
+
 	// Revision is that of what this program understands of other replicas; 0 is the first. It
 	// rises when a replica can be asked for something new: whoever asks looks at the other's
 	// Revision, and does without if that is lower. What others may skip needs no revision.
 	//
 	// 1: the begin of an HTTP+SSE stream or a WebSocket is served for another replica.
-	Revision = 1
+	// 2: a heartbeat is written for another replica.
+	// 3: a client is authenticated for a replica that has not the server, and TLS is told of.
+	Revision = 3
 )
 
 var (
@@ -39,17 +48,22 @@ var (
 	ErrNotFound = errors.New("no such record")
 	// ErrTooLarge says that a record is over MaxRecord.
 	ErrTooLarge = errors.New("the record is larger than an engine keeps")
+	// ErrGone says that a replica does not exist any more: another one answers in its place.
+	ErrGone = errors.New("the replica is gone")
 	// ErrClosed says that Close was called.
 	ErrClosed = errors.New("the engine of the replicas is closed")
 )
 
 // A Replica is one process of the deployment.
 type Replica struct {
-	Instance string // begins the ids of sessions, events and states; new with each start
-	Addr     string // host:port of the peer listener
-	Version  string // of the program
-	Revision int    // of what it understands
-	Draining bool   // it takes no new work
+	Instance string  // begins the ids of sessions, events and states; new with each start
+	Addr     string  // host:port of the peer listener
+	Version  string  // of the program
+	Revision int     // of what it understands
+	Draining bool    // it takes no new work
+	Ready    bool    // it has found that it can serve with the others
+	Servers  Servers // that it has, as far as that is known
+	TLS      bool    // it serves others over TLS; since revision 3
 }
 
 // A Claim says who holds a name. The epoch rises with each change of the holder.
@@ -68,6 +82,16 @@ type Named struct {
 // one that nobody living holds is zero.
 type Lister interface{ Claims() []Named }
 
+// Neighbors are the other replicas as they are reached without the engine. Its methods may be
+// called at the same time.
+type Neighbors interface {
+	// Greet returns nil if a replica answers at its address.
+	Greet(ctx context.Context, to Replica) error
+	// Tell asks another replica to write a heartbeat of this one at the engine. The error is
+	// nil if it has, and wraps ErrAway if the other can't reach the engine either, or ErrGone.
+	Tell(ctx context.Context, to Replica, record []byte) error
+}
+
 // An Engine keeps few small facts for all replicas. What it last said stands
 // while it is away. All methods may be called at the same time.
 type Engine interface {
@@ -80,8 +104,19 @@ type Engine interface {
 	// Leave tells that this replica ends, and gives up its claims. The view stands.
 	Leave(ctx context.Context) error
 
+	// Meet sets how others are reached without the engine. Call it before Join.
+	Meet(Neighbors)
+	// TellFor writes a heartbeat that another replica can't write itself.
+	TellFor(ctx context.Context, instance string, record []byte) error
+
 	// View is what was last heard. It never blocks.
 	View() *View
+	// Leased reports whether this replica may act on what it holds: others have heard it, or
+	// nobody hears the engine. By the time that they may take it, that has become false.
+	Leased() bool
+	// Teller returns the replica that writes the heartbeats of this one, if one does: it hears
+	// the engine while this one does not.
+	Teller() (Replica, bool)
 
 	// Claim returns who holds name. If nobody living does, or one that is draining while this
 	// replica is not, this replica claims it. From then

@@ -7,17 +7,21 @@ type Observer interface {
 	Away(away bool)         // the engine, at each change
 	Failed()                // a round with the engine
 	Skipped()               // records in a round: they are too large, or too many
-	// Moved counts a change: joined, draining, left or silent of another replica; claimed,
-	// yielded or released of a claim of this one.
+	// Moved counts a change: joined, draining, left, silent or unheard of another replica;
+	// claimed, yielded or released of a claim of this one.
 	Moved(change string)
+	// Stands is how this replica stands with the others: whether it can serve, and whether it
+	// serves less than it could, or nothing, since something differs or is out of reach.
+	Stands(ready, degraded bool)
 }
 
 // Unobserved is an Observer that counts nothing.
 type Unobserved struct{}
 
-func (Unobserved) Members(int)     {}
-func (Unobserved) Claims(int, int) {}
-func (Unobserved) Away(bool)       {}
-func (Unobserved) Failed()         {}
-func (Unobserved) Skipped()        {}
-func (Unobserved) Moved(string)    {}
+func (Unobserved) Members(int)      {}
+func (Unobserved) Claims(int, int)  {}
+func (Unobserved) Away(bool)        {}
+func (Unobserved) Failed()          {}
+func (Unobserved) Skipped()         {}
+func (Unobserved) Moved(string)     {}
+func (Unobserved) Stands(_, _ bool) {}

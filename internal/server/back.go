@@ -32,6 +32,7 @@ func (s *Server) open(changes mcp.Changes, doubt func(string)) (mcp.Back, error)
 		Era:         era,
 		ClientFirst: s.opts.OneClient && s.opts.isCommand(),
 		Launcher:    s.launcher,
+		OnDemand:    s.opts.Records != nil,
 		Memory:      s.remembered(),
 		Changes:     changes,
 		Open: func(f detect.Finding) (mcp.Back, error) {
@@ -81,7 +82,7 @@ func (s *Server) openAs(f detect.Finding, changes mcp.Changes, doubt func(string
 
 // modernOptions returns the options of a modern back.
 func (s *Server) modernOptions() modernback.Options {
-	o := modernback.Options{Options: s.shared(), Dial: s.dial()}
+	o := modernback.Options{Options: s.shared(), Dial: s.dial(), Eager: s.opts.overWebSocket()}
 	if s.launcher != nil {
 		o.Dial = func(ctx context.Context) (transport.Conn, error) { return launched(ctx, s.launcher) }
 	}

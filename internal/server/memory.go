@@ -14,20 +14,30 @@ import (
 // state but the store's and the launcher's.
 type memory struct {
 	s     *Server
-	store *remember.Store // nil if nothing is stored
+	store store
+}
+
+// A store keeps records: for this user, or for all replicas.
+type store interface {
+	Lookup(remember.Key) (remember.Record, bool)
+	Keep(remember.Key, remember.Record) error
 }
 
 // remembered returns the stored descriptions of the server; nil unless it is a command and
 // storing is configured. It also sets the stored first request of the command.
 func (s *Server) remembered() detect.Memory {
-	if !s.opts.isCommand() || s.opts.StateDir == "" {
+	if !s.opts.isCommand() {
 		return nil
 	}
-	store := remember.Open(remember.Options{Dir: s.opts.StateDir, Logger: s.opts.Logger})
-	if store == nil {
-		return nil // and no typed nil in the interface
+	m := &memory{s: s}
+	if s.opts.Records != nil {
+		m.store = &remember.Shared{Records: s.opts.Records, Logger: s.opts.Logger}
+		return m // nothing is asked yet
 	}
-	m := &memory{s, store}
+	if s.opts.StateDir == "" {
+		return nil
+	}
+	m.store = remember.Open(remember.Options{Dir: s.opts.StateDir, Logger: s.opts.Logger})
 	if r, ok := m.lookup(nil, ""); ok {
 		s.launcher.SetFirst(r.First)
 	}
@@ -36,7 +46,10 @@ func (s *Server) remembered() detect.Memory {
 
 // Era implements [detect.Memory].
 func (m *memory) Era() spec.Era {
-	r, _ := m.lookup(nil, "")
+	r, ok := m.lookup(nil, "")
+	if ok && m.s.opts.Records != nil { // another replica may have found it a moment ago
+		m.s.launcher.SetFirst(r.First)
+	}
 	return r.Era
 }
 
@@ -91,6 +104,9 @@ func (m *memory) keep(capabilities json.RawMessage, principal mcp.Principal, r r
 // Without both it is the key of the server itself. There is none if the program can't be
 // found.
 func (m *memory) key(capabilities json.RawMessage, principal mcp.Principal) (remember.Key, bool) {
+	if m.s.opts.Records != nil { // of whatever process: replicas have environments of their own
+		return remember.Shape{Definition: m.s.opts.Definition, Capabilities: capabilities, Principal: string(principal)}.Key(), true
+	}
 	o := m.s.opts.Command
 	k, err := remember.Server{
 		Command: o.Argv[0], Args: o.Argv[1:], Env: o.ChildEnv(), Dir: o.Dir,

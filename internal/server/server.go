@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/remember"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -38,6 +39,10 @@ type Options struct {
 	Start func(transport.CommandOptions) (transport.Conn, error)
 	// StateDir is where descriptions of commands are stored; empty means nowhere.
 	StateDir string
+	// Records are where all replicas store the descriptions of a command of this Definition, which
+	// the first request starts; nil for one replica.
+	Records    remember.Records
+	Definition string
 	// OneClient says that the server has only one client, whose first request is a
 	// command's first request.
 	OneClient bool
@@ -122,6 +127,7 @@ func (s *Server) legacyOptions() legacyback.Options {
 	}
 	if from.overWebSocket() { // which is no process, and finds the same server
 		o.Settings.Lanes.Stdio = o.Settings.Lanes.HTTP
+		o.Eager = true
 	}
 	return o
 }

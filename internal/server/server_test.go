@@ -109,6 +109,9 @@ func TestU03OptionsByTransport(t *testing.T) {
 			if (l.Dial != nil) != (tt.onConnection && tt.argv == nil) || (l.Launcher != nil) != (tt.argv != nil) || (m.Dial != nil) != tt.onConnection {
 				t.Errorf("the backs dial: %v, %v, and start processes: %v", l.Dial != nil, m.Dial != nil, l.Launcher != nil)
 			}
+			if socket := strings.HasPrefix(tt.name, "WebSocket"); l.Eager != socket || m.Eager != socket {
+				t.Errorf("the backs dial at once after failures: %v, %v, want that of a WebSocket", l.Eager, m.Eager)
+			}
 			if l.Settings.Lanes.Stdio != tt.stdio || l.Settings.Lanes.HTTP != 4 || !l.OneClient {
 				t.Errorf("lanes = %+v, for one client: %v, want %d", l.Settings.Lanes, l.OneClient, tt.stdio)
 			}

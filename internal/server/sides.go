@@ -58,6 +58,7 @@ func (s *Server) byClient() bool {
 func (s *Server) openSides(modern mcp.Back, changes mcp.Changes) (mcp.Back, error) {
 	o := s.opts
 	o.Settings.Era, o.StateDir, o.Logger = spec.Legacy.String(), "", s.opts.Logger.With("side", spec.Legacy.String())
+	o.Records = nil
 	o.Losses = nil // its sessions are one client's each, and know when they end; those of the modern side stay
 	other := New(o)
 	b := &sides{

@@ -41,7 +41,7 @@ type Counts struct {
 // A Server is one server of the gateway.
 type Server struct {
 	Name  string `json:"name"`
-	State string `json:"state"` // starting, ready or down
+	State string `json:"state"` // starting, ready, down or idle
 	Error string `json:"error,omitempty"`
 	Upstream
 	Topics    int `json:"topics"`    // that somebody follows

@@ -83,7 +83,7 @@ func runWorld(m *testing.M) (code int, err error) {
 
 // testTime bounds the whole run. The go command's own bound would end this
 // process and leave the others.
-const testTime = 18 * time.Minute
+const testTime = 38 * time.Minute
 
 func (w *world) abort() {
 	pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)

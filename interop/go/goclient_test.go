@@ -18,7 +18,7 @@ import (
 // The bounds of one step: an answer, and a notification that must come.
 // server-everything repeats its notifications every 5 s.
 const (
-	answerTime = 30 * time.Second
+	answerTime = time.Minute
 	noticeTime = 12 * time.Second
 	againTime  = 2 * time.Second
 )

@@ -17,7 +17,8 @@ import (
 const maxUnread = 32 << 10
 
 // forward forwards a request. It answers what can't be forwarded, except to a replica that is
-// gone, or that has not answered what may be sent again elsewhere: that is returned as an error.
+// gone, that does not answer where another one may, or that has not answered what may be sent
+// again elsewhere: that is returned as an error.
 func (s *Server) forward(q *Request, f peer.Forward) error {
 	f.Path, f.Sender, f.Whole = q.At.Path(s.o.Name), q.Sender, s.o.Whole
 	f.Streams, f.WriteTimeout = s.o.Streams, s.g.writeTimeout()
@@ -35,7 +36,7 @@ func (s *Server) forward(q *Request, f peer.Forward) error {
 	case errors.Is(err, downstream.ErrClientLeft):
 	case err == peer.ErrCut:
 		panic(http.ErrAbortHandler) // the client must not take it for the end
-	case isGone(err), f.Again && errors.As(err, &unanswered) && unanswered.Stopped():
+	case isGone(err), f.Placed && isSilent(err), f.Again && errors.As(err, &unanswered) && unanswered.Stopped():
 		return err
 	default:
 		s.notAnswered(q, f, err)
@@ -49,6 +50,13 @@ func isGone(err error) bool {
 	return errors.As(err, &gone)
 }
 
+// isSilent reports whether an error of forward says that the other replica does not answer, and
+// was sent nothing.
+func isSilent(err error) bool {
+	silent := (*peer.SilentError)(nil)
+	return errors.As(err, &silent)
+}
+
 // notAnswered answers a request that another replica has not answered.
 func (s *Server) notAnswered(q *Request, f peer.Forward, err error) {
 	var m wire.Message
@@ -58,8 +66,8 @@ func (s *Server) notAnswered(q *Request, f peer.Forward, err error) {
 		m = s.unread(q)
 	}
 	q.W.Header().Set("Connection", "close") // the rest of the body is not read
-	silent, refusing := (*peer.SilentError)(nil), (*peer.RefusingError)(nil)
-	known := errors.As(err, &silent)
+	refusing := (*peer.RefusingError)(nil)
+	known := isSilent(err)
 	if !known {
 		s.g.unanswered.Warn(s.g.opts.Logger, "forwarded request without a response", "upstream", s.o.Name, "replica", f.To.Instance, "err", err)
 	}

@@ -9,9 +9,13 @@
 //   - which one serves the principal, where a server has one process for each: calls,
 //     initialize, and the openings of HTTP+SSE streams and WebSockets.
 //
+// A request to a server that this replica does not have is passed as it is to a living one that
+// has it, by [Group.Absent]: that one asks who the client is, and the question above.
+//
 // It also says what a client is told when the other replica is gone, or does not answer, and
 // gives up this replica's own sessions before that ends. What was forwarded once is answered
-// where it arrives; only a session that has just moved is forwarded again.
+// where it arrives; only a session that has just moved is forwarded again, and what [Group.Absent]
+// has passed on, once.
 //
 // The package does not know how a request is answered here, nor who may send it.
 package forward

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/sockets"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/handover"
@@ -41,6 +42,7 @@ type Group struct {
 	placement  *placement.Table
 	drain      drain
 	unanswered transport.WarnLimiter // of requests that other replicas have not answered
+	absent     downstream.Streams    // of servers that this replica does not have
 }
 
 // New returns a Group. The caller must call Close.

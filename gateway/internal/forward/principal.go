@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/placement"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
@@ -27,8 +29,8 @@ func (s *Server) messageByPrincipal(q *Request, m *wire.Message, era spec.Era) (
 	if m.Kind() != wire.Request || !s.belongs(q.R.Context(), m, era) {
 		return false
 	}
-	return s.place(q, 0, func(to replicas.Replica) (gone bool) {
-		return s.forward(q, peer.Forward{To: to, Body: m.Text, Again: mayRepeat(q.R, m)}) != nil
+	return s.place(q, m.ID, 0, func(to replicas.Replica) (gone error) {
+		return s.forward(q, peer.Forward{To: to, Body: m.Text, Again: mayRepeat(q.R, m), Placed: true})
 	})
 }
 
@@ -38,15 +40,15 @@ func (s *Server) eventsByPrincipal(q *Request) (answered bool) {
 	if s.ownSessions(q.R.Context()) {
 		return false
 	}
-	return s.place(q, sinceOpenings, func(to replicas.Replica) (gone bool) {
-		return s.forward(q, peer.Forward{To: to, Part: s.partPath(), Again: true}) != nil
+	return s.place(q, wire.ID{}, sinceOpenings, func(to replicas.Replica) (gone error) {
+		return s.forward(q, peer.Forward{To: to, Part: s.partPath(), Again: true, Placed: true})
 	})
 }
 
-// place forwards what a principal has sent to the replica that serves it: forward reports
-// whether that one is gone, and the next one is to be asked. It reports false if this one
+// place forwards what a principal has sent to the replica that serves it: the error of forward
+// says that this one is gone, and the next one is to be asked. It reports false if this one
 // serves it, or if the other is of a revision before since.
-func (s *Server) place(q *Request, since int, forward func(to replicas.Replica) (gone bool)) (answered bool) {
+func (s *Server) place(q *Request, id wire.ID, since int, forward func(to replicas.Replica) (gone error)) (answered bool) {
 	name := s.claim(q.Sender.Principal)
 	if name == "" {
 		return false
@@ -57,12 +59,70 @@ func (s *Server) place(q *Request, since int, forward func(to replicas.Replica) 
 		if to.Instance == s.g.instance || to.Revision < since {
 			return false
 		}
-		if gone := forward(to); !gone {
+		gone := forward(to)
+		if gone == nil {
 			return true
 		}
-		to = s.g.placement.Lost(ctx, name, to)
+		var found bool
+		if to, found = s.next(ctx, name, to, gone); !found {
+			s.refuseHeld(q, id)
+			return true
+		}
 	}
 	return false
+}
+
+// next returns who serves a principal once that one is gone.
+func (s *Server) next(ctx context.Context, name string, to replicas.Replica, err error) (replicas.Replica, bool) {
+	if gone := (*peer.GoneError)(nil); errors.As(err, &gone) && gone.Unserved {
+		return s.g.placement.Taken(ctx, name, to) // it has nothing of it any more
+	}
+	return s.g.placement.Lost(ctx, name, to)
+}
+
+// refuseHeld answers a request that was not forwarded: another replica may serve the principal, and
+// can't be reached.
+func (s *Server) refuseHeld(q *Request, id wire.ID) {
+	q.W.Header().Set("Retry-After", "1")
+	downstream.WriteError(q.W, http.StatusServiceUnavailable, id, wire.Errorf(spec.CodeInternal,
+		"server %q: the replica that serves you does not answer; try again: another one takes over within some seconds", s.o.Name))
+}
+
+// Serve has next serve a request here, if this replica is the one to serve its principal, and no
+// other can have become that by the time of the response.
+func (s *Server) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller, next mcp.Handler) (*mcp.Result, error) {
+	name := s.claim(req.Profile.Principal)
+	if name == "" || req.Session != "" && s.o.OwnSessions() {
+		return next.Serve(ctx, req, c)
+	}
+	s.g.placement.Find(ctx, name, s.o.HoldFor) // it is used
+	epoch, err := s.g.placement.Owns(name)
+	if err != nil {
+		return nil, s.notOurs(req, err)
+	}
+	res, err := next.Serve(ctx, req, c)
+	if err != nil {
+		return nil, err
+	}
+	if now, lost := s.g.placement.Owns(name); lost != nil || now != epoch && epoch != 0 {
+		res.Release()
+		s.g.opts.Logger.Warn("a call ended after this replica had lost its claim", "upstream", s.o.Name, "method", req.Method, "claim", replicas.Key(name), "err", lost)
+		return nil, &mcp.Refusal{Status: http.StatusBadGateway, Err: wire.Errorf(spec.CodeInternal,
+			"server %q: while the call ran, another replica may have taken over; it may have taken effect here: check before sending it again", s.o.Name)}
+	}
+	return res, nil
+}
+
+// notOurs returns the error for a request that this replica may not serve.
+func (s *Server) notOurs(req *mcp.Request, why error) error {
+	if why == placement.ErrElsewhere && req.Session != "" {
+		return wire.Errorf(spec.CodeSessionNotFound, "server %q: %v; initialize anew", s.o.Name, why)
+	}
+	if _, continues := wire.GetString(req.Params, "requestState"); continues && why == placement.ErrElsewhere { // which comes here each time
+		return mcp.Refuse(spec.CodeInvalidParams, "server %q: %v; send the call anew, without requestState and inputResponses", s.o.Name, why)
+	}
+	return &mcp.Refusal{Status: http.StatusServiceUnavailable, Later: true, RetryAfter: time.Second,
+		Err: wire.Errorf(spec.CodeInternal, "server %q: %v; try again", s.o.Name, why)}
 }
 
 // belongs reports whether a request has to be answered where its principal is served. One that
@@ -89,8 +149,12 @@ func (s *Server) claim(p mcp.Principal) string {
 }
 
 // ownSessions reports whether each legacy client has a session of its own at the server: it is
-// served where it is opened. It waits until the era of the server is known, which decides that.
+// served where it is opened. It waits until the era of the server is known, which decides that; of
+// one that nobody has asked yet, the replica finds it out that serves the principal.
 func (s *Server) ownSessions(ctx context.Context) bool {
+	if s.o.Untried != nil && s.o.Untried() {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, verdictWait)
 	defer cancel()
 	for s.o.Back.Era() == spec.Unknown && errors.Is(s.o.Back.Err(), mcp.ErrStarting) {

@@ -1,10 +1,13 @@
 package forward
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,6 +69,19 @@ func TestOwnSessionsAreServedWhereTheyBegin(t *testing.T) {
 	}
 }
 
+// A client of a server that nobody has asked yet is served where its principal is: that replica
+// finds out whether it has a session of its own.
+func TestUntriedServerIsTriedByTheHolder(t *testing.T) {
+	var untried atomic.Bool
+	all := placed(t, 2, func(_ *replicas.Replica, o *ServerOptions) { o.Untried = untried.Load })
+	holder, other := all[0], all[1]
+	other.ownSessions.Store(true)
+	untried.Store(true)
+	wantServed(t, "initialize", other.send(http.MethodPost, initialize, nil), holder, initialize)
+	untried.Store(false)
+	wantServed(t, "initialize once it is known", other.send(http.MethodPost, initialize, nil), other, initialize)
+}
+
 // What another replica has forwarded is served where it comes to, whoever serves the principal.
 func TestOneReplicaForwardsOnce(t *testing.T) {
 	all := placed(t, 2)
@@ -114,31 +130,142 @@ func TestAloneReadsNoMessage(t *testing.T) {
 	})
 }
 
-// The replica that serves a principal is gone, which the others do not know yet: the next call
-// chooses another one for all, and is served.
+// The replica that serves a principal is gone, which the others do not know yet: the next calls
+// wait until another one has taken over, and are served.
 func TestNextReplicaServesAPrincipal(t *testing.T) {
+	t.Parallel() // it waits for that
 	all := placed(t, 3)
 	all[0].kill()
-	for _, r := range []*replica{all[1], all[2], all[1]} { // the first one that is asked becomes the next
-		wantServed(t, "a call", r.send(http.MethodPost, callTool, modern), all[1], callTool)
+	next := all[1]
+	if got := all[1].send(http.MethodPost, callTool, modern); got.by == all[2].instance {
+		next = all[2]
+	}
+	for _, r := range []*replica{all[1], all[2], all[1]} {
+		wantServed(t, "a call", r.send(http.MethodPost, callTool, modern), next, callTool)
 	}
 }
 
-// While the engine is away, all choose the same one for the next, and ask it.
+// The replica that serves a principal can't be reached from here, and the engine hears it: it may
+// serve others, so nobody else does. The first call waits whether that changes.
+func TestNobodyServesForAReplicaThatLives(t *testing.T) {
+	t.Parallel() // it waits for that
+	all := placed(t, 2)
+	all[0].listener.CloseClientConnections()
+	all[0].listener.Close()
+	for range 2 {
+		got := all[1].send(http.MethodPost, callTool, modern)
+		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, `"id":1`) {
+			t.Errorf("= %+v, want 503 with Retry-After and the id", got)
+		}
+	}
+}
+
+// While the engine is away nobody takes over, since the replica that serves may hear it.
 func TestNextReplicaWithoutEngine(t *testing.T) {
 	broker, all := newReplicas(t, 3, stateful)
 	for _, r := range all { // all of them know who serves alice
 		wantServed(t, "a call before", r.send(http.MethodPost, callTool, modern), all[0], callTool)
 	}
 	broker.SetAway(true)
+	bridgetest.Eventually(t, "the engine is away", func() bool { return !all[1].peers.View().Away.IsZero() })
 	all[0].kill()
-	next := all[1]
-	if got := all[1].send(http.MethodPost, callTool, modern); got.by == all[2].instance {
-		next = all[2]
-	}
 	for _, r := range all[1:] {
-		wantServed(t, "a call", r.send(http.MethodPost, callTool, modern), next, callTool)
+		if got := r.send(http.MethodPost, callTool, modern); got.status != http.StatusServiceUnavailable || got.by != "" {
+			t.Errorf("a call = %+v, want 503", got)
+		}
 	}
+}
+
+// Only the owner of a principal serves it, and only while others have heard that it lives; what it
+// has served meanwhile is acknowledged only if nobody can have taken over.
+func TestOnlyTheOwnerServesAPrincipal(t *testing.T) {
+	t.Parallel() // it waits for the end of a lease
+	all := placed(t, 2)
+	owner, other := all[0], all[1]
+	call := func(r *replica, during func()) error {
+		res, err := r.server.Serve(t.Context(), &mcp.Request{Method: spec.MethodToolsCall, Profile: mcp.Profile{Principal: alice}}, nil,
+			handlerFunc(func() (*mcp.Result, error) { during(); return &mcp.Result{Body: []byte("{}")}, nil }))
+		if err == nil {
+			res.Release()
+		}
+		return err
+	}
+	if err := call(owner, func() {}); err != nil {
+		t.Errorf("at the owner: %v", err)
+	}
+	if err := call(other, func() { t.Error("it was served elsewhere, too") }); err == nil || !mcp.MayTryLater(err) {
+		t.Errorf("elsewhere: %v, want that the client tries again", err)
+	}
+	req := &mcp.Request{Method: spec.MethodToolsCall, Params: []byte(`{"requestState":"1.BBBBBBBB.sealed"}`), Profile: mcp.Profile{Principal: alice}}
+	if _, err := other.server.Serve(t.Context(), req, nil, handlerFunc(nil)); err == nil || mcp.MayTryLater(err) || !strings.Contains(err.Error(), "anew") {
+		t.Errorf("a call that goes on elsewhere: %v, want that it is sent anew: it would come here each time", err)
+	}
+	err := call(owner, func() {
+		owner.engine.SetAway(true)
+		other.listener.CloseClientConnections() // nor can the other one write its heartbeats
+		other.listener.Close()
+		time.Sleep(replicas.MemberTTL)
+	})
+	if err == nil || !strings.Contains(err.Error(), "may have taken effect") {
+		t.Errorf("a call during which the lease ended: %v, want that it may have taken effect", err)
+	}
+	if err := call(owner, func() { t.Error("it was served without a lease") }); err == nil || mcp.HintOf(err).Status != http.StatusServiceUnavailable || mcp.HintOf(err).RetryAfter == 0 {
+		t.Errorf("without a lease: %v, want 503 with Retry-After", err)
+	}
+}
+
+// An owner that can't reach the engine serves its principal all the same, since the others write
+// its heartbeats, and one that answers keeps its sessions.
+func TestAnOwnerIsHeardThroughOthers(t *testing.T) {
+	t.Parallel() // it waits for the end of a lease that does not end
+	all := placed(t, 3)
+	all[0].engine.SetAway(true)
+	time.Sleep(2 * replicas.MemberTTL)
+	for _, r := range all {
+		wantServed(t, "a call", r.send(http.MethodPost, callTool, modern), all[0], callTool)
+	}
+	if teller, there := all[0].engine.Teller(); !there || teller.Instance == all[0].instance {
+		t.Errorf("its heartbeats are written by %q, want another replica", teller.Instance)
+	}
+	if n := len(all[1].peers.View().Members); n != 3 {
+		t.Errorf("%d members, want that the owner is one", n)
+	}
+}
+
+// What a replica is told of the others without the engine: who is replaced is gone, and who only
+// refuses to be connected to may live.
+func TestNeighbors(t *testing.T) {
+	broker, all := newReplicas(t, 3)
+	record := []byte(`{"addr":"10.0.0.1:1","beat":1}`)
+	self, to := all[0], all[1].peers.Self()
+	if err := self.peers.Tell(t.Context(), to, record); err != nil {
+		t.Errorf("Tell = %v of who hears the engine", err)
+	}
+	broker.SetAway(true)
+	if err := self.peers.Tell(t.Context(), to, record); !errors.Is(err, replicas.ErrAway) {
+		t.Errorf("Tell = %v of who does not, want %v", err, replicas.ErrAway)
+	}
+	if err := self.peers.Greet(t.Context(), to); err != nil {
+		t.Errorf("Greet = %v of who answers", err)
+	}
+	former := replicas.Replica{Instance: "ZZZZZZZZ", Addr: to.Addr, Revision: replicas.Revision}
+	if err := self.peers.Tell(t.Context(), former, record); !errors.Is(err, replicas.ErrGone) {
+		t.Errorf("Tell = %v of who is replaced, want %v", err, replicas.ErrGone)
+	}
+	all[2].kill()
+	if err := self.peers.Tell(t.Context(), all[2].peers.Self(), record); err == nil || errors.Is(err, replicas.ErrGone) || errors.Is(err, replicas.ErrAway) {
+		t.Errorf("Tell = %v of who refuses to be connected to, want that it may live", err)
+	}
+	if err := self.peers.Greet(t.Context(), all[2].peers.Self()); err == nil {
+		t.Error("who refuses to be connected to has answered")
+	}
+}
+
+// handlerFunc is an [mcp.Handler] that takes no request.
+type handlerFunc func() (*mcp.Result, error)
+
+func (f handlerFunc) Serve(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
+	return f()
 }
 
 // Sessions go on where the calls of their principal do.

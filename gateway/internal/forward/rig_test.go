@@ -129,10 +129,14 @@ func newReplica(t *testing.T, broker *replicastest.Broker, instance string, list
 func (r *replica) open(broker *replicastest.Broker, self replicas.Replica, o ServerOptions) {
 	t := r.t
 	t.Helper()
-	r.engine = broker.Join(t, self.Instance, self.Addr)
+	r.engine = broker.Unjoined(t)
 	r.engine.Update(self)
 	var err error
 	if r.peers, err = peer.New(peer.Options{Engine: r.engine, Keys: []string{replicaKey}, Logger: r.logs.Logger()}); err != nil {
+		t.Fatal(err)
+	}
+	r.engine.Meet(r.peers)
+	if err := r.engine.Member.Join(context.Background(), self); err != nil {
 		t.Fatal(err)
 	}
 	ends, end := context.WithCancel(context.Background())
@@ -174,11 +178,15 @@ func (r *replica) close(endStreams context.CancelFunc) {
 	r.group.Close()
 	r.kill()
 	_ = r.front.Close(over)
+	r.engine.SetFrozen(false)
+	_ = r.engine.Close(over) // it asks the others
 	r.peers.Close()
 }
 
-// kill ends the listener for the other replicas, as the death of a process does.
+// kill ends the listener for the other replicas, and the heartbeats, as the death of a process
+// does.
 func (r *replica) kill() {
+	r.engine.SetFrozen(true)
 	if r.listener != nil {
 		r.listener.CloseClientConnections()
 		r.listener.Close()
@@ -195,6 +203,8 @@ func (r *replica) servePeers(w http.ResponseWriter, req *http.Request) {
 	switch path := req.URL.Path; {
 	case err != nil:
 		peer.Refuse(w, err)
+	case path == peer.BeatPath:
+		r.peers.ServeBeat(w, req, e)
 	case path == peer.HelloPath:
 		r.peers.ServeHello(w, req, e)
 	case instead != nil:

@@ -31,7 +31,7 @@ const (
 // Path returns where a server has the endpoint.
 func (e Endpoint) Path(server string) string { return string(e) + "/" + server }
 
-// ServerOptions describe a server. All are required but HoldFor.
+// ServerOptions describe a server. All are required but HoldFor and Untried.
 type ServerOptions struct {
 	Name    string
 	Front   *legacyfront.Front // has its clients' sessions
@@ -50,6 +50,9 @@ type ServerOptions struct {
 	ClaimFor func(mcp.Principal) string
 	// OwnSessions reports whether each legacy client has a session of its own at the server.
 	OwnSessions func() bool
+	// Untried reports whether nobody has asked the server here, and nothing is known of it from
+	// other replicas, so that OwnSessions does not know. Nil means that it was tried.
+	Untried func() bool
 
 	// Parse parses a client's message. If it fails, the message has the id, if that is known.
 	Parse func(text []byte) (wire.Message, error)

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
 
@@ -46,17 +47,20 @@ func (s *Server) socketByPrincipal(q *Request) (answered bool) {
 		return true
 	}
 	var c *peer.Carried
-	answered = s.place(q, sinceOpenings, func(to replicas.Replica) (gone bool) {
+	answered = s.place(q, wire.ID{}, sinceOpenings, func(to replicas.Replica) (gone error) {
 		c, gone = s.upgrade(q, to)
 		return gone
 	})
 	switch {
 	case c != nil:
-		on := &carried{Carried: c}
-		on.yields, on.yield = context.WithCancelCause(context.Background())
+		on := newCarried(c)
 		s.g.opts.Sockets.Add(q.Sender.Share, on)
 		s.o.Life.Hold()
-		go s.carry(on, q.R.RemoteAddr, q.Sender, give) // ends with the connection, or with sockets.Wait
+		go func() { // ends with the connection, or with sockets.Wait
+			defer s.o.Life.Leave()
+			defer give(on)
+			s.g.carry(on, carrying{s.o.Name, q.R.RemoteAddr, q.Sender.Principal}, s.o.Life.Context())
+		}()
 	case answered:
 		give(nil)
 	}
@@ -65,29 +69,39 @@ func (s *Server) socketByPrincipal(q *Request) (answered bool) {
 
 // upgrade has another replica open a WebSocket. It answers what can't be opened; then there is
 // nothing to carry.
-func (s *Server) upgrade(q *Request, to replicas.Replica) (c *peer.Carried, gone bool) {
+func (s *Server) upgrade(q *Request, to replicas.Replica) (c *peer.Carried, gone error) {
 	f := peer.Forward{
 		To: to, Path: q.At.Path(s.o.Name), Part: s.partPath(), Sender: q.Sender, Whole: s.o.Whole,
 		WriteTimeout: s.g.writeTimeout(), Quiet: s.g.quiet(),
 	}
 	c, err := s.g.opts.Peers.Upgrade(q.W, q.R, f)
 	switch {
-	case isGone(err):
-		return nil, true
+	case isGone(err), isSilent(err):
+		return nil, err
 	case err != nil && !errors.Is(err, downstream.ErrClientLeft):
 		s.notAnswered(q, f, err)
 	}
-	return c, false
+	return c, nil
 }
 
-// carry carries a WebSocket until it ends.
-func (s *Server) carry(c *carried, from string, sender mcp.Sender, give func(sockets.Socket)) {
-	defer s.o.Life.Leave()
-	defer give(c)
+// A carrying says of a WebSocket whose it is, for the log.
+type carrying struct {
+	server, from string
+	principal    mcp.Principal // empty if it is not known here
+}
+
+// carry carries a WebSocket until it ends, as it does when over ends.
+func (g *Group) carry(c *carried, of carrying, over context.Context) {
 	defer c.yield(nil)
 	begin := time.Now()
-	err := c.Run(c.yields, s.g.opts.Sockets.Live(), s.o.Life.Context())
-	s.g.opts.Logger.Info("WebSocket closed that another replica has served", "upstream", s.o.Name, "downstream", from, "open", time.Since(begin).Round(time.Millisecond), "reason", err, sender.Principal.Attr())
+	err := c.Run(c.yields, g.opts.Sockets.Live(), over)
+	g.opts.Logger.Info("WebSocket closed that another replica has served", "upstream", of.server, "downstream", of.from, "open", time.Since(begin).Round(time.Millisecond), "reason", err, of.principal.Attr())
+}
+
+func newCarried(c *peer.Carried) *carried {
+	on := &carried{Carried: c}
+	on.yields, on.yield = context.WithCancelCause(context.Background())
+	return on
 }
 
 // A carried is a WebSocket that another replica serves.

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
@@ -8,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/owner"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -22,7 +24,7 @@ import (
 // before that.
 func assemble(s *server, so *ServerOptions) (err error) {
 	s.access = newControl(so, s.g.opts.Metrics)
-	s.handler = s.g.hub.Cache().Handler(so.Name, so.Settings.Kept(), s.back)
+	s.handler = s.g.hub.Cache().Handler(so.Name, so.Settings.Kept(), placed{s})
 	if s.owners, err = newOwners(s, so); err != nil {
 		return err
 	}
@@ -34,6 +36,17 @@ func assemble(s *server, so *ServerOptions) (err error) {
 		s.together.forward = newForwarded(s, so)
 	}
 	return err
+}
+
+// placed is the back of a server as one of several replicas has it.
+type placed struct{ s *server }
+
+// Serve implements [mcp.Handler].
+func (p placed) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	if f := p.s.together.forward; f != nil {
+		return f.Serve(ctx, req, c, p.s.back)
+	}
+	return p.s.back.Serve(ctx, req, c)
 }
 
 // openBack opens the back of a server, and what watches it together with other replicas.
@@ -83,12 +96,25 @@ func newForwarded(s *server, so *ServerOptions) *forward.Server {
 	_, whole := s.guard.auth.(auth.MTLS)
 	return s.g.forward.Open(forward.ServerOptions{
 		Name: s.name, Front: s.legacy, Back: s.back, Life: s.life, Streams: &s.streams, Whole: whole,
-		HoldFor: so.HoldFor, ClaimFor: s.claimFor, OwnSessions: s.profiles.perSession,
+		HoldFor: so.HoldFor, ClaimFor: s.claimFor, OwnSessions: s.profiles.perSession, Untried: untried(s.back),
 		Parse: s.parse,
 		RefuseBody: func(w http.ResponseWriter, r *http.Request, err error) {
 			s.g.now().bodies.refuse(w, r, s.limits, err)
 		},
 	})
+}
+
+// untried returns what reports whether nothing is known of a server that nobody has asked yet; nil
+// for one that is asked at the start.
+func untried(back mcp.Back) func() bool {
+	d, ok := back.(*detect.Detector)
+	if !ok || !d.Asleep() {
+		return nil
+	}
+	return func() bool {
+		d.Learn()
+		return d.Asleep() && d.Era() == spec.Unknown
+	}
 }
 
 // claimFor returns the name by which replicas claim what a principal has at the server; empty

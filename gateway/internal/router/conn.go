@@ -185,18 +185,21 @@ func (c *connection) receive(text []byte) {
 
 // batch handles a batch, which only legacy revisions have.
 func (c *connection) batch(text []byte) {
-	if c.s.eraOfBatch(text, claim{}) == spec.Modern {
+	if c.s.eraOfBatch(text, c.claim()) == spec.Modern {
 		c.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "revision %s has no batches; send each message by itself", spec.Rev20260728))
 		return
 	}
 	c.legacy.ServeBatch(text)
 }
 
+// claim returns what tells of the era of a message beside it: whether the client has a session.
+func (c *connection) claim() claim { return claim{session: c.legacy.InSession()} }
+
 // route passes a message to the front of its era. A cancellation without an envelope
 // belongs to the era of the request that it names.
 func (c *connection) route(m *wire.Message) {
 	switch {
-	case c.s.eraOf(m, claim{}) == spec.Modern:
+	case c.s.eraOf(m, c.claim()) == spec.Modern:
 		c.modern.Serve(m)
 	case m.Method == spec.NotifyCancelled && c.modern.Cancel(m):
 	default:

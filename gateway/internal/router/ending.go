@@ -52,12 +52,13 @@ func (g *Gateway) EndStreams() {
 func (g *Gateway) EndConnections(ctx context.Context) error {
 	g.EndStreams()
 	servers := g.now().inOrder()
-	errs := make([]error, len(servers), len(servers)+1)
+	errs := make([]error, len(servers)+1, len(servers)+2)
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		wg.Go(func() { errs[i] = s.streams.Wait(ctx) })
 	}
 	if g.forward != nil {
+		wg.Go(func() { errs[len(servers)] = g.forward.WaitStreams(ctx) })
 		g.forward.AwaitDrain(ctx)
 	}
 	lost := g.sockets.Wait(ctx)

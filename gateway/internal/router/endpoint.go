@@ -21,9 +21,7 @@ func (g *Gateway) route(t *table, at forward.Endpoint) {
 	for name, s := range t.servers {
 		t.mux.HandleFunc(at.Path(name), func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, s, at) })
 	}
-	g.elsewhere(t, at.Path("{name}"), func(w http.ResponseWriter, r *http.Request) {
-		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, t.unknownServer(r.PathValue("name")))
-	})
+	t.mux.HandleFunc(at.Path("{name}"), func(w http.ResponseWriter, r *http.Request) { g.serveAbsent(w, r, t, at) })
 	if len(t.order) == 1 {
 		only := t.servers[t.order[0]]
 		t.mux.HandleFunc(string(at), func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, only, at) })
@@ -33,6 +31,18 @@ func (g *Gateway) route(t *table, at forward.Endpoint) {
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"this gateway has several servers: use %s/NAME; the servers are %v", at, t.order))
 	})
+}
+
+// serveAbsent answers a request to a server that is not in the table: if another replica has it, that
+// one does.
+func (g *Gateway) serveAbsent(w http.ResponseWriter, r *http.Request, t *table, at forward.Endpoint) {
+	name := r.PathValue("name")
+	if g.forward != nil && g.passAbsent(w, r, at, name) {
+		return
+	}
+	if _, ok := g.authenticate(w, r, &t.guard); ok {
+		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, t.unknownServer(name))
+	}
 }
 
 // elsewhere serves a path that is no server's. Which servers there are is for those alone

@@ -8,11 +8,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A claim is what comes beside a client's message and tells of its era. On a connection there is
-// nothing: it is zero.
+// A claim is what comes beside a client's message and tells of its era.
 type claim struct {
-	revision spec.Revision // in the header; empty without one
-	session  bool          // a session is named
+	revision spec.Revision // in the header; empty without one, as on a connection
+	session  bool          // a session is named, or open on the connection
 }
 
 // claimOf returns the claim of the headers of an HTTP request.
@@ -51,7 +50,8 @@ func (s *server) eraOf(m *wire.Message, c claim) spec.Era {
 
 // strays reports whether the envelope of m counts for nothing: the header says nothing of its
 // era, or legacy, and m is initialize, or of a session and no modern message: its method is of
-// legacy revisions alone, or its envelope names one of them or lacks a member.
+// legacy revisions alone, or its envelope names one of them or lacks a member, and its method is
+// not of the modern revision alone.
 func (s *server) strays(m *wire.Message, c claim) bool {
 	if c.revision != "" && !(c.revision.Known() && c.revision.Era() == spec.Legacy) || !s.quirks.Tolerates(quirks.StrayEnvelope) {
 		return false
@@ -61,7 +61,8 @@ func (s *server) strays(m *wire.Message, c claim) bool {
 	}
 	named, _ := wire.GetString(m.Meta, spec.MetaProtocolVersion)
 	claimed := spec.Revision(named)
-	return c.session && claimed.Known() &&
+	modernOnly := m.Method == spec.MethodDiscover || m.Method == spec.MethodListen
+	return c.session && claimed.Known() && !modernOnly &&
 		(claimed.Era() == spec.Legacy || spec.LegacyOnly(m.Method) || !wire.IsObject(wire.Get(m.Meta, spec.MetaClientCapabilities)))
 }
 
@@ -69,8 +70,10 @@ func (s *server) strays(m *wire.Message, c claim) bool {
 // beside it.
 func (s *server) eraOfBatch(batch []byte, c claim) spec.Era {
 	modern := s.eraOfClaim(c) == spec.Modern
-	for m := range wire.Elements(batch) {
-		modern = modern || hasEnvelope(wire.Get(wire.Get(m, "params"), "_meta"))
+	for text := range wire.Elements(batch) {
+		method, _ := wire.GetString(text, "method")
+		m := wire.Message{Method: method, Meta: wire.Get(wire.Get(text, "params"), "_meta")}
+		modern = modern || hasEnvelope(m.Meta) && !s.strays(&m, c)
 	}
 	if modern {
 		return spec.Modern

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
@@ -92,10 +93,16 @@ func newReplica(t *testing.T, broker *replicastest.Broker, p *scriptedPeer, chan
 	}))
 	r.conns = &killable{Listener: r.listener.Listener}
 	r.listener.Listener, r.listener.Config.MaxHeaderBytes = r.conns, 128<<10
-	r.engine = broker.Join(t, rand.Text()[:8], r.listener.Listener.Addr().String())
+	self := replicas.Replica{Instance: rand.Text()[:8], Addr: r.listener.Listener.Addr().String(), Version: "test", Revision: replicas.Revision}
+	r.engine = broker.Unjoined(t)
+	r.engine.Update(self)
 	opts := Options{Logger: slog.New(slog.NewTextHandler(r.logs, nil))}
 	var err error
 	if r.peers, err = peer.New(peer.Options{Engine: r.engine, Keys: []string{replicaKey}, Logger: opts.Logger}); err != nil {
+		t.Fatal(err)
+	}
+	r.engine.Meet(r.peers)
+	if err := r.engine.Join(context.Background(), self); err != nil {
 		t.Fatal(err)
 	}
 	opts.Peers, opts.StateKeys = r.peers, []string{replicaKey}
@@ -118,6 +125,10 @@ func newReplica(t *testing.T, broker *replicastest.Broker, p *scriptedPeer, chan
 		r.listener.Close()
 		if err := r.g.Close(context.Background()); err != nil {
 			t.Errorf("Close() = %v", err)
+		}
+		r.engine.SetFrozen(false)
+		if err := r.engine.Close(context.Background()); err != nil { // it asks the others
+			t.Errorf("closing the engine: %v", err)
 		}
 		r.peers.Close()
 		p.CloseClientConnections()

@@ -171,6 +171,11 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 		return
 	}
 	defer s.life.Leave()
+	g.serveEntered(w, r, s, at)
+}
+
+// serveEntered has a request to a server served that was entered.
+func (g *Gateway) serveEntered(w http.ResponseWriter, r *http.Request, s *server, at forward.Endpoint) {
 	sender, ok := g.authenticate(w, r, &s.guard)
 	if !ok {
 		return

@@ -34,6 +34,9 @@ func peerRoutes() []peerRoute {
 		{evict.Path, peerListener.serveEvict},
 		{handover.Path, peerListener.serveHandover},
 		{forward.PartPath, peerListener.servePart},
+		{peer.BeatPath, func(g peerListener, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
+			g.peers.ServeBeat(w, r, e)
+		}},
 		{peer.HelloPath, func(g peerListener, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
 			g.peers.ServeHello(w, r, e)
 		}},
@@ -41,7 +44,8 @@ func peerRoutes() []peerRoute {
 }
 
 // PeerHandler returns the handler of the peer listener. It serves other replicas, and nobody
-// else. Nothing that it serves is forwarded.
+// else. What it serves is forwarded only for a session that has moved, or
+// for a client of a server that the other replica has not.
 func (g *Gateway) PeerHandler() http.Handler {
 	routes := peerRoutes()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { peerListener{g}.servePeer(w, r, routes) })
@@ -92,6 +96,10 @@ func forwardedTo(at forward.Endpoint) func(peerListener, http.ResponseWriter, *h
 			return
 		}
 		defer s.life.Leave()
+		if e.Unauthenticated {
+			g.serveFor(w, r, s, at)
+			return
+		}
 		sender, ok := g.senderOf(w, r, s, e)
 		if !ok {
 			return
@@ -107,6 +115,17 @@ func forwardedTo(at forward.Endpoint) func(peerListener, http.ResponseWriter, *h
 		}
 		s.answer(request{s: s, w: w, r: r, at: at, sender: sender}, e.Moved)
 	}
+}
+
+// serveFor serves a client's request for a replica that has not the server, as if the client had
+// connected to this one. The certificate of a client is known to the other alone, which does not
+// know what it is worth here.
+func (g peerListener) serveFor(w http.ResponseWriter, r *http.Request, s *server, at forward.Endpoint) {
+	if _, byCertificate := s.guard.auth.(auth.MTLS); byCertificate {
+		peer.Unserve(w)
+		return
+	}
+	g.serveEntered(w, r, s, at)
 }
 
 // senderOf returns the sender of a forwarded request, who is authenticated again: what

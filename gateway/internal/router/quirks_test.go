@@ -321,6 +321,72 @@ func TestQ06StrayEnvelope(t *testing.T) {
 	})
 }
 
+// On a connection, a session that is open is what a header names elsewhere.
+func TestQ06StrayEnvelopeOnAConnection(t *testing.T) {
+	t.Parallel()
+	full := modernBody("2", spec.MethodToolsList, "")
+	legacy := strings.Replace(full, "2026-07-28", "2025-06-18", 1)
+	partial := strings.Replace(full, `"io.modelcontextprotocol/clientCapabilities":{},`, "", 1)
+	const list, pong = `{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}`, `{"jsonrpc":"2.0","id":3,"result":{}}`
+	for name, off := range map[string]settings.Quirks{"on": nil, "off": settings.NoQuirks()} {
+		r, met := quirkRig(t, off)
+		for _, l := range []*line{r.connect(t), r.socket(t)} {
+			l.send(legacy)
+			l.want(`"id":2,"error":{"code":-32022`) // there is no session yet
+			l.send(olderOpening)
+			l.want(`"id":0,"result"`, `"protocolVersion":"2025-06-18"`)
+			l.send(initialized)
+			for _, step := range []struct{ text, want, strict string }{
+				{legacy, list, `"id":2,"error":{"code":-32022`},
+				{partial, list, `"id":2,"error":{"code":-32602`},
+				{modernBody("3", spec.MethodPing, ""), pong, `"id":3,"error":{"code":-32601`},
+				{full, `"resultType":"complete"`, `"resultType":"complete"`},
+				{strings.Replace(full, "2026-07-28", "2099-01-01", 1), `"id":2,"error":{"code":-32022`, `"id":2,"error":{"code":-32022`},
+				{strings.Replace(modernBody("2", spec.MethodDiscover, ""), "2026-07-28", "2025-06-18", 1), `"id":2,"error":{"code":-32022`, `"id":2,"error":{"code":-32022`},
+			} {
+				if off != nil {
+					step.want = step.strict
+				}
+				l.send(step.text)
+				l.want(step.want)
+			}
+		}
+		want := "[{stray-envelope claude-code/2.1 6}]"
+		if off != nil {
+			want = "[]"
+		}
+		if got := fmt.Sprint(met.Meetings()); got != want {
+			t.Errorf("with the quirk %s met %s, want %s", name, got, want)
+		}
+	}
+}
+
+// A batch of a session may have such envelopes, too.
+func TestQ06StrayEnvelopesInABatch(t *testing.T) {
+	t.Parallel()
+	full := modernBody("3", spec.MethodToolsList, "")
+	batch := `[` + legacyList + `,` + strings.Replace(full, "2026-07-28", "2025-06-18", 1) + `]`
+	for name, off := range map[string]settings.Quirks{"on": nil, "off": settings.NoQuirks()} {
+		r, met := quirkRig(t, off)
+		r.peer.answer(spec.MethodInitialize, `{"protocolVersion":"2025-03-26","capabilities":{"tools":{}},"serverInfo":{"name":"peer","version":"7"}}`)
+		want, told := "revision 2026-07-28 has no batches", "[]"
+		if off == nil {
+			want, told = `"id":3,"result":{"tools":[]}`, "[{stray-envelope claude-code/2.1 1}]"
+		}
+		for _, step := range []struct{ text, want string }{{batch, want}, {`[` + full + `]`, "revision 2026-07-28 has no batches"}} {
+			l := r.connect(t)
+			l.send(strings.Replace(olderOpening, "2025-06-18", "2025-03-26", 1))
+			l.want(`"protocolVersion":"2025-03-26"`)
+			l.send(initialized)
+			l.send(step.text)
+			l.want(step.want)
+		}
+		if got := fmt.Sprint(met.Meetings()); got != told {
+			t.Errorf("with the quirk %s met %s, want %s", name, got, told)
+		}
+	}
+}
+
 // Params that are null count as missing.
 func TestQ07NullParams(t *testing.T) {
 	t.Parallel()

@@ -58,11 +58,8 @@ func (q *request) forward(moved bool) *forward.Request {
 		W: q.w, R: q.r, At: q.at, Sender: q.sender, Moved: moved, Claimed: q.s.eraOfClaim(q.claim()),
 		Read: q.readEra, Peek: q.peekEra, Room: q.lendRoom,
 	}
-	if q.at == forward.Events && q.sender.Via == "" { // what the client is told to post to is below the same prefix
-		r := *q.r
-		r.Header = q.r.Header.Clone()
-		r.Header.Set(prefixHeader, prefixOf(q.r))
-		out.R = &r
+	if q.at == forward.Events && q.sender.Via == "" {
+		out.R = withPrefix(q.r)
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
+	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
@@ -24,7 +25,7 @@ type Snapshot struct {
 // A ServerSnapshot is the state of one server.
 type ServerSnapshot struct {
 	Name  string `json:"name"`
-	State string `json:"state"` // "starting", "ready" or "down"
+	State string `json:"state"` // "starting", "ready", "down", or "idle": it is started on demand
 	Error string `json:"error,omitempty"`
 }
 
@@ -38,7 +39,10 @@ func (g *Gateway) Snapshot() Snapshot {
 	for _, s := range g.now().inOrder() {
 		snap.Sessions += s.legacy.Sessions()
 		ss := ServerSnapshot{Name: s.name, State: "ready"}
+		d, onDemand := s.back.(*detect.Detector)
 		switch err := s.back.Err(); {
+		case onDemand && d.Asleep():
+			ss.State = "idle"
 		case errors.Is(err, mcp.ErrStarting):
 			ss.State = "starting"
 		case err != nil:

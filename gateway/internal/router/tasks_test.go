@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -178,6 +179,47 @@ func TestT03AnotherPrincipalsTask(t *testing.T) {
 	}
 	if got := w.ask(alice, withTasks, spec.MethodTaskCancel, `"taskId":`+task); got.code() != 0 {
 		t.Errorf("tasks/cancel of the task's own principal = %s", got.body)
+	}
+}
+
+// No deviation that is tolerated is a way to another principal's task: its owner is judged by the
+// request as it is served.
+func TestQ02DeviationsHaveTheirOwner(t *testing.T) {
+	t.Parallel()
+	w := newTaskRig(t, newTaskPeer(t))
+	task := w.make(alice)
+	var deviations []http.Header
+	for _, revision := range []string{"2026-07-28", "2025-11-25", "2024-11-05"} {
+		for _, accept := range []string{"application/json", "text/event-stream", "*/*"} {
+			for _, session := range []string{"", "1AAAAAAAA-0123456789abcdef"} {
+				h := http.Header{spec.HeaderProtocolVersion: {revision}, "Accept": {accept}, spec.HeaderName: nil}
+				if session != "" {
+					h.Set(spec.HeaderSession, session)
+				}
+				deviations = append(deviations, h)
+			}
+		}
+	}
+	for _, method := range []string{spec.MethodTaskGet, spec.MethodTaskCancel} {
+		for _, deviation := range deviations {
+			ask := func(who string) answer {
+				h := modernHeaders(method, "")
+				maps.Copy(h, deviation)
+				h.Set(whoHeader, who)
+				return w.send(t, http.MethodPost, askableBody("1", method, withTasks, `"taskId":`+task), h)
+			}
+			if got := ask(bob); !strings.Contains(got.body, "-32602") || strings.Contains(got.body, "working") {
+				t.Errorf("%s of bob with %v = %d %s, want -32602", method, deviation, got.status, got.body)
+			}
+			if method == spec.MethodTaskCancel && strings.Contains(strings.Join(w.p.sent(method), ""), task) { // of one that does not exist it is asked
+				t.Fatalf("the server got %s with %v, which nobody but alice may send", method, deviation)
+			}
+			if method == spec.MethodTaskGet {
+				if got := ask(alice); !strings.Contains(got.body, `"status":"working"`) {
+					t.Errorf("%s of alice with %v = %d %s, want that it is tolerated", method, deviation, got.status, got.body)
+				}
+			}
+		}
 	}
 }
 

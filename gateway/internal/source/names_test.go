@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
@@ -99,4 +100,25 @@ func TestNames(t *testing.T) {
 		}
 		seen[name] = true
 	}
+}
+
+// What is one process stays with its owner as long as the engine hears that: it serves whoever
+// reaches it.
+func TestOneProcessIsNotSeized(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := source.Names{Server: "files", Whole: true}
+		r := newRigOf(t, func(string) source.Names { return names }, nil, "a", "b")
+		r.by["a"].follow("ada", "u:1")
+		r.by["b"].follow("ada", "u:1")
+		quiet()
+		r.cut("a", "b", true)
+		r.by["a"].breakStreams("b")
+		time.Sleep(5 * time.Minute)
+		name := names.OfPrincipal("ada")
+		for _, rep := range r.by {
+			if c, held := rep.engine.Holder(name); !held || c.Holder.Instance != "a" || c.Epoch != 1 {
+				t.Errorf("%s takes %+v for the claim, want that of a", rep.name, c)
+			}
+		}
+	})
 }

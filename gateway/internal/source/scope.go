@@ -276,7 +276,7 @@ func (s *Source) reachesLocked(sc *scope, c replicas.Claim) bool {
 	lost := s.group.reach.lost(c.Holder.Instance)
 	sc.hear(c, lost.IsZero())
 	if !lost.IsZero() {
-		if c.Epoch > 0 && sc.overdue(lost) {
+		if c.Epoch > 0 && !s.opts.Claims.Whole && sc.overdue(lost) { // one process is taken by who serves it
 			sc.seizes++
 			s.group.reach.seize(sc.name, c)
 		}

@@ -48,9 +48,9 @@ var layers = map[string][]string{
 	// What published clients send first, and whether a server takes it.
 	"cmd/mcpbridge/internal/clients": {"internal/spec", "internal/sse", "internal/transport", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/output":  {"internal/config", "internal/linebuffer", "internal/redact"}, // the log
-	"cmd/mcpbridge/internal/report":  {"internal/compat", "internal/config", "internal/mcp", "internal/quirks", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/report":  {"internal/compat", "internal/config", "internal/mcp", "internal/quirks", "internal/replicas", "internal/replicas/engineurl", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
 	// What a configuration says, for the public package: only this one has both.
-	"cmd/mcpbridge/internal/options": {"gateway", "internal/certs", "internal/config", "internal/config/value", "internal/settings"},
+	"cmd/mcpbridge/internal/options": {"gateway", "gateway/replicas/nats", "gateway/replicas/redis", "internal/certs", "internal/config", "internal/config/value", "internal/replicas/engineurl", "internal/settings"},
 	// The memory of the process, which is one of the limits, and its service manager.
 	"cmd/mcpbridge/internal/system": {"internal/config"},
 	// What SIGHUP means, and what became of reading the configuration again.
@@ -153,7 +153,7 @@ var layers = map[string][]string{
 	"gateway/internal/owner": {"internal/mcp", "internal/wire", "internal/spec", "internal/budget", "internal/requeststate"},
 
 	// What changes from revision to revision, as functions: no I/O, no sessions.
-	"legacy/projection": {"internal/mcp", "internal/wire", "internal/spec"},
+	"legacy/projection": {"internal/mcp", "internal/wire", "internal/spec", "internal/quirks"},
 
 	"internal/mcp":       bottom,
 	"internal/transport": bottom,
@@ -196,6 +196,8 @@ var layers = map[string][]string{
 	// Cached results leave all replicas: it knows scopes, and no results.
 	"internal/replicas/evict":   {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
 	"internal/dev/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
+	// A package of its own, since the gateway is made of what replicastest tests.
+	"internal/dev/replicastest/gateways": {"gateway", "internal/dev/bridgetest"},
 
 	"internal/replicas/dnspeers": {"internal/replicas", "internal/wake"},
 	// The URL of an engine: whoever connects reads it, and the configuration checks it.
@@ -210,7 +212,7 @@ var layers = map[string][]string{
 	// without sockets.
 	"internal/httpserver": {"internal/limits", "internal/transport"},
 	// What makes a process one of several: the public package alone knows it.
-	"internal/replicas/node": {"internal/backoff", "internal/httpserver", "internal/limits", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/engineurl", "internal/replicas/member", "internal/replicas/natskv", "internal/replicas/rediskv"},
+	"internal/replicas/node": {"internal/backoff", "internal/httpserver", "internal/limits", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/engineurl", "internal/replicas/member"},
 
 	// What bounds what: the configuration has a key for each, whoever counts has its
 	// default and its name.
@@ -255,7 +257,11 @@ var layers = map[string][]string{
 	"internal/dev/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "internal/clientconn", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas/node"}),
+	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "internal/clientconn", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/node"}),
+	// An engine of replicas each, with its client: whoever puts a program together imports those
+	// that it is to have. The gateway has only their interface.
+	"gateway/replicas/nats":  {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/natskv"},
+	"gateway/replicas/redis": {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/rediskv"},
 	// Programs that embed a gateway: what others import, and no more.
 	"examples/embedded":      {"gateway", "examples/internal/notes"},
 	"examples/authenticator": {"gateway", "examples/internal/notes"},
@@ -264,7 +270,7 @@ var layers = map[string][]string{
 	"examples/internal/notes":   nil,
 	"examples/internal/program": {"internal/dev/bridgetest"},
 	// What the public package does not export, for cmd.
-	"internal/cmdhook": {"internal/trust/audit", "internal/fanout", "internal/status", "internal/observation/trace", "internal/trust/login", "internal/mcp", "internal/server", "internal/settings", "internal/redact", "internal/transport"},
+	"internal/cmdhook": {"internal/trust/audit", "internal/fanout", "internal/status", "internal/observation/trace", "internal/trust/login", "internal/mcp", "internal/replicas", "internal/server", "internal/settings", "internal/redact", "internal/transport"},
 
 	// One server, of either era: how it is reached, and what its back is.
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember", "internal/upstream"}),
@@ -292,6 +298,8 @@ var testLayers = map[string][]string{
 	"internal/config/value":       {"internal/config"},
 	"internal/settings":           {"internal/config"}, // which reads them
 	"internal/quirks":             {"internal/config"}, // which has a name for each
+	"gateway/replicas/nats":       {"gateway", "internal/dev/replicastest/gateways"},
+	"gateway/replicas/redis":      {"gateway", "internal/dev/replicastest/gateways"},
 	"internal/replicas/evict":     {"internal/dev/replicastest"},
 	"gateway/internal/forward":    {"internal/dev/replicastest"},
 	"gateway/internal/source":     {"internal/dev/replicastest", "internal/server", "modern/protocol"},
@@ -347,8 +355,9 @@ var libraries = map[string][]string{
 	"google.golang.org/protobuf":    {"internal/observation/telemetry"},
 	"golang.org/x/oauth2":           {"internal/trust/login"},
 	"golang.org/x/time":             {"internal/observation/admin", "internal/trust/auth", "internal/trust/policy"},
-	"github.com/alicebob/miniredis": {"internal/replicas/rediskv"},
-	"github.com/nats-io":            {"internal/replicas/natskv"},
+	"github.com/alicebob/miniredis": {"internal/replicas/rediskv", "gateway/replicas/redis"},
+	"github.com/nats-io/nats.go":    {"internal/replicas/natskv"},
+	"github.com/nats-io":            {"internal/replicas/natskv", "gateway/replicas/nats"}, // the latter's tests: a server
 	"github.com/redis/go-redis":     {"internal/replicas/rediskv"},
 }
 

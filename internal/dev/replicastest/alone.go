@@ -44,6 +44,11 @@ func (a *alone) Join(_ context.Context, self replicas.Replica) error {
 	return nil
 }
 
+func (a *alone) Meet(replicas.Neighbors)                       {}
+func (a *alone) TellFor(context.Context, string, []byte) error { return replicas.ErrNoClaims }
+func (a *alone) Leased() bool                                  { return true }
+func (a *alone) Teller() (replicas.Replica, bool)              { return replicas.Replica{}, false }
+
 func (a *alone) Update(self replicas.Replica) { a.set(self) }
 func (a *alone) Leave(context.Context) error  { return nil }
 func (a *alone) Close(context.Context) error  { return nil }

@@ -8,6 +8,7 @@ package replicastest
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"sync"
 	"testing"
@@ -25,7 +26,8 @@ type Broker struct {
 	// mu guards the fields below, and the switches of each handle.
 	mu      sync.Mutex
 	away    bool
-	many    time.Duration // see SetMany
+	many    time.Duration        // see SetMany
+	delay   func() time.Duration // see SetDelay
 	calls   int
 	reads   int // of records
 	members map[string]kept
@@ -67,6 +69,14 @@ func (b *Broker) SetMany(takes time.Duration) {
 	b.many = takes
 }
 
+// SetDelay has each question to the broker, and each answer, take as long as delay says; nil
+// for no time.
+func (b *Broker) SetDelay(delay func() time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.delay = delay
+}
+
 // Empty has the broker forget everything, as one that is started again
 // without its disk.
 func (b *Broker) Empty() {
@@ -105,10 +115,7 @@ type Engine struct {
 // Engine returns an engine that has not joined. The test's end closes it.
 func (b *Broker) Engine(t testing.TB, opts member.Options) *Engine {
 	t.Helper()
-	h := &handle{b: b, hints: wake.NewSignal()}
-	b.mu.Lock()
-	b.handles = append(b.handles, h)
-	b.mu.Unlock()
+	h := b.handle()
 	e := &Engine{Member: member.New(h, opts), h: h}
 	t.Cleanup(func() {
 		e.SetFrozen(false)
@@ -117,6 +124,24 @@ func (b *Broker) Engine(t testing.TB, opts member.Options) *Engine {
 		}
 	})
 	return e
+}
+
+// Open returns a store of the broker, as a package of an engine does.
+func (b *Broker) Open(string, *slog.Logger) (any, error) { return b.handle(), nil }
+
+// handle returns a store of the broker.
+func (b *Broker) handle() *handle {
+	h := &handle{b: b, hints: wake.NewSignal()}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.handles = append(b.handles, h)
+	return h
+}
+
+// Unjoined returns an engine that has not joined, with default options.
+func (b *Broker) Unjoined(t testing.TB) *Engine {
+	t.Helper()
+	return b.Engine(t, member.Options{})
 }
 
 // Join returns an engine of a replica that has joined.
@@ -150,6 +175,44 @@ func (e *Engine) SetFrozen(frozen bool) {
 	}
 }
 
+// Meet has this engine reach the others as long as it is not frozen.
+func (e *Engine) Meet(n replicas.Neighbors) { e.Member.Meet(stallable{n, e.h}) }
+
+type stallable struct {
+	replicas.Neighbors
+	h *handle
+}
+
+func (s stallable) Greet(ctx context.Context, to replicas.Replica) error {
+	if err := s.h.goOn(ctx); err != nil {
+		return err
+	}
+	return s.Neighbors.Greet(ctx, to)
+}
+
+func (s stallable) Tell(ctx context.Context, to replicas.Replica, record []byte) error {
+	if err := s.h.goOn(ctx); err != nil {
+		return err
+	}
+	return s.Neighbors.Tell(ctx, to, record)
+}
+
+// goOn waits until the engine is not frozen.
+func (h *handle) goOn(ctx context.Context) error {
+	h.b.mu.Lock()
+	frozen := h.frozen
+	h.b.mu.Unlock()
+	if frozen == nil {
+		return nil
+	}
+	select {
+	case <-frozen:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // handle is the Store of one engine.
 type handle struct {
 	b      *Broker
@@ -160,6 +223,9 @@ type handle struct {
 
 // enter returns with the lock held if the broker can be reached.
 func (h *handle) enter(ctx context.Context) error {
+	if err := h.travel(ctx); err != nil {
+		return err
+	}
 	h.b.mu.Lock()
 	for h.frozen != nil {
 		frozen := h.frozen
@@ -179,6 +245,22 @@ func (h *handle) enter(ctx context.Context) error {
 	return nil
 }
 
+// travel takes the time of a message.
+func (h *handle) travel(ctx context.Context) error {
+	h.b.mu.Lock()
+	delay := h.b.delay
+	h.b.mu.Unlock()
+	if delay == nil {
+		return nil
+	}
+	select {
+	case <-time.After(delay()):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // leave tells all others that something changed.
 func (h *handle) leave(changed bool) {
 	for _, other := range h.b.handles {
@@ -193,9 +275,9 @@ func (h *handle) Beat(ctx context.Context, instance string, record []byte, news 
 	if err := h.enter(ctx); err != nil {
 		return err
 	}
-	defer h.leave(news)
 	h.b.members[instance] = kept{record, time.Now().Add(replicas.MemberTTL)}
-	return nil
+	h.leave(news)
+	return h.travel(ctx)
 }
 
 func (h *handle) Poll(ctx context.Context, _ []string, _ bool) (member.Snapshot, error) {
@@ -225,7 +307,6 @@ func (h *handle) Swap(ctx context.Context, key string, old member.Entry, value s
 		return false, err
 	}
 	done := h.b.claims[key] == old
-	defer h.leave(done)
 	switch {
 	case !done:
 	case value == "":
@@ -234,7 +315,8 @@ func (h *handle) Swap(ctx context.Context, key string, old member.Entry, value s
 		h.b.last++
 		h.b.claims[key] = member.Entry{Value: value, Revision: h.b.last}
 	}
-	return done, nil
+	h.leave(done)
+	return done, h.travel(ctx)
 }
 
 func (h *handle) Claims(ctx context.Context, f func(string, member.Entry)) error {
@@ -243,10 +325,12 @@ func (h *handle) Claims(ctx context.Context, f func(string, member.Entry)) error
 	}
 	all, takes := maps.Clone(h.b.claims), h.b.many
 	h.leave(false)
-	select {
-	case <-time.After(takes):
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if takes > 0 {
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	for key, e := range all {
 		f(key, e)

@@ -37,6 +37,7 @@ func TestReadyz(t *testing.T) {
 		{"one untried", Snapshot{Servers: []Server{up, untried}}, 503, `{"status":"starting","servers":[{"name":"a","state":"up"},{"name":"c","state":"untried"}]}`},
 		{"one untried, of a reload", Snapshot{Settled: true, Servers: []Server{up, untried}}, 200, `{"status":"ready","servers":[{"name":"a","state":"up"},{"name":"c","state":"untried"}]}`},
 		{"joining", Snapshot{Joining: true, Servers: []Server{up}, Replicas: &Replicas{Self: "AAAAAAAA", Members: 1, Engine: "ok"}}, 503, `{"status":"joining","servers":[{"name":"a","state":"up"}],"replicas":{"self":"AAAAAAAA","members":1,"engine":"ok"}}`},
+		{"refused", Snapshot{Joining: true, Servers: []Server{up}, Replicas: &Replicas{Self: "AAAAAAAA", Members: 3, Engine: "ok", Degraded: []string{"keys"}}}, 503, `{"status":"joining","servers":[{"name":"a","state":"up"}],"replicas":{"self":"AAAAAAAA","members":3,"engine":"ok","degraded":["keys"]}}`},
 		{"the engine is away", Snapshot{Servers: []Server{up}, Replicas: &Replicas{Self: "AAAAAAAA", Members: 3, Engine: "away since 2026-11-22T22:00:00Z"}}, 200, `{"status":"ready","servers":[{"name":"a","state":"up"}],"replicas":{"self":"AAAAAAAA","members":3,"engine":"away since 2026-11-22T22:00:00Z"}}`},
 		{"draining", Snapshot{Draining: true, Servers: []Server{up}}, 503, `{"status":"draining","servers":[{"name":"a","state":"up"}]}`},
 	} {

@@ -13,6 +13,7 @@ const (
 	Untried State = "untried"
 	Up      State = "up"
 	Down    State = "down" // the last attempt failed; it is being retried
+	Idle    State = "idle" // it is started when the first client of this replica asks
 )
 
 // A Server is what the gateway knows of one server.
@@ -26,7 +27,7 @@ type Server struct {
 // A Snapshot is the state of the process at one moment.
 type Snapshot struct {
 	Draining bool     // the process is about to end
-	Joining  bool     // other replicas have not heard of this one yet
+	Joining  bool     // other replicas have not heard of this one yet, or refuse it
 	Settled  bool     // all servers of the first configuration were tried
 	Servers  []Server // in the order of the configuration
 	Replicas *Replicas
@@ -39,6 +40,9 @@ type Replicas struct {
 	// Engine is "ok", or since when it is away: what it said last stands, and the process is
 	// ready.
 	Engine string `json:"engine"`
+	// Degraded has why the process can't work with the others as it should: until it was ready
+	// once, it is not for some of these reasons. Empty if all is well.
+	Degraded []string `json:"degraded,omitempty"`
 }
 
 // A Source tells the state of the process. It is asked once per request, from

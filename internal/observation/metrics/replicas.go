@@ -7,6 +7,8 @@ type Replicas struct {
 	members prometheus.Gauge
 	claims  *prometheus.GaugeVec // holder
 	up      prometheus.Gauge
+	ready   prometheus.Gauge
+	worse   prometheus.Gauge
 	errors  prometheus.Counter
 	skips   prometheus.Counter
 	changes *prometheus.CounterVec // change
@@ -25,9 +27,11 @@ func (m *Metrics) addReplicas() {
 		members: m.gauge("replicas", "Replicas that live, this one included.").WithLabelValues(),
 		claims:  m.gauge("replica_claims", "Profiles that this replica watches, by which replica holds them: self or other.", "holder"),
 		up:      m.gauge("replica_engine_up", "1 if the engine of the replicas answers, 0 if it is away.").WithLabelValues(),
+		ready:   m.gauge("replica_ready", "1 once this replica has found that it can serve with the others, 0 before.").WithLabelValues(),
+		worse:   m.gauge("replica_degraded", "1 while something keeps this replica from working with the others as it should: /readyz says what.").WithLabelValues(),
 		errors:  m.counter("replica_engine_errors_total", "Rounds of questions to the engine of the replicas that failed.").WithLabelValues(),
 		skips:   m.counter("replica_engine_skips_total", "Rounds of questions to the engine of the replicas in which records were skipped: they are too large, or too many.").WithLabelValues(),
-		changes: m.counter("replica_changes_total", "Changes among the replicas: joined, draining, left or silent of another one; claimed, yielded or released of a claim of this one.", "change"),
+		changes: m.counter("replica_changes_total", "Changes among the replicas: joined, draining, left, silent or unheard (at the engine, while it answers the others) of another one; claimed, yielded or released of a claim of this one.", "change"),
 		forward: m.counter("forwards_total", "Requests that were forwarded to the replica that holds their session or call, by outcome: ok, gone, silent, unanswered, cut or left.", "outcome"),
 		handed:  m.counter("handovers_total", "Sessions of legacy clients whose replica ends, by outcome: given to another replica or taken from one; refused here, or failed to be given, for a reason; ended with this one.", "outcome", "reason"),
 	}
@@ -54,6 +58,18 @@ func (r *Replicas) Away(away bool) {
 		up = 0
 	}
 	r.up.Set(up)
+}
+
+// Stands sets how this replica stands with the others.
+func (r *Replicas) Stands(ready, degraded bool) {
+	set := func(g prometheus.Gauge, is bool) {
+		g.Set(0)
+		if is {
+			g.Set(1)
+		}
+	}
+	set(r.ready, ready)
+	set(r.worse, degraded)
 }
 
 // Failed counts a round with the engine that failed.

@@ -143,6 +143,18 @@ func (e *Engine) Close(context.Context) error {
 	return nil
 }
 
+// Meet does nothing: replicas greet each other at all times.
+func (e *Engine) Meet(replicas.Neighbors) {}
+
+// TellFor says that there are no heartbeats.
+func (e *Engine) TellFor(context.Context, string, []byte) error { return replicas.ErrNoClaims }
+
+// Leased reports true: who serves what follows from who lives.
+func (e *Engine) Leased() bool { return true }
+
+// Teller returns none.
+func (e *Engine) Teller() (replicas.Replica, bool) { return replicas.Replica{}, false }
+
 // Claim says that there are no claims: each replica does by itself.
 func (e *Engine) Claim(context.Context, string) (replicas.Claim, error) {
 	return replicas.Claim{}, replicas.ErrNoClaims

@@ -4,8 +4,10 @@
 //
 // No decision compares the clocks of two machines. A member lives as long as
 // the count in its record has risen within replicas.MemberTTL, by the clock
-// of whoever looks. A claim has no time to live: it counts while its holder
-// lives. While the store is away nobody is declared dead, and what was known
-// stands. A replica that was stopped for a while and wakes reads everything
-// before it renews, and yields what others have claimed.
+// of whoever looks, or it answers greetings: then it has its sessions still. A
+// claim has no time to live: it counts while the store hears its holder, and
+// replicas.ClaimMargin longer than that acts on it. Others write the record of
+// a member that can't. While the store is away nobody is declared dead, and
+// what was known stands. A replica that was stopped for a while and wakes
+// reads everything before it renews, and yields what others have claimed.
 package member

@@ -3,6 +3,7 @@ package member
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +17,10 @@ import (
 func TestForms(t *testing.T) {
 	forms := bridgetest.ReadForms(t)
 	one := replicas.Replica{Instance: "AAAAAAAA", Addr: "10.0.0.1:2528", Version: "v1.2.3"}
-	draining, later := one, one
+	draining, later, serving := one, one, one
 	draining.Draining, later.Revision = true, 7
+	serving.Revision, serving.Ready, serving.TLS = 3, true, true
+	serving.Servers = replicas.ServersOf(slices.Values([]string{"files", "weather"}))
 	for _, tt := range []struct {
 		name  string
 		want  replicas.Replica
@@ -29,6 +32,7 @@ func TestForms(t *testing.T) {
 		{"member/draining", draining, 18, false, false},
 		{"member/left", draining, 19, true, false},
 		{"member/revision", later, 17, false, false},
+		{"member/serving", serving, 21, false, false},
 		{"member/later", later, 20, false, true},
 	} {
 		if !tt.other {

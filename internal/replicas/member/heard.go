@@ -10,30 +10,35 @@ import (
 
 // hearLocked takes in what the store knows. After a time without the store, or
 // of this replica's own absence, nobody is judged by it.
-func (m *Member) hearLocked(now time.Time, snap Snapshot, fresh bool) {
+// It returns whom to greet.
+func (m *Member) hearLocked(now time.Time, snap Snapshot, fresh bool) (greet []*peer) {
+	m.clock.polled = now
 	m.news = m.peers.hear(now, snap, m.self.Instance, fresh) || m.news
+	greet = m.judgeLocked(now)
 	if m.news {
 		m.publishLocked() // who takes a claim goes by who lives
 	}
-	m.hearClaimsLocked(now, snap.Claims)
+	m.claims.hearClaimsLocked(now, snap.Claims)
+	return greet
 }
 
-// livesLocked reports whether the replica counts as living, and whether
-// anything is known of it.
-func (m *Member) livesLocked(instance string) (lives, known bool) {
+// keepsLocked reports whether a replica keeps what it has claimed, and whether anything is known
+// of it. The engine alone decides that, by what it has told: who answers a greeting may be unable
+// to hear of others' claims.
+func (m *Member) keepsLocked(instance string) (keeps, known bool) {
 	if instance == m.self.Instance {
 		return m.state == joined, true
 	}
 	p := m.peers.all[instance]
-	return p != nil && p.lives, p != nil
+	return p != nil && p.keeps(m.clock.polled), p != nil
 }
 
-// replicaLocked returns a living replica.
-func (m *Member) replicaLocked(instance string) (replicas.Replica, bool) {
+// holderLocked returns a replica that keeps what it has claimed.
+func (m *Member) holderLocked(instance string) (replicas.Replica, bool) {
 	if instance == m.self.Instance {
 		return m.self, m.state == joined
 	}
-	if p := m.peers.all[instance]; p != nil && p.lives {
+	if p := m.peers.all[instance]; p != nil && p.keeps(m.clock.polled) {
 		return p.Replica, true
 	}
 	return replicas.Replica{}, false

@@ -24,8 +24,11 @@ type clock struct {
 	beat   time.Time        // when the next one is due
 	round  time.Time        // when the last round ended
 	heard  time.Time        // when the store answered last
+	polled time.Time        // when it told of others last
+	back   time.Time        // when it answered again
 	away   time.Time        // since when it does not
-	failed bool             // the last round did
+	failed bool             // the last round did, or others count on that
+	why    error            // the last round that did
 	hint   time.Time        // when a hint is followed; zero if there is none
 }
 
@@ -33,14 +36,14 @@ type clock struct {
 func (m *Member) run(ctx context.Context) {
 	defer close(m.done)
 	for {
-		t := time.NewTimer(m.pause(time.Now()))
+		t := time.NewTimer(m.pause(m.now()))
 		select {
 		case <-ctx.Done():
 			t.Stop()
 			return
 		case <-m.store.Changed():
 			t.Stop()
-			m.hinted(time.Now())
+			m.hinted(m.now())
 			continue
 		case <-m.kick:
 			t.Stop()
@@ -72,7 +75,7 @@ func (m *Member) pause(now time.Time) time.Duration {
 		// What is due waits until the store is there.
 		return max(m.clock.round.Add(replicas.Heartbeat).Sub(now), 0)
 	}
-	next = m.peers.nextSilent(next)
+	next = m.peers.nextSilent(now, next)
 	if m.state == joined {
 		next = m.wishes.nextDue(next)
 	}
@@ -98,9 +101,9 @@ func later(a, b time.Time) time.Time {
 // gives up claims: in this order, so that a replica that wakes after a stall
 // learns what it has lost before it renews.
 func (m *Member) round(ctx context.Context) {
-	began := time.Now()
+	began := m.now()
 	err := m.exchange(ctx)
-	now := time.Now()
+	now := m.now()
 	m.mu.Lock()
 	m.settleClockLocked(now, err)
 	if now.Sub(began) > stall {
@@ -112,7 +115,7 @@ func (m *Member) round(ctx context.Context) {
 }
 
 func (m *Member) exchange(ctx context.Context) error {
-	keys, fresh := m.begin(time.Now())
+	keys, fresh := m.begin(m.now())
 	poll, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	snap, err := m.store.Poll(poll, keys, fresh)
@@ -120,20 +123,23 @@ func (m *Member) exchange(ctx context.Context) error {
 		return err
 	}
 	m.mu.Lock()
-	m.hearLocked(time.Now(), snap, fresh)
+	greet := m.hearLocked(m.now(), snap, fresh)
 	var due []string
 	if m.state == joined {
-		due = m.wishes.due(time.Now())
+		due = m.wishes.due(m.now())
 	}
 	m.publishLocked()
 	m.mu.Unlock()
+	for _, p := range greet {
+		m.asking.Go(func() { m.greet(m.ctx, p) }) // ends within greetTimeout
+	}
 	if err := m.renew(ctx); err != nil {
 		return err
 	}
-	if err := m.takeOver(ctx, due); err != nil {
+	if err := m.claims.takeOver(ctx, due); err != nil {
 		return err
 	}
-	return m.resign(ctx)
+	return m.claims.resign(ctx)
 }
 
 // begin returns the wanted keys, and whether what the broker told may be too old.
@@ -147,7 +153,7 @@ func (m *Member) begin(now time.Time) (keys []string, fresh bool) {
 
 // renew writes the heartbeat if it is due.
 func (m *Member) renew(ctx context.Context) error {
-	now := time.Now()
+	now := m.now()
 	m.mu.Lock()
 	if m.state != joined || now.Before(m.clock.beat) {
 		m.mu.Unlock()
@@ -166,6 +172,7 @@ func (m *Member) renew(ctx context.Context) error {
 	if err := m.store.Beat(ctx, self.Instance, data, news); err != nil {
 		return err
 	}
+	m.lease.renew(now)
 	m.mu.Lock()
 	m.clock.told = self
 	m.mu.Unlock()
@@ -182,12 +189,16 @@ func (m *Member) settleClockLocked(now time.Time, err error) {
 			c.away, m.news = time.Time{}, true
 			m.seen.Away(false)
 		}
-		c.heard, c.failed = now, false
+		if c.failed {
+			c.back = now
+		}
+		c.heard, c.failed, c.why = now, false, nil
 		return
 	}
 	if m.ctx.Err() != nil {
 		return
 	}
+	c.why = err
 	c.failed, c.beat, c.told = true, time.Time{}, replicas.Replica{}
 	m.seen.Failed()
 	if c.away.IsZero() && now.Sub(c.heard) >= 2*replicas.Heartbeat {

@@ -18,6 +18,8 @@ import (
 type Options struct {
 	Logger   *slog.Logger      // gets every change; nil discards
 	Observer replicas.Observer // counts them; nil discards
+	// Now is the clock by which silences and leases are measured; nil is [time.Now].
+	Now func() time.Time
 }
 
 // A Member is this replica's part in the deployment. It implements
@@ -27,6 +29,7 @@ type Member struct {
 	store  Store
 	logger *slog.Logger
 	seen   replicas.Observer
+	now    func() time.Time
 	kick   wake.Signal // runs a round at once
 	cancel context.CancelFunc
 	ctx    context.Context // of the loop; ends by Close
@@ -34,6 +37,11 @@ type Member struct {
 
 	view    atomic.Pointer[replicas.View]
 	sweeper *sweeper
+	claims  claimer
+	lease   lease
+
+	neighbors replicas.Neighbors // nil if there are none; read-only after Join
+	asking    sync.WaitGroup     // what they are asked
 
 	// mu guards the fields below. It is held for map work only, never while the store is
 	// asked.
@@ -61,17 +69,21 @@ const (
 func New(store Store, opts Options) *Member {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	opts.Observer = cmp.Or[replicas.Observer](opts.Observer, replicas.Unobserved{})
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
 	m := &Member{
 		store:   store,
 		logger:  opts.Logger,
 		seen:    opts.Observer,
+		now:     opts.Now,
 		kick:    wake.NewSignal(),
 		done:    make(chan struct{}),
 		peers:   newPeers(opts.Logger, opts.Observer),
 		wishes:  newWishes(opts.Logger, opts.Observer),
 		changed: make(chan struct{}),
 	}
-	m.sweeper = &sweeper{m: m}
+	m.sweeper, m.claims.m = &sweeper{m: m}, m
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.view.Store(&replicas.View{Changed: m.changed})
 	return m
@@ -100,6 +112,9 @@ func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
 	}
 	go m.run(m.ctx)
 	m.sweeper.start(m.ctx)
+	if m.neighbors != nil {
+		m.asking.Go(func() { m.tell(m.ctx) })
+	}
 	return nil
 }
 
@@ -133,7 +148,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("telling the other replicas that this one ends: %w", err)
 	}
-	return m.resign(ctx)
+	return m.claims.resign(ctx)
 }
 
 // Close ends the loop and closes the store.
@@ -150,6 +165,7 @@ func (m *Member) Close(ctx context.Context) error {
 		<-m.done
 	}
 	m.sweeper.running.Wait()
+	m.asking.Wait()
 	return m.store.Close(ctx)
 }
 

@@ -113,7 +113,7 @@ func TestASilentReplicaIsFollowed(t *testing.T) {
 			claim(t, e, "profile")
 		}
 		r[0].SetFrozen(true)
-		pass(t, replicas.MemberTTL+replicas.Heartbeat/4)
+		pass(t, replicas.MemberTTL+replicas.ClaimMargin+replicas.Heartbeat/4)
 		c, ok := r[1].Holder("profile")
 		if !ok || c.Holder.Instance == "aaaa" || c.Epoch != 2 {
 			t.Fatalf("the claim is %+v, %v; want another holder, epoch 2", c, ok)

@@ -14,11 +14,22 @@ type peer struct {
 	beat  uint64    // the last count it told
 	seen  time.Time // when that was heard
 	lives bool      // a dead one is kept while its record is, to know an old record from a return
+	left  bool      // it has said that it ends
+
+	greeted  time.Time // when it answered the last greeting since it is silent at the engine; zero if it was not greeted
+	greeting bool      // a greeting is under way
+}
+
+// keeps reports whether others leave it what it has claimed: longer than it acts on that without
+// being heard. polled is when the engine told of replicas last.
+func (p *peer) keeps(polled time.Time) bool {
+	return !p.left && polled.Sub(p.seen) < replicas.MemberTTL+replicas.ClaimMargin
 }
 
 // peers are the other replicas that were heard. Member.mu guards the map.
 type peers struct {
 	all    map[string]*peer // by instance
+	greets int              // greetings under way
 	logger *slog.Logger
 	seen   replicas.Observer
 	minute time.Time      // since when lines are counted
@@ -30,6 +41,9 @@ const (
 	warnings = 1
 	// changes bounds how often a minute the same change of replicas is logged.
 	changes = 50
+	// maxGreetings bounds the greetings under way: whoever else writes at the engine may have
+	// filled it with records.
+	maxGreetings = 32
 )
 
 func newPeers(logger *slog.Logger, seen replicas.Observer) *peers {
@@ -76,17 +90,39 @@ func (ps *peers) hear(now time.Time, snap Snapshot, self string, fresh bool) (ne
 	for instance, p := range ps.all {
 		_, kept := snap.Members[instance]
 		switch {
-		case fresh && p.lives:
+		case fresh && !p.left: // also one that was taken for dead keeps what it has claimed
 			p.seen = now
-		case p.lives && now.Sub(p.seen) >= replicas.MemberTTL:
-			p.lives, news = false, true
-			ps.log(changes, slog.LevelWarn, "a replica is silent", "replica", instance, "addr", p.Addr)
-			ps.seen.Moved("silent")
-		case !p.lives && !kept:
+		case !p.lives && !kept && (p.left || now.Sub(p.seen) >= 2*replicas.MemberTTL): // a dead holder is known for a while
 			delete(ps.all, instance)
 		}
 	}
 	return news
+}
+
+// judge returns those that are silent at the engine and have to be greeted. Without greetings
+// they are dead.
+func (ps *peers) judge(now time.Time, greets bool) (greet []*peer, news bool) {
+	for _, p := range ps.all {
+		switch {
+		case !p.lives || p.greeting || now.Sub(later(p.seen, p.greeted)) < replicas.MemberTTL:
+		case greets && ps.greets == maxGreetings: // another round follows each greeting
+		case greets:
+			ps.greets++
+			p.greeting = true
+			greet = append(greet, p)
+		default:
+			ps.silent(p)
+			news = true
+		}
+	}
+	return greet, news
+}
+
+// silent notes that a replica is dead.
+func (ps *peers) silent(p *peer) {
+	p.lives, p.greeted = false, time.Time{}
+	ps.log(changes, slog.LevelWarn, "a replica is silent", "replica", p.Instance, "addr", p.Addr)
+	ps.seen.Moved("silent")
 }
 
 // record takes in the record of one replica.
@@ -127,18 +163,21 @@ func (ps *peers) heardAgain(now time.Time, p *peer, r replicas.Replica, beat uin
 		ps.log(changes, slog.LevelInfo, "a replica takes no new work", "replica", r.Instance)
 		ps.seen.Moved("draining")
 	}
+	if !p.greeted.IsZero() {
+		ps.log(changes, slog.LevelInfo, "a replica is heard at the engine again", "replica", r.Instance, "addr", r.Addr)
+	}
 	news = !p.lives || p.Replica != r
-	p.Replica, p.beat, p.seen, p.lives = r, beat, now, true
+	p.Replica, p.beat, p.seen, p.lives, p.left, p.greeted = r, beat, now, true, false, time.Time{}
 	return news
 }
 
 // part takes in that a replica has ended in good order.
 func (ps *peers) part(r replicas.Replica, p *peer, beat uint64) (news bool) {
 	if p == nil {
-		ps.all[r.Instance] = &peer{Replica: r, beat: beat} // a record that is heard later is no return
+		ps.all[r.Instance] = &peer{Replica: r, beat: beat, left: true} // a record that is heard later is no return
 		return false
 	}
-	p.beat = max(p.beat, beat)
+	p.beat, p.left = max(p.beat, beat), true
 	if !p.lives {
 		return false
 	}
@@ -159,12 +198,15 @@ func (ps *peers) living() []replicas.Replica {
 	return all
 }
 
-// nextSilent is when the next counts as silent if it is not heard until then,
-// if that is before t.
-func (ps *peers) nextSilent(t time.Time) time.Time {
+// nextSilent is when the next has to be judged if it is not heard until then, if that is before
+// t.
+func (ps *peers) nextSilent(now, t time.Time) time.Time {
 	for _, p := range ps.all {
-		if p.lives {
-			t = sooner(t, p.seen.Add(replicas.MemberTTL))
+		if p.lives && !p.greeting && ps.greets < maxGreetings {
+			t = sooner(t, later(p.seen, p.greeted).Add(replicas.MemberTTL))
+		}
+		if p.keeps(now) {
+			t = sooner(t, p.seen.Add(replicas.MemberTTL+replicas.ClaimMargin))
 		}
 	}
 	return t

@@ -23,6 +23,12 @@ func newRecords(t *testing.T) *records {
 	return &records{newPeers(slog.New(slog.DiscardHandler), replicas.Unobserved{}), t, time.Now()}
 }
 
+// hear takes in a snapshot as a round does, without greetings.
+func (r *records) hear(now time.Time, snap Snapshot, self string, fresh bool) {
+	r.peers.hear(now, snap, self, fresh)
+	r.judge(now, false)
+}
+
 func (r *records) tell(beat uint64, left bool) {
 	r.t.Helper()
 	data, err := encode(replicas.Replica{Addr: "10.0.0.2:2528"}, beat, left)
@@ -120,5 +126,36 @@ func TestBoundedRecords(t *testing.T) {
 	}
 	if lines := strings.Count(log.String(), "\n"); lines > 2*changes+5 {
 		t.Errorf("%d lines:\n%s", lines, &log)
+	}
+}
+
+// A machine that was suspended has no lease: its own clock stood still, and that of the wall went
+// on. A wall's clock that is set back ends none.
+func TestASuspendedMachineHasNoLease(t *testing.T) {
+	for _, tt := range []struct {
+		machine, wall time.Duration
+		want          bool
+	}{
+		{time.Second, time.Second, true},
+		{time.Second, -time.Hour, true},
+		{time.Second, 5 * time.Second, false},
+		{5 * time.Second, time.Second, false},
+	} {
+		if got := recent(tt.machine, tt.wall); got != tt.want {
+			t.Errorf("after %v by the machine and %v by the wall a lease lasts: %v, want %v", tt.machine, tt.wall, got, tt.want)
+		}
+	}
+}
+
+// Who is taking a claim from somebody does not say that the engine is away, which would be a promise
+// to take none; and who has said so takes none.
+func TestTakingAndPromisingExcludeEachOther(t *testing.T) {
+	cl := &New(nil, Options{}).claims
+	if !cl.beginTaking() || cl.promise() {
+		t.Error("it is taking, and promises to take nothing")
+	}
+	cl.endTaking()
+	if !cl.promise() || cl.beginTaking() {
+		t.Error("it has promised to take nothing, and takes")
 	}
 }

@@ -68,16 +68,19 @@ type Entry struct {
 
 // record is what a member writes. Fields that a later version adds are skipped.
 type record struct {
-	Addr     string `json:"addr"`
-	Version  string `json:"version"`
-	Revision int    `json:"revision,omitempty"`
-	Draining bool   `json:"draining,omitempty"`
-	Beat     uint64 `json:"beat"`           // rises
-	Left     bool   `json:"left,omitempty"` // the last record of a replica that ended
+	Addr     string           `json:"addr"`
+	Version  string           `json:"version"`
+	Revision int              `json:"revision,omitempty"`
+	Draining bool             `json:"draining,omitempty"`
+	Ready    bool             `json:"ready,omitempty"`
+	Servers  replicas.Servers `json:"servers,omitempty"`
+	TLS      bool             `json:"tls,omitempty"`
+	Beat     uint64           `json:"beat"`           // rises
+	Left     bool             `json:"left,omitempty"` // the last record of a replica that ended
 }
 
 func encode(r replicas.Replica, beat uint64, left bool) ([]byte, error) {
-	return json.Marshal(record{Addr: r.Addr, Version: r.Version, Revision: r.Revision, Draining: r.Draining, Beat: beat, Left: left})
+	return json.Marshal(record{Addr: r.Addr, Version: r.Version, Revision: r.Revision, Draining: r.Draining, Ready: r.Ready, Servers: r.Servers, TLS: r.TLS, Beat: beat, Left: left})
 }
 
 var errNoAddress = errors.New("it has no address")
@@ -91,7 +94,7 @@ func decode(instance string, data []byte) (replicas.Replica, record, error) {
 	if err != nil {
 		return replicas.Replica{}, record{}, fmt.Errorf("reading the record of replica %q: %v", instance, err)
 	}
-	return replicas.Replica{Instance: instance, Addr: replicas.Address(rec.Addr), Version: rec.Version, Revision: rec.Revision, Draining: rec.Draining}, rec, nil
+	return replicas.Replica{Instance: instance, Addr: replicas.Address(rec.Addr), Version: rec.Version, Revision: rec.Revision, Draining: rec.Draining, Ready: rec.Ready, Servers: rec.Servers.Bounded(), TLS: rec.TLS}, rec, nil
 }
 
 // claim is an Entry that was read.

@@ -68,7 +68,7 @@ func (m *Member) stray(key string, e Entry) bool {
 	if holder == m.self.Instance {
 		return m.wishes.all[key] == nil
 	}
-	lives, _ := m.livesLocked(holder)
+	lives, _ := m.keepsLocked(holder)
 	return !lives
 }
 

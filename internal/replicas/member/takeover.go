@@ -21,27 +21,27 @@ const (
 
 // hearClaimsLocked takes in who holds what is wanted, and marks what is due to
 // be taken.
-func (m *Member) hearClaimsLocked(now time.Time, claims map[string]Entry) {
-	for key, w := range m.wishes.all {
+func (cl *claimer) hearClaimsLocked(now time.Time, claims map[string]Entry) {
+	for key, w := range cl.m.wishes.all {
 		c := parse(claims[key].Value)
 		w.highest = max(w.highest, c.epoch)
-		if lives, known := m.livesLocked(c.holder); !lives || c.holder == "" {
-			m.orphanedLocked(now, key, w, c, known)
+		if lives, known := cl.m.keepsLocked(c.holder); !lives || c.holder == "" {
+			cl.orphanedLocked(now, key, w, c, known)
 			continue
 		}
-		parting := m.partingLocked(c.holder)
+		parting := cl.partingLocked(c.holder)
 		switch {
 		case c == w.claim && parting:
-			w.dueAt(now.Add(m.turnLocked(key)))
+			w.dueAt(now.Add(cl.turnLocked(key)))
 		case c == w.claim:
 			w.due = time.Time{}
 		case c.epoch < w.claim.epoch:
 			w.due = now // heard late, or claimed anew in an empty store: the store is asked
 		default:
-			m.wishes.moved(key, w, c, m.self.Instance)
-			m.news = true
+			cl.m.wishes.moved(key, w, c, cl.m.self.Instance)
+			cl.m.news = true
 			if parting {
-				w.dueAt(now.Add(m.turnLocked(key)))
+				w.dueAt(now.Add(cl.turnLocked(key)))
 			}
 		}
 	}
@@ -49,14 +49,14 @@ func (m *Member) hearClaimsLocked(now time.Time, claims map[string]Entry) {
 
 // partingLocked reports whether a replica holds what it has until this one takes it: it is
 // draining, and serves until then.
-func (m *Member) partingLocked(holder string) bool {
-	p := m.peers.all[holder]
-	return !m.self.Draining && p != nil && p.lives && p.Draining
+func (cl *claimer) partingLocked(holder string) bool {
+	p := cl.m.peers.all[holder]
+	return !cl.m.self.Draining && p != nil && p.lives && p.Draining
 }
 
 // turnLocked is how long the replica that all choose comes first.
-func (m *Member) turnLocked(key string) time.Duration {
-	if m.view.Load().Pick(key).Instance == m.self.Instance {
+func (cl *claimer) turnLocked(key string) time.Duration {
+	if cl.m.view.Load().Pick(key).Instance == cl.m.self.Instance {
 		return 0
 	}
 	return courtesy
@@ -65,72 +65,72 @@ func (m *Member) turnLocked(key string) time.Duration {
 // orphanedLocked decides when this replica takes a name that nobody living
 // holds. A living holder whose claim has vanished, since the store was emptied,
 // has time to claim again; so has one whose claim is heard of before itself.
-func (m *Member) orphanedLocked(now time.Time, key string, w *wish, c claim, known bool) {
-	before, lives := m.replicaLocked(w.claim.holder)
-	w.dueAt(now.Add(m.waitLocked(key, w, c, before, known)))
+func (cl *claimer) orphanedLocked(now time.Time, key string, w *wish, c claim, known bool) {
+	before, lives := cl.m.holderLocked(w.claim.holder)
+	w.dueAt(now.Add(cl.waitLocked(key, w, c, before, known)))
 	if !lives {
-		m.news = m.news || w.claim.holder != ""
+		cl.m.news = cl.m.news || w.claim.holder != ""
 	}
 }
 
 // waitLocked is how long others come first. before is the holder that was known, if it lives:
 // one that is draining has given the name up, and this replica, if it is, leaves it to others.
-func (m *Member) waitLocked(key string, w *wish, c claim, before replicas.Replica, known bool) time.Duration {
-	own := w.claim.holder == m.self.Instance
+func (cl *claimer) waitLocked(key string, w *wish, c claim, before replicas.Replica, known bool) time.Duration {
+	own := w.claim.holder == cl.m.self.Instance
 	switch {
-	case m.self.Draining, c.holder != "" && !known:
+	case cl.m.self.Draining, c.holder != "" && !known:
 		return grace
 	case !own && c.holder == "" && before.Instance != "" && !before.Draining:
 		return grace
 	case own:
 		return 0
 	}
-	return m.turnLocked(key)
+	return cl.turnLocked(key)
 }
 
 // takeOver claims what is due. What is left after half a heartbeat waits for
 // the next round, so that this replica's own heartbeat does not.
-func (m *Member) takeOver(ctx context.Context, keys []string) error {
+func (cl *claimer) takeOver(ctx context.Context, keys []string) error {
 	return each(ctx, keys, func(ctx context.Context, key string) error {
-		m.mu.Lock()
-		before := m.wishes.last(key)
-		m.mu.Unlock()
-		c, err := m.settle(ctx, key, claim{})
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if errors.Is(err, errContended) || errors.Is(err, replicas.ErrClosed) {
-			m.wishes.postpone(key, time.Now())
+		cl.m.mu.Lock()
+		before := cl.m.wishes.last(key)
+		cl.m.mu.Unlock()
+		c, err := cl.settle(ctx, key, claim{})
+		cl.m.mu.Lock()
+		defer cl.m.mu.Unlock()
+		if errors.Is(err, errContended) || errors.Is(err, errEarly) || errors.Is(err, replicas.ErrClosed) {
+			cl.m.wishes.postpone(key, cl.m.now())
 			return nil
 		}
-		m.news = m.news || err == nil && c != before
+		cl.m.news = cl.m.news || err == nil && c != before
 		return err
 	})
 }
 
 // resign deletes claims of this replica that it does not want any more.
-func (m *Member) resign(ctx context.Context) error {
-	m.mu.Lock()
-	keys, self := m.wishes.resigned(), m.self.Instance
-	m.mu.Unlock()
+func (cl *claimer) resign(ctx context.Context) error {
+	cl.m.mu.Lock()
+	keys, self := cl.m.wishes.resigned(), cl.m.self.Instance
+	cl.m.mu.Unlock()
 	return each(ctx, keys, func(ctx context.Context, key string) error {
-		e, err := m.store.Load(ctx, key)
-		if err == nil && parse(e.Value).holder == self && m.resigning(key) {
-			_, err = m.store.Swap(ctx, key, e, "")
-			m.seen.Moved("released")
+		e, err := cl.m.store.Load(ctx, key)
+		if err == nil && parse(e.Value).holder == self && cl.resigning(key) {
+			_, err = cl.m.store.Swap(ctx, key, e, "")
+			cl.m.seen.Moved("released")
 		}
 		if err == nil {
-			m.mu.Lock()
-			delete(m.wishes.resigns, key)
-			m.mu.Unlock()
+			cl.m.mu.Lock()
+			delete(cl.m.wishes.resigns, key)
+			cl.m.mu.Unlock()
 		}
 		return err
 	})
 }
 
-func (m *Member) resigning(key string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.wishes.resigns[key]
+func (cl *claimer) resigning(key string) bool {
+	cl.m.mu.Lock()
+	defer cl.m.mu.Unlock()
+	return cl.m.wishes.resigns[key]
 }
 
 // each calls f with each key, some at the same time, for at most half a

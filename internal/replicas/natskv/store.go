@@ -34,6 +34,13 @@ type Options struct {
 // reconnect is the pause between attempts to reach the servers. It is much shorter than the time
 // that a living holder has to claim again in a store that was emptied: or a replica that comes
 // back late would lose what it holds to one that was earlier.
+const (
+	// pingEvery and pings have a server that is frozen, or was cut off, left for another one
+	// before other replicas miss a heartbeat.
+	pingEvery = 3 * replicas.Heartbeat / 4
+	pings     = 2
+)
+
 var reconnect = backoff.Backoff{Min: 100 * time.Millisecond, Max: replicas.Heartbeat / 2}
 
 // A Store is a member.Store at NATS.
@@ -74,7 +81,7 @@ func (s *Store) options(o Options) []nats.Option {
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		nats.CustomReconnectDelay(func(attempts int) time.Duration { return backoff.Jitter(reconnect.After(attempts)) }),
 		nats.ReconnectBufSize(-1), // what can't be sent fails
-		nats.Timeout(time.Second), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
+		nats.Timeout(time.Second), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pings),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			s.log.Debug("the connection to NATS ended", "error", err)
 			s.forget()

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -33,7 +32,7 @@ func listen(ctx context.Context, o Options, h http.Handler) (*listener, error) {
 		return nil, fmt.Errorf("%w; choose another address with replicas.peer", err)
 	}
 	s := httpserver.New(l, httpserver.Options{
-		Handler: guard(h, o.Trusts), Logger: o.Logger, TLS: o.ServerTLS, MaxHeader: maxHeader, Idle: idleTimeout,
+		Handler: guard(h, o), Logger: o.Logger, TLS: o.ServerTLS, Plaintext: o.Plaintext, MaxHeader: maxHeader, Idle: idleTimeout,
 		MaxNew: o.MaxNew, Reached: o.Reached,
 	})
 	return &listener{Server: s, log: o.Logger, done: make(chan struct{})}, nil
@@ -41,12 +40,12 @@ func listen(ctx context.Context, o Options, h http.Handler) (*listener, error) {
 
 // guard refuses requests on connections whose certificate is not accepted any more. The other
 // replica connects anew.
-func guard(next http.Handler, trusts func(*tls.ConnectionState) bool) http.Handler {
-	if trusts == nil {
+func guard(next http.Handler, o Options) http.Handler {
+	if o.Trusts == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !trusts(r.TLS) {
+		if isPlain := o.Plaintext && r.TLS == nil; !isPlain && !o.Trusts(r.TLS) {
 			peer.RefuseConnection(w)
 			return
 		}

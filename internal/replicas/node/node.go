@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/hkdf"
 	"crypto/rand"
@@ -9,6 +10,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -23,17 +25,17 @@ import (
 
 // Options configure a Node. Exactly one of Engine and Peers is set.
 type Options struct {
-	Engine      string      // URL
-	EngineTLS   *tls.Config // nil: that of the URL's scheme
-	Credentials string      // file, of NATS
-	Prefix      string      // of names at the engine
-	Peers       string      // dns:// and names with ports
+	Engine Opener
+	Peers  string // dns:// and names with ports
 
 	Keys      []string
 	Listen    string // host:port
 	Advertise string // empty: the address that is listened on
 	ServerTLS *tls.Config
 	ClientTLS *tls.Config
+	// Plaintext has replicas served that come without TLS, and those reached that have none,
+	// while TLS is introduced or removed.
+	Plaintext bool
 	// Trusts reports whether the certificate of an open connection still counts; nil: all do.
 	Trusts func(*tls.ConnectionState) bool
 	// MaxNew and Reached are those of the listener's httpserver.Options.
@@ -52,6 +54,8 @@ type Node struct {
 	engine replicas.Engine
 	group  *peer.Group
 
+	standing judging
+
 	mu       sync.Mutex // guards the fields below
 	self     replicas.Replica
 	listener *listener // nil before Listen
@@ -63,16 +67,18 @@ const instanceLen = 8
 
 // New returns a Node that reaches its engine in the background. It listens to nobody yet.
 func New(o Options) (*Node, error) {
-	n := &Node{opts: o, self: replicas.Replica{Instance: rand.Text()[:instanceLen], Addr: replicas.Address(o.Advertise), Version: o.Version, Revision: replicas.Revision}}
+	o.Observer = cmp.Or[replicas.Observer](o.Observer, replicas.Unobserved{})
+	n := &Node{opts: o, self: replicas.Replica{Instance: rand.Text()[:instanceLen], Addr: replicas.Address(o.Advertise), Version: o.Version, Revision: replicas.Revision, TLS: o.ServerTLS != nil}}
 	var err error
 	if n.engine, err = n.openEngine(); err != nil {
 		return nil, fmt.Errorf("replicas: %w", err)
 	}
 	n.engine.Update(n.self)
-	n.group, err = peer.New(peer.Options{Engine: n.engine, Keys: o.Keys, TLS: o.ClientTLS, Logger: o.Logger, Metrics: o.Forwards})
+	n.group, err = peer.New(peer.Options{Engine: n.engine, Keys: o.Keys, TLS: o.ClientTLS, Plaintext: o.Plaintext, Logger: o.Logger, Metrics: o.Forwards})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("replicas: %w", err), n.engine.Close(context.Background()))
 	}
+	n.engine.Meet(n.group)
 	return n, nil
 }
 
@@ -100,7 +106,8 @@ func (n *Node) Join(ctx context.Context, h http.Handler) error {
 	if err := n.engine.Join(ctx, self); err != nil {
 		return fmt.Errorf("replicas: %w", err)
 	}
-	n.opts.Logger.Info("this is one of several replicas", "replica", self.Instance, "peer", l.Addr(), "advertise", self.Addr)
+	n.opts.Logger.Info("this is one of several replicas", "replica", self.Instance, "peer", l.Addr().String(), "advertise", self.Addr)
+	n.beginJudging()
 	return n.awaitHeard(ctx)
 }
 
@@ -135,6 +142,17 @@ func (n *Node) Drain() {
 	n.engine.Update(n.self)
 }
 
+// Serves tells the others which servers this replica has.
+func (n *Node) Serves(names iter.Seq[string]) {
+	servers := replicas.ServersOf(names)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.self.Servers != servers {
+		n.self.Servers = servers
+		n.engine.Update(n.self)
+	}
+}
+
 // Leave waits for the requests of other replicas, and tells them that this one ends. When ctx
 // ends, the requests are cut off.
 func (n *Node) Leave(ctx context.Context) error {
@@ -157,8 +175,10 @@ func (n *Node) Leave(ctx context.Context) error {
 // Close ends everything. Requests to other replicas must have ended.
 func (n *Node) Close(ctx context.Context) error {
 	err := n.Leave(ctx)
+	n.standing.end()
+	err = errors.Join(err, n.engine.Close(ctx)) // which asks the others by the group
 	n.group.Close()
-	return errors.Join(err, n.engine.Close(ctx))
+	return err
 }
 
 // Replace sets other keys.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
 )
 
 // freeAddrs returns addresses of loopback that nobody listens on.
@@ -46,7 +47,7 @@ func joinAs(t *testing.T, o Options) *Node {
 	hello := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e, err := n.Group().Open(r)
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusUnauthorized)
+			peer.Refuse(w, err)
 			return
 		}
 		n.Group().ServeHello(w, r, e)
@@ -129,13 +130,19 @@ func TestNodesOverTLS(t *testing.T) {
 // material returns the configurations of replicas with certificates of one authority.
 func material(t *testing.T, name string) (server, client *tls.Config) {
 	t.Helper()
+	store := materialStore(t, name)
+	return store.Server(true), store.Client(name)
+}
+
+func materialStore(t *testing.T, name string) *certs.Store {
+	t.Helper()
 	dir := t.TempDir()
 	bridgetest.NewAuthority(t, "a").Files(dir, bridgetest.Leaf{Names: []string{name}})
 	store, err := certs.Open(certs.Files{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem"), CA: filepath.Join(dir, "ca.pem")}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.Server(true), store.Client(name)
+	return store
 }
 
 func TestAnAddressInUse(t *testing.T) {
@@ -154,11 +161,27 @@ func TestAnAddressInUse(t *testing.T) {
 	}
 }
 
-func TestEngineURLs(t *testing.T) {
-	for _, bad := range []string{"etcd://e", "nats:4222", ""} {
-		if n, err := New(Options{Engine: bad, Keys: []string{"0123456789abcdef"}, Logger: slog.New(slog.DiscardHandler)}); err == nil {
+// opener returns itself, or an error.
+type opener struct{ err error }
+
+// Open implements Opener.
+func (o opener) Open(string, *slog.Logger) (any, error) { return o, o.err }
+
+func TestEngineMistakes(t *testing.T) {
+	const packages = "github.com/mcpbridge/mcpbridge/gateway/replicas/"
+	for _, tt := range []struct {
+		engine Opener
+		want   string
+	}{
+		{opener{errors.New("the engine is no engine")}, "replicas: the engine is no engine"},
+		{opener{}, "replicas: the engine node.opener is not one of mcpbridge; import " + packages + "nats or " + packages + "redis, and use its Engine"},
+	} {
+		n, err := New(Options{Engine: tt.engine, Keys: []string{"0123456789abcdef"}, Logger: slog.New(slog.DiscardHandler)})
+		if err == nil {
 			n.Close(context.Background())
-			t.Errorf("New with the engine %q has no error", bad)
+		}
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("New with the engine %+v = %v, want %s", tt.engine, err, tt.want)
 		}
 	}
 }

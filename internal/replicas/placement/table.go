@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -44,6 +45,9 @@ type Table struct {
 	live    context.Context // ends with Close
 	stop    context.CancelFunc
 	running sync.WaitGroup // the loop
+
+	unclaimed atomic.Bool // the engine keeps no claims
+	lost      losses
 
 	// mu guards the fields below. It is held for map work only.
 	mu     sync.Mutex
@@ -104,7 +108,12 @@ func (t *Table) Find(ctx context.Context, name string, hold time.Duration) repli
 	switch {
 	case ok:
 		return c.Holder
-	case view.Self.Draining, !view.Away.IsZero():
+	case view.Self.Draining:
+		return view.Choose(name)
+	case !view.Away.IsZero():
+		if teller, there := t.opts.Engine.Teller(); there {
+			return teller // it can claim
+		}
 		return view.Choose(name)
 	}
 	return t.claim(ctx, name, t.opts.Engine.Claim) // it is wanted already
@@ -131,25 +140,128 @@ func (t *Table) Heir(name string) replicas.Replica {
 	return c.Holder
 }
 
-// Lost says that a replica that was found is gone. It returns the next one: who has claimed the
-// name since, or else the one that all choose who know that.
-func (t *Table) Lost(ctx context.Context, name string, gone replicas.Replica) replicas.Replica {
-	view := t.opts.Engine.View()
+// Lost says that a replica that was found can't be reached. It returns the next one: who has
+// claimed the name since or, of a name that nobody holds, the one that all choose who know that. A
+// claim moves if the engine has not heard its holder for some seconds, which are waited for; until
+// then, and if the holder can't be reached from here alone, it may serve others, and Lost reports
+// false.
+func (t *Table) Lost(ctx context.Context, name string, gone replicas.Replica) (next replicas.Replica, found bool) {
+	end := t.lost.since(gone.Instance, time.Now()).Add(takeover)
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	for {
+		view := t.opts.Engine.View()
+		c, ok := t.opts.Claims.Holder(name)
+		switch {
+		case ok && c.Holder.Instance != gone.Instance:
+			return c.Holder, true
+		case !ok && (!view.Away.IsZero() || !t.wants(name)):
+			return view.PickBut(replicas.Key(name), gone.Instance), true
+		case !ok:
+			if c, err := t.ask(ctx, name); err == nil && c.Holder.Instance != "" && c.Holder.Instance != gone.Instance {
+				return c.Holder, true
+			}
+		}
+		if !view.Away.IsZero() {
+			return replicas.Replica{}, false
+		}
+		select {
+		case <-view.Changed:
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return replicas.Replica{}, false
+		}
+	}
+}
+
+// Taken has this replica take a name from one that says itself that it does not serve it any
+// more. It returns who holds the name then.
+func (t *Table) Taken(ctx context.Context, name string, from replicas.Replica) (next replicas.Replica, found bool) {
 	c, ok := t.opts.Claims.Holder(name)
-	switch {
-	case ok && c.Holder.Instance != gone.Instance:
-		return c.Holder
-	case !ok:
-		return view.PickBut(replicas.Key(name), gone.Instance)
+	if !ok || c.Holder.Instance != from.Instance {
+		return t.Lost(ctx, name, from)
 	}
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	next, err := t.opts.Engine.Seize(ctx, name, c)
-	t.opts.Logger.Info("the replica that served the calls of a profile is gone", "replica", gone.Instance, "claim", replicas.Key(name), "err", err)
-	if err != nil || next.Holder.Instance == gone.Instance {
-		return view.PickBut(replicas.Key(name), gone.Instance)
+	c, err := t.opts.Engine.Seize(ctx, name, c)
+	return c.Holder, err == nil && c.Holder.Instance != from.Instance
+}
+
+const (
+	// takeover is how long it takes until a name is taken from a holder that has ended.
+	takeover = replicas.MemberTTL + replicas.ClaimMargin + replicas.Heartbeat
+	// lookAgain is how often who waits for that looks, beside changes.
+	lookAgain = replicas.Heartbeat / 4
+	// maxLost bounds the replicas that are known to be unreachable, and lostFor is how long
+	// that is known: a request after that waits once more.
+	maxLost = 1024
+	lostFor = time.Minute
+)
+
+// wants reports whether a name is claimed, or about to be.
+func (t *Table) wants(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.unclaimed.Load() && t.names.Contains(name)
+}
+
+// ask asks the engine who holds a name that is wanted already.
+func (t *Table) ask(ctx context.Context, name string) (replicas.Claim, error) {
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	return t.opts.Engine.Claim(ctx, name)
+}
+
+// A losses knows since when replicas can't be reached, so that only the first requests wait. It is
+// safe for concurrent use.
+type losses struct {
+	mu sync.Mutex // guards at; a leaf
+	at map[string]time.Time
+}
+
+func (l *losses) since(instance string, now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at, known := l.at[instance]; known && now.Sub(at) < lostFor {
+		return at
 	}
-	return next.Holder
+	if l.at == nil || len(l.at) >= maxLost {
+		l.at = make(map[string]time.Time)
+	}
+	l.at[instance] = now
+	return now
+}
+
+var (
+	// ErrElsewhere says that another replica holds a name, or may.
+	ErrElsewhere = errors.New("another replica serves this by now")
+	// ErrUnheard says that the others have not heard this replica, so that one of them may
+	// take what it holds.
+	ErrUnheard = errors.New("the other replicas have not heard this one for a moment")
+)
+
+// Owns returns the epoch in which this replica may serve calls under a name, and acknowledge them:
+// look again before that, since only the same epoch counts. It is zero if nobody claims names, or
+// can.
+func (t *Table) Owns(name string) (epoch uint64, err error) {
+	view := t.opts.Engine.View()
+	c, ok := t.opts.Claims.Holder(name)
+	switch {
+	case t.unclaimed.Load():
+		return 0, nil
+	case !t.opts.Engine.Leased():
+		return 0, ErrUnheard
+	case ok && c.Holder.Instance == view.Self.Instance, view.Self.Draining: // which serves what it has until the end
+		return c.Epoch, nil
+	case ok:
+		return 0, ErrElsewhere
+	case view.Away.IsZero():
+		return 0, ErrUnheard // another one is about to take it, or this one
+	}
+	if _, there := t.opts.Engine.Teller(); there {
+		return 0, ErrElsewhere
+	}
+	return 0, nil
 }
 
 // want notes that a name is used, and claims it the first time.
@@ -197,6 +309,9 @@ func (t *Table) claim(ctx context.Context, name string, by func(context.Context,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
 	c, err := by(ctx, name)
+	if errors.Is(err, replicas.ErrNoClaims) {
+		t.unclaimed.Store(true)
+	}
 	if err != nil {
 		return t.opts.Engine.View().Choose(name)
 	}

@@ -163,30 +163,68 @@ func TestWhileTheEngineIsAway(t *testing.T) {
 	})
 }
 
-func TestLostSeizesOnce(t *testing.T) {
+// Nobody takes a name from a replica that can't be reached from here: it may serve others.
+func TestLostOfWhatAnotherKeeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, all := room(t)
 		for _, p := range all {
 			p.wantFind(t, "profile", "aaaa")
 		}
 		gone := all[0].e.View().Self
-		all[2].e.SetAway(true) // so that it does not hear at once
-		if got := all[1].Lost(t.Context(), "profile", gone); got.Instance != "bbbb" {
-			t.Errorf("Lost = %q, want the replica that seized", got.Instance)
+		for _, most := range []time.Duration{takeover, 0} { // only the first ones wait
+			begun := time.Now()
+			if got, found := all[1].Lost(t.Context(), "profile", gone); found || time.Since(begun) > most {
+				t.Errorf("Lost = %q after %v, want nobody within %v: the engine says that aaaa lives", got.Instance, time.Since(begun), most)
+			}
 		}
-		all[2].e.SetAway(false)
-		all[2].wantHeld(t, "profile", "aaaa", 1)
-		if got := all[2].Lost(t.Context(), "profile", gone); got.Instance != "bbbb" {
-			t.Errorf("Lost of a name that moved unheard = %q, want bbbb", got.Instance)
+		all[1].lost.at = nil // as after lostFor
+		all[0].e.SetFrozen(true)
+		begun := time.Now()
+		next, found := all[1].Lost(t.Context(), "profile", gone)
+		if took := time.Since(begun); !found || next.Instance == "aaaa" || took < replicas.MemberTTL-replicas.Heartbeat || took > takeover {
+			t.Errorf("Lost = %q, %v after %v, want the next one once aaaa was silent", next.Instance, found, took)
 		}
-		pass(time.Second)
-		if got := all[0].Lost(t.Context(), "profile", gone); got.Instance != "bbbb" {
-			t.Errorf("Lost of a name that moved = %q, want bbbb", got.Instance)
+		pass(replicas.Heartbeat)
+		for _, p := range all[1:] {
+			p.wantHeld(t, "profile", next.Instance, 2)
 		}
-		pass(time.Second)
+	})
+}
+
+// A replica serves what it holds while others have heard it.
+func TestOwns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, all := room(t)
 		for _, p := range all {
-			p.wantHeld(t, "profile", "bbbb", 2)
-			p.wantFind(t, "profile", "bbbb")
+			p.wantFind(t, "profile", "aaaa")
+		}
+		if epoch, err := all[0].Owns("profile"); epoch != 1 || err != nil {
+			t.Errorf("Owns = %d, %v of the holder, want 1", epoch, err)
+		}
+		if _, err := all[1].Owns("profile"); err != ErrElsewhere {
+			t.Errorf("Owns = %v of another one, want %v", err, ErrElsewhere)
+		}
+		all[0].e.SetAway(true)
+		pass(replicas.MemberTTL - replicas.Heartbeat/10)
+		if _, err := all[0].Owns("profile"); err != ErrUnheard {
+			t.Errorf("Owns = %v of a holder that is not heard, want %v", err, ErrUnheard)
+		}
+		all[0].e.SetAway(false)
+		pass(3 * time.Second)
+		if _, err := all[0].Owns("profile"); err != ErrElsewhere {
+			t.Errorf("Owns = %v once another one has taken the name, want %v", err, ErrElsewhere)
+		}
+		holder := all[1]
+		if _, err := holder.Owns("profile"); err != nil {
+			holder = all[2]
+		}
+		self := holder.e.View().Self
+		self.Draining = true
+		holder.e.Update(self)
+		all[0].wantFind(t, "profile", self.Instance)
+		pass(time.Second)
+		if _, err := holder.Owns("profile"); err != nil {
+			t.Errorf("Owns = %v of a replica that is draining, want that it serves what it has", err)
 		}
 	})
 }
@@ -198,8 +236,10 @@ func TestLostOfWhatNobodyHolds(t *testing.T) {
 		gone := all[0].e.View().Self
 		wantNext := func(what, name string) {
 			t.Helper()
-			next := all[1].Lost(t.Context(), name, gone).Instance
-			if other := all[2].Lost(t.Context(), name, gone).Instance; next != other || next == gone.Instance || next == "" {
+			to, _ := all[1].Lost(t.Context(), name, gone)
+			elsewhere, _ := all[2].Lost(t.Context(), name, gone)
+			next, other := to.Instance, elsewhere.Instance
+			if next != other || next == gone.Instance || next == "" {
 				t.Errorf("%s: Lost = %q and %q, want one that is not gone", what, next, other)
 			}
 		}
@@ -211,9 +251,10 @@ func TestLostOfWhatNobodyHolds(t *testing.T) {
 		}
 		all[0].wantFind(t, "profile", "aaaa")
 		all[1].wantFind(t, "profile", "aaaa")
-		all[2].wantFind(t, "profile", "aaaa")
 		b.SetAway(true)
-		wantNext("without the engine", "profile")
+		if got, found := all[1].Lost(t.Context(), "profile", gone); found {
+			t.Errorf("Lost = %q without the engine, want nobody: aaaa may hear it", got.Instance)
+		}
 	})
 }
 
@@ -336,5 +377,36 @@ func TestCloseGivesUpAllNames(t *testing.T) {
 			t.Errorf("%d claims are kept after Close", n)
 		}
 		all[1].wantFind(t, "one", "bbbb")
+	})
+}
+
+// told is an engine whose heartbeats another replica writes.
+type told struct {
+	*replicastest.Engine
+	by replicas.Replica
+}
+
+func (e told) Teller() (replicas.Replica, bool) { return e.by, true }
+
+// A replica that can't reach the engine has a call of whom nobody owns served by the one that
+// writes its heartbeats, which can claim: it serves none by itself.
+func TestWhoeverHearsTheEngineClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := replicastest.New()
+		e := told{b.Join(t, "aaaa", "10.0.0.1:2528"), replicas.Replica{Instance: "bbbb"}}
+		table, err := New(Options{Engine: e, Claims: e})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer table.Close()
+		pass(1100 * time.Millisecond)
+		e.SetAway(true)
+		pass(2500 * time.Millisecond)
+		if got := table.Find(t.Context(), "profile", time.Minute); got.Instance != "bbbb" {
+			t.Errorf("Find = %q, want the one that writes the heartbeats", got.Instance)
+		}
+		if _, err := table.Owns("profile"); err == nil {
+			t.Error("it serves a call that another replica can claim")
+		}
 	})
 }

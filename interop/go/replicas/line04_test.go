@@ -42,8 +42,8 @@ func (w *world) killOwner(t *testing.T, c *crowd) time.Duration {
 	touches := stop()
 	longest := c.settle(t, recovery, touches)
 	t.Logf("%s was killed: %d streams went to others, %d changes took %v at most", owner.name, moved, len(touches), longest)
-	if longest > 5*time.Second {
-		t.Errorf("after the owner %s was killed a change took %v to a follower, want 5 s at most", owner.name, longest)
+	if longest > soon {
+		t.Errorf("after the owner %s was killed a change took %v to a follower, want %v at most", owner.name, longest, soon)
 	}
 	owner.start()
 	w.wantMembers(w.replicas...)

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
@@ -50,6 +51,10 @@ func size[T any](short, stated T) T {
 	}
 	return short
 }
+
+// soon is how long at most it takes until all is in order again. The short form runs beside other
+// tests, also on a busy machine.
+var soon = size(15*time.Second, 5*time.Second)
 
 // beside has a test of the short form run beside others that say the same: most of the time
 // it waits. Tests that measure run alone, before these; if their subtests say so, those run

@@ -15,14 +15,21 @@ import (
 
 // A command that all clients share serves all their calls by one process, whichever replica they
 // come to and however: calls of modern clients, sessions, HTTP+SSE streams and WebSockets. When
-// its replica ends, another process does.
+// its replica ends, another process does. With an engine no replica starts one before a client asks
+// whom it serves.
 func TestOneProcess(t *testing.T) {
 	beside(t)
 	over(t, append([]string{peers}, both...), func(t *testing.T, engine string) {
 		l := ledgers{t, t.TempDir()}
 		w := newWorld(t, setup{engine: engine, servers: l.command("lone", programs.legacy) + l.command("fresh", programs.modern), config: "drain: 5s"})
 		for _, server := range []string{"lone", "fresh"} {
+			if n := w.processes(server); n != 0 && engine != peers {
+				t.Errorf("%s: %d processes before the first call", server, n)
+			}
 			w.comeIn(server, "first")
+			if n := w.processes(server); n != 1 && engine != peers {
+				t.Errorf("%s: %d processes, want one for all", server, n)
+			}
 			first := l.served(server, "first", 5*len(w.replicas))
 			holder := w.holderOf(server, first)
 			if holder == nil {
@@ -72,6 +79,28 @@ func (l ledgers) served(name, prefix string, n int) (process string) {
 		l.t.Errorf("%s: %s calls were served by the processes %v, want all %d by one", name, prefix, by, n)
 	}
 	return process
+}
+
+// processes returns how many processes of a command the replicas have.
+func (w *world) processes(server string) (n int) {
+	of := make(map[string]bool)
+	for _, r := range w.replicas {
+		if r.p != nil {
+			of[fmt.Sprint(r.p.Pid())] = true
+		}
+	}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+		if of[strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')'):]))[2]] && strings.Contains(string(line), "/"+server+".") {
+			n++
+		}
+	}
+	return n
 }
 
 // holderOf returns the replica that runs a process.

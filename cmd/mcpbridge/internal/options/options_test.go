@@ -1,6 +1,8 @@
 package options
 
 import (
+	"crypto/tls"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"os"
@@ -10,6 +12,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/gateway/replicas/nats"
+	"github.com/mcpbridge/mcpbridge/gateway/replicas/redis"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 )
@@ -28,7 +32,7 @@ write_timeout: 2s
 keep_alive: 3s
 drain: 8s
 client_idle: 23s
-replicas: {engine: "nats://n:1", credentials: n.creds, prefix: p, keys: [fedcba9876543210], peer: "127.0.0.1:1", advertise: "h:2"}
+replicas: {engine: "tls://n:1", credentials: n.creds, prefix: p, keys: [kD3vZ0qXy7Tn2LwRb9EeJc5HsVfUaG1oMiPpQ4t8zS0], peer: "127.0.0.1:1", advertise: "h:2"}
 limits: {body: 2KiB, depth: 9, memory: 128MiB, command_sessions: 3, command_sessions_each: 2, id: 103, progress_token: 104, method: 105, uri: 306, filter: 307, client_info: 308, capabilities: 309, requests: 101, requests_each: 102, upstream_message: 3KiB, sessions: 4, client_sessions: 11, client_sessions_each: 12, client_events: 4KiB, websockets: 13, websockets_each: 14, new_connections: 17, streams_each: 16, streams: 5, listen_topics: 6, parked: 7, parked_each: 8, cache: 1MiB, cache_entries: 10, metric_tools: 18}
 servers:
   web:
@@ -54,7 +58,7 @@ servers:
 		},
 		StateKeys: []string{"0123456789abcdef"}, SessionIdle: 23 * time.Second,
 		Replicas: &gateway.Replicas{
-			Engine: "nats://n:1", Credentials: filepath.Join(filepath.Dir(path), "n.creds"), Prefix: "p", Keys: []string{"fedcba9876543210"}, Listen: "127.0.0.1:1", Advertise: "h:2",
+			Engine: nats.Engine{URL: "tls://n:1", Credentials: filepath.Join(filepath.Dir(path), "n.creds"), Prefix: "p"}, Keys: []string{"kD3vZ0qXy7Tn2LwRb9EeJc5HsVfUaG1oMiPpQ4t8zS0"}, Listen: "127.0.0.1:1", Advertise: "h:2",
 		},
 		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second, Drain: 4 * time.Second, CloseGrace: 8 * time.Second / 5,
 		AllowedHosts: []string{"mcp.example.com"}, AllowedOrigins: []string{"https://app.example.com"},
@@ -79,6 +83,49 @@ servers:
 	if got := Server(&c.Servers[3]); got.Transport != gateway.TransportSSE {
 		t.Errorf("of type sse: transport %q", got.Transport)
 	}
+}
+
+// Each engine has the package of its URL, and the certificates that files name.
+func TestEngines(t *testing.T) {
+	for url, want := range map[string]gateway.Engine{
+		"nats://n":                         nats.Engine{URL: "nats://n", Credentials: "c", Prefix: "p"},
+		"tls://n":                          nats.Engine{URL: "tls://n", Credentials: "c", Prefix: "p"},
+		"rediss://r":                       redis.Engine{URL: "rediss://r", Prefix: "p"},
+		"redis+sentinel://s?master_name=m": redis.Engine{URL: "redis+sentinel://s?master_name=m", Prefix: "p"},
+		"redis+cluster://c":                redis.Engine{URL: "redis+cluster://c", Prefix: "p"},
+		"":                                 nil,
+	} {
+		c := &config.Replicas{Engine: url, Credentials: "c", Prefix: "p"}
+		got := replicas(c)
+		if got.Engine != want {
+			t.Errorf("the engine of %q = %+v, want %+v", url, got.Engine, want)
+		}
+		if err := AddReplicaTLS(got, c, slog.New(slog.DiscardHandler)); err != nil || got.Engine != want {
+			t.Errorf("the engine of %q without certificates = %+v, %v, want %+v", url, got.Engine, err, want)
+		}
+		c.EngineTLS.ServerName = "engine.example"
+		if err := AddReplicaTLS(got, c, slog.New(slog.DiscardHandler)); err != nil {
+			t.Error(err)
+		}
+		if name := serverName(got.Engine); want != nil && name != c.EngineTLS.ServerName {
+			t.Errorf("the engine of %q has to be %q, want what the configuration says", url, name)
+		}
+	}
+}
+
+// serverName returns who an engine has to be; empty if nobody says it.
+func serverName(e gateway.Engine) string {
+	var t *tls.Config
+	switch e := e.(type) {
+	case nats.Engine:
+		t = e.TLS
+	case redis.Engine:
+		t = e.TLS
+	}
+	if t == nil {
+		return ""
+	}
+	return t.ServerName
 }
 
 // What is to be heeded on the way to a server is handed on as it was read, but for builtin

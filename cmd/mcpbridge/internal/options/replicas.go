@@ -1,12 +1,16 @@
 package options
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/gateway/replicas/nats"
+	"github.com/mcpbridge/mcpbridge/gateway/replicas/redis"
 	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 )
 
 // replicas returns nil for one replica.
@@ -15,9 +19,21 @@ func replicas(r *config.Replicas) *gateway.Replicas {
 		return nil
 	}
 	return &gateway.Replicas{
-		Engine: r.Engine, Credentials: r.Credentials, Prefix: r.Prefix, Peers: r.Peers,
+		Engine: engine(r, nil), Peers: r.Peers,
 		Keys: r.Keys, Listen: r.Peer, Advertise: r.Advertise,
 	}
+}
+
+// engine returns that of a URL, which was checked; nil with peers.
+func engine(r *config.Replicas, t *tls.Config) gateway.Engine {
+	u, err := engineurl.Parse(r.Engine)
+	switch {
+	case err != nil:
+		return nil
+	case u.Kind == engineurl.NATS:
+		return nats.Engine{URL: r.Engine, TLS: t, Credentials: r.Credentials, Prefix: r.Prefix}
+	}
+	return redis.Engine{URL: r.Engine, TLS: t, Prefix: r.Prefix}
 }
 
 // AddReplicaTLS adds what the files of r have: it counts for as long as the process runs.
@@ -25,7 +41,7 @@ func AddReplicaTLS(o *gateway.Replicas, r *config.Replicas, log *slog.Logger) er
 	if o == nil {
 		return nil
 	}
-	o.EngineTLS = r.EngineTLS.Files().Client(r.EngineTLS.ServerName, log)
+	o.Engine = engine(r, r.EngineTLS.Files().Client(r.EngineTLS.ServerName, log))
 	f := r.TLS.Files()
 	if f.Cert == "" {
 		return nil
@@ -35,5 +51,6 @@ func AddReplicaTLS(o *gateway.Replicas, r *config.Replicas, log *slog.Logger) er
 		return fmt.Errorf("replicas.tls: %w", err)
 	}
 	o.ServerTLS, o.ClientTLS, o.Trusts = store.Server(true), store.Client(r.TLS.ServerName), store.Trusts
+	o.Plaintext = r.TLS.Plaintext
 	return nil
 }

@@ -17,6 +17,9 @@ type Summary struct {
 	Admin   string   `json:"admin,omitempty"`
 	Include []string `json:"include,omitempty"` // files that were read, too
 	Servers []Served `json:"servers"`
+
+	Replicas *Replicas `json:"replicas,omitempty"` // nil for one
+	Connect  *States   `json:"connect,omitempty"`  // nil if nobody was asked
 }
 
 // A Served is one of the servers.
@@ -37,7 +40,7 @@ type Served struct {
 // NewSummary returns what would be served. env returns the names of the variables that the
 // command of a server gets.
 func NewSummary(c *config.Config, env func(*config.Config, *config.Server) []string) Summary {
-	out := Summary{Listen: c.Listen, Admin: c.Admin, Include: c.Include, Servers: []Served{}}
+	out := Summary{Listen: c.Listen, Admin: c.Admin, Include: c.Include, Servers: []Served{}, Replicas: replicasOf(c.Replicas)}
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		sum := Served{
@@ -64,6 +67,7 @@ func (s Summary) Print(w io.Writer, path string) error {
 	for _, file := range s.Include {
 		_, _ = output.Printf(tw, "include\t%s\n", file)
 	}
+	s.Replicas.print(tw)
 	_, _ = output.Printf(tw, "\nSERVER\tENDPOINT\tREACHED BY\tERA\tISOLATION\tCONNECT\n")
 	for _, server := range s.Servers {
 		at := server.Endpoint

@@ -4,6 +4,7 @@ import {el} from './dom.js';
 const states = {
   ready: ['good', '●', 'ready'],
   starting: ['warn', '◌', 'starting'],
+  idle: ['', '○', 'idle'],
   down: ['bad', '▲', 'down'],
 };
 

@@ -1,0 +1,78 @@
+package peer
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+const (
+	// BeatPath is where a replica is asked to write a heartbeat of another one.
+	BeatPath = "/peer/beat"
+	// engineHeader says, in an answer to that, that the engine is away for this replica, too.
+	engineHeader = "Mcpbridge-Engine"
+	engineAway   = "away"
+)
+
+// Greet implements [replicas.Neighbors].
+func (g *Group) Greet(ctx context.Context, to replicas.Replica) error {
+	t := g.gates.of(g, to)
+	if t.answers(ctx, time.Now().Add(-dialEvery)) {
+		return nil
+	}
+	return cmp.Or(t.closed(), error(&SilentError{to.Instance}))
+}
+
+// Tell implements [replicas.Neighbors].
+func (g *Group) Tell(ctx context.Context, to replicas.Replica, record []byte) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.URL(to, BeatPath), bytes.NewReader(record))
+	if err != nil {
+		return err
+	}
+	resp, err := g.RoundTripper(to, "heartbeat", nil).RoundTrip(r)
+	if gone := (*GoneError)(nil); errors.As(err, &gone) {
+		if gone.Replaced { // refusing a connect is no proof
+			return fmt.Errorf("%w: %w", replicas.ErrGone, err)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close() // the status is enough
+	switch {
+	case resp.StatusCode == http.StatusNoContent:
+		return nil
+	case resp.Header.Get(engineHeader) == engineAway:
+		return replicas.ErrAway
+	}
+	return fmt.Errorf("replica %s has not written a heartbeat: %s", to.Instance, resp.Status)
+}
+
+// ServeBeat writes the heartbeat of a replica that can't reach the engine. Its envelope was
+// opened.
+func (g *Group) ServeBeat(w http.ResponseWriter, r *http.Request, e *Envelope) {
+	record, err := io.ReadAll(http.MaxBytesReader(w, r.Body, replicas.MaxMember))
+	if err == nil {
+		err = g.engine.TellFor(r.Context(), e.From, record)
+	}
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusNoContent)
+	case errors.Is(err, replicas.ErrAway):
+		w.Header().Set(engineHeader, engineAway)
+		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
+	default:
+		g.log.Warn("a heartbeat of another replica was not written", "replica", e.From, "err", err)
+		http.Error(w, http.StatusText(http.StatusBadRequest), http.StatusBadRequest)
+	}
+}
+
+var _ replicas.Neighbors = (*Group)(nil)

@@ -1,0 +1,202 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+// A lease is how long this replica may act on what it holds. It is safe for concurrent use.
+type lease struct {
+	mu    sync.Mutex       // guards the fields below; a leaf
+	since time.Time        // when the last heartbeat was begun that others may have heard; zero if none was
+	asked time.Time        // when others were asked last to write one
+	by    replicas.Replica // who has written the last one; zero if this replica has
+}
+
+// renew records a heartbeat that was begun at a time, after this replica had heard who holds what.
+func (l *lease) renew(since time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if since.After(l.since) {
+		l.since, l.by = since, replicas.Replica{}
+	}
+}
+
+// extend records one that another replica has written, or that none could. It does not renew a
+// lease that has run out: others may have taken meanwhile what this replica holds by its own view.
+func (l *lease) extend(now, since time.Time, by replicas.Replica) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if since.After(l.since) && l.holdsLocked(now) {
+		l.since, l.by = since, by
+	}
+}
+
+// holds reports whether the lease lasts. Both clocks count: that of the machine, and that of the
+// wall, which goes on while a machine is suspended.
+func (l *lease) holds(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holdsLocked(now)
+}
+
+func (l *lease) holdsLocked(now time.Time) bool {
+	return !l.since.IsZero() && recent(now.Sub(l.since), now.Round(0).Sub(l.since.Round(0)))
+}
+
+// recent reports whether a lease lasts since whose begin so much time has passed by the clock of the
+// machine, and by that of the wall.
+func recent(machine, wall time.Duration) bool {
+	return machine < replicas.MemberTTL && wall < replicas.MemberTTL
+}
+
+// due reports whether others have to write the next heartbeat, and notes that they are asked.
+func (l *lease) due(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.since.IsZero() || now.Sub(l.since) < tellAfter || now.Sub(l.asked) < tellEvery {
+		return false
+	}
+	l.asked = now
+	return true
+}
+
+const (
+	// tellAfter is how long this replica tries to write a heartbeat by itself, before it asks
+	// others, and tellEvery is how often it does.
+	tellAfter = 5 * replicas.Heartbeat / 4
+	tellEvery = replicas.Heartbeat / 2
+	// tellTimeout bounds the answer.
+	tellTimeout = replicas.Heartbeat
+)
+
+// Meet implements [replicas.Engine].
+func (m *Member) Meet(n replicas.Neighbors) { m.neighbors = n }
+
+// Leased implements [replicas.Engine].
+func (m *Member) Leased() bool { return m.lease.holds(m.now()) }
+
+// Teller implements [replicas.Engine].
+func (m *Member) Teller() (replicas.Replica, bool) {
+	m.lease.mu.Lock()
+	defer m.lease.mu.Unlock()
+	return m.lease.by, m.lease.by.Instance != ""
+}
+
+// TellFor implements [replicas.Engine]. The record has to be of the replica that asks.
+func (m *Member) TellFor(ctx context.Context, instance string, record []byte) error {
+	if _, rec, err := decode(instance, record); err != nil {
+		return err
+	} else if rec.Left {
+		return errors.New("a replica that ends says so itself")
+	}
+	err := m.ask(ctx, func(ctx context.Context) error { return m.store.Beat(ctx, instance, record, false) })
+	if errors.Is(err, replicas.ErrAway) && !m.claims.promise() {
+		return errTaking
+	}
+	return err
+}
+
+var errTaking = errors.New("this replica is about to claim something")
+
+// promise has nothing taken from anybody before the engine has told anew who lives, and then only
+// after its whole time: whoever hears that the engine is away counts on that. It reports false if
+// something is being taken.
+func (cl *claimer) promise() bool {
+	cl.m.mu.Lock()
+	defer cl.m.mu.Unlock()
+	if cl.taking > 0 {
+		return false
+	}
+	cl.m.clock.failed = true
+	return true
+}
+
+// beginTaking reports whether this replica may take what somebody else has held, by what the
+// engine told last. Call endTaking after that.
+func (cl *claimer) beginTaking() bool {
+	cl.m.mu.Lock()
+	defer cl.m.mu.Unlock()
+	if cl.m.clock.failed {
+		return false
+	}
+	cl.taking++
+	return true
+}
+
+func (cl *claimer) endTaking() {
+	cl.m.mu.Lock()
+	defer cl.m.mu.Unlock()
+	cl.taking--
+}
+
+// tell has other replicas write the heartbeats of this one while it can't, until ctx ends.
+func (m *Member) tell(ctx context.Context) {
+	tick := time.NewTicker(tellEvery / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if now := m.now(); m.lease.due(now) {
+				m.asking.Go(func() { m.tellOthers(ctx, now) }) // ends within tellTimeout
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tellOthers asks all other replicas to write a heartbeat of this one. If none can, since none
+// hears the engine, it counts as written: nobody can take what this replica holds.
+func (m *Member) tellOthers(ctx context.Context, begun time.Time) {
+	to, text := m.nextBeat()
+	if text == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	errs := make([]error, len(to))
+	var all sync.WaitGroup
+	for i, r := range to {
+		all.Go(func() {
+			if errs[i] = errBefore; r.Revision >= sinceTell {
+				errs[i] = m.neighbors.Tell(ctx, r, text)
+			}
+			if errs[i] == nil {
+				m.lease.extend(m.now(), begun, r)
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if !errors.Is(err, replicas.ErrAway) && !errors.Is(err, replicas.ErrGone) {
+			return
+		}
+	}
+	m.lease.extend(m.now(), begun, replicas.Replica{})
+}
+
+// sinceTell is the first revision that writes heartbeats of others.
+const sinceTell = 2
+
+var errBefore = errors.New("a replica of this version writes no heartbeats of others")
+
+// nextBeat returns the next heartbeat of this replica, and to whom it may be told; nil if this
+// replica has not joined, or has left.
+func (m *Member) nextBeat() (to []replicas.Replica, text []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.state != joined {
+		return nil, nil
+	}
+	m.clock.beats++
+	text, err := encode(m.self, m.clock.beats, false)
+	if err != nil {
+		return nil, nil // as the loop says
+	}
+	return m.peers.living(), text
+}

@@ -64,6 +64,16 @@ const (
 	end // behind the last one
 )
 
+// Mended are the quirks of one result, each once. The zero value has none.
+type Mended []Quirk
+
+// Add adds a quirk.
+func (m *Mended) Add(q Quirk) {
+	if !slices.Contains(*m, q) {
+		*m = append(*m, q)
+	}
+}
+
 // A Side is who deviates from the protocol.
 type Side string
 
@@ -122,7 +132,7 @@ var table = [end]Description{
 	Accept: {
 		ID: "Q-04", Name: "accept", Side: Client,
 		Seen:   "A POST of a session, or `initialize`, accepts JSON and no event streams, or the other way round.",
-		Where:  "Claude Code (KeeperHub#733), claude.ai (OneUptime#3707)",
+		Where:  "Claude Code (KeeperHub#733), claude.ai (OneUptime#3707, modelcontextprotocol/python-sdk#2349), ElevenLabs (ComposioHQ/composio#2152), Gemini CLI and Open WebUI (honojs/middleware#1799)",
 		Done:   "It gets the form that it accepts. Without streams the response waits for the result; what the server asks meanwhile goes to the GET stream of the session.",
 		Costs:  "Without streams progress and log messages of the call are dropped (`mcpbridge_messages_dropped_total`, reason `no stream accepted`), a question without a GET stream fails, and nothing keeps a slow response alive.",
 		Breaks: "A POST has to accept both forms", Section: "2025-11-25, basic/transports, Sending Messages to the Server",
@@ -130,7 +140,7 @@ var table = [end]Description{
 	},
 	StrayEnvelope: {
 		ID: "Q-06", Name: "stray-envelope", Side: Client,
-		Seen:   "Over HTTP, `initialize` has an envelope; or a message of a session has one, and is none of 2026-07-28: the envelope names a legacy revision or lacks a member, or that revision has no such method (`ping`). `MCP-Protocol-Version` names a known legacy revision or is missing.",
+		Seen:   "`initialize` has an envelope; or a message of a session has one, and is none of 2026-07-28: the envelope names a legacy revision or lacks a member, or that revision has no such method (`ping`). `MCP-Protocol-Version` names a known legacy revision or is missing; on a pipe or WebSocket a session is open.",
 		Where:  "Nowhere yet; servers on the SDKs for TypeScript, Python and Go take them (interop/go/deviations)",
 		Done:   "The envelope counts for nothing: the message belongs to its session, and `initialize` opens one.",
 		Costs:  "A client that means 2026-07-28 is not told what its envelope lacks, unless its header says so, too.",
@@ -167,7 +177,7 @@ var table = [end]Description{
 	TaskName: {
 		ID: "T-02", Name: "task-name-missing", Side: Client, Always: true,
 		Seen:   "`tasks/get`, `tasks/update` or `tasks/cancel` comes without `Mcp-Name`.",
-		Where:  "clients that know the header for three methods",
+		Where:  "MCP Inspector (modelcontextprotocol/inspector#1917) and other clients on the TypeScript SDK (modelcontextprotocol/typescript-sdk#2613)",
 		Done:   "The task that the body names is meant.",
 		Costs:  "A proxy can't route by the task.",
 		Breaks: "Requests about a task have its id in this header", Section: "tasks extension 2026-07-28, Streamable HTTP: Routing Headers",
@@ -186,7 +196,7 @@ var table = [end]Description{
 		ID: "M2L-09", Name: "list-missing", Side: Server, Always: true,
 		Seen:   "A result lacks the list that its method has (`content`, `tools`, `messages` and so on), or has null instead.",
 		Where:  "servers on Cloudflare (cloudflare/mcp-server-cloudflare#12) and of modelcontextprotocol/python-sdk#1796, which leave `content` out; go-sdk servers with no content, servers that serialize empty fields as null",
-		Done:   "Modern clients get an empty list.",
+		Done:   "Clients get an empty list, but for legacy ones of a legacy server.",
 		Costs:  "Nothing.",
 		Breaks: "The list of such a result is required, and an array", Section: "2025-11-25, schema, CallToolResult and the results of lists",
 		Since: "0.1.0",
@@ -195,7 +205,7 @@ var table = [end]Description{
 		ID: "M2L-09", Name: "null-members", Side: Server, Always: true,
 		Seen:   "Members of a result, or of the items of its list, are null whose type has no null, such as `nextCursor`, `title` or `annotations`.",
 		Where:  "Wazuh (gensecaihq/Wazuh-MCP-Server#75), Codewhale (Hmbown/Codewhale#5335); servers that serialize every field",
-		Done:   "Modern clients get the result without them; structured content, schemas, `_meta` and unknown members stay.",
+		Done:   "Clients get the result without them, but for legacy ones of a legacy server; structured content, schemas, `_meta` and unknown members stay.",
 		Costs:  "Nothing.",
 		Breaks: "An optional member is left out, or has its type", Section: "2025-11-25, schema, the types of results",
 		Since: "0.1.0",
@@ -204,7 +214,7 @@ var table = [end]Description{
 		ID: "M2L-09", Name: "tool-schema", Side: Server, Always: true,
 		Seen:   "A tool's `inputSchema` is missing or has no `type: object`.",
 		Where:  "GitLab (zereight/gitlab-mcp#286), taskwarrior (awwaiid/mcp-server-taskwarrior#11); tools without arguments on older rmcp (modelcontextprotocol/rust-sdk#445)",
-		Done:   "Modern clients get an object for the type that is missing. A tool whose schema is of something else is left out, with a warning in the log.",
+		Done:   "Clients get an object for the type that is missing, but for legacy ones of a legacy server. A tool whose schema is of something else is left out, with a warning in the log.",
 		Costs:  "A tool that is left out can't be found.",
 		Breaks: "A tool has an `inputSchema`, a schema of an object", Section: "2025-11-25, server/tools, Tool",
 		Since: "0.1.0",
@@ -212,8 +222,8 @@ var table = [end]Description{
 	Completions: {
 		ID: "M2L-09", Name: "completions", Side: Server, Always: true,
 		Seen:   "A completion has more than 100 values.",
-		Where:  "servers that filter nothing",
-		Done:   "Modern clients get the first 100, with `hasMore`.",
+		Where:  "servers that return every candidate (modelcontextprotocol/python-sdk#3048)",
+		Done:   "Clients get the first 100, with `hasMore`, but for legacy ones of a legacy server.",
 		Costs:  "The others are lost.",
 		Breaks: "A response has at most 100 values", Section: "2025-11-25, server/utilities/completion, Completion Results",
 		Since: "0.1.0",
@@ -221,7 +231,7 @@ var table = [end]Description{
 	UnframedAnswer: {
 		ID: "M2L-15", Name: "unframed-answer", Side: Server, Always: true,
 		Seen:   "An event stream ends with a JSON-RPC response that is no event.",
-		Where:  "servers that append a late error as plain JSON",
+		Where:  "Refero (envoyproxy/ai-gateway#2229); servers that append a late error as plain JSON",
 		Done:   "It is taken for the response.",
 		Costs:  "Nothing.",
 		Breaks: "Messages on a stream are events of it", Section: "2025-11-25, basic/transports, Sending Messages to the Server",
@@ -229,8 +239,8 @@ var table = [end]Description{
 	},
 	AnswerWithoutID: {
 		ID: "M2L-04", Name: "answer-without-id", Side: Server, Always: true,
-		Seen:   "A response to a POST with one request has no id, or null.",
-		Where:  "servers that could not read the request",
+		Seen:   "A response to a POST with one request has no id, or null, under a status of success.",
+		Where:  "Helidon (helidon-io/helidon-mcp#65), radare2 (radareorg/radare2-mcp#68)",
 		Done:   "It is taken for the response.",
 		Costs:  "Nothing: a POST has one request.",
 		Breaks: "A response has the id of its request, unless that could not be read", Section: "2025-11-25, basic, Responses",
@@ -275,7 +285,7 @@ var table = [end]Description{
 	ProgressOrder: {
 		ID: "M2L-11", Name: "progress-order", Side: Server, Always: true,
 		Seen:   "Progress of a request does not increase, or is no number.",
-		Where:  "servers that count steps anew",
+		Where:  "windbg-mcp (glslang/windbg-mcp#147), openchrome (shaun0927/openchrome#954)",
 		Done:   "It is not passed on.",
 		Costs:  "The message of such progress is lost.",
 		Breaks: "Each progress of a request is greater than the one before", Section: "2025-11-25, basic/utilities/progress, Progress Flow",
@@ -302,7 +312,7 @@ var table = [end]Description{
 	UntaggedNotice: {
 		ID: "L2M-23", Name: "untagged-notice", Side: Server, Always: true,
 		Seen:   "A change on a listen stream has no subscription id.",
-		Where:  "servers that tag the acknowledgment alone",
+		Where:  "servers made after the examples of the draft, which had none until modelcontextprotocol/modelcontextprotocol#2953",
 		Done:   "It belongs to the stream that it came on or, on a connection, to the only one.",
 		Costs:  "On a connection with several streams it is dropped.",
 		Breaks: "Each notification on such a stream has the id of its request", Section: "2026-07-28, basic/patterns/subscriptions, Receiving Notifications",

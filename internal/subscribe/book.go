@@ -62,7 +62,8 @@ type source struct {
 	allowances        *Allowances
 	// reached is set when the server has responded: so it exists, and requests wait for it
 	// when it is down.
-	reached atomic.Bool
+	reached  atomic.Bool
+	responds atomic.Bool // see Respond
 }
 
 func newBook[S any](up *source, p mcp.Profile) *Book[S] {
@@ -92,6 +93,16 @@ func (b *Book[S]) At(t *Topic[S], at time.Duration) {
 
 // Reached records that the server has responded.
 func (b *Book[S]) Reached() { b.up.reached.Store(true) }
+
+// Respond says that the server responds, as somebody else has found: the driver need not wait
+// until its own next attempt. It never blocks, and may be called by any goroutine.
+func (b *Book[S]) Respond() {
+	b.up.responds.Store(true)
+	b.Poke()
+}
+
+// TakeResponse reports whether Respond was called since the last time.
+func (b *Book[S]) TakeResponse() bool { return b.up.responds.Swap(false) }
 
 // Unreached records that the server can't be reached. If it never could, it may not exist,
 // and those who wait are refused at once.

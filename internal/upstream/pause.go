@@ -8,7 +8,8 @@ import (
 
 const (
 	// MaxWait is the longest Pause for which a request waits; with a longer one it fails at
-	// once. It is also how long a request waits for a server that keeps failing.
+	// once. It is also how long a request waits, with others, for a server that
+	// is started again and keeps failing.
 	MaxWait = time.Second
 	// Stable is how long a session or a connection must last so that its loss does not
 	// count as another failure.

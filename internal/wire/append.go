@@ -59,16 +59,6 @@ func appendExtra(dst, extra []byte) []byte {
 // CloseArray ends an array whose elements are each followed by a comma.
 func CloseArray(dst []byte) []byte { return append(bytes.TrimSuffix(dst, []byte(",")), ']') }
 
-// AppendElements appends an array whose elements are objects without those of the named
-// members that are null.
-func AppendElements(dst, array []byte, nonNull []string) []byte {
-	dst = append(dst, '[')
-	for e := range Elements(array) {
-		dst = append(AppendWithoutNulls(dst, e, nonNull), ',')
-	}
-	return CloseArray(dst)
-}
-
 // AppendWithoutNulls appends an object without those of the named members that are null.
 // It appends any other value unchanged.
 func AppendWithoutNulls(dst, object []byte, names []string) []byte {

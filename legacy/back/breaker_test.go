@@ -2,10 +2,13 @@ package back
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,3 +58,21 @@ func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
 }
 
 var _ mcp.Caller = (*backtest.Client)(nil)
+
+// A URL is tried for each request, also after failures, as a client of its own would try it: so the
+// next request is served once the server is back.
+func TestAURLIsTriedForEachRequest(t *testing.T) {
+	var tried atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		tried.Add(1)
+		http.Error(w, "starting", http.StatusServiceUnavailable)
+	}))
+	defer s.Close()
+	b := newTestBack(t, Options{Options: upstream.Options{URL: s.URL}})
+	for range 10 {
+		before := tried.Load()
+		if _, err := b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &backtest.Client{Answer: backtest.NeverAnswers}); err == nil || tried.Load() == before {
+			t.Fatalf("Serve = %v after %d requests to the server, want an attempt for each", err, tried.Load())
+		}
+	}
+}

@@ -31,6 +31,9 @@ type Options struct {
 	// Dial opens a connection of messages, for example a pipe. Each call returns a new
 	// connection, which the Back closes. ctx bounds the opening, not the connection.
 	Dial func(ctx context.Context) (transport.Conn, error)
+	// Eager has Dial called for each request that needs a session, also while it keeps failing,
+	// since it starts nothing. Otherwise there are pauses, in which requests fail.
+	Eager bool
 	// Launcher starts the processes of a command. Each process has one session. No more
 	// processes run than are in use.
 	Launcher *transport.Launcher

@@ -19,6 +19,7 @@ func (b *Back) newPool() (*pool.Pool, error) {
 	return pool.New(pool.Options{
 		Name: o.Name, MaxSessions: o.MaxSessions, MaxSessionsEach: o.MaxSessionsEach, Idle: o.Settings.Idle, Wait: o.Settings.Timeouts.Connect,
 		Lasts: b.lasts, Lingers: b.lingers, Unneeded: b.unneeded, Lost: func() { o.Doubt("a session was lost") },
+		Eager:  o.URL != "" || o.Eager,
 		Logger: o.Logger, Metrics: o.Metrics,
 	}, b.connect)
 }
@@ -120,6 +121,7 @@ func (b *Back) connect(ctx context.Context, p mcp.Profile) (pool.Session, error)
 	if !pool.Stopped(ctx) {
 		scope, _ := pool.CutLane(p.Scope)
 		b.remember(scope, s)
+		b.watchOf(scope).Opened()
 	}
 	return s, nil
 }

@@ -1,6 +1,8 @@
 package back
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,11 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -112,6 +116,53 @@ func TestM2L31WatchOverAPipe(t *testing.T) {
 		if b.watchOf(testScope) != nil {
 			t.Error("the watch outlives what was wanted")
 		}
+	})
+}
+
+// A server is back with the call that reaches it: changes are subscribed to at once, not after
+// the pause that has grown while it was away.
+func TestM2L37TheSessionOfACallIsWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		aud := watchtest.NewAudience(&watchtest.Journal{})
+		dial, peers := legacytest.Pipes(t)
+		var away atomic.Bool
+		b := newTestBack(t, Options{Options: upstream.Options{Changes: aud}, Dial: func(ctx context.Context) (transport.Conn, error) {
+			if away.Load() {
+				return nil, errors.New("away")
+			}
+			return dial(ctx)
+		}})
+		acked := make(chan struct{})
+		go func() { watchOn(t, b, aud, uriTopic("note://a")); close(acked) }()
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		p.Result(wantURIs(p, "resources/subscribe", "note://a")["note://a"], `{}`)
+		<-acked
+		away.Store(true)
+		_ = p.Conn.Close()
+		time.Sleep(time.Minute)
+		away.Store(false)
+		called := make(chan struct{})
+		go func() {
+			defer close(called)
+			req := ask("tools/call", `{"name":"x"}`)
+			req.Profile.Scope = testScope
+			for err := errors.New("not yet"); err != nil; time.Sleep(100 * time.Millisecond) {
+				_, err = body(b.Serve(t.Context(), req, &backtest.Caller{}))
+			}
+		}()
+		p = <-peers
+		p.Handshake(legacytest.Everything)
+		began := time.Now()
+		for range 2 {
+			m := p.Read()
+			if late := time.Since(began); m.Method == "resources/subscribe" && late > 0 {
+				t.Errorf("subscribed %v after the session was open, want at once", late)
+			}
+			p.Result(m.ID, `{"content":[]}`)
+		}
+		wantJournal(t, aud.Log, "event note://a")
+		<-called
 	})
 }
 

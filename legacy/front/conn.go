@@ -100,6 +100,13 @@ func (c *Conn) serve(h queuedMessage) {
 	}
 }
 
+// InSession reports whether the client has a session, or is about to: its handshake has begun.
+func (c *Conn) InSession() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session != nil || c.queue != nil
+}
+
 func (c *Conn) isEnding() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

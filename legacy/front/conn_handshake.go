@@ -124,6 +124,7 @@ func (c *Conn) enqueue(h queuedMessage) bool {
 		switch {
 		case c.queue.stop != nil && h.m != nil && h.m.Method == spec.MethodPing && h.m.Kind() == wire.Request:
 			c.mu.Unlock()
+			c.front.tolerate(h.m, nil)
 			_ = c.send(empty(h.m.ID)) // an error means that the client has left
 			return true
 		case h.m != nil && h.m.Method == spec.NotifyCancelled && c.cancelQueuedLocked(h.m):

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
@@ -168,9 +169,13 @@ func (r *request) forward(ctx context.Context, m *wire.Message) ([]byte, error) 
 	msg = m.ID.Append(append(msg, `{"jsonrpc":"2.0","id":`...))
 	msg = append(msg, `,"result":`...)
 	if res.Era == spec.Modern {
-		msg, err = projection.AppendResult(msg, r.session.revision, m.Method, m.Params, res.Body, r.session.front.toolsOf(req.Profile.Scope))
+		var mended []quirks.Quirk
+		msg, mended, err = projection.AppendResult(msg, r.session.revision, m.Method, m.Params, res.Body, r.session.front.toolsOf(req.Profile.Scope))
 		if err != nil {
 			return nil, wire.Errorf(spec.CodeInternal, "the result of server %q can't be converted for a client of revision %s: %v", r.session.front.opts.Name, r.session.revision, err)
+		}
+		for _, q := range mended {
+			r.session.front.opts.Quirks.Met(q, "")
 		}
 	} else {
 		msg = append(msg, res.Body...)

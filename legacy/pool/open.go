@@ -87,6 +87,7 @@ func (p *Pool) open(ctx context.Context, e *entry, profile mcp.Profile, dial Dia
 	defer p.mu.Unlock()
 	p.stops[e](nil)
 	delete(p.stops, e)
+	p.endTrialLocked()
 	e.s, e.err, e.since = s, err, time.Now()
 	close(e.ready)
 	switch {

@@ -16,13 +16,22 @@ type pause struct {
 // started, or does not respond.
 const allScopes = ""
 
+// endTrialLocked records that an attempt has ended, whatever came of it.
+func (p *Pool) endTrialLocked() {
+	if a, ok := p.pauses.Peek(allScopes); ok {
+		a.trial = false
+	}
+}
+
 // pauseLocked records that an attempt, which began at a time, has failed.
 func (p *Pool) pauseLocked(key string, begun time.Time, err error) {
+	if p.opts.Eager {
+		return
+	}
 	a, ok := p.pauses.Get(key)
 	if !ok {
 		a = &pause{}
 		p.pauses.Add(key, a)
 	}
 	a.Note(begun, err)
-	a.trial = false
 }

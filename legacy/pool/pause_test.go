@@ -111,17 +111,23 @@ func TestADeadServerIsNewsAtOnce(t *testing.T) {
 	}
 }
 
+// onceUp dials a server that refuses until up, and then takes a while.
+func onceUp(up *atomic.Bool, takes time.Duration, dial func(context.Context) (transport.Conn, error)) connector {
+	return over(func(ctx context.Context) (transport.Conn, error) {
+		if !up.Load() {
+			return nil, errRefused
+		}
+		time.Sleep(takes)
+		return dial(ctx)
+	})
+}
+
 // A server that comes back is found within the longest rest.
 func TestADeadServerThatComesBackIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var up atomic.Bool
 		dial, peers := legacytest.Pipes(t)
-		r := newRig(t, Options{}, over(func(ctx context.Context) (transport.Conn, error) {
-			if !up.Load() {
-				return nil, errRefused
-			}
-			return dial(ctx)
-		}))
+		r := newRig(t, Options{}, onceUp(&up, 0, dial))
 		hammer(t, r, 10, 3, time.Hour, time.Minute)
 		up.Store(true)
 		go runNext(peers, 1)
@@ -132,5 +138,82 @@ func TestADeadServerThatComesBackIsFound(t *testing.T) {
 		if took := time.Since(begin); took > 5*time.Second {
 			t.Errorf("it was found after %v, want at most the longest pause", took)
 		}
+	})
+}
+
+// A client that gives up during the one attempt that a failing server gets leaves the next one to
+// others.
+func TestAnAttemptThatIsGivenUpIsNotTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var state atomic.Int64 // 0 refuses, 1 is silent, 2 serves
+		dial, peers := legacytest.Pipes(t)
+		r := newRig(t, Options{}, over(func(ctx context.Context) (transport.Conn, error) {
+			switch state.Load() {
+			case 0:
+				return nil, errRefused
+			case 1:
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}
+			return dial(ctx)
+		}))
+		for range 3 {
+			_, _, _ = r.Get(t.Context(), of("a"), true)
+			time.Sleep(upstream.MaxWait)
+		}
+		state.Store(1)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, _, err := r.Get(ctx, of("a"), true); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Get = %v, want that it was given up", err)
+		}
+		synctest.Wait()
+		state.Store(2)
+		go runNext(peers, 1)
+		if _, release, err := r.Get(t.Context(), of("a"), true); err != nil {
+			t.Fatalf("Get = %v, want a session of the server that serves again", err)
+		} else {
+			settle()
+			release()
+		}
+	})
+}
+
+// A private session that takes long to open is waited for, also if the server failed before.
+func TestASlowStartAfterFailuresIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		dial, peers := legacytest.Pipes(t)
+		r := newRig(t, Options{}, onceUp(&up, 5*upstream.MaxWait, dial))
+		for range 3 {
+			_, _, _ = r.Get(t.Context(), of("a"), true)
+		}
+		up.Store(true)
+		time.Sleep(10 * time.Second)
+		go runNext(peers, 1)
+		if _, release, err := r.Get(t.Context(), of("a"), true); err != nil {
+			t.Errorf("Get = %v, want a session", err)
+		} else {
+			settle()
+			release()
+		}
+	})
+}
+
+// An eager pool makes each attempt at once, so that a server that is back serves the next request.
+func TestEagerAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		dial, peers := legacytest.Pipes(t)
+		r := newRig(t, Options{Eager: true}, onceUp(&up, 0, dial))
+		if longest := hammer(t, r, 10, 3, 0, time.Minute); longest > 0 {
+			t.Errorf("a caller waited %v for the refusal", longest)
+		}
+		up.Store(true)
+		go runNext(peers, 1)
+		if err := r.list(t.Context(), "a"); err != nil {
+			t.Errorf("a request = %v, want a result once the server is back", err)
+		}
+		settle()
 	})
 }

@@ -64,6 +64,9 @@ type Options struct {
 	// client with an info, which may be nil, needs another one. It is called with a lock, and
 	// takes none.
 	Unneeded func(s Session, info json.RawMessage, unused time.Duration) bool
+	// Eager makes each attempt at once, also while the server keeps failing: for servers that
+	// are not started by it. Without it there are pauses, and one attempt at a time.
+	Eager bool
 	// Lost is called when the server has lost a session. It does not block.
 	Lost func()
 
@@ -181,14 +184,15 @@ func (p *Pool) get(ctx context.Context, profile mcp.Profile, private bool, rest 
 	return e.s, func() { p.leave(e) }, nil
 }
 
-// await returns when the dial has ended. If failing is not nil, the server keeps failing:
-// then await returns that error after upstream.MaxWait, and the dial goes on.
+// await returns when the dial has ended. If failing is not nil, the server keeps failing: then
+// await returns that error after upstream.MaxWait, and the dial goes on. That of a private
+// session would not: it is waited for.
 func (e *entry) await(ctx context.Context, failing error) error {
 	if e.opened() {
 		return e.err
 	}
 	var late <-chan time.Time
-	if failing != nil {
+	if failing != nil && !e.private {
 		t := time.NewTimer(upstream.MaxWait)
 		defer t.Stop()
 		late = t.C

@@ -53,7 +53,7 @@ func benchResult(b *testing.B, method string, body []byte, tools *Tools) {
 	b.SetBytes(int64(len(body)))
 	dst := make([]byte, 0, 3*len(body)+1024)
 	for b.Loop() {
-		out, err := AppendResult(dst, spec.Rev20250618, method, params, body, tools)
+		out, _, err := AppendResult(dst, spec.Rev20250618, method, params, body, tools)
 		if err != nil || len(out) == 0 {
 			b.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -50,6 +51,7 @@ func (p *projector) blocks(dst, content []byte) (_ []byte, text bool) {
 	}
 	for b := range wire.Elements(content) {
 		if wire.IsNull(b) {
+			p.mended.Add(quirks.NullMembers)
 			continue
 		}
 		var is bool
@@ -67,7 +69,7 @@ func (p *projector) block(dst, block []byte) (_ []byte, text bool) {
 	}
 	typ := wire.Get(block, "type")
 	if string(typ) == `"text"` { // the usual case
-		return wire.AppendWithoutNulls(dst, block, itemsNonNull[spec.MethodToolsCall]), true
+		return p.withoutNulls(dst, block, itemsNonNull[spec.MethodToolsCall]), true
 	}
 	name := wire.Unquote(typ)
 	for _, b := range crossed(p.rev) {
@@ -77,7 +79,7 @@ func (p *projector) block(dst, block []byte) (_ []byte, text bool) {
 	}
 	switch name {
 	case "text", "image", "audio", "resource", "resource_link":
-		return wire.AppendWithoutNulls(dst, block, itemsNonNull[spec.MethodToolsCall]), name == "text"
+		return p.withoutNulls(dst, block, itemsNonNull[spec.MethodToolsCall]), name == "text"
 	}
 	return appendText(dst, block, wire.Quote(leftOut(strconv.Quote(name), "no revision of the protocol"))), false
 }

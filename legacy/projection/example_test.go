@@ -11,7 +11,7 @@ import (
 func ExampleAppendResult() {
 	tools := projection.NewTools()
 	show := func(method, params, body string) {
-		out, err := projection.AppendResult(nil, spec.Rev20250618, method, []byte(params), []byte(body), tools)
+		out, _, err := projection.AppendResult(nil, spec.Rev20250618, method, []byte(params), []byte(body), tools)
 		fmt.Println(string(out), err)
 	}
 	show("tools/list", `{}`, `{"resultType":"complete","tools":[{"name":"words","inputSchema":{"type":"object"},"outputSchema":{"type":"array"}}],"ttlMs":0,"cacheScope":"public"}`)

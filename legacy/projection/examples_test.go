@@ -63,7 +63,7 @@ func TestL2M06L2M07PublishedResults(t *testing.T) {
 				if tt.in != "" {
 					body = fmt.Appendf(nil, tt.in, text)
 				}
-				out, err := AppendResult(nil, rev, tt.method, []byte(`{"name":"x"}`), body, NewTools())
+				out, _, err := AppendResult(nil, rev, tt.method, []byte(`{"name":"x"}`), body, NewTools())
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 					continue

@@ -36,7 +36,7 @@ func FuzzAppendResult(f *testing.F) {
 		}
 		method, rev := fuzzedMethods[int(pick)%len(fuzzedMethods)], spec.Revisions(spec.Legacy)[pick>>6]
 		tools := NewTools()
-		once, err := AppendResult(nil, rev, method, []byte(`{"name":"x"}`), body, tools)
+		once, _, err := AppendResult(nil, rev, method, []byte(`{"name":"x"}`), body, tools)
 		if err != nil {
 			return
 		}
@@ -46,7 +46,7 @@ func FuzzAppendResult(f *testing.F) {
 		if left := modernMembers(method, once); left != nil {
 			t.Fatalf("AppendResult(%s, %s, %s) = %s with %q", rev, method, body, once, left)
 		}
-		twice, err := AppendResult(nil, rev, method, []byte(`{"name":"other"}`), once, nil)
+		twice, _, err := AppendResult(nil, rev, method, []byte(`{"name":"other"}`), once, nil)
 		if err != nil || string(twice) != string(once) {
 			t.Fatalf("projected again, %s became %s, %v", once, twice, err)
 		}

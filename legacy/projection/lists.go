@@ -3,6 +3,7 @@ package projection
 import (
 	"bytes"
 
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -21,6 +22,9 @@ var itemsNonNull = map[string][]string{
 
 // items copies the array of a result. It scans items only if they may need a correction.
 func (p *projector) items(dst, v []byte) []byte {
+	if wire.IsNull(v) {
+		p.mended.Add(quirks.ListMissing)
+	}
 	switch {
 	case p.method == spec.MethodToolsCall:
 		return p.content(dst, v)
@@ -35,7 +39,11 @@ func (p *projector) items(dst, v []byte) []byte {
 	case !mayHaveNulls(v):
 		return append(dst, v...)
 	}
-	return wire.AppendElements(dst, v, p.nonNull)
+	dst = append(dst, '[')
+	for e := range wire.Elements(v) {
+		dst = append(p.withoutNulls(dst, e, p.nonNull), ',')
+	}
+	return closed(dst, ']')
 }
 
 // messages copies the messages of a prompt. Each has one block of content.
@@ -46,7 +54,7 @@ func (p *projector) messages(dst, v []byte) []byte {
 			content, _ = p.block(nil, content)
 			msg = wire.AppendEdited(nil, msg, wire.Edit{Name: "content", Value: content})
 		}
-		dst = append(wire.AppendWithoutNulls(dst, msg, p.nonNull), ',')
+		dst = append(p.withoutNulls(dst, msg, p.nonNull), ',')
 	}
 	return closed(dst, ']')
 }

@@ -7,29 +7,31 @@ import (
 	"slices"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // AppendResult appends to dst the result for a client of rev, and returns the extended
-// slice. body is a modern server's result of a request of method with params. t, which
+// slice, and what the server's result broke that is mended. body is a modern server's result of a request of method with params. t, which
 // may be nil, keeps information about tools between their list and their calls.
 //
 // body must have passed [wire.Check]. If it is not a complete result, AppendResult
 // returns dst unchanged and an error.
 //
 // Spec: 2026-07-28, basic/index, Result Responses.
-func AppendResult(dst []byte, rev spec.Revision, method string, params, body []byte, t *Tools) ([]byte, error) {
+func AppendResult(dst []byte, rev spec.Revision, method string, params, body []byte, t *Tools) ([]byte, []quirks.Quirk, error) {
 	if !wire.IsObject(body) {
-		return dst, errors.New("it is not an object")
+		return dst, nil, errors.New("it is not an object")
 	}
 	p := projector{rev: rev, method: method, params: params, body: body, tools: t,
 		array: spec.Array(method), nonNull: itemsNonNull[method]}
 	out := p.members(append(dst, '{'))
 	if p.odd != nil {
-		return dst, fmt.Errorf("its resultType is %s, want %q", p.odd, spec.ResultComplete)
+		return dst, nil, fmt.Errorf("its resultType is %s, want %q", p.odd, spec.ResultComplete)
 	}
-	return closed(p.missing(out), '}'), nil
+	out = closed(p.missing(out), '}')
+	return out, p.mended, nil
 }
 
 // A projector copies one result member by member.
@@ -44,6 +46,17 @@ type projector struct {
 
 	odd   []byte // a resultType other than complete
 	found bool   // the result has array
+
+	mended quirks.Mended // what the result broke; nil for most
+}
+
+// withoutNulls appends object without the members among names that are null.
+func (p *projector) withoutNulls(dst, object []byte, names []string) []byte {
+	before := len(dst)
+	if dst = wire.AppendWithoutNulls(dst, object, names); len(dst)-before != len(object) {
+		p.mended.Add(quirks.NullMembers)
+	}
+	return dst
 }
 
 // members copies the members for a client of the revision, each followed by a comma.
@@ -57,6 +70,9 @@ func (p *projector) members(dst []byte) []byte {
 				p.odd = v
 			}
 		case string(name) == "_meta":
+			if wire.IsNull(v) {
+				p.mended.Add(quirks.NullMembers)
+			}
 			dst = appendMeta(dst, v)
 		case defined && (string(name) == "ttlMs" || string(name) == "cacheScope"):
 		case calls && string(name) == "structuredContent":
@@ -68,8 +84,13 @@ func (p *projector) members(dst []byte) []byte {
 			dst = append(p.items(dst, v), ',')
 		case p.method == spec.MethodComplete && string(name) == "completion":
 			dst = append(append(dst, k...), ':')
-			dst = append(wire.AppendWithoutNulls(dst, mcp.CutCompletion(v), completionMembers), ',')
+			cut := mcp.CutCompletion(v)
+			if len(cut) != len(v) {
+				p.mended.Add(quirks.Completions)
+			}
+			dst = append(p.withoutNulls(dst, cut, completionMembers), ',')
 		case defined && wire.IsNull(v) && slices.Contains(nonNull, string(name)):
+			p.mended.Add(quirks.NullMembers)
 		default:
 			dst = append(append(dst, k...), ':')
 			dst = append(append(dst, v...), ',')

@@ -1,9 +1,11 @@
 package projection
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -11,7 +13,7 @@ import (
 // project is AppendResult for tests that expect success.
 func project(t *testing.T, rev spec.Revision, method, params, body string, tools *Tools) string {
 	t.Helper()
-	out, err := AppendResult([]byte("~"), rev, method, []byte(params), []byte(body), tools)
+	out, _, err := AppendResult([]byte("~"), rev, method, []byte(params), []byte(body), tools)
 	if err != nil {
 		t.Fatalf("AppendResult(%s, %s, %s): %v", rev, method, body, err)
 	}
@@ -48,31 +50,37 @@ func TestL2M06Stamps(t *testing.T) {
 
 // Members that must not be null, and required lists.
 func TestNulls(t *testing.T) {
-	for _, tt := range []struct{ name, method, in, want string }{
-		{"L2M-07 the next cursor", "tools/list", `{"tools":[],"nextCursor":null}`, `{"tools":[]}`},
-		{"L2M-07 tools", "tools/list", `{"tools":null}`, `{"tools":[]}`},
-		{"prompts", "prompts/list", `{"prompts":null,"x":null}`, `{"prompts":[],"x":null}`},
+	for _, tt := range []struct {
+		name, method, in, want string
+		met                    quirks.Quirk
+	}{
+		{"L2M-07 the next cursor", "tools/list", `{"tools":[],"nextCursor":null}`, `{"tools":[]}`, quirks.NullMembers},
+		{"L2M-07 tools", "tools/list", `{"tools":null}`, `{"tools":[]}`, quirks.ListMissing},
+		{"prompts", "prompts/list", `{"prompts":null,"x":null}`, `{"prompts":[],"x":null}`, quirks.ListMissing},
 		{"members of a prompt", "prompts/list", `{"prompts":[{"name":"null","arguments":null,"_meta":{"k":null},"x":null}]}`,
-			`{"prompts":[{"name":"null","_meta":{"k":null},"x":null}]}`},
-		{"resources missing", "resources/list", `{}`, `{"resources":[]}`},
+			`{"prompts":[{"name":"null","_meta":{"k":null},"x":null}]}`, quirks.NullMembers},
+		{"resources missing", "resources/list", `{}`, `{"resources":[]}`, quirks.ListMissing},
 		{"members of a resource", "resources/list", `{"resources":[{"uri":"a:b","name":"n","size":null,"mimeType":null}]}`,
-			`{"resources":[{"uri":"a:b","name":"n"}]}`},
+			`{"resources":[{"uri":"a:b","name":"n"}]}`, quirks.NullMembers},
 		{"members of a template", "resources/templates/list", `{"resourceTemplates":[{"uriTemplate":"a:{b}","title":null}]}`,
-			`{"resourceTemplates":[{"uriTemplate":"a:{b}"}]}`},
+			`{"resourceTemplates":[{"uriTemplate":"a:{b}"}]}`, quirks.NullMembers},
 		{"what was read", "resources/read", `{"contents":[{"uri":"a:b","text":"null","blob":null}]}`,
-			`{"contents":[{"uri":"a:b","text":"null"}]}`},
+			`{"contents":[{"uri":"a:b","text":"null"}]}`, quirks.NullMembers},
 		{"a prompt", "prompts/get", `{"description":null,"messages":[{"role":"user","content":{"type":"text","text":"t","annotations":null}}]}`,
-			`{"messages":[{"role":"user","content":{"type":"text","text":"t"}}]}`},
+			`{"messages":[{"role":"user","content":{"type":"text","text":"t"}}]}`, quirks.NullMembers},
 		{"a called tool", "tools/call", `{"isError":null,"content":[null,{"type":"text","text":"null","_meta":null}]}`,
-			`{"content":[{"type":"text","text":"null"}]}`},
+			`{"content":[{"type":"text","text":"null"}]}`, quirks.NullMembers},
 		{"a completion", "completion/complete", `{"completion":{"values":["a"],"total":null,"hasMore":null}}`,
-			`{"completion":{"values":["a"]}}`},
-		{"_meta", "prompts/list", `{"_meta":null,"prompts":[]}`, `{"prompts":[]}`},
+			`{"completion":{"values":["a"]}}`, quirks.NullMembers},
+		{"_meta", "prompts/list", `{"_meta":null,"prompts":[]}`, `{"prompts":[]}`, quirks.NullMembers},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, rev := range spec.Revisions(spec.Legacy) {
 				if got := project(t, rev, tt.method, `{}`, tt.in, nil); got != tt.want {
 					t.Errorf("AppendResult(%s, %s, %s) = %s, want %s", rev, tt.method, tt.in, got, tt.want)
+				}
+				if _, met, _ := AppendResult(nil, rev, tt.method, nil, []byte(tt.in), nil); !slices.Equal(met, []quirks.Quirk{tt.met}) {
+					t.Errorf("AppendResult(%s, %s, %s) mended %v, want %v", rev, tt.method, tt.in, met, tt.met)
 				}
 			}
 		})
@@ -158,7 +166,7 @@ func TestL2M09ResultType(t *testing.T) {
 	for _, in := range []string{
 		`{"resultType":"task","taskId":"1"}`, `{"content":[],"resultType":"input_required"}`, `{"resultType":null}`, `{"resultType":1}`, `[]`, `null`,
 	} {
-		out, err := AppendResult([]byte("kept"), spec.Rev20251125, "tools/call", nil, []byte(in), nil)
+		out, _, err := AppendResult([]byte("kept"), spec.Rev20251125, "tools/call", nil, []byte(in), nil)
 		if err == nil || string(out) != "kept" {
 			t.Errorf("AppendResult(%s) = %s, %v, want an error and nothing added", in, out, err)
 		}

@@ -3,6 +3,7 @@ package projection
 import (
 	"slices"
 
+	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -39,6 +40,9 @@ func (p *projector) tool(dst, tool []byte) (_ []byte, reason string) {
 	for k, v := range wire.Members(tool) {
 		switch {
 		case k.Is("inputSchema"):
+			if !isObjectType(wire.Get(v, "type")) {
+				p.mended.Add(quirks.ToolSchema)
+			}
 			if dst, reason = appendInput(append(dst, `"inputSchema":`...), v); reason != "" {
 				return dst, reason
 			}
@@ -47,12 +51,14 @@ func (p *projector) tool(dst, tool []byte) (_ []byte, reason string) {
 			dst, wrapped = appendOutput(dst, v)
 		case k.Is("execution"): // of the tasks of 2025-11-25, which are not translated
 		case wire.IsNull(v) && slices.Contains(itemsNonNull[spec.MethodToolsList], k.String()):
+			p.mended.Add(quirks.NullMembers)
 		default:
 			dst = append(append(dst, k...), ':')
 			dst = append(append(dst, v...), ',')
 		}
 	}
 	if !input {
+		p.mended.Add(quirks.ToolSchema)
 		dst = append(dst, `"inputSchema":{"type":"object"},`...)
 	}
 	p.tools.listed(name, wrapped)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,27 @@ func TestWatchWaitsForAServerThatStarts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A session that a call has opened is used at once, not after the pause that has grown.
+func TestM2L37WatchUsesASessionThatIsOpen(t *testing.T) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
+		st.current().Opened() // nobody watches
+		st.Listen(uriTopic("a")).WantHonored("a")
+		st.server.lose(errAway)
+		time.Sleep(time.Minute)
+		late := st.GoListen(uriTopic("b"))
+		synctest.Wait()
+		st.server.set(func(s *script) { s.away = nil })
+		st.wantSubscribed()
+		st.Log.Take()
+		st.current().Opened()
+		st.wantSubscribed("a", "b")
+		(<-late).WantHonored("b")
+		if told := st.Log.Take(); !slices.Contains(told, "event a") {
+			t.Errorf("told %q, want also that a may have changed", told)
+		}
+	})
 }
 
 func TestWatchRedialIsGivenUpWhenNobodyWaits(t *testing.T) {

@@ -30,8 +30,8 @@ type conn struct {
 	// mu guards the fields below. It is held for map work only.
 	mu            sync.Mutex
 	listens       map[int64]*connListen
-	parting       *connListen // the last that was cancelled and has not been answered; nil if there is none
-	cancellations int         // being sent
+	partings      []*connListen // the last that were cancelled and have not been answered; the oldest first
+	cancellations int           // being sent
 }
 
 // newConn returns a conn that reads over until it ends or is closed.
@@ -76,11 +76,11 @@ func (p *conn) fail(err error) bool {
 	}
 	p.Calls.Fail(err)
 	p.mu.Lock()
-	listens, last := p.listens, p.parting
-	p.listens, p.parting = nil, nil
+	listens, partings := p.listens, p.partings
+	p.listens, p.partings = nil, nil
 	p.mu.Unlock()
-	if last != nil {
-		close(last.parting.over)
+	for _, s := range partings {
+		close(s.parting.over)
 	}
 	for _, s := range listens {
 		s.end(&upstream.Failure{Cause: err, Fate: upstream.MayHaveRun, Again: true})

@@ -25,6 +25,9 @@ type connLink struct {
 	opts      *Options
 	unclaimed func(c *upstreamCall, m *wire.Message)
 	lost      func(error) // called when the connection ends by itself
+	// heeded is called when the server answers a listen request that was given up. It must not
+	// block.
+	heeded func(scope string)
 
 	stop context.CancelCauseFunc
 	live context.Context // ends with close
@@ -47,8 +50,8 @@ type opening struct {
 	err  error
 }
 
-func newConnLink(opts *Options, news func(*upstreamCall, *wire.Message), lost func(error)) *connLink {
-	l := &connLink{opts: opts, unclaimed: news, lost: lost}
+func newConnLink(opts *Options, news func(*upstreamCall, *wire.Message), lost func(error), heeded func(string)) *connLink {
+	l := &connLink{opts: opts, unclaimed: news, lost: lost, heeded: heeded}
 	l.live, l.stop = context.WithCancelCause(context.Background())
 	return l
 }
@@ -140,7 +143,7 @@ func (l *connLink) open(op *opening) {
 	switch {
 	case err != nil:
 		op.err = fmt.Errorf("connecting to it: %w", err)
-		l.pause.Note(begun, op.err)
+		l.noteFailedLocked(begun, op.err)
 	case l.closed:
 		op.err = mcp.ErrShutdown
 		l.running.Go(func() { _ = over.Close() })
@@ -148,6 +151,13 @@ func (l *connLink) open(op *opening) {
 		op.conn = newConn(l, over)
 		l.conn = op.conn
 		l.opts.Logger.Debug("connected", "took", time.Since(begun))
+	}
+}
+
+// noteFailedLocked records an attempt that failed, or a connection that did not last.
+func (l *connLink) noteFailedLocked(begun time.Time, err error) {
+	if !l.opts.Eager {
+		l.pause.Note(begun, err)
 	}
 }
 
@@ -183,7 +193,7 @@ func (l *connLink) noise() string {
 func (l *connLink) ended(p *conn, err error) {
 	l.mu.Lock()
 	if time.Since(p.born) < upstream.Stable {
-		l.pause.Note(p.born, err)
+		l.noteFailedLocked(p.born, err)
 	}
 	l.mu.Unlock()
 	l.lost(err)

@@ -346,6 +346,30 @@ func TestServerThatCannotStandRests(t *testing.T) {
 	})
 }
 
+// A connection that starts nothing is opened for each request, also after failures.
+func TestEagerDials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dials := 0
+		b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo)}, Eager: true, Dial: func(context.Context) (transport.Conn, error) {
+			dials++
+			return nil, errors.New("connection refused")
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close(t.Context())
+		begun := time.Now()
+		for n := range 20 {
+			if _, err := b.Serve(t.Context(), upRequest("tools/list", ""), &backtest.Caller{}); err == nil || !strings.Contains(err.Error(), "connection refused") || dials != n+1 {
+				t.Fatalf("request %d = %v after %d dials, want one for each", n, err, dials)
+			}
+		}
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("20 requests took %v, want no pause", took)
+		}
+	})
+}
+
 func TestDialOutlivesItsFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo)}, Dial: func(ctx context.Context) (transport.Conn, error) {

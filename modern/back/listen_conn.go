@@ -67,6 +67,9 @@ func (p *conn) add(s *connListen) error {
 		return &upstream.Failure{Cause: err, Fate: upstream.NotSent, Again: true}
 	}
 	p.listens[s.c.ID] = s
+	for _, o := range p.partings {
+		o.parting.late = true
+	}
 	return nil
 }
 
@@ -166,6 +169,7 @@ func (s *connListen) answered(e *wire.Error) {
 func (p *conn) change(m *wire.Message) {
 	s := p.streamOf(m)
 	if s == nil {
+		p.heedsParted(m)
 		p.skip("change of no stream", m.Method)
 		return
 	}

@@ -18,6 +18,9 @@ type Options struct {
 	// call returns a new connection, which the Back closes. ctx bounds the opening, not
 	// the connection. All clients share one connection, since the era has no sessions.
 	Dial func(ctx context.Context) (transport.Conn, error)
+	// Eager has Dial called for each request that needs a connection, also while it keeps
+	// failing, since it starts nothing. Otherwise there are pauses, in which requests fail.
+	Eager bool
 	// IDs is the highest id of requests that were sent on a connection before Dial
 	// returned it. The Back uses greater ones.
 	IDs int64

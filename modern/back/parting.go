@@ -3,8 +3,11 @@ package back
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -29,6 +32,10 @@ var endWaits = map[int32]time.Duration{
 // errEndedLate is why a stream is opened again.
 var errEndedLate = errors.New("the server ended an earlier stream after this one had begun, and may have forgotten what both have")
 
+// maxPartings bounds the cancelled streams that a connection remembers: many servers never
+// answer them.
+const maxPartings = 16
+
 // A parting is the end of a stream that this side has cancelled.
 type parting struct {
 	since time.Time     // when it was cancelled; conn.mu guards it
@@ -45,61 +52,100 @@ func (p *conn) part(s *connListen) bool {
 		return false
 	}
 	delete(p.listens, s.c.ID)
-	s.parting.since, p.parting = time.Now(), s
+	s.parting.since = time.Now()
+	if p.partings = append(p.partings, s); len(p.partings) > maxPartings {
+		p.partings = slices.Delete(p.partings, 0, 1)
+	}
 	return true
+}
+
+// partingLocked returns the place of the stream with an id among those that were cancelled;
+// negative if it is none.
+func (p *conn) partingLocked(id wire.ID) int {
+	return slices.IndexFunc(p.partings, func(s *connListen) bool { return s.c.Is(id) })
+}
+
+// lastParting returns the stream that was cancelled last, if it has not been answered.
+func (p *conn) lastParting() *connListen {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.partings) == 0 {
+		return nil
+	}
+	return p.partings[len(p.partings)-1]
 }
 
 // awaitParted waits until a command has ended the stream that was cancelled last. Servers on
 // go-sdk keep one list for each session, and forget it when they end a stream, which may be
 // after they have accepted another.
 func (p *conn) awaitParted(ctx context.Context) error {
-	p.mu.Lock()
-	last := p.parting
-	p.mu.Unlock()
+	last := p.lastParting()
 	if last == nil || p.link.opts.URL != "" {
 		return nil
 	}
-	before := p.link.farewell.Load()
-	wait := time.NewTimer(time.Until(last.parting.since.Add(endWaits[before])))
+	wait := time.NewTimer(time.Until(last.parting.since.Add(endWaits[p.link.farewell.Load()])))
 	defer wait.Stop()
 	select {
 	case <-last.parting.over:
-		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-wait.C:
+		p.link.farewell.CompareAndSwap(farewellUnknown, farewellNone)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last.parting.late = true
-	p.link.farewell.CompareAndSwap(farewellUnknown, farewellNone)
 	return nil
 }
 
 // parted takes the response to a listen request that was cancelled, and reports whether it is
 // one. If it is late, streams that were opened since are opened again.
 func (p *conn) parted(id wire.ID) bool {
-	p.mu.Lock()
-	last := p.parting
-	if last == nil || !last.c.Is(id) {
-		p.mu.Unlock()
+	s, doubtful := p.takeParting(id)
+	if s == nil {
 		return false
 	}
-	p.parting = nil
-	close(last.parting.over)
 	p.link.farewell.Store(farewellAnswer)
-	var doubtful []*connListen
-	if last.parting.late {
-		for _, s := range p.listens {
-			doubtful = append(doubtful, s)
+	for _, o := range doubtful {
+		if p.part(o) {
+			p.cancel(o.c, errEndedLate)
+			o.end(errEndedLate)
 		}
+	}
+	p.link.heeded(s.c.scope)
+	return true
+}
+
+// takeParting returns the cancelled stream that a response ends, and the streams that it puts
+// in doubt; nil if it ends none.
+func (p *conn) takeParting(id wire.ID) (s *connListen, doubtful []*connListen) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.partingLocked(id)
+	if i < 0 {
+		return nil, nil
+	}
+	s = p.partings[i]
+	p.partings = slices.Delete(p.partings, i, i+1)
+	close(s.parting.over)
+	if s.parting.late && p.link.opts.URL == "" {
+		doubtful = slices.Collect(maps.Values(p.listens))
+	}
+	return s, doubtful
+}
+
+// heedsParted notes that a server acknowledges a listen request that was given up: it
+// responds again.
+func (p *conn) heedsParted(m *wire.Message) {
+	id, named := subscriptionOf(m)
+	if m.Method != spec.NotifyAcknowledged || !named {
+		return
+	}
+	p.mu.Lock()
+	i := p.partingLocked(id)
+	var scope string
+	if i >= 0 {
+		scope = p.partings[i].c.scope
 	}
 	p.mu.Unlock()
-	for _, s := range doubtful {
-		if p.part(s) {
-			p.cancel(s.c, errEndedLate)
-			s.end(errEndedLate)
-		}
+	if i >= 0 {
+		p.link.heeded(scope)
 	}
-	return true
 }

@@ -1,6 +1,7 @@
 package back
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -33,12 +34,17 @@ type forgetfulServer struct {
 	listens int
 	cancels int
 	ended   chan wire.ID
-	tell    chan struct{} // has it tell of a change of file:///a
+	tell    chan struct{}      // has it tell of a change of file:///a
+	stop    chan time.Duration // stops it as SIGSTOP does; what is written to it is kept
+
+	acks   time.Duration // how long it takes to begin a stream; it begins none that is cancelled by then
+	begins *time.Timer   // nil before the first, and if that takes no time
+	begin  chan wire.ID
 }
 
 // serve plays the server until the connection ends.
 func (s *forgetfulServer) serve() {
-	messages := make(chan wire.Message)
+	messages := make(chan wire.Message, 64)
 	go s.read(messages) // ends with the connection
 	for {
 		select {
@@ -54,6 +60,10 @@ func (s *forgetfulServer) serve() {
 				s.T.Error("a listen was asked for before the former had ended")
 			}
 			s.granted = nil
+		case id := <-s.begin:
+			s.acknowledge(id)
+		case d := <-s.stop:
+			time.Sleep(d)
 		case <-s.tell:
 			if s.granted != nil {
 				s.Write(uriText, "file:///a", s.live.String())
@@ -77,19 +87,30 @@ func (s *forgetfulServer) read(to chan<- wire.Message) {
 	}
 }
 
+func (s *forgetfulServer) acknowledge(id wire.ID) {
+	s.Write(ackText, s.granted, id)
+	s.Write(uriText, "file:///a", id.String())
+}
+
 func (s *forgetfulServer) take(m wire.Message) {
 	switch m.Method {
 	case spec.MethodListen:
 		s.listens++
 		s.live, s.granted = m.ID, append([]byte(nil), wire.Get(m.Params, "notifications")...)
-		s.Write(ackText, s.granted, m.ID)
-		s.Write(uriText, "file:///a", m.ID.String())
+		if s.acks == 0 {
+			s.acknowledge(m.ID)
+			return
+		}
+		s.begins = time.AfterFunc(s.acks, func() { s.begin <- m.ID })
 	case spec.NotifyCancelled:
 		id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
 		if err != nil {
 			s.T.Errorf("cancelled %s: %v", m.Params, err)
 		}
 		s.cancels++
+		if s.begins != nil {
+			s.begins.Stop()
+		}
 		time.AfterFunc(cmp.Or(time.Duration(s.takes.Load()), 25*time.Millisecond), func() { s.ended <- id })
 	}
 }
@@ -119,35 +140,53 @@ func TestL2M22AListenWaitsForACommandThatStarts(t *testing.T) {
 	})
 }
 
-// On a connection there is one listen at a time, and the next one waits until a server
-// has had the time to end the former.
-func TestL2M22OverAConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		near, far := transport.NewPipe()
-		aud := watchtest.NewAudience(&watchtest.Journal{})
-		b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Changes: aud},
-			Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := &forgetfulServer{Peer: backtest.NewPeer(t, far), ended: make(chan wire.ID, 16)}
-		done := make(chan struct{})
-		go func() { server.serve(); close(done) }() // ends with the connection
-		for _, uri := range []string{"file:///a", "file:///b", "file:///c"} {
-			topic := watchtest.URITopics(listenProfile.Scope, uri)[0]
-			aud.Want(1, topic)
-			honored, _, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
-			if err != nil || len(honored) != 1 {
-				t.Errorf("Watch(%s) = %v, %v", uri, honored, err)
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		time.Sleep(time.Minute)
+// forgetful returns a back of a forgetfulServer. end ends both.
+func forgetful(t *testing.T, takes time.Duration) (b *Back, aud *watchtest.Audience, server *forgetfulServer, end func()) {
+	near, far := transport.NewPipe()
+	aud = watchtest.NewAudience(&watchtest.Journal{})
+	b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Changes: aud},
+		Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server = &forgetfulServer{Peer: backtest.NewPeer(t, far), ended: make(chan wire.ID, 64), tell: make(chan struct{}), stop: make(chan time.Duration), begin: make(chan wire.ID, 1)}
+	server.takes.Store(int64(takes))
+	done := make(chan struct{})
+	go func() { server.serve(); close(done) }() // ends with the connection
+	return b, aud, server, func() {
 		if err := b.Close(context.Background()); err != nil && !errors.Is(err, transport.ErrClosed) {
 			t.Errorf("Close = %v", err)
 		}
 		_ = far.Close()
 		<-done
+	}
+}
+
+// watchOne watches uri, and returns what is honored of that.
+func watchOne(t *testing.T, b *Back, aud *watchtest.Audience, uri string) []fanout.Topic {
+	t.Helper()
+	topic := watchtest.URITopics(listenProfile.Scope, uri)[0]
+	aud.Want(1, topic)
+	honored, _, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
+	if err != nil {
+		t.Errorf("Watch(%s) = %v", uri, err)
+	}
+	return honored
+}
+
+// On a connection there is one listen at a time, and the next one waits until a server
+// has had the time to end the former.
+func TestL2M22OverAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, aud, server, end := forgetful(t, 0)
+		for _, uri := range []string{"file:///a", "file:///b", "file:///c"} {
+			if honored := watchOne(t, b, aud, uri); len(honored) != 1 {
+				t.Errorf("Watch(%s) = %v", uri, honored)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		end()
 		told := make(map[string]int)
 		for _, line := range aud.Log.Take() {
 			told[line]++
@@ -173,22 +212,11 @@ func TestL2M22ACommandThatEndsStreamsLate(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tt.takes, " ", tt.then), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				near, far := transport.NewPipe()
-				aud := watchtest.NewAudience(&watchtest.Journal{})
-				b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Changes: aud},
-					Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
-				if err != nil {
-					t.Fatal(err)
-				}
-				server := &forgetfulServer{Peer: backtest.NewPeer(t, far), late: tt.late, ended: make(chan wire.ID, 16), tell: make(chan struct{})}
-				server.takes.Store(int64(tt.takes))
-				done := make(chan struct{})
-				go func() { server.serve(); close(done) }() // ends with the connection
+				b, aud, server, end := forgetful(t, tt.takes)
+				server.late = tt.late
 				for i, uri := range []string{"file:///a", "file:///b", "file:///c"} {
-					topic := watchtest.URITopics(listenProfile.Scope, uri)[0]
-					aud.Want(1, topic)
-					if honored, _, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{topic}); err != nil || len(honored) != 1 {
-						t.Errorf("Watch(%s) = %v, %v", uri, honored, err)
+					if honored := watchOne(t, b, aud, uri); len(honored) != 1 {
+						t.Errorf("Watch(%s) = %v", uri, honored)
 					}
 					time.Sleep(time.Second)
 					if i == 1 {
@@ -205,13 +233,90 @@ func TestL2M22ACommandThatEndsStreamsLate(t *testing.T) {
 				if server.listens > 8 || server.listens != server.cancels+1 {
 					t.Errorf("%d listen requests, %d cancelled, want 8 at most, and all but one", server.listens, server.cancels)
 				}
-				if err := b.Close(context.Background()); err != nil && !errors.Is(err, transport.ErrClosed) {
-					t.Errorf("Close = %v", err)
-				}
-				_ = far.Close()
-				<-done
+				end()
 				time.Sleep(2 * time.Minute) // what was to end
 			})
 		})
 	}
+}
+
+// A command that was stopped tells of changes again at once when it goes on, not after the pause
+// that has grown, and what it drops late with the streams that were cancelled meanwhile is asked
+// for again.
+func TestL2M22ACommandThatWasStopped(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		asked        int // topics before it is stopped
+		takes, stops time.Duration
+		acks         time.Duration
+	}{
+		{"for a second", 2, 25 * time.Millisecond, time.Second, 0},
+		{"for 25 s", 2, 25 * time.Millisecond, 25 * time.Second, 0},
+		{"for 90 s", 2, 25 * time.Millisecond, 90 * time.Second, 0},
+		{"for 5 minutes", 2, 25 * time.Millisecond, 5 * time.Minute, 0},
+		{"before it has ended a stream", 1, 25 * time.Millisecond, 25 * time.Second, 0},
+		{"and answers none that end", 2, 10 * time.Hour, 90 * time.Second, 0},
+		{"and answers none that end, for long", 2, 10 * time.Hour, 10 * time.Minute, 0},
+		{"and begins none that is cancelled", 2, 25 * time.Millisecond, 5 * time.Minute, time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, aud, server, end := forgetful(t, tt.takes)
+				server.late, server.acks = true, tt.acks
+				uris := []string{"file:///a", "file:///b", "file:///c"}
+				for _, uri := range uris[:tt.asked] {
+					watchOne(t, b, aud, uri)
+					time.Sleep(time.Minute)
+				}
+				server.stop <- tt.stops
+				began := time.Now()
+				honored := watchOne(t, b, aud, uris[tt.asked]) // none after 10 s
+				time.Sleep(time.Until(began.Add(tt.stops + 2*time.Second)))
+				aud.Log.Take()
+				server.tell <- struct{}{}
+				synctest.Wait()
+				if got := aud.Log.Take(); len(got) != 1 {
+					t.Errorf("2 s after it went on, after a change told %q, want it", got)
+				}
+				time.Sleep(5 * time.Minute)
+				aud.Log.Take()
+				server.tell <- struct{}{}
+				synctest.Wait()
+				if got := aud.Log.Take(); len(got) != 1 {
+					t.Errorf("minutes after it went on, after a change told %q, want it", got)
+				}
+				for _, topic := range honored {
+					if !bytes.Contains(server.granted, []byte(topic.URI)) {
+						t.Errorf("the command reports changes of %s, want also %s", server.granted, topic.URI)
+					}
+				}
+				if n := 8 + int(tt.stops/(10*time.Second)); server.listens > n || server.listens != server.cancels+1 {
+					t.Errorf("%d listen requests, %d cancelled, want %d at most, and all but one", server.listens, server.cancels, n)
+				}
+				server.takes.Store(1)
+				end()
+				time.Sleep(11 * time.Hour) // what was to end
+			})
+		})
+	}
+}
+
+// A connection forgets the oldest of the cancelled listens that a server never answers.
+func TestL2M22ListensThatAreNeverAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, aud, _, end := forgetful(t, 10*time.Hour)
+		for i := range 3 * maxPartings {
+			watchOne(t, b, aud, fmt.Sprint("file:///", i))
+			time.Sleep(time.Minute)
+		}
+		p := b.link.(*connLink).conn
+		p.mu.Lock()
+		n := len(p.partings)
+		p.mu.Unlock()
+		if n != maxPartings {
+			t.Errorf("%d listens are remembered, want the last %d", n, maxPartings)
+		}
+		end()
+		time.Sleep(11 * time.Hour)
+	})
 }

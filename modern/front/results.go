@@ -60,7 +60,7 @@ type stamper struct {
 	meta                          []byte // the result's _meta; nil if none
 	hasType, hasTTL, hasScope, ok bool   // ok: the list that the method requires was there
 
-	mended []quirks.Quirk // what the server's result broke; nil for most
+	mended quirks.Mended // what the server's result broke; nil for most
 
 	large []byte // the member that is not copied; nil if all were
 	at    int    // its position
@@ -87,25 +87,18 @@ func (s *stamper) members(dst []byte) []byte {
 		case k.Is("completion") && s.req.Method == spec.MethodComplete:
 			cut := mcp.CutCompletion(v)
 			if len(cut) != len(v) {
-				s.mend(quirks.Completions)
+				s.mended.Add(quirks.Completions)
 			}
 			dst = append(append(append(append(dst, k...), ':'), cut...), ',')
 			continue
 		case wire.IsNull(v) && (k.Is("nextCursor") || k.Is("isError") || k.Is("description") && s.req.Method == spec.MethodPromptsGet):
-			s.mend(quirks.NullMembers)
+			s.mended.Add(quirks.NullMembers)
 			continue
 		}
 		dst = append(append(dst, k...), ':')
 		dst = append(s.copy(dst, v), ',')
 	}
 	return dst
-}
-
-// mend says, once, that the result had a quirk.
-func (s *stamper) mend(q quirks.Quirk) {
-	if !slices.Contains(s.mended, q) {
-		s.mended = append(s.mended, q)
-	}
 }
 
 // copy appends v, or records its position if v is large.
@@ -126,7 +119,7 @@ func (s *stamper) stamped(has *bool) bool {
 // tail writes the required members, _meta last.
 func (s *stamper) tail(dst []byte) []byte {
 	if array := spec.Array(s.req.Method); array != "" && !s.ok {
-		s.mend(quirks.ListMissing)
+		s.mended.Add(quirks.ListMissing)
 		dst = append(wire.AppendString(dst, array), ":[],"...)
 	}
 	if !s.hasType {
@@ -176,7 +169,7 @@ var itemsNonNull = map[string][]string{
 func (s *stamper) list(dst, v []byte) []byte {
 	switch {
 	case wire.IsNull(v):
-		s.mend(quirks.ListMissing)
+		s.mended.Add(quirks.ListMissing)
 		return append(dst, "[]"...)
 	case !wire.IsArray(v):
 		return s.copy(dst, v)
@@ -190,7 +183,7 @@ func (s *stamper) list(dst, v []byte) []byte {
 	for e := range wire.Elements(v) {
 		before := len(dst)
 		if dst = wire.AppendWithoutNulls(dst, e, itemsNonNull[s.req.Method]); len(dst)-before != len(e) {
-			s.mend(quirks.NullMembers)
+			s.mended.Add(quirks.NullMembers)
 		}
 		dst = append(dst, ',')
 	}
@@ -204,7 +197,7 @@ func (s *stamper) tools(dst, v []byte) []byte {
 	for tool := range wire.Elements(v) {
 		edits, reason := toolEdits(tool)
 		if reason != "" || len(edits) > 1 { // besides that of execution, which is none
-			s.mend(quirks.ToolSchema)
+			s.mended.Add(quirks.ToolSchema)
 		}
 		if reason != "" {
 			name, _ := wire.GetString(tool, "name")
@@ -214,7 +207,7 @@ func (s *stamper) tools(dst, v []byte) []byte {
 		for k, v := range wire.Members(tool) {
 			if wire.IsNull(v) && slices.Contains(itemsNonNull[spec.MethodToolsList], k.String()) && !k.Is("inputSchema") {
 				edits = append(edits, wire.Edit{Name: k.String()})
-				s.mend(quirks.NullMembers)
+				s.mended.Add(quirks.NullMembers)
 			}
 		}
 		dst = append(wire.AppendEdited(dst, tool, edits...), ',')
@@ -224,26 +217,26 @@ func (s *stamper) tools(dst, v []byte) []byte {
 
 // MendedOf returns what is mended of a list that nobody has mended yet.
 func MendedOf(l *mcp.Listing) []quirks.Quirk {
-	var s stamper
+	var mended quirks.Mended
 	if l.Missing {
-		s.mend(quirks.ListMissing)
+		mended.Add(quirks.ListMissing)
 	}
 	if l.NullCursor {
-		s.mend(quirks.NullMembers)
+		mended.Add(quirks.NullMembers)
 	}
 	for _, item := range l.Items {
 		if l.Method == spec.MethodToolsList {
 			if edits, reason := toolEdits(item); reason != "" || len(edits) > 1 {
-				s.mend(quirks.ToolSchema)
+				mended.Add(quirks.ToolSchema)
 			}
 		}
 		for k, v := range wire.Members(item) {
 			if wire.IsNull(v) && slices.Contains(itemsNonNull[l.Method], k.String()) && !k.Is("inputSchema") {
-				s.mend(quirks.NullMembers)
+				mended.Add(quirks.NullMembers)
 			}
 		}
 	}
-	return s.mended
+	return mended
 }
 
 // toolEdits returns the edits that make a tool valid in this revision, or the reason why

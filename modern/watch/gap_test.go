@@ -101,6 +101,33 @@ func TestL2M27WatchersLiveOnWhileTheServerIsAway(t *testing.T) {
 	}
 }
 
+// A server that is back is asked at once, not after the pause that has grown while it was away.
+func TestL2M27AServerThatRespondsAgainIsAskedAtOnce(t *testing.T) {
+	for _, single := range []bool{false, true} {
+		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
+			withRig(t, options{single: single}, func(t *testing.T, st *rig) {
+				st.ws.Of(watchScope).Reached() // nobody watches
+				st.Listen(uriTopics("a", "b")...)
+				st.server.says(unreachable)
+				st.server.end(errScriptBroken)
+				time.Sleep(time.Minute)
+				st.server.requests()
+				st.server.says(nil)
+				st.wantTold()
+				st.ws.Of(watchScope).Reached()
+				time.Sleep(gather)
+				st.wantRequests(1)
+				st.wantCarried("a b")
+				time.Sleep(gapsAfter)
+				st.wantTold("a", "b")
+				st.ws.Of(watchScope).Reached()
+				time.Sleep(time.Minute)
+				st.wantRequests(0)
+			})
+		})
+	}
+}
+
 // Closing while the server is asked and streams are open leaves nothing.
 func TestWatchesClose(t *testing.T) {
 	withRig(t, options{}, func(t *testing.T, st *rig) {

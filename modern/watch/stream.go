@@ -38,17 +38,17 @@ func (w *watch) take(ctx context.Context, stream Stream, topics []*topic) {
 		single{w}.tellGapsLater(topics)
 	}
 	for _, t := range topics {
-		w.accept(t)
+		accept(w.book, t, !w.opts.single)
 	}
 	// Ends with the stream, which ends with the loop.
 	w.book.Go(func() { w.read(ctx, s) })
 }
 
-// accept grants t, which is on a stream.
-func (w *watch) accept(t *topic) {
+// accept grants t, which is on a stream; see Grant.
+func accept(b *book, t *topic, tell bool) {
 	t.State.omitted, t.State.tries = false, 0
 	if t.Needed() {
-		w.book.Grant(t, !w.opts.single)
+		b.Grant(t, tell)
 	}
 }
 

@@ -120,7 +120,7 @@ func (w *watch) Serve(ts []*topic) {
 			w.payer = t.Payer()
 		}
 		if carried(t) {
-			w.accept(t)
+			accept(w.book, t, !w.opts.single)
 		} else {
 			w.seek(t)
 		}
@@ -148,6 +148,9 @@ func (w *watch) Look(t *topic) {
 // Pump implements [subscribe.Driver]: it opens the streams that are needed and allowed.
 func (w *watch) Pump(ctx context.Context) {
 	merger{w}.endOverlaps()
+	if w.book.TakeResponse() {
+		w.reached()
+	}
 	if w.opts.single {
 		single{w}.tellGaps()
 		single{w}.pump(ctx)

@@ -32,6 +32,7 @@ type outcome struct {
 	code   int // of the JSON-RPC error; 0 without one
 	taken  bool
 	form   string // the Content-Type
+	opened bool   // it was in a session of its own
 	text   string
 }
 
@@ -66,6 +67,7 @@ func (p place) play(ctx context.Context, c *http.Client, d deviation) (outcome, 
 		p.end(ctx, c, own, id)
 	}
 	o, err := p.send(ctx, c, d, d.headers(p, own, id))
+	o.opened = id != ""
 	if err != nil {
 		return o, fmt.Errorf("%s: %w", d, err)
 	}

@@ -28,6 +28,9 @@ type published struct {
 	start func(addr, port string) (env, argv []string)
 	path  string
 	place // without its URL
+
+	pipe func() []string // the command that serves pipes; nil if another entry has it
+	slow bool            // to start
 }
 
 // peer returns the absolute path of a file of interop/.
@@ -47,6 +50,10 @@ func python(set, program, port string) []string {
 	return []string{peer("bin/python-" + set + "/bin/python"), peer("python/" + program), "--transport", "http", "--port", port}
 }
 
+func pythonPipe(set, program string) []string {
+	return []string{peer("bin/python-" + set + "/bin/python"), peer("python/" + program)}
+}
+
 // What the conformance suite, and the memos of the servers on Python, name.
 var (
 	conformance = place{tool: "test_simple_text", arguments: "{}", uri: "test://static-text"}
@@ -56,22 +63,28 @@ var (
 // all are the servers that deviations are played against. The one on TypeScript 2.4.0 and those
 // on Python 2.3.0 and fastmcp serve both eras, and so does that on go-sdk without sessions.
 var all = []published{
-	{"typescript-1.32.2", func(_, port string) (env, argv []string) {
+	{name: "typescript-1.32.2", start: func(_, port string) (env, argv []string) {
 		return []string{"PORT=" + port}, node("node_modules/@modelcontextprotocol/server-everything/dist/index.js", "streamableHttp")
-	}, "/mcp", place{tool: "echo", arguments: `{"message":"hi"}`, uri: "demo://resource/static/document/features.md"}},
-	{"typescript-2.4.0", func(addr, _ string) (env, argv []string) {
+	}, path: "/mcp", place: place{tool: "echo", arguments: `{"message":"hi"}`, uri: "demo://resource/static/document/features.md"},
+		pipe: func() []string {
+			return node("node_modules/@modelcontextprotocol/server-everything/dist/index.js", "stdio")
+		}},
+	{name: "typescript-2.4.0", start: func(addr, _ string) (env, argv []string) {
 		return nil, node("modern-server.mjs", "--http", addr, "--both")
-	}, "/", conformance},
-	{"python-1.30.0", func(_, port string) (env, argv []string) { return nil, python("1", "server1.py", port) }, "/mcp", memos},
-	{"python-2.3.0", func(_, port string) (env, argv []string) { return nil, python("2", "server2.py", port) }, "/mcp", memos},
-	{"go-sdk-1.8.0", func(addr, _ string) (env, argv []string) {
+	}, path: "/", place: conformance, pipe: func() []string { return node("modern-server.mjs") }},
+	{name: "python-1.30.0", start: func(_, port string) (env, argv []string) { return nil, python("1", "server1.py", port) }, path: "/mcp", place: memos,
+		pipe: func() []string { return pythonPipe("1", "server1.py") }, slow: true},
+	{name: "python-2.3.0", start: func(_, port string) (env, argv []string) { return nil, python("2", "server2.py", port) }, path: "/mcp", place: memos,
+		pipe: func() []string { return pythonPipe("2", "server2.py") }, slow: true},
+	{name: "go-sdk-1.8.0", start: func(addr, _ string) (env, argv []string) {
 		return nil, []string{peer("bin/everything-v1.8.0"), "-http", addr}
-	}, "/", conformance},
-	{"go-sdk-1.8.0-sessions", func(addr, _ string) (env, argv []string) {
+	}, path: "/", place: conformance, pipe: func() []string { return []string{peer("bin/everything-v1.8.0")} }},
+	{name: "go-sdk-1.8.0-sessions", start: func(addr, _ string) (env, argv []string) {
 		return nil, []string{peer("bin/everything-v1.8.0"), "-http", addr, "-stateless=false"}
-	}, "/", conformance},
-	{"fastmcp-4.1.0", func(_, port string) (env, argv []string) { return nil, python("fastmcp", "fastmcp_server.py", port) }, "/mcp",
-		place{tool: "greet", arguments: `{"name":"hi"}`, uri: "memo://none"}},
+	}, path: "/", place: conformance},
+	{name: "fastmcp-4.1.0", start: func(_, port string) (env, argv []string) { return nil, python("fastmcp", "fastmcp_server.py", port) }, path: "/mcp",
+		place: place{tool: "greet", arguments: `{"name":"hi"}`, uri: "memo://none"},
+		pipe:  func() []string { return pythonPipe("fastmcp", "fastmcp_server.py") }, slow: true},
 }
 
 // run starts the server, and returns where it is.

@@ -16,7 +16,7 @@ import (
 
 // The bounds of an answer, and of a notification that must come.
 const (
-	answerTime = 30 * time.Second
+	answerTime = time.Minute
 	noticeTime = 10 * time.Second
 	againTime  = 500 * time.Millisecond // for a change that is made again
 )

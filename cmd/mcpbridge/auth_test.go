@@ -80,7 +80,7 @@ func TestServeBeyondLoopbackWithoutAuth(t *testing.T) {
 // for; never a token.
 func TestCheckShowsWhoIsServed(t *testing.T) {
 	path := configFile(t, `public_url: https://mcp.example.com/
-auth: {tokens: [{name: alice, token: s3cret-0123456789}, {name: bob, token: s3cret-0123456780}]}
+auth: {tokens: [{name: alice, token: s3cret-0123456789}, {name: bob, token: s3cret-0123456780}, {name: alice, token: s3cret-0123456781}]}
 servers:
   a: {builtin: notebook}
   b: {builtin: notebook, auth: {jwt: {issuer: "https://id.example.com"}}}

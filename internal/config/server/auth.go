@@ -4,7 +4,7 @@ package server
 type Auth struct {
 	// Word is none where all clients are anonymous, and empty otherwise.
 	Word   string  `koanf:"word"`
-	Tokens []Token `koanf:"tokens" doc:"tokens that clients send, one for each client"`
+	Tokens []Token `koanf:"tokens" doc:"tokens that clients send; a name may have several, to exchange them one after another"`
 	JWT    *JWT    `koanf:"jwt" doc:"access tokens of an OAuth issuer"`
 	MTLS   *MTLS   `koanf:"mtls" doc:"client certificates, which tls.client_ca verifies"`
 }

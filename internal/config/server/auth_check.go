@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
 	"regexp"
@@ -48,7 +49,6 @@ func (a *Auth) Check(rep *key.Report, path string) {
 const minToken = 16
 
 func checkTokens(rep *key.Report, path string, all []Token) {
-	names := make(map[string]bool)
 	for i, t := range all {
 		here := key.Join(path, strconv.Itoa(i))
 		digest, err := hex.DecodeString(t.SHA256)
@@ -56,8 +56,6 @@ func checkTokens(rep *key.Report, path string, all []Token) {
 		case rep.Mistaken(here): // so that what was meant is not missed, too
 		case !value.IsPrincipal(t.Name):
 			rep.Fail(here, "name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous")
-		case names[t.Name]:
-			rep.Fail(here, "%s has a token already; give each client a name of its own", t.Name)
 		case (t.Token == "") == (t.SHA256 == ""):
 			rep.Fail(here, "want either token or sha256; mcpbridge token prints both")
 		case t.SHA256 != "" && (err != nil || len(digest) != 32):
@@ -67,9 +65,38 @@ func checkTokens(rep *key.Report, path string, all []Token) {
 		case t.Token != "" && !tokenForm.MatchString(t.Token):
 			rep.Fail(here, "token has characters that no Authorization header can; write one that mcpbridge token makes")
 		}
-		names[t.Name] = true
 		checkScopes(rep, key.Join(here, "scopes"), t.Scopes)
 	}
+	checkOwners(rep, path, all)
+}
+
+// checkOwners checks that no token is there twice. A name may have several, so that they can
+// be exchanged one after another.
+func checkOwners(rep *key.Report, path string, all []Token) {
+	first := make(map[string]int) // by digest, the index of the token that has it
+	for i, t := range all {
+		here := key.Join(path, strconv.Itoa(i))
+		if rep.Mistaken(here) {
+			continue
+		}
+		switch before, known := first[t.digest()]; {
+		case !known:
+			first[t.digest()] = i
+		case all[before].Name == t.Name:
+			rep.Fail(here, "is the token of %s that stands in %s, too; remove one", t.Name, key.Shown(key.Join(path, strconv.Itoa(before))))
+		default:
+			rep.Fail(here, "the token of %s is that of %s, too: a token says who sends it; give each name one of its own", t.Name, all[before].Name)
+		}
+	}
+}
+
+// digest returns the SHA-256 of the token, in hexadecimal.
+func (t *Token) digest() string {
+	if t.SHA256 != "" {
+		return strings.ToLower(t.SHA256)
+	}
+	sum := sha256.Sum256([]byte(t.Token))
+	return hex.EncodeToString(sum[:])
 }
 
 // tokenForm is that of a token in a header. Spec: RFC 6750, 2.1.

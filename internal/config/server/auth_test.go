@@ -38,7 +38,9 @@ func TestAuthMistakes(t *testing.T) {
 		{"two ways", "public_url: https://mcp.example.com\nauth: {jwt: {issuer: 'https://id.example.com'}, tokens: [{name: a, sha256: " + digest + "}]}\n" + notebook, "c.yaml:2: auth: want exactly one of tokens, jwt and mtls below it, or the word none"},
 		{"token without a name", top("{tokens: [{sha256: " + digest + "}]}"), "c.yaml:1: auth.tokens.0: name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous"},
 		{"token of anonymous clients", top("{tokens: [{name: anonymous, sha256: " + digest + "}]}"), "c.yaml:1: auth.tokens.0: name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous"},
-		{"two tokens of a name", top("{tokens: [{name: a, sha256: " + digest + "}, {name: a, token: s3cret0123456789}]}"), "c.yaml:1: auth.tokens.1: a has a token already; give each client a name of its own"},
+		{"a token of two names", top("{tokens: [{name: ada, token: s3cret0123456789}, {name: a, sha256: " + digest + "}, {name: eve, token: s3cret0123456789}]}"), "c.yaml:1: auth.tokens.2: the token of eve is that of ada, too: a token says who sends it; give each name one of its own"},
+		{"a token and its digest", top("{tokens: [{name: ada, token: s3cret0123456789}, {name: eve, sha256: B4048522BDC8D0F9CBCFEE576FF6BD7B5DF06C21314955186D5D5AC6E6788467}]}"), "c.yaml:1: auth.tokens.1: the token of eve is that of ada, too: a token says who sends it; give each name one of its own"},
+		{"a token twice", top("{tokens: [{name: a, sha256: " + digest + "}, {name: a, sha256: " + digest + "}]}"), "c.yaml:1: auth.tokens.1: is the token of a that stands in auth.tokens.0, too; remove one"},
 		{"token without a token", top("{tokens: [{name: a}]}"), "c.yaml:1: auth.tokens.0: want either token or sha256; mcpbridge token prints both"},
 		{"token and digest", top("{tokens: [{name: a, token: s3cret0123456789, sha256: " + digest + "}]}"), "c.yaml:1: auth.tokens.0: want either token or sha256; mcpbridge token prints both"},
 		{"short digest", top("{tokens: [{name: a, sha256: 9f86}]}"), "c.yaml:1: auth.tokens.0: sha256 is not a SHA-256; write 64 hexadecimal digits, as mcpbridge token prints them"},
@@ -80,7 +82,7 @@ func TestAuth(t *testing.T) {
 listen: 0.0.0.0:2526
 trusted_proxies: [10.0.0.0/8]
 public_url: https://mcp.example.com
-auth: {tokens: [{name: alice@example.com, token: "s3cret-0123456789"}]}
+auth: {tokens: [{name: alice@example.com, token: "s3cret-0123456789"}, {name: alice@example.com, token: "s3cret-from-now-on"}]}
 servers:
   a: {builtin: notebook}
   b:
@@ -91,7 +93,7 @@ servers:
 		t.Fatalf("Load = %v, %v", warnings, err)
 	}
 	a, b := c.AuthOf(&c.Servers[0]), c.AuthOf(&c.Servers[1])
-	if a != c.Auth || len(a.Tokens) != 1 || b.JWT == nil || b.JWT.Issuer != "http://127.0.0.1:9000" || c.MakeToken {
+	if a != c.Auth || len(a.Tokens) != 2 || b.JWT == nil || b.JWT.Issuer != "http://127.0.0.1:9000" || c.MakeToken {
 		t.Errorf("auth = %+v, %+v", a, b)
 	}
 	for _, secret := range []string{"s3cret-0123456789", "hunter22222"} {

@@ -26,7 +26,8 @@ type StaticToken struct {
 	Scopes []string // the scopes of the principal
 }
 
-// Tokens are static tokens. Each names a principal. Safe for concurrent use.
+// Tokens are static tokens. Each names a principal, who may have several, so that they can be
+// exchanged one after another. Safe for concurrent use.
 type Tokens struct{ set atomic.Pointer[tokenSet] }
 
 // A tokenSet has the tokens of one moment. It is read-only once it is in use.
@@ -107,8 +108,11 @@ func (t *tokenSet) add(from StaticToken) error {
 		return errors.New("want a name that is not that of anonymous clients")
 	case of == digest(""):
 		return errors.New("the token is empty")
-	case t.find(of) != nil:
-		return errors.New("another principal has the same")
+	}
+	if other := t.find(of); other != nil && other.Principal != mcp.Principal(from.Name) {
+		return fmt.Errorf("%s has the same; a token says who sends it, so give each name one of its own", other.Principal)
+	} else if other != nil {
+		return errors.New("it is there twice; remove one")
 	}
 	at := t.place(&of)
 	t.known[at] = append(t.known[at], knownToken{of, &mcp.Identity{Principal: mcp.Principal(from.Name), Scopes: from.Scopes}})

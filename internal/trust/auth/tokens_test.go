@@ -26,6 +26,35 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// While a token is exchanged its name has two, and both are the same principal's. What is
+// wrong with a token names who has it.
+func TestTokensOfOneName(t *testing.T) {
+	before, after := StaticToken{Name: "ada", Token: "token-until-now"}, StaticToken{Name: "ada", Token: "token-from-now-on"}
+	tokens, err := NewTokens([]StaticToken{before, after})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range []StaticToken{before, after} {
+		if id, err := tokens.Authenticate(sending(each.Token), nil); err != nil || id.Principal != "ada" {
+			t.Errorf("%s is %+v, %v, want ada's", each.Token, id, err)
+		}
+	}
+	if err := tokens.Replace([]StaticToken{after}); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := tokens.Authenticate(sending(before.Token), nil); err == nil {
+		t.Errorf("the token that was removed is %s's", id.Principal)
+	}
+	for want, all := range map[string][]StaticToken{
+		"token of eve: ada has the same; a token says who sends it, so give each name one of its own": {before, {Name: "eve", Token: before.Token}},
+		"token of ada: it is there twice; remove one":                                                 {before, before},
+	} {
+		if _, err := NewTokens(all); err == nil || err.Error() != want {
+			t.Errorf("NewTokens() = %v, want %s", err, want)
+		}
+	}
+}
+
 // What would let in somebody else than was meant is refused.
 func TestNewTokensRefuses(t *testing.T) {
 	empty := sha256.Sum256(nil)

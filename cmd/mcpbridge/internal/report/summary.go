@@ -102,8 +102,10 @@ func clientsOf(c *config.Config, s *config.Server) string {
 		return "certificates of " + c.TLS.ClientCA
 	case len(a.Tokens) > 0:
 		var names []string
-		for _, t := range a.Tokens {
-			names = append(names, t.Name)
+		for _, t := range a.Tokens { // one who exchanges a token has two
+			if !slices.Contains(names, t.Name) {
+				names = append(names, t.Name)
+			}
 		}
 		return "tokens of " + strings.Join(names, ", ")
 	}

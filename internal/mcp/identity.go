@@ -54,6 +54,28 @@ func (id *Identity) Verify(ctx context.Context) error {
 	return id.verify(ctx)
 }
 
+// ClockSkew is the allowed difference between the clocks of an issuer of tokens and of the
+// gateway: requests with a token are accepted for that long after it has expired.
+const ClockSkew = time.Minute
+
+// Accepted returns until when requests with the credential are accepted; zero for ever.
+func (id *Identity) Accepted() time.Time {
+	if id.Issuer == "" || id.Expires.IsZero() {
+		return id.Expires
+	}
+	return id.Expires.Add(ClockSkew)
+}
+
+// End returns when what is opened with the credential at a moment has to end: when that
+// expires, or, if it has, when it is accepted no more. Otherwise a client whose clock is behind
+// would open it again and again. Zero means never.
+func (id *Identity) End(opened time.Time) time.Time {
+	if id.Expires.After(opened) {
+		return id.Expires
+	}
+	return id.Accepted()
+}
+
 // MayBeRefused reports whether Verify may refuse the credential before it expires.
 func (id *Identity) MayBeRefused() bool { return id != nil && id.verify != nil }
 

@@ -71,7 +71,7 @@ func (g *Group) check(e *Envelope, r *http.Request) error {
 	if err := g.replays.accept(e.From, e.Nonce, now); err != nil {
 		return err
 	}
-	if e.Identity != nil && !e.Identity.Expires.IsZero() && !e.Identity.Expires.After(now) {
+	if e.Identity != nil && !e.Identity.Expires.IsZero() && !e.Identity.Accepted().After(now) {
 		return &RefusedError{Status: http.StatusUnauthorized, Reason: "the credential has expired", Expired: true}
 	}
 	return nil

@@ -8,8 +8,9 @@ import (
 
 // An entry is an open stream or connection.
 type entry struct {
-	id  *mcp.Identity
-	end func(reason error)
+	id    *mcp.Identity
+	end   func(reason error)
+	until time.Time // when the credential ends it; zero for never
 
 	// Guarded by Expirer.mu.
 	at    time.Time // of the next check, or the end
@@ -18,7 +19,7 @@ type entry struct {
 }
 
 func (e *entry) expired(now time.Time) bool {
-	return !e.id.Expires.IsZero() && !e.id.Expires.After(now)
+	return !e.until.IsZero() && !e.until.After(now)
 }
 
 // An agenda is a heap of entries, with the earliest at the front.

@@ -56,7 +56,7 @@ func (x *Expirer) Until(id *mcp.Identity, end func(reason error)) (forget func()
 	if !id.MayEnd() {
 		return func() {}
 	}
-	e := &entry{id: id, end: end}
+	e := &entry{id: id, end: end, until: id.End(time.Now())}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
@@ -89,7 +89,7 @@ func (x *Expirer) Close() {
 // addLocked adds e to the agenda, for its end or its next check.
 func (x *Expirer) addLocked(e *entry) {
 	e.at = time.Now().Add(every)
-	if at := e.id.Expires; !at.IsZero() && (at.Before(e.at) || !e.id.MayBeRefused()) {
+	if at := e.until; !at.IsZero() && (at.Before(e.at) || !e.id.MayBeRefused()) {
 		e.at = at
 	}
 	heap.Push(&x.due, e)

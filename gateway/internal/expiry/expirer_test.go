@@ -50,6 +50,28 @@ func (e *ends) want(t *testing.T, name string, at time.Duration, why error) {
 
 func until(d time.Duration) *mcp.Identity { return &mcp.Identity{Expires: time.Now().Add(d)} }
 
+// A token is accepted for a minute after its end, since clocks differ. What a client opens
+// within that minute lasts as long as its calls are answered: else it would end at once, and be
+// opened again, and again.
+func TestA03OpenedWithinTheLeeway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := New(), newEnds()
+		defer w.Close()
+		token := until(10 * time.Second)
+		token.Issuer = "https://id.example.com"
+		w.Until(token, e.of("before"))
+		time.Sleep(30 * time.Second)
+		w.Until(token, e.of("within"))
+		time.Sleep(41 * time.Second)
+		w.Until(token, e.of("after"))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		e.want(t, "before", 10*time.Second, ErrExpired)
+		e.want(t, "within", 70*time.Second, ErrExpired)
+		e.want(t, "after", 71*time.Second, ErrExpired)
+	})
+}
+
 // Each ends when its own credential does, whatever the order in which they came.
 func TestA03EndsWithItsCredential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,7 @@ var notForAccess = []string{"nonce", "at_hash", "c_hash", "events", "cnf"}
 //
 // Spec: 2026-07-28, basic/authorization, Token Audience Binding and Validation.
 func (j *JWT) identify(c *claims, e *Endpoint) (*mcp.Identity, error) {
-	switch err := c.ValidateWithLeeway(jwt.Expected{Issuer: j.opts.Issuer, AnyAudience: jwt.Audience{e.Resource}}, MaxSkew); {
+	switch err := c.ValidateWithLeeway(jwt.Expected{Issuer: j.opts.Issuer, AnyAudience: jwt.Audience{e.Resource}}, mcp.ClockSkew); {
 	case err != nil:
 		return nil, j.invalid("%v; want iss %s, aud %s, and the present between nbf and exp", err, j.opts.Issuer, e.Resource)
 	case c.Expiry == nil:

@@ -18,9 +18,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/trust/fetch"
 )
 
-// MaxSkew is the allowed difference between the clocks of an issuer and of the gateway.
-const MaxSkew = time.Minute
-
 // Asymmetric are the default algorithms: those with public keys, which an issuer can
 // publish. With a symmetric algorithm, or none, anybody could sign.
 var Asymmetric = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}

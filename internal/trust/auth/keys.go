@@ -65,7 +65,7 @@ type keySet struct {
 }
 
 func newKeySet(from *issuer, log *slog.Logger) *keySet {
-	s := &keySet{issuer: from, log: log.With("issuer", from.url)}
+	s := &keySet{issuer: from, log: log.With("issuer", from.url.Redacted())}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }

@@ -3,11 +3,13 @@ package auth
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/issuertest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
@@ -40,6 +42,19 @@ func mustAccept(t *testing.T, j *JWT, token string) *mcp.Identity {
 		t.Fatalf("Authenticate() = %v, want the token accepted", err)
 	}
 	return id
+}
+
+// The log names the issuer by its URL.
+func TestIssuerInTheLog(t *testing.T) {
+	var log bridgetest.Log
+	i, j := newJWT(t, func(o *JWTOptions) { o.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })
+	i.Override(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusBadGateway) })
+	if _, err := j.Authenticate(sending(i.Token(resource, nil)), endpoint(t, resource)); err == nil {
+		t.Error("a token is accepted without keys")
+	}
+	if want := `"issuer":"` + i.URL + `"`; !strings.Contains(log.String(), want) {
+		t.Errorf("the log is %s, want %s in it", &log, want)
+	}
 }
 
 func mustRefuse(t *testing.T, j *JWT, token, reason string) {

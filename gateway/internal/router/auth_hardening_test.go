@@ -261,6 +261,30 @@ func TestFloodOfStrangers(t *testing.T) {
 	}
 }
 
+// Each cause has a line of its own: what is wrong with one client's token is told beside a flood
+// of another cause.
+func TestEachCauseOfARefusalIsLogged(t *testing.T) {
+	t.Parallel()
+	g := newGuardedRig(t, nil)
+	other := g.issuer.Token("https://mcp.example.com/mcp/other", nil)
+	expired := g.issuer.Token(resource, map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})
+	anonymous := g.issuer.Token(resource, map[string]any{"sub": ""})
+	const times = 3
+	for n := range times {
+		for _, token := range []string{fmt.Sprint("garbage", n), other, expired, anonymous} {
+			g.call(t, "Bearer "+token)
+		}
+		g.call(t, "Bearer x", "Bearer y")
+		g.call(t, "Bearer ä"+fmt.Sprint(n))
+	}
+	logs := g.logs.String()
+	for _, cause := range []string{"is not a JWT, and no introspection", "invalid audience", "token is expired", "it has no subject", "two Authorization headers", "the Authorization header has no token"} {
+		if n := strings.Count(logs, cause); n != 1 {
+			t.Errorf("the log has %d lines with %q, want one about %d requests:\n%s", n, cause, times, logs)
+		}
+	}
+}
+
 // Without its issuer the gateway starts, and says that it is for the moment.
 func TestIssuerDown(t *testing.T) {
 	t.Parallel()

@@ -1,9 +1,11 @@
 package router
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -18,24 +20,40 @@ const (
 )
 
 // A refusedLog counts the requests to one server that are refused because of their
-// credential. For each reason it logs at most one line every ten seconds, with how many
-// there were, since anybody can send any number of them (CWE-779).
+// credential. For each cause it logs at most one line every ten seconds, with how many
+// there were, since anybody can send any number of them (CWE-779), and a flood of one must not
+// hide another.
 type refusedLog struct {
 	server  string // empty for paths that are no server's
 	metrics mcp.Metrics
 	log     *slog.Logger
-	lines   map[string]*transport.WarnLimiter // by reason; read-only
+
+	// mu guards lines. It is not held while logging.
+	mu    sync.Mutex
+	lines map[refusedFor]*transport.WarnLimiter // there are few causes
 }
 
+// refusedFor is why a credential is refused: the reason that is counted, and its cause.
+type refusedFor struct{ reason, cause string }
+
 func newRefusedLog(server string, o *Options) *refusedLog {
-	l := &refusedLog{server: server, metrics: o.Metrics, log: o.Logger, lines: make(map[string]*transport.WarnLimiter)}
+	l := &refusedLog{server: server, metrics: o.Metrics, log: o.Logger, lines: make(map[refusedFor]*transport.WarnLimiter)}
 	if server != "" {
 		l.log = l.log.With("upstream", server)
 	}
-	for _, reason := range []string{refusedMissing, refusedUnverified, refusedPeer, auth.CodeInvalidRequest, auth.CodeInvalidToken, auth.CodeInsufficientScope} {
-		l.lines[reason] = new(transport.WarnLimiter)
-	}
 	return l
+}
+
+// line returns what limits the lines about a cause.
+func (l *refusedLog) line(reason, cause string) *transport.WarnLimiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := l.lines[refusedFor{reason, cause}]
+	if line == nil {
+		line = new(transport.WarnLimiter)
+		l.lines[refusedFor{reason, cause}] = line
+	}
+	return line
 }
 
 // report takes a request that is refused because of err.
@@ -43,19 +61,25 @@ func (l *refusedLog) report(r *http.Request, err error) {
 	refusal := (*auth.Refusal)(nil)
 	if !errors.As(err, &refusal) {
 		l.metrics.Refused(l.server, refusedUnverified)
-		l.lines[refusedUnverified].Warn(l.log, "request refused: its credential can't be verified", "downstream", r.RemoteAddr, "err", err)
+		l.line(refusedUnverified, limitOf(err)).Warn(l.log, "request refused: its credential can't be verified", "downstream", r.RemoteAddr, "err", err)
 		return
 	}
-	reason := refusal.Code
-	if l.lines[reason] == nil {
-		reason = refusedMissing
-	}
+	reason := cmp.Or(refusal.Code, refusedMissing)
 	l.metrics.Refused(l.server, reason)
-	l.lines[reason].Log(l.log, slog.LevelInfo, "request refused: not authenticated", "downstream", r.RemoteAddr, "status", refusal.StatusCode(), "err", err)
+	l.line(reason, refusal.Cause).Log(l.log, slog.LevelInfo, "request refused: not authenticated", "downstream", r.RemoteAddr, "status", refusal.StatusCode(), "err", err)
+}
+
+// limitOf returns the limit for which a credential could not be verified; empty if it was for
+// something else.
+func limitOf(err error) string {
+	if busy := (*auth.BusyError)(nil); errors.As(err, &busy) {
+		return busy.Limit
+	}
+	return ""
 }
 
 // reportPeer takes a request to the peer listener that is refused because of its envelope.
 func (l *refusedLog) reportPeer(r *http.Request, err error) {
 	l.metrics.Refused(l.server, refusedPeer)
-	l.lines[refusedPeer].Warn(l.log, "request of a replica refused", "downstream", r.RemoteAddr, "err", err)
+	l.line(refusedPeer, "").Warn(l.log, "request of a replica refused", "downstream", r.RemoteAddr, "err", err)
 }

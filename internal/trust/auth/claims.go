@@ -35,7 +35,7 @@ var notForAccess = []string{"nonce", "at_hash", "c_hash", "events", "cnf"}
 func (j *JWT) identify(c *claims, e *Endpoint) (*mcp.Identity, error) {
 	switch err := c.ValidateWithLeeway(jwt.Expected{Issuer: j.opts.Issuer, AnyAudience: jwt.Audience{e.Resource}}, mcp.ClockSkew); {
 	case err != nil:
-		return nil, j.invalid("%v; want iss %s, aud %s, and the present between nbf and exp", err, j.opts.Issuer, e.Resource)
+		return nil, j.invalid(err.Error()+"; want iss %s, aud %s, and the present between nbf and exp", j.opts.Issuer, e.Resource)
 	case c.Expiry == nil:
 		return nil, j.invalid("it does not say when it expires")
 	case c.Subject == "":

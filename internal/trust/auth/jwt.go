@@ -230,14 +230,16 @@ func (j *JWT) accepts(typ string) bool {
 
 // invalid refuses a token. Only the log gets the reason.
 func (j *JWT) invalid(format string, args ...any) error {
-	return invalid(j.opts.Scopes, fmt.Sprintf(format, args...))
+	return invalid(j.opts.Scopes, format, args...)
 }
 
 // refused adds the scopes to a refusal. Other errors mean that the token can't be verified
 // at the moment.
 func (j *JWT) refused(err error) error {
 	if r := (*Refusal)(nil); errors.As(err, &r) {
-		return invalid(j.opts.Scopes, r.Reason)
+		again := *r
+		again.Scopes = j.opts.Scopes
+		return &again
 	}
 	return err
 }

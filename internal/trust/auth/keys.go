@@ -129,7 +129,7 @@ func (s *keySet) missingLocked(id string) error {
 	if s.loaded.IsZero() {
 		return errNoKeys
 	}
-	return invalid(nil, fmt.Sprintf("the issuer has no key %q for its algorithm", mcp.Shorten(id)))
+	return invalid(nil, "the issuer has no key %q for its algorithm", mcp.Shorten(id))
 }
 
 // lookupLocked returns the key with an id for an algorithm; nil if there is none. The id

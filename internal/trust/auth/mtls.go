@@ -19,7 +19,7 @@ func (m MTLS) Authenticate(r *http.Request, _ *Endpoint) (*mcp.Identity, error) 
 		return nil, malformed("the query has an access token")
 	}
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || len(r.TLS.VerifiedChains[0]) == 0 {
-		return nil, &Refusal{Verbatim: true, Reason: "no client certificate"}
+		return nil, uncertified("no client certificate")
 	}
 	chain := r.TLS.VerifiedChains[0]
 	name := alternativeName(chain[0])
@@ -27,7 +27,7 @@ func (m MTLS) Authenticate(r *http.Request, _ *Endpoint) (*mcp.Identity, error) 
 		name = spiffeID(chain[0])
 	}
 	if name == "" || len(name) > maxPrincipal {
-		return nil, &Refusal{Verbatim: true, Reason: "the client certificate has no name that can be a principal"}
+		return nil, uncertified("the client certificate has no name that can be a principal")
 	}
 	id := &mcp.Identity{Principal: mcp.Principal(name), Expires: chain[0].NotAfter}
 	for _, c := range chain {
@@ -37,6 +37,9 @@ func (m MTLS) Authenticate(r *http.Request, _ *Endpoint) (*mcp.Identity, error) 
 	}
 	return id, nil
 }
+
+// uncertified refuses a connection, to which no header could add what is missing.
+func uncertified(why string) *Refusal { return &Refusal{Verbatim: true, Reason: why, Cause: why} }
 
 // alternativeName returns a certificate's subject alternative name with its kind, so that
 // names of different kinds are different: the first DNS name, or the first email address,

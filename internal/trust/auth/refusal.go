@@ -28,6 +28,9 @@ type Refusal struct {
 	Challenge string
 	// Reason is for the log. Clients do not get it, because it could help to forge a token.
 	Reason string
+	// Cause is what is wrong, one of a few fixed texts: the log has a line of its own for each.
+	// Empty means that Code says enough.
+	Cause string
 }
 
 func (e *Refusal) Error() string { return e.Reason }
@@ -77,10 +80,10 @@ func missing(scopes []string) *Refusal {
 
 // malformed refuses a request with a credential in a form that the protocol does not allow.
 func malformed(reason string) *Refusal {
-	return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidRequest, Reason: reason}
+	return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidRequest, Reason: reason, Cause: reason}
 }
 
-// invalid refuses a credential.
-func invalid(scopes []string, reason string) *Refusal {
-	return &Refusal{Code: CodeInvalidToken, Scopes: scopes, Reason: reason}
+// invalid refuses a credential. The cause is the format alone.
+func invalid(scopes []string, format string, args ...any) *Refusal {
+	return &Refusal{Code: CodeInvalidToken, Scopes: scopes, Reason: fmt.Sprintf(format, args...), Cause: format}
 }

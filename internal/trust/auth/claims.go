@@ -63,8 +63,8 @@ func (j *JWT) identify(c *claims, e *Endpoint) (*mcp.Identity, error) {
 func (j *JWT) principal(c *claims) (mcp.Principal, error) {
 	text := append(append([]byte(c.Issuer), ' '), escape(c.Subject)...)
 	for _, name := range j.opts.PrincipalClaims {
-		value, ok := wire.GetString(c.payload, name)
-		if !ok || value == "" {
+		value := wire.Unquote(c.get(name))
+		if value == "" {
 			return "", j.invalid("it lacks the claim %s, a string", name)
 		}
 		text = append(append(append(append(text, ' '), name...), '='), escape(value)...)
@@ -107,11 +107,32 @@ func (c *claims) scopes() []string {
 	return list
 }
 
+// get returns a claim: that of exactly the name, or the one to which the name is the path, as
+// in realm_access.roles. Nil means that there is none.
+func (c *claims) get(name string) []byte { return claimAt(c.payload, name) }
+
+func claimAt(object []byte, name string) []byte {
+	if value := wire.Get(object, name); value != nil {
+		return value
+	}
+	for i := range len(name) { // what stands between dots may have some, too
+		if name[i] != '.' {
+			continue
+		}
+		if below := wire.Get(object, name[:i]); wire.IsObject(below) {
+			if value := claimAt(below, name[i+1:]); value != nil {
+				return value
+			}
+		}
+	}
+	return nil
+}
+
 // claimsOf returns the claims that the options name.
 func (j *JWT) claimsOf(c *claims) map[string]json.RawMessage {
 	out := make(map[string]json.RawMessage)
 	for _, name := range append(j.opts.Claims, j.opts.PrincipalClaims...) {
-		if value := wire.Get(c.payload, name); value != nil {
+		if value := c.get(name); value != nil {
 			out[name] = append(json.RawMessage(nil), value...)
 		}
 	}

@@ -169,6 +169,7 @@ func exitCode(err error, stderr io.Writer) int {
 		return 0
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
+		line = strings.TrimPrefix(line, "mcpbridge: ")                      // as errors of package gateway begin
 		_, _ = output.Printf(stderr, "mcpbridge: %s\n", output.Block(line)) // nowhere else to say it
 	}
 	if e := (*exitError)(nil); errors.As(err, &e) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -118,5 +119,14 @@ func TestSelf(t *testing.T) {
 		if got := (process{args: []string{arg}}).self(); got != want {
 			t.Errorf("self() of %q = %q, want %q", arg, got, want)
 		}
+	}
+}
+
+// What package gateway says of itself is not said twice.
+func TestNameOfTheProgramOnce(t *testing.T) {
+	path := configFile(t, "audit: "+filepath.Join(t.TempDir(), "none", "audit.log")+"\nlisten: 127.0.0.1:0\nadmin: off\nservers: {notebook: {builtin: notebook}}\n")
+	got := runCommand(t.Context(), nil, "serve", "-c", path)
+	if got.code != exitFailure || !strings.HasPrefix(got.err, "mcpbridge: opening the audit log: ") {
+		t.Errorf("serve = %+v, want an error that begins with mcpbridge once", got)
 	}
 }

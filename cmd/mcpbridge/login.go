@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -119,7 +120,7 @@ func (l *loginFlags) flow() *login.Flow {
 // run logs in.
 func (l *loginFlags) run(ctx context.Context) error {
 	f := l.flow()
-	_, challenge, err := f.Ask(ctx)
+	status, challenge, err := f.Ask(ctx)
 	if err != nil {
 		return fmt.Errorf("asking %s: %w", l.name(), err)
 	}
@@ -130,6 +131,10 @@ func (l *loginFlags) run(ctx context.Context) error {
 		f.Paste = lines(ctx, l.stdin)
 	}
 	got, err := f.Run(ctx, challenge)
+	if errors.Is(err, login.ErrNoIssuer) && login.LetIn(status) {
+		_, err = output.Printf(l.stdout, "%s wants no login: it answers without one (HTTP %d), and does not say where to log in. Nothing was stored.\n", l.name(), status)
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("logging in to %s: %w", l.name(), err)
 	}

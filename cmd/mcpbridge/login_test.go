@@ -148,6 +148,52 @@ func TestLogin(t *testing.T) {
 	running.stop()
 }
 
+// A server that wants no login is told apart from one that does not say where to log in.
+func TestLoginWhereNoneIsWanted(t *testing.T) {
+	for _, tt := range []struct {
+		status, code int
+		want         string
+	}{
+		{http.StatusOK, 0, " wants no login: it answers without one (HTTP 200), and does not say where to log in. Nothing was stored.\n"},
+		{http.StatusBadRequest, 0, " wants no login: it answers without one (HTTP 400), and does not say where to log in. Nothing was stored.\n"},
+		{http.StatusUnauthorized, exitFailure, ": the server does not say who issues tokens for it: "},
+		{http.StatusForbidden, exitFailure, ": the server does not say who issues tokens for it: "},
+		{http.StatusBadGateway, exitFailure, ": the server does not say who issues tokens for it: "},
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/mcp" {
+				http.NotFound(w, r)
+				return
+			}
+			w.WriteHeader(tt.status)
+		}))
+		dir := t.TempDir()
+		got := runCommand(t.Context(), []string{"MCPBRIDGE_STATE_DIR=" + dir, "MCPBRIDGE_KEYRING=false"}, "login", srv.URL+"/mcp", "--no-browser")
+		srv.Close()
+		if got.code != tt.code || !strings.Contains(got.out+got.err, srv.URL+"/mcp"+tt.want) {
+			t.Errorf("login where %d is the answer = %+v, want %d and %q", tt.status, got, tt.code, tt.want)
+		}
+	}
+	s := newLockedServer(t) // which lets in whoever comes, and has metadata all the same
+	s.Config.Handler = openTo(s.Config.Handler)
+	out := &browser{t: t}
+	p := process{args: []string{"mcpbridge", "login", s.URL + "/mcp", "--no-browser"}, environ: []string{"MCPBRIDGE_STATE_DIR=" + t.TempDir(), "MCPBRIDGE_KEYRING=false"}, stdout: out, stderr: out}
+	if code := exitCode(p.run(t.Context()), out); code != 0 || !strings.Contains(out.String(), "Logged in to ") {
+		t.Errorf("login where it is optional = %d %s, want a login", code, out)
+	}
+}
+
+// openTo answers requests to /mcp without a credential, too.
+func openTo(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/mcp" && r.Header.Get("Authorization") == "" {
+			w.WriteHeader(http.StatusOK)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 func TestLoginUsage(t *testing.T) {
 	path := configFile(t, "servers: {book: {builtin: notebook}, wiki: {url: 'https://wiki.example/mcp', upstream_auth: {static: {token: x}}}}")
 	for _, tt := range []struct {

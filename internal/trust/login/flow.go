@@ -132,7 +132,8 @@ func (f *Flow) save(ctx context.Context, l *Login) error {
 // discover finds the authorization server of a server.
 func (f *Flow) discover(ctx context.Context, server *url.URL, challenge Challenge, before *Login) (*resource, *authServer, error) {
 	r, err := discoverResource(ctx, f.HTTP, server, challenge)
-	if errors.Is(err, errNoMetadata) { // as in 2025-03-26: the server's origin issues tokens itself
+	unnamed := errors.Is(err, errNoMetadata)
+	if unnamed { // as in 2025-03-26: the server's origin issues tokens itself
 		r = &resource{Resource: Canonical(server), AuthorizationServers: []string{origin(server)}}
 	} else if err != nil {
 		return nil, nil, err
@@ -147,6 +148,9 @@ func (f *Flow) discover(ctx context.Context, server *url.URL, challenge Challeng
 		issuer = before.Issuer
 	}
 	as, err := discoverIssuer(ctx, f.HTTP, issuer)
+	if status := (*fetch.StatusError)(nil); unnamed && errors.As(err, &status) && status.Code >= 400 && status.Code <= 499 {
+		err = fmt.Errorf("%w: %v", ErrNoIssuer, err)
+	}
 	if err == nil {
 		err = as.supportsCode()
 	}
@@ -264,6 +268,12 @@ func (f *Flow) Ask(ctx context.Context) (int, Challenge, error) {
 		return resp.StatusCode, Challenge{}, nil
 	}
 	return resp.StatusCode, ReadChallenge(resp.Header), nil
+}
+
+// LetIn reports whether a server that has answered with a status took a request without a
+// credential, or refused it for something else.
+func LetIn(status int) bool {
+	return status < 500 && status != http.StatusUnauthorized && status != http.StatusForbidden
 }
 
 // Stored returns the value of Authorization for the stored login; [ErrNoLogin] if there is

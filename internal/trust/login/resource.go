@@ -24,6 +24,10 @@ type resource struct {
 // errNoMetadata says that a server has no metadata at any well-known URL.
 var errNoMetadata = errors.New("the server has no protected resource metadata (RFC 9728)")
 
+// ErrNoIssuer says that nothing names an authorization server: neither the server's metadata,
+// nor its origin, where servers of 2025-03-26 have their own.
+var ErrNoIssuer = errors.New("the server does not say who issues tokens for it")
+
 // discoverResource fetches the metadata of a server: from the URL in its challenge, or from
 // the well-known URLs.
 //

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
@@ -75,6 +76,13 @@ func TestBorderWarnings(t *testing.T) {
 		{"a query", server("url: https://h/mcp?api_key=x"), 0o644, "servers.a.url|" + exposed},
 		{"a private key", "tls: {cert: cert.pem, key: key.pem}\n" + notebook, 0o644, "c.yaml:1: tls.key: can be read by every user of this machine; run chmod 600 key.pem"},
 		{"a file of variables", server("command: x\n    env_file: env"), 0o644, "c.yaml:4: servers.a.env_file: can be read by every user of this machine and holds secrets; run chmod 600 env"},
+		{"a token in another file", "admin_token: ${file:secret}\n" + notebook, 0o644, "c.yaml:1: admin_token: is in secret, which every user of this machine can read; run chmod 600 secret"},
+		{"a token in another file of its owner's", "admin_token: ${file:secret}\n" + notebook, 0o600, ""},
+		{"a header in another file", server("url: https://h\n    headers: {Authorization: 'Bearer ${file:secret}', Accept-Language: '${file:secret}'}"), 0o644, "c.yaml:4: servers.a.headers.Authorization: is in secret, which every user of this machine can read; run chmod 600 secret"},
+		{"an argument in another file", server("command: x\n    args: [--token, '${file:secret}']"), 0o644, "c.yaml:4: servers.a.args.1: is in secret, which every user of this machine can read; run chmod 600 secret"},
+		{"a query in another file", server("url: 'https://h/mcp?api_key=${file:secret}'"), 0o644, "c.yaml:3: servers.a.url: is in secret, which every user of this machine can read; run chmod 600 secret"},
+		{"no secret in another file", server("command: x\n    env: {MODE: '${file:secret}'}"), 0o644, ""},
+		{"a token of a disabled server in another file", server("url: https://h\n    disabled: true\n    headers: {Authorization: '${file:secret}'}") + "  b: {builtin: notebook}\n", 0o644, ""},
 		{"credentials without TLS", server("url: http://docs.example.com\n    headers: {X-Api-Key: '${ADMIN_TOKEN}'}"), 0o600, "c.yaml:3: servers.a.url: is http://, and credentials are sent to it, which others can read on the way; write https:// if the server has TLS"},
 		{"credentials without TLS, over a WebSocket", server("url: ws://docs.example.com/?token=x"), 0o600, "c.yaml:3: servers.a.url: is ws://, and credentials are sent to it, which others can read on the way; write wss:// if the server has TLS"},
 		{"a credential from upstream_auth without TLS", server("url: http://docs.example.com\n    upstream_auth: {static: {token: '${ADMIN_TOKEN}'}}"), 0o600, "c.yaml:3: servers.a.url: is http://, and credentials are sent to it, which others can read on the way; write https:// if the server has TLS"},
@@ -101,7 +109,10 @@ func TestBorderWarnings(t *testing.T) {
 			if err := os.WriteFile("env", []byte("DB_PASSWORD=x\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range []string{path, "key.pem", "env"} {
+			if err := os.WriteFile("secret", []byte("0123456789abcdef\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{path, "key.pem", "env", "secret"} {
 				if err := os.Chmod(name, tt.mode); err != nil {
 					t.Fatal(err)
 				}
@@ -115,6 +126,9 @@ func TestBorderWarnings(t *testing.T) {
 				got = append(got, w.String())
 			}
 			want := tt.want
+			if strings.Contains(want, "is in secret") && !value.OthersReadSecret("secret") {
+				want = "" // the folder for temporary files is in memory
+			}
 			if key, text, ok := strings.Cut(want, "|"); ok {
 				want = strings.Replace(text, "KEY", key, 1)
 			}

@@ -21,6 +21,7 @@ func (c exposure) check(file string) {
 	for _, file := range append([]string{file}, c.Include...) {
 		c.file(file)
 	}
+	c.secretFiles()
 	c.listenAddress()
 	for i := range c.Servers {
 		if s := &c.Servers[i]; !s.Disabled {
@@ -39,6 +40,20 @@ func (c exposure) file(file string) {
 	if path := c.literalSecret(file); path != "" {
 		c.rep.WarnAt(key.Place{Where: file}, "", "can be read by every user of this machine, and %s in it is a secret; run chmod 600 %[2]s, or write ${VARIABLE} or ${file:PATH} instead", key.Shown(path), file)
 	}
+}
+
+// secretFiles warns of files of ${file:…} with a secret.
+func (c exposure) secretFiles() {
+	for _, v := range c.rep.FromFiles {
+		if isSecretOfFile(v.Path) && value.OthersReadSecret(v.File) {
+			c.rep.Warn(v.Path, "is in %s, which every user of this machine can read; run chmod 600 %[1]s", v.File)
+		}
+	}
+}
+
+// isSecretOfFile reports whether the value at a path, which comes from a file, grants access.
+func isSecretOfFile(path string) bool {
+	return isSecret(path, "") || slices.Contains([]string{"url", "engine"}, key.Base(path)) || key.Base(key.Parent(path)) == "args"
 }
 
 // listenAddress warns of credentials that clients send from other machines without TLS. A

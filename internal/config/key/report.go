@@ -16,6 +16,8 @@ type Report struct {
 	Expanded []string
 	// Variables has the names of the variables that values refer to.
 	Variables []string
+	// FromFiles are the values that refer to files, but for those of disabled servers.
+	FromFiles []FromFile
 	// Files are those that were read, or looked for.
 	Files []string
 	// Stop is closed when files are to be read no more. It may be nil.
@@ -23,6 +25,9 @@ type Report struct {
 
 	fallback string // the Where of what was written nowhere
 }
+
+// A FromFile is a value at a path which is in a file.
+type FromFile struct{ Path, File string }
 
 // NewReport returns an empty report. Mistakes without a better place have fallback as theirs.
 func NewReport(fallback string) *Report {

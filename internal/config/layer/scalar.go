@@ -21,7 +21,7 @@ func (w *walker) scalar(n *yaml.Node, k *key.Key, path string) (any, bool) {
 	}
 	s := n.Value
 	if w.scope != nil {
-		expanded, err := w.noting(k).Expand(s)
+		expanded, err := w.noting(k, path).Expand(s)
 		if err != nil {
 			if !w.disabled {
 				w.rep.FailAt(w.place(n), path, "%v", err)
@@ -39,8 +39,8 @@ func (w *walker) scalar(n *yaml.Node, k *key.Key, path string) (any, bool) {
 }
 
 // noting returns the scope with a note that collects the names of variables, and values which
-// may be secrets of k.
-func (w *walker) noting(k *key.Key) *value.Scope {
+// may be secrets of k, and files that values come from.
+func (w *walker) noting(k *key.Key, path string) *value.Scope {
 	sc := *w.scope
 	sc.Note = func(variable, text string) {
 		if variable != "" {
@@ -48,6 +48,14 @@ func (w *walker) noting(k *key.Key) *value.Scope {
 		}
 		if k.Secret && !value.IsCommonVariable(variable) {
 			w.rep.Expanded = append(w.rep.Expanded, text)
+		}
+	}
+	sc.Opened = func(file string) {
+		if w.scope.Opened != nil {
+			w.scope.Opened(file)
+		}
+		if !w.disabled {
+			w.rep.FromFiles = append(w.rep.FromFiles, key.FromFile{Path: path, File: file})
 		}
 	}
 	return &sc

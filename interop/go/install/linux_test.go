@@ -55,6 +55,7 @@ func TestUnit(t *testing.T) {
 	write(t, filepath.Join(files, "server.mjs"), read(t, "testdata/server.mjs"))
 	write(t, filepath.Join(files, "config.yaml"), `listen: 127.0.0.1:2526
 state_dir: /var/lib/mcpbridge
+audit: /var/log/mcpbridge/audit.log
 drain_delay: 300ms
 servers:
   notebook: {builtin: notebook}

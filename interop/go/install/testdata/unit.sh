@@ -21,6 +21,16 @@ mcpbridge call http://127.0.0.1:2526/mcp/adder write path=/var/lib/mcpbridge/fil
 for path in /etc/mcpbridge/file /usr/file /root/file /home/file; do
   mcpbridge call http://127.0.0.1:2526/mcp/adder write path=$path | grep -Eq 'EROFS|EACCES|ENOENT'
 done
+# The audit log is where logrotate finds it. What is moved away is begun anew.
+sleep 1
+log=/var/log/mcpbridge/audit.log
+test "$(stat -Lc '%U %a' $log)" = 'mcpbridge 600'
+test "$(stat -Lc %a /var/log/mcpbridge)" = 700
+logrotate --force /etc/logrotate.d/mcpbridge
+ls /var/log/mcpbridge/audit.log-*
+mcpbridge call http://127.0.0.1:2526/mcp/adder add a=40 b=2 | grep -qx 42
+sleep 1
+test "$(grep -c '"name":"add"' $log)" = 1
 pid=$(systemctl show -P MainPID mcpbridge)
 test "$(stat -c %U "/proc/$pid")" = mcpbridge
 grep -q 'CapEff:.*0000000000000000' "/proc/$pid/status"

@@ -2,7 +2,6 @@ package router
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -61,7 +60,7 @@ func (g peerListener) servePeer(w http.ResponseWriter, r *http.Request, routes [
 	}
 	e, err := g.peers.Open(r)
 	if err != nil {
-		g.refuseEnvelope(w, r, &t.guard, err)
+		t.guard.refuseEnvelope(w, r, err)
 		return
 	}
 	r.RemoteAddr = cmp.Or(e.Addr, r.RemoteAddr)
@@ -73,17 +72,6 @@ func (g peerListener) servePeer(w http.ResponseWriter, r *http.Request, routes [
 		}
 	}
 	http.NotFound(w, r)
-}
-
-// refuseEnvelope answers a request whose envelope was refused: what it says of a client's
-// credential is for the client.
-func (g peerListener) refuseEnvelope(w http.ResponseWriter, r *http.Request, at *guard, err error) {
-	if refusal := (*peer.RefusedError)(nil); errors.As(err, &refusal) && refusal.Expired {
-		g.refuseSender(w, r, at, &auth.Refusal{Code: auth.CodeInvalidToken, Reason: refusal.Reason})
-		return
-	}
-	at.refused.reportPeer(r, err)
-	peer.Refuse(w, err)
 }
 
 // forwardedTo serves a request that another replica has forwarded to a server.
@@ -142,7 +130,7 @@ func (g peerListener) senderOf(w http.ResponseWriter, r *http.Request, s *server
 		err = &auth.Refusal{Verbatim: true, Reason: "the credential is not the principal's that another replica has named"}
 	}
 	if err != nil {
-		g.refuseSender(w, r, &s.guard, err)
+		s.guard.refuse(w, r, err)
 		return sender, false
 	}
 	sender.Identity = id

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -61,7 +62,7 @@ func (opts *Options) authElsewhere() auth.Authenticator {
 func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request, at *guard) (mcp.Sender, bool) {
 	id, err := at.auth.Authenticate(r, at.endpoint)
 	if err != nil {
-		g.refuseSender(w, r, at, err)
+		at.refuse(w, r, err)
 		return mcp.Sender{}, false
 	}
 	principal := mcp.Anonymous
@@ -114,22 +115,30 @@ func (g *guard) scopes(further []string) []string {
 	return all
 }
 
-// refuseSender answers a request whose sender is unknown, or may not send it. It does not
-// read the rest of the body.
-func (g *Gateway) refuseSender(w http.ResponseWriter, r *http.Request, at *guard, err error) {
-	at.refused.report(r, err)
+// refuse answers a request whose sender is unknown, or may not send it. It does not read the
+// rest of the body.
+func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	g.refused.report(r, err)
 	refusal := (*auth.Refusal)(nil)
 	if !errors.As(err, &refusal) {
-		if busy := (*auth.BusyError)(nil); errors.As(err, &busy) {
-			g.opts.Metrics.Limit("", busy.Limit)
-		}
 		refuseBusy(w, wire.Errorf(spec.CodeInternal, "the credential can't be verified at the moment; try again"))
 		return
 	}
 	status := refusal.StatusCode()
-	if challenge := refusal.Header(at.endpoint); challenge != "" {
+	if challenge := refusal.Header(g.endpoint); challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
 	}
 	w.Header().Set("Connection", "close")
 	downstream.WriteError(w, status, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", http.StatusText(status)))
+}
+
+// refuseEnvelope answers a request of another replica whose envelope was refused: what it says
+// of a client's credential is for the client.
+func (g *guard) refuseEnvelope(w http.ResponseWriter, r *http.Request, err error) {
+	if refusal := (*peer.RefusedError)(nil); errors.As(err, &refusal) && refusal.Expired {
+		g.refuse(w, r, &auth.Refusal{Code: auth.CodeInvalidToken, Reason: refusal.Reason})
+		return
+	}
+	g.refused.reportPeer(r, err)
+	peer.Refuse(w, err)
 }

@@ -61,7 +61,11 @@ func (l *refusedLog) report(r *http.Request, err error) {
 	refusal := (*auth.Refusal)(nil)
 	if !errors.As(err, &refusal) {
 		l.metrics.Refused(l.server, refusedUnverified)
-		l.line(refusedUnverified, limitOf(err)).Warn(l.log, "request refused: its credential can't be verified", "downstream", r.RemoteAddr, "err", err)
+		limit := limitOf(err)
+		if limit != "" {
+			l.metrics.Limit("", limit)
+		}
+		l.line(refusedUnverified, limit).Warn(l.log, "request refused: its credential can't be verified", "downstream", r.RemoteAddr, "err", err)
 		return
 	}
 	reason := cmp.Or(refusal.Code, refusedMissing)

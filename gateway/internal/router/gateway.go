@@ -192,6 +192,6 @@ func (g *Gateway) serveEntered(w http.ResponseWriter, r *http.Request, s *server
 	} else {
 		defer place.Leave()
 	}
-	sender.Arrival = g.arrival(r)
+	sender.Arrival = arrivalOf(r, g.opts.Observers)
 	s.answer(request{s: s, w: w, r: r, at: at, sender: sender}, false)
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// arrival returns how the message of an HTTP request has arrived; nil while nobody observes.
-func (g *Gateway) arrival(r *http.Request) *trace.Arrival {
-	if !g.opts.Observers.Any() {
+// arrivalOf returns how the message of an HTTP request has arrived; nil while nobody observes.
+func arrivalOf(r *http.Request, o *trace.Observers) *trace.Arrival {
+	if !o.Any() {
 		return nil
 	}
-	return g.opts.Observers.Arrive(trace.Arrival{Protocol: "http", Version: strings.TrimPrefix(r.Proto, "HTTP/"), Peer: r.RemoteAddr, Context: trace.FromHeader(r.Header)})
+	return o.Arrive(trace.Arrival{Protocol: "http", Version: strings.TrimPrefix(r.Proto, "HTTP/"), Peer: r.RemoteAddr, Context: trace.FromHeader(r.Header)})
 }
 
 // observe tells the observers of a client's request, once. Requests of the gateway itself

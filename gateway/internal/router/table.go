@@ -94,5 +94,13 @@ func (t *table) inOrder() []*server {
 	return servers
 }
 
+// scopeOf returns what the scopes of a server begin with; empty if there is none.
+func (t *table) scopeOf(name string) string {
+	if s := t.servers[name]; s != nil {
+		return s.profiles.scope
+	}
+	return ""
+}
+
 // has reports whether a server is one of the table's.
 func (t *table) has(s *server) bool { return t.servers[s.name] == s }

@@ -55,7 +55,7 @@ func (g *Gateway) share(peers *peer.Group) {
 		},
 	})
 	g.sharing.evictions = evict.NewGroup(evict.Options{
-		Engine: peers.Engine(), URL: peers.URL, Logger: log, Metrics: g.opts.Metrics, Cache: g.hub.Cache(), Scope: g.scopeOf,
+		Engine: peers.Engine(), URL: peers.URL, Logger: log, Metrics: g.opts.Metrics, Cache: g.hub.Cache(), Scope: func(server string) string { return g.now().scopeOf(server) },
 		RoundTripper: func(to replicas.Replica) http.RoundTripper { return peers.RoundTripper(to, "evict", nil) },
 	})
 	g.hub.Cache().Heed(g.sharing.evictions.Fresh)
@@ -80,14 +80,6 @@ func (g *Gateway) newForward(o *Options) (*forward.Group, error) {
 		},
 		Handovers: o.Handovers, Logger: g.opts.Logger, Metrics: g.opts.Metrics,
 	})
-}
-
-// scopeOf returns what the scopes of a server begin with; empty if there is none.
-func (g *Gateway) scopeOf(name string) string {
-	if s := g.now().servers[name]; s != nil {
-		return s.profiles.scope
-	}
-	return ""
 }
 
 func (t *together) close(ctx context.Context) {

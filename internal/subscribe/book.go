@@ -94,14 +94,13 @@ func (b *Book[S]) At(t *Topic[S], at time.Duration) {
 // Reached records that the server has responded.
 func (b *Book[S]) Reached() { b.up.reached.Store(true) }
 
-// Respond says that the server responds, as somebody else has found: the driver need not wait
-// until its own next attempt. It never blocks, and may be called by any goroutine.
-func (b *Book[S]) Respond() {
+// respond does what [Table.Respond] says. It may be called by any goroutine.
+func (b *Book[S]) respond() {
 	b.up.responds.Store(true)
 	b.Poke()
 }
 
-// TakeResponse reports whether Respond was called since the last time.
+// TakeResponse reports whether [Table.Respond] was called for the book since the last time.
 func (b *Book[S]) TakeResponse() bool { return b.up.responds.Swap(false) }
 
 // Unreached records that the server can't be reached. If it never could, it may not exist,

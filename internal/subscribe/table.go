@@ -135,6 +135,17 @@ func (t *Table[S, D]) Of(scope string) D {
 	return none
 }
 
+// Respond says that the server responds to requests of a scope, as somebody else has found: the
+// driver of its book need not wait until its own next attempt. It never blocks.
+func (t *Table[S, D]) Respond(scope string) {
+	t.mu.Lock()
+	r := t.open[scope]
+	t.mu.Unlock()
+	if r != nil {
+		r.book.respond()
+	}
+}
+
 // Close ends all books and waits for them.
 func (t *Table[S, D]) Close() {
 	t.mu.Lock()

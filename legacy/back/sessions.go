@@ -121,7 +121,7 @@ func (b *Back) connect(ctx context.Context, p mcp.Profile) (pool.Session, error)
 	if !pool.Stopped(ctx) {
 		scope, _ := pool.CutLane(p.Scope)
 		b.remember(scope, s)
-		b.watchOf(scope).Opened()
+		b.watches.Respond(scope)
 	}
 	return s, nil
 }

@@ -68,7 +68,7 @@ func TestWatchWaitsForAServerThatStarts(t *testing.T) {
 // A session that a call has opened is used at once, not after the pause that has grown.
 func TestM2L37WatchUsesASessionThatIsOpen(t *testing.T) {
 	withRig(t, options{}, func(t *testing.T, st *rig) {
-		st.current().Opened() // nobody watches
+		st.ws.Respond(testScope) // nobody watches
 		st.Listen(uriTopic("a")).WantHonored("a")
 		st.server.lose(errAway)
 		time.Sleep(time.Minute)
@@ -77,7 +77,7 @@ func TestM2L37WatchUsesASessionThatIsOpen(t *testing.T) {
 		st.server.set(func(s *script) { s.away = nil })
 		st.wantSubscribed()
 		st.Log.Take()
-		st.current().Opened()
+		st.ws.Respond(testScope)
 		st.wantSubscribed("a", "b")
 		(<-late).WantHonored("b")
 		if told := st.Log.Take(); !slices.Contains(told, "event a") {

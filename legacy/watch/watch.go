@@ -98,14 +98,6 @@ func (w *Watch) ListenChanged(missed bool) {
 	w.book.Poke()
 }
 
-// Opened is called when a session of the profile was opened, perhaps for a call: then the watch
-// need not wait until its own next attempt. It never blocks.
-func (w *Watch) Opened() {
-	if w != nil {
-		w.book.Respond()
-	}
-}
-
 // Unwanted reports whether the watch has no subscribers, and keeps the session only in case
 // they come back soon. It may be called by any goroutine.
 func (w *Watch) Unwanted() bool { return w.book.Unwanted() }

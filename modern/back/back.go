@@ -71,7 +71,7 @@ func New(opts Options) (*Back, error) {
 // newLink returns the link for the server's transport.
 func (b *Back) newLink() link {
 	if !b.overHTTP() {
-		return newConnLink(&b.opts, b.unclaimed, b.availability.Report, func(scope string) { b.watches.Of(scope).Reached() })
+		return newConnLink(&b.opts, b.unclaimed, b.availability.Report, func(scope string) { b.watches.Respond(scope) })
 	}
 	b.base = b.opts.BaseHeader()
 	return newHTTPLink(&b.opts, b.unclaimed)

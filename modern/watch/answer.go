@@ -158,14 +158,6 @@ func (w *watch) away(l *listen, err error) {
 	w.book.Unreached(err)
 }
 
-// Reached says that a server responds again that had not acknowledged a listen request in time.
-// It never blocks, and may be called by any goroutine. w may be nil.
-func (w *watch) Reached() {
-	if w != nil {
-		w.book.Respond()
-	}
-}
-
 // reached says that the server has responded: topics for which no stream could be opened
 // need not wait any longer.
 func (w *watch) reached() {

@@ -106,7 +106,7 @@ func TestL2M27AServerThatRespondsAgainIsAskedAtOnce(t *testing.T) {
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
 			withRig(t, options{single: single}, func(t *testing.T, st *rig) {
-				st.ws.Of(watchScope).Reached() // nobody watches
+				st.ws.Respond(watchScope) // nobody watches
 				st.Listen(uriTopics("a", "b")...)
 				st.server.says(unreachable)
 				st.server.end(errScriptBroken)
@@ -114,13 +114,13 @@ func TestL2M27AServerThatRespondsAgainIsAskedAtOnce(t *testing.T) {
 				st.server.requests()
 				st.server.says(nil)
 				st.wantTold()
-				st.ws.Of(watchScope).Reached()
+				st.ws.Respond(watchScope)
 				time.Sleep(gather)
 				st.wantRequests(1)
 				st.wantCarried("a b")
 				time.Sleep(gapsAfter)
 				st.wantTold("a", "b")
-				st.ws.Of(watchScope).Reached()
+				st.ws.Respond(watchScope)
 				time.Sleep(time.Minute)
 				st.wantRequests(0)
 			})

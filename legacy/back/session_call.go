@@ -157,7 +157,7 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (upstream
 		return a, s.abandon(ctx, c, err)
 	}
 	defer s.inputs.changed.fire()
-	return s.Finish(&c.Call, a), nil
+	return s.Calls.Finish(&c.Call, a), nil
 }
 
 // afterCancel calls f when the server was sent the cancellation of a call that has ended, at

@@ -31,6 +31,20 @@ func (t *Calls) Add(c *Call) error {
 // Remove removes c. A response that arrives afterwards is counted as late.
 func (t *Calls) Remove(c *Call) { t.Calls.Remove(&c.Call) }
 
+// Finish ends a call that got a response. The caller must free the returned response.
+func (t *Calls) Finish(c *Call, r upstream.Response) upstream.Response {
+	t.Remove(c)
+	release := r.Release
+	r.Release = func() {
+		if release != nil {
+			release()
+		}
+		c.closeIntake()
+		c.Cancel(nil) // not earlier: a stream may have to be read to its end
+	}
+	return r
+}
+
 // A Call is one request in flight on a Link.
 type Call struct {
 	// Set before the request is sent, read-only after. Calls.Add sets ID.

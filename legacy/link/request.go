@@ -46,7 +46,7 @@ func (l *Link) Exchange(ctx context.Context, c *Call, frame []byte) (upstream.Re
 func (l *Link) exchange(ctx context.Context, c *Call, frame []byte) (upstream.Response, error) {
 	err := l.Do(ctx, c, frame)
 	if r, ok := c.Settled(); ok {
-		return l.Finish(c, r), nil
+		return l.Calls.Finish(c, r), nil
 	}
 	why := l.Abandon(ctx, c, err)
 	if e := l.unusable(c.Method, why); e != nil {
@@ -58,20 +58,6 @@ func (l *Link) exchange(ctx context.Context, c *Call, frame []byte) (upstream.Re
 // Notify sends a notification and returns when it has been sent.
 func (l *Link) Notify(ctx context.Context, method string, params []byte) error {
 	return l.Send(ctx, wire.AppendNotification(nil, method, params, nil))
-}
-
-// Finish ends a call that got a response. The caller must free the returned response.
-func (l *Link) Finish(c *Call, r upstream.Response) upstream.Response {
-	l.Calls.Remove(c)
-	release := r.Release
-	r.Release = func() {
-		if release != nil {
-			release()
-		}
-		c.closeIntake()
-		c.Cancel(nil) // not earlier: a stream may have to be read to its end
-	}
-	return r
 }
 
 // Abandon ends a call without a response. It cancels the request at the server if that may

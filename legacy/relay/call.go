@@ -173,7 +173,7 @@ func (c *call) awaitTaken(ctx context.Context, d time.Duration) {
 func (c *call) run(ctx context.Context, frame []byte) {
 	err := c.do(ctx, frame)
 	if r, ok := c.Settled(); ok { // the response was forwarded
-		r = c.s.link.Finish(&c.Call, r)
+		r = c.s.link.Calls.Finish(&c.Call, r)
 		r.Free() // this may read the rest of a stream
 		return
 	}

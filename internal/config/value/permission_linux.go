@@ -16,7 +16,7 @@ func isMadeForOne(path string) bool {
 	if err := syscall.Statfs(path, &fs); err != nil {
 		return false
 	}
-	return isOwnMount(uint64(fs.Type), uint64(fs.Flags)) //nolint:unconvert // int32 on some machines
+	return isOwnMount(uint64(fs.Type), uint64(fs.Flags))
 }
 
 func isOwnMount(kind, flags uint64) bool {

@@ -104,15 +104,19 @@ func ClientCredentials(o IssuerOptions) (upstream.Credentials, error) {
 	if err != nil {
 		return nil, err
 	}
+	return i.clientCredentials(), nil
+}
+
+func (i *issuerClient) clientCredentials() *clientCredentials {
 	get := func(ctx context.Context, _ string, scopes []string) (*held, error) {
-		scopes = union(o.Scopes, scopes)
+		scopes = union(i.Scopes, scopes)
 		t, err := i.token(ctx, url.Values{"grant_type": {grantClient}}, scopes)
 		if err != nil {
 			return nil, unusable(fmt.Errorf("can't be used, since no token was issued: %w", err), "check upstream_auth.client_credentials")
 		}
 		return hold(t, scopes), nil
 	}
-	return &clientCredentials{newHolder(o.Secrets, get)}, nil
+	return &clientCredentials{newHolder(i.Secrets, get)}
 }
 
 type clientCredentials struct{ *holder }

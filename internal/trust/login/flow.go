@@ -283,6 +283,7 @@ func (f *Flow) Stored(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	s := NewStored(StoredOptions{Name: name, URL: f.URL, HTTP: f.HTTP, Store: f.Store})
+	defer s.Close()
 	value, err := s.Authorization(ctx, upstream.Behalf{})
 	if none := (*upstream.CredentialError)(nil); errors.As(err, &none) {
 		return "", fmt.Errorf("%w; %s", none.Err, none.Step)

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"golang.org/x/oauth2"
@@ -125,9 +127,19 @@ func (e *GrantError) Public() string {
 	return "the authorization server refused: " + shown(e.Code)
 }
 
-// final reports whether a refresh token is not valid any more.
+// finalCodes say that a refresh token, or its client, is of no use any more. Beside those of
+// RFC 6749, 5.2, they are OpenID Connect's, as Entra ID has them, and those of GitHub and
+// Slack.
+var finalCodes = []string{
+	"invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
+	"interaction_required", "login_required", "consent_required", "bad_refresh_token", "invalid_refresh_token",
+}
+
+// final reports whether the authorization server has judged a refresh token, and does not
+// accept it any more. One that is busy or broken has not, whatever the body says.
 func (e *GrantError) final() bool {
-	return e.Code == "invalid_grant" || e.Code == "invalid_client" || e.Code == "unauthorized_client"
+	busy := e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
+	return !busy && slices.Contains(finalCodes, e.Code)
 }
 
 // grantError converts a status error to one with the error in its body.

@@ -17,8 +17,8 @@ const (
 	insufficientScope = "insufficient_scope"
 
 	// failurePause is how long a failed attempt to get a token is not repeated. Requests in
-	// that time fail at once, instead of causing one request each to the authorization
-	// server.
+	// that time have the token before as long as it lives, and else fail at once, instead of
+	// causing one request each to the authorization server.
 	failurePause = 2 * time.Second
 	// grantTimeout limits the time to get a token, including discovery.
 	grantTimeout = 45 * time.Second
@@ -80,12 +80,18 @@ func (h *holder) put(t *held) {
 	h.secrets.Replace(h.now.Swap(t).texts(), t.texts()...)
 }
 
-// value returns the value of Authorization for a request.
+// value returns the value of Authorization for a request. A token that ends soon is replaced
+// before, and used if that fails.
 func (h *holder) value(ctx context.Context) (string, error) {
-	if t := h.now.Load(); t != nil && t.Valid() {
+	t := h.now.Load()
+	if t != nil && t.Valid() {
 		return t.value, nil
 	}
-	return h.renew(ctx, "", nil)
+	value, err := h.renew(ctx, "", nil)
+	if err != nil && ctx.Err() == nil && t != nil && t.lives() && t == h.now.Load() {
+		return t.value, nil
+	}
+	return value, err
 }
 
 // renew returns another value than the refused one, with more scopes.

@@ -45,13 +45,18 @@ func tokenOf(t *oauth2.Token) Token {
 	return Token{AccessToken: t.AccessToken, RefreshToken: t.RefreshToken, Expires: t.Expiry}
 }
 
-// early is how long before its end a token counts as expired, because it must still be
-// valid when the server reads it.
+// early is how long before its end a token is replaced, because it must still be valid when
+// the server reads it. If that fails, it is used until its end.
 const early = 10 * time.Second
 
-// Valid reports whether the token may be sent.
+// Valid reports whether the token need not be replaced before it is sent.
 func (t *Token) Valid() bool {
 	return t.AccessToken != "" && (t.Expires.IsZero() || time.Until(t.Expires) > early)
+}
+
+// lives reports whether the token has not ended.
+func (t *Token) lives() bool {
+	return t.AccessToken != "" && (t.Expires.IsZero() || time.Until(t.Expires) > 0)
 }
 
 // An entry says where the login to a server is stored. It is not secret.

@@ -38,6 +38,7 @@ type StoredOptions struct {
 type Stored struct {
 	StoredOptions
 	holder *holder
+	beside *refresher
 	shared *sharedLogin // nil without a Flow
 
 	began  time.Time
@@ -53,17 +54,19 @@ const lookEvery = 2 * time.Second
 func NewStored(o StoredOptions) *Stored {
 	s := &Stored{StoredOptions: o, began: time.Now()}
 	s.holder = newHolder(o.Secrets, s.get)
+	s.beside = newRefresher(s.holder)
 	if o.Flow != nil {
 		s.shared = newSharedLogin(o.Flow)
 	}
 	return s
 }
 
-// Close stops a login in progress.
+// Close stops a login in progress, and ends a refresh in progress.
 func (s *Stored) Close() {
 	if s.shared != nil {
 		s.shared.close()
 	}
+	s.beside.close()
 }
 
 // Authorization implements [upstream.Credentials]. If there is no login, but a person can be
@@ -73,8 +76,8 @@ func (s *Stored) Authorization(ctx context.Context, b upstream.Behalf) (string, 
 		return "", err
 	}
 	s.look()
-	value, err := s.holder.value(ctx)
-	if err != nil && s.shared != nil && isCredential(err) {
+	value, err := s.beside.value(ctx)
+	if s.shared != nil && isOver(err) {
 		return "", nil
 	}
 	return value, err
@@ -99,7 +102,7 @@ func (s *Stored) Ready(ctx context.Context) error {
 	if s.shared == nil {
 		return nil
 	}
-	if _, err := s.holder.value(ctx); !isCredential(err) {
+	if _, err := s.beside.value(ctx); !isOver(err) {
 		return err
 	}
 	status, challenge, err := s.Flow.Ask(ctx)
@@ -128,7 +131,7 @@ func (s *Stored) Renew(ctx context.Context, r upstream.CredentialRefusal) (strin
 	case r.Status == http.StatusForbidden && len(more) == 0:
 		return "", nil
 	case r.Status == http.StatusUnauthorized && r.Value != "" && r.Attempt == 1:
-		if value, err := s.holder.renew(ctx, r.Value, nil); err == nil || s.shared == nil || !isCredential(err) {
+		if value, err := s.holder.renew(ctx, r.Value, nil); err == nil || s.shared == nil || !isOver(err) {
 			return value, err
 		}
 	}
@@ -168,31 +171,29 @@ func (s *Stored) loginAgain(ctx context.Context, challenge Challenge, refused st
 	return t.value, nil
 }
 
-func isCredential(err error) bool {
-	var none *upstream.CredentialError
-	return errors.As(err, &none)
-}
-
 // get returns the stored token, or refreshes it. Only one process refreshes it, and the
 // others read the result.
-func (s *Stored) get(ctx context.Context, refused string, more []string) (*held, error) {
+func (s *Stored) get(ctx context.Context, refused string, _ []string) (*held, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.beside.live, cancel)()
 	s.seen.Store(s.Store.version(s.URL)) // before the login is read, so that no change is missed
 	l, err := s.load()
 	if err != nil {
 		return nil, err
 	}
-	if l.Token.Valid() && l.Token.AccessToken != refused {
+	if s.usable(l, refused) {
 		return hold(l.Token, l.Scopes), nil
 	}
 	unlock, err := s.Store.lock(ctx, s.URL, lockTokens)
 	if err != nil {
-		return nil, unusable(fmt.Errorf("can't be used: %w", err), s.step())
+		return nil, unusable(fmt.Errorf("can't be used: %w", err), "try again")
 	}
 	defer unlock()
 	if l, err = s.load(); err != nil {
 		return nil, err
 	}
-	if l.Token.Valid() && l.Token.AccessToken != refused {
+	if s.usable(l, refused) {
 		return hold(l.Token, l.Scopes), nil
 	}
 	if err := s.refresh(ctx, l); err != nil {
@@ -202,23 +203,39 @@ func (s *Stored) get(ctx context.Context, refused string, more []string) (*held,
 	return hold(l.Token, l.Scopes), nil
 }
 
+// usable reports whether the token of a login need not be refreshed first. One that ends soon,
+// and was not known, has to be known first: it is refreshed beside the requests.
+func (s *Stored) usable(l *Login, refused string) bool {
+	known := s.holder.now.Load()
+	switch {
+	case l.Token.AccessToken == refused:
+		return false
+	case l.Token.Valid():
+		return true
+	}
+	return l.Token.lives() && (known == nil || known.AccessToken != l.Token.AccessToken)
+}
+
+// load reads the login. If there is none any more, its token is not used any longer either.
 func (s *Stored) load() (*Login, error) {
 	l, err := s.Store.Load(s.URL)
 	switch {
 	case errors.Is(err, ErrNoLogin):
-		return nil, unusable(errors.New("wants a login, and there is none"), s.step())
+		s.holder.put(nil)
+		return nil, s.over(errors.New("wants a login, and there is none"))
 	case err != nil:
 		return nil, unusable(fmt.Errorf("wants a login, and the stored one can't be read: %w", err), s.step())
 	}
 	return l, nil
 }
 
-// refresh replaces the token of a login, and stores it.
+// refresh replaces the token of a login, and stores it. The login is over only if the
+// authorization server says so: whatever else goes wrong may be better a moment later.
 //
 // Spec: 2026-07-28, basic/authorization, Refresh Tokens; RFC 6749, 6.
 func (s *Stored) refresh(ctx context.Context, l *Login) error {
 	if l.Token.RefreshToken == "" {
-		return unusable(errors.New("wants a login: the stored one has expired, and can't be refreshed"), s.step())
+		return s.over(errors.New("wants a login: the stored one has expired, and can't be refreshed"))
 	}
 	g := grant{http: s.HTTP, endpoint: l.TokenEndpoint, client: &l.Client, params: url.Values{
 		"grant_type": {grantRefresh}, "refresh_token": {l.Token.RefreshToken}, "resource": {l.Resource},
@@ -227,9 +244,9 @@ func (s *Stored) refresh(ctx context.Context, l *Login) error {
 	var refused *GrantError
 	switch {
 	case errors.As(err, &refused) && refused.final():
-		return unusable(fmt.Errorf("wants a login: the stored one has ended (%w)", err), s.step())
+		return s.over(fmt.Errorf("wants a login: the stored one has ended (%w)", err))
 	case err != nil:
-		return &upstream.CredentialError{Err: fmt.Errorf("can't be used, since the token of its login could not be refreshed: %w", err), Step: "try again; if that does not help, " + s.step()}
+		return unusable(fmt.Errorf("can't be used, since the token of its login could not be refreshed: %w", err), "try again; if that does not help, "+s.step())
 	}
 	l.Token = tokenOf(t)
 	l.Scopes = slices.Clip(l.Scopes)
@@ -238,3 +255,15 @@ func (s *Stored) refresh(ctx context.Context, l *Login) error {
 	}
 	return nil
 }
+
+// An overError says that there is no login any more that can be used. Another one helps, and
+// nothing else does.
+type overError struct{ err error }
+
+func (e *overError) Error() string { return e.err.Error() }
+func (e *overError) Unwrap() error { return e.err }
+
+// over returns the error if only another login helps.
+func (s *Stored) over(err error) error { return unusable(&overError{err}, s.step()) }
+
+func isOver(err error) bool { return errors.As(err, new(*overError)) }

@@ -20,12 +20,16 @@ const loginHelp = `Logs in to a server that demands it (OAuth): finds out who is
 a browser there, and stores the tokens for wrap, and for serve where the server has
 upstream_auth: {oauth: …}. They are refreshed when they expire.
 
-The browser returns to a port of this machine. If it runs on another one, the
-address that it was led to can be pasted here instead. BROWSER names another
-browser; --no-browser starts none.
+The browser returns to a port of this machine: one of three that belong to the
+server, or --port. If it runs on another machine, the address that it was led to
+can be pasted here instead. BROWSER names another browser; --no-browser starts
+none.
 
 mcpbridge is known to the authorization server by --client-id, or by the document
-in client_metadata_url, or it registers itself. Tokens are kept in the system's
+in client_metadata_url, or it registers itself. A client that you register by hand
+has to have the redirect URIs of all three ports, which an error tells; it is kept
+with the login. --redirect-host localhost is for authorization servers that know
+no 127.0.0.1. Tokens are kept in the system's
 keyring, or, where there is none or MCPBRIDGE_KEYRING is false, in files below
 state_dir that only you can read. docs/login.md has more.`
 
@@ -35,6 +39,7 @@ type loginFlags struct {
 	issuer, client string
 	scopes         []string
 	port           int
+	host           string
 	noBrowser      bool
 }
 
@@ -59,7 +64,8 @@ func newLoginCommand(p process) *cobra.Command {
 	fs.StringArrayVar(&l.scopes, "scope", nil, "`SCOPE` to ask for, besides those that the server names; may be repeated")
 	fs.StringVar(&l.client, "client-id", "", "`ID` of a client that was registered by hand")
 	fs.StringVar(&l.issuer, "issuer", "", "`URL` of the authorization server to use, if the server names several")
-	fs.IntVar(&l.port, "port", 0, "port of this machine to which the browser returns (default any)")
+	fs.IntVar(&l.port, "port", 0, "port of this machine to which the browser returns (default one of three that belong to the server)")
+	fs.StringVar(&l.host, "redirect-host", "", "`HOST` in the address to which the browser returns: 127.0.0.1 or localhost (default that of the last login, or 127.0.0.1)")
 	fs.BoolVar(&l.noBrowser, "no-browser", false, "start no browser, print the address only")
 	return cmd
 }
@@ -91,6 +97,10 @@ func (l *loginFlags) readLogin(cmd *cobra.Command, args []string) error {
 	}
 	s := &l.config.Servers[0]
 	switch {
+	case l.port < 0 || l.port > 65535:
+		return usageError("--port %d is no port; want one from 1 to 65535", l.port)
+	case l.host != "" && l.host != "127.0.0.1" && l.host != "localhost":
+		return usageError("--redirect-host %q: the browser can return to 127.0.0.1 or localhost only", l.host)
 	case len(l.words) > 0:
 		return usageError("%q is one argument too many; name one server", l.words[0])
 	case s.URL == "":
@@ -113,6 +123,7 @@ func (l *loginFlags) flow() *login.Flow {
 	if l.port != 0 {
 		f.Port = l.port
 	}
+	f.Host = l.host
 	f.Scopes = append(f.Scopes, l.scopes...)
 	return f
 }

@@ -204,6 +204,8 @@ func TestLoginUsage(t *testing.T) {
 		{[]string{"login", "https://x.example/mcp", "y"}, "one argument too many"},
 		{[]string{"login", "book", "-c", path}, "has no URL"},
 		{[]string{"login", "wiki", "-c", path}, "gets its credentials otherwise"},
+		{[]string{"login", "https://x.example/mcp", "--redirect-host", "example.com"}, "127.0.0.1 or localhost only"},
+		{[]string{"login", "https://x.example/mcp", "--port", "70000"}, "no port"},
 		{[]string{"logout", "wiki", "-c", path}, "gets its credentials otherwise"},
 		{[]string{"login", "other", "-c", path}, "no server of"},
 	} {

@@ -25,7 +25,8 @@ func loginOptions(c *config.Config, environ []string) gateway.Logins {
 
 // onDemand has the only client of a gateway wait while a person logs in to its server, if
 // the server wants that, and nothing else is configured. Where the person is led stands on
-// standard error, too, which clients keep in a log.
+// standard error, too, which clients keep in a log. The error of browse is
+// [login.ErrNoBrowser], or that of writing.
 func onDemand(p process, o *config.Server) (auth *config.UpstreamAuth, browse func(url string) error) {
 	auth = o.UpstreamAuth
 	if auth == nil && o.URL != "" && !o.OverWebSocket() && !o.HasHeader("Authorization") {
@@ -35,9 +36,10 @@ func onDemand(p process, o *config.Server) (auth *config.UpstreamAuth, browse fu
 		return auth, nil
 	}
 	return auth, func(url string) error {
-		_, err := output.Printf(p.stderr, "mcpbridge: %s wants a login; log in at this address:\n%s\n", o.Name, url)
-		_ = login.Browser(environOf(p))(url) // the address stands there
-		return err
+		if _, err := output.Printf(p.stderr, "mcpbridge: %s wants a login; log in at this address:\n%s\n", o.Name, url); err != nil {
+			return err
+		}
+		return login.Browser(environOf(p))(url)
 	}
 }
 

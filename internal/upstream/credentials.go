@@ -44,6 +44,8 @@ type CredentialError struct {
 	Step string // what to do about it
 	// Caller says that the error is about one caller: the server may serve others.
 	Caller bool
+	// Login says that a login is in progress: the same request may be served after it.
+	Login bool
 	// Refusal is the response for the caller, if the credential is its own.
 	Refusal *mcp.Refusal
 }

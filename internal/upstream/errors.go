@@ -25,7 +25,7 @@ func (o *Options) ClientError(method string, err error) error {
 	case errors.As(err, &credential) && credential.Refusal != nil:
 		return credential.Refusal
 	case errors.As(err, &credential):
-		return mcp.Inside(spec.CodeInternal, "server %q %v; %s", o.Name, transport.Reason{Err: credential.Err}, credential.Step)
+		return o.credentialError(credential)
 	case errors.As(err, &short):
 		return short.Of(o.Name, method, spec.Repeatable(method))
 	case errors.As(err, new(*wire.Error)), errors.Is(err, context.Canceled):
@@ -40,6 +40,14 @@ func (o *Options) ClientError(method string, err error) error {
 		return wire.Errorf(spec.CodeInternal, "server %q sent a response that can't be read: %v", o.Name, unreadable.Err)
 	}
 	return o.failureError(method, err)
+}
+
+func (o *Options) credentialError(e *CredentialError) error {
+	err := mcp.Inside(spec.CodeInternal, "server %q %v; %s", o.Name, transport.Reason{Err: e.Err}, e.Step)
+	if e.Login {
+		return &mcp.LoginError{Err: err}
+	}
+	return err
 }
 
 // lateError is ClientError for a request whose time was over.

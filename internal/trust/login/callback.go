@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,11 +19,13 @@ const callbackPath = "/callback"
 //
 // Spec: RFC 8252, 7.3.
 type callback struct {
-	listener net.Listener
-	server   *http.Server
-	want     expected
-	answers  chan answer // capacity 1
-	done     sync.WaitGroup
+	listeners []net.Listener
+	at        string   // host and port of the redirect URI
+	uris      []string // those that a client has to have
+	server    *http.Server
+	want      expected
+	answers   chan answer // capacity 1
+	done      sync.WaitGroup
 }
 
 // expected is what the response must contain. It belongs to one request.
@@ -41,41 +41,23 @@ type answer struct {
 	err  error
 }
 
-// listen opens the listener, at the port if that is free, or at another.
-func listen(port int) (*callback, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil && port != 0 {
-		l, err = net.Listen("tcp", "127.0.0.1:0")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listening for the browser's return: %w", err)
-	}
-	return &callback{listener: l, answers: make(chan answer, 1)}, nil
-}
-
-func (c *callback) redirectURI() string { return "http://" + c.listener.Addr().String() + callbackPath }
-
-// port returns the port of the client's redirect URI; zero if there is none.
-func (c *Client) port() int {
-	u, err := url.Parse(c.RedirectURI)
-	if err != nil {
-		return 0
-	}
-	port, _ := strconv.Atoi(u.Port())
-	return port
-}
+func (c *callback) redirectURI() string { return "http://" + c.at + callbackPath }
 
 // expect starts to serve. Call it once, before the browser is opened.
 func (c *callback) expect(want expected) {
 	c.want = want
 	c.server = &http.Server{Handler: c, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 32 << 10}
-	c.done.Go(func() { _ = c.server.Serve(c.listener) }) // ends with close
+	for _, l := range c.listeners {
+		c.done.Go(func() { _ = c.server.Serve(l) }) // ends with close
+	}
 }
 
 // close closes the listener, after the browser has got its page.
 func (c *callback) close() {
 	if c.server == nil {
-		_ = c.listener.Close() // it was not served
+		for _, l := range c.listeners {
+			_ = l.Close() // it was not served
+		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -116,7 +98,7 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer") // because the URL has the code
 	h.Set("X-Content-Type-Options", "nosniff")
 	switch {
-	case r.Host != c.listener.Addr().String(): // requests under another name (DNS rebinding)
+	case r.Host != c.at: // requests under another name (DNS rebinding)
 		w.WriteHeader(http.StatusMisdirectedRequest)
 	case r.URL.Path != callbackPath:
 		w.WriteHeader(http.StatusNotFound)

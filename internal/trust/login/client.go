@@ -31,34 +31,39 @@ type Client struct {
 	Secret string `json:"secret,omitempty"`
 	// Method is how the client authenticates at the token endpoint.
 	Method string `json:"method"`
-	// Registered says that the client was registered dynamically, with RedirectURI only.
-	Registered  bool   `json:"registered,omitempty"`
-	RedirectURI string `json:"redirect_uri,omitempty"`
+	// Registered says that the client was registered dynamically, with RedirectURI and
+	// RedirectURIs only. ByHand says that a person has registered it.
+	Registered bool `json:"registered,omitempty"`
+	ByHand     bool `json:"by_hand,omitempty"`
+	// RedirectURI is the last one that was used.
+	RedirectURI  string   `json:"redirect_uri,omitempty"`
+	RedirectURIs []string `json:"redirect_uris,omitempty"`
 	// Expires is when the secret expires; zero means never.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
 // usable reports whether a registered client may be used again.
 func (c *Client) usable(redirect string) bool {
-	return c.ID != "" && c.RedirectURI == redirect && (c.Expires.IsZero() || time.Until(c.Expires) > time.Minute)
+	known := c.RedirectURI == redirect || slices.Contains(c.RedirectURIs, redirect)
+	return c.ID != "" && known && (c.Expires.IsZero() || time.Until(c.Expires) > time.Minute)
 }
 
 // client returns the client for the flow: the configured one, or that of the client id
 // metadata document, or one that it registers.
 //
 // Spec: 2026-07-28, basic/authorization/client-registration.
-func (f *Flow) client(ctx context.Context, as *authServer, redirect string) (*Client, error) {
+func (f *Flow) client(ctx context.Context, as *authServer, back *callback) (*Client, error) {
 	switch {
 	case f.ClientID != "" && f.ClientSecret != "":
-		return &Client{ID: f.ClientID, Secret: f.ClientSecret, Method: as.authMethod(authBasic, authPost)}, nil
+		return &Client{ID: f.ClientID, Secret: f.ClientSecret, Method: as.authMethod(authBasic, authPost), ByHand: true}, nil
 	case f.ClientID != "":
-		return &Client{ID: f.ClientID, Method: authNone}, nil
+		return &Client{ID: f.ClientID, Method: authNone, ByHand: true}, nil
 	case f.MetadataURL != "" && as.MetadataDocuments:
 		return &Client{ID: f.MetadataURL, Method: authNone}, nil
 	case as.RegistrationEndpoint != "":
-		return register(ctx, f.HTTP, as, redirect)
+		return register(ctx, f.HTTP, as, back)
 	}
-	return nil, fmt.Errorf("the authorization server %s registers no clients by itself; register mcpbridge there with the redirect URI %s, and give the client's id: client_id in the configuration, or --client-id", shown(as.Issuer), redirect)
+	return nil, fmt.Errorf("the authorization server %s registers no clients by itself; register mcpbridge there with %s, and give the client's id: client_id in the configuration, or --client-id", shown(as.Issuer), toRegister(back.uris))
 }
 
 // A registration is the metadata of a client, and the server's response.
@@ -77,11 +82,15 @@ type registration struct {
 	SecretExpires int64  `json:"client_secret_expires_at,omitempty"` // seconds since 1970
 }
 
-func register(ctx context.Context, c *fetch.Client, as *authServer, redirect string) (*Client, error) {
+func register(ctx context.Context, c *fetch.Client, as *authServer, back *callback) (*Client, error) {
+	uris := back.uris
+	if !slices.Contains(uris, back.redirectURI()) {
+		uris = append(slices.Clone(uris), back.redirectURI())
+	}
 	ask := registration{
 		ClientName:      ClientName,
 		ApplicationType: "native",
-		RedirectURIs:    []string{redirect},
+		RedirectURIs:    uris,
 		GrantTypes:      []string{"authorization_code", "refresh_token"},
 		ResponseTypes:   []string{"code"},
 		AuthMethod:      as.authMethod(authNone, authBasic, authPost),
@@ -98,14 +107,14 @@ func register(ctx context.Context, c *fetch.Client, as *authServer, redirect str
 	req.Header.Set("Accept", "application/json")
 	got := registration{AuthMethod: ask.AuthMethod}
 	if err := c.Do(req, &got); err != nil {
-		return nil, fmt.Errorf("registering at the authorization server %s: %w; register mcpbridge there yourself with the redirect URI %s, and give the client's id", shown(as.Issuer), grantError(err), redirect)
+		return nil, fmt.Errorf("registering at the authorization server %s: %w; register mcpbridge there yourself with %s, and give the client's id", shown(as.Issuer), grantError(err), toRegister(back.uris))
 	}
-	return got.client(redirect)
+	return got.client(uris)
 }
 
 // client returns the client that a server has registered.
-func (r *registration) client(redirect string) (*Client, error) {
-	c := &Client{ID: r.ClientID, Secret: r.ClientSecret, Method: r.AuthMethod, Registered: true, RedirectURI: redirect}
+func (r *registration) client(uris []string) (*Client, error) {
+	c := &Client{ID: r.ClientID, Secret: r.ClientSecret, Method: r.AuthMethod, Registered: true, RedirectURIs: uris}
 	if c.Method == "" {
 		c.Method = authBasic
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -38,10 +39,15 @@ type Flow struct {
 	// Scopes are requested in addition to those that the server names, and those of the
 	// last login.
 	Scopes []string
-	// Port is the port of the redirect URI. Zero means that of the last login, or any.
+	// Port is the port of the redirect URI. Zero means that of the last login, or one of the
+	// three that belong to the server.
 	Port int
+	// Host is the host of the redirect URI, 127.0.0.1 or localhost. Empty means that of the
+	// last login, or 127.0.0.1.
+	Host string
 
-	// Browse opens a URL for the person. Its error ends the flow.
+	// Browse leads the person to a URL. [ErrNoBrowser] says that no browser could be opened:
+	// the person may find the URL elsewhere. Another error ends the flow.
 	Browse func(url string) error
 	// Paste, which may be nil, returns lines in which a person has pasted the URL to which
 	// the browser was redirected, if the browser is on another machine. It is read until
@@ -53,13 +59,20 @@ type Flow struct {
 
 // Run logs a person in, even if there is a stored login, and stores the new one.
 func (f *Flow) Run(ctx context.Context, challenge Challenge) (*Login, error) {
-	return f.runUnless(ctx, challenge, func(*Login) bool { return false })
+	ctx, cancel := f.bounded(ctx)
+	defer cancel()
+	before, err := f.Store.Load(f.URL)
+	if err != nil && !errors.Is(err, ErrNoLogin) {
+		return nil, err
+	}
+	return f.run(ctx, challenge, before)
 }
 
-// runUnless is Run unless there is a sufficient login. Only one process at a time logs in
-// to a server; afterwards its login may be sufficient for others.
+// runUnless is Run unless there is a sufficient login, or another process stores one. Only one
+// process at a time asks a person by itself; afterwards its login may be sufficient for
+// others. A person who runs mcpbridge login need not wait for them.
 func (f *Flow) runUnless(ctx context.Context, challenge Challenge, willDo func(*Login) bool) (*Login, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, f.wait(), fmt.Errorf("nobody has logged in within %v", f.wait()))
+	ctx, cancel := f.bounded(ctx)
 	defer cancel()
 	unlock, err := f.Store.lock(ctx, f.URL, lockLogin)
 	if err != nil {
@@ -73,7 +86,50 @@ func (f *Flow) runUnless(ctx context.Context, challenge Challenge, willDo func(*
 	case err == nil && willDo(before):
 		return before, nil
 	}
-	return f.run(ctx, challenge, before)
+	ctx, end := f.untilElsewhere(ctx, willDo)
+	defer end()
+	l, err := f.run(ctx, challenge, before)
+	if other := (*elsewhere)(nil); err != nil && errors.As(context.Cause(ctx), &other) {
+		return other.login, nil
+	}
+	return l, err
+}
+
+func (f *Flow) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, f.wait(), fmt.Errorf("nobody has logged in within %v", f.wait()))
+}
+
+// elsewhere is why a flow ends: another process has stored a login.
+type elsewhere struct{ login *Login }
+
+func (e *elsewhere) Error() string { return "somebody has logged in elsewhere" }
+
+// lookElsewhere is the time between two looks for the login of another process.
+const lookElsewhere = time.Second
+
+// untilElsewhere returns a context that ends when another process stores a sufficient login.
+// The caller calls end.
+func (f *Flow) untilElsewhere(ctx context.Context, willDo func(*Login) bool) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var looking sync.WaitGroup
+	looking.Go(func() { // ends with ctx; end waits for it
+		seen := f.Store.version(f.URL)
+		for look := time.NewTicker(lookElsewhere); ; {
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				look.Stop()
+				return
+			}
+			if now := f.Store.version(f.URL); !now.equal(seen) {
+				seen = now
+				if l, err := f.Store.Load(f.URL); err == nil && willDo(l) {
+					cancel(&elsewhere{l})
+				}
+			}
+		}
+	})
+	return ctx, func() { cancel(nil); looking.Wait() }
 }
 
 func (f *Flow) wait() time.Duration {
@@ -99,15 +155,16 @@ func (f *Flow) run(ctx context.Context, challenge Challenge, before *Login) (*Lo
 	if before != nil && before.Issuer != as.Issuer {
 		before = nil // clients and scopes of another server are not valid here
 	}
-	back, err := listen(f.port(before))
+	back, err := listen(f.redirect(before))
 	if err != nil {
 		return nil, err
 	}
 	defer back.close()
-	c, err := f.clientAgain(ctx, as, back.redirectURI(), before)
+	c, err := f.clientAgain(ctx, as, back, before)
 	if err != nil {
 		return nil, err
 	}
+	c.RedirectURI = back.redirectURI()
 	t, scopes, err := f.authorize(ctx, as, c, back, r, f.scopes(challenge, r, as, before))
 	if err != nil {
 		return nil, err
@@ -157,21 +214,18 @@ func (f *Flow) discover(ctx context.Context, server *url.URL, challenge Challeng
 	return r, as, err
 }
 
-// clientAgain returns the client that was registered for the last login, if it may be used
-// again, or that of [Flow.client].
-func (f *Flow) clientAgain(ctx context.Context, as *authServer, redirect string, before *Login) (*Client, error) {
-	if f.ClientID == "" && !(f.MetadataURL != "" && as.MetadataDocuments) && before != nil && before.Client.Registered && before.Client.usable(redirect) {
-		return &before.Client, nil
+// clientAgain returns the client of the last login, if it may be used again: one that a person
+// has registered, or that was registered on the way; or that of [Flow.client].
+func (f *Flow) clientAgain(ctx context.Context, as *authServer, back *callback, before *Login) (*Client, error) {
+	if f.ClientID != "" || before == nil {
+		return f.client(ctx, as, back)
 	}
-	return f.client(ctx, as, redirect)
-}
-
-// port returns the port for the redirect URI; zero means any.
-func (f *Flow) port(before *Login) int {
-	if f.Port != 0 || before == nil {
-		return f.Port
+	again := before.Client
+	document := f.MetadataURL != "" && as.MetadataDocuments
+	if again.ByHand || !document && again.Registered && again.usable(back.redirectURI()) {
+		return &again, nil
 	}
-	return before.Client.port()
+	return f.client(ctx, as, back)
 }
 
 // scopes returns the scopes to request: those in the challenge, or all that the server
@@ -230,7 +284,7 @@ func (f *Flow) authorize(ctx context.Context, as *authServer, c *Client, back *c
 	if slices.Contains(scopes, scopeOffline) {
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // OpenID Connect Core 1.0, 11
 	}
-	if err := f.Browse(conf.AuthCodeURL(back.want.state, options...)); err != nil {
+	if err := f.Browse(conf.AuthCodeURL(back.want.state, options...)); err != nil && !errors.Is(err, ErrNoBrowser) {
 		return nil, nil, err
 	}
 	code, err := back.await(ctx, f.Paste)

@@ -106,7 +106,7 @@ func TestIgnoresAnswersWithForgedState(t *testing.T) {
 // The callback takes one answer, at one path, by one method, and under its own name: a
 // page that another name leads to (DNS rebinding) gets nothing done.
 func TestCallbackIsNarrow(t *testing.T) {
-	back, err := listen(0)
+	back, err := listenAt(hostAddress, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func NewStored(o StoredOptions) *Stored {
 	s.holder = newHolder(o.Secrets, s.get)
 	s.beside = newRefresher(s.holder)
 	if o.Flow != nil {
-		s.shared = newSharedLogin(o.Flow)
+		s.shared = newSharedLogin(o.Flow, s.adopt)
 	}
 	return s
 }
@@ -96,7 +96,7 @@ func (s *Stored) look() {
 }
 
 // Ready asks a person to log in before the first request, if there is no login and the
-// server requires one: clients don't wait long for a response. Without a Flow it does
+// server requires one. It does not wait longer for that than a request. Without a Flow it does
 // nothing.
 func (s *Stored) Ready(ctx context.Context) error {
 	if s.shared == nil {
@@ -158,17 +158,33 @@ func (s *Stored) loginAgain(ctx context.Context, challenge Challenge, refused st
 	l, err := s.shared.login(ctx, challenge, func(l *Login) bool {
 		return l.Token.AccessToken != refused && l.Token.Valid() && covers(l.Scopes, more)
 	})
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return bearer(l.Token.AccessToken), nil
+	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
+	case errors.As(err, new(*pendingError)):
+		return "", &upstream.CredentialError{Err: err, Step: step(err, s.step()), Login: true}
+	case errors.As(err, new(*restError)):
+		return "", unusable(err, step(err, s.step()))
 	}
-	if err != nil {
-		return "", unusable(fmt.Errorf("wants a login, which has failed: %w", err), s.step())
-	}
-	t := hold(l.Token, l.Scopes)
+	return "", unusable(fmt.Errorf("wants a login, which has failed: %w", err), s.step())
+}
+
+// adopt has further requests sent with a new login.
+func (s *Stored) adopt(l *Login) {
 	s.seen.Store(s.Store.version(s.URL))
-	s.holder.put(t)
+	s.holder.put(hold(l.Token, l.Scopes))
 	s.holder.failed.Store(nil)
-	return t.value, nil
+}
+
+// Visit returns where a person can log in, while requests have to wait for that; nil for
+// nowhere.
+func (s *Stored) Visit() *mcp.Visit {
+	if s.shared == nil {
+		return nil
+	}
+	return s.shared.visit()
 }
 
 // get returns the stored token, or refreshes it. Only one process refreshes it, and the

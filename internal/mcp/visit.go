@@ -1,0 +1,18 @@
+package mcp
+
+// A Visit is a page at which a person can log in to a server, while requests have to wait
+// for that.
+type Visit struct {
+	URL     string
+	Done    <-chan struct{} // closed when the login has ended in any way
+	Decline func()          // ends the login, because the person does not want it
+}
+
+// A LoginError is the error of a request that the server has not run, because a person has to
+// log in first. The same request may be served after that.
+type LoginError struct{ Err error }
+
+func (e *LoginError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error for the log and for clients; see [WireError].
+func (e *LoginError) Unwrap() error { return e.Err }

@@ -1,7 +1,9 @@
 package access
 
 import (
+	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -111,13 +113,13 @@ func (c *Control) refuse(op *policy.Operation, d policy.Decision) error {
 
 // The HTTP statuses of refusals. If more scopes would help it is 403, as the specification
 // requires. Others are JSON-RPC errors like those of a server: several SDKs end a session
-// with all its calls at an unknown status.
+// with all its calls at an unknown status. A modern client has no session to lose.
 //
 // Spec: 2026-07-28, basic/authorization, Runtime Insufficient Scope Errors.
 const (
 	statusDenied    = 200
 	statusForbidden = 403
-	statusTooMany   = 429
+	statusTooMany   = 429 // for modern clients
 )
 
 // notAccepted returns the error for a call of a tool whose definition was not accepted.
@@ -126,11 +128,18 @@ func (c *Control) notAccepted(tool string) error {
 		"the definition of tool %q of server %q was not accepted; who runs mcpbridge can look at it: mcpbridge pin %s", mcp.Shorten(tool), c.opts.Server, c.opts.Server)}
 }
 
-// exceeded returns the error for a request beyond a rate, and counts it.
-func (c *Control) exceeded(e *policy.ExceededError) error {
+// exceeded returns the error for a request beyond a rate, and counts it. Where there is no
+// header for it, the error's data has the seconds to wait.
+func (c *Control) exceeded(era spec.Era, e *policy.ExceededError) error {
 	c.opts.Metrics.Limit(c.opts.Server, e.Key)
-	return &mcp.Refusal{
-		Status: statusTooMany, Later: true, RetryAfter: e.Wait,
-		Err: wire.Errorf(spec.CodeInternal, "%s to server %q; wait %v, or raise %s of the server", e.What, c.opts.Server, e.Wait.Round(1e6), e.Key),
+	seconds, unit := max(1, int64((e.Wait+time.Second-1)/time.Second)), "seconds"
+	if seconds == 1 {
+		unit = "second"
 	}
+	we := wire.Errorf(spec.CodeInternal, "%s to server %q; try again in %d %s, or raise %s of the server", e.What, c.opts.Server, seconds, unit, e.Key)
+	we.Data = fmt.Appendf(nil, `{"retryAfter":%d}`, seconds)
+	if era == spec.Legacy {
+		return &mcp.Refusal{Status: statusDenied, Err: we}
+	}
+	return &mcp.Refusal{Status: statusTooMany, Later: true, RetryAfter: e.Wait, Err: we}
 }

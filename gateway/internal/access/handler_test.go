@@ -110,7 +110,7 @@ func TestHandlerThatOnlyRecords(t *testing.T) {
 
 // A request too many is refused with when to come again, and a place is given back however
 // the request ends.
-func TestHandlerKeepsRates(t *testing.T) {
+func TestF12HandlerKeepsRates(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		next next
@@ -119,10 +119,13 @@ func TestHandlerKeepsRates(t *testing.T) {
 			log, metrics, server := newAudit(t), &limits{}, tt.next
 			h := New(Options{Server: "files", Audit: log.Log, Metrics: metrics, Limiter: policy.NewLimiter(policy.Rates{Principal: policy.Rate{Concurrent: 1}})}).Handler(&server)
 			req := requestOf(spec.MethodToolsCall, `{"name":"a"}`)
-			var within error
+			var within, legacy error
 			server.then = func(*mcp.Request, mcp.Caller) {
 				server.then = nil
 				_, within = h.Serve(t.Context(), req, nil)
+				old := *req
+				old.Era = spec.Legacy
+				_, legacy = h.Serve(t.Context(), &old, nil)
 			}
 			for range 2 { // the second has the place of the first
 				res, _ := h.Serve(t.Context(), req, nil) // the server's error, if there is one
@@ -132,10 +135,14 @@ func TestHandlerKeepsRates(t *testing.T) {
 			if !errors.As(within, &r) || r.Status != statusTooMany || !r.Later || r.RetryAfter < time.Millisecond {
 				t.Errorf("a request too many = %+v, want 429 and when to come again", within)
 			}
-			if server.calls != 2 || !slices.Equal(metrics.hit, []string{"files rate.principal"}) {
+			const words, data = "try again in 1 second, or raise rate.principal", `{"retryAfter":1}`
+			if !errors.As(legacy, &r) || r.Status != statusDenied || r.Later || !strings.Contains(r.Err.Message, words) || string(r.Err.Data) != data {
+				t.Errorf("one of a legacy client = %+v, want 200, %q and %s", legacy, words, data)
+			}
+			if server.calls != 2 || !slices.Equal(metrics.hit, []string{"files rate.principal", "files rate.principal"}) {
 				t.Errorf("the server got %d calls, and the metric says %v", server.calls, metrics.hit)
 			}
-			if got := log.lines(t); len(got) != 3 || got[0] != "tools/call tool:a limit 0 refused" {
+			if got := log.lines(t); len(got) != 4 || got[0] != "tools/call tool:a limit 0 refused" {
 				t.Errorf("the audit log has %q", got)
 			}
 		})

@@ -111,7 +111,7 @@ func (q *request) enter(tool string) (err error) {
 	q.ticket, err = q.c.opts.Limiter.Take(q.sender.share, tool)
 	if e := (*policy.ExceededError)(nil); errors.As(err, &e) {
 		q.verdict = "limit"
-		return q.c.exceeded(e)
+		return q.c.exceeded(q.sender.era, e)
 	}
 	return err
 }

@@ -11,26 +11,37 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // route serves path/NAME for each server, and path if there is only one server.
 func (g *Gateway) route(t *table, at forward.Endpoint) {
 	for name, s := range t.servers {
-		t.mux.HandleFunc(at.Path(name), func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, s, at) })
+		t.handle(at.Path(name), func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, s, at) })
 	}
-	t.mux.HandleFunc(at.Path("{name}"), func(w http.ResponseWriter, r *http.Request) { g.serveAbsent(w, r, t, at) })
+	t.handle(at.Path("{name}"), func(w http.ResponseWriter, r *http.Request) { g.serveAbsent(w, r, t, at) })
 	if len(t.order) == 1 {
 		only := t.servers[t.order[0]]
-		t.mux.HandleFunc(string(at), func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, only, at) })
+		t.handle(string(at), func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, only, at) })
 		return
 	}
-	g.elsewhere(t, string(at), func(w http.ResponseWriter, r *http.Request) {
-		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"this gateway has several servers: use %s/NAME; the servers are %v", at, t.order))
+	t.handle(string(at), func(w http.ResponseWriter, r *http.Request) {
+		if g.toldOf(w, r, t) {
+			downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+				"this gateway has several servers: use %s/NAME%s", at, t.listed()))
+		}
 	})
+}
+
+// handle serves a path, with and without a slash at its end: people write both, and some
+// clients add one.
+func (t *table) handle(path string, serve http.HandlerFunc) {
+	t.mux.HandleFunc(path, serve)
+	t.mux.HandleFunc(path+"/{$}", serve)
 }
 
 // serveAbsent answers a request to a server that is not in the table: if another replica has it, that
@@ -40,19 +51,37 @@ func (g *Gateway) serveAbsent(w http.ResponseWriter, r *http.Request, t *table, 
 	if g.forward != nil && g.passAbsent(w, r, at, name) {
 		return
 	}
-	if _, ok := g.authenticate(w, r, &t.guard); ok {
+	if g.toldOf(w, r, t) {
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, t.unknownServer(name))
 	}
 }
 
-// elsewhere serves a path that is no server's. Which servers there are is for those alone
-// who may send requests.
-func (g *Gateway) elsewhere(t *table, path string, serve http.HandlerFunc) {
-	t.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := g.authenticate(w, r, &t.guard); ok {
-			serve(w, r)
-		}
-	})
+// toldOf reports whether the sender of a request to a path that is no server's may hear so.
+// If not, it has refused the request. Where servers have metadata everybody may, since that
+// tells who asks which names there are. A token could not be verified, for it is for one
+// server, and clients would log in to hear of a misspelling.
+func (g *Gateway) toldOf(w http.ResponseWriter, r *http.Request, t *table) bool {
+	if t.hasMetadata() {
+		w.Header().Set("Connection", "close") // the rest of the body is not read
+		return true
+	}
+	_, ok := g.authenticate(w, r, &t.guard)
+	return ok
+}
+
+// hasMetadata reports whether servers have metadata unless they have an auth of their own.
+func (t *table) hasMetadata() bool {
+	_, ok := t.guard.auth.(auth.Resource)
+	return ok
+}
+
+// listed ends an error with the names of all servers, unless everybody may see the error:
+// metadata tells of a name to those who know it.
+func (t *table) listed() string {
+	if t.hasMetadata() {
+		return ""
+	}
+	return fmt.Sprintf("; the servers are %v", t.order)
 }
 
 // serverAt returns the server of the URL of an endpoint in its usual form, /mcp/NAME. It
@@ -65,9 +94,11 @@ func (t *table) serverAt(u *url.URL) *server {
 	return t.servers[name]
 }
 
-func serveNowhere(w http.ResponseWriter, r *http.Request, servers []string) {
-	downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-		"nothing is served at %s; use /mcp/NAME; the servers are %v", r.URL.Path, servers))
+func (g *Gateway) serveNowhere(w http.ResponseWriter, r *http.Request, t *table) {
+	if g.toldOf(w, r, t) {
+		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"nothing is served at %s; use /mcp/NAME%s", r.URL.Path, t.listed()))
+	}
 }
 
 // endChunked closes the connection after the response to a chunked request. The request may
@@ -128,7 +159,9 @@ func refuseModernBatch(w http.ResponseWriter) {
 		"revision %s has no batches; send each message in a POST of its own", spec.Rev20260728))
 }
 
-// unknownServer returns an error that lists the servers, so that people see a misspelling.
+// unknownServer returns an error that lists the servers, if all may see them, so that people
+// see a misspelling.
 func (t *table) unknownServer(name string) *wire.Error {
-	return wire.Errorf(spec.CodeInvalidRequest, "there is no server named %q; the servers are %s", name, cmp.Or(fmt.Sprint(t.order), "none"))
+	hint := cmp.Or(t.listed(), "; check the name in the URL, in which capital letters count")
+	return wire.Errorf(spec.CodeInvalidRequest, "there is no server named %q%s", mcp.Shorten(name), hint)
 }

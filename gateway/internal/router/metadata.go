@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -16,7 +17,8 @@ const metadataAge = 300
 
 // publishMetadata serves the metadata of each endpoint that is a resource of OAuth: at the
 // path that its public URL says, and where the path is another for a proxy in front, at
-// that of the endpoint here. Who asks has no credential yet.
+// that of the endpoint here; with a slash at the end, too, as the endpoint. Who asks has no
+// credential yet.
 //
 // Spec: RFC 9728, 3.1; 2026-07-28, basic/authorization, Protected Resource Metadata.
 func (t *table) publishMetadata() error {
@@ -37,7 +39,9 @@ func (t *table) publishMetadata() error {
 			documents[here] = documents[s.guard.endpoint.MetadataPath]
 		}
 	}
-	serve := func(w http.ResponseWriter, r *http.Request) { serveMetadata(w, r, documents[r.URL.EscapedPath()]) }
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		serveMetadata(w, r, documents[strings.TrimSuffix(r.URL.EscapedPath(), "/")])
+	}
 	t.mux.HandleFunc(auth.WellKnown, serve)
 	t.mux.HandleFunc(auth.WellKnown+"/", serve)
 	return nil

@@ -108,11 +108,7 @@ func (d *daemon) watchFiles() *reload.Watcher {
 	if !d.watches {
 		return nil
 	}
-	w, err := reload.Watch(d.seen, d.files.All, func() { d.reloader.Now("its files have changed") }, d.log)
-	if err != nil {
-		d.log.Warn("the configuration can't be watched; after changes send SIGHUP, or POST /reload to the admin address", "err", err)
-	}
-	return w
+	return reload.Watch(d.seen, d.files.All, func() { d.reloader.Now("its files have changed") }, d.log)
 }
 
 // reload reads the configuration again, and serves by it.

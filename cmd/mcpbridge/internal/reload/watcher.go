@@ -2,17 +2,15 @@ package reload
 
 import (
 	"crypto/sha256"
+	"errors"
 	"io"
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
@@ -27,20 +25,28 @@ const (
 	mostRead = value.MaxFile
 	// lookTime bounds the time in which files are looked at.
 	lookTime = 5 * time.Second
+	// poll is how often files are looked at although nothing was heard of them: network file
+	// systems tell of nothing that happens elsewhere, and a watch may have come too late.
+	poll = 30 * time.Second
 )
 
 // A Watcher tells when the content of files changes. It watches their folders, and those of
-// the files that they are links to: files are replaced, and the folders of a ConfigMap are.
+// all links on the way to them: files are replaced, and the folders of a ConfigMap are. It
+// also looks at them every half minute.
 type Watcher struct {
 	files  func() []string
 	change func()
 	log    *slog.Logger
-	notify *fsnotify.Watcher
+	notify notifier
 
 	stop    chan struct{}  // closed by Close
 	running sync.WaitGroup // run
+	asked   atomic.Int64   // goroutines that wait for the file system
+
+	// Owned by run.
 	seen    Contents
 	folders map[string]bool
+	blind   bool // the files could not be looked at the last time
 }
 
 // Contents are digests of files.
@@ -48,15 +54,19 @@ type Contents map[string][sha256.Size]byte
 
 // Watch calls change when one of the files is not as it was seen, on a goroutine of its own
 // that ends with Close. files is asked again after each change.
-func Watch(seen Contents, files func() []string, change func(), log *slog.Logger) (*Watcher, error) {
-	n, err := fsnotify.NewWatcher()
+func Watch(seen Contents, files func() []string, change func(), log *slog.Logger) *Watcher {
+	n, err := newNotifier()
 	if err != nil {
-		return nil, err
+		log.Warn("the system tells of no changes of the configuration's files; they are looked at every 30 s", "err", err)
 	}
+	return watch(seen, files, change, log, n)
+}
+
+func watch(seen Contents, files func() []string, change func(), log *slog.Logger, n notifier) *Watcher {
 	w := &Watcher{files: files, change: change, log: log, notify: n, seen: seen, folders: make(map[string]bool), stop: make(chan struct{})}
 	w.follow()
 	w.running.Go(w.run) // ends with Close
-	return w, nil
+	return w
 }
 
 // Close ends it, and waits for a change that is being told of. It may be called on nil.
@@ -65,29 +75,31 @@ func (w *Watcher) Close() {
 		return
 	}
 	close(w.stop)
-	_ = w.notify.Close() // it was open
 	w.running.Wait()
+	w.notify.close()
 }
 
 func (w *Watcher) run() {
 	quiet := time.After(0) // after the last event: files may have changed before the first
 	var begun time.Time    // the first event that was not looked into
+	again := time.NewTicker(poll)
+	defer again.Stop()
 	for {
 		select {
-		case _, ok := <-w.notify.Events:
-			if !ok {
-				return
-			}
+		case <-w.stop:
+			return
+		case <-w.notify.events:
 			if quiet == nil {
 				begun = time.Now()
 			}
 			quiet = time.After(min(settle, max(late-time.Since(begun), 0)))
-		case err, ok := <-w.notify.Errors:
-			if !ok {
-				return
-			}
+		case err := <-w.notify.errors:
 			w.log.Warn("watching the configuration", "err", err)
 			quiet = time.After(settle) // events may have been lost
+		case <-again.C:
+			if quiet == nil && w.asked.Load() == 0 { // one look at most waits for a file system that hangs
+				begun, quiet = time.Now(), time.After(settle) // an editor may have begun to write
+			}
 		case <-quiet:
 			quiet = nil
 			if w.compare() {
@@ -103,9 +115,10 @@ func (w *Watcher) compare() (again bool) {
 	w.follow() // before looking: what changes after is an event
 	now, err := w.look()
 	if err != nil {
-		w.log.Warn("the files of the configuration can't be looked at; after changes send SIGHUP, or POST /reload to the admin address", "err", err)
+		w.missed(err)
 		return false
 	}
+	w.blind = false
 	if maps.Equal(now, w.seen) {
 		return false
 	}
@@ -120,11 +133,28 @@ func (w *Watcher) compare() (again bool) {
 	return again
 }
 
+// missed says, once, that the files could not be looked at.
+func (w *Watcher) missed(err error) {
+	if !w.blind && !errors.Is(err, value.ErrStopped) {
+		w.log.Warn("the files of the configuration can't be looked at; it is tried again every 30 s", "err", err)
+		w.blind = true
+	}
+}
+
 // look returns what the files are, unless their file system does not answer, or Close is
 // called.
 func (w *Watcher) look() (Contents, error) {
 	files := w.files()
-	return value.Within(w.stop, lookTime, func() (Contents, error) { return Look(files), nil })
+	return ask(w, func() Contents { return Look(files) })
+}
+
+// ask returns what the file system says, unless it does not answer in time.
+func ask[T any](w *Watcher, do func() T) (T, error) {
+	w.asked.Add(1)
+	return value.Within(w.stop, lookTime, func() (T, error) {
+		defer w.asked.Add(-1)
+		return do(), nil
+	})
 }
 
 // merge adds to what was seen the files that a change has brought. It leaves out those that
@@ -179,48 +209,4 @@ func digest(file string) (sum [sha256.Size]byte, ok bool) {
 		return sum, false
 	}
 	return [sha256.Size]byte(h.Sum(nil)), true
-}
-
-// follow watches the folders of all files, and no others.
-func (w *Watcher) follow() {
-	files := w.files()
-	want, err := value.Within(w.stop, lookTime, func() (map[string]bool, error) { return foldersOf(files), nil })
-	if err != nil {
-		return // who looks at the files next says so
-	}
-	for _, folder := range slices.Sorted(maps.Keys(want)) {
-		if err := w.notify.Add(folder); err != nil && !w.folders[folder] { // again, since it may be another of that name
-			w.log.Warn("a folder of the configuration can't be watched; after changes send SIGHUP, or POST /reload to the admin address", "dir", folder, "err", err)
-		}
-		w.folders[folder] = true
-	}
-	for folder := range w.folders {
-		if !want[folder] {
-			_ = w.notify.Remove(folder) // it may be gone
-			delete(w.folders, folder)
-		}
-	}
-}
-
-// foldersOf returns the folders in which a file, or what it is a link to, may change.
-func foldersOf(files []string) map[string]bool {
-	want := make(map[string]bool)
-	for _, file := range files {
-		want[existing(filepath.Dir(file))] = true
-		if real, err := filepath.EvalSymlinks(file); err == nil {
-			want[filepath.Dir(real)] = true
-		}
-	}
-	return want
-}
-
-// existing returns the folder, or the nearest above it that exists, where one may be created.
-func existing(folder string) string {
-	for {
-		above := filepath.Dir(folder)
-		if _, err := os.Stat(folder); err == nil || above == folder {
-			return folder
-		}
-		folder = above
-	}
 }

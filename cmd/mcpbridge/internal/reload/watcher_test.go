@@ -31,10 +31,7 @@ func (w *watched) write(name, text string) {
 
 func (w *watched) begin() {
 	w.t.Helper()
-	got, err := Watch(Look(w.files), func() []string { return w.files }, func() { w.changes.Add(1) }, slog.New(slog.DiscardHandler))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	got := Watch(Look(w.files), func() []string { return w.files }, func() { w.changes.Add(1) }, slog.New(slog.DiscardHandler))
 	w.t.Cleanup(got.Close)
 }
 
@@ -105,10 +102,7 @@ func TestWatchBefore(t *testing.T) {
 	w.write("config.yaml", "a")
 	seen := Look(w.files)
 	w.write("config.yaml", "b")
-	got, err := Watch(seen, func() []string { return w.files }, func() { w.changes.Add(1) }, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := Watch(seen, func() []string { return w.files }, func() { w.changes.Add(1) }, slog.New(slog.DiscardHandler))
 	defer got.Close()
 	w.want(1)
 }
@@ -128,10 +122,7 @@ func TestWatchBroughtMeanwhile(t *testing.T) {
 		}
 		files.Store(&[]string{config, included, other})
 	}
-	got, err := Watch(Look([]string{config}), func() []string { return *files.Load() }, change, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := Watch(Look([]string{config}), func() []string { return *files.Load() }, change, slog.New(slog.DiscardHandler))
 	t.Cleanup(got.Close)
 	w.want(0)
 	w.write("config.yaml", "c")

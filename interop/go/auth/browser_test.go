@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -24,6 +25,7 @@ const redirect = "http://127.0.0.1:19191/callback"
 // oidc-provider logs that one in.
 type browser struct {
 	*httptest.Server // answers GET /USER?url=… as interop/remote wants it
+	visits           atomic.Int64
 }
 
 func newBrowser(t testing.TB) *browser {
@@ -38,6 +40,7 @@ func newBrowser(t testing.TB) *browser {
 func (b *browser) as(user string) string { return b.URL + "/" + user }
 
 func (b *browser) serve(w http.ResponseWriter, r *http.Request) {
+	b.visits.Add(1)
 	back, err := follow(r.URL.Query().Get("url"), strings.Trim(r.URL.Path, "/"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)

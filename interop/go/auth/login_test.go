@@ -67,11 +67,13 @@ func (c *client) enter(t *testing.T, s *steer.Client, url string, l *remote.Logi
 	c.works(t, s)
 }
 
+var simpleCall = map[string]any{"name": "test_simple_text", "arguments": map[string]any{}}
+
 // works calls a tool of modern-go.
 func (c *client) works(t *testing.T, s *steer.Client) {
 	t.Helper()
 	var got called
-	request(t, s, "tools/call", map[string]any{"name": "test_simple_text", "arguments": map[string]any{}}, &got)
+	request(t, s, "tools/call", simpleCall, &got)
 	if len(got.Content) != 1 || got.Content[0].Text != "a simple text" {
 		t.Errorf("the tool answered %+v", got)
 	}

@@ -28,6 +28,15 @@ func TestListenEndsWithItsCertificate(t *testing.T) {
 	}
 }
 
+// Who scrapes sees when the certificate of the listener expires.
+func TestCertificateIsTold(t *testing.T) {
+	path, _ := secured(t, securely)
+	s := serve(t, nil, "-c", path)
+	if _, body := get(t, s.Admin+"/metrics"); !strings.Contains(body, `mcpbridge_certificate_expiry_timestamp_seconds{key="tls.cert"} `) {
+		t.Error("the metrics do not say when the certificate expires")
+	}
+}
+
 // A server that is gone is waited for, and the person who waits is told why, once.
 func TestListenSaysWhyItWaits(t *testing.T) {
 	s := serve(t, nil, "-c", configFile(t, "servers: {notebook: {builtin: notebook}}"))

@@ -25,6 +25,7 @@ func (d *daemon) openMCP(ctx context.Context) error {
 			return fmt.Errorf("tls: %w", err)
 		}
 		h, secure = store.Guard(h), store.Server(d.config.TLS.ClientAuth == "require")
+		hook.Inner(d.gateway).Metrics().WatchCertificate("tls.cert", store.NotAfter)
 	}
 	l, err := gateway.Listen(ctx, d.config.Listen, d.config.WriteTimeout)
 	if err != nil {

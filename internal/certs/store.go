@@ -43,6 +43,9 @@ func Open(f Files, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
+// NotAfter returns when the own certificate expires; zero without one.
+func (s *Store) NotAfter() time.Time { return s.current().notAfter() }
+
 func (s *Store) use(m *material) {
 	s.used.Store(m)
 	if end := m.notAfter(); !end.IsZero() && time.Until(end) < soon {

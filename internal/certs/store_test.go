@@ -41,7 +41,8 @@ func TestStoreRereadsWhatIsComplete(t *testing.T) {
 		}
 		conf := s.Server(false)
 		first := served(t, conf)
-		newCert, newKey := a.Issue(bridgetest.Leaf{NotAfter: time.Now().Add(30 * 24 * time.Hour)})
+		end := time.Now().Add(30 * 24 * time.Hour).Truncate(time.Second)
+		newCert, newKey := a.Issue(bridgetest.Leaf{NotAfter: end})
 		write(t, cert, newCert)
 		for range 3 {
 			time.Sleep(look)
@@ -60,6 +61,9 @@ func TestStoreRereadsWhatIsComplete(t *testing.T) {
 		time.Sleep(look / 2)
 		if served(t, conf) == first {
 			t.Error("the new certificate is not served")
+		}
+		if got := s.NotAfter(); !got.Equal(end) {
+			t.Errorf("NotAfter = %v, want %v", got, end)
 		}
 		if !strings.Contains(log.String(), "certificates were replaced") {
 			t.Errorf("the log says nothing of it: %s", log)

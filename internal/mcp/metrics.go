@@ -26,6 +26,9 @@ type Metrics interface {
 	// Refused counts a request that was refused because of its credential. The reason is
 	// one of a fixed few.
 	Refused(server, reason string)
+	// WatchCertificate tells of a certificate that mcpbridge shows, by the key of the
+	// configuration that names it. ends returns when it expires; zero if there is none.
+	WatchCertificate(key string, ends func() time.Time)
 
 	// Streams adds delta to the open listen streams.
 	Streams(delta int)
@@ -87,6 +90,7 @@ func (NoMetrics) SpansLost(int)                                          {}
 func (NoMetrics) Dropped(string, string)                                 {}
 func (NoMetrics) Limit(string, string)                                   {}
 func (NoMetrics) Refused(string, string)                                 {}
+func (NoMetrics) WatchCertificate(string, func() time.Time)              {}
 func (NoMetrics) Quirk(string, string)                                   {}
 func (NoMetrics) Streams(int)                                            {}
 func (NoMetrics) Parked(string, int)                                     {}

@@ -26,6 +26,8 @@ type Metrics struct {
 	spansLost prometheus.Counter
 	reloads   reloads
 
+	certificates certificates
+
 	together sync.Once
 	replicas *Replicas // set in together
 }
@@ -43,6 +45,7 @@ func New(version string) *Metrics {
 	m.requests, m.clients, m.servers, m.changes, m.cache = m.newRequests(), m.newClients(), m.newServers(), m.newChanges(), m.newCached()
 	m.spansLost = m.counter("spans_lost_total", "Spans of traces that could not be exported.").WithLabelValues()
 	m.reloads = m.newReloads()
+	m.registry.MustRegister(&m.certificates)
 	return m
 }
 

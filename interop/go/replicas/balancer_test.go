@@ -62,7 +62,8 @@ func (b *balancer) choose() (to *replica) {
 	return to
 }
 
-// follow leaves out, from here to the end of the test, what /readyz does not say is ready.
+// follow leaves out, from here to the end of the test, what /readyz does not say is ready. On a
+// busy machine it may take a second or two to notice: a drain_delay has to be longer.
 func (b *balancer) follow(t testing.TB) {
 	t.Helper()
 	done, stopped := make(chan struct{}), make(chan struct{})

@@ -18,7 +18,7 @@ func TestLine08Rolling(t *testing.T) {
 	beside(t)
 	over(t, both, func(t *testing.T, engine string) {
 		beside(t)
-		w := newWorld(t, setup{engine: engine, config: "drain_delay: 1s\ndrain: 10s"})
+		w := newWorld(t, setup{engine: engine, config: "drain_delay: 3s\ndrain: 10s"})
 		w.balancer.follow(t)
 		door := &replica{w: w, name: "the balancer", listen: strings.TrimPrefix(w.balancer.base, "http://")}
 		var lasting []*lasting

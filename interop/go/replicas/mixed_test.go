@@ -138,7 +138,7 @@ func newMixed(t *testing.T, engine, program string) *mixed {
 		fmt.Fprintf(&servers, "  solo%d: {command: %q, replicas: one}\n", i, programs.legacy)
 	}
 	fmt.Fprintf(&servers, "  single: {url: %q, replicas: one}\n", "http://"+newFixture(host, "modern", programs.modern).addr+"/mcp")
-	m.world = newWorld(t, setup{engine: engine, program: program, config: "drain_delay: 1s\ndrain: 10s", servers: servers.String(),
+	m.world = newWorld(t, setup{engine: engine, program: program, config: "drain_delay: 3s\ndrain: 10s", servers: servers.String(),
 		server: `, cache: {resources/read: {ttl: 10m, scope: public, keep: true}}`})
 	m.balancer.follow(t)
 	for _, r := range m.replicas {

@@ -2,19 +2,26 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 )
 
-// Auth says how clients are told apart. At most one of its fields is set; with none all
-// clients are anonymous.
+// Auth says how clients are told apart: by each of the ways that are set; with none all
+// clients are anonymous. A request with a token is by that, whatever certificate its
+// connection has.
 type Auth struct {
-	// Tokens are the tokens that clients may have. Each is a principal's.
+	// Tokens are the tokens that clients may have. Each is a principal's. Beside other ways
+	// names have no colon, which the principals of those have.
 	Tokens []StaticToken
 	// JWT accepts the access tokens of an issuer.
 	JWT *JWT
+	// OtherIssuers accept those of further issuers, each as it says: a token is verified by
+	// the issuer that it names alone. One issuer in all may have Introspection.
+	OtherIssuers []JWT
 	// MTLS takes principals from the certificates of clients, which the TLS listener has
-	// to verify.
+	// to verify. Beside other ways, mtls: is before them.
 	MTLS *MTLS
 }
 
@@ -25,9 +32,14 @@ type JWT struct {
 	// Algorithms are those of signatures that are accepted. Empty means all asymmetric
 	// ones.
 	Algorithms []string
-	// Types are the values of typ that are accepted: at+jwt and JWT. Empty means at+jwt.
+	// Audience has values of aud that are accepted besides the public URL. A token of one of
+	// them opens each endpoint that has it.
+	Audience []string
+	// Types are the values of typ that are accepted: at+jwt, JWT, and missing for tokens
+	// without one. Empty means at+jwt.
 	Types []string
-	// Scopes are those that every request needs.
+	// Scopes are those that every request needs, as clients ask for them. One that begins
+	// with the public URL or an audience, and a slash, may be in a token without that.
 	Scopes []string
 	// PrincipalClaims are claims that are part of the principal, such as client_id.
 	PrincipalClaims []string
@@ -55,24 +67,82 @@ type StaticToken struct {
 	Scopes []string // what policies may demand
 }
 
-// authenticator returns the authenticator that a describes; nil for nil.
+// issuers returns all issuers whose tokens are accepted.
+func (a *Auth) issuers() []*JWT {
+	if a == nil {
+		return nil
+	}
+	var all []*JWT
+	if a.JWT != nil {
+		all = append(all, a.JWT)
+	}
+	for i := range a.OtherIssuers {
+		all = append(all, &a.OtherIssuers[i])
+	}
+	return all
+}
+
+// fault reports a token that could stand for a principal of another way; nil for none.
+func (a *Auth) fault() error {
+	for _, t := range a.Tokens {
+		if (len(a.issuers()) > 0 || a.MTLS != nil) && strings.Contains(t.Name, ":") {
+			return fmt.Errorf("token of %s: beside other ways a name has no colon", t.Name)
+		}
+	}
+	return nil
+}
+
+// authenticator returns the authenticator that a describes; nil for nil. The Gateway starts
+// and closes it.
 func (b *build) authenticator(a *Auth) (auth.Authenticator, error) {
-	switch {
-	case a == nil:
+	if a == nil {
 		return nil, nil
-	case count(len(a.Tokens) > 0, a.JWT != nil, a.MTLS != nil) > 1:
-		return nil, errors.New("want at most one of Tokens, JWT and MTLS")
-	case a.MTLS != nil:
-		return auth.MTLS(*a.MTLS), nil
-	case a.JWT != nil:
-		return b.jwt(a.JWT)
-	case len(a.Tokens) > 0:
+	}
+	if err := a.fault(); err != nil {
+		return nil, err
+	}
+	var o auth.WaysOptions
+	if a.MTLS != nil {
+		o.MTLS = new(auth.MTLS(*a.MTLS))
+	}
+	if len(a.Tokens) > 0 {
 		for _, t := range a.Tokens {
 			b.secrets.Learn(t.Token)
 		}
-		return auth.NewTokens(a.tokens())
+		tokens, err := auth.NewTokens(a.tokens())
+		if err != nil {
+			return nil, err
+		}
+		o.Tokens = tokens
 	}
-	return auth.None, nil
+	var err error
+	if o.Issuers, err = b.resource(a.issuers()); err != nil {
+		return nil, err
+	}
+	return auth.NewWays(o), nil
+}
+
+// resource returns what accepts the tokens of issuers; nil for none.
+func (b *build) resource(issuers []*JWT) (auth.Resource, error) {
+	var all []*auth.JWT
+	for _, o := range issuers {
+		j, err := b.jwt(o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, j)
+	}
+	switch len(all) {
+	case 0:
+		return nil, nil
+	case 1:
+		return all[0], nil
+	}
+	several, err := auth.NewIssuers(all...)
+	if err != nil {
+		return nil, err
+	}
+	return several, nil
 }
 
 func (a *Auth) tokens() []auth.StaticToken {
@@ -93,21 +163,16 @@ func count(set ...bool) (n int) {
 	return n
 }
 
-// jwt returns an authenticator that the Gateway starts and closes.
-func (b *build) jwt(o *JWT) (auth.Authenticator, error) {
+func (b *build) jwt(o *JWT) (*auth.JWT, error) {
 	options := auth.JWTOptions{
-		Issuer: o.Issuer, Algorithms: o.Algorithms, Types: o.Types, Scopes: o.Scopes, PrincipalClaims: o.PrincipalClaims, Claims: b.policyClaims(),
+		Issuer: o.Issuer, Audiences: o.Audience, Algorithms: o.Algorithms, Types: o.Types, Scopes: o.Scopes, PrincipalClaims: o.PrincipalClaims, Claims: b.policyClaims(),
 		Client: b.fetching(o.Issuer), Logger: b.opts.Logger,
 	}
 	if o.Introspection != nil {
 		options.Introspection = new(auth.Introspection(*o.Introspection))
 		b.secrets.Learn(o.Introspection.ClientSecret)
 	}
-	j, err := auth.NewJWT(options)
-	if err != nil {
-		return nil, err
-	}
-	return j, nil
+	return auth.NewJWT(options)
 }
 
 var errTwoAuthenticators = errors.New("mcpbridge: want one of Authenticator and Auth")

@@ -89,8 +89,8 @@ func (c *commonIdentity) same(as *commonIdentity) bool {
 
 // hasJWT reports whether tokens of an issuer are accepted.
 func (b *build) hasJWT() bool {
-	return b.opts.Auth != nil && b.opts.Auth.JWT != nil ||
-		slices.ContainsFunc(b.opts.Servers, func(s ServerOptions) bool { return s.Auth != nil && s.Auth.JWT != nil })
+	return len(b.opts.Auth.issuers()) > 0 ||
+		slices.ContainsFunc(b.opts.Servers, func(s ServerOptions) bool { return len(s.Auth.issuers()) > 0 })
 }
 
 // identity returns a without its tokens, but for whether there are some.

@@ -128,6 +128,9 @@ func checkTokens(a *Auth) error {
 	if a == nil || len(a.Tokens) == 0 {
 		return nil
 	}
+	if err := a.fault(); err != nil {
+		return err
+	}
 	_, err := auth.NewTokens(a.tokens())
 	return err
 }
@@ -183,7 +186,7 @@ func (b *build) renew() {
 
 // replaceTokens puts the tokens of an Auth, which were checked, in the place of others.
 func replaceTokens(by auth.Authenticator, a *Auth) {
-	if t, ok := by.(*auth.Tokens); ok {
+	if t := auth.TokensOf(by); t != nil {
 		_ = t.Replace(a.tokens())
 	}
 }

@@ -40,17 +40,11 @@ func (p *serverParts) close() {
 	for _, end := range p.ends {
 		end()
 	}
-	if j, ok := p.auth.(*auth.JWT); ok {
-		j.Close()
-	}
+	auth.Close(p.auth)
 }
 
 // start begins what a server that is served needs.
-func (p *serverParts) start() {
-	if j, ok := p.auth.(*auth.JWT); ok {
-		j.Start()
-	}
-}
+func (p *serverParts) start() { auth.Start(p.auth) }
 
 // A common is what the servers of a Gateway were made with.
 type common struct {
@@ -69,17 +63,11 @@ func (c *common) leave() {
 }
 
 func (c *common) close() error {
-	if j, ok := c.auth.(*auth.JWT); ok {
-		j.Close()
-	}
+	auth.Close(c.auth)
 	return c.audit.Close()
 }
 
-func (c *common) start() {
-	if j, ok := c.auth.(*auth.JWT); ok {
-		j.Start()
-	}
-}
+func (c *common) start() { auth.Start(c.auth) }
 
 // current is what a Gateway is made of at one time.
 type current struct {

@@ -53,6 +53,10 @@ type StoredLogin struct {
 	ClientID, ClientSecret string   // of a client that was registered by hand
 	Scopes                 []string // to ask for, besides those that the server names
 	CallbackPort           int      // zero means any
+	// AssumePKCE has Issuer taken to support PKCE if it says nothing of that. The
+	// specification forbids it: it is for an issuer that is known to do so. Issuer has to be
+	// set, too.
+	AssumePKCE bool
 }
 
 // Logins say how the gateway logs in to servers.
@@ -79,6 +83,8 @@ func (a *UpstreamAuth) fault(s *ServerOptions, set *settings.Server) error {
 		return errors.New("want one of UpstreamAuth and the header Authorization")
 	case a.ofCallers() && set.KnownEra() == spec.Unknown:
 		return errors.New("the gateway has no token with which to ask for the Era: want it set")
+	case a.Login != nil && a.Login.AssumePKCE && a.Login.Issuer == "":
+		return errors.New("AssumePKCE is about one Issuer: want it set")
 	case a.Login != nil && (a.Login.Principal == "") != a.Login.SharedIdentity:
 		return errors.New("want exactly one of Principal and SharedIdentity")
 	}
@@ -191,9 +197,13 @@ func (s serverBuild) loginFlow() *login.Flow {
 	if s.UpstreamAuth != nil && s.UpstreamAuth.Login != nil {
 		l = *s.UpstreamAuth.Login
 	}
-	o := &s.b.opts.Logins
+	o, assumed := &s.b.opts.Logins, ""
+	if l.AssumePKCE {
+		assumed = l.Issuer
+	}
 	return &login.Flow{
 		URL: s.URL, Issuer: l.Issuer, ClientID: l.ClientID, ClientSecret: l.ClientSecret, MetadataURL: o.ClientMetadataURL, Scopes: l.Scopes, Port: l.CallbackPort,
+		AssumePKCE: assumed, Tell: func(text string) { s.b.opts.Logger.Warn(text, "upstream", s.Name) },
 		HTTP: s.fetchingFor(l.Issuer), Store: login.OpenStore(login.StoreOptions{Dir: o.Dir, NoKeyring: o.Files, Logger: s.b.opts.Logger}),
 	}
 }

@@ -138,6 +138,7 @@ func (l *loginFlags) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f.Browse = l.browse
+	f.Tell = func(text string) { _, _ = output.Printf(l.stderr, "Warning: %s\n", text) }
 	if l.stdin != nil && output.IsTerminal(l.stdin) {
 		f.Paste = lines(ctx, l.stdin)
 	}

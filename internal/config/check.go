@@ -120,10 +120,15 @@ func (c checker) borders() {
 	}
 	server.CheckFiles(c.rep, "tls", t.Files())
 	c.admin()
+	required := t.ClientCA != "" && t.ClientAuth == "require"
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		if s.Disabled {
 			continue
+		}
+		if a := c.AuthOf(s); required && a != nil && a.MTLS != nil && len(a.Tokens)+len(a.JWT) > 0 {
+			required = false // it is said once
+			c.rep.Warn(key.Join("tls", "client_auth"), "has every client show a certificate, also one with a token; write client_auth: optional if some have only that")
 		}
 		s.TLS.Check(c.rep, key.Join("servers", s.Name, "tls"), s.URL)
 		if a := c.AuthOf(s); a != nil && a.MTLS != nil && t.ClientCA == "" {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
@@ -36,7 +37,7 @@ func (cfg *Config) PublicURLOf(s *Server) string {
 	return strings.TrimSuffix(cfg.PublicURL, "/") + "/mcp/" + s.Name
 }
 
-// auth checks what says who clients are.
+// clients checks what says who clients are.
 func (c checker) clients() {
 	server.CheckPublicURL(c.rep, "public_url", c.PublicURL)
 	c.Auth.Check(c.rep, "auth")
@@ -48,8 +49,30 @@ func (c checker) clients() {
 		}
 		server.CheckPublicURL(c.rep, key.Join(path, "public_url"), s.PublicURL)
 		s.Auth.Check(c.rep, key.Join(path, "auth"))
-		if a := c.AuthOf(s); a != nil && a.JWT != nil && c.PublicURLOf(s) == "" {
+		if a := c.AuthOf(s); a != nil && len(a.JWT) > 0 && c.PublicURLOf(s) == "" {
 			c.rep.Fail(path, "its clients send access tokens, which are for one URL, and nothing says which; write public_url: https://mcp.example.com, where clients find mcpbridge")
+		}
+		c.audiences(s)
+	}
+}
+
+// audiences warns of tokens that are for one server, and open another one.
+func (c checker) audiences(s *Server) {
+	a, path := c.AuthOf(s), "auth"
+	if s.Auth != nil {
+		path = key.Join("servers", s.Name, "auth")
+	}
+	if a == nil {
+		return
+	}
+	for i, j := range a.JWT {
+		for n, audience := range j.Audience {
+			for k := range c.Servers {
+				if other := &c.Servers[k]; other.Name != s.Name && !other.Disabled && c.PublicURLOf(other) == audience {
+					here := key.Join(a.PathOf(c.rep, key.Join(path, "jwt"), i), "audience", strconv.Itoa(n))
+					c.rep.Warn(here, "is the public URL of the server %s, whose tokens open %s, too", other.Name, s.Name)
+				}
+			}
 		}
 	}
 }

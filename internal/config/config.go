@@ -26,7 +26,7 @@ type Config struct {
 	TLS            TLS          `koanf:"tls" doc:"certificates for https on listen, and on admin beyond loopback"`
 	AllowAnonymous bool         `koanf:"allow_anonymous" default:"false" doc:"whether clients on other machines may be anonymous"`
 	PublicURL      string       `koanf:"public_url" secret:"no" doc:"the URL by which clients reach the gateway, without /mcp/NAME"`
-	Auth           *server.Auth `koanf:"auth" word:"none" doc:"how clients are authenticated: tokens, jwt or mtls; none for anonymous clients, which is the default"`
+	Auth           *server.Auth `koanf:"auth" word:"none" doc:"how clients are authenticated: tokens, jwt, mtls, or several of them; none for anonymous clients, which is the default"`
 	AllowedOrigins []string     `koanf:"allowed_origins" doc:"origins of browser pages that may send requests, as scheme://host[:port], in addition to loopback origins"`
 	AllowedHosts   []string     `koanf:"allowed_hosts" doc:"Host names to accept, without port, in addition to the names and addresses of this machine"`
 	TrustedProxies []string     `koanf:"trusted_proxies" doc:"addresses or networks (10.0.0.0/8) of reverse proxies whose X-Forwarded-For and Forwarded headers are trusted"`

@@ -104,7 +104,11 @@ func documented(t *testing.T, path string, of *key.Key, doc map[string]any) {
 			documented(t, path+name+".", k, v.(map[string]any))
 		case k.Kind == key.List && k.Each.Kind == key.Group:
 			all := make(map[string]any)
-			for _, item := range v.([]any) {
+			items, isList := v.([]any)
+			if !isList && k.Single {
+				items = []any{v}
+			}
+			for _, item := range items {
 				all = merged(all, item.(map[string]any))
 			}
 			if name == "rules" { // what they allow and deny has the same keys

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -99,7 +100,7 @@ func decode(given *layer.Given, rep *key.Report) (*Config, error) {
 	}
 	var doc document
 	// The walker has checked every key, so that an unused one is a bug.
-	strict := koanf.UnmarshalConf{Tag: "koanf", DecoderConfig: &mapstructure.DecoderConfig{ErrorUnused: true}}
+	strict := koanf.UnmarshalConf{Tag: "koanf", DecoderConfig: &mapstructure.DecoderConfig{ErrorUnused: true, DecodeHook: listOfOne}}
 	if err := all.UnmarshalWithConf("", &doc, strict); err != nil {
 		return nil, fmt.Errorf("decoding the configuration: %v", err)
 	}
@@ -111,6 +112,14 @@ func decode(given *layer.Given, rep *key.Report) (*Config, error) {
 		c.Admin = ""
 	}
 	return &c, nil
+}
+
+// listOfOne makes a list of a group that stands for one.
+func listOfOne(from, to reflect.Type, v any) (any, error) {
+	if from.Kind() == reflect.Map && to.Kind() == reflect.Slice && to.Elem().Kind() == reflect.Struct {
+		return []any{v}, nil
+	}
+	return v, nil
 }
 
 // inFileOrder returns the servers in the order of the file. Those that only the environment

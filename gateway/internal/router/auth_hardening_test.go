@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/issuertest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
+	"github.com/mcpbridge/mcpbridge/internal/trust/fetch"
 )
 
 type header = map[jose.HeaderKey]any
@@ -31,11 +32,13 @@ func unsigned(head string, claims map[string]any, signature string) string {
 	return encode([]byte(head)) + "." + encode(text) + "." + signature
 }
 
-// Tokens that the issuer has not signed for this endpoint open nothing, whatever they say.
-// Each has a reason to be tried: RFC 8725, 2 lists most of them.
-func TestForgedTokens(t *testing.T) {
-	t.Parallel()
-	g := newGuardedRig(t, nil)
+// A forgedToken is one that nobody may get in with.
+type forgedToken struct{ name, token string }
+
+// forgedTokens returns tokens that the issuer has not signed for this endpoint, whatever they
+// say. Each has a reason to be tried: RFC 8725, 2 lists most of them.
+func (g *guardedRig) forgedTokens(t *testing.T) []forgedToken {
+	t.Helper()
 	own, rsaKey := g.issuer.Key(), issuertest.NewKey(t, "r1", "RS256")
 	g.issuer.SetKeys(own, rsaKey)
 	stranger := issuertest.New(t)
@@ -55,10 +58,7 @@ func TestForgedTokens(t *testing.T) {
 	der, _ := x509.MarshalPKIXPublicKey(rsaKey.Private.Public())
 	now := time.Now()
 	otherKey := issuertest.NewKey(t, own.ID, "ES256")
-	if got := g.call(t, "Bearer "+with(nil)); got.status != http.StatusOK {
-		t.Fatalf("a good token = %d %s, want it accepted", got.status, got.body)
-	}
-	for _, tt := range []struct{ name, token string }{
+	return []forgedToken{
 		{"for another endpoint of this gateway", with(map[string]any{"aud": "https://mcp.example.com/mcp/other"})},
 		{"for the host and not the endpoint", with(map[string]any{"aud": "https://mcp.example.com"})},
 		{"for an endpoint that begins alike", with(map[string]any{"aud": resource + "x"})},
@@ -95,11 +95,42 @@ func TestForgedTokens(t *testing.T) {
 		{"that is a logout token", with(map[string]any{"events": map[string]any{}})},
 		{"bound to a key of its client", with(map[string]any{"cnf": map[string]any{"jkt": "x"}})},
 		{"with a name too long to keep", with(map[string]any{"sub": strings.Repeat("x", 2000)})},
+		{"of a type that nobody has named", headed(header{"typ": "missing"})},
+		{"of a type of one issuer's own", headed(header{"typ": "application/okta-internal-at+jwt"})},
+		{"of a type that is no text", headed(header{"typ": 1})},
+		{"of an empty type", headed(header{"typ": ""})},
+		{"that says that it identifies", with(map[string]any{"token_use": "id"})},
+		{"that says that it refreshes", with(map[string]any{"typ": "Refresh"})},
+		{"for a client and not the endpoint", with(map[string]any{"aud": "6e74172b-be56-4843-9ff4-e66a39bb12e3"})},
+		{"for the issuer", with(map[string]any{"aud": g.issuer.URL})},
+		{"for two others", with(map[string]any{"aud": []string{"https://mcp.example.com/mcp/other", "account"}})},
+		{"of two issuers", with(map[string]any{"iss": []string{g.issuer.URL, stranger.URL}})},
+		{"that begins as a token of the configuration", "mcpb_" + with(nil)},
 		{"of garbage", "garbage"},
 		{"of garbage in three parts", "a.b.c"},
 		{"with a claim of the wrong kind", with(map[string]any{"exp": "tomorrow"})},
 		{"with a claim that overflows", with(map[string]any{"exp": json.RawMessage("1e300")})},
-	} {
+	}
+}
+
+// Tokens that were forged, or are for something else, open nothing.
+func TestForgedTokens(t *testing.T) {
+	t.Parallel()
+	g := newGuardedRig(t, nil)
+	g.refusesForged(t, nil)
+}
+
+// refusesForged sends a good token, and forged ones, but for those with the names in fine.
+func (g *guardedRig) refusesForged(t *testing.T, fine map[string]bool) {
+	t.Helper()
+	forged := g.forgedTokens(t)
+	if got := g.call(t, "Bearer "+issuertest.Sign(t, g.issuer.Key(), accessToken, g.issuer.Claims(resource, nil))); got.status != http.StatusOK {
+		t.Fatalf("a good token = %d %s, want it accepted", got.status, got.body)
+	}
+	for _, tt := range forged {
+		if fine[tt.name] {
+			continue
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			got := g.call(t, "Bearer "+tt.token)
 			challenge := got.header.Get("WWW-Authenticate")
@@ -113,6 +144,83 @@ func TestForgedTokens(t *testing.T) {
 	}
 	if n := len(g.peer.sent("tools/call")); n != 1 {
 		t.Errorf("the server got %d calls, want the one with the good token", n)
+	}
+}
+
+// None of them opens anything under any other key that says which tokens are accepted, but for
+// those that the key is there to accept.
+func TestForgedTokensUnderEachKey(t *testing.T) {
+	t.Parallel()
+	further := func(t *testing.T, i *issuertest.Issuer, change func(*auth.JWTOptions)) *auth.JWT {
+		o := auth.JWTOptions{Issuer: i.URL, Client: fetch.New(fetch.Options{Near: []string{i.URL}})}
+		if change != nil {
+			change(&o)
+		}
+		j, err := auth.NewJWT(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(j.Close)
+		return j
+	}
+	several := func(t *testing.T, all ...*auth.JWT) auth.Resource {
+		s, err := auth.NewIssuers(all...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	lenient := func(o *auth.JWTOptions) {
+		o.Audiences, o.Types = []string{"api://mcp", "https://mcp.example.com/mcp"}, []string{auth.AccessToken, "JWT", auth.Untyped}
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*auth.JWTOptions)
+		also   func(*testing.T, *auth.JWT) auth.Authenticator // besides the issuer
+		fine   []string
+	}{
+		{name: "audience", change: func(o *auth.JWTOptions) { o.Audiences = []string{"api://mcp", "https://mcp.example.com/mcp"} }},
+		{name: "types: [at+jwt, JWT]", change: func(o *auth.JWTOptions) { o.Types = []string{auth.AccessToken, "JWT"} }, fine: []string{"of the type of ID tokens"}},
+		{name: "types: [at+jwt, missing]", change: func(o *auth.JWTOptions) { o.Types = []string{auth.AccessToken, auth.Untyped} }, fine: []string{"of no type"}},
+		{name: "all of them", change: lenient, fine: []string{"of the type of ID tokens", "of no type"}},
+		{name: "another issuer that is lenient", also: func(t *testing.T, j *auth.JWT) auth.Authenticator {
+			return several(t, j, further(t, issuertest.New(t), lenient))
+		}},
+		{name: "another issuer that is first", also: func(t *testing.T, j *auth.JWT) auth.Authenticator {
+			return several(t, further(t, issuertest.New(t), lenient), j)
+		}},
+		{name: "another issuer that is asked about tokens", also: func(t *testing.T, j *auth.JWT) auth.Authenticator {
+			return several(t, j, further(t, issuertest.New(t), func(o *auth.JWTOptions) {
+				o.Introspection = &auth.Introspection{ClientID: "gateway", ClientSecret: "secret"}
+			}))
+		}},
+		{name: "tokens and mtls", also: func(t *testing.T, j *auth.JWT) auth.Authenticator {
+			tokens, err := auth.NewTokens([]auth.StaticToken{{Name: "ada", Token: "a-token-of-the-configuration"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return auth.NewWays(auth.WaysOptions{Tokens: tokens, Issuers: j, MTLS: &auth.MTLS{}})
+		}},
+		{name: "everything", change: lenient, fine: []string{"of the type of ID tokens", "of no type"}, also: func(t *testing.T, j *auth.JWT) auth.Authenticator {
+			tokens, err := auth.NewTokens([]auth.StaticToken{{Name: "ada", Token: "a-token-of-the-configuration"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return auth.NewWays(auth.WaysOptions{Tokens: tokens, Issuers: several(t, j, further(t, issuertest.New(t), lenient)), MTLS: &auth.MTLS{SPIFFE: true}})
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGuardedRig(t, tt.change, func(o *Options) {
+				if tt.also != nil {
+					o.Auth = tt.also(t, o.Auth.(*auth.JWT))
+				}
+			})
+			fine := make(map[string]bool)
+			for _, name := range tt.fine {
+				fine[name] = true
+			}
+			g.refusesForged(t, fine)
+		})
 	}
 }
 

@@ -109,7 +109,7 @@ func forwardedTo(at forward.Endpoint) func(peerListener, http.ResponseWriter, *h
 // connected to this one. The certificate of a client is known to the other alone, which does not
 // know what it is worth here.
 func (g peerListener) serveFor(w http.ResponseWriter, r *http.Request, s *server, at forward.Endpoint) {
-	if _, byCertificate := s.guard.auth.(auth.MTLS); byCertificate {
+	if auth.ByCertificate(s.guard.auth, r) {
 		peer.Unserve(w)
 		return
 	}
@@ -122,7 +122,7 @@ func (g peerListener) serveFor(w http.ResponseWriter, r *http.Request, s *server
 func (g peerListener) senderOf(w http.ResponseWriter, r *http.Request, s *server, e *peer.Envelope) (mcp.Sender, bool) {
 	sender := e.Sender()
 	sender.Via = e.From
-	if _, byCertificate := s.guard.auth.(auth.MTLS); byCertificate && e.Identity != nil {
+	if auth.MayBeVouchedFor(s.guard.auth, r, e.Identity) {
 		return sender, true
 	}
 	id, err := s.guard.auth.Authenticate(r, s.guard.endpoint)

@@ -72,6 +72,9 @@ func resolve(keys *key.Key, levels []string, given *koanf.Koanf) (path string, k
 			return "", nil
 		}
 		var name string
+		if _, isList := given.Get(path).([]any); isList {
+			return "", nil // a variable sets a key of the only one
+		}
 		name, k = child(k, level, given.MapKeys(path))
 		if k == nil {
 			return "", nil
@@ -87,6 +90,9 @@ func resolve(keys *key.Key, levels []string, given *koanf.Koanf) (path string, k
 // child returns the key below k with the name level; there lists the names that the user has
 // chosen so far.
 func child(k *key.Key, level string, there []string) (string, *key.Key) {
+	if k.Kind == key.List && k.Single && k.Each.Kind == key.Group {
+		k = k.Each // a group stands for a list of one
+	}
 	switch k.Kind {
 	case key.Group:
 		if name, ok := folded(level, k.Spelled()); ok {

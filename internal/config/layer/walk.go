@@ -131,6 +131,9 @@ func (w *walker) misnamed(kn *yaml.Node, k *key.Key, here string) bool {
 }
 
 func (w *walker) list(n *yaml.Node, k *key.Key, path string) (any, bool) {
+	if k.Single && k.Each.Kind == key.Group && n.Kind != yaml.SequenceNode {
+		return w.single(n, k, path)
+	}
 	if k.Single && n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 		n = &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{n}}
 	}
@@ -149,6 +152,20 @@ func (w *walker) list(n *yaml.Node, k *key.Key, path string) (any, bool) {
 		}
 	}
 	return out, true
+}
+
+// single checks a group that stands for a list of one. It stays a group, so that a later layer
+// can set keys in it.
+func (w *walker) single(n *yaml.Node, k *key.Key, path string) (any, bool) {
+	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+		w.rep.FailAt(w.place(n), path, "want keys with values below it, as in {key: value}, or a list of such; found %s", describe(n))
+		return nil, false
+	}
+	v, ok := w.group(n, k.Each, path)
+	if given, isGroup := v.(map[string]any); ok && isGroup {
+		return filled(given, k.Each.Defaults(given)), true
+	}
+	return nil, false
 }
 
 // filled returns given with the defaults of what it lacks.

@@ -63,13 +63,25 @@ func (r *Rule) check(rep *key.Report, path string, a *Auth) {
 func (m *Match) checkWho(rep *key.Report, path string, a *Auth) {
 	anonymous := a == nil || a.Word != ""
 	switch {
-	case len(m.Claims) > 0 && (anonymous || a.JWT == nil):
+	case len(m.Claims) > 0 && (anonymous || len(a.JWT) == 0):
 		rep.Fail(key.Join(path, "claims"), "only access tokens have claims, so that the rule matches nobody; set auth: {jwt: …}, or name principals")
-	case len(m.Scopes) > 0 && (anonymous || a.MTLS != nil):
+	case len(m.Scopes) > 0 && (anonymous || len(a.Tokens) == 0 && len(a.JWT) == 0):
 		rep.Fail(key.Join(path, "scopes"), "clients of this server have no scopes, so that the rule matches nobody; set auth with tokens or jwt, or name principals")
+	case a.checkPrincipals(rep, key.Join(path, "principals"), m.Principals):
 	case anonymous && len(m.Principals) > 0 && !policy.Matches(m.Principals, "anonymous"):
 		rep.Fail(key.Join(path, "principals"), "all clients of this server are anonymous, so that the rule matches nobody; set auth")
 	}
+}
+
+// checkPrincipals finds principals that nobody is, since certificates have other names.
+func (a *Auth) checkPrincipals(rep *key.Report, path string, names []string) (found bool) {
+	for i, name := range names {
+		if rather := a.NotOfCertificates(name); rather != "" {
+			rep.Fail(key.Join(path, strconv.Itoa(i)), "no client is called that, so that it matches nobody: certificates have mtls: before their names beside other ways, and only then; write %s", rather)
+			found = true
+		}
+	}
+	return found
 }
 
 // checkLists reports lists without elements: a rule must not match more because somebody

@@ -1,11 +1,11 @@
 package server
 
-// An Auth says how clients prove who they are. One field is set.
+// An Auth says how clients prove who they are: in each of the ways that are set.
 type Auth struct {
 	// Word is none where all clients are anonymous, and empty otherwise.
 	Word   string  `koanf:"word"`
 	Tokens []Token `koanf:"tokens" doc:"tokens that clients send; a name may have several, to exchange them one after another"`
-	JWT    *JWT    `koanf:"jwt" doc:"access tokens of an OAuth issuer"`
+	JWT    []JWT   `koanf:"jwt" single:"yes" doc:"access tokens of an OAuth issuer, or of several"`
 	MTLS   *MTLS   `koanf:"mtls" doc:"client certificates, which tls.client_ca verifies"`
 }
 
@@ -20,9 +20,10 @@ type Token struct {
 // JWT says whose access tokens are accepted, and which.
 type JWT struct {
 	Issuer          string         `koanf:"issuer" secret:"no" doc:"the issuer, byte for byte as its tokens have it; its keys come from its metadata"`
+	Audience        []string       `koanf:"audience" secret:"no" doc:"values of aud to accept besides the public URL, each at all endpoints that have it"`
 	Algorithms      []string       `koanf:"algorithms" doc:"signatures to accept; all asymmetric ones by default"`
-	Types           []string       `koanf:"types" doc:"the typ of access tokens; at+jwt by default, JWT for issuers that know no other"`
-	Scopes          []string       `koanf:"scopes" doc:"scopes that every request needs"`
+	Types           []string       `koanf:"types" doc:"the typ of access tokens; at+jwt by default, JWT and missing for issuers that write no other, or none"`
+	Scopes          []string       `koanf:"scopes" doc:"scopes that every request needs, as clients ask the issuer for them"`
 	PrincipalClaims []string       `koanf:"principal_claims" doc:"claims that are part of the principal beside issuer and subject, as client_id"`
 	Introspection   *Introspection `koanf:"introspection" doc:"asks the issuer about tokens that are not JWTs"`
 }
@@ -47,8 +48,10 @@ func (a *Auth) Secrets() []string {
 	for _, t := range a.Tokens {
 		out = append(out, t.Token)
 	}
-	if a.JWT != nil && a.JWT.Introspection != nil {
-		out = append(out, a.JWT.Introspection.ClientSecret)
+	for _, j := range a.JWT {
+		if j.Introspection != nil {
+			out = append(out, j.Introspection.ClientSecret)
+		}
 	}
 	return out
 }

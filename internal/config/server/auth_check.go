@@ -30,20 +30,40 @@ func (a *Auth) Check(rep *key.Report, path string) {
 	if a == nil {
 		return
 	}
-	ways := 0
-	for _, set := range []bool{a.Word != "", len(a.Tokens) > 0, a.JWT != nil, a.MTLS != nil} {
-		if set {
-			ways++
-		}
-	}
-	if ways != 1 && !rep.Mistaken(path) {
-		rep.Fail(path, "want exactly one of tokens, jwt and mtls below it, or the word none")
+	if a.Word == "" && a.ways() == 0 && !rep.Mistaken(path) {
+		rep.Fail(path, "want at least one of tokens, jwt and mtls below it, or the word none")
 	}
 	checkTokens(rep, key.Join(path, "tokens"), a.Tokens)
-	if a.JWT != nil {
-		a.JWT.check(rep, key.Join(path, "jwt"))
-	}
+	a.checkIssuers(rep, key.Join(path, "jwt"))
 }
+
+// ways returns how many ways clients have to prove who they are.
+func (a *Auth) ways() (n int) {
+	for _, set := range []bool{len(a.Tokens) > 0, len(a.JWT) > 0, a.MTLS != nil} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+// NotOfCertificates returns how the principal is called that name is meant for, if it is the
+// name in a certificate in a form that no principal has; empty otherwise. Beside other ways
+// certificates have a prefix.
+func (a *Auth) NotOfCertificates(name string) (rather string) {
+	const prefix = "mtls:"
+	switch {
+	case a == nil || a.MTLS == nil:
+	case a.ways() == 1 && strings.HasPrefix(name, prefix):
+		return strings.TrimPrefix(name, prefix)
+	case a.ways() > 1 && ofCertificate.MatchString(name):
+		return prefix + name
+	}
+	return ""
+}
+
+// ofCertificate is the beginning of a name that mtls takes from a certificate.
+var ofCertificate = regexp.MustCompile(`^(dns|email|uri|spiffe):`)
 
 // minToken is the shortest token that is a secret, in bytes.
 const minToken = 16
@@ -118,9 +138,36 @@ func checkScopes(rep *key.Report, path string, scopes []string) {
 // Spec: RFC 7518, 3.1; RFC 8037.
 var asymmetric = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
+// PathOf returns the path of an issuer of which the tokens are accepted: jwt is a list, or one
+// of what is in it.
+func (a *Auth) PathOf(rep *key.Report, path string, i int) string {
+	if here := key.Join(path, strconv.Itoa(i)); rep.Written(here) {
+		return here
+	}
+	return path
+}
+
+func (a *Auth) checkIssuers(rep *key.Report, path string) {
+	known := make(map[string]bool)
+	asked := false
+	for i := range a.JWT {
+		j, here := &a.JWT[i], a.PathOf(rep, path, i)
+		j.check(rep, here)
+		switch {
+		case j.Issuer != "" && known[j.Issuer]:
+			rep.Fail(here, "%s is in the list already; write what you want of it in one place", j.Issuer)
+		case j.Introspection != nil && asked:
+			rep.Fail(key.Join(here, "introspection"), "another issuer has it, too: each would be sent the tokens of the other; keep it for the issuer whose tokens are not JWTs")
+		}
+		known[j.Issuer] = true
+		asked = asked || j.Introspection != nil
+	}
+}
+
 func (j *JWT) check(rep *key.Report, path string) {
 	j.checkIssuer(rep, path)
 	j.checkNames(rep, path)
+	j.checkAudience(rep, key.Join(path, "audience"))
 	checkScopes(rep, key.Join(path, "scopes"), j.Scopes)
 	if in := j.Introspection; in != nil && (in.ClientID == "" || in.ClientSecret == "") {
 		rep.Fail(key.Join(path, "introspection"), "needs client_id and client_secret: issuers answer only clients that they know")
@@ -136,6 +183,27 @@ func (j *JWT) checkIssuer(rep *key.Report, path string) {
 		rep.Fail(key.Join(path, "issuer"), "is not a URL of an issuer; write one such as https://id.example.com")
 	case !value.Private(u):
 		rep.Fail(key.Join(path, "issuer"), "its keys have to come over https; write https://%s", u.Host)
+	case ofAnyTenant.MatchString(j.Issuer):
+		rep.Fail(key.Join(path, "issuer"), "is that of all tenants, and no token has it; write the one with the id of your tenant, or a list with one for each tenant")
+	}
+}
+
+// ofAnyTenant matches what Microsoft Entra ID publishes for applications of several tenants.
+var ofAnyTenant = regexp.MustCompile(`^https://login\.microsoftonline\.com/(common|organizations|consumers|\{.*\}|%7[Bb].*)(/|$)`)
+
+// forEverything are audiences that are in tokens for whatever the issuer's clients do: Keycloak's
+// console for accounts, Auth0's userinfo, Microsoft Graph.
+var forEverything = regexp.MustCompile(`^account$|/userinfo$|^(https://graph\.microsoft\.com/?|00000003-0000-0000-c000-000000000000)$`)
+
+func (j *JWT) checkAudience(rep *key.Report, path string) {
+	for i, text := range j.Audience {
+		here := key.Join(path, strconv.Itoa(i))
+		switch {
+		case strings.TrimSpace(text) != text || text == "" || text == "*":
+			rep.Fail(here, "%q is not what tokens have as aud, byte for byte", text)
+		case forEverything.MatchString(text):
+			rep.Fail(here, "%s is in tokens that are for something else, and every client of the issuer has some; have the issuer write the public URL, or a name for mcpbridge alone", text)
+		}
 	}
 }
 
@@ -147,8 +215,8 @@ func (j *JWT) checkNames(rep *key.Report, path string) {
 		}
 	}
 	for i, name := range j.Types {
-		if !strings.EqualFold(name, "at+jwt") && !strings.EqualFold(name, "JWT") {
-			rep.Fail(key.Join(path, "types", strconv.Itoa(i)), "%q is not a type of access tokens; write at+jwt or JWT", name)
+		if !strings.EqualFold(name, "at+jwt") && !strings.EqualFold(name, "JWT") && name != "missing" {
+			rep.Fail(key.Join(path, "types", strconv.Itoa(i)), "%q is not a type of access tokens; write at+jwt or JWT, or missing for tokens without one", name)
 		}
 	}
 	for i, name := range j.PrincipalClaims {

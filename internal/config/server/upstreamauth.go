@@ -53,6 +53,7 @@ type StoredLogin struct {
 	ClientID       string   `koanf:"client_id" secret:"no" doc:"client ID of a client that was registered manually"`
 	ClientSecret   string   `koanf:"client_secret" doc:"its client secret, if it has one"`
 	Scopes         []string `koanf:"scopes" doc:"scopes to request in addition to those that the server names"`
+	PKCE           string   `koanf:"pkce" default:"required" enum:"required assume" doc:"assume logs in at an issuer that does not say that it supports PKCE; the specification forbids it"`
 	CallbackPort   int64    `koanf:"callback_port" default:"0" max:"65535" doc:"loopback port of the redirect URI; 0 is any"`
 }
 

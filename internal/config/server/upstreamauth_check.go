@@ -69,6 +69,9 @@ func (c credentialChecker) way(path string) {
 		c.issuerClient(path, &c.ClientCredentials.IssuerClient)
 	case c.TokenExchange != nil:
 		c.issuerClient(path, &c.TokenExchange.IssuerClient)
+		if c.of.Clients != nil && len(c.of.Clients.JWT) > 1 {
+			c.rep.Fail(path, "sends the tokens of callers to one authorization server, and theirs are of several, which would see those of each other; give this server an auth of its own, with one issuer")
+		}
 		c.callers(path)
 	case c.OAuth != nil:
 		c.storedLogin(path)
@@ -103,7 +106,7 @@ func (c credentialChecker) callers(path string) {
 	switch {
 	case c.of.Isolation == settings.IsolateNothing:
 		c.rep.Fail(path, "sends a token of the caller's, and with isolation: shared all callers have one session; remove one of them")
-	case c.of.Clients == nil || c.of.Clients.JWT == nil:
+	case c.of.Clients == nil || len(c.of.Clients.JWT) == 0:
 		c.rep.Fail(path, "sends a token of the caller's, and clients of this server have none; write auth: {jwt: …}, or use client_credentials")
 	case c.of.Era == spec.Unknown.String() || c.of.Era == "auto" || c.of.Era == settings.EraOfClient:
 		c.rep.Fail(path, "mcpbridge has no token of its own to ask the server which era it is of; write era: legacy or era: modern")
@@ -117,10 +120,13 @@ func (c credentialChecker) storedLogin(path string) {
 	if o.Issuer != "" {
 		c.issuer(key.Join(path, "issuer"), o.Issuer)
 	}
+	c.pkce(key.Join(path, "pkce"))
 	of := o.Principal != "" || o.SharedIdentity || c.of.OneUser
 	switch {
 	case !of, o.Principal != "" && o.SharedIdentity:
 		c.rep.Fail(path, "whose login is it? Write principal: NAME for the only one who may use it, which is anonymous where clients are not authenticated, or shared_identity: true for everybody")
+	case c.of.Clients.NotOfCertificates(o.Principal) != "":
+		c.rep.Fail(key.Join(path, "principal"), "no client is called that: certificates have mtls: before their names beside other ways, and only then; write %s", c.of.Clients.NotOfCertificates(o.Principal))
 	case o.Principal != "" && (c.of.Isolation == settings.IsolateNothing || c.of.OverWebSocket):
 		c.rep.Fail(path, "the login is one principal's, and all callers have one session; remove isolation: shared, or write shared_identity: true")
 	case o.ClientSecret != "" && o.ClientID == "":
@@ -129,6 +135,20 @@ func (c credentialChecker) storedLogin(path string) {
 		c.rep.Warn(key.Join(path, "shared_identity"), "every client acts at the server as the person who has logged in")
 	case o.Principal == "":
 		o.SharedIdentity = true // with the only user there is
+	}
+}
+
+// pkce warns of what is assumed, which has to be of one issuer: that of a server may be any.
+//
+// Spec: 2026-07-28, basic/authorization/security-considerations, Authorization Code
+// Protection.
+func (c credentialChecker) pkce(path string) {
+	switch {
+	case c.OAuth.PKCE != "assume":
+	case c.OAuth.Issuer == "":
+		c.rep.Fail(path, "assume is about one issuer that you know; write issuer, too")
+	default:
+		c.rep.Warn(path, "has a login go on although the issuer does not say that it supports PKCE, which the specification forbids: a login can be stolen if it ignores PKCE")
 	}
 }
 

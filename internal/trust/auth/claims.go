@@ -19,43 +19,53 @@ type claims struct {
 	jwt.Claims
 	Scope string `json:"scope"`
 
-	payload []byte // all claims, a JSON object
+	payload   []byte // all claims, a JSON object
+	forAccess bool   // what has the claims says that the token is for access
 }
-
-// notForAccess are claims that access tokens do not have, but other tokens of the same
-// issuer: ID tokens and logout tokens. The last one means that a token is valid only with a
-// key, which is not checked here.
-//
-// Spec: OpenID Connect Core, 2; Back-Channel Logout, 2.4; RFC 7800, 3.1.
-var notForAccess = []string{"nonce", "at_hash", "c_hash", "events", "cnf"}
 
 // identify returns the identity of a token with the claims c, or refuses it at e.
 //
 // Spec: 2026-07-28, basic/authorization, Token Audience Binding and Validation.
 func (j *JWT) identify(c *claims, e *Endpoint) (*mcp.Identity, error) {
-	switch err := c.ValidateWithLeeway(jwt.Expected{Issuer: j.opts.Issuer, AnyAudience: jwt.Audience{e.Resource}}, mcp.ClockSkew); {
+	audiences := append(jwt.Audience{e.Resource}, j.opts.Audiences...)
+	switch err := c.ValidateWithLeeway(jwt.Expected{Issuer: j.opts.Issuer, AnyAudience: audiences}, mcp.ClockSkew); {
 	case err != nil:
-		return nil, j.invalid(err.Error()+"; want iss %s, aud %s, and the present between nbf and exp", j.opts.Issuer, e.Resource)
+		return nil, j.invalid("%v; want iss %s, aud %s, and the present between nbf and exp", err, j.opts.Issuer, strings.Join(audiences, " or "))
 	case c.Expiry == nil:
 		return nil, j.invalid("it does not say when it expires")
 	case c.Subject == "":
 		return nil, j.invalid("it has no subject")
 	}
-	for _, name := range notForAccess {
-		if wire.Get(c.payload, name) != nil {
-			return nil, j.invalid("it has the claim %s, which access tokens do not have", name)
-		}
+	if err := j.checkKind(c, e); err != nil {
+		return nil, err
 	}
 	principal, err := j.principal(c)
 	if err != nil {
 		return nil, err
 	}
 	id := &mcp.Identity{Principal: principal, Issuer: c.Issuer, Subject: c.Subject, Scopes: c.scopes(), Claims: j.claimsOf(c), Expires: c.Expiry.Time()}
-	if !id.HasScopes(j.opts.Scopes...) {
+	if !j.hasScopes(id, audiences) {
 		return nil, &Refusal{Status: http.StatusForbidden, Code: CodeInsufficientScope, Scopes: j.opts.Scopes,
 			Reason: "the token has not all of the scopes " + strings.Join(j.opts.Scopes, " ")}
 	}
 	return id, nil
+}
+
+// hasScopes reports whether a token has the scopes that every request needs. Microsoft Entra
+// ID is asked for a scope by the name of the resource and that of the scope, and writes the
+// latter alone into the token, which is of no other resource.
+func (j *JWT) hasScopes(id *mcp.Identity, audiences []string) bool {
+	for _, scope := range j.opts.Scopes {
+		has := id.HasScopes(scope)
+		for _, resource := range audiences {
+			short, begins := strings.CutPrefix(scope, resource+"/")
+			has = has || begins && id.HasScopes(short)
+		}
+		if !has {
+			return false
+		}
+	}
+	return true
 }
 
 // principal returns issuer, subject, and the further claims as one name, which is different

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -34,8 +35,8 @@ type issuerMetadata struct {
 
 func newIssuer(name string, client *fetch.Client) (*issuer, error) {
 	u, err := url.Parse(name)
-	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("the issuer is not a URL")
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return nil, errors.New("the issuer is not a URL") // a space would end it in a principal
 	}
 	return &issuer{name, u, client}, client.Check(context.Background(), name)
 }

@@ -27,16 +27,27 @@ var Asymmetric = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", 
 // Spec: RFC 9068, 2.1.
 const AccessToken = "at+jwt"
 
+// Untyped is the name by which tokens without a type are accepted. As the type of a token it
+// is one of many that are not.
+const Untyped = "missing"
+
+var errNoResource = errors.New("tokens are for one URL, and that of the endpoint is not known")
+
 // JWTOptions configure a [JWT].
 type JWTOptions struct {
 	// Issuer is the issuer whose tokens are accepted, byte for byte. Required.
 	Issuer string
 	// Algorithms are the accepted signature algorithms. Empty means Asymmetric.
 	Algorithms []string
-	// Types are the accepted types of tokens. Empty means AccessToken. JWT is for issuers
-	// that use no other type; it includes tokens without a type.
+	// Audiences are accepted besides the URL of the endpoint, for issuers that write no URLs.
+	// A token of one of them is accepted at all endpoints that have it.
+	Audiences []string
+	// Types are the accepted types of tokens. Empty means AccessToken. JWT and Untyped are
+	// for issuers that use no other.
 	Types []string
-	// Scopes are the scopes that every request needs.
+	// Scopes are the scopes that every request needs, as clients ask for them. One that
+	// begins with the URL of the endpoint or an audience, and a slash, may be in a token
+	// without that.
 	Scopes []string
 	// PrincipalClaims are claims that are part of the principal, in addition to issuer and
 	// subject. A token without one of them is refused.
@@ -122,12 +133,10 @@ func (j *JWT) Authenticate(r *http.Request, e *Endpoint) (*mcp.Identity, error) 
 // verified recently. r is the request that has it, or nil if it is verified anew.
 func (j *JWT) verify(ctx context.Context, r *http.Request, token string, e *Endpoint) (*mcp.Identity, error) {
 	if e == nil || e.Resource == "" {
-		return nil, errors.New("tokens are for one URL, and that of the endpoint is not known")
+		return nil, errNoResource
 	}
-	now := time.Now()
-	if v, ok := j.verified.find(token, e.Resource, now); ok {
-		j.renew(v, e, now)
-		return v.identity, nil
+	if id := j.recall(token, e, time.Now()); id != nil {
+		return id, nil
 	}
 	if err := wellFormed(token); err != nil {
 		return nil, err
@@ -135,9 +144,23 @@ func (j *JWT) verify(ctx context.Context, r *http.Request, token string, e *Endp
 	return j.learn(ctx, r, token, e)
 }
 
+// recall returns the identity of a token that was verified recently; nil for others.
+func (j *JWT) recall(token string, e *Endpoint, now time.Time) *mcp.Identity {
+	v, ok := j.verified.find(token, e.Resource, now)
+	if !ok {
+		return nil
+	}
+	j.renew(v, e, now)
+	return v.identity
+}
+
+// isJWT reports whether a token has the form of a signed one. What an issuer is asked about
+// has another.
+func isJWT(token string) bool { return strings.Count(token, ".") == 2 }
+
 // check verifies a token.
 func (j *JWT) check(ctx context.Context, r *http.Request, token string, e *Endpoint) (verifiedToken, error) {
-	if strings.Count(token, ".") == 2 {
+	if isJWT(token) {
 		return j.checkJWT(ctx, token, e)
 	}
 	if j.inspector == nil {
@@ -163,6 +186,7 @@ func (j *JWT) inspect(ctx context.Context, token string, e *Endpoint) (*mcp.Iden
 	if err != nil {
 		return nil, j.refused(err)
 	}
+	c.forAccess = true
 	return j.identify(c, e)
 }
 
@@ -172,7 +196,8 @@ func (j *JWT) checkJWT(ctx context.Context, token string, e *Endpoint) (verified
 	if err != nil {
 		return verifiedToken{}, j.invalid("not a JWT that is signed with one of the algorithms %v", j.opts.Algorithms)
 	}
-	if err := j.checkHeader(t.Headers); err != nil {
+	c := &claims{}
+	if c.forAccess, err = j.checkHeader(t.Headers); err != nil {
 		return verifiedToken{}, err
 	}
 	key, err := j.keys.find(ctx, t.Headers[0].KeyID, t.Headers[0].Algorithm)
@@ -180,7 +205,6 @@ func (j *JWT) checkJWT(ctx context.Context, token string, e *Endpoint) (verified
 		return verifiedToken{}, j.refused(err)
 	}
 	var payload json.RawMessage
-	c := &claims{}
 	if err := t.Claims(key.Key, &payload, c); err != nil {
 		return verifiedToken{}, j.invalid("the signature is not that of the key %q, or the claims can't be read", key.KeyID)
 	}
@@ -189,43 +213,25 @@ func (j *JWT) checkJWT(ctx context.Context, token string, e *Endpoint) (verified
 	return verifiedToken{identity: id, key: key, most: maxKept}, err
 }
 
-// checkHeader checks the header of a JWT, except the algorithm. It refuses keys in the
-// header, because whoever signed would choose the key, and critical extensions.
+// checkHeader checks the header of a JWT, except the algorithm, and reports whether it says
+// that the token is for access. It refuses keys in the header, because whoever signed would
+// choose the key, and critical extensions.
 //
 // Spec: RFC 8725, 3.10 and 3.11; RFC 7515, 4.1.11.
-func (j *JWT) checkHeader(headers []jose.Header) error {
+func (j *JWT) checkHeader(headers []jose.Header) (forAccess bool, err error) {
 	if len(headers) != 1 {
-		return j.invalid("the token does not have one signature")
+		return false, j.invalid("the token does not have one signature")
 	}
 	h := headers[0]
 	for _, name := range []jose.HeaderKey{"jku", "x5u", "crit"} {
 		if _, has := h.ExtraHeaders[name]; has {
-			return j.invalid("its header has %s", name)
+			return false, j.invalid("its header has %s", name)
 		}
 	}
 	if h.JSONWebKey != nil {
-		return j.invalid("its header has jwk")
+		return false, j.invalid("its header has jwk")
 	}
-	typ, _ := h.ExtraHeaders[jose.HeaderType].(string)
-	if !j.accepts(typ) {
-		return j.invalid("its typ is %q, want one of %q; auth.jwt.types has JWT for issuers that know no other", mcp.Shorten(typ), j.opts.Types)
-	}
-	return nil
-}
-
-// accepts reports whether tokens of a type are accepted. Types are media types; the prefix
-// application/ may be missing.
-//
-// Spec: RFC 7515, 4.1.9.
-func (j *JWT) accepts(typ string) bool {
-	const prefix = "application/"
-	if len(typ) > len(prefix) && strings.EqualFold(typ[:len(prefix)], prefix) {
-		typ = typ[len(prefix):]
-	}
-	if typ == "" {
-		typ = "JWT"
-	}
-	return slices.ContainsFunc(j.opts.Types, func(t string) bool { return strings.EqualFold(t, typ) })
+	return j.checkType(h)
 }
 
 // invalid refuses a token. Only the log gets the reason.
@@ -245,15 +251,18 @@ func (j *JWT) refused(err error) error {
 }
 
 // Metadata implements [Resource].
+func (j *JWT) Metadata(e *Endpoint) []byte { return metadata(e, j.opts.Scopes, j.opts.Issuer) }
+
+// metadata returns the metadata document of e.
 //
 // Spec: RFC 9728, 2.
-func (j *JWT) Metadata(e *Endpoint) []byte {
+func metadata(e *Endpoint, scopes []string, issuers ...string) []byte {
 	doc, _ := json.Marshal(struct { // marshaling strings does not fail
 		Resource string   `json:"resource"`
 		Servers  []string `json:"authorization_servers"`
 		Scopes   []string `json:"scopes_supported,omitempty"`
 		Methods  []string `json:"bearer_methods_supported"`
-	}{e.Resource, []string{j.opts.Issuer}, j.opts.Scopes, []string{"header"}})
+	}{e.Resource, issuers, scopes, []string{"header"}})
 	return doc
 }
 

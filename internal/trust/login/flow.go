@@ -39,6 +39,11 @@ type Flow struct {
 	// Scopes are requested in addition to those that the server names, and those of the
 	// last login.
 	Scopes []string
+	// AssumePKCE is an authorization server that is taken to support PKCE if it says nothing
+	// of that, which the specification forbids; empty for none.
+	AssumePKCE string
+	// Tell, which may be nil, is told what a person, or who reads the log, should know.
+	Tell func(text string)
 	// Port is the port of the redirect URI. Zero means that of the last login, or one of the
 	// three that belong to the server.
 	Port int
@@ -209,9 +214,19 @@ func (f *Flow) discover(ctx context.Context, server *url.URL, challenge Challeng
 		err = fmt.Errorf("%w: %v", ErrNoIssuer, err)
 	}
 	if err == nil {
-		err = as.supportsCode()
+		err = f.checkPKCE(as)
 	}
 	return r, as, err
+}
+
+// checkPKCE returns an error for an authorization server that may not support PKCE. What is
+// assumed holds for one issuer: a server could name another one.
+func (f *Flow) checkPKCE(as *authServer) error {
+	assumed, err := as.supportsCode(f.AssumePKCE == as.Issuer)
+	if assumed && f.Tell != nil {
+		f.Tell("the authorization server " + shown(as.Issuer) + " does not say that it supports PKCE with S256; it is assumed, as pkce says, although the specification forbids that: if it ignores PKCE, a login can be stolen")
+	}
+	return err
 }
 
 // clientAgain returns the client of the last login, if it may be used again: one that a person

@@ -204,6 +204,51 @@ func TestRefusesServersWithoutPKCE(t *testing.T) {
 	}
 }
 
+// What is assumed of an authorization server is assumed of that one, if it says nothing. One
+// that says what it supports is believed, and a server can't name another one.
+func TestAssumesPKCEOfOneIssuer(t *testing.T) {
+	assuming := func(r *rig, of string) (*Flow, *[]string) {
+		f, told := r.flow(), &[]string{}
+		f.AssumePKCE = of
+		f.Tell = func(text string) { *told = append(*told, text) }
+		return f, told
+	}
+	r := newRig(t)
+	r.meta["code_challenge_methods_supported"] = nil
+	f, told := assuming(r, r.as.URL)
+	if _, err := f.Run(testContext(t), r.challenge()); err != nil {
+		t.Fatalf("at the issuer = %v", err)
+	}
+	if len(*told) != 1 || !strings.Contains((*told)[0], r.as.URL) || !strings.Contains((*told)[0], "the specification forbids") {
+		t.Errorf("told %q, want what is assumed", *told)
+	}
+	if form := r.forms()[0]; form.Get("code_verifier") == "" {
+		t.Error("the login is without PKCE")
+	}
+	for _, q := range r.codes {
+		if q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" {
+			t.Errorf("the browser is sent with %v, want a challenge", q)
+		}
+	}
+	for _, methods := range []any{[]string{}, []string{"plain"}, []string{"s256"}} {
+		r := newRig(t)
+		r.meta["code_challenge_methods_supported"] = methods
+		f, _ := assuming(r, r.as.URL)
+		f.Browse = func(string) error { t.Error("the browser was sent away"); return nil }
+		failing(t, r, f, "PKCE")
+	}
+	r = newRig(t)
+	r.meta["code_challenge_methods_supported"] = nil
+	f, _ = assuming(r, "https://login.microsoftonline.com/a/v2.0")
+	f.Browse = func(string) error { t.Error("the browser was sent away"); return nil }
+	failing(t, r, f, "PKCE")
+	r = newRig(t)
+	f, told = assuming(r, r.as.URL)
+	if _, err := f.Run(testContext(t), r.challenge()); err != nil || len(*told) != 0 {
+		t.Errorf("at one that says S256 = %v, told %q, want nothing", err, *told)
+	}
+}
+
 // Audience confusion: a server names the resource of another, so that the token which it
 // gets is good there.
 //

@@ -80,18 +80,21 @@ func (as *authServer) check(ctx context.Context, c *fetch.Client, issuer string)
 	return nil
 }
 
-// supportsCode returns an error if people can't log in at the authorization server.
+// supportsCode returns an error if people can't log in at the authorization server. With
+// assume, one that says nothing of PKCE is taken to support it, and assumed is true.
 //
 // Spec: 2026-07-28, basic/authorization/security-considerations, Authorization Code
 // Protection.
-func (as *authServer) supportsCode() error {
+func (as *authServer) supportsCode(assume bool) (assumed bool, err error) {
 	switch {
 	case as.AuthorizationEndpoint == "":
-		return fmt.Errorf("the authorization server %s names no authorization_endpoint, so that nobody can log in there", shown(as.Issuer))
-	case !slices.Contains(as.ChallengeMethods, "S256"):
-		return fmt.Errorf("the authorization server %s does not say that it supports PKCE with S256 (code_challenge_methods_supported); a login there could be stolen and is refused", shown(as.Issuer))
+		return false, fmt.Errorf("the authorization server %s names no authorization_endpoint, so that nobody can log in there", shown(as.Issuer))
+	case slices.Contains(as.ChallengeMethods, "S256"):
+		return false, nil
+	case assume && as.ChallengeMethods == nil: // a list without S256 says that it does not
+		return true, nil
 	}
-	return nil
+	return false, fmt.Errorf("the authorization server %s does not say that it supports PKCE with S256 (code_challenge_methods_supported); a login there could be stolen and is refused", shown(as.Issuer))
 }
 
 // authMethod returns the method of authentication at the token endpoint: the first in known

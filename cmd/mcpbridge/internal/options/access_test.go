@@ -20,7 +20,7 @@ auth: {tokens: [{name: ada, token: a-token-of-a-client}]}
 servers:
   a:
     url: https://a.example.com/mcp
-    auth: {jwt: {issuer: "https://issuer.example.com", scopes: [mcp]}}
+    auth: {jwt: [{issuer: "https://issuer.example.com", scopes: [mcp]}, {issuer: "https://other.example.com", audience: [x]}]}
     upstream_auth: {static: {token: "a-token-for-the-server"}}
     pin: refuse
     rate: {principal: {per_second: 2, burst: 3}, server: {concurrent: 4}, tools: {search: {per_second: 5}}}
@@ -35,7 +35,7 @@ servers:
     upstream_auth: {token_exchange: {issuer: "https://issuer.example.com", client_id: us, client_secret: s, audience: c}}
   d:
     url: https://d.example.com/mcp
-    upstream_auth: {oauth: {principal: ada, scopes: [y]}}
+    upstream_auth: {oauth: {principal: ada, scopes: [y], issuer: "https://issuer.example.com", pkce: assume}}
 `), 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,8 @@ servers:
 		o.Servers = append(o.Servers, s)
 	}
 	a := &o.Servers[0]
-	if a.Auth == nil || a.Auth.JWT == nil || a.Auth.JWT.Issuer != "https://issuer.example.com" || !reflect.DeepEqual(a.Auth.JWT.Scopes, []string{"mcp"}) {
+	if a.Auth == nil || a.Auth.JWT == nil || a.Auth.JWT.Issuer != "https://issuer.example.com" || !reflect.DeepEqual(a.Auth.JWT.Scopes, []string{"mcp"}) ||
+		!reflect.DeepEqual(a.Auth.OtherIssuers, []gateway.JWT{{Issuer: "https://other.example.com", Audience: []string{"x"}}}) {
 		t.Errorf("auth of a = %+v", a.Auth)
 	}
 	rates := gateway.Rates{Principal: gateway.Rate{PerSecond: 2, Burst: 3}, Server: gateway.Rate{Concurrent: 4}, Tools: map[string]gateway.Rate{"search": {PerSecond: 5}}}
@@ -67,7 +68,7 @@ servers:
 	forItself.Scopes, exchanged.Audience = []string{"x"}, "c"
 	for i, want := range []*gateway.UpstreamAuth{
 		{Token: "a-token-for-the-server"}, {ClientCredentials: &forItself}, {TokenExchange: &exchanged},
-		{Login: &gateway.StoredLogin{Principal: "ada", Scopes: []string{"y"}}},
+		{Login: &gateway.StoredLogin{Principal: "ada", Scopes: []string{"y"}, Issuer: "https://issuer.example.com", AssumePKCE: true}},
 	} {
 		if got := o.Servers[i].UpstreamAuth; !reflect.DeepEqual(got, want) {
 			t.Errorf("upstream_auth of %s = %+v, want %+v", o.Servers[i].Name, got, want)

@@ -14,10 +14,15 @@ func authentication(a *config.Auth) *gateway.Auth {
 	for _, t := range a.Tokens {
 		o.Tokens = append(o.Tokens, gateway.StaticToken(t))
 	}
-	if j := a.JWT; j != nil {
-		o.JWT = &gateway.JWT{
-			Issuer: j.Issuer, Algorithms: j.Algorithms, Types: j.Types, Scopes: j.Scopes, PrincipalClaims: j.PrincipalClaims,
+	for i, j := range a.JWT {
+		issuer := gateway.JWT{
+			Issuer: j.Issuer, Audience: j.Audience, Algorithms: j.Algorithms, Types: j.Types, Scopes: j.Scopes, PrincipalClaims: j.PrincipalClaims,
 			Introspection: (*gateway.Introspection)(j.Introspection),
+		}
+		if i == 0 {
+			o.JWT = &issuer
+		} else {
+			o.OtherIssuers = append(o.OtherIssuers, issuer)
 		}
 	}
 	if a.MTLS != nil {
@@ -41,7 +46,7 @@ func UpstreamAuth(a *config.UpstreamAuth) *gateway.UpstreamAuth {
 	case a.OAuth != nil:
 		o := a.OAuth
 		return &gateway.UpstreamAuth{Login: &gateway.StoredLogin{Principal: o.Principal, SharedIdentity: o.SharedIdentity, Issuer: o.Issuer,
-			ClientID: o.ClientID, ClientSecret: o.ClientSecret, Scopes: o.Scopes, CallbackPort: int(o.CallbackPort)}}
+			ClientID: o.ClientID, ClientSecret: o.ClientSecret, Scopes: o.Scopes, CallbackPort: int(o.CallbackPort), AssumePKCE: o.PKCE == "assume"}}
 	}
 	return &gateway.UpstreamAuth{Passthrough: a.Passthrough != nil}
 }

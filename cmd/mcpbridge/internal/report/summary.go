@@ -93,21 +93,27 @@ func (s Summary) Print(w io.Writer, path string) error {
 
 // clientsOf says how clients of a server prove who they are; empty if they don't.
 func clientsOf(c *config.Config, s *config.Server) string {
-	switch a := c.AuthOf(s); {
-	case a == nil:
+	a := c.AuthOf(s)
+	if a == nil {
 		return ""
-	case a.JWT != nil:
-		return fmt.Sprintf("access tokens of %s for %s", a.JWT.Issuer, c.PublicURLOf(s))
-	case a.MTLS != nil:
-		return "certificates of " + c.TLS.ClientCA
-	case len(a.Tokens) > 0:
-		var names []string
-		for _, t := range a.Tokens { // one who exchanges a token has two
-			if !slices.Contains(names, t.Name) {
-				names = append(names, t.Name)
-			}
-		}
-		return "tokens of " + strings.Join(names, ", ")
 	}
-	return ""
+	var ways, names, issuers []string
+	for _, j := range a.JWT {
+		issuers = append(issuers, j.Issuer)
+	}
+	for _, t := range a.Tokens { // one who exchanges a token has two
+		if !slices.Contains(names, t.Name) {
+			names = append(names, t.Name)
+		}
+	}
+	if len(issuers) > 0 {
+		ways = append(ways, fmt.Sprintf("access tokens of %s for %s", strings.Join(issuers, " and "), c.PublicURLOf(s)))
+	}
+	if a.MTLS != nil {
+		ways = append(ways, "certificates of "+c.TLS.ClientCA)
+	}
+	if len(names) > 0 {
+		ways = append(ways, "tokens of "+strings.Join(names, ", "))
+	}
+	return strings.Join(ways, "; ")
 }

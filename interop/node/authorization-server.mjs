@@ -14,6 +14,8 @@
 //   {"revoke": "access"}    forgets all opaque access tokens; "all": refresh tokens and grants, too
 //   {"delay": milliseconds} before each answer of the token endpoint
 //   {"down": true}          answers 503 to everything but this
+//   {"shape": {header, claims}}  writes JWTs as another issuer does: these members take the place
+//                           of its own, and null leaves one out; null for its own shape
 // and GET /control returns what happened, as a list of events.
 import { createLocalJWKSet, decodeJwt, jwtVerify } from "jose";
 import { generateKeyPairSync, randomUUID } from "node:crypto";
@@ -22,7 +24,7 @@ import Provider, { errors } from "oidc-provider";
 
 const port = Number(process.argv[2]);
 const issuer = `http://127.0.0.1:${port}`;
-const settings = { ttl: 300, opaque: [], delay: 0, down: false };
+const settings = { ttl: 300, opaque: [], delay: 0, down: false, shape: null };
 const events = [];
 const stored = new Map();
 
@@ -95,6 +97,15 @@ const resourceServer = (resource) => ({
   jwt: { sign: { alg: "RS256" } },
 });
 
+/** shape makes a JWT what another issuer would have written, but for who signs it and until when. */
+function shape(parts) {
+  if (!settings.shape) return;
+  const { header, claims } = settings.shape;
+  parts.header = Object.fromEntries(Object.entries(header).map(([name, value]) => [name, value ?? undefined]));
+  Object.assign(parts.payload, claims);
+  for (const [name, value] of Object.entries(parts.payload)) if (value === null) delete parts.payload[name];
+}
+
 function makeProvider() {
   const key = signingKey();
   const made = new Provider(issuer, {
@@ -126,6 +137,7 @@ function makeProvider() {
     fetch: (url, { dispatcher: _, ...options }) => fetch(url, options),
     findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, team: "red" }) }),
     extraTokenClaims: (_, token) => ({ team: token.accountId === "bob" ? "blue" : "red", ...(token.gty === "token_exchange" && { act: { sub: token.clientId } }) }),
+    formats: { customizers: { jwt: (_, _token, parts) => shape(parts) } },
     interactions: { url: (_, { uid }) => `/interaction/${uid}` },
     issueRefreshToken: (_, client) => client.grantTypeAllowed("refresh_token"),
     expiresWithSession: () => false,

@@ -15,6 +15,7 @@ import (
 type tokens struct {
 	Access  string `json:"access_token"`
 	Refresh string `json:"refresh_token"`
+	ID      string `json:"id_token"`
 	Scope   string `json:"scope"`
 }
 

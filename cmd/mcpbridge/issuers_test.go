@@ -1,24 +1,28 @@
 package main
 
 import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"math/big"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/go-jose/go-jose/v4"
-
-	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/issuertest"
 )
 
 // A recipe is what docs/issuers.md says of one issuer.
 type recipe struct {
 	name, config, issuer string
-	header               map[jose.HeaderKey]any
+	header               map[string]any
 	claims               map[string]any
 }
 
@@ -91,22 +95,21 @@ func TestDocsIssuers(t *testing.T) {
 }
 
 func (r *recipe) try(t *testing.T) {
-	i, stranger := issuertest.New(t), issuertest.New(t)
-	i.SetKeys(issuertest.NewKey(t, "k1", "RS256"))
+	i, stranger := newSigner(t), newSigner(t)
 	config := strings.ReplaceAll(r.config, "issuer: "+r.issuer, "issuer: "+i.URL)
 	if !strings.Contains(config, "servers:") {
 		config += "servers: {files: {builtin: notebook}}\n"
 	}
 	s := serve(t, nil, configFile(t, config))
 	now := time.Now()
-	sign := func(k issuertest.Key, typ any, changes map[string]any) string {
+	sign := func(by *signer, typ any, changes map[string]any) string {
 		header, claims := maps.Clone(r.header), maps.Clone(r.claims)
 		if typ != nil {
-			header = map[jose.HeaderKey]any{"typ": typ}
+			header = map[string]any{"typ": typ}
 		}
 		claims["iss"], claims["iat"], claims["nbf"], claims["exp"] = i.URL, now.Unix(), now.Unix(), now.Add(time.Hour).Unix()
 		maps.Copy(claims, changes)
-		return "Bearer " + issuertest.Sign(t, k, header, claims)
+		return "Bearer " + by.sign(t, header, claims)
 	}
 	id := maps.Clone(idTokens[r.name])
 	for name := range r.claims {
@@ -119,15 +122,15 @@ func (r *recipe) try(t *testing.T) {
 		name, authorization string
 		want                int
 	}{
-		{"the token of the page", sign(i.Key(), nil, nil), good},
-		{"an ID token", "Bearer " + issuertest.Sign(t, i.Key(), r.header, present(id, i.URL)), refused},
-		{"for another endpoint", sign(i.Key(), nil, map[string]any{"aud": "https://mcp.example.com/mcp/other"}), refused},
-		{"for nobody", sign(i.Key(), nil, map[string]any{"aud": nil}), refused},
-		{"of another issuer", sign(stranger.Key(), nil, map[string]any{"iss": stranger.URL}), refused},
-		{"of another key", sign(issuertest.NewKey(t, "k1", "RS256"), nil, nil), refused},
-		{"of another type", sign(i.Key(), "application/okta-internal-at+jwt", nil), refused},
-		{"of the type missing", sign(i.Key(), "missing", nil), refused},
-		{"expired", sign(i.Key(), nil, map[string]any{"exp": now.Add(-time.Hour).Unix()}), refused},
+		{"the token of the page", sign(i, nil, nil), good},
+		{"an ID token", "Bearer " + i.sign(t, r.header, present(id, i.URL)), refused},
+		{"for another endpoint", sign(i, nil, map[string]any{"aud": "https://mcp.example.com/mcp/other"}), refused},
+		{"for nobody", sign(i, nil, map[string]any{"aud": nil}), refused},
+		{"of another issuer", sign(stranger, nil, map[string]any{"iss": stranger.URL}), refused},
+		{"of another key", sign(stranger, nil, nil), refused},
+		{"of another type", sign(i, "application/okta-internal-at+jwt", nil), refused},
+		{"of the type missing", sign(i, "missing", nil), refused},
+		{"expired", sign(i, nil, map[string]any{"exp": now.Add(-time.Hour).Unix()}), refused},
 		{"nothing", "", refused},
 	} {
 		if got := initializeAs(t, s.Endpoints[0].URL, tt.authorization); got != tt.want {
@@ -135,7 +138,7 @@ func (r *recipe) try(t *testing.T) {
 		}
 	}
 	if strings.Contains(r.config, "scopes:") {
-		if got := initializeAs(t, s.Endpoints[0].URL, sign(i.Key(), nil, map[string]any{"scope": "other", "scp": nil, "azpacr": "1"})); got != http.StatusForbidden {
+		if got := initializeAs(t, s.Endpoints[0].URL, sign(i, nil, map[string]any{"scope": "other", "scp": nil, "azpacr": "1"})); got != http.StatusForbidden {
 			t.Errorf("without the scope = %d, want 403", got)
 		}
 	}
@@ -150,4 +153,56 @@ func present(claims map[string]any, issuer string) map[string]any {
 		}
 	}
 	return out
+}
+
+// A signer is an issuer with one key, k1.
+type signer struct {
+	*httptest.Server
+	key *rsa.PrivateKey
+}
+
+func newSigner(t *testing.T) *signer {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &signer{key: key}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ServeHTTP has the metadata and the key.
+func (s *signer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	encode := base64.RawURLEncoding.EncodeToString
+	switch r.URL.Path {
+	case "/.well-known/openid-configuration":
+		_, _ = fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, s.URL, s.URL+"/keys")
+	case "/keys":
+		_, _ = fmt.Fprintf(w, `{"keys":[{"kty":"RSA","kid":"k1","use":"sig","n":%q,"e":%q}]}`, encode(s.key.N.Bytes()), encode(big.NewInt(int64(s.key.E)).Bytes()))
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// sign returns a token with a header, besides what says how it is signed, and claims.
+func (s *signer) sign(t *testing.T, header, claims map[string]any) string {
+	t.Helper()
+	header = maps.Clone(header)
+	header["alg"], header["kid"] = "RS256", "k1"
+	var parts []string
+	for _, part := range []map[string]any{header, claims} {
+		text, err := json.Marshal(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, base64.RawURLEncoding.EncodeToString(text))
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, ".")))
+	signature, err := rsa.SignPKCS1v15(nil, s.key, crypto.SHA256, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(append(parts, base64.RawURLEncoding.EncodeToString(signature)), ".")
 }

@@ -290,12 +290,16 @@ func TestReloadRefused(t *testing.T) {
 	before := runtime.NumGoroutine()
 	opened, ended, _ := a.counts()
 	for name, o := range map[string]Options{
-		"no way to the server": {Servers: []ServerOptions{{Name: "a", Handler: a, Era: Legacy}, {Name: "b"}}},
-		"two of one name":      {Servers: []ServerOptions{{Name: "a", Handler: a, Era: Legacy}, {Name: "a", Handler: &shelf{}}}},
-		"a limit":              {Servers: []ServerOptions{{Name: "a", Handler: &shelf{}}}, Limits: map[string]int64{"body": 1}},
-		"a short key":          {Servers: []ServerOptions{{Name: "a", Handler: &shelf{}}}, StateKeys: []string{"short"}},
-		"an empty token":       {Servers: []ServerOptions{{Name: "a", Handler: &shelf{}, Auth: &Auth{Tokens: []StaticToken{{Name: "ada"}}}}}},
-		"a file of the audit":  {Servers: []ServerOptions{{Name: "a", Handler: a, Era: Legacy}}, Audit: "/nowhere/at/all"},
+		"no way to the server":  {Servers: []ServerOptions{{Name: "a", Handler: a, Era: Legacy}, {Name: "b"}}},
+		"two of one name":       {Servers: []ServerOptions{{Name: "a", Handler: a, Era: Legacy}, {Name: "a", Handler: &shelf{}}}},
+		"a limit":               {Servers: []ServerOptions{{Name: "a", Handler: &shelf{}}}, Limits: map[string]int64{"body": 1}},
+		"a short key":           {Servers: []ServerOptions{{Name: "a", Handler: &shelf{}}}, StateKeys: []string{"short"}},
+		"an empty token":        {Servers: []ServerOptions{{Name: "a", Handler: &shelf{}, Auth: &Auth{Tokens: []StaticToken{{Name: "ada"}}}}}},
+		"a name of another way": {Servers: []ServerOptions{{Name: "a", Handler: &shelf{}, Auth: &Auth{MTLS: &MTLS{}, Tokens: []StaticToken{{Name: "mtls:dns:ada", Token: "t"}}}}}},
+		"an issuer twice":       {Servers: []ServerOptions{{Name: "a", Handler: &shelf{}, PublicURL: "https://mcp.example.com", Auth: &Auth{JWT: &JWT{Issuer: "https://id.example.com"}, OtherIssuers: []JWT{{Issuer: "https://id.example.com"}}}}}},
+		"two that are asked": {Servers: []ServerOptions{{Name: "a", Handler: &shelf{}, PublicURL: "https://mcp.example.com", Auth: &Auth{OtherIssuers: []JWT{
+			{Issuer: "https://id.example.com", Introspection: &Introspection{"a", "b"}}, {Issuer: "https://other.example.com", Introspection: &Introspection{"a", "b"}}}}}}},
+		"a file of the audit": {Servers: []ServerOptions{{Name: "a", Handler: a, Era: Legacy}}, Audit: "/nowhere/at/all"},
 	} {
 		if out, err := r.g.Reload(o); err == nil {
 			t.Errorf("%s: Reload = %+v, want an error", name, out)
@@ -351,11 +355,18 @@ func TestReloadCredentials(t *testing.T) {
 	}
 }
 
-// Tokens of clients come and go without a session of others being disturbed.
+// Tokens of clients come and go without a session of others being disturbed, also beside another
+// way.
 func TestReloadTokens(t *testing.T) {
+	for name, beside := range map[string]*MTLS{"alone": nil, "beside certificates": {}} {
+		t.Run(name, func(t *testing.T) { reloadTokens(t, beside) })
+	}
+}
+
+func reloadTokens(t *testing.T, beside *MTLS) {
 	a := &shelf{text: "of a"}
 	with := func(tokens ...StaticToken) Options {
-		return Options{Servers: []ServerOptions{{Name: "a", Handler: a, Era: Legacy}}, Auth: &Auth{Tokens: tokens}}
+		return Options{Servers: []ServerOptions{{Name: "a", Handler: a, Era: Legacy}}, Auth: &Auth{Tokens: tokens, MTLS: beside}}
 	}
 	ada, bob := StaticToken{Name: "ada", Token: "token-of-ada"}, StaticToken{Name: "bob", Token: "token-of-bob"}
 	r := run(t, with(ada))
@@ -380,6 +391,9 @@ func TestReloadTokens(t *testing.T) {
 	}
 	if _, err := r.g.Reload(with(ada, StaticToken{Name: "eve", Token: ada.Token})); err == nil {
 		t.Error("two principals with one token = nil, want an error")
+	}
+	if _, err := r.g.Reload(with(ada, StaticToken{Name: "dns:bob", Token: "token-of-bob"})); (err == nil) != (beside == nil) {
+		t.Errorf("a token with the name of a certificate = %v", err)
 	}
 	none := with()
 	none.Auth = nil

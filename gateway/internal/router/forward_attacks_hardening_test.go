@@ -60,6 +60,48 @@ func TestForwardCertificateExpires(t *testing.T) {
 	}
 }
 
+// A session of a certificate is that of the certificate at each replica, and of no token that is
+// sent over the same connection.
+func TestForwardCertificateBesideTokens(t *testing.T) {
+	tokens, err := auth.NewTokens([]auth.StaticToken{{Name: "alice", Token: "token-of-alice"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := newReplicas(t, 2, func(o *Options) { o.Auth = auth.NewWays(auth.WaysOptions{Tokens: tokens, MTLS: &auth.MTLS{}}) })
+	authority := bridgetest.NewAuthority(t, "clients")
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: bridgetest.Pool(authority), Certificates: []tls.Certificate{authority.Pair(bridgetest.Leaf{})}}}}
+	t.Cleanup(client.CloseIdleConnections)
+	urls := []string{all[0].withTLS(t, authority), all[1].withTLS(t, authority)}
+	send := func(url, body, session, token string) *http.Response {
+		t.Helper()
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/mcp/peer", strings.NewReader(body))
+		if req.Header = sessionHeaders(session); token != "" {
+			req.Header = as(token, req.Header)
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res
+	}
+	ofCert := send(urls[0], initializeBody, "", "").Header.Get("Mcp-Session-Id")
+	ofAlice := send(urls[0], initializeBody, "", "token-of-alice").Header.Get("Mcp-Session-Id")
+	for i, url := range urls {
+		for _, tt := range []struct {
+			session, token string
+			want           int
+		}{
+			{ofCert, "", 200}, {ofCert, "token-of-alice", 404}, {ofCert, "invented", 401},
+			{ofAlice, "token-of-alice", 200}, {ofAlice, "", 404}, {ofAlice, "invented", 401},
+		} {
+			if got := send(url, listTools, tt.session, tt.token).StatusCode; got != tt.want {
+				t.Errorf("at replica %d session of the certificate: %v, token %q = %d, want %d", i, tt.session == ofCert, tt.token, got, tt.want)
+			}
+		}
+	}
+}
+
 // What a client names in Connection is not lost on the way: a request does the same wherever it
 // arrives, and nobody can hide what a proxy has added.
 func TestForwardConnectionHeader(t *testing.T) {

@@ -121,3 +121,16 @@ func TestScopesByResource(t *testing.T) {
 		}
 	}
 }
+
+// What an issuer says of an opaque token says that it is for access, unless it says otherwise.
+func TestAudiencesOfOpaqueTokens(t *testing.T) {
+	i, j := newJWT(t, func(o *JWTOptions) {
+		o.Audiences, o.Introspection = []string{"client"}, &Introspection{"gateway", "secret"}
+	})
+	i.SetOpaque("access", inspected(map[string]any{"aud": "client", "scope": nil}))
+	i.SetOpaque("refresh", inspected(map[string]any{"aud": "client", "typ": "Refresh"}))
+	i.SetOpaque("elsewhere", inspected(map[string]any{"aud": "another"}))
+	mustAccept(t, j, "access")
+	mustRefuse(t, j, "refresh", "not for access")
+	mustRefuse(t, j, "elsewhere", "aud")
+}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -52,10 +53,7 @@ func recipes(t *testing.T) (all []recipe) {
 				continue
 			}
 			d := json.NewDecoder(strings.NewReader(b[2]))
-			if err := d.Decode(&r.header); err == nil {
-				err = d.Decode(&r.claims)
-			}
-			if err != nil {
+			if err := errors.Join(d.Decode(&r.header), d.Decode(&r.claims)); err != nil {
 				t.Fatalf("%s: the token: %v", r.name, err)
 			}
 		}

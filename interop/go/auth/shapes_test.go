@@ -2,6 +2,7 @@ package auth
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -38,10 +39,7 @@ func recipes(t *testing.T) (all []recipe) {
 				continue
 			}
 			d := json.NewDecoder(strings.NewReader(b[2]))
-			if err := d.Decode(&r.header); err == nil {
-				err = d.Decode(&r.claims)
-			}
-			if err != nil {
+			if err := errors.Join(d.Decode(&r.header), d.Decode(&r.claims)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -64,6 +64,7 @@ lint: ## gofmt, go vet and staticcheck, on the peers' harness too
 	@bad=$$(gofmt -l $$(find . -name '*.go' -not -path '*/node_modules/*')); \
 	  if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 	$(GO) vet -tags schemas,man ./...
+	$(GO) vet -tags clockseam ./internal/replicas
 	$(GO) run $(STATICCHECK) -tags schemas,man ./...
 	@set -x; for m in interop/go interop/legacy-go interop/modern-go interop/stateful interop/odd interop/events interop/remote interop/client-go161 interop/client-mcpgo interop/server-mcpgo interop/collector interop/engines interop/chart; do \
 	  $(GO) -C $$m vet ./...; (cd $$m && $(GO) run $(STATICCHECK) ./...); done

@@ -194,7 +194,7 @@ func (e *Envelope) fill(s mcp.Sender) {
 
 // seal completes and signs the envelope of a request.
 func (g *Group) seal(e *Envelope, to replicas.Replica, r *http.Request) {
-	g.sealUntil(e, to, r, time.Now().Add(lifetime))
+	g.sealUntil(e, to, r, replicas.Now().Add(lifetime))
 }
 
 // sealUntil completes and signs an envelope that expires at a time.

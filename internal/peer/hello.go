@@ -38,6 +38,7 @@ func (g *Group) ServeHello(w http.ResponseWriter, r *http.Request, e *Envelope) 
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	date(w)
 	w.Header().Set(proofHeader, proofOf(g.keys.Load().keys[0], e, text))
 	_, _ = w.Write(text) // the other replica has gone if it fails
 }

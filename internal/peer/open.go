@@ -9,7 +9,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
 // A RefusedError says why an envelope is not accepted.
@@ -60,7 +61,7 @@ func (g *Group) Open(r *http.Request) (*Envelope, error) {
 
 // check checks an envelope whose signature is valid.
 func (g *Group) check(e *Envelope, r *http.Request) error {
-	now := time.Now()
+	now := replicas.Now()
 	isHello := e.To == "" && r.Method == http.MethodGet && r.URL.Path == HelloPath
 	switch left := e.Expires.Sub(now); {
 	case e.To != g.Self().Instance && !isHello:
@@ -87,7 +88,14 @@ func Refuse(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set(Header, why)
 	w.Header().Set("Connection", "close")
+	date(w)
 	http.Error(w, http.StatusText(status), status)
+}
+
+// date says what time it is by the clock that envelopes are judged by: whoever compares clocks
+// reads it.
+func date(w http.ResponseWriter) {
+	w.Header().Set("Date", replicas.Now().UTC().Format(http.TimeFormat))
 }
 
 // unserved is a header of responses.

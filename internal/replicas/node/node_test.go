@@ -34,6 +34,12 @@ func freeAddrs(t *testing.T, n int) (addrs []string) {
 // joinAs has a Node at an address, which answers hellos as the gateway does.
 func joinAs(t *testing.T, o Options) *Node {
 	t.Helper()
+	return joinAhead(t, o, 0)
+}
+
+// joinAhead has one whose clock is ahead, by what it answers.
+func joinAhead(t *testing.T, o Options, ahead time.Duration) *Node {
+	t.Helper()
 	o.Logger, o.Version = slog.New(slog.DiscardHandler), "test"
 	n, err := New(o)
 	if err != nil {
@@ -50,12 +56,23 @@ func joinAs(t *testing.T, o Options) *Node {
 			peer.Refuse(w, err)
 			return
 		}
-		n.Group().ServeHello(w, r, e)
+		n.Group().ServeHello(dated{w, ahead}, r, e)
 	})
 	if err := n.Join(t.Context(), hello); err != nil {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// dated has responses whose date is ahead.
+type dated struct {
+	http.ResponseWriter
+	ahead time.Duration
+}
+
+func (w dated) Write(text []byte) (int, error) {
+	w.Header().Set("Date", time.Now().Add(w.ahead).UTC().Format(http.TimeFormat))
+	return w.ResponseWriter.Write(text)
 }
 
 func members(n *Node) int { return len(n.Engine().View().Members) }

@@ -75,14 +75,14 @@ func (s *judging) end() {
 
 // judge finds out how this replica stands, after it has waited so long.
 func (n *Node) judge(ctx context.Context, waited time.Duration) {
-	refused, away := n.trouble(ctx)
+	t := n.trouble(ctx)
 	if ctx.Err() != nil {
 		return
 	}
-	ready := len(refused) == 0 && (len(away) == 0 || waited >= aloneAfter)
+	ready := len(t.refused) == 0 && (len(t.away) == 0 || waited >= aloneAfter)
 	n.standing.mu.Lock()
 	was := n.standing.now
-	now := Standing{Ready: was.Ready || ready, Reasons: append(refused, away...)}
+	now := Standing{Ready: was.Ready || ready, Reasons: slices.Concat(t.refused, t.away, t.told)}
 	n.standing.now = now
 	n.standing.mu.Unlock()
 	n.opts.Observer.Stands(now.Ready, len(now.Reasons) > 0)
@@ -108,36 +108,31 @@ func (n *Node) tellReady() {
 	}
 }
 
-// trouble returns why this replica can't serve before that is mended, and what is out of reach.
-func (n *Node) trouble(ctx context.Context) (refused, away []string) {
+// A trouble is what keeps a replica from working with the others as it should.
+type trouble struct {
+	refused []string // why it can't serve before that is mended
+	away    []string // what is out of reach, and may come soon
+	told    []string // what somebody should mend: it serves as well with it
+}
+
+// trouble finds out what there is at this moment.
+func (n *Node) trouble(ctx context.Context) (t trouble) {
 	if m, ok := n.engine.(*member.Member); ok {
 		switch why, denied := m.Trouble(ctx); {
 		case denied:
-			refused = append(refused, "the engine: "+why)
+			t.refused = append(t.refused, "the engine: "+why)
 		case why != "":
-			away = append(away, "the engine: "+why)
+			t.away = append(t.away, "the engine: "+why)
 		}
 	}
 	var others, refusing, readyRefusing int
 	self := n.group.Self().Instance
-	for _, c := range n.compareAll(ctx, n.others(ctx), time.Now) {
+	for _, c := range n.compareAll(ctx, n.others(ctx), replicas.Now) {
 		if c.Instance == self {
 			continue // it was asked at one of the addresses
 		}
 		others++
-		isRefusing := false
-		for _, d := range c.Differs {
-			text := fmt.Sprintf("replica %s at %s: %s", cmp.Or(c.Instance, "?"), c.Addr, d.Text)
-			switch {
-			case d.What == replicas.DiffersKeys, d.What == replicas.DiffersTLS, d.What == replicas.DiffersVersion,
-				d.What == replicas.DiffersClock && c.Clock.Abs() >= refusedApart:
-				isRefusing = true
-				refused = append(refused, text)
-			case c.Instance != "" || d.What == replicas.DiffersClock: // an address that does not answer is no mistake
-				away = append(away, text)
-			}
-		}
-		if isRefusing {
+		if isRefusing := t.take(c); isRefusing {
 			refusing++
 			if c.Ready {
 				readyRefusing++
@@ -145,9 +140,26 @@ func (n *Node) trouble(ctx context.Context) (refused, away []string) {
 		}
 	}
 	if refusing > 0 && readyRefusing == 0 && refusing < others { // it is not this replica that differs
-		return nil, append(refused, away...)
+		t.refused, t.away = nil, append(t.refused, t.away...)
 	}
-	return refused, away
+	return t
+}
+
+// take takes in what differs at another replica, and reports whether one refuses the other.
+func (t *trouble) take(c replicas.Compared) (isRefusing bool) {
+	for _, d := range c.Differs {
+		text := fmt.Sprintf("replica %s at %s: %s", cmp.Or(c.Instance, "?"), c.Addr, d.Text)
+		switch {
+		case d.What == replicas.DiffersClock && c.Clock.Abs() < refusedApart: // they accept each other
+			t.told = append(t.told, text)
+		case d.What == replicas.DiffersClock, d.What == replicas.DiffersKeys, d.What == replicas.DiffersTLS, d.What == replicas.DiffersVersion:
+			isRefusing = true
+			t.refused = append(t.refused, text)
+		case c.Instance != "": // an address that does not answer is no mistake
+			t.away = append(t.away, text)
+		}
+	}
+	return isRefusing
 }
 
 // others returns all other replicas that live and are not about to end. Of those that names

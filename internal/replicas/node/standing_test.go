@@ -4,9 +4,11 @@ import (
 	"crypto/tls"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
 // Replicas that accept each other are ready. One that all others refuse, or that refuses them, is
@@ -53,6 +55,30 @@ func TestStanding(t *testing.T) {
 			}
 			if s := all[2].Standing(); tt.why == "" && len(s.Reasons) > 0 {
 				t.Errorf("it is degraded: %q", s.Reasons)
+			}
+		})
+	}
+}
+
+// A clock that is off, but by less than has requests refused, is told of and delays nothing; one
+// that is off by more has to be mended first.
+func TestStandingWithAnotherClock(t *testing.T) {
+	t.Parallel()
+	for ahead, wantReady := range map[time.Duration]bool{-5 * time.Second: true, 10 * time.Second: true, -10 * time.Second: true, 20 * time.Second: false, -20 * time.Second: false} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			t.Parallel()
+			addrs := freeAddrs(t, 2)
+			o := Options{Peers: "dns://" + strings.Join(addrs, ","), Keys: []string{"0123456789abcdef"}}
+			o.Listen = addrs[0]
+			first := joinAhead(t, o, ahead)
+			bridgetest.Eventually(t, "the first one is ready", func() bool { return first.Standing().Ready })
+			o.Listen = addrs[1]
+			n := joinAs(t, o)
+			n.judge(t.Context(), 0)
+			s := n.Standing()
+			told := strings.Contains(strings.Join(s.Reasons, "\n"), "its clock is ")
+			if s.Ready != wantReady || ahead.Abs() > 2*replicas.ClockTolerance-time.Second && !told {
+				t.Errorf("beside a clock that is %v ahead it stands so: %+v, want ready %v, and told", ahead, s, wantReady)
 			}
 		})
 	}

@@ -19,6 +19,9 @@ const (
 	// engineHeader says, in an answer to that, that the engine is away for this replica, too.
 	engineHeader = "Mcpbridge-Engine"
 	engineAway   = "away"
+	// beatTimeout bounds writing the heartbeat: who has asked waits for a heartbeat's time, and
+	// has to hear of an engine that does not answer.
+	beatTimeout = 3 * replicas.Heartbeat / 5
 )
 
 // Greet implements [replicas.Neighbors].
@@ -61,7 +64,9 @@ func (g *Group) Tell(ctx context.Context, to replicas.Replica, record []byte) er
 func (g *Group) ServeBeat(w http.ResponseWriter, r *http.Request, e *Envelope) {
 	record, err := io.ReadAll(http.MaxBytesReader(w, r.Body, replicas.MaxMember))
 	if err == nil {
-		err = g.engine.TellFor(r.Context(), e.From, record)
+		ctx, cancel := context.WithTimeout(r.Context(), beatTimeout)
+		defer cancel()
+		err = g.engine.TellFor(ctx, e.From, record)
 	}
 	switch {
 	case err == nil:

@@ -46,6 +46,8 @@ func newEngine(t *testing.T, name string) engine {
 		e = newRedisEngine(t)
 	case sentinels:
 		e = newSentinels(t)
+	case natsNodes:
+		e = newNodes(t)
 	case natsCluster:
 		e = newCluster(t)
 	default:

@@ -14,9 +14,13 @@ type fault int
 
 const (
 	flows  fault = iota
+	slow         // what is sent comes later, by slowness
 	stalls       // what is sent lies there, and goes on when the fault is over
 	cut          // connections break, and new ones are refused
 )
+
+// slowness is by how much a slow link delays each way.
+const slowness = 200 * time.Millisecond
 
 // A link is a TCP proxy before one address. Whoever connects is known by the process that
 // has the other end, so that a fault is between two parties.
@@ -195,33 +199,62 @@ func (k *link) carry(c *crossing) {
 	both.Wait()
 }
 
+// A parcel is what was read at once, and how reading has ended.
+type parcel struct {
+	due  time.Time
+	data []byte
+	err  error
+}
+
 // copy carries bytes one way, or holds them while that way stalls.
 func (k *link) copy(c *crossing, to, from net.Conn, way int) {
-	buf := make([]byte, 32<<10)
+	parcels := make(chan parcel, 64)
+	var delivering sync.WaitGroup
+	delivering.Go(func() { // ends with parcels
+		for p := range parcels {
+			k.deliver(c, to, from, way, p)
+		}
+	})
 	for {
+		buf := make([]byte, 32<<10)
 		n, err := from.Read(buf)
+		p := parcel{time.Now(), buf[:n], err}
 		k.mu.Lock()
 		if k.tap != nil && way == 0 {
 			k.tap.Write(buf[:n])
 		}
-		for !c.over && !k.closed && k.faultLocked(c.from, way) == stalls {
-			k.cond.Wait()
+		if k.faultLocked(c.from, way) == slow {
+			p.due = p.due.Add(slowness)
 		}
 		k.mu.Unlock()
-		if n > 0 {
-			if _, err := to.Write(buf[:n]); err != nil {
-				_ = from.Close() // the other way ends, too
-				return
-			}
+		if parcels <- p; err != nil {
+			break
 		}
-		if err == io.EOF {
-			_ = to.(*net.TCPConn).CloseWrite() // the other end may be gone
+	}
+	close(parcels)
+	delivering.Wait()
+}
+
+// deliver writes a parcel as soon as its way lets it.
+func (k *link) deliver(c *crossing, to, from net.Conn, way int, p parcel) {
+	time.Sleep(time.Until(p.due))
+	k.mu.Lock()
+	for !c.over && !k.closed && k.faultLocked(c.from, way) == stalls {
+		k.cond.Wait()
+	}
+	k.mu.Unlock()
+	if len(p.data) > 0 {
+		if _, err := to.Write(p.data); err != nil {
+			_ = from.Close() // the other way ends, too
 			return
 		}
-		if err != nil {
-			_ = to.Close() // the other way ends, too
-			return
-		}
+	}
+	switch p.err {
+	case nil:
+	case io.EOF:
+		_ = to.(*net.TCPConn).CloseWrite() // the other end may be gone
+	default:
+		_ = to.Close() // the other way ends, too
 	}
 }
 

@@ -15,18 +15,27 @@ import (
 var programs struct {
 	rig.Binaries
 	legacy, modern string
+	dir            string // for what tests build; it goes with the tests
 }
 
 // slots are how many lines run at once in the short form: most of the time they wait.
 const slots = 8
 
 func TestMain(m *testing.M) {
+	if node := os.Getenv(nodeVariable); node != "" {
+		if err := beNode(node); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
 	rig.Parallel(slots)
 	dir, err := os.MkdirTemp("", "mcpbridge-replicas-")
 	if err != nil {
 		fmt.Println("FAIL:", err)
 		os.Exit(1)
 	}
+	programs.dir = dir
 	code := 1
 	for name, to := range map[string]*string{"legacy-go": &programs.legacy, "modern-go": &programs.modern} {
 		*to = filepath.Join(dir, name)

@@ -61,6 +61,25 @@ func (l ledgers) command(name, program string) string {
 func (l ledgers) served(name, prefix string, n int) (process string) {
 	l.t.Helper()
 	by := make(map[string]int)
+	for nonce, files := range l.calls(name) {
+		if !strings.HasPrefix(nonce, prefix) {
+			continue
+		}
+		for _, file := range files {
+			by[file]++
+			process = file
+		}
+	}
+	if len(by) != 1 || by[process] != n {
+		l.t.Errorf("%s: %s calls were served by the processes %v, want all %d by one", name, prefix, by, n)
+	}
+	return process
+}
+
+// calls returns the processes that have got each call, by their nonces.
+func (l ledgers) calls(name string) map[string][]string {
+	l.t.Helper()
+	by := make(map[string][]string)
 	files, _ := filepath.Glob(filepath.Join(l.dir, name+".*"))
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -69,16 +88,12 @@ func (l ledgers) served(name, prefix string, n int) (process string) {
 		}
 		for line := range strings.Lines(string(text)) {
 			var e struct{ What, Nonce string }
-			if json.Unmarshal([]byte(line), &e) == nil && e.What == "call" && strings.HasPrefix(e.Nonce, prefix) {
-				by[file]++
-				process = file
+			if json.Unmarshal([]byte(line), &e) == nil && e.What == "call" {
+				by[e.Nonce] = append(by[e.Nonce], file)
 			}
 		}
 	}
-	if len(by) != 1 || by[process] != n {
-		l.t.Errorf("%s: %s calls were served by the processes %v, want all %d by one", name, prefix, by, n)
-	}
-	return process
+	return by
 }
 
 // processes returns how many processes of a command the replicas have.

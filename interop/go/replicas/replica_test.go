@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,10 +27,14 @@ type replica struct {
 	config string // file
 	log    string // file, of all its processes
 
-	inbound  *link            // before peer; nil without links
-	toEngine *link            // between it and the engine; nil without links or without an engine
-	program  string           // what is started
-	p        *process.Process // nil while it does not run
+	inbound  *link                      // before peer; nil without links
+	toEngine *link                      // between it and the engine; nil without links or without an engine
+	program  string                     // what is started
+	env      []string                   // more of it
+	edit     func(config string) string // what is other here than at the others; nil for nothing
+	p        *process.Process           // nil while it does not run
+	launched time.Time
+	took     time.Duration // until it was ready
 }
 
 func (r *replica) url(server string) string { return "http://" + r.listen + "/mcp/" + server }
@@ -49,8 +54,9 @@ func (r *replica) advertised() string {
 func (r *replica) launch() {
 	t := r.w.t
 	t.Helper()
+	r.launched = time.Now()
 	var err error
-	r.p, err = process.Start("replica "+r.name, append([]string{"LOG=" + r.log}, r.w.setup.env...),
+	r.p, err = process.Start("replica "+r.name, slices.Concat([]string{"LOG=" + r.log}, r.w.setup.env, r.env),
 		"/bin/sh", "-c", `exec "$0" "$@" >>"$LOG" 2>&1`, r.program, "serve", "-c", r.config)
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +83,7 @@ func (r *replica) waitReady() {
 	if err := r.p.Ready(ctx, "http://"+r.admin+"/readyz", http.StatusOK); err != nil {
 		t.Fatalf("%v\n%s", err, r.tail(4<<10))
 	}
+	r.took = time.Since(r.launched)
 }
 
 // kill ends it as kill -9 does. Its addresses refuse connections then.

@@ -21,17 +21,19 @@ const recovery = time.Minute
 
 // A setup says what kind of world is wanted.
 type setup struct {
-	engine  string // nats, redis, peers, or "" for replicas that know nothing of each other
-	count   int    // of replicas; 0 means 3
-	links   bool   // faults are wanted between replicas, and between them and the engine
-	warn    bool   // the replicas' logs have no line for each request
-	program string // what replicas run; "" for the program of this tree
-	items   int    // of resources that the servers have, res://item/00…; 0 means 60
+	engine      string // nats, redis, peers, or "" for replicas that know nothing of each other
+	count       int    // of replicas; 0 means 3
+	links       bool   // faults are wanted between replicas, and between them and the engine
+	engineLinks bool   // faults are wanted between replicas and the engine alone
+	warn        bool   // the replicas' logs have no line for each request
+	program     string // what replicas run; "" for the program of this tree
+	items       int    // of resources that the servers have, res://item/00…; 0 means 60
 
 	servers string   // further entries of servers, a line each
 	server  string   // further settings of legacy and modern, as in a YAML flow mapping: ", linger: 1s"
 	config  string   // further lines of the configuration
 	env     []string // of the replicas
+	clocks  []string // by how much the clock of each is ahead, as in "-5s"; nil: none is
 }
 
 // A world is an engine, servers, replicas and a balancer.
@@ -71,7 +73,10 @@ func newWorld(t *testing.T, s setup) *world {
 		w.replicas = append(w.replicas, w.newReplica(string(rune('A'+i))))
 	}
 	t.Cleanup(w.close) // while the links are there
-	for _, r := range w.replicas {
+	for i, r := range w.replicas {
+		if s.clocks != nil {
+			r.setClock(s.clocks[i])
+		}
 		w.configure(r)
 		r.launch()
 	}
@@ -89,9 +94,9 @@ func (w *world) newReplica(name string) *replica {
 		config: filepath.Join(w.dir, name+".yaml"), log: filepath.Join(w.dir, name+".log")}
 	if w.setup.links {
 		r.inbound = newLink(t, rig.FreeAddr(t), r.peer, w)
-		if w.engine != nil {
-			r.toEngine = newLink(t, rig.FreeAddr(t), w.engine.addr(), w)
-		}
+	}
+	if (w.setup.links || w.setup.engineLinks) && w.engine != nil {
+		r.toEngine = newLink(t, rig.FreeAddr(t), w.engine.addr(), w)
 	}
 	return r
 }
@@ -109,6 +114,9 @@ func (w *world) configure(r *replica) {
 		text += fmt.Sprintf("  %s: {url: %q%s}\n", f.name, "http://"+f.addr+"/mcp", w.setup.server)
 	}
 	text += w.setup.servers
+	if r.edit != nil {
+		text = r.edit(text)
+	}
 	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
@@ -184,7 +192,9 @@ func (w *world) part(a, b *replica, f fault) {
 // heal ends all faults.
 func (w *world) heal() {
 	for _, r := range w.replicas {
-		r.inbound.heal()
+		if r.inbound != nil {
+			r.inbound.heal()
+		}
 		if r.toEngine != nil {
 			r.toEngine.heal()
 		}
@@ -195,9 +205,7 @@ func (w *world) heal() {
 // of a rollout's end: one after the other.
 func (w *world) close() {
 	w.clients.CloseIdleConnections()
-	if w.setup.links {
-		w.heal()
-	}
+	w.heal()
 	for _, r := range w.replicas {
 		r.stop(20 * time.Second)
 	}

@@ -162,6 +162,7 @@ func (b *build) gatewayOptions() router.Options {
 		AllowedOrigins:  o.AllowedOrigins,
 		TrustedProxies:  o.TrustedProxies,
 		Auth:            b.common.auth,
+		Audit:           b.common.audit,
 		Secrets:         b.secrets,
 		DebugErrors:     o.DebugErrors,
 		Logger:          o.Logger,

@@ -101,7 +101,8 @@ func (id *Identity) LogValue() slog.Value {
 type Sender struct {
 	Share
 	Identity *Identity
-	// Arrival says how the messages arrive; nil while nobody observes.
+	// Arrival says how the messages arrive; nil while nobody observes, and there is no audit
+	// log.
 	Arrival *trace.Arrival
 	// Via is the instance of the replica that has forwarded the request; empty if none has.
 	Via string

@@ -29,6 +29,10 @@ type Metrics interface {
 	// WatchCertificate tells of a certificate that mcpbridge shows, by the key of the
 	// configuration that names it. ends returns when it expires; zero if there is none.
 	WatchCertificate(key string, ends func() time.Time)
+	// AuditLost counts lines of the audit log that could not be written, and AuditFailing
+	// says whether lines can't be written at the moment.
+	AuditLost(lines int)
+	AuditFailing(failing bool)
 
 	// Streams adds delta to the open listen streams.
 	Streams(delta int)
@@ -91,6 +95,8 @@ func (NoMetrics) Dropped(string, string)                                 {}
 func (NoMetrics) Limit(string, string)                                   {}
 func (NoMetrics) Refused(string, string)                                 {}
 func (NoMetrics) WatchCertificate(string, func() time.Time)              {}
+func (NoMetrics) AuditLost(int)                                          {}
+func (NoMetrics) AuditFailing(bool)                                      {}
 func (NoMetrics) Quirk(string, string)                                   {}
 func (NoMetrics) Streams(int)                                            {}
 func (NoMetrics) Parked(string, int)                                     {}

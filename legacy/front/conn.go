@@ -256,6 +256,7 @@ func (c *Conn) Close() {
 	stop(nil)
 	if s != nil { // before the wait for its messages, which the server may not read
 		s.close()
+		s.tellEnd(endedConn)
 		c.front.opts.Metrics.Sessions(c.front.opts.Name, -1)
 	}
 	c.running.Wait()

@@ -106,6 +106,9 @@ type Options struct {
 	// means DefaultStartTimeout, for an initialize that waits for a server which is starting.
 	Settings settings.Server
 
+	// Ended is told of each session that has ended. Nil tells nobody.
+	Ended func(*Ended)
+
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
 	// Quirks say what clients may do against the protocol, and are told that they did; nil

@@ -88,6 +88,7 @@ func (d *Detached) Adopted(by string) {
 	ss.running.Go(func() { // ends soon: the session has no calls
 		d.s.front.log.Info("client session ended", "session", d.s.name, "reason", endedMoved, d.s.opener.Principal.Attr())
 		d.s.close()
+		d.s.tellEnd(endedMoved)
 	})
 	ss.mu.Unlock()
 	close(d.done)

@@ -124,10 +124,11 @@ func (r *request) handle(ctx context.Context, m *wire.Message) ([]byte, error) {
 	case spec.MethodSetLevel:
 		return empty(m.ID), s.setLevel(m.Params)
 	case spec.MethodSubscribe:
-		if err := r.present(s.neutralRequest(m, r.from), m); err != nil {
+		req := s.neutralRequest(m, r.from)
+		if err := r.present(req, m); err != nil {
 			return nil, err
 		}
-		return empty(m.ID), s.subscriptions.subscribe(ctx, m)
+		return empty(m.ID), s.subscriptions.subscribe(mcp.WithObserved(ctx, &req.Observed), m)
 	case spec.MethodUnsubscribe:
 		return empty(m.ID), s.subscriptions.unsubscribe(m)
 	}

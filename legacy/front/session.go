@@ -18,11 +18,12 @@ import (
 // A session is the session of one client, over Streamable HTTP or on a connection.
 type session struct {
 	// Set at the handshake, read-only after.
-	front  *Front
-	id     SessionID // empty on a connection
-	name   string    // for logs and profiles; it grants no access
-	opener mcp.Sender
-	conn   *Conn // for messages outside of calls; nil over Streamable HTTP
+	front   *Front
+	id      SessionID // empty on a connection
+	name    string    // for logs and profiles; it grants no access
+	opener  mcp.Sender
+	address string // from which it was opened; empty if nobody wants to know
+	conn    *Conn  // for messages outside of calls; nil over Streamable HTTP
 	handshake
 	service // set again if the session is relayed
 
@@ -62,8 +63,12 @@ var errCancelledByClient = errors.New("cancelled by the client")
 var errGone error = wire.Errorf(spec.CodeInternal, "the call was cancelled, because its response had no connection for %v; send it again if that is safe", goneTime)
 
 func (f *Front) newSession(id SessionID, name string, sender mcp.Sender, h handshake, c *Conn) *session {
+	address := ""
+	if sender.Arrival != nil {
+		address = sender.Arrival.Client
+	}
 	sender.Arrival = nil // that of its first message alone
-	s := &session{front: f, id: id, name: name, opener: sender, handshake: h, conn: c, level: f.opts.Settings.Level()}
+	s := &session{front: f, id: id, name: name, opener: sender, address: address, handshake: h, conn: c, level: f.opts.Settings.Level()}
 	s.opened = time.Now().Unix()
 	mail := (*fanout.Mailbox)(nil)
 	if c != nil {
@@ -100,6 +105,23 @@ func (s *session) close() {
 	s.streams.Close()
 	s.wait()
 	s.streams.Release()
+}
+
+// An Ended is a session that has ended.
+type Ended struct {
+	Name    string // grants no access
+	Opener  mcp.Sender
+	Address string // from which it was opened; empty if it is not known
+	Info    []byte // the client's name and version, JSON
+	Opened  time.Time
+	Reason  string
+}
+
+// tellEnd tells of the end of the session.
+func (s *session) tellEnd(why string) {
+	if f := s.front.opts.Ended; f != nil {
+		f(&Ended{Name: s.name, Opener: s.opener, Address: s.address, Info: s.info, Opened: time.Unix(s.handshake.opened, 0), Reason: why})
+	}
 }
 
 // wait waits for all goroutines of the session.

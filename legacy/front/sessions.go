@@ -32,6 +32,7 @@ const (
 	endedEvicted  = "there were too many sessions"
 	endedStuck    = "its client does not read"
 	endedClosed   = "mcpbridge is shutting down"
+	endedConn     = "its connection has ended"
 )
 
 // sessions are the Streamable HTTP sessions of a front. An unused session is idle and ends
@@ -206,6 +207,7 @@ func (ss *sessions) endLocked(s *session, why string) {
 	ss.running.Go(func() { // ends with its calls
 		ss.front.log.Info("client session ended", "session", s.name, "reason", why, s.opener.Share.Principal.Attr())
 		s.close()
+		s.tellEnd(why)
 	})
 }
 

@@ -44,7 +44,10 @@ func (c *Control) Open(req *mcp.Request) error {
 	if c == nil {
 		return nil
 	}
-	q := request{c: c, sender: senderOf(req), method: req.Method}
+	if err := c.unwritten(req.Method); err != nil {
+		return err
+	}
+	q := request{c: c, sender: c.senderOf(req), method: req.Method}
 	err := q.open(nil)
 	q.record(err)
 	return err
@@ -56,7 +59,10 @@ func (c *Control) OpenRelay(req *mcp.Request, m *wire.Message) error {
 	if c == nil {
 		return nil
 	}
-	q := request{c: c, sender: senderOf(req), method: req.Method}
+	if err := c.unwritten(req.Method); err != nil {
+		return err
+	}
+	q := request{c: c, sender: c.senderOf(req), method: req.Method}
 	err := q.open(m)
 	if err != nil {
 		q.record(err)
@@ -86,7 +92,10 @@ func (c *Control) Admit(req *mcp.Request) error {
 	if !c.Admits(req) {
 		return nil
 	}
-	q := request{c: c, sender: senderOf(req), method: req.Method}
+	if err := c.unwritten(req.Method); err != nil {
+		return err
+	}
+	q := request{c: c, sender: c.senderOf(req), method: req.Method}
 	err := q.admit(req.Params, req.Extra, req.Plain)
 	q.ticket.Give()
 	if err != nil {
@@ -111,6 +120,19 @@ func (c *Control) refuse(op *policy.Operation, d policy.Decision) error {
 	return r
 }
 
+// unwritten refuses a request that would have a line in the audit log, while the log is
+// required and lines can't be written.
+func (c *Control) unwritten(method string) error {
+	if method == spec.MethodPing || !c.opts.Audit.Refuses() {
+		return nil
+	}
+	c.opts.Metrics.Limit(c.opts.Server, "audit")
+	return &mcp.Refusal{
+		Status: statusUnwritten, Later: true, RetryAfter: time.Second,
+		Err: wire.Errorf(spec.CodeInternal, "requests to server %q are refused while the audit log can't be written; try again, and ask who runs mcpbridge to make room for the log: audit.required", c.opts.Server),
+	}
+}
+
 // The HTTP statuses of refusals. If more scopes would help it is 403, as the specification
 // requires. Others are JSON-RPC errors like those of a server: several SDKs end a session
 // with all its calls at an unknown status. A modern client has no session to lose.
@@ -120,6 +142,7 @@ const (
 	statusDenied    = 200
 	statusForbidden = 403
 	statusTooMany   = 429 // for modern clients
+	statusUnwritten = 503
 )
 
 // notAccepted returns the error for a call of a tool whose definition was not accepted.

@@ -26,7 +26,10 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	if req.Method == spec.MethodListen {
 		return h.listen(ctx, req, caller)
 	}
-	q := request{c: h.c, sender: senderOf(req), method: req.Method}
+	if err := h.c.unwritten(req.Method); err != nil {
+		return nil, err
+	}
+	q := request{c: h.c, sender: h.c.senderOf(req), method: req.Method}
 	err := q.admit(req.Params, req.Extra, req.Plain)
 	if err != nil {
 		q.record(err)

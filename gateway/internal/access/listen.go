@@ -17,7 +17,7 @@ func (c *Control) Subscription(req *mcp.Request, mail *fanout.Mailbox, o mcp.Sub
 	if c == nil {
 		return sub
 	}
-	n := &narrowed{Subscription: sub, c: c, sender: senderOf(req), stream: o.Stream, method: req.Method}
+	n := &narrowed{Subscription: sub, c: c, sender: c.senderOf(req), stream: o.Stream, method: req.Method, begin: time.Now()}
 	n.sender.info = nil // a subscription does not keep the request's text
 	n.client = mcp.ClientName(req.ClientInfo)
 	if c.opts.Policy != nil && c.opts.Policy.HidesResources() {
@@ -34,6 +34,8 @@ type narrowed struct {
 	client string
 	method string
 	stream bool
+	begin  time.Time
+	open   bool // the stream has a line in the audit log; set by Add
 }
 
 // Add implements [mcp.Subscription]. It narrows the filter of a stream; the acknowledgment
@@ -70,7 +72,11 @@ func (n *narrowed) record(ctx context.Context, begin time.Time, want mcp.Filter,
 	if n.c.opts.Audit == nil || !n.stream && len(want.URIs) == 0 || n.stream && n.method != spec.MethodListen {
 		return
 	}
+	n.open = n.stream && err == nil
 	q := request{c: n.c, sender: n.sender, client: n.client, method: n.method, begin: begin}
+	if o := mcp.ObservedIn(ctx); o != nil { // a request of its own, in a session
+		q.sender.origin = n.c.originOf(o.Arrival, o.Trace, o.Meta)
+	}
 	if q.op, _ = policy.Read(n.method, nil, nil); !n.stream {
 		q.op = policy.Use(n.method, policy.Resource, want.URIs[0])
 	}
@@ -79,6 +85,20 @@ func (n *narrowed) record(ctx context.Context, begin time.Time, want mcp.Filter,
 		q.decision = p.Decide(&caller, &q.op)
 	}
 	q.recordIn(ctx, err)
+}
+
+// Close implements [mcp.Subscription].
+func (n *narrowed) Close() {
+	n.Subscription.Close()
+	if !n.open {
+		return
+	}
+	n.open = false
+	e := Ended{Kind: "stream", Share: n.sender.share, Era: n.sender.era, Client: n.client, Address: n.sender.address, Request: n.sender.request, Trace: n.sender.trace, Opened: n.begin}
+	if of, ok := n.Subscription.(interface{ EndReason() string }); ok {
+		e.Reason = of.EndReason()
+	}
+	n.c.Ended(&e)
 }
 
 // listen serves a listen request that has a stream of its own upstream. Admit and

@@ -25,7 +25,7 @@ func (c *Control) Session(req *mcp.Request) *Session {
 	if c == nil {
 		return nil
 	}
-	s := &Session{c: c, sender: senderOf(req), client: mcp.ClientName(req.ClientInfo)}
+	s := &Session{c: c, sender: c.senderOf(req), client: mcp.ClientName(req.ClientInfo)}
 	s.sender.info = nil
 	s.last.Store(req.Identity)
 	return s
@@ -45,6 +45,7 @@ func (s *Session) Relay(r mcp.Relay) mcp.Relay {
 		return r
 	}
 	q := s.request(spec.MethodInitialize, s.last.Load())
+	q.sender.origin = s.sender.origin
 	_ = q.open(nil) // it was decided on before
 	q.verdict = ""
 	q.record(nil)
@@ -60,6 +61,7 @@ func (s *Session) hides() bool {
 func (s *Session) request(method string, id *mcp.Identity) request {
 	q := request{c: s.c, sender: s.sender, client: s.client, method: method}
 	q.sender.identity = id
+	q.sender.origin = origin{address: s.sender.address}
 	return q
 }
 
@@ -91,7 +93,12 @@ type relay struct {
 func (r *relay) Call(m *wire.Message, o mcp.RelayedCall) {
 	id := o.Identity()
 	r.s.last.Store(id)
+	if err := r.s.c.unwritten(m.Method); err != nil {
+		o.Lost(err)
+		return
+	}
 	c := &call{RelayedCall: o, request: r.s.request(m.Method, id), s: r.s}
+	c.sender.origin = r.s.c.originOf(o.Arrival(), o.Trace(), m.Meta)
 	if err := c.admit(m.Params, m.Extra, m.Plain); err != nil {
 		c.record(err)
 		o.Lost(err)

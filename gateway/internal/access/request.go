@@ -20,10 +20,14 @@ type sender struct {
 	era      spec.Era
 	session  string
 	info     []byte // the client's name and version, JSON
+	origin
 }
 
-func senderOf(req *mcp.Request) sender {
-	return sender{share: req.Share, identity: req.Identity, era: req.Era, session: req.Session, info: req.ClientInfo}
+func (c *Control) senderOf(req *mcp.Request) sender {
+	return sender{
+		share: req.Share, identity: req.Identity, era: req.Era, session: req.Session, info: req.ClientInfo,
+		origin: c.originOf(req.Arrival, req.Trace, req.Meta),
+	}
 }
 
 // caller returns the sender for rules.
@@ -137,6 +141,7 @@ func (q *request) recordIn(ctx context.Context, err error) {
 	}
 	kind, name := q.op.About()
 	r := audit.Record{
+		Address: q.sender.address, Request: q.sender.request, Trace: q.sender.trace,
 		Time: q.begin, Principal: string(q.sender.share.Principal), Client: cmp.Or(q.client, mcp.ClientName(q.sender.info)), Session: q.sender.session,
 		Server: q.c.opts.Server, Era: q.sender.era.String(), Method: q.method, Kind: kind.String(), Name: name,
 		Decision: "allow", Rule: q.decision.Rule, Outcome: mcp.OutcomeName(ctx, err), Took: time.Since(q.begin),

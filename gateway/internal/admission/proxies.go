@@ -20,6 +20,19 @@ func (p Proxies) ShareOf(r *http.Request, principal mcp.Principal) mcp.Share {
 	return mcp.NewShare(principal, p.clientAddr(r))
 }
 
+// Address returns the address of the client: that of the connection, with its port, or the
+// one without a port that a trusted proxy has named.
+func (p Proxies) Address(r *http.Request) string {
+	if len(p) == 0 {
+		return r.RemoteAddr
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !p.isProxy(peer.Addr()) {
+		return r.RemoteAddr
+	}
+	return p.clientAddr(r).String()
+}
+
 // clientAddr returns the address of the client. If a trusted proxy sent the request, that is
 // the last forwarded address that is not a trusted proxy. Zero means unknown.
 func (p Proxies) clientAddr(r *http.Request) netip.Addr {

@@ -191,6 +191,7 @@ func newLegacyFront(s *server, so *ServerOptions) (*legacyfront.Front, error) {
 		Drain:           opts.Drain,
 		Settings:        so.Settings,
 		Quirks:          so.Quirks,
+		Ended:           s.sessionEnded,
 		Logger:          g.opts.Logger,
 		Metrics:         g.opts.Metrics,
 	})

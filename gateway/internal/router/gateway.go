@@ -192,6 +192,6 @@ func (g *Gateway) serveEntered(w http.ResponseWriter, r *http.Request, s *server
 	} else {
 		defer place.Leave()
 	}
-	sender.Arrival = arrivalOf(r, g.opts.Observers)
+	sender.Arrival = arrivalOf(r, g)
 	s.answer(request{s: s, w: w, r: r, at: at, sender: sender}, false)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -31,8 +30,8 @@ func (q *request) serveEvents() {
 	case q.claim().revision.Era() == spec.Modern:
 		downstream.WriteError(q.w, http.StatusBadRequest, wire.ID{}, s.needsStreamable(spec.Revision(q.r.Header.Get(spec.HeaderProtocolVersion))))
 	default:
-		q.sender.Arrival = &trace.Arrival{Protocol: "http", Peer: q.r.RemoteAddr} // of all that is posted
-		var opened func(legacyfront.SessionID)                                    // for another replica
+		q.sender.Arrival = arrivalBy("http", q.r, s.g) // of all that is posted
+		var opened func(legacyfront.SessionID)         // for another replica
 		if q.sender.Via != "" {
 			w := q.w
 			opened = func(id legacyfront.SessionID) { w.Header().Set(peer.Opening, string(id)) }

@@ -11,12 +11,24 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// arrivalOf returns how the message of an HTTP request has arrived; nil while nobody observes.
-func arrivalOf(r *http.Request, o *trace.Observers) *trace.Arrival {
-	if !o.Any() {
+// arrivalOf returns how the message of an HTTP request has arrived; nil while nobody observes, and
+// there is no audit log.
+func arrivalOf(r *http.Request, g *Gateway) *trace.Arrival {
+	observed := g.opts.Observers.Any()
+	if !observed && g.now().opts.Audit == nil {
 		return nil
 	}
-	return o.Arrive(trace.Arrival{Protocol: "http", Version: strings.TrimPrefix(r.Proto, "HTTP/"), Peer: r.RemoteAddr, Context: trace.FromHeader(r.Header)})
+	a := arrivalBy("http", r, g)
+	a.Version, a.Context = strings.TrimPrefix(r.Proto, "HTTP/"), trace.FromHeader(r.Header)
+	if !observed {
+		return a
+	}
+	return g.opts.Observers.Arrive(*a)
+}
+
+// arrivalBy returns how all messages arrive that an HTTP request opens the way for.
+func arrivalBy(protocol string, r *http.Request, g *Gateway) *trace.Arrival {
+	return &trace.Arrival{Protocol: protocol, Peer: r.RemoteAddr, Client: g.now().proxies.Address(r)}
 }
 
 // observe tells the observers of a client's request, once. Requests of the gateway itself

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/handover"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
@@ -151,6 +152,10 @@ type Options struct {
 	// none of their own. Nil means that all clients are anonymous: that is why a listener
 	// beyond loopback must be allowed by name in the configuration.
 	Auth auth.Authenticator
+
+	// Audit is the audit log, which gets the credentials that are refused. What may be asked of
+	// the servers has it in its Access. Nil means none.
+	Audit *audit.Log
 
 	// Secrets are removed from errors for clients; nil means none. The Logger's handler has
 	// to remove them from the log.

@@ -6,9 +6,12 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 )
 
@@ -22,11 +25,14 @@ const (
 // A refusedLog counts the requests to one server that are refused because of their
 // credential. For each cause it logs at most one line every ten seconds, with how many
 // there were, since anybody can send any number of them (CWE-779), and a flood of one must not
-// hide another.
+// hide another. So does the audit log, which
+// knows the senders apart, but not the requests without a credential: those are no attempt.
 type refusedLog struct {
+	g       *Gateway
 	server  string // empty for paths that are no server's
 	metrics mcp.Metrics
 	log     *slog.Logger
+	audit   *audit.Log
 
 	// mu guards lines. It is not held while logging.
 	mu    sync.Mutex
@@ -36,8 +42,8 @@ type refusedLog struct {
 // refusedFor is why a credential is refused: the reason that is counted, and its cause.
 type refusedFor struct{ reason, cause string }
 
-func newRefusedLog(server string, o *Options) *refusedLog {
-	l := &refusedLog{server: server, metrics: o.Metrics, log: o.Logger, lines: make(map[refusedFor]*transport.WarnLimiter)}
+func newRefusedLog(server string, g *Gateway, o *Options) *refusedLog {
+	l := &refusedLog{g: g, server: server, metrics: g.opts.Metrics, log: g.opts.Logger, audit: o.Audit, lines: make(map[refusedFor]*transport.WarnLimiter)}
 	if server != "" {
 		l.log = l.log.With("upstream", server)
 	}
@@ -66,11 +72,15 @@ func (l *refusedLog) report(r *http.Request, err error) {
 			l.metrics.Limit("", limit)
 		}
 		l.line(refusedUnverified, limit).Warn(l.log, "request refused: its credential can't be verified", "downstream", r.RemoteAddr, "err", err)
+		l.note(r, refusedUnverified, "")
 		return
 	}
 	reason := cmp.Or(refusal.Code, refusedMissing)
 	l.metrics.Refused(l.server, reason)
 	l.line(reason, refusal.Cause).Log(l.log, slog.LevelInfo, "request refused: not authenticated", "downstream", r.RemoteAddr, "status", refusal.StatusCode(), "err", err)
+	if refusal.Code != "" || refusal.StatusCode() != http.StatusNotFound && hasCredential(r) {
+		l.note(r, cmp.Or(refusal.Code, "refused"), refusal.Reason)
+	}
 }
 
 // limitOf returns the limit for which a credential could not be verified; empty if it was for
@@ -82,8 +92,30 @@ func limitOf(err error) string {
 	return ""
 }
 
+// hasCredential reports whether a request has something that may be a credential.
+func hasCredential(r *http.Request) bool {
+	return len(r.Header["Authorization"]) > 0 || r.TLS != nil && len(r.TLS.PeerCertificates) > 0
+}
+
+// note adds a refused credential to the audit log. text says why, beside reason.
+func (l *refusedLog) note(r *http.Request, reason, text string) {
+	if l.audit == nil {
+		return
+	}
+	t := l.g.now()
+	why := reason
+	if text != "" {
+		why += ": " + t.errors.secrets.String(text)
+	}
+	l.audit.Refused(&audit.Record{
+		Time: time.Now(), Method: audit.MethodAuthenticate, Kind: "credential", Server: l.server, Decision: "deny", Reason: why, Outcome: "refused",
+		Address: t.proxies.Address(r), Trace: trace.FromHeader(r.Header).TraceID(),
+	}, t.proxies.ShareOf(r, mcp.Anonymous).Net, reason)
+}
+
 // reportPeer takes a request to the peer listener that is refused because of its envelope.
 func (l *refusedLog) reportPeer(r *http.Request, err error) {
 	l.metrics.Refused(l.server, refusedPeer)
 	l.line(refusedPeer, "").Warn(l.log, "request of a replica refused", "downstream", r.RemoteAddr, "err", err)
+	l.note(r, refusedPeer, err.Error())
 }

@@ -70,7 +70,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 		return nil, err
 	}
 	profiles.account = g.budget.Account(profileOwner{})
-	guard, err := newGuard(authOf(so, opts), so.PublicURL, newRefusedLog(so.Name, &g.opts))
+	guard, err := newGuard(authOf(so, opts), so.PublicURL, newRefusedLog(so.Name, g, opts))
 	if err != nil {
 		return nil, err
 	}
@@ -238,6 +238,14 @@ func (s *server) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) 
 	return s.back.Watch(ctx, p, want)
 }
 
+// sessionEnded records the end of a session of a legacy client.
+func (s *server) sessionEnded(e *legacyfront.Ended) {
+	s.access.Ended(&access.Ended{
+		Kind: "session", Session: e.Name, Share: e.Opener.Share, Era: spec.Legacy, Client: mcp.ClientName(e.Info), Address: e.Address,
+		Opened: e.Opened, Reason: e.Reason,
+	})
+}
+
 // A loggedStream is the subscription of a listen stream.
 type loggedStream struct {
 	*hub.Subscription
@@ -266,8 +274,16 @@ func (l *loggedStream) Close() {
 	if l.left == nil {
 		return
 	}
+	l.s.g.opts.Logger.Info("listen stream closed", "upstream", l.s.name, "open", time.Since(l.begin).Round(time.Millisecond), "reason", l.EndReason(), l.Profile().Share.Principal.Attr())
+}
+
+// EndReason returns why the stream was closed; empty if it was never open.
+func (l *loggedStream) EndReason() string {
+	if l.left == nil {
+		return ""
+	}
 	reason, _ := l.Ended()
-	l.s.g.opts.Logger.Info("listen stream closed", "upstream", l.s.name, "open", time.Since(l.begin).Round(time.Millisecond), "reason", endReason(l.left(), reason), l.Profile().Share.Principal.Attr())
+	return endReason(l.left(), reason)
 }
 
 // endReason returns why a stream was closed. left is not nil if the client has left, and

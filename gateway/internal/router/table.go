@@ -41,7 +41,7 @@ func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) 
 			abandon(fresh)
 		}
 	}()
-	if t.guard, err = newGuard(opts.authElsewhere(), "", newRefusedLog("", &g.opts)); err != nil {
+	if t.guard, err = newGuard(opts.authElsewhere(), "", newRefusedLog("", g, &t.opts)); err != nil {
 		return nil, nil, err
 	}
 	for _, so := range opts.Servers {

@@ -13,7 +13,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -51,7 +50,7 @@ func (q *request) serveSocket() {
 	on := &socket{WebSocket: c, end: end}
 	on.last.Store(time.Now().UnixNano())
 	s.g.sockets.Add(q.sender.Share, on)
-	q.sender.Arrival = &trace.Arrival{Protocol: "websocket", Peer: q.r.RemoteAddr}
+	q.sender.Arrival = arrivalBy("websocket", q.r, s.g)
 	s.life.Hold()
 	go s.runSocket(ctx, on, lent, q.sender, room) // ends with the connection, or with sockets.Wait
 }

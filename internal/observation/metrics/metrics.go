@@ -23,6 +23,8 @@ type Metrics struct {
 	changes  changes
 	cache    cached
 
+	audit auditing
+
 	spansLost prometheus.Counter
 	reloads   reloads
 
@@ -44,7 +46,7 @@ func New(version string) *Metrics {
 	m.gauge("build_info", "1; the labels say which mcpbridge runs.", "version", "goversion").WithLabelValues(version, runtime.Version()).Set(1)
 	m.requests, m.clients, m.servers, m.changes, m.cache = m.newRequests(), m.newClients(), m.newServers(), m.newChanges(), m.newCached()
 	m.spansLost = m.counter("spans_lost_total", "Spans of traces that could not be exported.").WithLabelValues()
-	m.reloads = m.newReloads()
+	m.reloads, m.audit = m.newReloads(), m.newAuditing()
 	m.registry.MustRegister(&m.certificates)
 	return m
 }

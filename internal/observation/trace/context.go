@@ -23,6 +23,22 @@ type Context struct {
 // IsZero reports whether there is none.
 func (c Context) IsZero() bool { return c == Context{} }
 
+// TraceID returns the id of the trace; empty if there is none, or if it can't be read.
+//
+// Spec: W3C Trace Context, traceparent header field values.
+func (c Context) TraceID() string {
+	const begin, end = len("00-"), len("00-") + 32
+	t := c.Traceparent
+	if len(t) < len("00-00000000000000000000000000000000-0000000000000000-00") || t[begin-1] != '-' || t[end] != '-' {
+		return ""
+	}
+	id := t[begin:end]
+	if strings.Trim(id, "0123456789abcdef") != "" || strings.Trim(id, "0") == "" {
+		return ""
+	}
+	return id
+}
+
 // FromMeta returns the context in _meta.
 func FromMeta(meta []byte) (c Context) {
 	for k, v := range wire.Members(meta) {

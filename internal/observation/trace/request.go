@@ -32,7 +32,8 @@ type Named interface{ Subject() string }
 type Arrival struct {
 	Protocol string  // "http" or "websocket"; empty for a pipe
 	Version  string  // of the protocol, such as "1.1"
-	Peer     string  // the client's address
+	Peer     string  // the address of the connection
+	Client   string  // the client's address: Peer, or what a trusted proxy says
 	Context  Context // of the HTTP request
 	Via      string  // the replica that has forwarded it; empty if none has
 

@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,13 +17,15 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
 
-// hits counts the limits that were hit.
-type hits struct {
+// losses counts lost lines.
+type losses struct {
 	mcp.NoMetrics
-	n int
+	lost    atomic.Int64
+	failing atomic.Bool
 }
 
-func (h *hits) Limit(string, string) { h.n++ }
+func (l *losses) AuditLost(n int)       { l.lost.Add(int64(n)) }
+func (l *losses) AuditFailing(now bool) { l.failing.Store(now) }
 
 func open(t *testing.T, o Options) *Log {
 	t.Helper()
@@ -56,6 +60,7 @@ func TestLogLines(t *testing.T) {
 	l.Write(&Record{
 		Time: time.UnixMilli(1e12), Principal: "ad\"a\n", Client: "c/1", Session: "s", Server: "files", Era: "modern", Method: "tools/call",
 		Kind: "tool", Name: "rm", Decision: "deny", Rule: 2, Reason: "no", Outcome: "refused", Took: 1234567 * time.Nanosecond,
+		Address: "10.0.0.7:4711", Request: "AAAAAA-1", Trace: "4bf92f3577b34da6a3ce929d0e0e4736", Digest: "sha256:00", Changed: []string{"auth", "servers.a.url"}, Times: 3,
 	})
 	l.Write(&Record{Time: time.UnixMilli(1e12), Name: strings.Repeat("ä", 1000)})
 	if err := l.Close(); err != nil {
@@ -68,8 +73,9 @@ func TestLogLines(t *testing.T) {
 	for name, want := range map[string]any{
 		"time": "2001-09-09T01:46:40.000Z", "principal": "ad\"a\n", "client": "c/1", "session": "s", "server": "files", "era": "modern", "method": "tools/call",
 		"kind": "tool", "name": "rm", "decision": "deny", "rule": 2.0, "reason": "no", "outcome": "refused", "ms": 1.234,
+		"address": "10.0.0.7:4711", "request": "AAAAAA-1", "trace": "4bf92f3577b34da6a3ce929d0e0e4736", "digest": "sha256:00", "times": 3.0, "changed": []any{"auth", "servers.a.url"},
 	} {
-		if got := lines[0][name]; got != want {
+		if got := lines[0][name]; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s = %v, want %v", name, got, want)
 		}
 	}
@@ -134,7 +140,7 @@ func TestLostLinesAreTold(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	logs, counts := &bridgetest.Log{}, &hits{}
+	logs, counts := &bridgetest.Log{}, &losses{}
 	l := open(t, Options{Path: path, Logger: slog.New(slog.NewTextHandler(logs, nil)), Metrics: counts})
 	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 		t.Fatal(err)
@@ -143,20 +149,32 @@ func TestLostLinesAreTold(t *testing.T) {
 	if err := l.Close(); err == nil {
 		t.Error("Close() = nil, want why lines were not written")
 	}
-	if got := logs.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "lines=1") || counts.n == 0 {
-		t.Errorf("log = %s, %d counted, want an error", got, counts.n)
+	if got := logs.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "lines=1") || counts.lost.Load() != 1 {
+		t.Errorf("log = %s, %d counted, want an error", got, counts.lost.Load())
 	}
 }
 
 // A disk that is slow must not make the process grow.
 func TestPendingLinesAreBounded(t *testing.T) {
-	counts := &hits{}
-	l := &Log{opts: Options{MaxPending: 1000, Metrics: counts}}
-	for range 100 {
-		l.Write(&Record{Server: "s", Name: strings.Repeat("x", 100)})
-	}
-	if len(l.pending) > 2000 || counts.n == 0 || l.lost != counts.n {
-		t.Errorf("%d bytes are pending, %d lines lost, %d counted", len(l.pending), l.lost, counts.n)
+	for _, required := range []bool{false, true} {
+		counts := &losses{}
+		l := &Log{opts: Options{MaxPending: 1000, Metrics: counts, Required: required, Logger: slog.New(slog.DiscardHandler)}}
+		refusedAt := 0
+		for range 100 {
+			if l.Write(&Record{Server: "s", Name: strings.Repeat("x", 100)}); l.Refuses() && refusedAt == 0 {
+				refusedAt = len(l.pending)
+			}
+		}
+		most := 2000
+		if required {
+			most = 3000
+		}
+		if len(l.pending) > most || l.lost == 0 || !counts.failing.Load() {
+			t.Errorf("required %v: %d bytes are pending, %d lines lost, failing %v", required, len(l.pending), l.lost, counts.failing.Load())
+		}
+		if required != (refusedAt > 0) || refusedAt > 2000 {
+			t.Errorf("required %v: requests were refused from %d bytes on; those in flight have room then", required, refusedAt)
+		}
 	}
 }
 

@@ -9,8 +9,21 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxText limits each text that a client chose, in bytes.
+// maxText limits each text of a line, which a client or a file may have chosen, in bytes.
 const maxText = 512
+
+// maxNames limits the names in one line of what has changed.
+const maxNames = 100
+
+// The methods of lines that are about no message of a client.
+const (
+	MethodStart        = "start"        // the process serves
+	MethodStop         = "stop"         // it does not any more
+	MethodReload       = "reload"       // the configuration was read again
+	MethodAuthenticate = "authenticate" // a credential was refused
+	MethodEnd          = "end"          // a session or a stream has ended
+	MethodPin          = "pin"          // definitions of tools were accepted, or are not
+)
 
 // A Record is one line. Empty strings and zeros are omitted.
 type Record struct {
@@ -20,14 +33,23 @@ type Record struct {
 	Session   string // a hash, which does not grant access
 	Server    string
 	Era       string // of the client
-	Method    string
-	Kind      string // tool, prompt or resource
+	Method    string // of the message, or one of those above
+	Kind      string // tool, prompt or resource; what another line is about
 	Name      string // of the tool or prompt, or the URI of the resource
 	Decision  string // allow, deny or limit
 	Rule      int    // the number of the rule that decided, from 1
-	Reason    string // why the request was refused
+	Reason    string // why the request was refused, or why something has ended
 	Outcome   string // as in log messages
 	Took      time.Duration
+
+	Address string // of the client, as that of a connection or as a trusted proxy has named it
+	// Request is the id that the access log and spans have of the request, too. [Log.Write]
+	// makes one for a message of a client that has none.
+	Request string
+	Trace   string   // the id of the trace
+	Digest  string   // of what was accepted
+	Changed []string // names of what has changed
+	Times   int      // how many of the same the line is about; omitted if it is one
 }
 
 // append appends the line to dst.
@@ -35,20 +57,43 @@ func (r *Record) append(dst []byte) []byte {
 	dst = append(dst, `{"time":"`...)
 	dst = append(r.Time.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z07:00"), '"')
 	for _, f := range [...]struct{ name, text string }{
-		{"principal", r.Principal}, {"server", r.Server}, {"era", r.Era}, {"method", r.Method},
+		{"principal", r.Principal}, {"address", r.Address}, {"server", r.Server}, {"era", r.Era}, {"method", r.Method},
 		{"kind", r.Kind}, {"name", withoutQuery(r.Kind, r.Name)}, {"decision", r.Decision}, {"reason", r.Reason},
-		{"outcome", r.Outcome}, {"session", r.Session}, {"client", r.Client},
+		{"outcome", r.Outcome}, {"session", r.Session}, {"client", r.Client}, {"request", r.Request}, {"trace", r.Trace}, {"digest", r.Digest},
 	} {
 		if f.text != "" {
 			dst = append(append(append(dst, `,"`...), f.name...), `":`...)
 			dst = wire.AppendString(dst, cut(f.text))
 		}
 	}
+	dst = appendNames(dst, r.Changed)
 	if r.Rule > 0 {
 		dst = strconv.AppendInt(append(dst, `,"rule":`...), int64(r.Rule), 10)
 	}
+	if r.Times > 1 {
+		dst = strconv.AppendInt(append(dst, `,"times":`...), int64(r.Times), 10)
+	}
 	dst = strconv.AppendFloat(append(dst, `,"ms":`...), float64(r.Took.Microseconds())/1000, 'f', 3, 64)
 	return append(dst, "}\n"...)
+}
+
+// appendNames appends the member changed, unless there are no names.
+func appendNames(dst []byte, names []string) []byte {
+	for i, name := range names {
+		switch {
+		case i == 0:
+			dst = append(dst, `,"changed":[`...)
+		case i == maxNames:
+			return append(dst, `,"…"]`...)
+		default:
+			dst = append(dst, ',')
+		}
+		dst = wire.AppendString(dst, cut(name))
+	}
+	if len(names) > 0 {
+		dst = append(dst, ']')
+	}
+	return dst
 }
 
 // withoutQuery returns the URI of a resource without its query, which may have arguments or

@@ -75,7 +75,7 @@ func (b *build) openAudit() (err error) {
 	if b.opts.Audit == "" {
 		return nil
 	}
-	b.common.audit, err = audit.Open(audit.Options{Path: b.opts.Audit, Logger: b.opts.Logger, Metrics: b.metrics})
+	b.common.audit, err = audit.Open(audit.Options{Path: b.opts.Audit, Required: b.opts.AuditRequired, Logger: b.opts.Logger, Metrics: b.metrics})
 	if err != nil {
 		return fmt.Errorf("mcpbridge: %w", err)
 	}

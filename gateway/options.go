@@ -77,8 +77,12 @@ type Options struct {
 	PinDir string
 	// Audit is the file of the audit log, which is appended to and made with mode 0600, or
 	// "stdout". It has a line of JSON for each request: who did what, on which server, and
-	// how it ended. Empty means none.
+	// how it ended; when sessions have ended, and which credentials were refused. Empty means
+	// none.
 	Audit string
+	// AuditRequired has requests refused while lines can't be written to Audit: after a write
+	// that failed, or when too many lines wait, until a write succeeds. They get the status 503.
+	AuditRequired bool
 	// Logins say how the gateway logs in to servers.
 	Logins Logins
 	// Environ is the environment, as [os.Environ] returns it, of which commands get what

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
+	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
@@ -105,8 +106,15 @@ func (s serverBuild) accessOptions() (o access.Options, err error) {
 	if s.Pin != PinWarn && s.Pin != PinRefuse {
 		return o, fmt.Errorf("unknown Pin %q", s.Pin)
 	}
-	o.Pins, err = pin.Open(pin.Options{Dir: s.b.opts.PinDir, Server: s.Name, Refuse: s.Pin == PinRefuse, Logger: s.b.opts.Logger, Metrics: s.b.metrics})
+	o.Pins, err = pin.Open(pin.Options{Dir: s.b.opts.PinDir, Server: s.Name, Refuse: s.Pin == PinRefuse, Told: tellPins(o.Audit, s.Name), Logger: s.b.opts.Logger, Metrics: s.b.metrics})
 	return o, err
+}
+
+// tellPins returns what writes into the audit log what becomes of a server's pinned tools.
+func tellPins(log *audit.Log, server string) func(pin.Event) {
+	return func(e pin.Event) {
+		log.Write(audit.Pinned(server, e.Tool, e.Digest, e.What, e.Refused))
+	}
 }
 
 // policyClaims returns the names of the claims that rules need.

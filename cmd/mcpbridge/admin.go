@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/netip"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/status"
+	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 )
 
@@ -98,11 +101,16 @@ func (d *daemon) adminOptions() admin.Options {
 	feed.SetBodies(c.AdminBodies)
 	return admin.Options{
 		Source: states{d.gateway, &d.draining, &d.joined, &d.settled}, Metrics: d.gateway.MetricsHandler(), Token: c.AdminToken, MetricsToken: c.MetricsToken,
-		Counts: inner.Metrics(), Logger: d.log,
+		Counts: inner.Metrics(), Logger: d.log, Wrong: d.wrongAdmin,
 		Exposed: c.AdminExposed(), Debug: c.AdminDebug || !c.AdminExposed(),
 		Gateway: shown{inner, c.AdminBodies}, Feed: feed, Version: release.Version(),
 		Reload: d.reloadHandler(), LastReload: d.lastReload,
 	}
+}
+
+// wrongAdmin writes a line about a request to the admin address with a wrong token.
+func (d *daemon) wrongAdmin(r *http.Request, from netip.Prefix) {
+	hook.Inner(d.gateway).Audit().Refused(audit.Refusal("", "admin_token", "admin", r.RemoteAddr), from, "admin_token")
 }
 
 // watch has a feed told of requests and changes, until stop is called.

@@ -34,7 +34,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 	o := options.Gateway(c)
 	o.MachineName, o.Environ, o.OneClient, o.Logger = machineName(), environOf(p), oneClient, log
 	o.StateDir = remember.Dir(p.environ)
-	o.PinDir, o.Audit = stateDir(c, p.environ), auditPath(c)
+	o.PinDir = stateDir(c, p.environ)
 	o.Logins = loginOptions(c, p.environ)
 	if oneClient {
 		o.Replicas = nil // nobody else serves it
@@ -89,12 +89,4 @@ func stateDir(c *config.Config, environ []string) string {
 		return c.StateDir
 	}
 	return remember.StateDir(environ)
-}
-
-// auditPath returns where the audit log is; empty for none.
-func auditPath(c *config.Config) string {
-	if c.Audit == "off" {
-		return ""
-	}
-	return c.Audit
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 	"github.com/mcpbridge/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/internal/observation/admin"
+	"github.com/mcpbridge/mcpbridge/internal/release"
+	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 )
 
 // A daemon is one run of serve.
@@ -72,6 +74,7 @@ func (d *daemon) run(ctx context.Context) error {
 	if err == nil {
 		d.notify.Ready("serving " + strconv.Itoa(len(d.gateway.Snapshot().Servers)) + " servers")
 		d.notify.Watch(func() { d.gateway.Snapshot() })
+		d.audited(audit.Started(release.Version()))
 		stop := d.showStarting(ctx)
 		quit := d.mayReload()
 		err = d.wait(ctx)
@@ -79,6 +82,7 @@ func (d *daemon) run(ctx context.Context) error {
 		stop()
 	}
 	uncatch()
+	d.audited(audit.Stopped(release.Version()))
 	d.leave(ctx)
 	return errors.Join(err, d.drain(ctx))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/pinned"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -85,7 +87,11 @@ func (a *pinning) keep(w io.Writer, kept *pin.File, changes []pin.Change, dir st
 	for _, c := range changes {
 		kept.Accept(c)
 	}
-	if err := kept.Write(dir); err != nil || a.asJSON {
+	told := pinned.Record(a.config.Audit, a.config.Servers[0].Name, changes)
+	if told != nil && a.config.Audit.Required {
+		return fmt.Errorf("nothing was accepted, since the audit log is required: %w", told)
+	}
+	if err := errors.Join(kept.Write(dir), told); err != nil || a.asJSON {
 		return err
 	}
 	_, err := output.Printf(w, "tools accepted: %d\n", len(kept.Tools))

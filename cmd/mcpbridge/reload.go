@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
+	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 )
 
 // readTime bounds the time in which all files of a configuration are read.
@@ -43,10 +44,12 @@ func (d *daemon) openReloading() {
 
 // reloaded counts an attempt, and writes it to the audit log.
 func (d *daemon) reloaded(o reload.Outcome) {
-	inner := hook.Inner(d.gateway)
-	inner.Metrics().Reloaded(o.OK)
-	inner.Audit().Write(o.Record())
+	hook.Inner(d.gateway).Metrics().Reloaded(o.OK)
+	d.audited(o.Record())
 }
+
+// audited writes a line into the audit log, if there is one.
+func (d *daemon) audited(r *audit.Record) { hook.Inner(d.gateway).Audit().Write(r) }
 
 // lastReload returns how it went last, as JSON is made of it; nil if there was no attempt.
 func (d *daemon) lastReload() any {
@@ -163,8 +166,10 @@ func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
 	if err != nil {
 		return o, err
 	}
+	was := d.config
 	d.use(c)
-	return reload.Outcome{OK: true, Added: r.Added, Changed: r.Changed, Removed: r.Removed, Renewed: r.Renewed, NeedsRestart: reload.NeedsRestart(d.started, c)}, nil
+	keys := reload.Changed(was, c) // both with the memory that there is
+	return reload.Outcome{OK: true, Keys: keys, Added: r.Added, Changed: r.Changed, Removed: r.Removed, Renewed: r.Renewed, NeedsRestart: reload.NeedsRestart(d.started, c)}, nil
 }
 
 // use makes c what the process goes by.

@@ -138,9 +138,24 @@ func TestReloadAudited(t *testing.T) {
 	if status, o := r.reload(); status != 422 {
 		t.Fatalf("POST /reload of a mistake = %d %+v", status, o)
 	}
-	bridgetest.Eventually(t, "both reloads are in the audit log", func() bool {
+	r.write(audited + "  b: {url: 'http://127.0.0.1:1/', headers: {X-Key: s3cret-of-16-bytes}}\nlimits: {body: 70000}\n")
+	if status, o := r.reload(); status != 200 {
+		t.Fatalf("POST /reload of another configuration = %d %+v", status, o)
+	}
+	var last string
+	defer func() {
+		if t.Failed() {
+			t.Log(last)
+		}
+	}()
+	bridgetest.Eventually(t, "the reloads are in the audit log", func() bool {
 		text, _ := os.ReadFile(path)
+		last = string(text)
+		if strings.Contains(string(text), "s3cret") {
+			t.Fatalf("the log has a secret: %s", text)
+		}
 		return strings.Contains(string(text), `"method":"reload","kind":"configuration","name":"POST /reload","decision":"allow","outcome":"ok"`) &&
+			strings.Contains(string(text), `"changed":["limits.body","servers.b"]`) && strings.Contains(string(text), `"address":"127.0.0.1:`) && strings.Contains(string(text), `"method":"start","kind":"process"`) &&
 			strings.Contains(string(text), "limits.body") && strings.Contains(string(text), `"outcome":"failed"`)
 	})
 }

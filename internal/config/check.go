@@ -32,6 +32,9 @@ func (c checker) check() {
 	if c.StateDir != "" && !filepath.IsAbs(c.StateDir) {
 		c.rep.Fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", c.StateDir)
 	}
+	if c.Audit.Required && c.Audit.Path() == "" {
+		c.rep.Fail(key.Join("audit", "required"), "there is no audit log; write its file, too, as in audit: {file: /var/log/mcpbridge/audit.log, required: true}")
+	}
 	c.borders()
 	c.Replicas.Check(c.rep, c.Listen, c.Admin)
 	c.logins()

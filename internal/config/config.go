@@ -42,7 +42,7 @@ type Config struct {
 	DrainDelay   time.Duration `koanf:"drain_delay" default:"0s" max:"1h" doc:"how long requests are still served, and /readyz is 503, before a shutdown begins"`
 
 	StateDir string `koanf:"state_dir" secret:"no" doc:"where it is kept what outlives the process, such as logins and pinned tools; the user's folder for that by default"`
-	Audit    string `koanf:"audit" default:"off" secret:"no" doc:"a file with a line of JSON for each request: who did what, and how it ended; stdout, or off for none"`
+	Audit    Audit  `koanf:"audit" short:"file" doc:"the audit log: a file with a line of JSON for each request, or keys"`
 	Remember bool   `koanf:"remember" default:"true" doc:"whether descriptions of commands (era, capabilities) are stored for the next start"`
 
 	Keyring           bool     `koanf:"keyring" default:"true" doc:"whether logins are stored in the system's keyring if there is one, and otherwise in state_dir"`
@@ -141,6 +141,20 @@ func (l *Limits) ByName() map[string]int64 {
 		out[v.Type().Field(i).Tag.Get("koanf")] = v.Field(i).Int()
 	}
 	return out
+}
+
+// Audit configures the audit log.
+type Audit struct {
+	File     string `koanf:"file" default:"off" secret:"no" doc:"a file with a line of JSON for each request: who did what, and how it ended; stdout, or off for none"`
+	Required bool   `koanf:"required" default:"false" doc:"whether requests are refused while lines can't be written"`
+}
+
+// Path returns where the audit log is; empty for none.
+func (a *Audit) Path() string {
+	if a.File == "off" {
+		return ""
+	}
+	return a.File
 }
 
 // Log configures the log.

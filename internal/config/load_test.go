@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 	want := &Config{
 		Listen: "127.0.0.1:2526", Admin: "127.0.0.1:2527", TLS: TLS{ClientAuth: "require"},
 		BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second, KeepAlive: 15 * time.Second, Drain: 10 * time.Second,
-		ClientIdle: 30 * time.Minute, Keyring: true, Remember: true, Audit: "off",
+		ClientIdle: 30 * time.Minute, Keyring: true, Remember: true, Audit: Audit{File: "off"},
 		Limits: Limits{
 			Body: 4 << 20, Depth: 128, ID: 1 << 10, ProgressToken: 1 << 10, Method: 1 << 10, URI: 8 << 10, Filter: 256 << 10, ClientInfo: 64 << 10, Capabilities: 16 << 10, Requests: 20_000, RequestsEach: 10_000, NewConnections: 4096, UpstreamMessage: 64 << 20, Sessions: 1000, CommandSessions: 64, CommandSessionsEach: 16, ClientSessions: 10_000, ClientSessionsEach: 5_000, ClientEvents: 256 << 10,
 			WebSockets: 10_000, WebSocketsEach: 5_000, Streams: 20_000, StreamsEach: 10_000, ListenTopics: 1024, SubscribesEach: 200,

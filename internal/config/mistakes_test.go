@@ -44,6 +44,9 @@ func TestMistakes(t *testing.T) {
 		{"burst without a rate", server("builtin: notebook\n    rate: {tools: {x: {burst: 5}}}"), "c.yaml:4: servers.a.rate.tools.x.burst: has no meaning without per_second; write that, too, or concurrent"},
 		{"rate that is no number", server("builtin: notebook\n    rate: {server: {per_second: 1/s}}"), `c.yaml:4: servers.a.rate.server.per_second: "1/s" is not a number; write one such as 10 or 0.5`},
 		{"rate below zero", server("builtin: notebook\n    rate: {server: {per_second: -1}}"), `c.yaml:4: servers.a.rate.server.per_second: "-1" is not a number; write one such as 10 or 0.5`},
+		{"audit that is required without a file", "audit: {required: true}\n" + notebook, "c.yaml:1: audit.required: there is no audit log; write its file, too, as in audit: {file: /var/log/mcpbridge/audit.log, required: true}"},
+		{"audit with a typo", "audit: {path: x}\n" + notebook, "c.yaml:1: audit.path: unknown key; known here: file, required"},
+		{"audit in a list", "audit: [x]\n" + notebook, "c.yaml:1: audit: want keys with values below it, as in {key: value}, or a single value; found a list"},
 		{"relative state folder", "state_dir: state\n" + notebook, `c.yaml:1: state_dir: "state" is relative; write an absolute path, such as /var/lib/mcpbridge`},
 
 		{"duration without a unit", "drain: 10\n" + notebook, `c.yaml:1: drain: "10" has no unit; write one such as 300ms, 10s or 5m`},

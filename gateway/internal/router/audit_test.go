@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
@@ -21,12 +22,15 @@ import (
 // An auditLine is what tests look at of a line of the audit log.
 type auditLine struct {
 	Principal, Server, Era, Method, Kind, Name, Decision, Outcome, Client string
-	Rule                                                                  int
+	Address, Request, Trace, Reason, Session                              string
+	Rule, Times                                                           int
 }
 
 func (l auditLine) String() string {
 	return fmt.Sprintf("%s %s %s %s %s %d %s %s", l.Principal, l.Era, l.Method, l.Kind+":"+l.Name, l.Decision, l.Rule, l.Outcome, l.Client)
 }
+
+const auditTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 // Each request is one line, which has nothing of its arguments, in both eras, and in
 // sessions that are passed on.
@@ -40,6 +44,7 @@ func TestAuditLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, _ := peer.rig(t, func(o *Options) {
+				o.Audit = log
 				o.Servers[0].Access = access.Options{Policy: openOnly(), Audit: log, Limiter: policy.NewLimiter(policy.Rates{Tools: map[string]policy.Rate{"open": {PerSecond: 0.01, Burst: 2}}})}
 				o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-User")), nil })
 			})
@@ -52,12 +57,17 @@ func TestAuditLog(t *testing.T) {
 			legacy("tools/call", `"name":"open",`+private)
 			legacy("tools/call", `"name":"other",`+private)
 			legacy("resources/read", `"uri":"file:///open/a?token=s3cret"`)
-			legacy("resources/subscribe", `"uri":"file:///open/a"`)
+			legacy("resources/subscribe", `"uri":"file:///open/a","_meta":{"traceparent":"00-`+auditTrace+`-00f067aa0ba902b7-01"}`)
 			r.call(t, "1", "tools/call", "open", `"name":"open",`+private)
 			r.call(t, "1", "tools/call", "open", `"name":"open",`+private)
 			f := r.listen(t, "1", `{"toolsListChanged":true}`)
 			f.next()
 			f.res.Body.Close()
+			r.send(t, http.MethodDelete, "", legacyHeaders(session))
+			bridgetest.Eventually(t, "the ends are recorded", func() bool {
+				text, _ := os.ReadFile(path)
+				return strings.Count(string(text), `"method":"end"`) == 2
+			})
 			if err := log.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -68,11 +78,24 @@ func TestAuditLog(t *testing.T) {
 			if strings.Contains(string(text), "s3cret") || strings.Contains(string(text), "card") {
 				t.Errorf("the log has arguments:\n%s", text)
 			}
-			var got []string
+			var got, ended []string
 			for line := range strings.Lines(string(text)) {
 				var l auditLine
 				if err := json.Unmarshal([]byte(line), &l); err != nil {
 					t.Fatalf("%s: %v", line, err)
+				}
+				if !strings.HasPrefix(l.Address, "192.0.2.1:") && !strings.HasPrefix(l.Address, "127.0.0.1:") && l.Address != "203.0.113.7" {
+					t.Errorf("no address: %s", line)
+				}
+				if l.Request == "" && l.Method != audit.MethodEnd {
+					t.Errorf("no id of the request: %s", line)
+				}
+				if l.Method == audit.MethodEnd {
+					ended = append(ended, l.Kind+" "+l.Session+" "+l.Reason)
+					continue
+				}
+				if l.Method == "resources/subscribe" && l.Trace != auditTrace {
+					t.Errorf("no trace: %s", line)
 				}
 				got = append(got, l.String())
 			}
@@ -85,6 +108,9 @@ func TestAuditLog(t *testing.T) {
 				"anonymous modern tools/call tool:open allow 2 ok c/0",
 				"anonymous modern tools/call tool:open limit 2 refused c/0",
 				"anonymous modern subscriptions/listen : allow 2 ok c/0",
+			}
+			if text := strings.Join(ended, "\n"); !strings.Contains(text, "its client ended it") || !strings.Contains(text, "stream ") || !strings.Contains(text, "client left") {
+				t.Errorf("ends:\n%s", text)
 			}
 			for i := range max(len(got), len(want)) {
 				if i >= len(got) || i >= len(want) || got[i] != want[i] {

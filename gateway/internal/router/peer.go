@@ -98,7 +98,7 @@ func forwardedTo(at forward.Endpoint) func(peerListener, http.ResponseWriter, *h
 			return
 		}
 		defer place.Leave()
-		if sender.Arrival = arrivalOf(r, g); sender.Arrival != nil {
+		if sender.Arrival = arrivalOf(r, g.Gateway); sender.Arrival != nil {
 			sender.Arrival.Via = sender.Via
 		}
 		s.answer(request{s: s, w: w, r: r, at: at, sender: sender}, e.Moved)

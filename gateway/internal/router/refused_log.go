@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
@@ -107,10 +106,9 @@ func (l *refusedLog) note(r *http.Request, reason, text string) {
 	if text != "" {
 		why += ": " + t.errors.secrets.String(text)
 	}
-	l.audit.Refused(&audit.Record{
-		Time: time.Now(), Method: audit.MethodAuthenticate, Kind: "credential", Server: l.server, Decision: "deny", Reason: why, Outcome: "refused",
-		Address: t.proxies.Address(r), Trace: trace.FromHeader(r.Header).TraceID(),
-	}, t.proxies.ShareOf(r, mcp.Anonymous).Net, reason)
+	line := audit.Refusal(l.server, why, "", t.proxies.Address(r))
+	line.Trace = trace.FromHeader(r.Header).TraceID()
+	l.audit.Refused(line, t.proxies.ShareOf(r, mcp.Anonymous).Net, reason)
 }
 
 // reportPeer takes a request to the peer listener that is refused because of its envelope.

@@ -63,7 +63,7 @@ func value(k *Key) node {
 	case Dict, Table:
 		return worded(k, named(k))
 	case Group:
-		return worded(k, group(k))
+		return worded(k, shortened(k, group(k)))
 	}
 	return text(k)
 }
@@ -113,6 +113,14 @@ func worded(k *Key, n node) node {
 		return n
 	}
 	return node{"anyOf": []node{n, {"enum": k.Words}}}
+}
+
+// shortened allows n, or the value of the one key that may stand for it.
+func shortened(k *Key, n node) node {
+	if k.Short == "" {
+		return n
+	}
+	return node{"anyOf": []node{n, value(k.ByName[k.Short])}}
 }
 
 func group(k *Key) node {

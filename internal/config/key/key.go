@@ -48,6 +48,7 @@ type Key struct {
 	Hosts    bool     // files of desktop clients also have it
 	Words    []string // what a group or a dict may be instead of keys: see Word
 	Single   bool     // a list may be one value instead
+	Short    string   // the key below a group that one value in the group's place sets
 	Optional bool     // a group without values unless it was written
 
 	Below
@@ -86,6 +87,7 @@ var Tags = []string{
 	"hosts",    // yes: files of desktop clients also have it
 	"single",   // yes: a list may be one value instead
 	"word",     // the words that a group or a dict may be instead: see Word
+	"short",    // the key below a group that one value in the group's place sets
 }
 
 // Word is the key of the word that a group or a dict is instead of keys: a group has a field of
@@ -102,7 +104,7 @@ func derive(t reflect.Type, tag reflect.StructTag) *Key {
 		Name: tag.Get("koanf"), Spellings: words("also"), Doc: tag.Get("doc"), Kind: kindOf(t),
 		Inherits: tag.Get("inherits"), Range: Range{OneOf: words("enum")}, Below: Below{Names: words("names")},
 		Owner: tag.Get("of"), Hosts: tag.Get("hosts") == "yes", Words: words("word"),
-		Single: tag.Get("single") == "yes",
+		Single: tag.Get("single") == "yes", Short: tag.Get("short"),
 	}
 	if k.Optional = k.Kind == Group && t.Kind() == reflect.Pointer; k.Optional {
 		t = t.Elem()

@@ -81,6 +81,9 @@ func resolve(keys *key.Key, levels []string, given *koanf.Koanf) (path string, k
 		}
 		path = key.Join(path, name)
 	}
+	if k.Short != "" {
+		path, k = key.Join(path, k.Short), k.ByName[k.Short]
+	}
 	if k.Kind == key.Group || k.Kind == key.Table || k.Kind == key.Dict && len(k.Words) == 0 {
 		return "", nil
 	}

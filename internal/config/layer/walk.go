@@ -69,6 +69,7 @@ func (w *walker) group(n *yaml.Node, k *key.Key, path string) (any, bool) {
 	if isWord(n, k) {
 		return map[string]any{key.Word: n.Value}, true
 	}
+	n = written(n, k)
 	out := make(map[string]any)
 	set := make(map[string]string) // name to the spelling used
 	ok := w.pairs(n, k, path, func(name string, kn, vn *yaml.Node) {
@@ -94,6 +95,15 @@ func (w *walker) group(n *yaml.Node, k *key.Key, path string) (any, bool) {
 		}
 	})
 	return out, ok
+}
+
+// written returns a group that one value stands for as the group that is meant.
+func written(n *yaml.Node, k *key.Key) *yaml.Node {
+	if k.Short == "" || n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+		return n
+	}
+	name := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: k.Short, Line: n.Line}
+	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{name, n}, Line: n.Line}
 }
 
 // isWord reports whether n is a word that stands for a group or a dict.
@@ -210,6 +220,9 @@ func (w *walker) pairs(n *yaml.Node, k *key.Key, path string, f func(name string
 		instead := ""
 		if len(k.Words) > 0 {
 			instead = ", or " + key.Either(k.Words)
+		}
+		if k.Short != "" {
+			instead = ", or a single value"
 		}
 		w.rep.FailAt(w.place(n), path, "want keys with values below it, as in {key: value}%s; found %s", instead, describe(n))
 		return false

@@ -29,7 +29,7 @@ var (
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/clients", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/system"}
+	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/clients", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/pinned", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/system"}
 
 	// configParts is what the keys of every subject are made of.
 	configParts = []string{"internal/config/key", "internal/config/value"}
@@ -41,7 +41,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/value", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/login", "internal/trust/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/value", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/audit", "internal/trust/login", "internal/trust/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people, what
 	// was found out about a server and what a configuration serves.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -55,6 +55,8 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/system": {"internal/config"},
 	// What SIGHUP means, and what became of reading the configuration again.
 	"cmd/mcpbridge/internal/reload": {"internal/trust/audit", "internal/config", "internal/config/layer", "internal/config/value", "internal/limits"}, // each attempt has an audit record
+	// Who accepts tools has a line in the audit log.
+	"cmd/mcpbridge/internal/pinned": {"internal/config", "internal/trust/audit", "internal/trust/pin"},
 	// What the admin address of another process shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/observation/admin/live", "internal/status", "cmd/mcpbridge/internal/output"},
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
@@ -24,9 +25,11 @@ type Options struct {
 	// Exposed says that other machines reach the address. Without a Token there is then no
 	// page, and nothing that shows or does more than Metrics.
 	Exposed bool
-	// Counts counts the requests with a wrong token, and Logger logs them; nil for neither.
+	// Counts counts the requests with a wrong token, Logger logs them, and Wrong is told of
+	// each; nil for none of that.
 	Counts mcp.Metrics
 	Logger *slog.Logger
+	Wrong  func(r *http.Request, from netip.Prefix)
 	// Debug serves profiles of the process.
 	Debug bool
 

@@ -29,6 +29,7 @@ const (
 // before: a right one is never slowed. Safe for concurrent use.
 type wrongTokens struct {
 	metrics mcp.Metrics
+	tell    func(*http.Request, netip.Prefix) // nil tells nobody
 	log     *slog.Logger
 	line    transport.WarnLimiter
 
@@ -38,7 +39,7 @@ type wrongTokens struct {
 }
 
 func newWrongTokens(o Options) *wrongTokens {
-	w := &wrongTokens{metrics: o.Counts, log: o.Logger}
+	w := &wrongTokens{metrics: o.Counts, tell: o.Wrong, log: o.Logger}
 	if w.metrics == nil {
 		w.metrics = mcp.NoMetrics{}
 	}
@@ -55,6 +56,9 @@ func (t *wrongTokens) take(r *http.Request) (tooMany bool) {
 	t.line.Warn(t.log, "admin: request with a wrong token", "downstream", r.RemoteAddr)
 	from, _ := netip.ParseAddrPort(r.RemoteAddr) // zero is an unknown one, or a socket's
 	who := mcp.NewShare(mcp.Anonymous, from.Addr())
+	if t.tell != nil {
+		t.tell(r, who.Net)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l, ok := t.each.Get(who)

@@ -33,6 +33,8 @@ func TestCounters(t *testing.T) {
 	m.Upstream("docs", "tools/call", "", 10*time.Millisecond, "")
 	m.Upstream("docs", "tools/call", "-1", 10*time.Millisecond, "")
 	m.SpansLost(5)
+	m.AuditLost(2)
+	m.AuditFailing(true)
 	m.Reloaded(true)
 	m.Reloaded(false)
 	m.Dropped("docs", "unattributed")
@@ -75,7 +77,7 @@ func TestCounters(t *testing.T) {
 		`mcp_server_operation_duration_seconds_count{error_type="",gen_ai_tool_name="",mcp_method_name="subscriptions/listen",server="docs"} 1`,
 		`mcp_client_operation_duration_seconds_bucket{error_type="",mcp_method_name="tools/call",server="docs",le="0.01"} 1`,
 		`mcp_client_operation_duration_seconds_count{error_type="_OTHER",mcp_method_name="tools/call",server="docs"} 1`,
-		"mcpbridge_spans_lost_total 5",
+		"mcpbridge_spans_lost_total 5", "mcpbridge_audit_lost_total 2", "mcpbridge_audit_failing 1",
 		`mcpbridge_config_reloads_total{result="ok"} 1`, `mcpbridge_config_reloads_total{result="error"} 1`, "mcpbridge_config_last_reload_successful 0",
 		"mcpbridge_config_last_reload_success_timestamp_seconds ",
 		`mcpbridge_build_info{goversion="` + runtime.Version() + `",version="v1.2.3"} 1`,

@@ -245,6 +245,16 @@ func TestContextInMessages(t *testing.T) {
 	if got := FromHeader(map[string][]string{"Traceparent": {"p", "q"}}); !got.IsZero() {
 		t.Errorf("two traceparents: %+v", got)
 	}
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	for parent, want := range map[string]string{
+		"00-" + id + "-00f067aa0ba902b7-01": id, "01-" + id + "-00f067aa0ba902b7-01-more": id, "": "", "00-" + id: "",
+		"00-00000000000000000000000000000000-00f067aa0ba902b7-01": "", "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01": "",
+		"00-4bf92f3577b34da6a3ce929d0e0e47\"6-00f067aa0ba902b7-01": "", "00_" + id + "-00f067aa0ba902b7-01": "",
+	} {
+		if got := (Context{Traceparent: parent}).TraceID(); got != want {
+			t.Errorf("TraceID of %q = %q, want %q", parent, got, want)
+		}
+	}
 	x := &Exchange{Context: Context{Traceparent: "mine"}}
 	meta := x.AppendMeta(nil, []byte(`{"traceparent":"theirs","tracestate":"s","k":1}`))
 	if want := `{"k":1,"traceparent":"mine"}`; string(meta) != want {

@@ -101,10 +101,13 @@ func start(o Options, out target) *Log {
 // IsStdout reports whether the Log writes to standard output.
 func (l *Log) IsStdout() bool { return l != nil && l.opts.Path == Stdout }
 
+// Failing reports whether lines can't be written at the moment.
+func (l *Log) Failing() bool { return l != nil && l.failing.Load() }
+
 // Refuses reports whether requests are to be refused, because the Log is required and lines
 // can't be written: from the first write that fails, or too many lines that wait, until a
 // write succeeds.
-func (l *Log) Refuses() bool { return l != nil && l.opts.Required && l.failing.Load() }
+func (l *Log) Refuses() bool { return l.Failing() && l.opts.Required }
 
 // AppendID appends a new id for a request that has none.
 func (l *Log) AppendID(dst []byte) []byte {

@@ -52,6 +52,26 @@ type Record struct {
 	Times   int      // how many of the same the line is about; omitted if it is one
 }
 
+// Started returns the line of a process of a version that begins to serve.
+func Started(version string) *Record {
+	return &Record{Time: time.Now(), Method: MethodStart, Kind: "process", Name: version}
+}
+
+// Stopped returns the line of a process that begins to end.
+func Stopped(version string) *Record {
+	return &Record{Time: time.Now(), Method: MethodStop, Kind: "process", Name: version}
+}
+
+// Pinned returns the line about a tool of a server, or for an empty name about all of them: what
+// became of a definition with a digest.
+func Pinned(server, tool, digest, what string, refused bool) *Record {
+	r := &Record{Time: time.Now(), Method: MethodPin, Kind: "tool", Server: server, Name: tool, Digest: digest, Decision: "allow", Reason: what}
+	if refused {
+		r.Decision = "deny"
+	}
+	return r
+}
+
 // append appends the line to dst.
 func (r *Record) append(dst []byte) []byte {
 	dst = append(dst, `{"time":"`...)

@@ -36,6 +36,15 @@ type refusal struct {
 	again int
 }
 
+// Refusal returns the line about a credential for a server that was refused for a reason. name
+// says what it was for, if that is no server.
+func Refusal(server, reason, name, address string) *Record {
+	return &Record{
+		Time: time.Now(), Method: MethodAuthenticate, Kind: "credential", Name: name, Server: server, Decision: "deny", Reason: reason,
+		Outcome: "refused", Address: address,
+	}
+}
+
 // Refused adds a line for a credential that was refused. from is the network of whoever sent
 // it, and why one of a fixed few reasons. The first attempt has its line at once. Those that
 // follow from the same sender, with the same reason, have one line in ten seconds, with their
@@ -91,10 +100,9 @@ func (l *Log) settleLocked(now time.Time, last bool) {
 		l.writeLocked(&of.last)
 	}
 	if rs.others > 0 {
-		l.writeLocked(&Record{
-			Time: now, Method: MethodAuthenticate, Kind: "credential", Decision: "deny", Outcome: "refused", Times: rs.others,
-			Reason: "further credentials were refused, of senders without a line of their own",
-		})
+		r := Refusal("", "further credentials were refused, of senders without a line of their own", "", "")
+		r.Times = rs.others
+		l.writeLocked(r)
 		rs.others = 0
 	}
 	if len(rs.of) > 0 && !last {

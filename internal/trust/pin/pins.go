@@ -23,6 +23,9 @@ type Options struct {
 	// is only logged.
 	Refuse bool
 
+	// Told is told of what is accepted, and of what was met that is not. Nil tells nobody.
+	Told func(Event)
+
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
 }
@@ -158,6 +161,7 @@ func (g *Page) End(last bool) {
 	p.read = stampOf(p.opts.Dir, p.opts.Server)
 	if last {
 		p.opts.Logger.Info("tools pinned", "upstream", p.opts.Server, "tools", len(p.file.Tools))
+		p.tell(Event{Digest: p.file.digest(), What: "the tools of the first complete list were accepted"})
 	}
 }
 
@@ -176,6 +180,7 @@ func (p *Pins) noteLocked(tool, digest string) {
 	}
 	p.opts.Metrics.Limit(p.opts.Server, "pin")
 	p.opts.Logger.Warn(what+"; review it with mcpbridge pin "+p.opts.Server, "upstream", p.opts.Server, "tool", tool, "refused", p.opts.Refuse)
+	p.tell(Event{Tool: tool, Digest: digest, What: what, Refused: p.opts.Refuse})
 }
 
 // reloadLocked rereads the file if another process has written it.

@@ -28,7 +28,7 @@ func rate(r config.Rate) gateway.Rate {
 // WithoutAccess takes out of options what is about clients: who asks here is whoever runs
 // mcpbridge.
 func WithoutAccess(o *gateway.Options) {
-	o.Audit = ""
+	o.Audit, o.AuditRequired = "", false
 	for i := range o.Servers {
 		s := &o.Servers[i]
 		s.Policy, s.Rates, s.Pin = nil, gateway.Rates{}, gateway.PinOff

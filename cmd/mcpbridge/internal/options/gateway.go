@@ -31,6 +31,8 @@ func Gateway(c *config.Config) *gateway.Options {
 		TrustedProxies: networks(c.TrustedProxies),
 		Auth:           authentication(c.Auth),
 		PublicURL:      c.PublicURL,
+		Audit:          c.Audit.Path(),
+		AuditRequired:  c.Audit.Required,
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // An Outcome says what became of one attempt. It contains no secret.
 type Outcome struct {
 	Time time.Time `json:"time"`
-	Why  string    `json:"why"` // who asked for it
+	Why  string    `json:"why"`            // who asked for it
+	From string    `json:"from,omitempty"` // the address of whoever has asked over HTTP
 	OK   bool      `json:"ok"`
 
 	// Of one that failed: nothing has changed.
@@ -26,6 +27,8 @@ type Outcome struct {
 	Changed []string `json:"changed,omitempty"`
 	Removed []string `json:"removed,omitempty"`
 	Renewed []string `json:"renewed,omitempty"` // they go on, with other credentials
+	// Keys are those whose values are others now.
+	Keys []string `json:"keys,omitempty"`
 	// NeedsRestart are the keys whose values count after a restart.
 	NeedsRestart []string `json:"needs_restart,omitempty"`
 }
@@ -42,7 +45,10 @@ func Failed(err error) Outcome {
 // Record returns the line of the audit log for the attempt, which has taken as long as until
 // now.
 func (o *Outcome) Record() *audit.Record {
-	r := &audit.Record{Time: o.Time, Method: "reload", Kind: "configuration", Name: o.Why, Decision: "allow", Outcome: "ok", Took: time.Since(o.Time)}
+	r := &audit.Record{
+		Time: o.Time, Method: audit.MethodReload, Kind: "configuration", Name: o.Why, Address: o.From, Changed: o.Keys,
+		Decision: "allow", Outcome: "ok", Took: time.Since(o.Time),
+	}
 	if !o.OK {
 		r.Outcome, r.Reason = "failed", o.Error
 	}

@@ -33,7 +33,10 @@ func New(try func() Outcome, log *slog.Logger, tell func(Outcome)) *Reloader {
 
 // Now makes an attempt, and returns its outcome. It waits for one that is under way: what
 // that has read may be older.
-func (r *Reloader) Now(why string) Outcome {
+func (r *Reloader) Now(why string) Outcome { return r.now(why, "") }
+
+// now is Now for a request from an address.
+func (r *Reloader) now(why, from string) Outcome {
 	begin := time.Now()
 	select {
 	case r.turn <- struct{}{}:
@@ -45,7 +48,7 @@ func (r *Reloader) Now(why string) Outcome {
 		return Outcome{Time: begin, Why: why, Error: shuttingDown}
 	}
 	o := r.try()
-	o.Time, o.Why = begin.UTC().Truncate(time.Millisecond), why
+	o.Time, o.Why, o.From = begin.UTC().Truncate(time.Millisecond), why, from
 	if !o.OK && r.ending() {
 		return o // it was given up
 	}
@@ -94,8 +97,8 @@ func (r *Reloader) Close() {
 
 // ServeHTTP makes an attempt, and answers with its outcome: 200, or 422 for a configuration
 // that can't be used.
-func (r *Reloader) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	o := r.Now("POST /reload")
+func (r *Reloader) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	o := r.now("POST /reload", req.RemoteAddr)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	if !o.OK {

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+)
+
+// The log that is required is that of the configuration: on a full disk requests get 503, and
+// the metric says so, until a file takes its place. A text is the file alone, as before.
+func TestAuditRequired(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip(err)
+	}
+	for _, required := range []bool{true, false} {
+		path := filepath.Join(t.TempDir(), "audit")
+		if err := os.Symlink("/dev/full", path); err != nil {
+			t.Fatal(err)
+		}
+		value := path
+		if required {
+			value = "{file: " + path + ", required: true}"
+		}
+		r := serveFile(t, "audit: "+value+"\n"+oneNotebook, "--watch=false")
+		metric := func(line string) bool {
+			_, body := get(t, r.admin("/metrics"))
+			return strings.Contains(body, line+"\n")
+		}
+		url := r.Endpoints[0].URL // its first line was that of the start
+		bridgetest.Eventually(t, "lines can't be written", func() bool { return metric("mcpbridge_audit_failing 1") })
+		want := http.StatusOK
+		if required {
+			want = http.StatusServiceUnavailable
+		}
+		if got := initializeAs(t, url, ""); got != want {
+			t.Errorf("required %v: initialize = %d on a full disk, want %d", required, got, want)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		bridgetest.Eventually(t, "lines are written", func() bool { return metric("mcpbridge_audit_failing 0") })
+		if got := initializeAs(t, url, ""); got != http.StatusOK || !metric("mcpbridge_audit_lost_total 0") {
+			t.Errorf("required %v: initialize = %d with a file", required, got)
+		}
+		bridgetest.Eventually(t, "the log has all lines", func() bool {
+			text, _ := os.ReadFile(path)
+			return strings.Contains(string(text), `"method":"start"`) && strings.Contains(string(text), `"method":"initialize"`)
+		})
+	}
+}
+
+// A wrong token at the admin address has a line.
+func TestAuditOfTheAdminAddress(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	r := serveFile(t, "audit: "+path+"\nadmin_token: the-right-token-of-admin\n"+oneNotebook, "--watch=false")
+	req, err := http.NewRequest(http.MethodGet, r.admin("/api/state"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer wrong-token-of-admin")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	bridgetest.Eventually(t, "the attempt is recorded", func() bool {
+		text, _ := os.ReadFile(path)
+		if strings.Contains(string(text), "wrong-token") {
+			t.Fatal("the log has the token")
+		}
+		return strings.Contains(string(text), `"address":"127.0.0.1:`) && strings.Contains(string(text), `"method":"authenticate","kind":"credential","name":"admin","decision":"deny","reason":"admin_token"`)
+	})
+}
+
+// Who accepts tools has a line for each; where the log is required and out of reach, nothing is
+// accepted.
+func TestAuditOfPins(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit")
+	config := func(value string) string {
+		return configFile(t, "state_dir: "+dir+"\naudit: "+value+"\nservers: {book: {builtin: notebook, pin: refuse}}")
+	}
+	if got := runCommand(t.Context(), nil, "pin", "book", "-c", config("{file: "+dir+"/no/audit, required: true}"), "--accept"); got.code != 1 || !strings.Contains(got.err, "nothing was accepted") {
+		t.Errorf("pin with a log out of reach = %d, %q", got.code, got.err)
+	}
+	if got := runCommand(t.Context(), nil, "pin", "book", "-c", config(path), "--accept"); got.code != 0 || !strings.Contains(got.out, "tools accepted: 2") {
+		t.Fatalf("pin = %d, %q, %q", got.code, got.out, got.err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"principal":"user:`, `"server":"book","method":"pin","kind":"tool","name":"edit_note","decision":"allow","reason":"is accepted by mcpbridge pin"`, `"digest":"sha256:`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+}

@@ -100,3 +100,34 @@ func TestAuditOfPins(t *testing.T) {
 		}
 	}
 }
+
+// A log that was rotated goes on in a file of the same name, with a reload between, as logrotate
+// asks for it, and without one.
+func TestAuditRotated(t *testing.T) {
+	for _, reloads := range []bool{true, false} {
+		path := filepath.Join(t.TempDir(), "audit")
+		r := serveFile(t, "audit: {file: "+path+", required: true}\n"+oneNotebook, "--watch=false")
+		has := func(file, method string) func() bool {
+			return func() bool {
+				text, _ := os.ReadFile(file)
+				return strings.Contains(string(text), `"method":"`+method+`"`)
+			}
+		}
+		bridgetest.Eventually(t, "the first line is written", has(path, "start"))
+		if err := os.Rename(path, path+".1"); err != nil {
+			t.Fatal(err)
+		}
+		if reloads {
+			if status, o := r.reload(); status != http.StatusOK {
+				t.Fatalf("POST /reload = %d %+v", status, o)
+			}
+		}
+		if got := initializeAs(t, r.Endpoints[0].URL, ""); got != http.StatusOK {
+			t.Errorf("initialize = %d after the rotation", got)
+		}
+		bridgetest.Eventually(t, "the next file is written", has(path, "initialize"))
+		if has(path+".1", "initialize")() || has(path, "start")() {
+			t.Error("lines are in the wrong file")
+		}
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -34,6 +36,9 @@ var accessWays = []struct {
 	{"policy by lists", "/mcp/policy", 1.02, 1.01},
 }
 
+// accessConns are the connections on which calls are made.
+const accessConns = 8
+
 // access measures what knowing the caller and deciding what it may do add to a call, in
 // one process.
 func (b *bench) access() error {
@@ -49,6 +54,9 @@ func (b *bench) access() error {
 	if err == nil {
 		err = b.accessOf(c, i)
 	}
+	if err == nil {
+		err = b.audited(c)
+	}
 	if stop := c.stop(b.ctx); err == nil {
 		err = stop
 	}
@@ -56,7 +64,7 @@ func (b *bench) access() error {
 }
 
 func (b *bench) accessOf(c *callers, i *issuer) error {
-	const size, calls, conns = 100, 2500, 8
+	const size, conns = 100, accessConns
 	headers := map[string][]string{"/mcp/tokens": {"Authorization: Bearer " + staticToken}, "/mcp/jwt": {"Authorization: Bearer " + i.token}}
 	for _, a := range accessWays {
 		w := &way{name: a.name}
@@ -69,14 +77,46 @@ func (b *bench) accessOf(c *callers, i *issuer) error {
 			return err
 		}
 		defer w.proxy.close()
-		for round := -1; round < 2*b.o.rounds; round++ { // the first round warms up; the others differ little
-			if err := w.round(calls, round); err != nil {
-				return err
-			}
+		if err := b.accessRow(w, a.most, a.goal, "the same request with auth: none"); err != nil {
+			return err
 		}
-		b.table.add(row{what: "CPU of a small call with " + a.name, got: w.took.ratio(), unit: "×", most: a.most, goal: a.goal, detail: w.took.detail("the same request with auth: none")})
 	}
 	return nil
+}
+
+// accessRow measures a way, and adds its row.
+func (b *bench) accessRow(w *way, most, goal float64, beside string) error {
+	const calls = 2500
+	for round := -1; round < 2*b.o.rounds; round++ { // the first round warms up; the others differ little
+		if err := w.round(calls, round); err != nil {
+			return err
+		}
+	}
+	b.table.add(row{what: "CPU of a small call with " + w.name, got: w.took.ratio(), unit: "×", most: most, goal: goal, detail: w.took.detail(beside)})
+	return nil
+}
+
+// audited measures what a line in the audit log adds, in a process that writes one.
+func (b *bench) audited(c *callers) error {
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // it is temporary
+	audited, err := c.hire(b, "gateway", "-upstream", c.upstream.addr, "-audit", filepath.Join(dir, "audit"))
+	if err != nil {
+		return err
+	}
+	w, size := &way{name: "audit"}, 100
+	if w.gateway, err = newTarget(audited, audited.addr, modernCall(audited.addr, "/mcp/http", size), size, accessConns); err != nil {
+		return err
+	}
+	defer w.gateway.close()
+	if w.proxy, err = newTarget(c.gateway, c.gateway.addr, modernCall(c.gateway.addr, "/mcp/http", size), size, accessConns); err != nil {
+		return err
+	}
+	defer w.proxy.close()
+	return b.accessRow(w, 1.05, 1.03, "the same request without a log")
 }
 
 // An issuer publishes a key, and has signed one token for the bench.

@@ -38,7 +38,7 @@ func runGateway(c *control, o roleOptions) error {
 	}
 	servers := append(guarded(o), httpServer("http", o.upstream, "/mcp"), httpServer("stream", o.upstream, "/stream"),
 		gateway.ServerOptions{Name: "stdio", Command: []string{self, "-role", "stdio"}, Era: gateway.Legacy})
-	g, err := gateway.New(gateway.Options{Logger: log, Limits: map[string]int64{"streams": 100_000}, Servers: servers})
+	g, err := gateway.New(gateway.Options{Logger: log, Limits: map[string]int64{"streams": 100_000}, Servers: servers, Audit: o.audit})
 	if err != nil {
 		return err
 	}

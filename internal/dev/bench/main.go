@@ -29,6 +29,7 @@ var roles = map[string]func(*control, roleOptions) error{
 type roleOptions struct {
 	upstream string // host:port
 	issuer   string // URL, for the gateway's servers that know their callers; empty for none
+	audit    string // the file of the gateway's audit log; empty for none
 	log      string // level of the gateway's log; "off" for none
 	// collector is the URL for the traces of gateways that are observed; empty for none
 	collector string
@@ -67,6 +68,7 @@ func main() {
 	role := flag.String("role", "", "what a child process is; for bench itself")
 	flag.StringVar(&ro.upstream, "upstream", "", "a child's upstream")
 	flag.StringVar(&ro.issuer, "issuer", "", "a gateway's issuer")
+	flag.StringVar(&ro.audit, "audit", "", "a gateway's audit log")
 	flag.StringVar(&ro.collector, "collector", "", "where an observed gateway's traces go")
 	flag.StringVar(&o.log, "log", "info", "level of the gateway's log, as serve's default; off for none")
 	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, access, observed, latency, logs, streams, sessions, topics, replicas")

@@ -100,6 +100,7 @@ func (s serverBuild) entry(p *serverParts, open func(mcp.Changes) (mcp.Back, err
 		Access:     p.access,
 		Auth:       p.auth,
 		Saw:        sawCaller(p.credentials),
+		Visit:      visitOf(p),
 		PublicURL:  s.publicURL(),
 		OnlyFor:    loginOf(s.ServerOptions),
 		Kept:       s.b.kept[p],

@@ -208,6 +208,14 @@ func (s serverBuild) loginFlow() *login.Flow {
 	}
 }
 
+// visitOf returns where people can log in to a server; nil for one without logins.
+func visitOf(p *serverParts) func() *mcp.Visit {
+	if p.login == nil {
+		return nil
+	}
+	return p.login.Visit
+}
+
 // sawCaller returns what is told of callers' credentials; nil if nobody wants to know.
 func sawCaller(c upstream.Credentials) func(*mcp.Identity) {
 	if callers, ok := c.(upstream.CallerCredentials); ok {

@@ -28,7 +28,7 @@ func assemble(s *server, so *ServerOptions) (err error) {
 	if s.owners, err = newOwners(s, so); err != nil {
 		return err
 	}
-	s.handler = s.access.Handler(s.owners.Handler(s.handler))
+	s.handler = s.access.Handler(newVisiting(so, s.back.Era, s.owners.Handler(s.handler)))
 	if s.legacy, err = newLegacyFront(s, so); err != nil {
 		return err
 	}

@@ -59,6 +59,9 @@ type ServerOptions struct {
 	// Saw is told of the credential of each request, before that is served. Nil means that
 	// nobody wants to know.
 	Saw func(*mcp.Identity)
+	// Visit returns where a person can log in to the server, while requests have to wait for
+	// that; nil for nowhere. Visit is nil where nobody can be asked.
+	Visit func() *mcp.Visit
 	// OnlyFor is the one principal that may use the server, since its credential is that
 	// principal's. Empty means all.
 	OnlyFor mcp.Principal

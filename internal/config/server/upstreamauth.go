@@ -54,7 +54,7 @@ type StoredLogin struct {
 	ClientSecret   string   `koanf:"client_secret" doc:"its client secret, if it has one"`
 	Scopes         []string `koanf:"scopes" doc:"scopes to request in addition to those that the server names"`
 	PKCE           string   `koanf:"pkce" default:"required" enum:"required assume" doc:"assume logs in at an issuer that does not say that it supports PKCE; the specification forbids it"`
-	CallbackPort   int64    `koanf:"callback_port" default:"0" max:"65535" doc:"loopback port of the redirect URI; 0 is any"`
+	CallbackPort   int64    `koanf:"callback_port" default:"0" max:"65535" doc:"loopback port of the redirect URI; 0 is one of three that belong to the server"`
 }
 
 // Passthrough sends the caller's own token.

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 )
 
 // fill sets every exported field of a struct that is a number or a text.
@@ -80,10 +81,13 @@ func TestOptionsArrive(t *testing.T) {
 	if got := unset(p.access); !slices.Equal(got, []string{"Server", "Metrics"}) {
 		t.Errorf("options of the access to a server that are not set: %v", got)
 	}
-	if got := unset(b.of(&s).entry(p, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "HoldFor", "Saw", "OnlyFor", "Kept"}) {
+	if got := unset(b.of(&s).entry(p, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "HoldFor", "Saw", "Visit", "OnlyFor", "Kept"}) {
 		t.Errorf("what the gateway is not told of a server: %v", got)
 	}
 	s.UpstreamAuth = &UpstreamAuth{Login: &StoredLogin{Principal: "ada"}}
+	if visitOf(&serverParts{login: new(login.Stored)}) == nil {
+		t.Error("nobody is told where to log in to a server with a login")
+	}
 	if got := b.of(&s).entry(p, nil).OnlyFor; got != "ada" {
 		t.Errorf("a server with the login of ada is for %q", got)
 	}

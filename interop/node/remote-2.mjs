@@ -5,7 +5,7 @@
 // for it, where there are such.
 import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { control, notice, timeout } from "./control.mjs";
+import { ask, control, notice, timeout } from "./control.mjs";
 import { Login, loggingIn } from "./login.mjs";
 
 const [mode = "auto"] = process.argv.slice(2);
@@ -40,6 +40,7 @@ async function initialize(target) {
     },
   );
   for (const method of ["notifications/message", "notifications/resources/updated"]) client.setNotificationHandler(method, (n) => notice(method, n.params));
+  if (target.capabilities.elicitation) client.setRequestHandler("elicitation/create", ask);
   client.onerror = (e) => console.error(String(e?.stack ?? e));
   over = transport(target);
   await client.connect(over, { timeout });

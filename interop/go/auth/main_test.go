@@ -162,6 +162,7 @@ type event struct {
 	ClientName                       string `json:"client_name"`
 	GrantType                        string `json:"grant_type"`
 	CodeChallengeMethod              string `json:"code_challenge_method"`
+	RedirectURI                      string `json:"redirect_uri"`
 }
 
 // set changes what the issuer does: see node/authorization-server.mjs.

@@ -153,6 +153,8 @@ soak: ## the same in numbers that CI has no time for
 	PATIENCE=11m $(GO) -C interop/go test -count=1 -timeout 15m -v ./patience
 	PAGE_STREAMS=10000 $(GO) -C interop/go test -count=1 -timeout 30m -v -run TestCostOfLooking ./page
 	REPLICAS=full $(GO) -C interop/go test -count=1 -timeout 180m -v ./replicas
+	FAULTS=20 $(GO) -C interop/go test -count=1 -timeout 300m -v -run 'Faults|ReadyMeansUseful|AServerThatOneLacks|TLSInTwoSteps' ./replicas
+	$(GO) -C interop/go test -count=20 -timeout 120m -v -run 'ThroughTheBalancer|NoNoticeIsDoubled' ./replicas
 	SEED=1 DEVIATIONS=2000 $(GO) -C interop/go test -count=1 -timeout 30m -v ./deviations
 	DAY=full $(GO) -C interop/go test -count=1 -timeout 90m -v ./day
 	SWEEP=all $(GO) -C interop/go test -count=1 -timeout 20m -v ./sweep

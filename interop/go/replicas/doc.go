@@ -44,6 +44,12 @@
 // short form most lines run beside each other, since they wait most of the time; those that
 // judge what something costs or how long it takes run before these. See beside.
 //
+// TestFaults… and those beside them have sessions behind the balancer, a company, live through
+// what is wrong with an engine, a link, a clock or a configuration, and count what it costs: 404s,
+// other errors, changes and writes that are lost, writes of two processes. A node of NATS that is
+// killed or stopped is this test's own program, started as one. FAULTS says how often each fault is
+// made. Clocks differ in a program that is built with the tag clockseam.
+//
 // TestMixed… have replicas of this version serve beside those of an earlier one, which
 // interop/previous builds: the last release or, before there is one, the commit that
 // testdata/previous names. PREVIOUS=PROGRAM or PREVIOUS=COMMIT takes another one.

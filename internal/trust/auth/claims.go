@@ -29,8 +29,8 @@ type claims struct {
 func (j *JWT) identify(c *claims, e *Endpoint) (*mcp.Identity, error) {
 	audiences := append(jwt.Audience{e.Resource}, j.opts.Audiences...)
 	switch err := c.ValidateWithLeeway(jwt.Expected{Issuer: j.opts.Issuer, AnyAudience: audiences}, mcp.ClockSkew); {
-	case err != nil:
-		return nil, j.invalid("%v; want iss %s, aud %s, and the present between nbf and exp", err, j.opts.Issuer, strings.Join(audiences, " or "))
+	case err != nil: // one of a few texts, each a cause of its own
+		return nil, j.invalid(err.Error()+"; want iss %s, aud %s, and the present between nbf and exp", j.opts.Issuer, strings.Join(audiences, " or "))
 	case c.Expiry == nil:
 		return nil, j.invalid("it does not say when it expires")
 	case c.Subject == "":

@@ -115,6 +115,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	d.observe.count(d.gateway)
 	d.openReloading()
+	d.watchCertificates(d.config)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.gateway.Shutdown(ctx))

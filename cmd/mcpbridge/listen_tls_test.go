@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -28,12 +29,38 @@ func TestListenEndsWithItsCertificate(t *testing.T) {
 	}
 }
 
-// Who scrapes sees when the certificate of the listener expires.
-func TestCertificateIsTold(t *testing.T) {
-	path, _ := secured(t, securely)
+// Who scrapes sees when each certificate expires that mcpbridge shows: to clients, to other
+// replicas, and to servers. A reload counts.
+func TestCertificatesAreTold(t *testing.T) {
+	const files = "cert: cert.pem, key: key.pem"
+	text := func(server string) string {
+		return "tls: {" + files + "}\n" + server + "\n" +
+			"replicas: {peers: 'dns://localhost:1', keys: ['a key of some length, as it must be'], peer: '127.0.0.1:0', advertise: '127.0.0.1:1', tls: {" + files + ", client_ca: ca.pem}}\n"
+	}
+	path, _ := secured(t, text("servers: {far: {url: 'https://localhost:1/mcp', tls: {"+files+"}}}"))
 	s := serve(t, nil, "-c", path)
-	if _, body := get(t, s.Admin+"/metrics"); !strings.Contains(body, `mcpbridge_certificate_expiry_timestamp_seconds{key="tls.cert"} `) {
-		t.Error("the metrics do not say when the certificate expires")
+	wantCertificates(t, s.Admin, "replicas.tls.cert", "servers.far.tls.cert", "tls.cert")
+	if err := os.WriteFile(path, []byte(text("servers: {notebook: {builtin: notebook}}")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bridgetest.Eventually(t, "the server's certificate is told no more", func() bool {
+		_, body := get(t, s.Admin+"/metrics")
+		return !strings.Contains(body, "servers.far.tls.cert")
+	})
+	wantCertificates(t, s.Admin, "replicas.tls.cert", "tls.cert")
+}
+
+func wantCertificates(t *testing.T, admin string, keys ...string) {
+	t.Helper()
+	const name = "mcpbridge_certificate_expiry_timestamp_seconds"
+	_, body := get(t, admin+"/metrics")
+	if n := strings.Count(body, name+"{"); n != len(keys) {
+		t.Errorf("the metrics tell of %d certificates, want %d", n, len(keys))
+	}
+	for _, key := range keys {
+		if !strings.Contains(body, name+`{key="`+key+`"} `) {
+			t.Errorf("the metrics do not say when the certificate of %s expires", key)
+		}
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/certs"
+	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/observation/admin"
@@ -25,7 +27,6 @@ func (d *daemon) openMCP(ctx context.Context) error {
 			return fmt.Errorf("tls: %w", err)
 		}
 		h, secure = store.Guard(h), store.Server(d.config.TLS.ClientAuth == "require")
-		hook.Inner(d.gateway).Metrics().WatchCertificate("tls.cert", store.NotAfter)
 	}
 	l, err := gateway.Listen(ctx, d.config.Listen, d.config.WriteTimeout)
 	if err != nil {
@@ -33,6 +34,11 @@ func (d *daemon) openMCP(ctx context.Context) error {
 	}
 	d.mcp = d.newServer(l, h, secure)
 	return nil
+}
+
+// watchCertificates has the metrics say when the certificates of c expire.
+func (d *daemon) watchCertificates(c *config.Config) {
+	hook.Inner(d.gateway).Metrics().WatchCertificates(options.Certificates(d.started, c))
 }
 
 func (d *daemon) newServer(l net.Listener, h http.Handler, secure *tls.Config) *httpserver.Server {

@@ -176,6 +176,7 @@ func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
 func (d *daemon) use(c *config.Config) {
 	d.config = c // who reads it later waits for the reloader first
 	d.secureAdmin(c)
+	d.watchCertificates(c)
 	d.files.Use(c.Files())
 	d.level.Set(output.LogLevel(c.Log.Level))
 	system.BoundMemory(c, system.ServeMemory, d.environ)

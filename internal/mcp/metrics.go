@@ -26,9 +26,9 @@ type Metrics interface {
 	// Refused counts a request that was refused because of its credential. The reason is
 	// one of a fixed few.
 	Refused(server, reason string)
-	// WatchCertificate tells of a certificate that mcpbridge shows, by the key of the
-	// configuration that names it. ends returns when it expires; zero if there is none.
-	WatchCertificate(key string, ends func() time.Time)
+	// WatchCertificates tells of all certificates that mcpbridge shows, by the keys of the
+	// configuration that name them. Each function returns when one expires; zero if there is none.
+	WatchCertificates(ends map[string]func() time.Time)
 	// AuditLost counts lines of the audit log that could not be written, and AuditFailing
 	// says whether lines can't be written at the moment.
 	AuditLost(lines int)
@@ -94,7 +94,7 @@ func (NoMetrics) SpansLost(int)                                          {}
 func (NoMetrics) Dropped(string, string)                                 {}
 func (NoMetrics) Limit(string, string)                                   {}
 func (NoMetrics) Refused(string, string)                                 {}
-func (NoMetrics) WatchCertificate(string, func() time.Time)              {}
+func (NoMetrics) WatchCertificates(map[string]func() time.Time)          {}
 func (NoMetrics) AuditLost(int)                                          {}
 func (NoMetrics) AuditFailing(bool)                                      {}
 func (NoMetrics) Quirk(string, string)                                   {}

@@ -20,16 +20,14 @@ type certificates struct {
 var endsDesc = prometheus.NewDesc("mcpbridge_certificate_expiry_timestamp_seconds",
 	"When a certificate that mcpbridge shows expires, in Unix time, by the key of the configuration that names it.", []string{"key"}, nil)
 
-// WatchCertificate makes readable when a certificate expires: ends is called at each scrape;
-// zero means that there is none. A second one of a key takes the place of the first.
-func (m *Metrics) WatchCertificate(key string, ends func() time.Time) {
+// WatchCertificates makes readable when certificates expire, by the key of the configuration
+// that names them, in place of those before. Each function is called at each scrape; zero means
+// that there is no certificate.
+func (m *Metrics) WatchCertificates(ends map[string]func() time.Time) {
 	c := &m.certificates
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ends == nil {
-		c.ends = make(map[string]func() time.Time)
-	}
-	c.ends[key] = ends
+	c.ends = maps.Clone(ends)
 }
 
 // Describe implements [prometheus.Collector].

@@ -201,6 +201,11 @@ func (b *build) addAuth() (err error) {
 		b.common.auth = ownAuthenticator(b.opts.Authenticator)
 		return nil
 	}
+	if token := b.opts.hooks.Caller; token != "" {
+		b.secrets.Learn(token)
+		b.common.auth = auth.Caller(token)
+		return nil
+	}
 	if b.common.auth, err = b.authenticator(b.opts.Auth); err != nil {
 		return fmt.Errorf("mcpbridge: Auth: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
+	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
 )
 
 func init() { cmdhook.Register(hook{}) }
@@ -53,6 +54,15 @@ func (hook) CompareReplicas(ctx context.Context, o *Options, now func() time.Tim
 	}
 	c := n.Compare(ctx, now)
 	return c, n.Close(context.WithoutCancel(ctx)) // it has not joined, and waits for nobody
+}
+
+// PinStore implements [cmdhook.Hook].
+func (hook) PinStore(o *Options) (pin.Store, func(context.Context) error, error) {
+	n, err := newNode(o, metrics.New(release.Version()))
+	if n == nil {
+		return o.pinStore(nil), func(context.Context) error { return nil }, err
+	}
+	return o.pinStore(n), n.Close, nil
 }
 
 // Inner implements [cmdhook.Hook].

@@ -100,13 +100,17 @@ func (s serverBuild) accessOptions() (o access.Options, err error) {
 	if rates := s.Rates.internal(); !rates.IsZero() {
 		o.Limiter = policy.NewLimiter(rates)
 	}
+	if s.b.opts.hooks.Listed != nil {
+		o.Pins = pin.Observe(s.b.opts.hooks.Listed)
+		return o, nil
+	}
 	if s.Pin == "" || s.Pin == PinOff {
 		return o, nil
 	}
 	if s.Pin != PinWarn && s.Pin != PinRefuse {
 		return o, fmt.Errorf("unknown Pin %q", s.Pin)
 	}
-	o.Pins, err = pin.Open(pin.Options{Dir: s.b.opts.PinDir, Server: s.Name, Refuse: s.Pin == PinRefuse, Told: tellPins(o.Audit, s.Name), Logger: s.b.opts.Logger, Metrics: s.b.metrics})
+	o.Pins, err = pin.Open(pin.Options{Store: s.b.opts.pinStore(s.b.node), Server: s.Name, Refuse: s.Pin == PinRefuse, Told: tellPins(o.Audit, s.Name), Logger: s.b.opts.Logger, Metrics: s.b.metrics})
 	return o, err
 }
 

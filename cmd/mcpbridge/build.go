@@ -40,7 +40,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 		o.Replicas = nil // nobody else serves it
 		o.Drain, o.CloseGrace = options.OneClient(c.Drain)
 	}
-	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, QuietRequests: p.accessLog, Dial: make(map[string]func(context.Context) (transport.Conn, error)), Settings: make(map[string]settings.Server)}
+	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, Caller: p.caller, Listed: p.listed, QuietRequests: p.accessLog, Dial: make(map[string]func(context.Context) (transport.Conn, error)), Settings: make(map[string]settings.Server)}
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		if s.Disabled {

@@ -69,6 +69,10 @@ type process struct {
 	// dialed is told of attempts to open a WebSocket to a server; it may be nil.
 	dialed    func(error)
 	accessLog bool // one of them is the access log
+	// caller is the token of whoever types a command; empty for none. listed is told of each
+	// definition of a tool, as the server said it; it may be nil.
+	caller string
+	listed func(definition []byte)
 }
 
 // run runs the command that the arguments name until it is done or ctx is. No secret of

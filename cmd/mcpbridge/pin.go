@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/pinned"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -22,6 +25,48 @@ import (
 type pinning struct {
 	asking
 	accept bool
+
+	mu          sync.Mutex // guards definitions
+	definitions [][]byte   // of tools, as the server said them
+}
+
+// everything is what a client can declare, in forms that servers look for: some list tools to
+// clients alone that can answer what these ask.
+var everything = []byte(`{"roots":{"listChanged":true},"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}}}`)
+
+// note is told of each definition that the server lists.
+func (a *pinning) note(definition []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.definitions = append(a.definitions, slices.Clone(definition))
+}
+
+// list has the server list its tools to a client that can everything, and to one that can
+// nothing.
+func (a *pinning) list(ctx context.Context, p *client.Printer) ([][]byte, error) {
+	for _, capabilities := range [][]byte{everything, []byte("{}")} {
+		p.Server.Declare(capabilities)
+		if _, err := p.All(ctx, spec.MethodToolsList, spec.Array(spec.MethodToolsList)); err != nil {
+			return nil, fmt.Errorf("listing the tools of %s: %w", p.Name, err)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.definitions, nil
+}
+
+// store returns where tools are pinned: where serve does.
+func (a *pinning) store() (pin.Store, func(context.Context) error, error) {
+	log := slog.New(slog.DiscardHandler)
+	o := newOptions(a.config, false, a.process, log, nil)
+	if err := options.AddReplicaTLS(o.Replicas, a.config.Replicas, log); err != nil {
+		return nil, nil, err
+	}
+	store, end, err := hook.PinStore(o)
+	if err == nil && store == nil {
+		err = errors.New("there is no home directory to keep accepted tools in; set state_dir")
+	}
+	return store, end, err
 }
 
 func newPinCommand(p process) *cobra.Command {
@@ -43,6 +88,7 @@ server could not be asked.`,
 			if a.path == "" || len(args) == 0 {
 				return usageError("which server? Give its NAME in a file, as in mcpbridge pin files -c config.yaml")
 			}
+			a.inner, a.listed = true, a.note
 			return a.command(0, "", a.run)(cmd, args)
 		},
 		ValidArgsFunction: a.complete(spec.MethodToolsList, "name"),
@@ -54,19 +100,21 @@ server could not be asked.`,
 
 // run compares the tools, and accepts what differs if it is to.
 func (a *pinning) run(ctx context.Context, p *client.Printer, tools []string) error {
-	name, dir := a.config.Servers[0].Name, stateDir(a.config, a.environ)
-	if dir == "" {
-		return fmt.Errorf("there is no home directory to keep accepted tools in; set state_dir")
-	}
-	kept, err := pin.Read(dir, name)
+	name := a.config.Servers[0].Name
+	store, end, err := a.store()
 	if err != nil {
 		return err
 	}
-	listed, err := p.All(ctx, spec.MethodToolsList, spec.Array(spec.MethodToolsList))
+	defer func() { _ = end(context.WithoutCancel(ctx)) }() // it has joined nobody
+	kept, _, err := store.Load(ctx, name)
 	if err != nil {
-		return fmt.Errorf("listing the tools of %s: %w", p.Name, err)
+		return err
 	}
-	changes := kept.Compare(slices.Collect(wire.Elements(listed)))
+	definitions, err := a.list(ctx, p)
+	if err != nil {
+		return err
+	}
+	changes := kept.Compare(definitions)
 	if len(tools) > 0 {
 		changes = slices.DeleteFunc(changes, func(c pin.Change) bool { return !slices.Contains(tools, c.Tool) })
 	}
@@ -75,26 +123,33 @@ func (a *pinning) run(ctx context.Context, p *client.Printer, tools []string) er
 	}
 	switch {
 	case a.accept:
-		kept.Complete = kept.Complete || len(tools) == 0
-		return a.keep(p.Out, kept, changes, dir)
+		complete := len(tools) == 0
+		return a.keep(ctx, p.Out, store, changes, definitions, complete)
 	case len(changes) > 0:
 		return fmt.Errorf("tools of %s that differ from what was accepted: %d; accept them with --accept", name, len(changes))
 	}
 	return nil
 }
 
-func (a *pinning) keep(w io.Writer, kept *pin.File, changes []pin.Change, dir string) error {
-	for _, c := range changes {
-		kept.Accept(c)
-	}
+// keep accepts changes. complete says that they are all of them.
+func (a *pinning) keep(ctx context.Context, w io.Writer, store pin.Store, changes []pin.Change, definitions [][]byte, complete bool) error {
 	told := pinned.Record(a.config.Audit, a.config.Servers[0].Name, changes)
 	if told != nil && a.config.Audit.Required {
 		return fmt.Errorf("nothing was accepted, since the audit log is required: %w", told)
 	}
-	if err := errors.Join(kept.Write(dir), told); err != nil || a.asJSON {
+	kept, err := pin.Update(ctx, store, a.config.Servers[0].Name, func(f *pin.File) {
+		for _, c := range changes {
+			f.Accept(c)
+		}
+		if complete {
+			f.Complete = true
+			f.Renew(definitions)
+		}
+	})
+	if err = errors.Join(err, told); err != nil || a.asJSON {
 		return err
 	}
-	_, err := output.Printf(w, "tools accepted: %d\n", len(kept.Tools))
+	_, err = output.Printf(w, "tools accepted: %d\n", len(kept.Tools))
 	return err
 }
 

@@ -26,16 +26,18 @@ func TestPin(t *testing.T) {
 	run(2, "which server?", "book")
 	run(2, "no server of", "other", "-c", path)
 
-	f, err := pin.Read(dir, "book")
+	f, _, err := pin.Folder(dir).Load(t.Context(), "book")
 	if err != nil || !f.Complete {
-		t.Fatalf("Read = %+v, %v, want a complete list", f, err)
+		t.Fatalf("Load = %+v, %v, want a complete list", f, err)
 	}
-	f.Accept(pin.Change{Tool: "edit_note", Is: []byte(`{"name":"edit_note","description":"was \u001b[31mred"}`)})
-	was := f.Tools["edit_note"]
-	was.Digests = was.Digests[1:]
-	f.Tools["edit_note"] = was
-	f.Tools["old"] = pin.Tool{Definition: []byte(`{"name":"old"}`)}
-	if err := f.Write(dir); err != nil {
+	_, err = pin.Update(t.Context(), pin.Folder(dir), "book", func(f *pin.File) {
+		f.Accept(pin.Change{Tool: "edit_note", Is: []byte(`{"name":"edit_note","description":"was \u001b[31mred"}`)})
+		was := f.Tools["edit_note"]
+		was.Digests = was.Digests[1:]
+		f.Tools["edit_note"] = was
+		f.Tools["old"] = pin.Tool{Definition: []byte(`{"name":"old"}`)}
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	run(1, "changed  edit_note\n  - description: \"was ", "book", "-c", path)
@@ -44,8 +46,8 @@ func TestPin(t *testing.T) {
 	if got := runCommand(t.Context(), nil, "pin", "book", "-c", path); strings.Contains(got.out, "\x1b") {
 		t.Errorf("a definition writes to the terminal: %q", got.out)
 	}
-	if matches, _ := filepath.Glob(filepath.Join(dir, "pins", "*")); len(matches) != 1 {
-		t.Errorf("the folder has %v, want one file", matches)
+	if matches, _ := filepath.Glob(filepath.Join(dir, "pins", "*.*.*")); len(matches) != 0 {
+		t.Errorf("the folder has %v, want no file that was not done", matches)
 	}
 }
 

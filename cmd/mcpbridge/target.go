@@ -26,6 +26,8 @@ type target struct {
 	process
 	path    string   // of -c
 	headers []string // of -H
+	token   string   // of --token, as it was written
+	inner   bool     // the server is always asked through a gateway
 
 	// Set by read.
 	config *config.Config // of that server alone
@@ -36,6 +38,7 @@ type target struct {
 func (t *target) flags(fs *pflag.FlagSet) {
 	fs.StringVarP(&t.path, "config", "c", "", "file in which the server has the NAME")
 	fs.StringArrayVarP(&t.headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
+	fs.StringVar(&t.token, "token", "", "your token, for a server that is sent that of each caller; `${NAME}` and ${file:PATH} stand for a variable and a file")
 }
 
 // read finds out which server is meant: a URL, a NAME of the file of -c, or what stands
@@ -131,6 +134,9 @@ func serverNames(c *config.Config) []string {
 // is printed is what it sent; every other is asked through a gateway of its own.
 func (t *target) open(ctx context.Context) (*client.Client, error) {
 	s := &t.config.Servers[0]
+	if err := t.takeToken(s); err != nil {
+		return nil, err
+	}
 	if err := t.authorize(ctx, t.config); err != nil {
 		return nil, err
 	}
@@ -149,7 +155,7 @@ func (t *target) open(ctx context.Context) (*client.Client, error) {
 		}
 		upstream.SetEra(v.Era)
 	}
-	if upstream.Era() == spec.Modern && s.URL != "" && !s.OverWebSocket() && s.UpstreamAuth == nil {
+	if upstream.Era() == spec.Modern && s.URL != "" && !s.OverWebSocket() && s.UpstreamAuth == nil && !t.inner {
 		return client.New(s.URL, client.Options{Header: options.Header(s), Info: implementation(), TLS: o.Servers[0].TLS}), nil
 	}
 	return newInnerClient(o, s.Name)
@@ -162,7 +168,7 @@ func (t *target) name() string { return t.config.Servers[0].Target() }
 func (p process) reach(c *config.Config, guard transport.Guard) (*gateway.Options, *server.Server, error) {
 	o := newOptions(c, false, p, slog.New(slog.DiscardHandler), guard)
 	o.Drain, o.DebugErrors = innerDrain, true
-	options.WithoutAccess(o)
+	options.OfCommand(o)
 	servers, err := hook.Servers(o)
 	if err != nil {
 		return nil, nil, err

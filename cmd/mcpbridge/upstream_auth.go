@@ -7,10 +7,13 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"strings"
+	"unicode"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 )
 
@@ -41,6 +44,37 @@ func onDemand(p process, o *config.Server) (auth *config.UpstreamAuth, browse fu
 		}
 		return login.Browser(environOf(p))(url)
 	}
+}
+
+// takeToken reads the token of whoever types a command, for a server that is sent the token of
+// each caller, or one that is issued in exchange for it.
+func (t *target) takeToken(s *config.Server) error {
+	of := ""
+	switch a := s.UpstreamAuth; {
+	case a != nil && a.Passthrough != nil:
+		of = "passthrough"
+	case a != nil && a.TokenExchange != nil:
+		of = "token_exchange"
+	}
+	switch {
+	case of == "" && t.token == "":
+		return nil
+	case of == "":
+		return usageError("%s is sent no token of callers; leave --token out, and for a URL write --header 'Authorization: Bearer …'", s.Name)
+	case t.token == "":
+		return usageError("the token of its caller is missing: %s has upstream_auth.%s; give yours with --token '${NAME}', of an environment variable, or --token '${file:PATH}'", s.Name, of)
+	}
+	from := value.Scope{Lookup: value.Environ(t.environ), Dir: "."}
+	token, err := from.Expand(t.token)
+	if err == nil && (token == "" || strings.ContainsFunc(token, unicode.IsSpace)) {
+		err = errors.New("it is no token: it is empty, or has white space")
+	}
+	if err != nil {
+		return usageError("--token: %v", err)
+	}
+	t.secrets.Learn(token)
+	t.caller = token
+	return nil
 }
 
 // authorize has requests to the only server of a configuration sent with the stored login,

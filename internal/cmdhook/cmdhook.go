@@ -20,6 +20,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
+	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
 )
 
 // Hooks are options that only this module sets. The zero value changes nothing.
@@ -46,6 +47,12 @@ type Hooks struct {
 	Browse func(url string) error
 	// Observers are told of the requests of clients. Nil tells nobody.
 	Observers *trace.Observers
+	// Caller is the token of the only client, as if each request had brought it, for servers that
+	// want a token of callers. Empty means that clients are who Auth says.
+	Caller string
+	// Listed is told of each definition of a tool that a server lists, as it is compared where
+	// tools are pinned. It may not keep the definition. Nil tells nobody.
+	Listed func(definition []byte)
 	// QuietRequests leaves requests that did not fail out of the log.
 	QuietRequests bool
 }
@@ -63,6 +70,9 @@ type Hook[O, G any] interface {
 	// CompareReplicas asks the replicas of options whether a gateway of these could be one of
 	// them, without being one. now is the clock of this machine.
 	CompareReplicas(ctx context.Context, o *O, now func() time.Time) (replicas.Comparison, error)
+	// PinStore returns what keeps the tools that were accepted, for a gateway of these options,
+	// without one. Its end is called when it is used no more.
+	PinStore(o *O) (store pin.Store, end func(context.Context) error, err error)
 	// Inner returns what is behind a gateway.
 	Inner(*G) Inner
 }

@@ -20,7 +20,7 @@ func BenchmarkHandler(b *testing.B) {
 	rules := policy.New(false, []policy.Rule{
 		{Deny: true, Tools: []string{"delete_*"}}, {Scopes: []string{"files"}, Tools: []string{"read_*", "list_*"}},
 	})
-	pins, err := pin.Open(pin.Options{Dir: b.TempDir(), Server: "files", Refuse: true})
+	pins, err := pin.Open(pin.Options{Store: pin.Folder(b.TempDir()), Server: "files", Refuse: true})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -145,8 +146,13 @@ const (
 	statusUnwritten = 503
 )
 
-// notAccepted returns the error for a call of a tool whose definition was not accepted.
-func (c *Control) notAccepted(tool string) error {
+// unpinned returns the error for a call of a tool that was not accepted, or for a request while
+// it is not known what was.
+func (c *Control) unpinned(tool string, why error) error {
+	if !errors.Is(why, pin.ErrNotAccepted) {
+		return &mcp.Refusal{Status: statusDenied, Err: wire.Errorf(spec.CodeInternal,
+			"which tools of server %q were accepted can't be read at the moment; try again; if that lasts, who runs mcpbridge can see why in its log", c.opts.Server)}
+	}
 	return &mcp.Refusal{Status: statusDenied, Err: wire.Errorf(spec.CodeInvalidRequest,
 		"the definition of tool %q of server %q was not accepted; who runs mcpbridge can look at it: mcpbridge pin %s", mcp.Shorten(tool), c.opts.Server, c.opts.Server)}
 }

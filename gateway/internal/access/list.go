@@ -1,9 +1,10 @@
 package access
 
 import (
+	"slices"
+
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -19,8 +20,8 @@ func (q *request) list(result []byte, o *wire.Outline) (body []byte, changed boo
 	}
 	s := listFilter{q: q, caller: q.sender.caller()}
 	if q.c.opts.Pins != nil && q.method == spec.MethodToolsList {
-		s.page = q.c.opts.Pins.Page()
-		defer func() { s.page.End(isLast(result, o)) }()
+		definitions := slices.Collect(wire.Elements(o.Get(result, array)))
+		s.accepted = q.c.opts.Pins.Check(definitions, isLast(result, o))
 	}
 	elements := o.Get(result, array)
 	kept, all := s.pick(elements)
@@ -38,9 +39,9 @@ func isLast(result []byte, o *wire.Outline) bool {
 
 // A listFilter picks the elements of a list that the client may use.
 type listFilter struct {
-	q      *request
-	caller policy.Caller
-	page   *pin.Page // nil if definitions are not pinned
+	q        *request
+	caller   policy.Caller
+	accepted []bool // of the elements from the next one on; nil if definitions are not pinned
 }
 
 // pick returns an array of the elements that the client may use, or reports that it may use
@@ -78,9 +79,12 @@ func first(array []byte, n int) []byte {
 	return kept
 }
 
-// shows reports whether the client may use an element. Definitions are always compared.
+// shows reports whether the client may use the next element.
 func (s *listFilter) shows(element []byte) bool {
-	accepted := s.page == nil || s.page.Check(element)
+	accepted := true
+	if len(s.accepted) > 0 {
+		accepted, s.accepted = s.accepted[0], s.accepted[1:]
+	}
 	p := s.q.c.opts.Policy
 	return accepted && (p == nil || p.Visible(&s.caller, &s.q.op, element))
 }

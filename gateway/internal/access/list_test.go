@@ -74,7 +74,7 @@ func TestListsOfPinnedTools(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", tt.name, res.Body, err, tt.want)
 		}
 	}
-	if !pins.Refuses("hidden") {
+	if pins.Refusal("hidden") == nil {
 		t.Error("a tool that nobody could see was not compared")
 	}
 }
@@ -82,7 +82,7 @@ func TestListsOfPinnedTools(t *testing.T) {
 // The first list that is seen to its end is accepted; a page that others follow is not the
 // end.
 func TestFirstListIsPinned(t *testing.T) {
-	p, err := pin.Open(pin.Options{Dir: t.TempDir(), Server: "files", Refuse: true})
+	p, err := pin.Open(pin.Options{Store: pin.Folder(t.TempDir()), Server: "files", Refuse: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,11 +94,11 @@ func TestFirstListIsPinned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if list(); p.Refuses("b") {
+	if list(); p.Refusal("b") != nil {
 		t.Error("a tool is refused after one page of a list")
 	}
 	server.body = `{"tools":[{"name":"b"}],"nextCursor":null}`
-	if list(); p.Refuses("a") || p.Refuses("b") || !p.Refuses("c") {
+	if list(); p.Refusal("a") != nil || p.Refusal("b") != nil || p.Refusal("c") == nil {
 		t.Error("the list was not accepted when it had ended")
 	}
 }

@@ -100,9 +100,11 @@ func (q *request) admit(params, extra []byte, plain wire.Plain) (err error) {
 	if kind, name := q.op.About(); kind == policy.Tool {
 		tool = name
 	}
-	if tool != "" && o.Pins != nil && o.Pins.Refuses(tool) {
-		q.verdict = "deny"
-		return q.c.notAccepted(tool)
+	if o.Pins != nil && (tool != "" || q.method == spec.MethodToolsList) {
+		if err := o.Pins.Refusal(tool); err != nil {
+			q.verdict = "deny"
+			return q.c.unpinned(tool, err)
+		}
 	}
 	if o.Limiter == nil || q.op.Free() {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,14 +97,10 @@ func (a *auditFile) lines(t *testing.T) (all []string) {
 // pinned returns pins that have accepted the tools of a list.
 func pinned(t *testing.T, tools string) *pin.Pins {
 	t.Helper()
-	p, err := pin.Open(pin.Options{Dir: t.TempDir(), Server: "files", Refuse: true})
+	p, err := pin.Open(pin.Options{Store: pin.Folder(t.TempDir()), Server: "files", Refuse: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := p.Page()
-	for tool := range wire.Elements([]byte(tools)) {
-		page.Check(tool)
-	}
-	page.End(true)
+	p.Check(slices.Collect(wire.Elements([]byte(tools))), true)
 	return p
 }

@@ -128,7 +128,7 @@ func TestPinnedTools(t *testing.T) {
 	for _, d := range doors {
 		t.Run(d.name, func(t *testing.T) {
 			r := newRig(t, func(o *Options) {
-				pins, err := pin.Open(pin.Options{Dir: t.TempDir(), Server: "peer", Refuse: true})
+				pins, err := pin.Open(pin.Options{Store: pin.Folder(t.TempDir()), Server: "peer", Refuse: true})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -272,7 +272,7 @@ var layers = map[string][]string{
 	"examples/internal/notes":   nil,
 	"examples/internal/program": {"internal/dev/bridgetest"},
 	// What the public package does not export, for cmd.
-	"internal/cmdhook": {"internal/trust/audit", "internal/fanout", "internal/status", "internal/observation/trace", "internal/trust/login", "internal/mcp", "internal/replicas", "internal/server", "internal/settings", "internal/redact", "internal/transport"},
+	"internal/cmdhook": {"internal/trust/audit", "internal/trust/pin", "internal/fanout", "internal/status", "internal/observation/trace", "internal/trust/login", "internal/mcp", "internal/replicas", "internal/server", "internal/settings", "internal/redact", "internal/transport"},
 
 	// One server, of either era: how it is reached, and what its back is.
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember", "internal/upstream"}),
@@ -351,7 +351,7 @@ var libraries = map[string][]string{
 	"github.com/tailscale/hujson":  {"internal/hostfile"},
 
 	"github.com/go-jose/go-jose":    {"internal/trust/auth", "internal/dev/bridgetest/issuertest", "gateway/internal/router", "internal/trust/login"},
-	"github.com/gofrs/flock":        {"internal/trust/login"},
+	"github.com/gofrs/flock":        {"internal/trust/login", "internal/trust/pin"},
 	"github.com/zalando/go-keyring": {"internal/trust/login"},
 	"go.opentelemetry.io":           {"internal/observation/telemetry"},
 	"google.golang.org/protobuf":    {"internal/observation/telemetry"},

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ type Broker struct {
 	members map[string]kept
 	claims  map[string]member.Entry
 	records map[string]kept
+	pinned  map[string]member.Entry // by key; what was kept, and its version
 	handles []*handle
 	last    uint64 // revision
 }
@@ -53,6 +55,7 @@ func (b *Broker) clearLocked() {
 	b.members = make(map[string]kept)
 	b.claims = make(map[string]member.Entry)
 	b.records = make(map[string]kept)
+	b.pinned = make(map[string]member.Entry)
 }
 
 // SetAway has no engine reach the broker, or all again.
@@ -369,6 +372,38 @@ func (h *handle) read(ctx context.Context, key string, take bool) ([]byte, error
 		delete(h.b.records, key)
 	}
 	return k.data, nil
+}
+
+func (h *handle) Kept(ctx context.Context, key string) ([]byte, string, error) {
+	if err := h.enter(ctx); err != nil {
+		return nil, "", err
+	}
+	defer h.leave(false)
+	h.b.reads++
+	e := h.b.pinned[key]
+	return []byte(e.Value), versionOf(e), nil
+}
+
+func (h *handle) Keep(ctx context.Context, key, version string, data []byte) (string, error) {
+	if err := h.enter(ctx); err != nil {
+		return "", err
+	}
+	defer h.leave(false)
+	if versionOf(h.b.pinned[key]) != version {
+		return "", nil
+	}
+	h.b.last++
+	e := member.Entry{Value: string(data), Revision: h.b.last}
+	h.b.pinned[key] = e
+	return versionOf(e), nil
+}
+
+// versionOf returns the version of what was kept; empty for nothing.
+func versionOf(e member.Entry) string {
+	if e.Revision == 0 {
+		return ""
+	}
+	return strconv.FormatUint(e.Revision, 10)
 }
 
 func (h *handle) Changed() <-chan struct{}    { return h.hints }

@@ -41,6 +41,7 @@ func Suite(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t *tes
 		{"releasing", releasing},
 		{"records", records},
 		{"draining", draining},
+		{"keeping", keeping},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in(t, func(t *testing.T) {
@@ -277,6 +278,50 @@ func records(t *testing.T, _ World, r *room) {
 	}
 	if got, err := r.e[2].Take(ctx, "large"); err != nil || len(got) != replicas.MaxRecord {
 		t.Errorf("Take of the largest record: %d bytes, %v", len(got), err)
+	}
+}
+
+// A keeper is an engine that keeps records until they are replaced.
+type keeper interface {
+	Kept(ctx context.Context, key string) ([]byte, string, error)
+	Keep(ctx context.Context, key, version string, record []byte) (string, error)
+}
+
+// keeping replaces what is kept by its version, of which each counts once among all replicas.
+func keeping(t *testing.T, _ World, r *room) {
+	ctx := t.Context()
+	at := func(i int) keeper { return r.e[i].(keeper) }
+	if record, version, err := at(0).Kept(ctx, "pins"); len(record) != 0 || version != "" || err != nil {
+		t.Errorf("Kept of nothing = %q, %q, %v", record, version, err)
+	}
+	var wg sync.WaitGroup
+	var done atomic.Int32
+	replace := func(version string, record []byte) {
+		for i := range r.e {
+			for range 3 {
+				wg.Go(func() {
+					switch now, err := at(i).Keep(ctx, "pins", version, record); {
+					case err != nil:
+						t.Errorf("Keep: %v", err)
+					case now != "":
+						done.Add(1)
+					}
+				})
+			}
+		}
+		wg.Wait()
+	}
+	version := ""
+	for n, record := range [][]byte{[]byte("first"), []byte("second"), make([]byte, replicas.MaxRecord)} {
+		replace(version, record)
+		got, now, err := at(n%3).Kept(ctx, "pins")
+		if int(done.Load()) != n+1 || len(got) != len(record) || string(got) != string(record) || now == version || err != nil {
+			t.Fatalf("round %d: replaced %d times in all; Kept = %d bytes, %q, %v", n, done.Load(), len(got), now, err)
+		}
+		version = now
+	}
+	if _, err := at(0).Keep(ctx, "pins", version, make([]byte, replicas.MaxRecord+1)); !errors.Is(err, replicas.ErrTooLarge) {
+		t.Errorf("Keep of what is too large: %v", err)
 	}
 }
 

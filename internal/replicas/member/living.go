@@ -3,7 +3,6 @@ package member
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,31 +60,21 @@ func (m *Member) Living(ctx context.Context) ([]replicas.Replica, error) {
 }
 
 // firstRecords returns the count that each member has told, as soon as the store answers.
-func (m *Member) firstRecords(ctx context.Context) (map[string]uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, answering)
-	defer cancel()
-	var last error
-	for {
-		records, err := m.records(ctx)
-		if err == nil {
-			first := make(map[string]uint64)
-			for instance, data := range records {
-				if _, rec, err := decode(instance, data); err == nil && !rec.Left {
-					first[instance] = rec.Beat
-				}
+func (m *Member) firstRecords(ctx context.Context) (first map[string]uint64, err error) {
+	err = m.await(ctx, func(ctx context.Context) error {
+		snap, err := m.store.Poll(ctx, nil, false)
+		if err != nil {
+			return err
+		}
+		first = make(map[string]uint64)
+		for instance, data := range snap.Members {
+			if _, rec, err := decode(instance, data); err == nil && !rec.Left {
+				first[instance] = rec.Beat
 			}
-			return first, nil
 		}
-		if last == nil || !errors.Is(err, context.DeadlineExceeded) {
-			last = err // a time that is over says less
-		}
-		if why := m.explain(ctx, last); why != "" {
-			return nil, fmt.Errorf("%s: %w", why, last)
-		}
-		if backoff.Wait(ctx, look) != nil {
-			return nil, fmt.Errorf("it can't be reached: %w", last)
-		}
-	}
+		return nil
+	})
+	return first, err
 }
 
 // Trouble says why the store can't be asked at this moment, and whether it refuses this replica,

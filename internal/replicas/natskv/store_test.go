@@ -129,6 +129,37 @@ func TestTake(t *testing.T) {
 	}
 }
 
+// What is kept is replaced by its version, and outlives a server that is started again with its
+// disk: it is in a bucket of files, without a time to live.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, other := w.store(), w.store()
+	if record, version, err := s.Kept(t.Context(), "0123"); record != nil || version != "" || err != nil {
+		t.Errorf("Kept of nothing = %q, %q, %v", record, version, err)
+	}
+	first, err := s.Keep(t.Context(), "0123", "", []byte("one"))
+	if first == "" || err != nil {
+		t.Fatalf("Keep = %q, %v", first, err)
+	}
+	if now, err := other.Keep(t.Context(), "0123", "", []byte("two")); now != "" || err != nil {
+		t.Errorf("Keep of what is kept already = %q, %v", now, err)
+	}
+	if now, err := other.Keep(t.Context(), "0123", first, []byte("two")); now == "" || err != nil {
+		t.Errorf("Keep = %q, %v", now, err)
+	}
+	if record, version, err := s.Kept(t.Context(), "0123"); string(record) != "two" || version == first || err != nil {
+		t.Errorf("Kept = %q, %q, %v", record, version, err)
+	}
+	stream, err := w.look().Stream(t.Context(), "KV_test_pins")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := stream.CachedInfo().Config; c.Storage != jetstream.FileStorage || c.MaxAge != 0 {
+		t.Errorf("the bucket is in %v for %v, want it in files for ever", c.Storage, c.MaxAge)
+	}
+}
+
 // A record ends by its own time to live, also one that was to end before it was put.
 func TestRecordsEnd(t *testing.T) {
 	t.Parallel()

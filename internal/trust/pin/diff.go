@@ -2,6 +2,7 @@ package pin
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -13,18 +14,20 @@ type Change struct {
 	Tool string
 	// Was is the accepted definition, nil for a new tool; Is is that of the server, nil for
 	// a removed tool.
-	Was, Is []byte
+	Was, Is json.RawMessage
 }
 
 // Compare returns the differences between a server's tools and the accepted ones, ordered
-// by name.
+// by name. A tool may have several definitions.
 func (f *File) Compare(definitions [][]byte) []Change {
 	var changes []Change
 	there := make(map[string]bool)
 	for _, d := range definitions {
 		name, _ := wire.GetString(d, "name")
 		there[name] = true
-		if t := f.Tools[name]; !slices.Contains(t.Digests, Digest(d)) {
+		m, t := formOf(d), f.Tools[name]
+		same := func(c Change) bool { return c.Tool == name && Digest(c.Is) == m.said }
+		if !t.accepts(&m) && !slices.ContainsFunc(changes, same) {
 			changes = append(changes, Change{name, t.Definition, d})
 		}
 	}
@@ -43,5 +46,17 @@ func (f *File) Accept(c Change) {
 		delete(f.Tools, c.Tool)
 		return
 	}
-	f.accept(c.Tool, Digest(c.Is), c.Is)
+	f.accept(c.Tool, formOf(c.Is))
+}
+
+// Renew keeps the digests of what the server said of tools that were accepted as they were
+// shown, so that a change of what was not shown is one, too.
+func (f *File) Renew(definitions [][]byte) {
+	for _, d := range definitions {
+		name, _ := wire.GetString(d, "name")
+		m, t := formOf(d), f.Tools[name]
+		if len(t.Older) > 0 && t.accepts(&m) {
+			f.accept(name, m)
+		}
+	}
 }

@@ -1,22 +1,19 @@
 package pin
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // Options configure Pins.
 type Options struct {
-	// Dir is the user's folder for persistent state. Required.
-	Dir string
+	// Store keeps what was accepted. Required.
+	Store Store
 	// Server is the server's name. Required.
 	Server string
 	// Refuse says that a changed tool is hidden, and calls of it are refused. Otherwise it
@@ -30,23 +27,38 @@ type Options struct {
 	Metrics mcp.Metrics  // nil counts nothing
 }
 
-// Pins are the accepted definitions of one server's tools. They are safe for concurrent
-// use, also by several processes.
+// Pins are the accepted definitions of one server's tools. They are safe for concurrent use.
 type Pins struct {
-	opts Options
+	opts   Options
+	listed func(definition []byte) // of Observe; nil otherwise
 
-	// mu guards the fields below. It is held while the file is read or written, which
-	// happens only if something has changed.
+	turn chan struct{} // capacity 1: held while the store is asked
+
+	// mu guards the fields below. It is never held while the store is asked.
 	mu      sync.Mutex
-	file    *File
-	read    time.Time         // the stamp of the file when it was read
-	changed map[string]string // digests of definitions that are not accepted, by name
-	told    map[string]string // those that have been logged
+	file    *File           // not changed, but replaced; nil as long as it could not be loaded
+	version string          // of file at the store
+	unsaved bool            // the store could not be given file
+	loaded  time.Time       // when the store was asked last
+	failed  error           // why that failed; nil if it did not
+	changed map[string]form // definitions that are not accepted, by name
+	told    map[string]string
 }
 
-// Open reads the stored file of a server.
+const (
+	// patience bounds how long the store is waited for.
+	patience = 2 * time.Second
+	// pause is how long a store is not asked again that has failed.
+	pause = time.Second
+)
+
+// ErrNotAccepted says that the definition of a tool was not accepted.
+var ErrNotAccepted = errors.New("its definition was not accepted")
+
+// Open returns the Pins of a server. What is kept is read at once, but for a [Shared] Store:
+// that may be away when the program begins, and is asked with the first request.
 func Open(o Options) (*Pins, error) {
-	if o.Dir == "" {
+	if o.Store == nil {
 		return nil, errors.New("pin: there is no state folder; set state_dir, or pin: off")
 	}
 	if o.Logger == nil {
@@ -55,144 +67,111 @@ func Open(o Options) (*Pins, error) {
 	if o.Metrics == nil {
 		o.Metrics = mcp.NoMetrics{}
 	}
-	p := &Pins{opts: o, read: stampOf(o.Dir, o.Server), changed: make(map[string]string), told: make(map[string]string)}
-	var err error
-	p.file, err = Read(o.Dir, o.Server)
-	return p, err
-}
-
-// Digest returns the digest of a definition. It does not depend on the order of members,
-// white space, or members that are null, which gateways may remove.
-func Digest(definition []byte) string {
-	var nulls []string
-	for k, v := range wire.Members(definition) {
-		if wire.IsNull(v) {
-			nulls = append(nulls, k.String())
-		}
+	p := &Pins{opts: o, turn: make(chan struct{}, 1), changed: make(map[string]form), told: make(map[string]string)}
+	if _, shared := o.Store.(*Shared); shared {
+		return p, nil
 	}
-	sum := sha256.Sum256(wire.AppendCanonical(nil, wire.AppendWithoutNulls(nil, definition, nulls)))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return p, p.refresh()
 }
 
-// Refuses reports whether a tool must not be listed or called.
-func (p *Pins) Refuses(tool string) bool {
+// Observe returns Pins that accept everything, and tell f of each definition that is listed, as
+// it is compared where tools are pinned.
+func Observe(f func(definition []byte)) *Pins { return &Pins{listed: f} }
+
+// Refusal returns why a call of a tool, or for an empty name the list of all tools, is to be
+// refused: [ErrNotAccepted], or why what was accepted is not known. Nil means that it is not.
+func (p *Pins) Refusal(tool string) error {
 	if !p.opts.Refuse {
-		return false
+		return nil
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.isUnacceptedLocked(tool) {
-		return false
+	known, bad := p.file != nil, p.isUnacceptedLocked(tool)
+	p.mu.Unlock()
+	if known && !bad {
+		return nil
 	}
-	p.reloadLocked()
-	return p.isUnacceptedLocked(tool)
+	err := p.refresh()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.file == nil:
+		return err
+	case p.isUnacceptedLocked(tool):
+		return ErrNotAccepted
+	}
+	return nil
 }
 
 // isUnacceptedLocked reports whether a tool is new or has changed.
 func (p *Pins) isUnacceptedLocked(tool string) bool {
-	if d, changed := p.changed[tool]; changed && !p.acceptedLocked(tool, d) {
+	if p.file == nil || tool == "" {
+		return false
+	}
+	t, known := p.file.Tools[tool]
+	if m, changed := p.changed[tool]; changed && !t.accepts(&m) {
 		return true
 	}
-	_, known := p.file.Tools[tool]
 	return p.file.Complete && !known
 }
 
-func (p *Pins) acceptedLocked(tool, digest string) bool {
-	return slices.Contains(p.file.Tools[tool].Digests, digest)
-}
-
-// A Page checks one page of the list of tools.
-type Page struct {
-	p     *Pins
-	first []found // new tools, until there has been a complete list
-}
-
-type found struct {
-	name, digest string
-	definition   []byte
-}
-
-// Page returns a new page.
-func (p *Pins) Page() *Page { return &Page{p: p} }
-
-// Check reports whether a tool with this definition may be listed.
-func (g *Page) Check(definition []byte) bool {
-	tool, _ := wire.GetString(definition, "name")
-	digest := Digest(definition)
-	p := g.p
+// refresh loads what is kept, if that may be something else than what is known.
+func (p *Pins) refresh() error {
+	p.turn <- struct{}{}
+	defer func() { <-p.turn }()
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.acceptedLocked(tool, digest) {
-		delete(p.changed, tool)
-		return true
-	}
-	if _, known := p.file.Tools[tool]; !known && !p.file.Complete {
-		g.first = append(g.first, found{tool, digest, definition})
-		return true
-	}
-	p.reloadLocked()
-	if p.acceptedLocked(tool, digest) {
-		delete(p.changed, tool)
-		return true
-	}
-	p.noteLocked(tool, digest)
-	return !p.opts.Refuse
-}
-
-// End ends the page. last says that it is the last one. Tools found before the first
-// complete list are accepted.
-func (g *Page) End(last bool) {
-	p := g.p
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.file.Complete || len(g.first) == 0 && !last {
-		return
-	}
-	for _, f := range g.first {
-		if len(p.file.Tools) < maxTools {
-			p.file.accept(f.name, f.digest, f.definition)
+	known, version, loaded, failed, unsaved := p.file, p.version, p.loaded, p.failed, p.unsaved
+	p.mu.Unlock()
+	switch {
+	case failed != nil && time.Since(loaded) < pause:
+		return failed
+	case unsaved && time.Since(loaded) < pause:
+		return nil
+	case unsaved:
+		if err := p.swap(known, version); !errors.Is(err, ErrReplaced) {
+			return err
 		}
+	case known != nil && failed == nil && !p.opts.Store.Stale(p.opts.Server, version, loaded):
+		return nil
 	}
-	p.file.Complete = last
-	if err := p.file.Write(p.opts.Dir); err != nil {
-		p.opts.Logger.Error("pinned tools can't be stored: changes will go unnoticed after the next start", "upstream", p.opts.Server, "err", err)
-		return
-	}
-	p.read = stampOf(p.opts.Dir, p.opts.Server)
-	if last {
-		p.opts.Logger.Info("tools pinned", "upstream", p.opts.Server, "tools", len(p.file.Tools))
-		p.tell(Event{Digest: p.file.digest(), What: "the tools of the first complete list were accepted"})
-	}
+	return p.load()
 }
 
-// noteLocked records a definition that is not accepted, and logs it once.
-func (p *Pins) noteLocked(tool, digest string) {
-	if len(p.changed) < maxTools {
-		p.changed[tool] = digest
-	}
-	if p.told[tool] == digest || len(p.told) >= maxTools {
-		return
-	}
-	p.told[tool] = digest
-	what := "tool definition has changed"
-	if _, known := p.file.Tools[tool]; !known {
-		what = "tool is new"
-	}
-	p.opts.Metrics.Limit(p.opts.Server, "pin")
-	p.opts.Logger.Warn(what+"; review it with mcpbridge pin "+p.opts.Server, "upstream", p.opts.Server, "tool", tool, "refused", p.opts.Refuse)
-	p.tell(Event{Tool: tool, Digest: digest, What: what, Refused: p.opts.Refuse})
-}
-
-// reloadLocked rereads the file if another process has written it.
-func (p *Pins) reloadLocked() {
-	stamp := stampOf(p.opts.Dir, p.opts.Server)
-	if stamp.Equal(p.read) {
-		return
-	}
-	file, err := Read(p.opts.Dir, p.opts.Server)
-	if err != nil {
+// load asks the store. It is called by whoever has the turn.
+func (p *Pins) load() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	file, version, err := p.opts.Store.Load(ctx, p.opts.Server)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil && p.failed == nil {
 		p.opts.Logger.Error("pinned tools not read", "upstream", p.opts.Server, "err", err)
-		return
 	}
-	p.file, p.read = file, stamp
+	p.loaded, p.failed = time.Now(), err
+	if err == nil && !(p.unsaved && version == p.version) {
+		p.file, p.version, p.unsaved = file, version, false
+	}
+	return err
+}
+
+// swap gives the store what this process has accepted, in the place of a version, and keeps it
+// even if that fails: but for ErrReplaced. It is called by whoever has the turn.
+func (p *Pins) swap(file *File, version string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	now, err := p.opts.Store.Swap(ctx, file, version)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrReplaced):
+		p.unsaved = false
+		return err
+	case err != nil:
+		if !p.unsaved {
+			p.opts.Logger.Error("pinned tools can't be stored: unless that succeeds later, changes will go unnoticed after the next start", "upstream", p.opts.Server, "err", err)
+		}
+		p.file, p.unsaved, p.loaded = file, true, time.Now()
+		return err
+	}
+	p.file, p.version, p.unsaved, p.loaded, p.failed = file, now, false, time.Now(), nil
+	return nil
 }

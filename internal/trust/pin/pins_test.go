@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
@@ -18,22 +17,27 @@ const (
 	more = `{"name":"write","description":"writes"}`
 )
 
+// Refuses reports whether a call of a tool is refused.
+func (p *Pins) Refuses(tool string) bool { return p.Refusal(tool) != nil }
+
 // list checks a page, and returns the names of what it shows.
 func list(p *Pins, last bool, definitions ...string) (shown []string) {
-	page := p.Page()
+	var texts [][]byte
 	for _, d := range definitions {
-		if page.Check([]byte(d)) {
-			shown = append(shown, d)
+		texts = append(texts, []byte(d))
+	}
+	for i, is := range p.Check(texts, last) {
+		if is {
+			shown = append(shown, definitions[i])
 		}
 	}
-	page.End(last)
 	return shown
 }
 
 func TestPins(t *testing.T) {
 	for _, refuse := range []bool{false, true} {
 		dir, logs := t.TempDir(), &bridgetest.Log{}
-		o := Options{Dir: dir, Server: "files", Refuse: refuse, Logger: slog.New(slog.NewTextHandler(logs, nil))}
+		o := Options{Store: Folder(dir), Server: "files", Refuse: refuse, Logger: slog.New(slog.NewTextHandler(logs, nil))}
 		first, err := Open(o)
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +75,7 @@ func TestPins(t *testing.T) {
 // What a person accepts counts in processes that run.
 func TestAccepting(t *testing.T) {
 	dir := t.TempDir()
-	p, err := Open(Options{Dir: dir, Server: "files", Refuse: true})
+	p, err := Open(Options{Store: Folder(dir), Server: "files", Refuse: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +84,7 @@ func TestAccepting(t *testing.T) {
 	if !p.Refuses("read") {
 		t.Fatal("the change is not refused")
 	}
-	f, err := Read(dir, "files")
+	f, _, err := Folder(dir).Load(t.Context(), "files")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,11 +92,12 @@ func TestAccepting(t *testing.T) {
 	if len(changes) != 2 || changes[0].Tool != "read" || changes[0].Was == nil || string(changes[0].Is) != evil || changes[1].Tool != "write" || changes[1].Is != nil {
 		t.Fatalf("Compare = %s", changes)
 	}
-	for _, c := range changes {
-		f.Accept(c)
-	}
-	time.Sleep(10 * time.Millisecond) // files have coarse times
-	if err := f.Write(dir); err != nil {
+	_, err = Update(t.Context(), Folder(dir), "files", func(f *File) {
+		for _, c := range changes {
+			f.Accept(c)
+		}
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Refuses("read") || len(list(p, true, evil)) != 1 || len(list(p, true, good)) != 1 {
@@ -105,7 +110,7 @@ func TestAccepting(t *testing.T) {
 
 // A list that has several pages is seen whole with the last.
 func TestPagesArePinnedTogether(t *testing.T) {
-	p, err := Open(Options{Dir: t.TempDir(), Server: "files", Refuse: true})
+	p, err := Open(Options{Store: Folder(t.TempDir()), Server: "files", Refuse: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +147,7 @@ func TestFile(t *testing.T) {
 	if _, err := Open(Options{Server: "files"}); err == nil {
 		t.Error("Open without a folder = nil")
 	}
-	p, err := Open(Options{Dir: dir, Server: "files"})
+	p, err := Open(Options{Store: Folder(dir), Server: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +163,7 @@ func TestFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(Options{Dir: dir, Server: "files"}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(Options{Store: Folder(dir), Server: "files"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open of %s = %v, want %s", text, err, want)
 		}
 	}
@@ -168,7 +173,7 @@ func TestFile(t *testing.T) {
 func TestPinsAreBounded(t *testing.T) {
 	f := &File{}
 	for i := range 20 {
-		f.accept("read", strings.Repeat("x", i+1), []byte(good))
+		f.accept("read", form{definition: []byte(good), said: strings.Repeat("x", i+1)})
 	}
 	if n := len(f.Tools["read"].Digests); n != maxForms {
 		t.Errorf("%d forms are kept, want %d", n, maxForms)

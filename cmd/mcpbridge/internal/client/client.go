@@ -34,6 +34,7 @@ var ErrLost = errors.New("the connection was lost")
 type Client struct {
 	opts upstream.Options
 	base http.Header // of all requests
+	can  []byte      // clientCapabilities, an object
 	http *upstream.HTTP
 	end  func()
 }
@@ -52,13 +53,17 @@ type Options struct {
 
 // New returns a client of the endpoint, a valid URL.
 func New(endpoint string, o Options) *Client {
-	c := &Client{end: o.End, opts: upstream.Options{
+	c := &Client{end: o.End, can: []byte("{}"), opts: upstream.Options{
 		Name: endpoint, URL: endpoint, Headers: o.Header, ClientInfo: o.Info, TLS: o.TLS, RoundTripper: o.RoundTripper, MaxMessage: maxMessage,
 	}}
 	c.opts.Fill(spec.Modern)
 	c.base, c.http = c.opts.BaseHeader(), upstream.NewHTTP(&c.opts, upstream.Reading{Keep: true})
 	return c
 }
+
+// Declare sets the capabilities, an object, that later requests declare. Servers may list other
+// things to clients that can more. Nothing that a server asks is answered all the same.
+func (c *Client) Declare(capabilities []byte) { c.can = capabilities }
 
 // Close ends the connections, and what was started for them.
 func (c *Client) Close() {
@@ -84,7 +89,7 @@ type call struct {
 // do sends a request and returns its response. The error is a [*wire.Error] if that is one,
 // and wraps ErrLost if the reply ended before the response.
 func (c *Client) do(ctx context.Context, q call) (m wire.Message, err error) {
-	reply, err := c.http.Post(ctx, nil, c.headers(q), q.request(c.opts.ClientInfo))
+	reply, err := c.http.Post(ctx, nil, c.headers(q), q.request(c.opts.ClientInfo, c.can))
 	if err != nil {
 		return m, c.unreachable(ctx, err)
 	}
@@ -169,11 +174,11 @@ func (q *call) readStream(r *upstream.Reply) (wire.Message, error) {
 // request returns the text of a call.
 //
 // Spec: 2026-07-28, basic, _meta.
-func (q *call) request(info []byte) []byte {
+func (q *call) request(info, capabilities []byte) []byte {
 	edits := append([]wire.Edit{
 		{Name: spec.MetaProtocolVersion, Value: wire.Quote(string(spec.LatestModern))},
 		{Name: spec.MetaClientInfo, Value: info},
-		{Name: spec.MetaClientCapabilities, Value: []byte("{}")},
+		{Name: spec.MetaClientCapabilities, Value: capabilities},
 	}, q.meta...)
 	meta := wire.AppendEdited(nil, nil, edits...)
 	params := wire.AppendEdited(nil, q.params, wire.Edit{Name: "_meta", Value: meta})

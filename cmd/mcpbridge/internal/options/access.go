@@ -34,3 +34,13 @@ func WithoutAccess(o *gateway.Options) {
 		s.Policy, s.Rates, s.Pin = nil, gateway.Rates{}, gateway.PinOff
 	}
 }
+
+// OfCommand takes out of options what a command's own gateway does without: what is about
+// clients, since it has no other one, and who else serves them.
+func OfCommand(o *gateway.Options) {
+	WithoutAccess(o)
+	o.Auth, o.Replicas = nil, nil
+	for i := range o.Servers {
+		o.Servers[i].Auth = nil
+	}
+}

@@ -73,7 +73,8 @@ type Options struct {
 	// said of themselves, so that clients are answered while a command still starts.
 	// Empty means that nothing is kept.
 	StateDir string
-	// PinDir is a directory for the tools that were accepted of servers with a Pin.
+	// PinDir is a directory for the tools that were accepted of servers with a Pin. An Engine of
+	// Replicas keeps them instead, and gets what is there when it has none of a server.
 	PinDir string
 	// Audit is the file of the audit log, which is appended to and made with mode 0600, or
 	// "stdout". It has a line of JSON for each request: who did what, on which server, and

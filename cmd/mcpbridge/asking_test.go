@@ -29,12 +29,15 @@ func (n named) line(command string, words ...string) []string {
 func everyWay(t *testing.T) []named {
 	url := serve(t, nil).Endpoints[0].URL
 	file := configFile(t, "servers:\n  old: {builtin: notebook}\n  new: {builtin: modern-notebook}\n  web: {url: '"+strings.Replace(url, "/mcp/", "/sse/", 1)+"'}\n")
+	closed := configFile(t, "auth: {tokens: [{name: alice, token: 0123456789abcdef0123456789abcdef}]}\nservers:\n  old: {builtin: notebook}\n  new: {builtin: modern-notebook, auth: {tokens: [{name: bob, token: abcdef0123456789abcdef0123456789}]}}\n")
 	return []named{
 		{"a URL of 2026-07-28", []string{url}, nil},
 		{"a URL of HTTP+SSE", []string{strings.Replace(url, "/mcp/", "/sse/", 1)}, nil},
 		{"a WebSocket", []string{strings.Replace(url, "http:", "ws:", 1)}, nil},
 		{"a name, older era", []string{"-c", file, "old"}, nil},
 		{"a name, newer era", []string{"-c", file, "new"}, nil},
+		{"a name, older era, where clients have tokens", []string{"-c", closed, "old"}, nil},
+		{"a name, newer era, which has tokens of its own", []string{"-c", closed, "new"}, nil},
 		{"a name, a URL", []string{"-c", file, "web"}, nil},
 		{"a command, older era", nil, []string{"--", os.Args[0], "notebook-on-stdio"}},
 		{"a command, newer era", nil, []string{"--", os.Args[0], "modern-notebook-on-stdio"}},

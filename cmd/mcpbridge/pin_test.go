@@ -1,8 +1,13 @@
 package main
 
 import (
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
@@ -62,5 +67,65 @@ func TestCommandsHaveNoPolicy(t *testing.T) {
 	}
 	if found, _ := filepath.Glob(audit); found != nil {
 		t.Error("they are recorded")
+	}
+}
+
+// A tool is pinned at a configuration that wants tokens of clients, as it is without.
+func TestPinUnderAuth(t *testing.T) {
+	path := configFile(t, "state_dir: "+t.TempDir()+"\nauth: {tokens: [{name: alice, token: 0123456789abcdef0123456789abcdef}]}\nservers: {book: {builtin: notebook, pin: refuse}}")
+	for _, args := range [][]string{{"--accept"}, nil} {
+		if got := runCommand(t.Context(), nil, append([]string{"pin", "book", "-c", path}, args...)...); got.code != 0 {
+			t.Errorf("pin %q = %+v", args, got)
+		}
+	}
+}
+
+// A server that is sent the token of each caller is asked with the token of whoever types the
+// command. Errors say which server wants it, and never what it is.
+func TestTokenOfTheCaller(t *testing.T) {
+	var came atomic.Value
+	behind, err := url.Parse(serve(t, nil).Endpoints[0].URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		if token := r.In.Header.Get("Authorization"); token != "" { // the gateway's own questions have none
+			came.Store(token)
+		}
+		r.SetURL(&url.URL{Scheme: behind.Scheme, Host: behind.Host})
+	}})
+	defer srv.Close()
+	at := srv.URL + behind.Path
+	dir := t.TempDir()
+	file := filepath.Join(dir, "token")
+	if err := os.WriteFile(file, []byte("s3cret-of-alice\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := configFile(t, "state_dir: "+dir+"\nauth: {jwt: {issuer: 'https://id.example.com'}}\npublic_url: https://mcp.example.com\nservers:\n  book: {builtin: notebook}\n  docs: {url: '"+at+"', era: modern, public_url: '"+at+"', upstream_auth: {passthrough: {same_resource: true}}}\n")
+	for _, command := range []string{"call", "pin"} {
+		args := []string{command, "docs", "-c", path}
+		if command == "pin" {
+			args = append(args, "--accept")
+		}
+		for _, token := range []string{"${MY_TOKEN}", "${file:" + file + "}"} {
+			got := runCommand(t.Context(), []string{"MY_TOKEN=s3cret-of-alice"}, append(args, "--token", token)...)
+			if came.Swap("") != "Bearer s3cret-of-alice" || got.code != 0 || strings.Contains(got.out+got.err, "s3cret") {
+				t.Errorf("%s --token %s = %+v", command, token, got)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"ls", "docs"}, "the token of its caller is missing: docs has upstream_auth.passthrough; give yours with --token '${NAME}'"},
+		{[]string{"ls", "docs", "--token", "${NONE}"}, "--token: environment variable NONE is not set"},
+		{[]string{"ls", "docs", "--token", "s3cret of alice"}, "--token: it is no token"},
+		{[]string{"ls", "book", "--token", "s3cret"}, "book is sent no token of callers; leave --token out"},
+	} {
+		got := runCommand(t.Context(), nil, append(tt.args, "-c", path)...)
+		if got.code != exitUsage || !strings.Contains(got.err, tt.want) || strings.Contains(got.err, "s3cret") {
+			t.Errorf("%q = %+v, want %s", tt.args, got, tt.want)
+		}
 	}
 }

@@ -1,8 +1,13 @@
 package access
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
@@ -100,5 +105,34 @@ func TestFirstListIsPinned(t *testing.T) {
 	server.body = `{"tools":[{"name":"b"}],"nextCursor":null}`
 	if list(); p.Refusal("a") != nil || p.Refusal("b") != nil || p.Refusal("c") == nil {
 		t.Error("the list was not accepted when it had ended")
+	}
+}
+
+// unread is a Store that can't be read.
+type unread struct{}
+
+func (unread) Load(context.Context, string) (*pin.File, string, error) {
+	return nil, "", errors.New("no such host")
+}
+func (unread) Swap(context.Context, *pin.File, string) (string, error) { return "", nil }
+func (unread) Stale(string, string, time.Time) bool                    { return true }
+
+// As long as it is not known which tools were accepted, none is listed or called: the reason is
+// not that of a changed tool, and says nothing of where they are kept.
+func TestUnknownPins(t *testing.T) {
+	p, err := pin.Open(pin.Options{Store: unread{}, Server: "files", Refuse: true})
+	if err == nil {
+		t.Error("Open of what can't be read = nil")
+	}
+	h := New(Options{Server: "files", Pins: p}).Handler(&next{body: `{"tools":[{"name":"a"}]}`})
+	for method, params := range map[string]string{spec.MethodToolsList: `{}`, spec.MethodToolsCall: `{"name":"a"}`} {
+		r := (*mcp.Refusal)(nil)
+		_, err := h.Serve(t.Context(), requestOf(method, params), nil)
+		if !errors.As(err, &r) || r.Status != statusDenied || !strings.Contains(r.Err.Message, "can't be read at the moment; try again") || strings.Contains(r.Err.Message, "host") {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	if _, err := h.Serve(t.Context(), requestOf(spec.MethodPromptsList, `{}`), nil); err != nil {
+		t.Errorf("%s: %v", spec.MethodPromptsList, err)
 	}
 }

@@ -79,4 +79,11 @@ servers:
 	if a.Policy != nil || a.Pin != gateway.PinOff || !reflect.DeepEqual(a.Rates, gateway.Rates{}) || o.Audit != "" {
 		t.Errorf("without access: %+v, audit %q", a, o.Audit)
 	}
+	if a.Auth == nil {
+		t.Error("without access, clients are not told apart any more")
+	}
+	o.Auth, o.Replicas = &gateway.Auth{}, &gateway.Replicas{}
+	if OfCommand(o); o.Auth != nil || a.Auth != nil || o.Replicas != nil {
+		t.Errorf("of a command: auth %+v and %+v, replicas %+v", o.Auth, a.Auth, o.Replicas)
+	}
 }

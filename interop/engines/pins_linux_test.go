@@ -3,6 +3,8 @@ package engines
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,9 +87,10 @@ func (p *pinner) lists(url string, search bool) {
 	})
 }
 
-// pinned has what a person accepted at the command line outlive replicas, their folders, and the
-// engine's process, if it has a disk.
-func pinned(t *testing.T, engine string, restart func()) {
+// newPinner starts the server that is behind the replicas. It has two tools until enable_search is
+// called, and then search, too.
+func newPinner(t *testing.T, engine string) *pinner {
+	t.Helper()
 	p := &pinner{t: t, bridge: bridge(t), engine: engine}
 	port := freePort(t)
 	behind := filepath.Join(t.TempDir(), "behind.yaml")
@@ -97,51 +100,143 @@ func pinned(t *testing.T, engine string, restart func()) {
 	p.behind = fmt.Sprintf("http://127.0.0.1:%d/mcp/book", port)
 	p.serve(behind)
 	p.lists(p.behind, false)
-	if out, code := p.run("pin", "book", "-c", p.config(0), "--accept"); code != 0 || !strings.Contains(out, "tools accepted: 2") {
-		t.Fatalf("pin --accept = %d, %s", code, out)
-	}
+	return p
+}
+
+// change has the server have a tool that nobody has accepted.
+func (p *pinner) change() {
+	p.t.Helper()
 	if out, code := p.run("call", p.behind, "enable_search"); code != 0 {
-		t.Fatalf("enable_search = %d, %s", code, out)
+		p.t.Fatalf("enable_search = %d, %s", code, out)
 	}
 	p.lists(p.behind, true)
-	for range 2 { // the second replica begins without any folder, after the engine was ended
-		at := freePort(t)
-		url := fmt.Sprintf("http://127.0.0.1:%d/mcp/book", at)
-		kill := p.serve(p.config(at))
-		p.lists(url, false)
-		if out, code := p.run("call", url, "edit_note", "name=a", "text=b"); code != 0 {
-			t.Errorf("edit_note = %d, %s", code, out)
-		}
+}
+
+// replica starts a replica with a folder of its own, which is empty, and returns its URL.
+func (p *pinner) replica() (url string, kill func()) {
+	p.t.Helper()
+	at := freePort(p.t)
+	return fmt.Sprintf("http://127.0.0.1:%d/mcp/book", at), p.serve(p.config(at))
+}
+
+// refuses has a replica list and call what was accepted, and nothing else.
+func (p *pinner) refuses(url string) {
+	p.t.Helper()
+	p.lists(url, false)
+	if out, code := p.run("call", url, "edit_note", "name=a", "text=b"); code != 0 {
+		p.t.Errorf("edit_note = %d, %s", code, out)
+	}
+	if got := p.search(url); !strings.Contains(got, "was not accepted") {
+		p.t.Errorf("search = %s, want that it was not accepted", got)
+	}
+}
+
+// search calls search, which mcpbridge call would not where it is not listed.
+func (p *pinner) search(url string) string {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"text":"b"},
+		"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"search"}}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(body)
+}
+
+// accept accepts what the server has now.
+func (p *pinner) accept(tools int) {
+	p.t.Helper()
+	if out, code := p.run("pin", "book", "-c", p.config(0), "--accept"); code != 0 || !strings.Contains(out, fmt.Sprint("tools accepted: ", tools)) {
+		p.t.Fatalf("pin --accept = %d, %s, want %d tools", code, out, tools)
+	}
+}
+
+// pinned has what a person accepted at the command line outlive replicas, their folders, and the
+// engine's process, which has a disk.
+func pinned(t *testing.T, engine string, restart func()) {
+	p := newPinner(t, engine)
+	p.accept(2)
+	p.change()
+	for range 2 { // the second replica begins after the engine was ended
+		url, kill := p.replica()
+		p.refuses(url)
 		kill()
 		restart()
 	}
-	at := freePort(t)
-	p.serve(p.config(at))
-	p.lists(fmt.Sprintf("http://127.0.0.1:%d/mcp/book", at), false)
+	url, _ := p.replica()
+	p.lists(url, false)
 	if out, code := p.run("pin", "book", "-c", p.config(0)); code != 1 || !strings.Contains(out, "new      search") {
 		t.Errorf("pin = %d, %s, want that search is new", code, out)
 	}
-	if out, code := p.run("pin", "book", "-c", p.config(0), "--accept"); code != 0 || !strings.Contains(out, "tools accepted: 3") {
-		t.Errorf("pin --accept = %d, %s", code, out)
+	p.accept(3)
+	p.lists(url, true)
+	if got := p.search(url); !strings.Contains(got, `"result":`) {
+		t.Errorf("search = %s, although it was accepted", got)
 	}
-	p.lists(fmt.Sprintf("http://127.0.0.1:%d/mcp/book", at), true)
 }
 
-// NATS is ended, and begins again with its disk.
-func TestPinsAtNATS(t *testing.T) {
+// threePinned has what one of three replicas saw first hold at the others after its death, after a
+// restart of the engine below them, and at one that takes the place of all three.
+func threePinned(t *testing.T, engine string, restart func()) {
+	p := newPinner(t, engine)
+	var urls []string
+	var kills []func()
+	for range 3 {
+		url, kill := p.replica()
+		urls, kills = append(urls, url), append(kills, kill)
+	}
+	p.lists(urls[0], false) // the first list is accepted, by the first replica
+	kills[0]()
+	p.change()
+	p.refuses(urls[1])
+	restart()
+	p.refuses(urls[1])
+	p.refuses(urls[2]) // it is asked for the first time
+	kills[1]()
+	kills[2]()
+	url, _ := p.replica()
+	p.refuses(url)
+	p.accept(3)
+	p.lists(url, true)
+	if got := p.search(url); !strings.Contains(got, `"result":`) {
+		t.Errorf("search = %s, although it was accepted", got)
+	}
+}
+
+// atNATS runs a test of pins with a nats-server that is ended, and begins again with its disk.
+func atNATS(t *testing.T, test func(t *testing.T, engine string, restart func())) {
 	t.Parallel()
 	w := &natsWorld{t: t, port: freePort(t), dir: t.TempDir()}
 	w.Start(false)
 	t.Cleanup(w.Stop)
-	pinned(t, fmt.Sprintf("nats://replica:open%%20sesame@127.0.0.1:%d", w.port), func() {
+	test(t, fmt.Sprintf("nats://replica:open%%20sesame@127.0.0.1:%d", w.port), func() {
 		w.Stop()
 		w.Start(false)
 	})
 }
 
-func TestPinsAtRedis(t *testing.T) {
+// atRedis is atNATS with a redis-server that is killed.
+func atRedis(t *testing.T, test func(t *testing.T, engine string, restart func())) {
 	t.Parallel()
 	r := newRedis(t)
 	r.start(false)
-	pinned(t, "redis://"+user+r.addr()+"/2", func() {})
+	test(t, "redis://"+user+r.addr()+"/2", func() {
+		r.kill()
+		r.start(false)
+	})
 }
+
+func TestPinsAtNATS(t *testing.T)  { atNATS(t, pinned) }
+func TestPinsAtRedis(t *testing.T) { atRedis(t, pinned) }
+
+func TestPinsOfThreeReplicasAtNATS(t *testing.T)  { atNATS(t, threePinned) }
+func TestPinsOfThreeReplicasAtRedis(t *testing.T) { atRedis(t, threePinned) }

@@ -87,6 +87,9 @@ func TestAuditOfPins(t *testing.T) {
 	if got := runCommand(t.Context(), nil, "pin", "book", "-c", config("{file: "+dir+"/no/audit, required: true}"), "--accept"); got.code != 1 || !strings.Contains(got.err, "nothing was accepted") {
 		t.Errorf("pin with a log out of reach = %d, %q", got.code, got.err)
 	}
+	if got := runCommand(t.Context(), nil, "pin", "book", "-c", config(path)); got.code != 1 || !strings.Contains(got.out, "new      edit_note") {
+		t.Errorf("pin after that = %d, %q, want that nothing was accepted", got.code, got.out)
+	}
 	if got := runCommand(t.Context(), nil, "pin", "book", "-c", config(path), "--accept"); got.code != 0 || !strings.Contains(got.out, "tools accepted: 2") {
 		t.Fatalf("pin = %d, %q, %q", got.code, got.out, got.err)
 	}
@@ -98,6 +101,27 @@ func TestAuditOfPins(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
+	}
+}
+
+// Servers have lines, too: that the first list was accepted, and what was met later and was not.
+func TestAuditOfPinnedServers(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit")
+	r := serveFile(t, "state_dir: "+dir+"\naudit: "+path+"\nservers: {book: {builtin: notebook, pin: refuse}}")
+	for _, args := range [][]string{{}, {"enable_search"}, {}} { // lists, calls, and lists
+		if got := runCommand(t.Context(), nil, append([]string{"call", r.Endpoints[0].URL}, args...)...); got.code != 0 {
+			t.Fatalf("call %q = %d, %q", args, got.code, got.err)
+		}
+	}
+	for _, want := range []string{
+		`"server":"book","method":"pin","kind":"tool","decision":"allow","reason":"the tools of the first complete list were accepted","digest":"sha256:`,
+		`"server":"book","method":"pin","kind":"tool","name":"search","decision":"deny","reason":"tool is new","digest":"sha256:`,
+	} {
+		bridgetest.Eventually(t, "the log has "+want, func() bool {
+			text, _ := os.ReadFile(path)
+			return strings.Count(string(text), want) == 1
+		})
 	}
 }
 

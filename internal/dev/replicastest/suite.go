@@ -40,8 +40,8 @@ func Suite(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t *tes
 		{"seizing", seizing},
 		{"releasing", releasing},
 		{"records", records},
-		{"draining", draining},
 		{"keeping", keeping},
+		{"draining", draining},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in(t, func(t *testing.T) {

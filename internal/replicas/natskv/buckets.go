@@ -43,15 +43,15 @@ func (s *Store) openBuckets(ctx context.Context) (b *buckets, err error) {
 	b = new(buckets)
 	begin, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
-	members, err := s.bucket(begin, "members", replicas.MemberTTL, replicas.MaxMember, jetstream.MemoryStorage)
+	members, err := s.bucket(begin, "members", replicas.MemberTTL, replicas.MaxMember)
 	if err != nil {
 		return nil, err
 	}
-	claims, err := s.bucket(begin, "claims", 0, replicas.MaxMember, jetstream.MemoryStorage)
+	claims, err := s.bucket(begin, "claims", 0, replicas.MaxMember)
 	if err != nil {
 		return nil, err
 	}
-	if b.records, err = s.bucket(begin, "records", recordsTTL, replicas.MaxRecord, jetstream.MemoryStorage); err != nil {
+	if b.records, err = s.bucket(begin, "records", recordsTTL, replicas.MaxRecord); err != nil {
 		return nil, err
 	}
 	if b.claims, err = s.watch(begin, claims, bounds{size: replicas.MaxClaim, most: maxClaims}); err != nil {
@@ -72,7 +72,7 @@ func (s *Store) openBuckets(ctx context.Context) (b *buckets, err error) {
 
 // bucket returns a bucket that exists, or makes it: on three servers if the cluster has them,
 // and with room for values that are twice as large as they may be here.
-func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration, size int32, storage jetstream.StorageType) (jetstream.KeyValue, error) {
+func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration, size int32) (jetstream.KeyValue, error) {
 	full := s.bucketName(name)
 	kv, err := s.js.KeyValue(ctx, full)
 	if err == nil {
@@ -83,7 +83,7 @@ func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration, size
 	}
 	conf := jetstream.KeyValueConfig{
 		Bucket: full, Description: described + name, TTL: ttl, History: 1,
-		Storage: storage, Replicas: copies, MaxValueSize: 2 * size,
+		Storage: storage(name), Replicas: copies, MaxValueSize: 2 * size,
 	}
 	if kv, err = s.js.CreateKeyValue(ctx, conf); tooFew(err) {
 		conf.Replicas = 1
@@ -93,6 +93,14 @@ func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration, size
 		kv, err = s.js.KeyValue(ctx, full) // another replica was faster
 	}
 	return kv, wrapBucket(full, err)
+}
+
+// storage returns where a bucket is: what a person has accepted outlives the servers.
+func storage(name string) jetstream.StorageType {
+	if name == pinsBucket {
+		return jetstream.FileStorage
+	}
+	return jetstream.MemoryStorage
 }
 
 func (s *Store) bucketName(name string) string { return s.prefix + "_" + name }

@@ -230,7 +230,7 @@ func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error 
 			f(key, e)
 		}
 		s.spread(ctx, b.members.kv, b.claims.kv, b.records)
-		if pins, err := s.js.KeyValue(ctx, s.bucketName("pins")); err == nil { // if somebody pins
+		if pins, err := s.js.KeyValue(ctx, s.bucketName(pinsBucket)); err == nil { // if somebody pins
 			s.spread(ctx, pins)
 		}
 		return b.claims.kv.PurgeDeletes(ctx, jetstream.DeleteMarkersOlderThan(time.Minute))

@@ -14,7 +14,7 @@ const versionLen = 26
 
 // Kept returns a record that Keep has kept, of which it reads what may be too much, and no more.
 func (s *Store) Kept(ctx context.Context, key string) (record []byte, version string, err error) {
-	value, err := s.client.GetRange(ctx, s.keptKey(key), 0, versionLen+replicas.MaxRecord).Bytes()
+	value, err := s.client.GetRange(ctx, s.pinKey(key), 0, versionLen+replicas.MaxRecord).Bytes()
 	switch {
 	case err != nil:
 		return nil, "", wrap(err)
@@ -35,7 +35,7 @@ return 1`)
 // Keep replaces a record by its version.
 func (s *Store) Keep(ctx context.Context, key, version string, record []byte) (string, error) {
 	now := rand.Text() // 26 characters
-	n, err := keep.Run(ctx, s.client, []string{s.keptKey(key)}, version, now, record).Int()
+	n, err := keep.Run(ctx, s.client, []string{s.pinKey(key)}, version, now, record).Int()
 	if err != nil || n == 0 {
 		return "", wrap(err)
 	}

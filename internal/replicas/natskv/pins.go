@@ -10,14 +10,17 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
-// Pins have a bucket of their own: what a person has accepted outlives the servers, so it is on
-// their disks, and has no time to live. It is opened when it is needed: whoever pins nothing
-// needs no right to it, and what fails there is none of the other buckets' concern.
+// pinsBucket is the name of the bucket of pins.
+const pinsBucket = "pins"
+
+// pins returns the bucket of pins, which has no time to live. It is opened when it is needed:
+// whoever pins nothing needs no right to it, and what fails there is none of the other buckets'
+// concern.
 func (s *Store) pins(ctx context.Context) (jetstream.KeyValue, error) {
 	if !s.nc.IsConnected() {
 		return nil, s.absence()
 	}
-	return s.bucket(ctx, "pins", 0, replicas.MaxRecord, jetstream.FileStorage)
+	return s.bucket(ctx, pinsBucket, 0, replicas.MaxRecord)
 }
 
 // Kept returns a record that Keep has kept.

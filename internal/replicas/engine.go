@@ -9,13 +9,10 @@ import (
 )
 
 const (
-	// Heartbeat is how often a replica tells that it lives.
+	// Heartbeat is how often a replica tells that it lives, unless it is told another Pace.
 	Heartbeat = time.Second
-	// MemberTTL is how long a replica counts as living after its last heartbeat, without being
-	// greeted, and how long it acts on its claims.
-	MemberTTL = 3 * Heartbeat
-	// ClaimMargin is how much longer others wait before they take what a silent replica has
-	// claimed, than that replica acts on it: see Engine.Leased.
+	// MemberTTL and ClaimMargin are Pace.TTL and Pace.Margin of a Heartbeat.
+	MemberTTL   = 3 * Heartbeat
 	ClaimMargin = Heartbeat / 2
 	// MaxRecord bounds a record of Put, in bytes.
 	MaxRecord = 512 << 10
@@ -64,6 +61,7 @@ type Replica struct {
 	Ready    bool    // it has found that it can serve with the others
 	Servers  Servers // that it has, as far as that is known
 	TLS      bool    // it serves others over TLS; since revision 3
+	Pace     Pace    // of its heartbeats
 }
 
 // A Claim says who holds a name. The epoch rises with each change of the holder.

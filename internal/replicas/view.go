@@ -29,10 +29,10 @@ func (v *View) Member(instance string) (Replica, bool) {
 	return v.Members[i], true
 }
 
-// Fresh reports whether the engine was heard within two heartbeats, so that
+// Fresh reports whether the engine was heard within two heartbeats of this replica, so that
 // kept results may be served.
 func (v *View) Fresh(now time.Time) bool {
-	return v.Away.IsZero() && now.Sub(v.Heard) <= 2*Heartbeat
+	return v.Away.IsZero() && now.Sub(v.Heard) <= 2*v.Self.Pace.Every()
 }
 
 // Pick chooses a replica for name, the same in each replica with the same

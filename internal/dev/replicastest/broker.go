@@ -27,8 +27,8 @@ type Broker struct {
 	// mu guards the fields below, and the switches of each handle.
 	mu      sync.Mutex
 	away    bool
-	many    time.Duration        // see SetMany
-	delay   func() time.Duration // see SetDelay
+	many    time.Duration           // see SetMany
+	delay   func(int) time.Duration // see SetDelay
 	calls   int
 	reads   int // of records
 	members map[string]kept
@@ -40,8 +40,9 @@ type Broker struct {
 }
 
 type kept struct {
-	data []byte
-	ends time.Time
+	data  []byte
+	ends  time.Time
+	count uint64 // of a heartbeat
 }
 
 // New returns a Broker that is there, and empty.
@@ -72,9 +73,10 @@ func (b *Broker) SetMany(takes time.Duration) {
 	b.many = takes
 }
 
-// SetDelay has each question to the broker, and each answer, take as long as delay says; nil
-// for no time.
-func (b *Broker) SetDelay(delay func() time.Duration) {
+// SetDelay has each question of an engine to the broker, and each answer, take as long as delay
+// says; nil for no time. Engines are counted from 0. A question arrives even if its engine does
+// not wait for the answer any more.
+func (b *Broker) SetDelay(delay func(engine int) time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.delay = delay
@@ -134,9 +136,9 @@ func (b *Broker) Open(string, *slog.Logger) (any, error) { return b.handle(), ni
 
 // handle returns a store of the broker.
 func (b *Broker) handle() *handle {
-	h := &handle{b: b, hints: wake.NewSignal()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	h := &handle{b: b, n: len(b.handles), hints: wake.NewSignal()}
 	b.handles = append(b.handles, h)
 	return h
 }
@@ -219,16 +221,14 @@ func (h *handle) goOn(ctx context.Context) error {
 // handle is the Store of one engine.
 type handle struct {
 	b      *Broker
+	n      int
 	hints  wake.Signal
 	away   bool          // guarded by b.mu, as is frozen
 	frozen chan struct{} // closed when it goes on; nil if it is not frozen
 }
 
-// enter returns with the lock held if the broker can be reached.
-func (h *handle) enter(ctx context.Context) error {
-	if err := h.travel(ctx); err != nil {
-		return err
-	}
+// ask has f done at the broker, with its lock held. It returns when the answer has come.
+func (h *handle) ask(ctx context.Context, f func()) error {
 	h.b.mu.Lock()
 	for h.frozen != nil {
 		frozen := h.frozen
@@ -236,103 +236,121 @@ func (h *handle) enter(ctx context.Context) error {
 		<-frozen
 		h.b.mu.Lock()
 	}
+	delay := h.b.delay
+	if delay == nil {
+		defer h.b.mu.Unlock()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return h.arriveLocked(f)
+	}
+	h.b.mu.Unlock()
+	arrived := make(chan error, 1)
+	time.AfterFunc(delay(h.n), func() {
+		h.b.mu.Lock()
+		defer h.b.mu.Unlock()
+		arrived <- h.arriveLocked(f)
+	})
+	select {
+	case err := <-arrived:
+		if err != nil {
+			return err
+		}
+		return wait(ctx, delay(h.n))
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// arriveLocked does what a question asks for, if it arrives.
+func (h *handle) arriveLocked(f func()) error {
 	h.b.calls++
 	if h.away || h.b.away {
-		h.b.mu.Unlock()
 		return errAway
 	}
-	if err := ctx.Err(); err != nil {
-		h.b.mu.Unlock()
-		return err
-	}
+	f()
 	return nil
 }
 
-// travel takes the time of a message.
-func (h *handle) travel(ctx context.Context) error {
-	h.b.mu.Lock()
-	delay := h.b.delay
-	h.b.mu.Unlock()
-	if delay == nil {
-		return nil
-	}
+func wait(ctx context.Context, d time.Duration) error {
 	select {
-	case <-time.After(delay()):
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// leave tells all others that something changed.
-func (h *handle) leave(changed bool) {
+// tellLocked tells all others that something changed.
+func (h *handle) tellLocked() {
 	for _, other := range h.b.handles {
-		if changed && other != h && !other.away && !h.b.away {
+		if other != h && !other.away && !h.b.away {
 			other.hints.Send()
 		}
 	}
-	h.b.mu.Unlock()
 }
 
-func (h *handle) Beat(ctx context.Context, instance string, record []byte, news bool) error {
-	if err := h.enter(ctx); err != nil {
-		return err
-	}
-	h.b.members[instance] = kept{record, time.Now().Add(replicas.MemberTTL)}
-	h.leave(news)
-	return h.travel(ctx)
+func (h *handle) Beat(ctx context.Context, b member.Beat) error {
+	return h.ask(ctx, func() {
+		if was := h.b.members[b.Instance]; was.count > b.Count && time.Now().Before(was.ends) {
+			return
+		}
+		h.b.members[b.Instance] = kept{b.Record, time.Now().Add(b.Lasts), b.Count}
+		if b.News {
+			h.tellLocked()
+		}
+	})
 }
 
-func (h *handle) Poll(ctx context.Context, _ []string, _ bool) (member.Snapshot, error) {
-	if err := h.enter(ctx); err != nil {
+func (h *handle) Poll(ctx context.Context, _ []string, _ bool) (snap member.Snapshot, err error) {
+	told := member.Snapshot{Members: make(map[string][]byte)}
+	err = h.ask(ctx, func() {
+		told.Claims = maps.Clone(h.b.claims)
+		for instance, k := range h.b.members {
+			if time.Now().Before(k.ends) {
+				told.Members[instance] = k.data
+			}
+		}
+	})
+	if err != nil {
 		return member.Snapshot{}, err
 	}
-	defer h.leave(false)
-	snap := member.Snapshot{Members: make(map[string][]byte), Claims: maps.Clone(h.b.claims)}
-	for instance, k := range h.b.members {
-		if time.Now().Before(k.ends) {
-			snap.Members[instance] = k.data
-		}
-	}
-	return snap, nil
+	return told, nil
 }
 
 func (h *handle) Load(ctx context.Context, key string) (member.Entry, error) {
-	if err := h.enter(ctx); err != nil {
+	var e member.Entry
+	if err := h.ask(ctx, func() { e = h.b.claims[key] }); err != nil {
 		return member.Entry{}, err
 	}
-	defer h.leave(false)
-	return h.b.claims[key], nil
+	return e, nil
 }
 
 func (h *handle) Swap(ctx context.Context, key string, old member.Entry, value string) (bool, error) {
-	if err := h.enter(ctx); err != nil {
-		return false, err
-	}
-	done := h.b.claims[key] == old
-	switch {
-	case !done:
-	case value == "":
-		delete(h.b.claims, key)
-	default:
+	done := false
+	err := h.ask(ctx, func() {
+		if done = h.b.claims[key] == old; !done {
+			return
+		}
+		if h.tellLocked(); value == "" {
+			delete(h.b.claims, key)
+			return
+		}
 		h.b.last++
 		h.b.claims[key] = member.Entry{Value: value, Revision: h.b.last}
-	}
-	h.leave(done)
-	return done, h.travel(ctx)
+	})
+	return err == nil && done, err
 }
 
 func (h *handle) Claims(ctx context.Context, f func(string, member.Entry)) error {
-	if err := h.enter(ctx); err != nil {
+	var all map[string]member.Entry
+	var takes time.Duration
+	if err := h.ask(ctx, func() { all, takes = maps.Clone(h.b.claims), h.b.many }); err != nil {
 		return err
 	}
-	all, takes := maps.Clone(h.b.claims), h.b.many
-	h.leave(false)
 	if takes > 0 {
-		select {
-		case <-time.After(takes):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := wait(ctx, takes); err != nil {
+			return err
 		}
 	}
 	for key, e := range all {
@@ -342,12 +360,8 @@ func (h *handle) Claims(ctx context.Context, f func(string, member.Entry)) error
 }
 
 func (h *handle) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
-	if err := h.enter(ctx); err != nil {
-		return err
-	}
-	defer h.leave(false)
-	h.b.records[key] = kept{append([]byte(nil), data...), time.Now().Add(ttl)}
-	return nil
+	data = append([]byte(nil), data...)
+	return h.ask(ctx, func() { h.b.records[key] = kept{data: data, ends: time.Now().Add(ttl)} })
 }
 
 func (h *handle) Get(ctx context.Context, key string) ([]byte, error) {
@@ -359,43 +373,47 @@ func (h *handle) Take(ctx context.Context, key string) ([]byte, error) {
 }
 
 func (h *handle) read(ctx context.Context, key string, take bool) ([]byte, error) {
-	if err := h.enter(ctx); err != nil {
+	var k kept
+	found := false
+	err := h.ask(ctx, func() {
+		h.b.reads++
+		k, found = h.b.records[key]
+		if take {
+			delete(h.b.records, key)
+		}
+	})
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	defer h.leave(false)
-	h.b.reads++
-	k, found := h.b.records[key]
-	if !found || !time.Now().Before(k.ends) {
+	case !found || !time.Now().Before(k.ends):
 		return nil, replicas.ErrNotFound
-	}
-	if take {
-		delete(h.b.records, key)
 	}
 	return k.data, nil
 }
 
 func (h *handle) Kept(ctx context.Context, key string) ([]byte, string, error) {
-	if err := h.enter(ctx); err != nil {
+	var e member.Entry
+	err := h.ask(ctx, func() {
+		h.b.reads++
+		e = h.b.pinned[key]
+	})
+	if err != nil {
 		return nil, "", err
 	}
-	defer h.leave(false)
-	h.b.reads++
-	e := h.b.pinned[key]
 	return []byte(e.Value), versionOf(e), nil
 }
 
-func (h *handle) Keep(ctx context.Context, key, version string, data []byte) (string, error) {
-	if err := h.enter(ctx); err != nil {
-		return "", err
-	}
-	defer h.leave(false)
-	if versionOf(h.b.pinned[key]) != version {
-		return "", nil
-	}
-	h.b.last++
-	e := member.Entry{Value: string(data), Revision: h.b.last}
-	h.b.pinned[key] = e
-	return versionOf(e), nil
+func (h *handle) Keep(ctx context.Context, key, version string, data []byte) (kept string, err error) {
+	err = h.ask(ctx, func() {
+		if versionOf(h.b.pinned[key]) != version {
+			return
+		}
+		h.b.last++
+		e := member.Entry{Value: string(data), Revision: h.b.last}
+		h.b.pinned[key] = e
+		kept = versionOf(e)
+	})
+	return kept, err
 }
 
 // versionOf returns the version of what was kept; empty for nothing.

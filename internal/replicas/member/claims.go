@@ -5,7 +5,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
@@ -21,14 +23,33 @@ const tries = 4
 var (
 	errContended = errors.New("other replicas keep changing the claim")
 	errEarly     = errors.New("the engine is back, and may have forgotten who holds the claim: that one comes first")
+	errUnknown   = errors.New("nothing is known yet of the holder of the claim, which may live")
+	errUnsure    = errors.New("the engine has to tell anew whether the holder of the claim is silent")
 )
 
-// early reports whether somebody else may have held a name of which the engine knows nothing: it
-// is back since a moment, and may have lost what it knew.
+// early reports whether somebody else may hold a name of which the engine knows nothing: it is back
+// since a moment, and may have lost what it knew, or it has lost the claim of a replica that lives.
 func (cl *claimer) early(key string) bool {
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
-	return cl.m.now().Sub(cl.m.clock.back) < grace && cl.m.wishes.last(key).holder != cl.m.self.Instance
+	m := cl.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, w := m.now(), m.wishes.all[key]
+	switch {
+	case w != nil && w.claim.holder == m.self.Instance:
+		return false
+	case now.Sub(m.clock.back) < grace(m.view.Load().Slowest()):
+		return true
+	case w == nil:
+		return false
+	}
+	before, lives := m.holderLocked(w.claim.holder)
+	if !lives || before.Draining { // who is draining has given it up
+		return false
+	}
+	if w.gone.IsZero() {
+		w.gone = now
+	}
+	return now.Sub(w.gone) < grace(m.self.Pace.Slower(before.Pace))
 }
 
 // Holder returns who holds a name, by what is known here.
@@ -37,7 +58,7 @@ func (m *Member) Holder(name string) (replicas.Claim, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.wishes.all[key]
-	if w == nil {
+	if w == nil || w.doubted {
 		return replicas.Claim{}, false
 	}
 	holder, lives := m.holderLocked(w.claim.holder)
@@ -83,20 +104,26 @@ func (m *Member) Yield(ctx context.Context, name string, to replicas.Replica) (c
 
 func (cl *claimer) give(ctx context.Context, key, to string) (claim, error) {
 	for range tries {
-		e, err := cl.m.store.Load(ctx, key)
+		l, err := cl.load(ctx, key)
 		if err != nil {
 			return claim{}, err
 		}
-		c := parse(e.Value)
 		cl.m.mu.Lock()
-		lives, _ := cl.m.keepsLocked(c.holder)
-		next := claim{holder: to, epoch: max(c.epoch, cl.m.wishes.highest(key)) + 1}
-		self := cl.m.self.Instance
+		heir, _ := cl.m.holderLocked(to)
+		next := claim{holder: to, epoch: max(l.claim.epoch, cl.m.wishes.highest(key)) + 1, pace: heir.Pace}
+		own := l.claim.holder == cl.m.self.Instance
+		lives, _ := cl.m.keepsLocked(l.claim)
 		cl.m.mu.Unlock()
-		if c.holder != self && lives {
-			return cl.note(key, c), nil
+		if !own && !lives {
+			lives, err = cl.look(ctx, l)
 		}
-		done, err := cl.m.store.Swap(ctx, key, e, next.value())
+		if err != nil {
+			return claim{}, err
+		}
+		if !own && lives {
+			return cl.note(key, l.claim), nil
+		}
+		done, err := cl.m.store.Swap(ctx, key, l.entry, next.value())
 		if err != nil {
 			return claim{}, err
 		}
@@ -116,13 +143,17 @@ func (m *Member) Release(name string) {
 	}
 }
 
-// claimNow wants key, and returns who holds it.
+// claimNow wants key, and returns who holds it. If it has to be looked anew whether the holder
+// is silent, that is done by the loop, and waited for.
 func (cl *claimer) claimNow(ctx context.Context, key string, from claim) (c replicas.Claim, err error) {
 	cl.m.mu.Lock()
 	cl.m.wishes.want(key)
 	cl.m.mu.Unlock()
 	err = cl.m.ask(ctx, func(ctx context.Context) error {
 		got, err := cl.settle(ctx, key, from)
+		for errors.Is(err, errUnsure) && backoff.Wait(ctx, courtesy) == nil {
+			got, err = cl.settle(ctx, key, from)
+		}
 		if err != nil {
 			return err
 		}
@@ -135,72 +166,131 @@ func (cl *claimer) claimNow(ctx context.Context, key string, from claim) (c repl
 	return c, err
 }
 
+// A loaded claim is one that was read at the store.
+type loaded struct {
+	claim claim
+	entry Entry
+	since time.Time // when the store has told it first
+	term  int       // of the lease at that moment
+}
+
+func (cl *claimer) load(ctx context.Context, key string) (l loaded, err error) {
+	if l.entry, err = cl.m.store.Load(ctx, key); err != nil {
+		return loaded{}, err
+	}
+	l.claim = parse(l.entry.Value)
+	cl.m.mu.Lock()
+	defer cl.m.mu.Unlock()
+	l.since = cl.m.now()
+	l.term, _ = cl.m.lease.term(l.since)
+	if w := cl.m.wishes.all[key]; w != nil {
+		l.since = w.tell(l.claim, l.since)
+	}
+	return l, nil
+}
+
 // settle returns who holds key, after this replica has claimed it if nobody
 // living does, or if it is from's still.
 func (cl *claimer) settle(ctx context.Context, key string, from claim) (claim, error) {
 	for range tries {
-		e, err := cl.m.store.Load(ctx, key)
+		l, err := cl.load(ctx, key)
 		if err != nil {
 			return claim{}, err
 		}
-		c := parse(e.Value)
-		if c != from || c.holder == "" {
-			if keeps, err := cl.look(ctx, c.holder); err != nil || keeps {
-				return cl.note(key, c), err
+		keeps := false
+		switch c := l.claim; {
+		case c.holder == "":
+			if cl.early(key) {
+				return claim{}, errEarly
 			}
+		case c.holder == cl.m.View().Self.Instance:
+			keeps = cl.confirmed(key, c)
+		case c.holder != from.holder || c.epoch != from.epoch:
+			keeps, err = cl.look(ctx, l)
 		}
-		if c.holder == "" && cl.early(key) {
-			return claim{}, errEarly
-		}
-		next, err := cl.successor(key, c)
 		if err != nil {
 			return claim{}, err
 		}
-		done, err := cl.take(ctx, key, e, c, next)
+		if keeps {
+			return cl.note(key, l.claim), nil
+		}
+		next, err := cl.successor(key, l.claim)
+		if err != nil {
+			return claim{}, err
+		}
+		done, err := cl.take(ctx, key, l, next)
 		if err != nil {
 			return claim{}, err // if it was done all the same, the next round hears of it
 		}
 		if done {
-			cl.m.wishes.taken(key, c, next)
-			return cl.note(key, next), nil
+			cl.m.wishes.taken(key, l.claim, next)
+			return cl.noteOwn(key, next, l.term), nil
 		}
 	}
 	return claim{}, errContended
 }
 
+// confirmed reports whether this replica has claimed itself what it holds, in this term of its
+// lease. What it was given, or has held before, is claimed anew: by that somebody who has judged it
+// before learns that it is not silent any more.
+func (cl *claimer) confirmed(key string, c claim) bool {
+	cl.m.mu.Lock()
+	defer cl.m.mu.Unlock()
+	w := cl.m.wishes.all[key]
+	return w != nil && w.claim == c && !w.doubted
+}
+
 // take replaces a claim by that of this replica.
-func (cl *claimer) take(ctx context.Context, key string, e Entry, c, next claim) (bool, error) {
-	if c.holder != "" && c.holder != next.holder {
+func (cl *claimer) take(ctx context.Context, key string, l loaded, next claim) (bool, error) {
+	if l.claim.holder != next.holder {
 		if !cl.beginTaking() {
 			return false, errEarly
 		}
 		defer cl.endTaking()
 	}
-	return cl.m.store.Swap(ctx, key, e, next.value())
+	return cl.m.store.Swap(ctx, key, l.entry, next.value())
 }
 
-// look reports whether the holder keeps what it has: it lives, and is not about to end. One that
-// nothing is known of may have joined a moment before: then the members are read.
-func (cl *claimer) look(ctx context.Context, holder string) (bool, error) {
-	cl.m.mu.Lock()
-	lives, known := cl.m.keepsLocked(holder)
-	keeps := lives && !cl.partingLocked(holder)
-	cl.m.mu.Unlock()
-	if known || holder == "" {
+// look reports whether another holder keeps what it has: it lives, and is not about to end. It is
+// judged by what the engine was told after the claim was known here: one that was silent, and has
+// come back, tells that it lives before it claims anew what it holds.
+func (cl *claimer) look(ctx context.Context, l loaded) (bool, error) {
+	m := cl.m
+	m.mu.Lock()
+	keeps, sure := cl.judgeLocked(l)
+	m.mu.Unlock()
+	if sure {
 		return keeps, nil
 	}
-	snap, err := cl.m.store.Poll(ctx, nil, false)
+	asked := m.now()
+	snap, err := m.store.Poll(ctx, nil, false)
 	if err != nil {
 		return false, err
 	}
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
-	if data, kept := snap.Members[holder]; kept {
-		cl.m.news = cl.m.peers.record(cl.m.now(), holder, data) || cl.m.news
-		cl.m.publishLocked()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hearMembersLocked(asked, m.now(), snap, false)
+	m.publishLocked()
+	keeps, sure = cl.judgeLocked(l)
+	switch {
+	case sure:
+		return keeps, nil
+	case keeps:
+		return false, errUnknown
+	case m.clock.wrote.Before(l.since): // the next heartbeat makes it sure
+		m.clock.beat = time.Time{}
+		m.kick.Send()
 	}
-	lives, _ = cl.m.keepsLocked(holder)
-	return lives && !cl.partingLocked(holder), nil
+	return false, errUnsure
+}
+
+// judgeLocked reports whether the holder of a claim keeps it, and whether that is sure.
+func (cl *claimer) judgeLocked(l loaded) (keeps, sure bool) {
+	p := cl.m.peers.all[l.claim.holder]
+	if lives, known := cl.m.keepsLocked(l.claim); lives {
+		return !known || !cl.partingLocked(l.claim.holder), known
+	}
+	return false, p != nil && p.left || !cl.m.clock.polled.Before(l.since)
 }
 
 // successor is the claim by which this replica follows c.
@@ -210,20 +300,44 @@ func (cl *claimer) successor(key string, c claim) (claim, error) {
 	if cl.m.state != joined {
 		return claim{}, replicas.ErrClosed
 	}
-	return claim{holder: cl.m.self.Instance, epoch: max(c.epoch, cl.m.wishes.highest(key)) + 1}, nil
+	self, highest := cl.m.self, cl.m.wishes.highest(key)
+	if c.holder == self.Instance && c.epoch >= highest {
+		return claim{holder: self.Instance, epoch: c.epoch, anew: c.anew + 1, pace: self.Pace}, nil
+	}
+	return claim{holder: self.Instance, epoch: max(c.epoch, highest) + 1, pace: self.Pace}, nil
 }
 
-// note remembers who holds key, if it is wanted still. What this replica took while it left is
-// given back.
+// note remembers that another replica holds key, or this one still, if it is wanted still.
 func (cl *claimer) note(key string, c claim) claim {
 	cl.m.mu.Lock()
 	defer cl.m.mu.Unlock()
-	late := cl.m.state == left && c.holder == cl.m.self.Instance
-	if late {
-		cl.m.wishes.resigns[key] = true
-	}
-	if cl.m.wishes.note(key, c, cl.m.self.Instance) || late {
+	if cl.m.wishes.note(key, c, cl.m.self.Instance) {
 		cl.m.kick.Send()
+	}
+	return c
+}
+
+// noteOwn remembers what this replica has claimed since a term of its lease. What it took while it
+// left is given back. If the lease has run out meanwhile, others may have taken it already.
+func (cl *claimer) noteOwn(key string, c claim, term int) claim {
+	m := cl.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	late := m.state == left
+	if late {
+		m.wishes.resigns[key] = true
+	}
+	now := m.now()
+	switch {
+	case c.epoch < m.wishes.highest(key):
+		m.wishes.postpone(key, now)
+		return c
+	case m.wishes.note(key, c, m.self.Instance) || late:
+		m.kick.Send()
+	}
+	if n, holds := m.lease.term(now); n != term || !holds {
+		m.wishes.doubtOne(key, now, c)
+		m.kick.Send()
 	}
 	return c
 }

@@ -54,12 +54,12 @@ func TestUnreadRecord(t *testing.T) {
 	var log bytes.Buffer
 	ps, now := newPeers(slog.New(slog.NewTextHandler(&log, nil)), replicas.Unobserved{}), time.Now()
 	for i, record := range []string{`{"addr":["10.0.0.1:2528"],"beat":1}`, `{"address":"10.0.0.1:2528","beat":2}`, `no JSON`} {
-		ps.hear(now.Add(time.Duration(i)*time.Minute/4), Snapshot{Members: map[string][]byte{"BBBBBBBB": []byte(record)}}, "AAAAAAAA", false)
+		ps.hear(now.Add(time.Duration(i)*time.Minute/4), Snapshot{Members: map[string][]byte{"BBBBBBBB": []byte(record)}}, replicas.Replica{Instance: "AAAAAAAA"}, false)
 	}
 	if n := strings.Count(log.String(), "compare the versions"); n != 1 || len(ps.living()) != 0 {
 		t.Errorf("%d warnings and %d replicas, want 1 and 0:\n%s", n, len(ps.living()), &log)
 	}
-	ps.hear(now.Add(time.Minute), Snapshot{Members: map[string][]byte{"BBBBBBBB": []byte(`no JSON`)}}, "AAAAAAAA", false)
+	ps.hear(now.Add(time.Minute), Snapshot{Members: map[string][]byte{"BBBBBBBB": []byte(`no JSON`)}}, replicas.Replica{Instance: "AAAAAAAA"}, false)
 	if n := strings.Count(log.String(), "compare the versions"); n != 2 {
 		t.Errorf("%d warnings after a while, want 2", n)
 	}
@@ -73,7 +73,7 @@ func TestFormsOfClaims(t *testing.T) {
 	}
 	for text, want := range map[string]claim{
 		"AAAAAAAA 9223372036854775807":    want,
-		"AAAAAAAA 3 new=1 another":        {"AAAAAAAA", 3},
+		"AAAAAAAA 3 new=1 another":        {holder: "AAAAAAAA", epoch: 3},
 		"":                                {},
 		"AAAAAAAA":                        {},
 		"AAAAAAAA -1":                     {},

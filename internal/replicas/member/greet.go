@@ -14,7 +14,7 @@ const greetTimeout = replicas.Heartbeat
 // judgeLocked finds out who is silent at the engine, and returns whom to greet: who answers has
 // its sessions still.
 func (m *Member) judgeLocked(now time.Time) (greet []*peer) {
-	greet, news := m.peers.judge(now, m.neighbors != nil && m.state == joined)
+	greet, news := m.peers.judge(now, m.self.Pace, m.neighbors != nil && m.state == joined)
 	m.news = m.news || news
 	return greet
 }

@@ -8,29 +8,51 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
-// hearLocked takes in what the store knows. After a time without the store, or
-// of this replica's own absence, nobody is judged by it.
-// It returns whom to greet.
-func (m *Member) hearLocked(now time.Time, snap Snapshot, fresh bool) (greet []*peer) {
-	m.clock.polled = now
-	m.news = m.peers.hear(now, snap, m.self.Instance, fresh) || m.news
+// hearLocked takes in what the store knows, which was asked before now. After a time without the
+// store, or of this replica's own absence, nobody is judged by it. It returns whom to greet.
+func (m *Member) hearLocked(asked, now time.Time, snap Snapshot, fresh bool) (greet []*peer) {
+	m.hearMembersLocked(asked, now, snap, fresh)
 	greet = m.judgeLocked(now)
 	if m.news {
 		m.publishLocked() // who takes a claim goes by who lives
 	}
-	m.claims.hearClaimsLocked(now, snap.Claims)
+	m.claims.hearClaimsLocked(asked, now, snap.Claims)
 	return greet
 }
 
-// keepsLocked reports whether a replica keeps what it has claimed, and whether anything is known
-// of it. The engine alone decides that, by what it has told: who answers a greeting may be unable
-// to hear of others' claims.
-func (m *Member) keepsLocked(instance string) (keeps, known bool) {
-	if instance == m.self.Instance {
+// hearMembersLocked takes in who lives. Who is heard was heard when the answer came, but who was
+// not heard may have been, since the store was asked.
+func (m *Member) hearMembersLocked(asked, now time.Time, snap Snapshot, fresh bool) {
+	m.clock.polled = later(m.clock.polled, asked.Add(-snap.Age))
+	m.news = m.peers.hear(now, snap, m.self, fresh) || m.news
+	if fresh || m.clock.since.IsZero() {
+		m.clock.since = now
+	}
+	_, kept := snap.Members[m.self.Instance]
+	if m.clock.shown && !kept && snap.Skipped.Records == 0 && m.lease.holds(now) && m.state == joined {
+		m.logger.Warn("the engine of the replicas has forgotten this one, and may have forgotten all: who holds something claims it again")
+		m.clock.back, m.clock.since = now, now
+	}
+	m.clock.shown = kept
+}
+
+// keepsLocked reports whether the holder of a claim keeps it, and whether anything is known of that
+// replica. The engine alone decides that, by what it has told: who answers a greeting may be unable
+// to hear of others' claims. One that the engine does not know may live all the same, if the engine
+// was away: it has as much time to be heard as one that was known before.
+func (m *Member) keepsLocked(c claim) (keeps, known bool) {
+	if c.holder == m.self.Instance {
 		return m.state == joined, true
 	}
-	p := m.peers.all[instance]
-	return p != nil && p.keeps(m.clock.polled), p != nil
+	if p := m.peers.all[c.holder]; p != nil {
+		return p.keeps(m.clock.polled, m.self.Pace), true
+	}
+	return c.holder != "" && m.clock.polled.Before(m.unknownUntilLocked(c)), false
+}
+
+// unknownUntilLocked is until when others leave a claim to a holder that they know nothing of.
+func (m *Member) unknownUntilLocked(c claim) time.Time {
+	return m.clock.since.Add(m.self.Pace.Slower(c.pace).Patience())
 }
 
 // holderLocked returns a replica that keeps what it has claimed.
@@ -38,7 +60,7 @@ func (m *Member) holderLocked(instance string) (replicas.Replica, bool) {
 	if instance == m.self.Instance {
 		return m.self, m.state == joined
 	}
-	if p := m.peers.all[instance]; p != nil && p.keeps(m.clock.polled) {
+	if p := m.peers.all[instance]; p != nil && p.keeps(m.clock.polled, m.self.Pace) {
 		return p.Replica, true
 	}
 	return replicas.Replica{}, false

@@ -13,17 +13,29 @@ import (
 type lease struct {
 	mu    sync.Mutex       // guards the fields below; a leaf
 	since time.Time        // when the last heartbeat was begun that others may have heard; zero if none was
+	pace  replicas.Pace    // of this replica
+	terms int              // how often it began anew, since it had run out
 	asked time.Time        // when others were asked last to write one
 	by    replicas.Replica // who has written the last one; zero if this replica has
 }
 
-// renew records a heartbeat that was begun at a time, after this replica had heard who holds what.
-func (l *lease) renew(since time.Time) {
+// renew records a heartbeat that was begun at a time, and is written now.
+func (l *lease) renew(now, since time.Time, pace replicas.Pace) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if since.After(l.since) {
-		l.since, l.by = since, replicas.Replica{}
+	if !l.holdsLocked(now) {
+		l.terms++
 	}
+	if since.After(l.since) {
+		l.since, l.pace, l.by = since, pace, replicas.Replica{}
+	}
+}
+
+// term is the same as long as the lease has not run out.
+func (l *lease) term(now time.Time) (n int, holds bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.terms, l.holdsLocked(now)
 }
 
 // extend records one that another replica has written, or that none could. It does not renew a
@@ -45,20 +57,21 @@ func (l *lease) holds(now time.Time) bool {
 }
 
 func (l *lease) holdsLocked(now time.Time) bool {
-	return !l.since.IsZero() && recent(now.Sub(l.since), now.Round(0).Sub(l.since.Round(0)))
+	return !l.since.IsZero() && recent(now.Sub(l.since), now.Round(0).Sub(l.since.Round(0)), l.pace)
 }
 
 // recent reports whether a lease lasts since whose begin so much time has passed by the clock of the
 // machine, and by that of the wall.
-func recent(machine, wall time.Duration) bool {
-	return machine < replicas.MemberTTL && wall < replicas.MemberTTL
+func recent(machine, wall time.Duration, pace replicas.Pace) bool {
+	return machine < pace.TTL() && wall < pace.TTL()
 }
 
 // due reports whether others have to write the next heartbeat, and notes that they are asked.
 func (l *lease) due(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.since.IsZero() || now.Sub(l.since) < tellAfter || now.Sub(l.asked) < tellEvery {
+	every := l.pace.Every()
+	if l.since.IsZero() || now.Sub(l.since) < every*tellAfter/4 || now.Sub(l.asked) < every/tellOften {
 		return false
 	}
 	l.asked = now
@@ -66,10 +79,10 @@ func (l *lease) due(now time.Time) bool {
 }
 
 const (
-	// tellAfter is how long this replica tries to write a heartbeat by itself, before it asks
-	// others, and tellEvery is how often it does.
-	tellAfter = 5 * replicas.Heartbeat / 4
-	tellEvery = replicas.Heartbeat / 2
+	// tellAfter is how many quarters of a heartbeat's time this replica tries to write it by
+	// itself, before it asks others, and tellOften is how often in that time it does.
+	tellAfter = 5
+	tellOften = 2
 	// tellTimeout bounds the answer.
 	tellTimeout = replicas.Heartbeat
 )
@@ -89,12 +102,15 @@ func (m *Member) Teller() (replicas.Replica, bool) {
 
 // TellFor implements [replicas.Engine]. The record has to be of the replica that asks.
 func (m *Member) TellFor(ctx context.Context, instance string, record []byte) error {
-	if _, rec, err := decode(instance, record); err != nil {
+	r, rec, err := decode(instance, record)
+	if err != nil {
 		return err
-	} else if rec.Left {
+	}
+	if rec.Left {
 		return errors.New("a replica that ends says so itself")
 	}
-	err := m.ask(ctx, func(ctx context.Context) error { return m.store.Beat(ctx, instance, record, false) })
+	b := Beat{Instance: instance, Record: record, Count: rec.Beat, Lasts: r.Pace.Patience()}
+	err = m.ask(ctx, func(ctx context.Context) error { return m.store.Beat(ctx, b) })
 	if errors.Is(err, replicas.ErrAway) && !m.claims.promise() {
 		return errTaking
 	}
@@ -136,7 +152,7 @@ func (cl *claimer) endTaking() {
 
 // tell has other replicas write the heartbeats of this one while it can't, until ctx ends.
 func (m *Member) tell(ctx context.Context) {
-	tick := time.NewTicker(tellEvery / 2)
+	tick := time.NewTicker(replicas.Heartbeat / 4)
 	defer tick.Stop()
 	for {
 		select {

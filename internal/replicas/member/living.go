@@ -27,14 +27,14 @@ const (
 )
 
 // Living asks the store who lives: whose record is written again. It is for a Member that does
-// not join, and takes little more than a heartbeat. The error says why the store can't be asked.
+// not join, and takes little more than a heartbeat of the slowest. The error says why the store can't be asked.
 func (m *Member) Living(ctx context.Context) ([]replicas.Replica, error) {
-	first, err := m.firstRecords(ctx)
+	first, slowest, err := m.firstRecords(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var living []replicas.Replica
-	for end := time.Now().Add(replicas.MemberTTL); len(first) > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(slowest.TTL()); len(first) > 0 && time.Now().Before(end); {
 		if err := backoff.Wait(ctx, look); err != nil {
 			return nil, err
 		}
@@ -59,22 +59,23 @@ func (m *Member) Living(ctx context.Context) ([]replicas.Replica, error) {
 	return living, nil
 }
 
-// firstRecords returns the count that each member has told, as soon as the store answers.
-func (m *Member) firstRecords(ctx context.Context) (first map[string]uint64, err error) {
+// firstRecords returns the count that each member has told, and the slowest pace of all, as soon as
+// the store answers.
+func (m *Member) firstRecords(ctx context.Context) (first map[string]uint64, slowest replicas.Pace, err error) {
 	err = m.await(ctx, func(ctx context.Context) error {
-		snap, err := m.store.Poll(ctx, nil, false)
+		records, err := m.records(ctx)
 		if err != nil {
 			return err
 		}
-		first = make(map[string]uint64)
-		for instance, data := range snap.Members {
-			if _, rec, err := decode(instance, data); err == nil && !rec.Left {
-				first[instance] = rec.Beat
+		first, slowest = make(map[string]uint64), 0
+		for instance, data := range records {
+			if r, rec, err := decode(instance, data); err == nil && !rec.Left {
+				first[instance], slowest = rec.Beat, slowest.Slower(r.Pace)
 			}
 		}
 		return nil
 	})
-	return first, err
+	return first, slowest, err
 }
 
 // Trouble says why the store can't be asked at this moment, and whether it refuses this replica,

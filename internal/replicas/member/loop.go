@@ -8,11 +8,9 @@ import (
 )
 
 const (
-	// patience bounds one question to the store.
+	// patience bounds one question to the store, and retry is how often one that failed is asked.
 	patience = replicas.Heartbeat
-	// stall is the time between rounds after which this replica was stopped, so that others
-	// may have taken it for dead.
-	stall = 2 * replicas.Heartbeat
+	retry    = replicas.Heartbeat
 	// hintGap is the least time between rounds that the broker's hints cause.
 	hintGap = 20 * time.Millisecond
 )
@@ -20,11 +18,14 @@ const (
 // clock is when things were done, and are due. Member.mu guards it.
 type clock struct {
 	beats  uint64           // heartbeats of this replica
+	wrote  time.Time        // when the last one was begun that this replica has written itself
+	shown  bool             // the store has told of this replica
 	told   replicas.Replica // this one, as the last heartbeat had it; zero if others may not know it
 	beat   time.Time        // when the next one is due
 	round  time.Time        // when the last round ended
 	heard  time.Time        // when the store answered last
-	polled time.Time        // when it told of others last
+	polled time.Time        // until when all is known that it was told of others
+	since  time.Time        // since when it tells of others without a gap
 	back   time.Time        // when it answered again
 	away   time.Time        // since when it does not
 	failed bool             // the last round did, or others count on that
@@ -66,16 +67,16 @@ func (m *Member) hinted(now time.Time) {
 func (m *Member) pause(now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := m.clock.round.Add(replicas.Heartbeat)
+	next := m.clock.round.Add(m.self.Pace.Every())
 	if m.state == joined {
 		next = sooner(next, m.clock.beat)
 	}
 	next = sooner(next, m.clock.hint)
 	if m.clock.failed {
 		// What is due waits until the store is there.
-		return max(m.clock.round.Add(replicas.Heartbeat).Sub(now), 0)
+		return max(m.clock.round.Add(retry).Sub(now), 0)
 	}
-	next = m.peers.nextSilent(now, next)
+	next = m.peers.nextSilent(now, next, m.self.Pace)
 	if m.state == joined {
 		next = m.wishes.nextDue(next)
 	}
@@ -106,7 +107,7 @@ func (m *Member) round(ctx context.Context) {
 	now := m.now()
 	m.mu.Lock()
 	m.settleClockLocked(now, err)
-	if now.Sub(began) > stall {
+	if now.Sub(began) > m.stallLocked() {
 		m.clock.round = began // this replica was stopped meanwhile: the next round is due
 	}
 	m.publishLocked()
@@ -114,8 +115,13 @@ func (m *Member) round(ctx context.Context) {
 	m.mu.Unlock()
 }
 
+// stallLocked is the time between rounds after which this replica was stopped, so that others may
+// have taken it for dead.
+func (m *Member) stallLocked() time.Duration { return 2 * m.self.Pace.Every() }
+
 func (m *Member) exchange(ctx context.Context) error {
-	keys, fresh := m.begin(m.now())
+	asked := m.now()
+	keys, fresh := m.begin(asked)
 	poll, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	snap, err := m.store.Poll(poll, keys, fresh)
@@ -123,11 +129,7 @@ func (m *Member) exchange(ctx context.Context) error {
 		return err
 	}
 	m.mu.Lock()
-	greet := m.hearLocked(m.now(), snap, fresh)
-	var due []string
-	if m.state == joined {
-		due = m.wishes.due(m.now())
-	}
+	greet := m.hearLocked(asked, m.now(), snap, fresh)
 	m.publishLocked()
 	m.mu.Unlock()
 	for _, p := range greet {
@@ -136,7 +138,7 @@ func (m *Member) exchange(ctx context.Context) error {
 	if err := m.renew(ctx); err != nil {
 		return err
 	}
-	if err := m.claims.takeOver(ctx, due); err != nil {
+	if err := m.claims.takeOver(ctx); err != nil {
 		return err
 	}
 	return m.claims.resign(ctx)
@@ -147,20 +149,20 @@ func (m *Member) begin(now time.Time) (keys []string, fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clock.hint = time.Time{}
-	stalled := now.Sub(m.clock.round) > stall
+	stalled := now.Sub(m.clock.round) > m.stallLocked()
 	return m.wishes.keys(), stalled || m.clock.failed
 }
 
 // renew writes the heartbeat if it is due.
 func (m *Member) renew(ctx context.Context) error {
-	now := m.now()
+	begun := m.now()
 	m.mu.Lock()
-	if m.state != joined || now.Before(m.clock.beat) {
+	if m.state != joined || begun.Before(m.clock.beat) && !m.peers.unsure(begun, &m.clock, m.self.Pace) {
 		m.mu.Unlock()
 		return nil
 	}
 	m.clock.beats++
-	m.clock.beat = now.Add(replicas.Heartbeat)
+	m.clock.beat = begun.Add(m.self.Pace.Every())
 	self, beat, news := m.self, m.clock.beats, m.clock.told != m.self
 	m.mu.Unlock()
 	data, err := encode(self, beat, false)
@@ -169,13 +171,17 @@ func (m *Member) renew(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := m.store.Beat(ctx, self.Instance, data, news); err != nil {
+	if err := m.store.Beat(ctx, Beat{Instance: self.Instance, Record: data, Count: beat, Lasts: self.Pace.Patience(), News: news}); err != nil {
 		return err
 	}
-	m.lease.renew(now)
 	m.mu.Lock()
-	m.clock.told = self
-	m.mu.Unlock()
+	defer m.mu.Unlock()
+	m.clock.told, m.clock.wrote = self, begun
+	now := m.now()
+	if !m.lease.holds(now) {
+		m.wishes.doubt(now, self.Instance) // before the lease counts: others may be about to take what is held
+	}
+	m.lease.renew(now, begun, self.Pace)
 	return nil
 }
 
@@ -201,7 +207,7 @@ func (m *Member) settleClockLocked(now time.Time, err error) {
 	c.why = err
 	c.failed, c.beat, c.told = true, time.Time{}, replicas.Replica{}
 	m.seen.Failed()
-	if c.away.IsZero() && now.Sub(c.heard) >= 2*replicas.Heartbeat {
+	if c.away.IsZero() && now.Sub(c.heard) >= 2*m.self.Pace.Every() {
 		c.away, m.news = now, true
 		if !c.heard.IsZero() {
 			c.away = c.heard

@@ -97,6 +97,7 @@ func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
 	if self.Instance == "" || self.Addr == "" {
 		return errors.New("joining the replicas: a replica needs an instance and an address")
 	}
+	self.Pace = self.Pace.Bounded()
 	m.mu.Lock()
 	if m.state != created {
 		m.mu.Unlock()
@@ -120,6 +121,7 @@ func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
 
 // Update changes what is told of this replica.
 func (m *Member) Update(self replicas.Replica) {
+	self.Pace = self.Pace.Bounded()
 	m.mu.Lock()
 	m.news = m.news || m.self != self
 	m.self = self
@@ -143,7 +145,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	m.mu.Unlock()
 	data, err := encode(self, beat, true)
 	if err == nil {
-		err = m.store.Beat(ctx, self.Instance, data, true)
+		err = m.store.Beat(ctx, Beat{Instance: self.Instance, Record: data, Count: beat, Lasts: self.Pace.Patience(), News: true})
 	}
 	if err != nil {
 		return fmt.Errorf("telling the other replicas that this one ends: %w", err)

@@ -21,9 +21,10 @@ type peer struct {
 }
 
 // keeps reports whether others leave it what it has claimed: longer than it acts on that without
-// being heard. polled is when the engine told of replicas last.
-func (p *peer) keeps(polled time.Time) bool {
-	return !p.left && polled.Sub(p.seen) < replicas.MemberTTL+replicas.ClaimMargin
+// being heard. polled is until when all is known that the engine was told, and pace that of this
+// replica.
+func (p *peer) keeps(polled time.Time, pace replicas.Pace) bool {
+	return !p.left && polled.Sub(p.seen) < pace.Slower(p.Pace).Patience()
 }
 
 // peers are the other replicas that were heard. Member.mu guards the map.
@@ -71,15 +72,25 @@ func (ps *peers) gather(now time.Time) {
 	clear(ps.lines)
 }
 
-// hear takes in all records but that of self, and judges who is silent. If the
-// records are fresh after an absence, nobody is judged. It reports whether
-// there is news.
-func (ps *peers) hear(now time.Time, snap Snapshot, self string, fresh bool) (news bool) {
+// unsure reports whether somebody has to be judged, and what the engine has told is too old for
+// that. A heartbeat of this replica, which it tells back, says that all before was told.
+func (ps *peers) unsure(now time.Time, c *clock, pace replicas.Pace) bool {
+	for _, p := range ps.all {
+		if !p.left && !p.keeps(now, pace) && p.keeps(c.polled, pace) && p.keeps(c.wrote, pace) {
+			return true
+		}
+	}
+	return false
+}
+
+// hear takes in all records but that of self. If they are fresh after an absence, nobody was silent
+// before. It reports whether there is news.
+func (ps *peers) hear(now time.Time, snap Snapshot, self replicas.Replica, fresh bool) (news bool) {
 	ps.gather(now)
 	skipped := snap.Skipped
 	for instance, data := range snap.Members {
 		switch {
-		case instance == self:
+		case instance == self.Instance:
 		case ps.all[instance] == nil && len(ps.all) >= replicas.MaxMembers: // who is known keeps its place
 			skipped.Add(1, "the record of replica "+instance)
 		default:
@@ -92,7 +103,7 @@ func (ps *peers) hear(now time.Time, snap Snapshot, self string, fresh bool) (ne
 		switch {
 		case fresh && !p.left: // also one that was taken for dead keeps what it has claimed
 			p.seen = now
-		case !p.lives && !kept && (p.left || now.Sub(p.seen) >= 2*replicas.MemberTTL): // a dead holder is known for a while
+		case !p.lives && !kept && (p.left || now.Sub(p.seen) >= 2*self.Pace.Slower(p.Pace).TTL()): // a dead holder is known for a while
 			delete(ps.all, instance)
 		}
 	}
@@ -101,10 +112,10 @@ func (ps *peers) hear(now time.Time, snap Snapshot, self string, fresh bool) (ne
 
 // judge returns those that are silent at the engine and have to be greeted. Without greetings
 // they are dead.
-func (ps *peers) judge(now time.Time, greets bool) (greet []*peer, news bool) {
+func (ps *peers) judge(now time.Time, pace replicas.Pace, greets bool) (greet []*peer, news bool) {
 	for _, p := range ps.all {
 		switch {
-		case !p.lives || p.greeting || now.Sub(later(p.seen, p.greeted)) < replicas.MemberTTL:
+		case !p.lives || p.greeting || now.Sub(later(p.seen, p.greeted)) < pace.Slower(p.Pace).TTL():
 		case greets && ps.greets == maxGreetings: // another round follows each greeting
 		case greets:
 			ps.greets++
@@ -200,13 +211,14 @@ func (ps *peers) living() []replicas.Replica {
 
 // nextSilent is when the next has to be judged if it is not heard until then, if that is before
 // t.
-func (ps *peers) nextSilent(now, t time.Time) time.Time {
+func (ps *peers) nextSilent(now, t time.Time, pace replicas.Pace) time.Time {
 	for _, p := range ps.all {
+		slower := pace.Slower(p.Pace)
 		if p.lives && !p.greeting && ps.greets < maxGreetings {
-			t = sooner(t, later(p.seen, p.greeted).Add(replicas.MemberTTL))
+			t = sooner(t, later(p.seen, p.greeted).Add(slower.TTL()))
 		}
-		if p.keeps(now) {
-			t = sooner(t, p.seen.Add(replicas.MemberTTL+replicas.ClaimMargin))
+		if p.keeps(now, pace) {
+			t = sooner(t, p.seen.Add(slower.Patience()))
 		}
 	}
 	return t

@@ -25,8 +25,8 @@ func newRecords(t *testing.T) *records {
 
 // hear takes in a snapshot as a round does, without greetings.
 func (r *records) hear(now time.Time, snap Snapshot, self string, fresh bool) {
-	r.peers.hear(now, snap, self, fresh)
-	r.judge(now, false)
+	r.peers.hear(now, snap, replicas.Replica{Instance: self}, fresh)
+	r.judge(now, 0, false)
 }
 
 func (r *records) tell(beat uint64, left bool) {
@@ -141,7 +141,7 @@ func TestASuspendedMachineHasNoLease(t *testing.T) {
 		{time.Second, 5 * time.Second, false},
 		{5 * time.Second, time.Second, false},
 	} {
-		if got := recent(tt.machine, tt.wall); got != tt.want {
+		if got := recent(tt.machine, tt.wall, 0); got != tt.want {
 			t.Errorf("after %v by the machine and %v by the wall a lease lasts: %v, want %v", tt.machine, tt.wall, got, tt.want)
 		}
 	}

@@ -16,10 +16,10 @@ import (
 // called at the same time, heed their contexts, and return an error if the
 // broker can't be reached.
 type Store interface {
-	// Beat writes the record of a member, which ends by itself after replicas.MemberTTL or
-	// somewhat later. news says that it is no mere heartbeat, so that others are told at once.
-	Beat(ctx context.Context, instance string, record []byte, news bool) error
-	// Poll returns the records of all members, and the claims under keys that exist. It may
+	// Beat writes the record of a member. One of a higher count stays: what a replica has had
+	// another one write may arrive late. That is no error.
+	Beat(ctx context.Context, b Beat) error
+	// Poll returns the claims under keys that exist, and then the records of all members. It may
 	// answer by what the broker has told by itself, unless fresh is set.
 	Poll(ctx context.Context, keys []string, fresh bool) (Snapshot, error)
 	// Load asks the broker for one claim. The zero Entry says that there is none.
@@ -40,9 +40,21 @@ type Store interface {
 	Close(ctx context.Context) error
 }
 
+// A Beat is a heartbeat.
+type Beat struct {
+	Instance string
+	Record   []byte
+	Count    uint64        // of the record, which rises
+	Lasts    time.Duration // for which the record is kept; or somewhat longer
+	News     bool          // it is no mere heartbeat: others are told at once
+}
+
 // A Snapshot is what a store knows.
 type Snapshot struct {
 	Members map[string][]byte // records by instance
+	// Age is how long ago all was told that Members has: what was written since may be missing.
+	// It counts from when the store was asked.
+	Age     time.Duration
 	Claims  map[string]Entry
 	Skipped Skipped
 }
@@ -76,12 +88,20 @@ type record struct {
 	Ready    bool             `json:"ready,omitempty"`
 	Servers  replicas.Servers `json:"servers,omitempty"`
 	TLS      bool             `json:"tls,omitempty"`
+	Pace     int64            `json:"pace,omitempty"` // in milliseconds, if it is not the default
 	Beat     uint64           `json:"beat"`           // rises
 	Left     bool             `json:"left,omitempty"` // the last record of a replica that ended
 }
 
 func encode(r replicas.Replica, beat uint64, left bool) ([]byte, error) {
-	return json.Marshal(record{Addr: r.Addr, Version: r.Version, Revision: r.Revision, Draining: r.Draining, Ready: r.Ready, Servers: r.Servers, TLS: r.TLS, Beat: beat, Left: left})
+	return json.Marshal(record{Addr: r.Addr, Version: r.Version, Revision: r.Revision, Draining: r.Draining, Ready: r.Ready, Servers: r.Servers, TLS: r.TLS, Pace: milliseconds(r.Pace), Beat: beat, Left: left})
+}
+
+// Told returns the count of a record, and how long it is to be kept; zero and the least if it
+// can't be read.
+func Told(data []byte) (count uint64, lasts time.Duration) {
+	r, rec, _ := decode("", data)
+	return rec.Beat, r.Pace.Patience()
 }
 
 var errNoAddress = errors.New("it has no address")
@@ -95,16 +115,40 @@ func decode(instance string, data []byte) (replicas.Replica, record, error) {
 	if err != nil {
 		return replicas.Replica{}, record{}, fmt.Errorf("reading the record of replica %q: %v", instance, err)
 	}
-	return replicas.Replica{Instance: instance, Addr: replicas.Address(rec.Addr), Version: rec.Version, Revision: rec.Revision, Draining: rec.Draining, Ready: rec.Ready, Servers: rec.Servers.Bounded(), TLS: rec.TLS}, rec, nil
+	return replicas.Replica{Instance: instance, Addr: replicas.Address(rec.Addr), Version: rec.Version, Revision: rec.Revision, Draining: rec.Draining, Ready: rec.Ready, Servers: rec.Servers.Bounded(), TLS: rec.TLS, Pace: paceOf(rec.Pace)}, rec, nil
+}
+
+// milliseconds is a pace as it is written.
+func milliseconds(p replicas.Pace) int64 { return time.Duration(p.Bounded()).Milliseconds() }
+
+func paceOf(milliseconds int64) replicas.Pace {
+	bounded := min(max(milliseconds, 0), replicas.SlowestHeartbeat.Milliseconds())
+	return replicas.Pace(time.Duration(bounded) * time.Millisecond).Bounded()
 }
 
 // claim is an Entry that was read.
 type claim struct {
 	holder string // instance; "" if nobody holds it
 	epoch  uint64
+	anew   uint64        // how often the same holder has claimed it anew
+	pace   replicas.Pace // of the holder, for who does not know it
 }
 
-func (c claim) value() string { return c.holder + " " + strconv.FormatUint(c.epoch, 10) }
+func (c claim) value() string {
+	value := c.holder + " " + strconv.FormatUint(c.epoch, 10)
+	if c.anew > 0 || c.pace > 0 {
+		value += " " + strconv.FormatUint(c.anew, 10)
+	}
+	if c.pace > 0 {
+		value += " " + strconv.FormatInt(milliseconds(c.pace), 10)
+	}
+	return value
+}
+
+// before reports whether c was written before d.
+func (c claim) before(d claim) bool {
+	return c.epoch < d.epoch || c.epoch == d.epoch && c.holder == d.holder && c.anew < d.anew
+}
 
 // parse reads the value of a claim. Fields that a later version adds are
 // skipped, and what it can't read is held by nobody.
@@ -117,5 +161,13 @@ func parse(value string) claim {
 	if err != nil {
 		return claim{}
 	}
-	return claim{holder: fields[0], epoch: epoch}
+	c := claim{holder: fields[0], epoch: epoch}
+	if len(fields) > 2 {
+		c.anew, _ = strconv.ParseUint(fields[2], 10, 63) // 0 if it can't be read
+	}
+	if len(fields) > 3 {
+		pace, _ := strconv.ParseInt(fields[3], 10, 64)
+		c.pace = paceOf(pace)
+	}
+	return c
 }

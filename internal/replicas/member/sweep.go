@@ -62,13 +62,13 @@ func (s *sweeper) sweep(ctx context.Context) error {
 
 // stray reports whether nobody stands for a claim.
 func (m *Member) stray(key string, e Entry) bool {
-	holder := parse(e.Value).holder
+	c := parse(e.Value)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if holder == m.self.Instance {
+	if c.holder == m.self.Instance {
 		return m.wishes.all[key] == nil
 	}
-	lives, _ := m.keepsLocked(holder)
+	lives, _ := m.keepsLocked(c)
 	return !lives
 }
 

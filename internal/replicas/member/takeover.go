@@ -13,33 +13,41 @@ const (
 	// courtesy is how long those wait that View.Pick does not choose, before they take a dead
 	// holder's name: so that not all try each name.
 	courtesy = 100 * time.Millisecond
-	// grace is how long a living holder has to claim again, when its claim has vanished.
-	grace = 3 * replicas.Heartbeat / 2
 	// atOnce is how many claims are changed at the same time.
 	atOnce = 16
 )
 
-// hearClaimsLocked takes in who holds what is wanted, and marks what is due to
-// be taken.
-func (cl *claimer) hearClaimsLocked(now time.Time, claims map[string]Entry) {
+// grace is how long a living holder has to claim again, when its claim has vanished.
+func grace(pace replicas.Pace) time.Duration { return 3 * pace.Every() / 2 }
+
+// hearClaimsLocked takes in who holds what is wanted, as the store has told that was asked before
+// now, and marks what is due to be taken.
+func (cl *claimer) hearClaimsLocked(asked, now time.Time, claims map[string]Entry) {
 	for key, w := range cl.m.wishes.all {
 		c := parse(claims[key].Value)
 		w.highest = max(w.highest, c.epoch)
-		if lives, known := cl.m.keepsLocked(c.holder); !lives || c.holder == "" {
+		w.tell(c, asked)
+		if lives, known := cl.m.keepsLocked(c); !lives || !known {
 			cl.orphanedLocked(now, key, w, c, known)
 			continue
 		}
 		parting := cl.partingLocked(c.holder)
+		w.gone = time.Time{}
 		switch {
+		case c == w.claim && w.doubted:
+			w.due = now
 		case c == w.claim && parting:
 			w.dueAt(now.Add(cl.turnLocked(key)))
 		case c == w.claim:
 			w.due = time.Time{}
-		case c.epoch < w.claim.epoch:
+		case c.before(w.claim):
 			w.due = now // heard late, or claimed anew in an empty store: the store is asked
 		default:
 			cl.m.wishes.moved(key, w, c, cl.m.self.Instance)
 			cl.m.news = true
+			if c.holder == cl.m.self.Instance { // by another one, or unawares
+				w.doubted, w.due = true, now
+			}
 			if parting {
 				w.dueAt(now.Add(cl.turnLocked(key)))
 			}
@@ -67,7 +75,10 @@ func (cl *claimer) turnLocked(key string) time.Duration {
 // has time to claim again; so has one whose claim is heard of before itself.
 func (cl *claimer) orphanedLocked(now time.Time, key string, w *wish, c claim, known bool) {
 	before, lives := cl.m.holderLocked(w.claim.holder)
-	w.dueAt(now.Add(cl.waitLocked(key, w, c, before, known)))
+	if c.holder == "" && w.gone.IsZero() {
+		w.gone = now
+	}
+	w.dueAt(now.Add(cl.waitLocked(now, key, w, c, before, known)))
 	if !lives {
 		cl.m.news = cl.m.news || w.claim.holder != ""
 	}
@@ -75,13 +86,15 @@ func (cl *claimer) orphanedLocked(now time.Time, key string, w *wish, c claim, k
 
 // waitLocked is how long others come first. before is the holder that was known, if it lives:
 // one that is draining has given the name up, and this replica, if it is, leaves it to others.
-func (cl *claimer) waitLocked(key string, w *wish, c claim, before replicas.Replica, known bool) time.Duration {
+func (cl *claimer) waitLocked(now time.Time, key string, w *wish, c claim, before replicas.Replica, known bool) time.Duration {
 	own := w.claim.holder == cl.m.self.Instance
 	switch {
-	case cl.m.self.Draining, c.holder != "" && !known:
-		return grace
+	case c.holder != "" && !known:
+		return max(cl.m.unknownUntilLocked(c).Sub(now), grace(cl.m.self.Pace))
+	case cl.m.self.Draining:
+		return grace(cl.m.self.Pace)
 	case !own && c.holder == "" && before.Instance != "" && !before.Draining:
-		return grace
+		return grace(cl.m.self.Pace.Slower(before.Pace))
 	case own:
 		return 0
 	}
@@ -90,7 +103,13 @@ func (cl *claimer) waitLocked(key string, w *wish, c claim, before replicas.Repl
 
 // takeOver claims what is due. What is left after half a heartbeat waits for
 // the next round, so that this replica's own heartbeat does not.
-func (cl *claimer) takeOver(ctx context.Context, keys []string) error {
+func (cl *claimer) takeOver(ctx context.Context) error {
+	var keys []string
+	cl.m.mu.Lock()
+	if cl.m.state == joined {
+		keys = cl.m.wishes.due(cl.m.now())
+	}
+	cl.m.mu.Unlock()
 	return each(ctx, keys, func(ctx context.Context, key string) error {
 		cl.m.mu.Lock()
 		before := cl.m.wishes.last(key)
@@ -98,7 +117,7 @@ func (cl *claimer) takeOver(ctx context.Context, keys []string) error {
 		c, err := cl.settle(ctx, key, claim{})
 		cl.m.mu.Lock()
 		defer cl.m.mu.Unlock()
-		if errors.Is(err, errContended) || errors.Is(err, errEarly) || errors.Is(err, replicas.ErrClosed) {
+		if errors.Is(err, errContended) || errors.Is(err, errEarly) || errors.Is(err, errUnsure) || errors.Is(err, errUnknown) || errors.Is(err, replicas.ErrClosed) {
 			cl.m.wishes.postpone(key, cl.m.now())
 			return nil
 		}

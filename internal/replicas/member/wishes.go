@@ -14,6 +14,20 @@ type wish struct {
 	claim   claim     // the last one of a holder that lived
 	highest uint64    // epoch ever heard
 	due     time.Time // when this replica takes the name; zero while its holder lives
+	// doubted says that this replica held the name when its lease had run out: others may be
+	// about to take it, and it acts on it when it has claimed it anew.
+	doubted bool
+	told    claim     // what the store has told last, whoever lives
+	since   time.Time // when that was told first
+	gone    time.Time // since when the claim of a holder that lives is missing; zero if it is not
+}
+
+// tell notes what the store has told at a time, and returns when it did so first.
+func (w *wish) tell(c claim, at time.Time) time.Time {
+	if c != w.told || w.since.IsZero() {
+		w.told, w.since = c, at
+	}
+	return w.since
 }
 
 // dueAt has the name taken at t, unless that is due before.
@@ -107,7 +121,15 @@ func (ws *wishes) own(self string) (n int) {
 // deleted, since the name was released meanwhile.
 func (ws *wishes) note(key string, c claim, self string) bool {
 	if w := ws.all[key]; w != nil {
-		ws.moved(key, w, c, self)
+		switch {
+		case w.claim == c:
+			w.gone = time.Time{}
+			if !w.doubted {
+				w.due = time.Time{}
+			}
+		default:
+			ws.moved(key, w, c, self)
+		}
 		return false
 	}
 	if c.holder != self {
@@ -117,18 +139,38 @@ func (ws *wishes) note(key string, c claim, self string) bool {
 	return true
 }
 
+// doubt has everything claimed anew that this replica holds.
+func (ws *wishes) doubt(now time.Time, self string) {
+	for _, w := range ws.all {
+		if w.claim.holder == self {
+			w.doubted, w.due = true, now
+		}
+	}
+}
+
+// doubtOne has a claim of this replica claimed anew.
+func (ws *wishes) doubtOne(key string, now time.Time, c claim) {
+	if w := ws.all[key]; w != nil && w.claim == c {
+		w.doubted, w.due = true, now
+	}
+}
+
 // moved remembers who holds a name that is wanted.
 func (ws *wishes) moved(key string, w *wish, c claim, self string) {
 	if w.claim.holder == self && c.holder != self {
 		ws.logger.Info("this replica yields a claim", "claim", key, "epoch", c.epoch, "to", c.holder)
 		ws.seen.Moved("yielded")
 	}
-	w.claim, w.due = c, time.Time{}
+	w.claim, w.due, w.gone, w.doubted = c, time.Time{}, time.Time{}, false
 	w.highest = max(w.highest, c.epoch)
 }
 
 // taken tells of a claim of this replica. It needs no lock.
 func (ws *wishes) taken(key string, before, after claim) {
+	if before.holder == after.holder {
+		ws.logger.Debug("this replica has claimed anew what it holds", "claim", key, "epoch", after.epoch)
+		return
+	}
 	ws.seen.Moved("claimed")
 	if before.holder == "" {
 		ws.logger.Debug("this replica holds a claim", "claim", key, "epoch", after.epoch)

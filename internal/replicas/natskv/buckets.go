@@ -17,9 +17,6 @@ import (
 const (
 	// recordsTTL is the longest that a record lives.
 	recordsTTL = 24 * time.Hour
-	// silentFor is how long the record of a member is known that is not written any more: NATS
-	// does not tell of those that end.
-	silentFor = 2 * replicas.MemberTTL
 	// maxClaims bounds how many claims are known. Of others the server is asked.
 	maxClaims = 200_000
 )
@@ -32,18 +29,28 @@ type buckets struct {
 	members, claims *mirror
 	records         jetstream.KeyValue
 
-	mu    sync.Mutex // guards the fields below
-	last  uint64     // revision of the last heartbeat of this replica
-	since time.Time  // when it was written
+	mu    sync.Mutex    // guards the fields below
+	last  uint64        // revision of the last heartbeat that was written here
+	since time.Time     // since when the watch of members has not told of it
+	begun time.Time     // when it was begun to be written
+	asof  time.Time     // the begin of the last one that the watch has told; zero before
+	keeps time.Duration // that records of members live at least
+}
+
+// silentFor is how long the record of a member is known that is not written any more: NATS does not
+// tell of those that end.
+func silentFor(record []byte) time.Duration {
+	_, lasts := member.Told(record)
+	return 2 * lasts
 }
 
 // openBuckets opens the buckets, makes those that do not exist, and waits until the watches
 // have told what is in them.
 func (s *Store) openBuckets(ctx context.Context) (b *buckets, err error) {
-	b = new(buckets)
+	b = &buckets{keeps: replicas.Pace(0).Patience()}
 	begin, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
-	members, err := s.bucket(begin, "members", replicas.MemberTTL, replicas.MaxMember)
+	members, err := s.bucket(begin, "members", b.keeps, replicas.MaxMember)
 	if err != nil {
 		return nil, err
 	}
@@ -150,13 +157,33 @@ func (b *buckets) stop() {
 }
 
 // told notes that a heartbeat was written, of which the watch has to tell.
-func (b *buckets) told(revision uint64) {
+func (b *buckets) told(revision uint64, begun time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.members.reached() >= b.last {
+	if b.caughtUpLocked() {
 		b.since = time.Now()
 	}
-	b.last = revision
+	if revision > b.last {
+		b.last, b.begun = revision, begun
+	}
+}
+
+// caughtUpLocked reports whether the watch of members has told of the last heartbeat from here, and so
+// of all that was written before.
+func (b *buckets) caughtUpLocked() bool {
+	if b.members.reached() < b.last {
+		return false
+	}
+	b.asof = b.begun
+	return true
+}
+
+// age is how long ago all was told that the watch of members has told.
+func (b *buckets) age(now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.caughtUpLocked()
+	return now.Sub(b.asof)
 }
 
 // deaf reports whether the watches have ended, or have not told for two heartbeats what this
@@ -167,11 +194,11 @@ func (b *buckets) deaf(now time.Time) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.members.reached() < b.last && now.Sub(b.since) > 2*replicas.Heartbeat
+	return !b.caughtUpLocked() && now.Sub(b.since) > 2*replicas.Heartbeat
 }
 
 func (b *buckets) snapshot(keys []string) member.Snapshot {
-	snap := member.Snapshot{Members: make(map[string][]byte), Claims: b.claims.some(keys)}
+	snap := member.Snapshot{Members: make(map[string][]byte), Claims: b.claims.some(keys), Age: b.age(time.Now())}
 	for _, m := range []*mirror{b.claims, b.members} {
 		snap.Skipped.Add(m.skips(), "NATS, bucket "+m.kv.Bucket())
 	}

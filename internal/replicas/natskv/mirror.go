@@ -30,15 +30,15 @@ type mirror struct {
 
 // bounds are those of a mirror.
 type bounds struct {
-	size  int           // of a value and its key, in bytes; a larger value is known as none
-	most  int           // entries: an entry that is known keeps its place
-	lasts time.Duration // how long an entry is known that is not told again; zero means for ever
+	size  int                              // of a value and its key, in bytes; a larger value is known as none
+	most  int                              // entries: an entry that is known keeps its place
+	lasts func(value []byte) time.Duration // how long an entry is known that is not told again; nil means for ever
 }
 
 // told is an entry, and when the watch told it.
 type told struct {
 	member.Entry
-	at time.Time
+	ends time.Time // when it is not known any more; zero means never
 }
 
 // watch returns a mirror of a bucket, which await waits for.
@@ -109,7 +109,11 @@ func (m *mirror) note(e jetstream.KeyValueEntry) {
 		m.skipped++
 		return
 	}
-	m.entries[e.Key()] = told{member.Entry{Value: string(value), Revision: e.Revision()}, time.Now()}
+	entry := told{Entry: member.Entry{Value: string(value), Revision: e.Revision()}}
+	if m.lasts != nil {
+		entry.ends = time.Now().Add(m.lasts(value))
+	}
+	m.entries[e.Key()] = entry
 }
 
 // skips returns how many entries were skipped since it was called.
@@ -139,13 +143,19 @@ func (m *mirror) all(now time.Time) map[string]member.Entry {
 	defer m.mu.Unlock()
 	out := make(map[string]member.Entry, len(m.entries))
 	for key, e := range m.entries {
-		if m.lasts > 0 && now.Sub(e.at) > m.lasts {
+		if !e.ends.IsZero() && now.After(e.ends) {
 			delete(m.entries, key)
 			continue
 		}
 		out[key] = e.Entry
 	}
 	return out
+}
+
+func (m *mirror) one(key string) member.Entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entries[key].Entry
 }
 
 func (m *mirror) some(keys []string) map[string]member.Entry {

@@ -147,17 +147,6 @@ func (s *Store) use(ctx context.Context, f func(*buckets) error) error {
 	return err
 }
 
-// Beat writes a member's record.
-func (s *Store) Beat(ctx context.Context, instance string, record []byte, _ bool) error {
-	return s.use(ctx, func(b *buckets) error {
-		revision, err := b.members.kv.Put(ctx, instance, record)
-		if err == nil {
-			b.told(revision)
-		}
-		return err
-	})
-}
-
 // Poll returns what the watches have told. With fresh they are opened again, and tell all.
 func (s *Store) Poll(ctx context.Context, keys []string, fresh bool) (member.Snapshot, error) {
 	if fresh {

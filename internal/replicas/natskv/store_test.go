@@ -225,7 +225,7 @@ func (w *world) members(s *Store, want ...string) bool {
 }
 
 func (w *world) beat(s *Store, instance string) error {
-	return s.Beat(w.t.Context(), instance, []byte("record of "+instance), false)
+	return s.Beat(w.t.Context(), member.Beat{Instance: instance, Record: []byte("record of " + instance), Lasts: replicas.Pace(0).Patience()})
 }
 
 // A replica that was killed is forgotten by the others: one that is started again and again
@@ -255,9 +255,9 @@ func TestTheDeadAreForgotten(t *testing.T) {
 	}
 	bridgetest.Eventually(t, "a heartbeat to be told", func() bool { return b.members.reached() >= b.last })
 
-	later := before.Add(silentFor + time.Millisecond)
+	later := before.Add(silentFor(nil) + time.Millisecond)
 	if got := slices.Collect(maps.Keys(b.members.all(later))); !slices.Equal(got, []string{"LIVELIVE"}) {
-		t.Errorf("members known after %v: %v, want LIVELIVE alone", silentFor, got)
+		t.Errorf("members known after %v: %v, want LIVELIVE alone", silentFor(nil), got)
 	}
 	if got := b.claims.all(later.AddDate(1, 0, 0)); len(got) != 1 {
 		t.Errorf("claims known after a year: %v", got)
@@ -334,16 +334,16 @@ func TestDeaf(t *testing.T) {
 			t.Errorf("told up to %d of %d: deaf after %v = %v, want %v", b.members.last, b.last, after, got, want)
 		}
 	}
-	b.told(5)
+	b.told(5, time.Now())
 	want(2*replicas.Heartbeat, false)
 	want(2*replicas.Heartbeat+1, true)
 	since := b.since
-	if b.told(6); b.since != since {
+	if b.told(6, time.Now()); b.since != since {
 		t.Error("another heartbeat that is not told begins the wait anew")
 	}
 	b.members.last = 6
 	want(time.Hour, false)
-	if b.told(7); b.since == since {
+	if b.told(7, time.Now()); b.since == since {
 		t.Error("a heartbeat after one that was told does not begin a wait")
 	}
 	want(time.Hour, true)

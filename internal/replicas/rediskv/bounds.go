@@ -15,7 +15,7 @@ import (
 // a whole.
 
 // members returns how many records are skipped, and then the others, each after its instance. If
-// there are too many, those are read that were written last: a replica writes each second. An
+// there are too many, those are read that end last: a replica writes each second, or somewhat less often. An
 // end that is too late was written by none. Lengths are asked for first: a record of 60 MiB would
 // be copied several times each second, for which a busy machine has no time.
 var members = redis.NewScript(`
@@ -39,7 +39,7 @@ return out`)
 
 func (s *Store) readMembers(ctx context.Context, snap *member.Snapshot) error {
 	keys := []string{s.key("members"), s.key("ends")}
-	told, err := members.Run(ctx, s.client, keys, replicas.MaxMember, replicas.MaxMembers, replicas.MemberTTL.Milliseconds()).StringSlice()
+	told, err := members.Run(ctx, s.client, keys, replicas.MaxMember, replicas.MaxMembers, replicas.Pace(replicas.SlowestHeartbeat).Patience().Milliseconds()).StringSlice()
 	if err != nil {
 		return wrap(err)
 	}

@@ -89,8 +89,9 @@ func (s *Store) claimKeys(keys []string) (out []string) {
 	return out
 }
 
-// beat writes the record of a member and when it ends, and removes those that have ended. If
-// all replicas end, so do both keys.
+// beat writes the record of a member and when it ends, unless one of a higher count is there, and
+// removes those that have ended. If all replicas end, so do both keys. The count is read in what is
+// there, since replicas of other versions write it nowhere else.
 var beat = redis.NewScript(`
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -98,21 +99,28 @@ for _, dead in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now)) do
 	redis.call('HDEL', KEYS[1], dead)
 	redis.call('ZREM', KEYS[2], dead)
 end
+local length = redis.call('HSTRLEN', KEYS[1], ARGV[1])
+if length > 0 and length <= tonumber(ARGV[6]) then
+	local read, was = pcall(cjson.decode, redis.call('HGET', KEYS[1], ARGV[1]))
+	local count = read and type(was) == 'table' and was.beat
+	if type(count) == 'number' and count > tonumber(ARGV[5]) then return 0 end
+end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1])
-redis.call('PEXPIRE', KEYS[1], 2 * ARGV[3])
-redis.call('PEXPIRE', KEYS[2], 2 * ARGV[3])
+for _, key in ipairs(KEYS) do
+	if redis.call('PTTL', key) < 2 * ARGV[3] then redis.call('PEXPIRE', key, 2 * ARGV[3]) end
+end
 if ARGV[4] ~= '' then redis.call('PUBLISH', ARGV[4], ARGV[1]) end
 return 1`)
 
 // Beat writes a member's record.
-func (s *Store) Beat(ctx context.Context, instance string, record []byte, news bool) error {
+func (s *Store) Beat(ctx context.Context, b member.Beat) error {
 	told := ""
-	if news {
+	if b.News {
 		told = s.channel()
 	}
 	keys := []string{s.key("members"), s.key("ends")}
-	return wrap(beat.Run(ctx, s.client, keys, instance, record, replicas.MemberTTL.Milliseconds(), told).Err())
+	return wrap(beat.Run(ctx, s.client, keys, b.Instance, b.Record, b.Lasts.Milliseconds(), told, b.Count, replicas.MaxMember).Err())
 }
 
 // Poll asks for claims, and then for the members: a holder is known when its claim is. These

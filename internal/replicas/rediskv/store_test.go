@@ -87,12 +87,13 @@ func (w *world) set(key, value string) {
 // A member whose heartbeats have ended is gone with the next one of another, and after the
 // last of them nothing is left.
 func TestMembersEnd(t *testing.T) {
+	patience := replicas.Pace(0).Patience()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s, _ := w.store(t)
 		beat := func(instance string) {
 			t.Helper()
-			if err := s.Beat(t.Context(), instance, []byte("record of "+instance), false); err != nil {
+			if err := s.Beat(t.Context(), member.Beat{Instance: instance, Record: []byte("record of " + instance), Lasts: patience}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -109,13 +110,13 @@ func TestMembersEnd(t *testing.T) {
 			}
 		}
 		beat("DEADDEAD")
-		time.Sleep(replicas.MemberTTL - time.Millisecond)
+		time.Sleep(patience - time.Millisecond)
 		beat("LIVELIVE")
 		want("DEADDEAD", "LIVELIVE")
 		time.Sleep(time.Millisecond)
 		beat("LIVELIVE")
 		want("LIVELIVE")
-		time.Sleep(2 * replicas.MemberTTL)
+		time.Sleep(2 * patience)
 		want()
 		if left := w.m.DB(2).Keys(); len(left) > 0 {
 			t.Errorf("the keys %v are left", left)
@@ -166,7 +167,7 @@ func TestHints(t *testing.T) {
 		}
 		beat := func(news bool) {
 			t.Helper()
-			if err := by.Beat(t.Context(), "AAAAAAAA", []byte("record"), news); err != nil {
+			if err := by.Beat(t.Context(), member.Beat{Instance: "AAAAAAAA", Record: []byte("record"), Lasts: time.Minute, News: news}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -215,7 +216,9 @@ func TestAway(t *testing.T) {
 		w := newWorld(t)
 		s, stall := w.store(t)
 		all := map[string]func(context.Context) error{
-			"Beat":   func(ctx context.Context) error { return s.Beat(ctx, "AAAAAAAA", nil, false) },
+			"Beat": func(ctx context.Context) error {
+				return s.Beat(ctx, member.Beat{Instance: "AAAAAAAA", Lasts: time.Second})
+			},
 			"Poll":   func(ctx context.Context) error { _, err := s.Poll(ctx, nil, true); return err },
 			"Claims": func(ctx context.Context) error { return s.Claims(ctx, func(string, member.Entry) {}) },
 			"Load":   func(ctx context.Context) error { _, err := s.Load(ctx, "0123"); return err },

@@ -1,0 +1,251 @@
+package member_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+)
+
+// swift is how long messages take at most while nothing is slow. They take some time, so that no
+// two arrive at once: what is first would be chance.
+const swift = time.Millisecond
+
+// A town is three replicas of the model, and what is between them. What happens in it follows from
+// its seed alone.
+type town struct {
+	t      *testing.T
+	seed   uint64
+	rnd    *rand.Rand // of the schedule
+	loud   bool
+	broker *replicastest.Broker
+	begin  time.Time
+	unit   time.Duration // between heartbeats of the slowest replica
+	paces  [3]replicas.Pace
+	live   context.Context // ends with the schedule
+	finish context.CancelFunc
+
+	running sync.WaitGroup // what serves, and messages
+
+	mu   sync.Mutex // guards the fields below
+	all  [3]*citizen
+	born int
+	cuts map[[2]int]bool
+	slow time.Duration // of messages between replicas, at most
+	acks []ack
+}
+
+// A citizen is a replica of the model. It implements [replicas.Neighbors] for its engine.
+type citizen struct {
+	*replicastest.Engine
+	town     *town
+	n        int // its place
+	instance string
+	dead     context.Context
+	die      context.CancelFunc
+	frozen   chan struct{} // closed when it goes on; nil if it is not stopped; town.mu guards it
+}
+
+// newTown returns three replicas whose clocks differ by up to a twentieth, and of which half of the
+// towns have some with slower heartbeats.
+func newTown(t *testing.T, seed uint64, loud bool) *town {
+	tn := &town{t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 0)), loud: loud, broker: replicastest.New(), begin: time.Now(), unit: replicas.Heartbeat, cuts: make(map[[2]int]bool), slow: swift}
+	tn.live, tn.finish = context.WithCancel(t.Context())
+	for n := range tn.paces {
+		if seed%2 == 0 {
+			tn.paces[n] = replicas.Pace([]time.Duration{1, 1, 2, 3, 10}[tn.draw(5)] * time.Second)
+		}
+		tn.unit = max(tn.unit, tn.paces[n].Every())
+	}
+	tn.engineSlow(swift)
+	for n := range tn.all {
+		tn.join(n)
+	}
+	time.Sleep(tn.unit + tn.unit/10)
+	return tn
+}
+
+// end ends all that is running. The engines end with the test.
+func (t *town) end() {
+	t.finish()
+	t.running.Wait()
+}
+
+func (t *town) draw(n int64) int { return int(t.rnd.Int64N(n)) }
+
+// span is a time of less than most, by what happens when, and where.
+func (t *town) span(most time.Duration, where int) time.Duration {
+	at := uint64(time.Since(t.begin))
+	return time.Duration(rand.New(rand.NewPCG(t.seed, at<<4|uint64(where))).Int64N(int64(most)))
+}
+
+func (t *town) at(n int) *citizen {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all[n]
+}
+
+// join has a replica begin in a place.
+func (t *town) join(n int) {
+	t.mu.Lock()
+	t.born++
+	c := &citizen{town: t, n: n, instance: fmt.Sprintf("%c%03d", 'a'+n, t.born)}
+	t.mu.Unlock()
+	opts := member.Options{Now: drifting(1 + (t.rnd.Float64()-0.5)/10)}
+	if t.loud {
+		opts.Logger = slog.New(slog.NewTextHandler(teller{t, c.instance}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	c.dead, c.die = context.WithCancel(t.live)
+	c.Engine = t.broker.Engine(t.t, opts)
+	c.Meet(c)
+	t.mu.Lock()
+	t.all[n] = c
+	t.mu.Unlock()
+	context.AfterFunc(c.dead, func() {
+		c.stop(false)
+		_ = c.Close(context.Background()) // without a word
+	})
+	self := replicas.Replica{Instance: c.instance, Addr: fmt.Sprintf("10.0.0.%d:2528", n+1), Version: "test", Revision: replicas.Revision, Pace: t.paces[n]}
+	if err := c.Engine.Join(t.live, self); err != nil {
+		t.t.Error(err)
+	}
+	t.running.Go(func() { c.serve(c.dead, "name") })
+}
+
+// teller has the log of a replica in that of the test.
+type teller struct {
+	t        *town
+	instance string
+}
+
+func (l teller) Write(line []byte) (int, error) {
+	l.t.t.Logf("%v %s %s", time.Since(l.t.begin), l.instance, line)
+	return len(line), nil
+}
+
+func (t *town) acknowledge(by string, epoch uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.acks = append(t.acks, ack{by, epoch, time.Since(t.begin)})
+}
+
+func (t *town) cut(ways [][2]int, on bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, way := range ways {
+		t.cuts[way] = on
+	}
+}
+
+func (t *town) setSlow(most time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.slow = most
+}
+
+func (t *town) engineSlow(most time.Duration) {
+	t.broker.SetDelay(func(engine int) time.Duration { return t.span(most, 8+engine%8) })
+}
+
+// drifting is a clock that runs faster or slower.
+func drifting(rate float64) func() time.Time {
+	begin := time.Now()
+	return func() time.Time {
+		return begin.Add(time.Duration(float64(time.Since(begin)) * rate))
+	}
+}
+
+// awake waits until the replica is not stopped.
+func (c *citizen) awake(ctx context.Context) error {
+	for {
+		c.town.mu.Lock()
+		frozen := c.frozen
+		c.town.mu.Unlock()
+		if frozen == nil {
+			return nil
+		}
+		select {
+		case <-frozen:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (c *citizen) stop(on bool) {
+	c.SetFrozen(on)
+	c.town.mu.Lock()
+	defer c.town.mu.Unlock()
+	switch {
+	case on && c.frozen == nil:
+		c.frozen = make(chan struct{})
+	case !on && c.frozen != nil:
+		close(c.frozen)
+		c.frozen = nil
+	}
+}
+
+// reach is a message to another replica: it takes its time, and does not arrive over a cut.
+func (c *citizen) reach(to replicas.Replica) (*citizen, error) {
+	t := c.town
+	if err := c.awake(c.dead); err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	cut, slow := t.cuts[[2]int{c.n, int(to.Instance[0] - 'a')}], t.slow
+	t.mu.Unlock()
+	if cut {
+		<-t.live.Done()
+		return nil, errors.New("cut off")
+	}
+	time.Sleep(t.span(slow, c.n))
+	other := t.at(int(to.Instance[0] - 'a'))
+	if err := other.awake(t.live); err != nil {
+		return nil, err
+	}
+	switch {
+	case other.dead.Err() != nil:
+		return nil, errors.New("nobody is there")
+	case other.instance != to.Instance:
+		return nil, replicas.ErrGone
+	}
+	return other, nil
+}
+
+// ask has another replica do something, and returns what that says.
+func (c *citizen) ask(ctx context.Context, to replicas.Replica, f func(*citizen) error) error {
+	answer := make(chan error, 1)
+	c.town.running.Go(func() { // ends with the schedule
+		other, err := c.reach(to)
+		if err != nil {
+			answer <- err
+			return
+		}
+		err = f(other)
+		if _, back := other.reach(c.View().Self); back == nil {
+			answer <- err
+		}
+	})
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (c *citizen) Greet(ctx context.Context, to replicas.Replica) error {
+	return c.ask(ctx, to, func(*citizen) error { return nil })
+}
+
+func (c *citizen) Tell(ctx context.Context, to replicas.Replica, record []byte) error {
+	return c.ask(ctx, to, func(other *citizen) error { return other.TellFor(c.town.live, c.instance, record) })
+}

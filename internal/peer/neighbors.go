@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -22,6 +23,8 @@ const (
 	// beatTimeout bounds writing the heartbeat: who has asked waits for a heartbeat's time, and
 	// has to hear of an engine that does not answer.
 	beatTimeout = 3 * replicas.Heartbeat / 5
+	// knownHeader says in that answer whom this replica knows: instances by comma.
+	knownHeader = "Mcpbridge-Replicas"
 )
 
 // Greet implements [replicas.Neighbors].
@@ -54,7 +57,11 @@ func (g *Group) Tell(ctx context.Context, to replicas.Replica, record []byte) er
 	case resp.StatusCode == http.StatusNoContent:
 		return nil
 	case resp.Header.Get(engineHeader) == engineAway:
-		return replicas.ErrAway
+		away := &replicas.AwayError{Err: replicas.ErrAway}
+		if known := resp.Header.Get(knownHeader); known != "" { // replicas of earlier versions say nothing
+			away.Knows = strings.Split(known, ",")
+		}
+		return away
 	}
 	return fmt.Errorf("replica %s has not written a heartbeat: %s", to.Instance, resp.Status)
 }
@@ -73,6 +80,9 @@ func (g *Group) ServeBeat(w http.ResponseWriter, r *http.Request, e *Envelope) {
 		w.WriteHeader(http.StatusNoContent)
 	case errors.Is(err, replicas.ErrAway):
 		w.Header().Set(engineHeader, engineAway)
+		if away := (*replicas.AwayError)(nil); errors.As(err, &away) {
+			w.Header().Set(knownHeader, strings.Join(away.Knows, ","))
+		}
 		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 	default:
 		g.log.Warn("a heartbeat of another replica was not written", "replica", e.From, "err", err)

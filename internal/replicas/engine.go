@@ -51,6 +51,18 @@ var (
 	ErrClosed = errors.New("the engine of the replicas is closed")
 )
 
+// An AwayError says that a replica could not write the heartbeat of another one, since the engine is
+// away for it, and which others it knows: one of them may hear the engine. It wraps ErrAway.
+type AwayError struct {
+	Knows []string // instances
+	Err   error
+}
+
+func (e *AwayError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what has happened.
+func (e *AwayError) Unwrap() error { return e.Err }
+
 // A Replica is one process of the deployment.
 type Replica struct {
 	Instance string  // begins the ids of sessions, events and states; new with each start
@@ -86,7 +98,7 @@ type Neighbors interface {
 	// Greet returns nil if a replica answers at its address.
 	Greet(ctx context.Context, to Replica) error
 	// Tell asks another replica to write a heartbeat of this one at the engine. The error is
-	// nil if it has, and wraps ErrAway if the other can't reach the engine either, or ErrGone.
+	// nil if it has, and wraps an AwayError if the other can't reach the engine either, or ErrGone.
 	Tell(ctx context.Context, to Replica, record []byte) error
 }
 
@@ -104,7 +116,8 @@ type Engine interface {
 
 	// Meet sets how others are reached without the engine. Call it before Join.
 	Meet(Neighbors)
-	// TellFor writes a heartbeat that another replica can't write itself.
+	// TellFor writes a heartbeat that another replica can't write itself. If this one can't
+	// either, the error wraps an AwayError.
 	TellFor(ctx context.Context, instance string, record []byte) error
 
 	// View is what was last heard. It never blocks.

@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,10 +112,17 @@ func (m *Member) TellFor(ctx context.Context, instance string, record []byte) er
 	}
 	b := Beat{Instance: instance, Record: record, Count: rec.Beat, Lasts: r.Pace.Patience()}
 	err = m.ask(ctx, func(ctx context.Context) error { return m.store.Beat(ctx, b) })
-	if errors.Is(err, replicas.ErrAway) && !m.claims.promise() {
+	if !errors.Is(err, replicas.ErrAway) {
+		return err
+	}
+	if !m.claims.promise() {
 		return errTaking
 	}
-	return err
+	away := &replicas.AwayError{Err: err}
+	for _, r := range m.View().Members {
+		away.Knows = append(away.Knows, r.Instance)
+	}
+	return away
 }
 
 var errTaking = errors.New("this replica is about to claim something")
@@ -188,9 +196,16 @@ func (m *Member) tellOthers(ctx context.Context, begun time.Time) {
 		})
 	}
 	all.Wait()
+	asked := map[string]bool{m.View().Self.Instance: true}
+	for _, r := range to {
+		asked[r.Instance] = true
+	}
 	for _, err := range errs {
 		if !errors.Is(err, replicas.ErrAway) && !errors.Is(err, replicas.ErrGone) {
 			return
+		}
+		if away := (*replicas.AwayError)(nil); errors.As(err, &away) && slices.ContainsFunc(away.Knows, func(instance string) bool { return !asked[instance] }) {
+			return // somebody whom this replica does not know may hear the engine
 		}
 	}
 	m.lease.extend(m.now(), begun, replicas.Replica{})

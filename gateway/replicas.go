@@ -32,6 +32,10 @@ type Replicas struct {
 	// Listen is the host:port where other replicas connect, and Advertise how they reach
 	// it. Empty means the address that is listened on.
 	Listen, Advertise string
+	// Heartbeat is how often this replica tells that it lives, with an Engine: from a second to
+	// 10 s. Zero means a second. After three of them others take it for dead; of two replicas,
+	// the slower counts.
+	Heartbeat time.Duration
 	// ServerTLS is for connections of other replicas, and ClientTLS for those to them. Nil
 	// means no TLS.
 	ServerTLS, ClientTLS *tls.Config
@@ -72,10 +76,13 @@ func newNode(o *Options, counts *metrics.Metrics) (*node.Node, error) {
 	if u, err := engineurl.Parse(r.Peers); err == nil {
 		return nil, fmt.Errorf("mcpbridge: Replicas: Peers has the URL of an engine; import %s, and set Engine to its Engine with this URL", u.Kind.Package())
 	}
+	if err := r.checkHeartbeat(); err != nil {
+		return nil, err
+	}
 	seen := counts.Replicas()
 	n, err := node.New(node.Options{
 		Engine: r.Engine, Peers: r.Peers,
-		Keys: r.Keys, Listen: r.Listen, Advertise: r.Advertise, ServerTLS: r.ServerTLS, ClientTLS: r.ClientTLS, Plaintext: r.Plaintext, Trusts: r.Trusts,
+		Keys: r.Keys, Listen: r.Listen, Advertise: r.Advertise, Heartbeat: r.Heartbeat, ServerTLS: r.ServerTLS, ClientTLS: r.ClientTLS, Plaintext: r.Plaintext, Trusts: r.Trusts,
 		MaxNew: o.Limits[limits.NewConnections.Key], Reached: func(l *limits.Limit) { counts.Limit("", l.Key) },
 		Version: release.Version(), Logger: cmp.Or(o.Logger, discard), Forwards: seen, Observer: seen,
 	})
@@ -83,6 +90,16 @@ func newNode(o *Options, counts *metrics.Metrics) (*node.Node, error) {
 		return nil, fmt.Errorf("mcpbridge: %w", err)
 	}
 	return n, nil
+}
+
+func (r *Replicas) checkHeartbeat() error {
+	switch every := cmp.Or(r.Heartbeat, replicas.Heartbeat); {
+	case every < replicas.Heartbeat || every > replicas.SlowestHeartbeat:
+		return fmt.Errorf("mcpbridge: Replicas: Heartbeat is %v; set it to %v at least, and %v at most", every, replicas.Heartbeat, replicas.SlowestHeartbeat)
+	case every != replicas.Heartbeat && r.Engine == nil:
+		return fmt.Errorf("mcpbridge: Replicas: Heartbeat is for an Engine, and there is none; leave it out")
+	}
+	return nil
 }
 
 // deriveStateKeys sets StateKeys, if there are none, to what follows from the keys of replicas.

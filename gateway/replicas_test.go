@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 )
 
 // foreign is an engine of another module.
@@ -23,6 +24,9 @@ func TestReplicaMistakes(t *testing.T) {
 		"both":              {Replicas{Engine: foreign{}, Peers: "dns://r:1"}, "mcpbridge: Replicas: want exactly one of Engine and Peers; for an Engine import " + packages + "nats or " + packages + "redis"},
 		"a NATS for peers":  {Replicas{Peers: "nats://u:s3cret@n:4222"}, "mcpbridge: Replicas: Peers has the URL of an engine; import " + packages + "nats, and set Engine to its Engine with this URL"},
 		"a Redis for peers": {Replicas{Peers: "redis+cluster://u:s3cret@r"}, "mcpbridge: Replicas: Peers has the URL of an engine; import " + packages + "redis, and set Engine to its Engine with this URL"},
+		"too fast":          {Replicas{Engine: foreign{}, Heartbeat: time.Millisecond}, "mcpbridge: Replicas: Heartbeat is 1ms; set it to 1s at least, and 10s at most"},
+		"too slow":          {Replicas{Engine: foreign{}, Heartbeat: time.Minute}, "mcpbridge: Replicas: Heartbeat is 1m0s; set it to 1s at least, and 10s at most"},
+		"without an engine": {Replicas{Peers: "dns://r:1", Heartbeat: 2 * time.Second}, "mcpbridge: Replicas: Heartbeat is for an Engine, and there is none; leave it out"},
 		"one of others":     {Replicas{Engine: foreign{}}, "mcpbridge: replicas: the engine gateway.foreign is not one of mcpbridge; import " + packages + "nats or " + packages + "redis, and use its Engine"},
 	} {
 		t.Run(name, func(t *testing.T) {

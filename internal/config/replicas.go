@@ -3,6 +3,7 @@ package config
 import (
 	"net"
 	"slices"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
@@ -16,15 +17,16 @@ const replicasKey = "replicas"
 
 // Replicas says how several processes with this configuration serve the same clients.
 type Replicas struct {
-	Engine      string     `koanf:"engine" doc:"URL of the NATS or Redis that knows the replicas: nats:// or tls://, redis:// or rediss://, redis+sentinel:// or redis+cluster://; several hosts by comma"`
-	Peers       string     `koanf:"peers" secret:"no" doc:"instead of engine: dns:// and the host:port whose addresses are the replicas; several by comma"`
-	Keys        []string   `koanf:"keys" doc:"secrets by which replicas know each other: the first signs, all are accepted"`
-	Peer        string     `koanf:"peer" secret:"no" doc:"host:port where other replicas connect; by default advertise, if that is on loopback"`
-	Advertise   string     `koanf:"advertise" secret:"no" doc:"host:port by which other replicas reach peer; by default peer itself, if it names one address"`
-	TLS         PeerTLS    `koanf:"tls" doc:"certificates for https between replicas"`
-	EngineTLS   server.TLS `koanf:"engine_tls" doc:"certificates for TLS to the engine"`
-	Credentials string     `koanf:"credentials" secret:"no" doc:"file of the credentials for NATS: a JWT and its seed"`
-	Prefix      string     `koanf:"prefix" default:"mcpbridge" secret:"no" doc:"what the names of buckets or keys at the engine begin with; one for each deployment"`
+	Engine      string        `koanf:"engine" doc:"URL of the NATS or Redis that knows the replicas: nats:// or tls://, redis:// or rediss://, redis+sentinel:// or redis+cluster://; several hosts by comma"`
+	Peers       string        `koanf:"peers" secret:"no" doc:"instead of engine: dns:// and the host:port whose addresses are the replicas; several by comma"`
+	Keys        []string      `koanf:"keys" doc:"secrets by which replicas know each other: the first signs, all are accepted"`
+	Peer        string        `koanf:"peer" secret:"no" doc:"host:port where other replicas connect; by default advertise, if that is on loopback"`
+	Advertise   string        `koanf:"advertise" secret:"no" doc:"host:port by which other replicas reach peer; by default peer itself, if it names one address"`
+	Heartbeat   time.Duration `koanf:"heartbeat" default:"1s" min:"1s" max:"10s" doc:"with an engine: how often this replica tells it that it lives; after three of them others take over"`
+	TLS         PeerTLS       `koanf:"tls" doc:"certificates for https between replicas"`
+	EngineTLS   server.TLS    `koanf:"engine_tls" doc:"certificates for TLS to the engine"`
+	Credentials string        `koanf:"credentials" secret:"no" doc:"file of the credentials for NATS: a JWT and its seed"`
+	Prefix      string        `koanf:"prefix" default:"mcpbridge" secret:"no" doc:"what the names of buckets or keys at the engine begin with; one for each deployment"`
 }
 
 // A PeerTLS says how replicas prove themselves to each other.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/server"
@@ -107,7 +108,7 @@ func (r *Replicas) checkPeers(rep *key.Report) {
 	if !ok {
 		rep.Fail(key.Join(replicasKey, "peers"), "%q is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528", r.Peers)
 	}
-	for name, set := range map[string]bool{"engine_tls": r.EngineTLS != server.TLS{}, "credentials": r.Credentials != ""} {
+	for name, set := range map[string]bool{"engine_tls": r.EngineTLS != server.TLS{}, "credentials": r.Credentials != "", "heartbeat": r.Heartbeat != time.Second && !rep.Mistaken(key.Join(replicasKey, "heartbeat"))} {
 		if set {
 			rep.Fail(key.Join(replicasKey, name), "is for an engine, and there is none; remove it")
 		}

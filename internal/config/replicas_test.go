@@ -50,6 +50,8 @@ func TestReplicaMistakes(t *testing.T) {
 		{"TLS of Redis without", block("engine: 'redis://a:1', engine_tls: {ca: ca.pem}"), "c.yaml:1: replicas.engine_tls: has no effect, since engine is without TLS; write rediss://, or remove it"},
 		{"not dns", block("peers: 'a:1,b:1'"), `c.yaml:1: replicas.peers: "a:1,b:1" is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528`},
 		{"peers without a port", block("peers: 'dns://headless'"), `c.yaml:1: replicas.peers: "dns://headless" is not dns:// and the host and port of the replicas; write dns://mcpbridge-headless:2528`},
+		{"a heartbeat too fast", block("engine: 'nats://n:1', heartbeat: 500ms"), "c.yaml:1: replicas.heartbeat: \"500ms\" is too small; write at least 1s"},
+		{"a heartbeat without an engine", block("peers: 'dns://r:1', heartbeat: 2s"), "c.yaml:1: replicas.heartbeat: is for an engine, and there is none; remove it"},
 		{"credentials without an engine", block("peers: 'dns://r:1', credentials: x.creds"), "c.yaml:1: replicas.credentials: is for an engine, and there is none; remove it"},
 		{"no keys", "replicas: {engine: 'nats://n', peer: '10.0.0.7:2528'}\n" + notebook, "c.yaml:1: replicas.keys: is missing: replicas would believe anybody; write a list of random secrets, as openssl rand -base64 32 prints one, the same for all replicas"},
 		{"a short key", "replicas: {engine: 'nats://n', peer: '10.0.0.7:2528', keys: [s3cret]}\n" + notebook, "c.yaml:1: replicas.keys.0: is shorter than 16 characters; write a random secret, as openssl rand -base64 32 prints one"},

@@ -38,12 +38,3 @@ func (p Pace) Patience() time.Duration { return p.TTL() + p.Margin() }
 
 // Slower is the slower of both.
 func (p Pace) Slower(q Pace) Pace { return Pace(max(p.Every(), q.Every())) }
-
-// Slowest is the pace of the slowest replica that lives.
-func (v *View) Slowest() Pace {
-	slowest := v.Self.Pace
-	for _, r := range v.Members {
-		slowest = slowest.Slower(r.Pace)
-	}
-	return slowest
-}

@@ -12,6 +12,7 @@ type View struct {
 	Members []Replica // those that live, with Self, sorted by Instance
 	Heard   time.Time // when the engine was last heard; zero if never
 	Away    time.Time // since when it is away; zero if it is there
+	Slowest Pace      // of those that live
 
 	// Changed is closed by the next change of Members, of Away, or of the holder of a name
 	// that this replica wants.

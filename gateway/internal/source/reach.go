@@ -11,9 +11,6 @@ import (
 )
 
 const (
-	// lostAfter is how long a replica may not be reached before this one watches what that
-	// owns. One that has died is forgotten before.
-	lostAfter = replicas.MemberTTL + 2*replicas.Heartbeat
 	// seizeAfter is how long until this replica takes its claims. It doubles as long as
 	// claims go back and forth.
 	seizeAfter = 30 * time.Second
@@ -22,6 +19,10 @@ const (
 	// askTimeout bounds the question whether a replica can be reached again.
 	askTimeout = time.Second
 )
+
+// lostAfter is how long a replica may not be reached before this one watches what that owns. One that
+// has died is forgotten before, by the pace of the slowest replica.
+func lostAfter(slowest replicas.Pace) time.Duration { return slowest.TTL() + 2*slowest.Every() }
 
 // A reach is what is known of how other replicas are reached. It is safe for concurrent use.
 type reach struct {
@@ -74,7 +75,7 @@ func (r *reach) lost(instance string) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.contacts[instance]
-	if c == nil || time.Since(c.since) < lostAfter {
+	if c == nil || time.Since(c.since) < lostAfter(r.g.opts.Engine.View().Slowest) {
 		return time.Time{}
 	}
 	return c.since

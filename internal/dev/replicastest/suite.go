@@ -42,6 +42,7 @@ func Suite(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t *tes
 		{"records", records},
 		{"keeping", keeping},
 		{"draining", draining},
+		{"a heartbeat that is late", late},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in(t, func(t *testing.T) {
@@ -335,5 +336,25 @@ func draining(t *testing.T, _ World, r *room) {
 	})
 	if err := r.e[0].Close(context.Background()); err != nil {
 		t.Errorf("Close: %v", err)
+	}
+}
+
+// What others have written for a replica may arrive in any order: the latest stays.
+func late(t *testing.T, w World, r *room) {
+	const another = "DDDDDDDD"
+	for i, record := range []string{
+		`{"addr":"10.0.0.4:2528","version":"first","beat":10}`,
+		`{"addr":"10.0.0.4:2528","version":"latest","draining":true,"beat":12}`,
+		`{"addr":"10.0.0.4:2528","version":"late","beat":11}`,
+	} {
+		within(t, recovery, "writing it", func() bool { return r.e[i].TellFor(t.Context(), another, []byte(record)) == nil })
+	}
+	e, _ := w.Engine(t)
+	if err := e.Join(t.Context(), replicas.Replica{Instance: "EEEEEEEE", Addr: "10.0.0.5:2528"}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, recovery, "hearing of it", func() bool { return e.View().Fresh(time.Now()) && len(e.View().Members) > 3 })
+	if got, ok := e.View().Member(another); !ok || got.Version != "latest" || !got.Draining {
+		t.Errorf("who joins hears %+v, %v; want the latest", got, ok)
 	}
 }

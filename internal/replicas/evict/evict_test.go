@@ -251,12 +251,12 @@ func TestStopped(t *testing.T) {
 	at := time.Now()
 	for range 10 {
 		at = at.Add(look)
-		f.note(at, true)
+		f.note(at, true, settle(0))
 	}
-	if fresh, _ := f.note(at, true); !fresh {
+	if fresh, _ := f.note(at, true, settle(0)); !fresh {
 		t.Fatal("it is not fresh after 5 s")
 	}
-	fresh, lapsed := f.note(at.Add(maxGap+time.Millisecond), true)
+	fresh, lapsed := f.note(at.Add(maxGap+time.Millisecond), true, settle(0))
 	if fresh || !lapsed {
 		t.Errorf("after a stop: fresh %v, lapsed %v; want what is kept forgotten", fresh, lapsed)
 	}

@@ -13,10 +13,10 @@ const (
 	// maxGap is how late a check may be: a process that was stopped for longer counted as
 	// gone, and was not told of changes.
 	maxGap = replicas.MemberTTL - look
-	// settle is how long all others have surely heard of this replica before it serves
-	// cached results.
-	settle = 2 * replicas.Heartbeat
 )
+
+// settle is how long all others have surely heard of this replica before it serves cached results.
+func settle(slowest replicas.Pace) time.Duration { return 2 * slowest.Every() }
 
 // A freshness is whether this replica hears of all changes.
 type freshness struct {
@@ -29,8 +29,9 @@ type freshness struct {
 // reaches them, and so is told of every change. If it was not for a moment, the results are forgotten.
 func (g *Group) Fresh() bool {
 	now := time.Now()
-	hears := g.opts.Engine.View().Fresh(now) && g.linked(now)
-	fresh, lapsed := g.fresh.note(now, hears)
+	view := g.opts.Engine.View()
+	hears := view.Fresh(now) && g.linked(now)
+	fresh, lapsed := g.fresh.note(now, hears, settle(view.Slowest))
 	if lapsed {
 		g.opts.Cache.Clear()
 	}
@@ -38,7 +39,7 @@ func (g *Group) Fresh() bool {
 }
 
 // note notes whether the replica is known to the others at this time.
-func (f *freshness) note(now time.Time, hears bool) (fresh, lapsed bool) {
+func (f *freshness) note(now time.Time, hears bool, settles time.Duration) (fresh, lapsed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !hears || now.Sub(f.looked) > maxGap {
@@ -49,7 +50,7 @@ func (f *freshness) note(now time.Time, hears bool) (fresh, lapsed bool) {
 	if hears && f.since.IsZero() {
 		f.since = now
 	}
-	return hears && now.Sub(f.since) >= settle, lapsed
+	return hears && now.Sub(f.since) >= settles, lapsed
 }
 
 // watchFreshness notices moments in which nobody wants a cached result.

@@ -37,7 +37,7 @@ func (cl *claimer) early(key string) bool {
 	switch {
 	case w != nil && w.claim.holder == m.self.Instance:
 		return false
-	case now.Sub(m.clock.back) < grace(m.view.Load().Slowest()):
+	case now.Sub(m.clock.back) < grace(m.view.Load().Slowest):
 		return true
 	case w == nil:
 		return false

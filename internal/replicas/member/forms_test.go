@@ -20,6 +20,8 @@ func TestForms(t *testing.T) {
 	draining, later, serving := one, one, one
 	draining.Draining, later.Revision = true, 7
 	serving.Revision, serving.Ready, serving.TLS = 3, true, true
+	slow := serving
+	slow.Pace = replicas.Pace(5 * time.Second)
 	serving.Servers = replicas.ServersOf(slices.Values([]string{"files", "weather"}))
 	for _, tt := range []struct {
 		name  string
@@ -33,6 +35,7 @@ func TestForms(t *testing.T) {
 		{"member/left", draining, 19, true, false},
 		{"member/revision", later, 17, false, false},
 		{"member/serving", serving, 21, false, false},
+		{"member/slow", slow, 22, false, false},
 		{"member/later", later, 20, false, true},
 	} {
 		if !tt.other {
@@ -68,8 +71,14 @@ func TestUnreadRecord(t *testing.T) {
 // A claim of a later version counts by its first two words; what can't be read is nobody's.
 func TestFormsOfClaims(t *testing.T) {
 	want := claim{holder: "AAAAAAAA", epoch: 9223372036854775807}
-	if got := want.value(); got != "AAAAAAAA 9223372036854775807" {
-		t.Errorf("a claim is written as %q", got)
+	for want, c := range map[string]claim{
+		"AAAAAAAA 9223372036854775807": want,
+		"AAAAAAAA 3 2":                 {holder: "AAAAAAAA", epoch: 3, anew: 2},
+		"AAAAAAAA 3 0 5000":            {holder: "AAAAAAAA", epoch: 3, pace: replicas.Pace(5 * time.Second)},
+	} {
+		if got := c.value(); got != want || parse(want) != c {
+			t.Errorf("a claim is written as %q, and read as %+v, want %q and %+v", got, parse(want), want, c)
+		}
 	}
 	for text, want := range map[string]claim{
 		"AAAAAAAA 9223372036854775807":    want,

@@ -74,7 +74,10 @@ func (m *Member) publishLocked() {
 	last := m.changed
 	if m.news {
 		m.changed = make(chan struct{})
-		v.Self, v.Members = m.self, m.membersLocked()
+		v.Self, v.Members, v.Slowest = m.self, m.membersLocked(), m.self.Pace
+		for _, r := range v.Members {
+			v.Slowest = v.Slowest.Slower(r.Pace)
+		}
 		m.seen.Members(len(v.Members))
 	}
 	m.seen.Claims(m.wishes.own(m.self.Instance), len(m.wishes.all)) // a name that this replica has claimed or let go is no news

@@ -228,6 +228,48 @@ func (w *world) beat(s *Store, instance string) error {
 	return s.Beat(w.t.Context(), member.Beat{Instance: instance, Record: []byte("record of " + instance), Lasts: replicas.Pace(0).Patience()})
 }
 
+// A heartbeat that is late replaces none that is newer, whatever a watch has told; and a later one
+// replaces what another store has written, or what has ended.
+func TestALateHeartbeat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, two := w.store(), w.store()
+	beat := func(s *Store, count uint64) {
+		t.Helper()
+		record := fmt.Sprintf(`{"addr":"h:1","beat":%d}`, count)
+		if err := s.Beat(t.Context(), member.Beat{Instance: "AAAAAAAA", Record: []byte(record), Count: count, Lasts: time.Minute}); err != nil {
+			t.Fatalf("Beat of %d: %v", count, err)
+		}
+	}
+	want := func(count uint64) {
+		t.Helper()
+		b, err := one.kept(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := current(t.Context(), b.members.kv, "AAAAAAAA")
+		if got, _ := member.Told([]byte(e.Value)); err != nil || got != count {
+			t.Errorf("NATS has heartbeat %d, %v, want %d", got, err, count)
+		}
+	}
+	beat(one, 5)
+	beat(two, 7) // the watch of one may not know of it
+	beat(one, 6)
+	want(7)
+	beat(one, 8)
+	beat(two, 9)
+	want(9)
+	b, err := one.kept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.members.kv.Purge(t.Context(), "AAAAAAAA"); err != nil {
+		t.Fatal(err)
+	}
+	beat(two, 10)
+	want(10)
+}
+
 // A replica that was killed is forgotten by the others: one that is started again and again
 // would have each fill their memory. One that lives is not, nor is a claim.
 func TestTheDeadAreForgotten(t *testing.T) {

@@ -29,8 +29,9 @@ type Options struct {
 	Peers  string // dns:// and names with ports
 
 	Keys      []string
-	Listen    string // host:port
-	Advertise string // empty: the address that is listened on
+	Listen    string        // host:port
+	Advertise string        // empty: the address that is listened on
+	Heartbeat time.Duration // zero: a second; with an Engine alone
 	ServerTLS *tls.Config
 	ClientTLS *tls.Config
 	// Plaintext has replicas served that come without TLS, and those reached that have none,
@@ -68,7 +69,7 @@ const instanceLen = 8
 // New returns a Node that reaches its engine in the background. It listens to nobody yet.
 func New(o Options) (*Node, error) {
 	o.Observer = cmp.Or[replicas.Observer](o.Observer, replicas.Unobserved{})
-	n := &Node{opts: o, self: replicas.Replica{Instance: rand.Text()[:instanceLen], Addr: replicas.Address(o.Advertise), Version: o.Version, Revision: replicas.Revision, TLS: o.ServerTLS != nil}}
+	n := &Node{opts: o, self: replicas.Replica{Instance: rand.Text()[:instanceLen], Addr: replicas.Address(o.Advertise), Version: o.Version, Revision: replicas.Revision, TLS: o.ServerTLS != nil, Pace: replicas.Pace(o.Heartbeat)}}
 	var err error
 	if n.engine, err = n.openEngine(); err != nil {
 		return nil, fmt.Errorf("replicas: %w", err)
@@ -121,7 +122,7 @@ const (
 
 // awaitHeard returns when the others have heard of this replica.
 func (n *Node) awaitHeard(ctx context.Context) error {
-	pause := replicas.Heartbeat + notice
+	pause := n.engine.View().Slowest.Every() + notice
 	if e, ok := n.engine.(*dnspeers.Engine); ok {
 		if !e.AwaitFound(ctx, nameTimeout) && ctx.Err() == nil {
 			n.opts.Logger.Warn("the names in replicas.peers do not have the address of this replica: the others can't forward requests of its sessions before they do; a headless Service needs publishNotReadyAddresses", "after", nameTimeout)

@@ -146,7 +146,7 @@ func (t *Table) Heir(name string) replicas.Replica {
 // then, and if the holder can't be reached from here alone, it may serve others, and Lost reports
 // false.
 func (t *Table) Lost(ctx context.Context, name string, gone replicas.Replica) (next replicas.Replica, found bool) {
-	end := t.lost.since(gone.Instance, time.Now()).Add(takeover)
+	end := t.lost.since(gone.Instance, time.Now()).Add(takeover(gone.Pace.Slower(t.opts.Engine.View().Slowest)))
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	for {
@@ -174,6 +174,10 @@ func (t *Table) Lost(ctx context.Context, name string, gone replicas.Replica) (n
 	}
 }
 
+// takeover is how long it takes until a name is taken from a holder that has ended, by the pace of
+// the slowest replica.
+func takeover(slowest replicas.Pace) time.Duration { return slowest.Patience() + slowest.Every() }
+
 // Taken has this replica take a name from one that says itself that it does not serve it any
 // more. It returns who holds the name then.
 func (t *Table) Taken(ctx context.Context, name string, from replicas.Replica) (next replicas.Replica, found bool) {
@@ -188,8 +192,6 @@ func (t *Table) Taken(ctx context.Context, name string, from replicas.Replica) (
 }
 
 const (
-	// takeover is how long it takes until a name is taken from a holder that has ended.
-	takeover = replicas.MemberTTL + replicas.ClaimMargin + replicas.Heartbeat
 	// lookAgain is how often who waits for that looks, beside changes.
 	lookAgain = replicas.Heartbeat / 4
 	// maxLost bounds the replicas that are known to be unreachable, and lostFor is how long

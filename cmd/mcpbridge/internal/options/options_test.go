@@ -32,7 +32,7 @@ write_timeout: 2s
 keep_alive: 3s
 drain: 8s
 client_idle: 23s
-replicas: {engine: "tls://n:1", credentials: n.creds, prefix: p, keys: [kD3vZ0qXy7Tn2LwRb9EeJc5HsVfUaG1oMiPpQ4t8zS0], peer: "127.0.0.1:1", advertise: "h:2"}
+replicas: {engine: "tls://n:1", credentials: n.creds, prefix: p, keys: [kD3vZ0qXy7Tn2LwRb9EeJc5HsVfUaG1oMiPpQ4t8zS0], peer: "127.0.0.1:1", advertise: "h:2", heartbeat: 3s}
 limits: {body: 2KiB, depth: 9, memory: 128MiB, command_sessions: 3, command_sessions_each: 2, id: 103, progress_token: 104, method: 105, uri: 306, filter: 307, client_info: 308, capabilities: 309, requests: 101, requests_each: 102, upstream_message: 3KiB, sessions: 4, client_sessions: 11, client_sessions_each: 12, client_events: 4KiB, websockets: 13, websockets_each: 14, new_connections: 17, streams_each: 16, streams: 5, listen_topics: 6, parked: 7, parked_each: 8, cache: 1MiB, cache_entries: 10, metric_tools: 18}
 servers:
   web:
@@ -58,7 +58,7 @@ servers:
 		},
 		StateKeys: []string{"0123456789abcdef"}, SessionIdle: 23 * time.Second,
 		Replicas: &gateway.Replicas{
-			Engine: nats.Engine{URL: "tls://n:1", Credentials: filepath.Join(filepath.Dir(path), "n.creds"), Prefix: "p"}, Keys: []string{"kD3vZ0qXy7Tn2LwRb9EeJc5HsVfUaG1oMiPpQ4t8zS0"}, Listen: "127.0.0.1:1", Advertise: "h:2",
+			Engine: nats.Engine{URL: "tls://n:1", Credentials: filepath.Join(filepath.Dir(path), "n.creds"), Prefix: "p"}, Keys: []string{"kD3vZ0qXy7Tn2LwRb9EeJc5HsVfUaG1oMiPpQ4t8zS0"}, Listen: "127.0.0.1:1", Advertise: "h:2", Heartbeat: 3 * time.Second,
 		},
 		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second, Drain: 4 * time.Second, CloseGrace: 8 * time.Second / 5,
 		AllowedHosts: []string{"mcp.example.com"}, AllowedOrigins: []string{"https://app.example.com"},

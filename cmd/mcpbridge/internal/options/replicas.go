@@ -20,7 +20,7 @@ func replicas(r *config.Replicas) *gateway.Replicas {
 	}
 	return &gateway.Replicas{
 		Engine: engine(r, nil), Peers: r.Peers,
-		Keys: r.Keys, Listen: r.Peer, Advertise: r.Advertise,
+		Keys: r.Keys, Listen: r.Peer, Advertise: r.Advertise, Heartbeat: r.Heartbeat,
 	}
 }
 

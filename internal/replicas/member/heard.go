@@ -47,12 +47,12 @@ func (m *Member) keepsLocked(c claim) (keeps, known bool) {
 	if p := m.peers.all[c.holder]; p != nil {
 		return p.keeps(m.clock.polled, m.self.Pace), true
 	}
-	return c.holder != "" && m.clock.polled.Before(m.unknownUntilLocked(c)), false
+	return c.holder != "" && m.clock.polled.Before(m.clock.unknownUntil(m.self.Pace.Slower(c.pace))), false
 }
 
-// unknownUntilLocked is until when others leave a claim to a holder that they know nothing of.
-func (m *Member) unknownUntilLocked(c claim) time.Time {
-	return m.clock.since.Add(m.self.Pace.Slower(c.pace).Patience())
+// unknownUntil is until when a claim is left to a holder of which nothing is known.
+func (c *clock) unknownUntil(slower replicas.Pace) time.Time {
+	return c.since.Add(slower.Patience())
 }
 
 // holderLocked returns a replica that keeps what it has claimed.

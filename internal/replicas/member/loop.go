@@ -107,7 +107,7 @@ func (m *Member) round(ctx context.Context) {
 	now := m.now()
 	m.mu.Lock()
 	m.settleClockLocked(now, err)
-	if now.Sub(began) > m.stallLocked() {
+	if now.Sub(began) > stall(m.self.Pace) {
 		m.clock.round = began // this replica was stopped meanwhile: the next round is due
 	}
 	m.publishLocked()
@@ -115,9 +115,9 @@ func (m *Member) round(ctx context.Context) {
 	m.mu.Unlock()
 }
 
-// stallLocked is the time between rounds after which this replica was stopped, so that others may
-// have taken it for dead.
-func (m *Member) stallLocked() time.Duration { return 2 * m.self.Pace.Every() }
+// stall is the time between rounds after which this replica was stopped, so that others may have
+// taken it for dead.
+func stall(pace replicas.Pace) time.Duration { return 2 * pace.Every() }
 
 func (m *Member) exchange(ctx context.Context) error {
 	asked := m.now()
@@ -149,7 +149,7 @@ func (m *Member) begin(now time.Time) (keys []string, fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clock.hint = time.Time{}
-	stalled := now.Sub(m.clock.round) > m.stallLocked()
+	stalled := now.Sub(m.clock.round) > stall(m.self.Pace)
 	return m.wishes.keys(), stalled || m.clock.failed
 }
 

@@ -90,7 +90,7 @@ func (cl *claimer) waitLocked(now time.Time, key string, w *wish, c claim, befor
 	own := w.claim.holder == cl.m.self.Instance
 	switch {
 	case c.holder != "" && !known:
-		return max(cl.m.unknownUntilLocked(c).Sub(now), grace(cl.m.self.Pace))
+		return max(cl.m.clock.unknownUntil(cl.m.self.Pace.Slower(c.pace)).Sub(now), grace(cl.m.self.Pace))
 	case cl.m.self.Draining:
 		return grace(cl.m.self.Pace)
 	case !own && c.holder == "" && before.Instance != "" && !before.Draining:

@@ -133,7 +133,8 @@ type Engine interface {
 	// replica is not, this replica claims it. From then
 	// on, and even after an error that wraps ErrAway, this replica wants the name until
 	// Release: if the holder dies, one of those that want the name claims it, and View.Changed
-	// tells.
+	// tells. While another replica comes first that may hold the name, as when the engine is back
+	// and may have forgotten that, Claim waits, for Pace.Takeover of the slowest at most.
 	Claim(ctx context.Context, name string) (Claim, error)
 	// Holder returns who holds a name that this replica wants, by what is known here: it
 	// never blocks. It is false if nobody living is known to hold it.

@@ -7,6 +7,7 @@ type Observer interface {
 	Away(away bool)         // the engine, at each change
 	Failed()                // a round with the engine
 	Skipped()               // records in a round: they are too large, or too many
+	Crowded()               // a call that may not wait until it is known who holds a name: too many do
 	// Moved counts a change: joined, draining, left, silent or unheard of another replica;
 	// claimed, yielded or released of a claim of this one.
 	Moved(change string)
@@ -23,5 +24,6 @@ func (Unobserved) Claims(int, int)  {}
 func (Unobserved) Away(bool)        {}
 func (Unobserved) Failed()          {}
 func (Unobserved) Skipped()         {}
+func (Unobserved) Crowded()         {}
 func (Unobserved) Moved(string)     {}
 func (Unobserved) Stands(_, _ bool) {}

@@ -36,5 +36,9 @@ func (p Pace) Margin() time.Duration { return p.Every() / 2 }
 // keeps its record at least: who joins meanwhile has to find it.
 func (p Pace) Patience() time.Duration { return p.TTL() + p.Margin() }
 
+// Takeover is how long it takes until another replica has what a silent one had claimed, and how
+// long a call waits for that at most.
+func (p Pace) Takeover() time.Duration { return p.Patience() + p.Every() }
+
 // Slower is the slower of both.
 func (p Pace) Slower(q Pace) Pace { return Pace(max(p.Every(), q.Every())) }

@@ -14,6 +14,7 @@ type Replicas struct {
 	changes *prometheus.CounterVec // change
 	forward *prometheus.CounterVec // outcome
 	handed  *prometheus.CounterVec // outcome, reason
+	limit   func(server, name string)
 }
 
 // Replicas returns the counters of replicas, always the same. Without a call there are none.
@@ -34,6 +35,7 @@ func (m *Metrics) addReplicas() {
 		changes: m.counter("replica_changes_total", "Changes among the replicas: joined, draining, left, silent or unheard (at the engine, while it answers the others) of another one; claimed, yielded or released of a claim of this one.", "change"),
 		forward: m.counter("forwards_total", "Requests that were forwarded to the replica that holds their session or call, by outcome: ok, gone, silent, unanswered, cut or left.", "outcome"),
 		handed:  m.counter("handovers_total", "Sessions of legacy clients whose replica ends, by outcome: given to another replica or taken from one; refused here, or failed to be given, for a reason; ended with this one.", "outcome", "reason"),
+		limit:   m.Limit,
 	}
 	r.Away(false)
 	for _, reason := range []string{"full", "malformed", "stateful"} { // an alert sees the first one, too
@@ -77,6 +79,9 @@ func (r *Replicas) Failed() { r.errors.Inc() }
 
 // Skipped counts a round with the engine in which records were skipped.
 func (r *Replicas) Skipped() { r.skips.Inc() }
+
+// Crowded counts a call that may not wait until it is known which replica serves it: too many do.
+func (r *Replicas) Crowded() { r.limit("", "waiting_claims") }
 
 // Forwarded counts a request that was forwarded to another replica.
 func (r *Replicas) Forwarded(outcome string) { r.forward.WithLabelValues(outcome).Inc() }

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
 // A claimer claims names for a Member, and gives them up.
 type claimer struct {
-	m      *Member
-	taking int // claims that are being taken from others; m.mu guards it
+	m       *Member
+	taking  int // claims that are being taken from others; m.mu guards it
+	waiting int // calls of Claim that wait; m.mu guards it, too
 }
 
 // tries bounds how often one claim is raced for.
@@ -26,31 +26,6 @@ var (
 	errUnknown   = errors.New("nothing is known yet of the holder of the claim, which may live")
 	errUnsure    = errors.New("the engine has to tell anew whether the holder of the claim is silent")
 )
-
-// early reports whether somebody else may hold a name of which the engine knows nothing: it is back
-// since a moment, and may have lost what it knew, or it has lost the claim of a replica that lives.
-func (cl *claimer) early(key string) bool {
-	m := cl.m
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now, w := m.now(), m.wishes.all[key]
-	switch {
-	case w != nil && w.claim.holder == m.self.Instance:
-		return false
-	case now.Sub(m.clock.back) < grace(m.view.Load().Slowest):
-		return true
-	case w == nil:
-		return false
-	}
-	before, lives := m.holderLocked(w.claim.holder)
-	if !lives || before.Draining { // who is draining has given it up
-		return false
-	}
-	if w.gone.IsZero() {
-		w.gone = now
-	}
-	return now.Sub(w.gone) < grace(m.self.Pace.Slower(before.Pace))
-}
 
 // Holder returns who holds a name, by what is known here.
 func (m *Member) Holder(name string) (replicas.Claim, bool) {
@@ -95,8 +70,7 @@ func (m *Member) Yield(ctx context.Context, name string, to replicas.Replica) (c
 		got, err := m.claims.give(ctx, key, to.Instance)
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		c.Holder, _ = m.holderLocked(got.holder)
-		c.Epoch = got.epoch
+		c = m.toldLocked(got)
 		return err
 	})
 	return c, err
@@ -141,29 +115,6 @@ func (m *Member) Release(name string) {
 	if m.wishes.release(replicas.Key(name), m.self.Instance) {
 		m.kick.Send()
 	}
-}
-
-// claimNow wants key, and returns who holds it. If it has to be looked anew whether the holder
-// is silent, that is done by the loop, and waited for.
-func (cl *claimer) claimNow(ctx context.Context, key string, from claim) (c replicas.Claim, err error) {
-	cl.m.mu.Lock()
-	cl.m.wishes.want(key)
-	cl.m.mu.Unlock()
-	err = cl.m.ask(ctx, func(ctx context.Context) error {
-		got, err := cl.settle(ctx, key, from)
-		for errors.Is(err, errUnsure) && backoff.Wait(ctx, courtesy) == nil {
-			got, err = cl.settle(ctx, key, from)
-		}
-		if err != nil {
-			return err
-		}
-		cl.m.mu.Lock()
-		defer cl.m.mu.Unlock()
-		c.Holder, _ = cl.m.holderLocked(got.holder)
-		c.Epoch = got.epoch
-		return nil
-	})
-	return c, err
 }
 
 // A loaded claim is one that was read at the store.

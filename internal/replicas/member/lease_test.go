@@ -236,7 +236,8 @@ func TestAnUnansweredClaimIsNotHeld(t *testing.T) {
 	})
 }
 
-// An engine that is back may have forgotten who holds what: nobody else takes that at first.
+// An engine that is back may have forgotten who holds what: nobody else takes that at first, and who
+// asks waits.
 func TestAForgottenClaimIsItsHolders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, r, _ := street(t)
@@ -247,12 +248,16 @@ func TestAForgottenClaimIsItsHolders(t *testing.T) {
 		r[0].SetFrozen(true) // it comes second
 		b.SetAway(false)
 		pass(t, replicas.Heartbeat)
-		if c, err := r[1].Claim(t.Context(), "profile"); err == nil {
-			t.Errorf("Claim = %+v of who has not held it, want an error", c)
+		brief, cancel := context.WithTimeout(t.Context(), replicas.Heartbeat/4)
+		defer cancel()
+		if c, err := r[1].Claim(brief, "profile"); !errors.Is(err, replicas.ErrAway) {
+			t.Errorf("Claim = %+v, %v of who has not held it and can't wait, want %v", c, err, replicas.ErrAway)
 		}
 		r[0].SetFrozen(false)
+		if c := claim(t, r[1], "profile"); c.Holder.Instance != "aaaa" {
+			t.Errorf("Claim = %+v of who has waited, want that of aaaa", c)
+		}
 		pass(t, 3*time.Second)
-		claim(t, r[1], "profile")
 		wantHolder(t, "profile", "aaaa", r[0], r[1])
 	})
 }

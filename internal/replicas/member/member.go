@@ -175,6 +175,10 @@ func (m *Member) Close(ctx context.Context) error {
 func (m *Member) usable() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.usableLocked()
+}
+
+func (m *Member) usableLocked() error {
 	switch {
 	case m.state == closed:
 		return replicas.ErrClosed

@@ -52,6 +52,9 @@ func (cl *claimer) hearClaimsLocked(asked, now time.Time, claims map[string]Entr
 				w.dueAt(now.Add(cl.turnLocked(key)))
 			}
 		}
+		if w.due.IsZero() {
+			w.decide()
+		}
 	}
 }
 
@@ -97,6 +100,8 @@ func (cl *claimer) waitLocked(now time.Time, key string, w *wish, c claim, befor
 		return grace(cl.m.self.Pace.Slower(before.Pace))
 	case own:
 		return 0
+	case c.holder == "":
+		return max(cl.earlyLocked(now, w).Sub(now), cl.turnLocked(key))
 	}
 	return cl.turnLocked(key)
 }
@@ -117,7 +122,7 @@ func (cl *claimer) takeOver(ctx context.Context) error {
 		c, err := cl.settle(ctx, key, claim{})
 		cl.m.mu.Lock()
 		defer cl.m.mu.Unlock()
-		if errors.Is(err, errContended) || errors.Is(err, errEarly) || errors.Is(err, errUnsure) || errors.Is(err, errUnknown) || errors.Is(err, replicas.ErrClosed) {
+		if undecided(err) || errors.Is(err, errContended) || errors.Is(err, replicas.ErrClosed) {
 			cl.m.wishes.postpone(key, cl.m.now())
 			return nil
 		}

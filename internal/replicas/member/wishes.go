@@ -20,6 +20,9 @@ type wish struct {
 	told    claim     // what the store has told last, whoever lives
 	since   time.Time // when that was told first
 	gone    time.Time // since when the claim of a holder that lives is missing; zero if it is not
+
+	decisions uint64        // how often it became known who holds the name
+	decided   chan struct{} // closed by the next time, or the end of the wish; nil if nobody waits
 }
 
 // tell notes what the store has told at a time, and returns when it did so first.
@@ -56,11 +59,12 @@ func (ws *wishes) keys() []string {
 	return slices.AppendSeq(make([]string, 0, len(ws.all)), maps.Keys(ws.all))
 }
 
-func (ws *wishes) want(key string) {
+func (ws *wishes) want(key string) *wish {
 	delete(ws.resigns, key)
 	if ws.all[key] == nil {
 		ws.all[key] = &wish{}
 	}
+	return ws.all[key]
 }
 
 // release ends a wish. It reports whether a claim is to be deleted.
@@ -70,6 +74,7 @@ func (ws *wishes) release(key, self string) bool {
 		return false
 	}
 	delete(ws.all, key)
+	w.decide()
 	if w.claim.holder != self {
 		return false
 	}
@@ -121,6 +126,7 @@ func (ws *wishes) own(self string) (n int) {
 // deleted, since the name was released meanwhile.
 func (ws *wishes) note(key string, c claim, self string) bool {
 	if w := ws.all[key]; w != nil {
+		w.decide()
 		switch {
 		case w.claim == c:
 			w.gone = time.Time{}
@@ -197,9 +203,9 @@ func (ws *wishes) nextDue(t time.Time) time.Time {
 	return t
 }
 
-// postpone has a name tried again a little later.
+// postpone has a name tried again a little later, unless it is due after that.
 func (ws *wishes) postpone(key string, now time.Time) {
 	if w := ws.all[key]; w != nil {
-		w.due = now.Add(courtesy)
+		w.due = later(w.due, now.Add(courtesy))
 	}
 }

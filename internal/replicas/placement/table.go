@@ -19,7 +19,7 @@ const (
 	maxNames = 16384
 	// look is how often it is checked which names were not used for long.
 	look = 5 * time.Second
-	// claimTimeout bounds how long a call waits for the engine.
+	// claimTimeout bounds a question to the engine that is asked again, or can be done without.
 	claimTimeout = time.Second
 )
 
@@ -98,11 +98,13 @@ func (t *Table) Close() {
 }
 
 // Find returns the replica that serves calls under a name, which may be this one. If there is
-// none, it becomes this one: it holds the name for as long as hold after the last call.
+// none, it becomes this one: it holds the name for as long as hold after the last call. While it
+// can't be known yet who holds the name, Find waits, for Pace.Takeover at most.
 func (t *Table) Find(ctx context.Context, name string, hold time.Duration) replicas.Replica {
 	view := t.opts.Engine.View()
+	end := time.Now().Add(view.Slowest.Takeover())
 	if !view.Self.Draining {
-		t.want(ctx, name, hold)
+		t.want(ctx, end, name, hold)
 	}
 	c, ok := t.opts.Claims.Holder(name)
 	switch {
@@ -116,7 +118,7 @@ func (t *Table) Find(ctx context.Context, name string, hold time.Duration) repli
 		}
 		return view.Choose(name)
 	}
-	return t.claim(ctx, name, t.opts.Engine.Claim) // it is wanted already
+	return t.claim(ctx, end, name, t.opts.Engine.Claim) // it is wanted already
 }
 
 // Heir returns who serves calls under a name once this replica has ended. It gives the name away
@@ -146,7 +148,7 @@ func (t *Table) Heir(name string) replicas.Replica {
 // then, and if the holder can't be reached from here alone, it may serve others, and Lost reports
 // false.
 func (t *Table) Lost(ctx context.Context, name string, gone replicas.Replica) (next replicas.Replica, found bool) {
-	end := t.lost.since(gone.Instance, time.Now()).Add(takeover(gone.Pace.Slower(t.opts.Engine.View().Slowest)))
+	end := t.lost.since(gone.Instance, time.Now()).Add(gone.Pace.Slower(t.opts.Engine.View().Slowest).Takeover())
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	for {
@@ -173,10 +175,6 @@ func (t *Table) Lost(ctx context.Context, name string, gone replicas.Replica) (n
 		}
 	}
 }
-
-// takeover is how long it takes until a name is taken from a holder that has ended, by the pace of
-// the slowest replica.
-func takeover(slowest replicas.Pace) time.Duration { return slowest.Patience() + slowest.Every() }
 
 // Taken has this replica take a name from one that says itself that it does not serve it any
 // more. It returns who holds the name then.
@@ -266,8 +264,8 @@ func (t *Table) Owns(name string) (epoch uint64, err error) {
 	return 0, nil
 }
 
-// want notes that a name is used, and claims it the first time.
-func (t *Table) want(ctx context.Context, name string, hold time.Duration) {
+// want notes that a name is used, and claims it the first time, until end.
+func (t *Table) want(ctx context.Context, end time.Time, name string, hold time.Duration) {
 	t.mu.Lock()
 	w, known := t.names.Get(name)
 	if !known && !t.closed {
@@ -283,7 +281,7 @@ func (t *Table) want(ctx context.Context, name string, hold time.Duration) {
 	extra := t.extraLocked()
 	t.mu.Unlock()
 	if !known {
-		t.claim(ctx, name, t.opts.Claims.Claim)
+		t.claim(ctx, end, name, t.opts.Claims.Claim)
 		close(w.asked)
 	}
 	if extra != "" {
@@ -307,8 +305,8 @@ func (t *Table) extraLocked() string {
 
 // claim asks the engine who holds a name, and returns that; without an answer, the replica
 // that all choose.
-func (t *Table) claim(ctx context.Context, name string, by func(context.Context, string) (replicas.Claim, error)) replicas.Replica {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+func (t *Table) claim(ctx context.Context, end time.Time, name string, by func(context.Context, string) (replicas.Claim, error)) replicas.Replica {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 	defer cancel()
 	c, err := by(ctx, name)
 	if errors.Is(err, replicas.ErrNoClaims) {

@@ -171,7 +171,7 @@ func TestLostOfWhatAnotherKeeps(t *testing.T) {
 			p.wantFind(t, "profile", "aaaa")
 		}
 		gone := all[0].e.View().Self
-		for _, most := range []time.Duration{takeover(0), 0} { // only the first ones wait
+		for _, most := range []time.Duration{replicas.Pace(0).Takeover(), 0} { // only the first ones wait
 			begun := time.Now()
 			if got, found := all[1].Lost(t.Context(), "profile", gone); found || time.Since(begun) > most {
 				t.Errorf("Lost = %q after %v, want nobody within %v: the engine says that aaaa lives", got.Instance, time.Since(begun), most)
@@ -181,7 +181,7 @@ func TestLostOfWhatAnotherKeeps(t *testing.T) {
 		all[0].e.SetFrozen(true)
 		begun := time.Now()
 		next, found := all[1].Lost(t.Context(), "profile", gone)
-		if took := time.Since(begun); !found || next.Instance == "aaaa" || took < replicas.MemberTTL-replicas.Heartbeat || took > takeover(0) {
+		if took := time.Since(begun); !found || next.Instance == "aaaa" || took < replicas.MemberTTL-replicas.Heartbeat || took > replicas.Pace(0).Takeover() {
 			t.Errorf("Lost = %q, %v after %v, want the next one once aaaa was silent", next.Instance, found, took)
 		}
 		pass(replicas.Heartbeat)

@@ -2,7 +2,10 @@ package peer
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -38,4 +41,77 @@ func TestBeatAtAMuteEngine(t *testing.T) {
 			t.Errorf("the answer is %d %v after %v, want %s: %s within %v", w.Code, w.Header(), took, engineHeader, engineAway, replicas.Heartbeat*3/4)
 		}
 	})
+}
+
+// A scribe is the engine of a replica that is asked to write heartbeats.
+type scribe struct {
+	replicas.Engine
+	says error
+	from string
+	text string
+}
+
+func (s *scribe) TellFor(_ context.Context, instance string, record []byte) error {
+	s.from, s.text = instance, string(record)
+	return s.says
+}
+
+// Who can't write another replica's heartbeat says whom it knows: one of them may hear the engine.
+func TestTellingWhomOneKnows(t *testing.T) {
+	for name, tt := range map[string]struct {
+		says   error
+		away   bool
+		header string
+		knows  []string
+	}{
+		"written":            {says: nil},
+		"refused":            {says: errors.New("not yours")},
+		"away":               {says: &replicas.AwayError{Knows: []string{"BBBBBBBB", "CCCCCCCC"}, Err: replicas.ErrAway}, away: true, header: "BBBBBBBB,CCCCCCCC", knows: []string{"BBBBBBBB", "CCCCCCCC"}},
+		"away, one alone":    {says: &replicas.AwayError{Knows: []string{"BBBBBBBB"}, Err: replicas.ErrAway}, away: true, header: "BBBBBBBB", knows: []string{"BBBBBBBB"}},
+		"away, as before":    {says: replicas.ErrAway, away: true},
+		"away, knows no one": {says: &replicas.AwayError{Err: replicas.ErrAway}, away: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engine := &scribe{says: tt.says}
+			var header http.Header
+			var g *Group
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				e, err := g.Open(r)
+				if err != nil {
+					Refuse(w, err)
+					return
+				}
+				if r.URL.Path == HelloPath {
+					g.ServeHello(w, r, e)
+					return
+				}
+				g.ServeBeat(w, r, e)
+				header = w.Header().Clone()
+			}))
+			to := replicas.Replica{Instance: holder.Instance, Addr: s.Listener.Addr().String()}
+			engine.Engine = replicastest.Alone(to)
+			g, err := New(Options{Engine: engine, Keys: []string{testKey}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(g.Close)
+			s.Start()
+			t.Cleanup(s.Close)
+			err = newGroup(t, edge, testKey).Tell(t.Context(), to, []byte("record"))
+			if engine.from != edge.Instance || engine.text != "record" {
+				t.Errorf("it was asked to write %q of %q", engine.text, engine.from)
+			}
+			if (err == nil) != (tt.says == nil) || errors.Is(err, replicas.ErrAway) != tt.away {
+				t.Errorf("Tell = %v, want what the other says: %v", err, tt.says)
+			}
+			s.Close() // which waits for the handler
+			if got := header.Get("Mcpbridge-Replicas"); got != tt.header {
+				t.Errorf("Mcpbridge-Replicas: %q, want %q", got, tt.header)
+			}
+			away := (*replicas.AwayError)(nil)
+			if errors.As(err, &away) != tt.away || tt.away && !slices.Equal(away.Knows, tt.knows) {
+				t.Errorf("Tell = %#v, want that the other knows %q", err, tt.knows)
+			}
+		})
+	}
 }

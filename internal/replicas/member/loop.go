@@ -37,6 +37,11 @@ type clock struct {
 func (m *Member) run(ctx context.Context) {
 	defer close(m.done)
 	for {
+		select { // a hint comes before a kick, whose round follows both
+		case <-m.store.Changed():
+			m.hinted(m.now())
+		default:
+		}
 		t := time.NewTimer(m.pause(m.now()))
 		select {
 		case <-ctx.Done():

@@ -3,6 +3,9 @@ package member
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -113,7 +116,8 @@ func (ps *peers) hear(now time.Time, snap Snapshot, self replicas.Replica, fresh
 // judge returns those that are silent at the engine and have to be greeted. Without greetings
 // they are dead.
 func (ps *peers) judge(now time.Time, pace replicas.Pace, greets bool) (greet []*peer, news bool) {
-	for _, p := range ps.all {
+	for _, instance := range slices.Sorted(maps.Keys(ps.all)) {
+		p := ps.all[instance]
 		switch {
 		case !p.lives || p.greeting || now.Sub(later(p.seen, p.greeted)) < pace.Slower(p.Pace).TTL():
 		case greets && ps.greets == maxGreetings: // another round follows each greeting
@@ -198,7 +202,7 @@ func (ps *peers) part(r replicas.Replica, p *peer, beat uint64) (news bool) {
 	return true
 }
 
-// living returns those that live, with room for this replica.
+// living returns those that live, in order, with room for this replica.
 func (ps *peers) living() []replicas.Replica {
 	all := make([]replicas.Replica, 0, len(ps.all)+1)
 	for _, p := range ps.all {
@@ -206,6 +210,7 @@ func (ps *peers) living() []replicas.Replica {
 			all = append(all, p.Replica)
 		}
 	}
+	slices.SortFunc(all, func(a, b replicas.Replica) int { return strings.Compare(a.Instance, b.Instance) })
 	return all
 }
 

@@ -2,6 +2,8 @@ package member
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"strconv"
@@ -157,5 +159,33 @@ func TestTakingAndPromisingExcludeEachOther(t *testing.T) {
 	cl.endTaking()
 	if !cl.promise() || cl.beginTaking() {
 		t.Error("it has promised to take nothing, and takes")
+	}
+}
+
+type crowds struct {
+	replicas.Unobserved
+	n int
+}
+
+func (c *crowds) Crowded() { c.n++ }
+
+// Calls that wait are bounded: one more is refused, counted and logged.
+func TestTooManyWait(t *testing.T) {
+	var log bytes.Buffer
+	seen := new(crowds)
+	m := New(nil, Options{Observer: seen, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	m.state, m.clock.heard = joined, time.Now()
+	w := m.wishes.want("key")
+	brief, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, waiting := range []int{maxWaiting - 1, maxWaiting} {
+		m.claims.waiting = waiting
+		_, err := m.claims.await(brief, "key", w, w.decisions, errEarly)
+		if full := waiting == maxWaiting; errors.Is(err, errCrowded) != full || errors.Is(err, replicas.ErrAway) != full || (seen.n == 1) != full || strings.Contains(log.String(), "too many calls wait") != full {
+			t.Errorf("with %d others: %v, counted %d times; the log:\n%s", waiting, err, seen.n, &log)
+		}
+		if m.claims.waiting != waiting {
+			t.Errorf("%d wait after the call, want %d", m.claims.waiting, waiting)
+		}
 	}
 }

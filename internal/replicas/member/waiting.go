@@ -84,6 +84,7 @@ func (cl *claimer) await(ctx context.Context, key string, w *wish, before uint64
 		select {
 		case <-decided:
 		case <-changed: // the engine may be away
+		case <-m.ctx.Done(): // this replica has ended
 		case <-ctx.Done():
 		}
 		m.mu.Lock()

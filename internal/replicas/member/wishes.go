@@ -54,10 +54,8 @@ func newWishes(logger *slog.Logger, seen replicas.Observer) *wishes {
 	return &wishes{all: make(map[string]*wish), resigns: make(map[string]bool), logger: logger, seen: seen}
 }
 
-// keys are those of all wishes.
-func (ws *wishes) keys() []string {
-	return slices.AppendSeq(make([]string, 0, len(ws.all)), maps.Keys(ws.all))
-}
+// keys are those of all wishes, in order.
+func (ws *wishes) keys() []string { return slices.Sorted(maps.Keys(ws.all)) }
 
 func (ws *wishes) want(key string) *wish {
 	delete(ws.resigns, key)
@@ -82,19 +80,19 @@ func (ws *wishes) release(key, self string) bool {
 	return true
 }
 
-// resignAll has all claims of this replica deleted. The wishes stay.
+// resignAll has all claims of this replica deleted. The wishes stay, and nobody waits for them any
+// more.
 func (ws *wishes) resignAll(self string) {
 	for key, w := range ws.all {
+		w.decide()
 		if w.claim.holder == self {
 			ws.resigns[key] = true
 		}
 	}
 }
 
-// resigned are the keys whose claims are to be deleted.
-func (ws *wishes) resigned() []string {
-	return slices.AppendSeq(make([]string, 0, len(ws.resigns)), maps.Keys(ws.resigns))
-}
+// resigned are the keys whose claims are to be deleted, in order.
+func (ws *wishes) resigned() []string { return slices.Sorted(maps.Keys(ws.resigns)) }
 
 // last is the last claim on a name of a holder that lived.
 func (ws *wishes) last(key string) claim {
@@ -185,13 +183,14 @@ func (ws *wishes) taken(key string, before, after claim) {
 	ws.logger.Info("this replica takes over a claim", "claim", key, "epoch", after.epoch, "from", before.holder)
 }
 
-// due returns the keys that are to be taken.
+// due returns the keys that are to be taken, in order.
 func (ws *wishes) due(now time.Time) (keys []string) {
 	for key, w := range ws.all {
 		if !w.due.IsZero() && !now.Before(w.due) {
 			keys = append(keys, key)
 		}
 	}
+	slices.Sort(keys)
 	return keys
 }
 

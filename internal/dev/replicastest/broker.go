@@ -27,8 +27,8 @@ type Broker struct {
 	// mu guards the fields below, and the switches of each handle.
 	mu      sync.Mutex
 	away    bool
-	many    time.Duration           // see SetMany
-	delay   func(int) time.Duration // see SetDelay
+	many    time.Duration // see SetMany
+	delay   Delay         // see SetDelay
 	calls   int
 	reads   int // of records
 	members map[string]kept
@@ -73,10 +73,14 @@ func (b *Broker) SetMany(takes time.Duration) {
 	b.many = takes
 }
 
-// SetDelay has each question of an engine to the broker, and each answer, take as long as delay
-// says; nil for no time. Engines are counted from 0. A question arrives even if its engine does
-// not wait for the answer any more.
-func (b *Broker) SetDelay(delay func(engine int) time.Duration) {
+// A Delay is how long a question of an engine to the broker takes, and its answer, of which it is
+// asked when that sets out. Engines are counted from 0. What says what is asked for, as method of
+// member.Store and of whom.
+type Delay func(engine int, what string, answer bool) time.Duration
+
+// SetDelay has questions and answers take their time; nil for none. A question arrives even if its
+// engine does not wait for the answer any more.
+func (b *Broker) SetDelay(delay Delay) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.delay = delay
@@ -228,7 +232,7 @@ type handle struct {
 }
 
 // ask has f done at the broker, with its lock held. It returns when the answer has come.
-func (h *handle) ask(ctx context.Context, f func()) error {
+func (h *handle) ask(ctx context.Context, what string, f func()) error {
 	h.b.mu.Lock()
 	for h.frozen != nil {
 		frozen := h.frozen
@@ -246,7 +250,7 @@ func (h *handle) ask(ctx context.Context, f func()) error {
 	}
 	h.b.mu.Unlock()
 	arrived := make(chan error, 1)
-	time.AfterFunc(delay(h.n), func() {
+	time.AfterFunc(delay(h.n, what, false), func() {
 		h.b.mu.Lock()
 		defer h.b.mu.Unlock()
 		arrived <- h.arriveLocked(f)
@@ -256,7 +260,7 @@ func (h *handle) ask(ctx context.Context, f func()) error {
 		if err != nil {
 			return err
 		}
-		return wait(ctx, delay(h.n))
+		return wait(ctx, delay(h.n, what, true))
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -291,7 +295,7 @@ func (h *handle) tellLocked() {
 }
 
 func (h *handle) Beat(ctx context.Context, b member.Beat) error {
-	return h.ask(ctx, func() {
+	return h.ask(ctx, "Beat "+b.Instance, func() {
 		if was := h.b.members[b.Instance]; was.count > b.Count && time.Now().Before(was.ends) {
 			return
 		}
@@ -304,7 +308,7 @@ func (h *handle) Beat(ctx context.Context, b member.Beat) error {
 
 func (h *handle) Poll(ctx context.Context, _ []string, _ bool) (snap member.Snapshot, err error) {
 	told := member.Snapshot{Members: make(map[string][]byte)}
-	err = h.ask(ctx, func() {
+	err = h.ask(ctx, "Poll", func() {
 		told.Claims = maps.Clone(h.b.claims)
 		for instance, k := range h.b.members {
 			if time.Now().Before(k.ends) {
@@ -320,7 +324,7 @@ func (h *handle) Poll(ctx context.Context, _ []string, _ bool) (snap member.Snap
 
 func (h *handle) Load(ctx context.Context, key string) (member.Entry, error) {
 	var e member.Entry
-	if err := h.ask(ctx, func() { e = h.b.claims[key] }); err != nil {
+	if err := h.ask(ctx, "Load "+key, func() { e = h.b.claims[key] }); err != nil {
 		return member.Entry{}, err
 	}
 	return e, nil
@@ -328,7 +332,7 @@ func (h *handle) Load(ctx context.Context, key string) (member.Entry, error) {
 
 func (h *handle) Swap(ctx context.Context, key string, old member.Entry, value string) (bool, error) {
 	done := false
-	err := h.ask(ctx, func() {
+	err := h.ask(ctx, "Swap "+key, func() {
 		if done = h.b.claims[key] == old; !done {
 			return
 		}
@@ -345,7 +349,7 @@ func (h *handle) Swap(ctx context.Context, key string, old member.Entry, value s
 func (h *handle) Claims(ctx context.Context, f func(string, member.Entry)) error {
 	var all map[string]member.Entry
 	var takes time.Duration
-	if err := h.ask(ctx, func() { all, takes = maps.Clone(h.b.claims), h.b.many }); err != nil {
+	if err := h.ask(ctx, "Claims", func() { all, takes = maps.Clone(h.b.claims), h.b.many }); err != nil {
 		return err
 	}
 	if takes > 0 {
@@ -361,7 +365,7 @@ func (h *handle) Claims(ctx context.Context, f func(string, member.Entry)) error
 
 func (h *handle) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
 	data = append([]byte(nil), data...)
-	return h.ask(ctx, func() { h.b.records[key] = kept{data: data, ends: time.Now().Add(ttl)} })
+	return h.ask(ctx, "Put "+key, func() { h.b.records[key] = kept{data: data, ends: time.Now().Add(ttl)} })
 }
 
 func (h *handle) Get(ctx context.Context, key string) ([]byte, error) {
@@ -375,7 +379,7 @@ func (h *handle) Take(ctx context.Context, key string) ([]byte, error) {
 func (h *handle) read(ctx context.Context, key string, take bool) ([]byte, error) {
 	var k kept
 	found := false
-	err := h.ask(ctx, func() {
+	err := h.ask(ctx, "Get "+key, func() {
 		h.b.reads++
 		k, found = h.b.records[key]
 		if take {

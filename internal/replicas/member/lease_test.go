@@ -217,7 +217,7 @@ func TestAnUnansweredClaimIsNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, r := room(t)
 		var asked atomic.Int64
-		b.SetDelay(func(int) time.Duration {
+		b.SetDelay(func(int, string, bool) time.Duration {
 			if asked.Add(1) <= 2 { // reading the claim
 				return 0
 			}

@@ -91,7 +91,8 @@ func (ps *peers) unsure(now time.Time, c *clock, pace replicas.Pace) bool {
 func (ps *peers) hear(now time.Time, snap Snapshot, self replicas.Replica, fresh bool) (news bool) {
 	ps.gather(now)
 	skipped := snap.Skipped
-	for instance, data := range snap.Members {
+	for _, instance := range slices.Sorted(maps.Keys(snap.Members)) {
+		data := snap.Members[instance]
 		switch {
 		case instance == self.Instance:
 		case ps.all[instance] == nil && len(ps.all) >= replicas.MaxMembers: // who is known keeps its place

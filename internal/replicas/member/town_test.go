@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -81,10 +82,12 @@ func (t *town) end() {
 
 func (t *town) draw(n int64) int { return int(t.rnd.Int64N(n)) }
 
-// span is a time of less than most, by what happens when, and where.
-func (t *town) span(most time.Duration, where int) time.Duration {
-	at := uint64(time.Since(t.begin))
-	return time.Duration(rand.New(rand.NewPCG(t.seed, at<<4|uint64(where))).Int64N(int64(most)))
+// span is a time of less than most, by what happens when: two things that begin at once, and end
+// at once, would have chance decide what comes first.
+func (t *town) span(most time.Duration, what string) time.Duration {
+	by := fnv.New64a()
+	fmt.Fprint(by, time.Since(t.begin), what)
+	return time.Duration(rand.New(rand.NewPCG(t.seed, by.Sum64())).Int64N(int64(most)))
 }
 
 func (t *town) at(n int) *citizen {
@@ -152,7 +155,9 @@ func (t *town) setSlow(most time.Duration) {
 }
 
 func (t *town) engineSlow(most time.Duration) {
-	t.broker.SetDelay(func(engine int) time.Duration { return t.span(most, 8+engine%8) })
+	t.broker.SetDelay(func(engine int, what string, answer bool) time.Duration {
+		return t.span(most, fmt.Sprint(engine, what, answer))
+	})
 }
 
 // drifting is a clock that runs faster or slower.
@@ -194,7 +199,7 @@ func (c *citizen) stop(on bool) {
 }
 
 // reach is a message to another replica: it takes its time, and does not arrive over a cut.
-func (c *citizen) reach(to replicas.Replica) (*citizen, error) {
+func (c *citizen) reach(to replicas.Replica, what string) (*citizen, error) {
 	t := c.town
 	if err := c.awake(c.dead); err != nil {
 		return nil, err
@@ -206,7 +211,7 @@ func (c *citizen) reach(to replicas.Replica) (*citizen, error) {
 		<-t.live.Done()
 		return nil, errors.New("cut off")
 	}
-	time.Sleep(t.span(slow, c.n))
+	time.Sleep(t.span(slow, c.instance+to.Instance+what))
 	other := t.at(int(to.Instance[0] - 'a'))
 	if err := other.awake(t.live); err != nil {
 		return nil, err
@@ -221,16 +226,16 @@ func (c *citizen) reach(to replicas.Replica) (*citizen, error) {
 }
 
 // ask has another replica do something, and returns what that says.
-func (c *citizen) ask(ctx context.Context, to replicas.Replica, f func(*citizen) error) error {
+func (c *citizen) ask(ctx context.Context, to replicas.Replica, what string, f func(*citizen) error) error {
 	answer := make(chan error, 1)
 	c.town.running.Go(func() { // ends with the schedule
-		other, err := c.reach(to)
+		other, err := c.reach(to, what)
 		if err != nil {
 			answer <- err
 			return
 		}
 		err = f(other)
-		if _, back := other.reach(c.View().Self); back == nil {
+		if _, back := other.reach(c.View().Self, "answer "+what); back == nil {
 			answer <- err
 		}
 	})
@@ -243,9 +248,9 @@ func (c *citizen) ask(ctx context.Context, to replicas.Replica, f func(*citizen)
 }
 
 func (c *citizen) Greet(ctx context.Context, to replicas.Replica) error {
-	return c.ask(ctx, to, func(*citizen) error { return nil })
+	return c.ask(ctx, to, "greeting", func(*citizen) error { return nil })
 }
 
 func (c *citizen) Tell(ctx context.Context, to replicas.Replica, record []byte) error {
-	return c.ask(ctx, to, func(other *citizen) error { return other.TellFor(c.town.live, c.instance, record) })
+	return c.ask(ctx, to, "heartbeat", func(other *citizen) error { return other.TellFor(c.town.live, c.instance, record) })
 }

@@ -1,6 +1,7 @@
 package member_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
@@ -19,6 +21,8 @@ type neighbors struct {
 	all     map[string]*replicastest.Engine
 	apart   atomic.Bool // nobody is reached
 	greeted atomic.Int64
+	told    atomic.Int64 // heartbeats
+	takes   atomic.Int64 // until the answer to one
 }
 
 func (n *neighbors) Greet(_ context.Context, to replicas.Replica) error {
@@ -32,7 +36,9 @@ func (n *neighbors) Tell(ctx context.Context, to replicas.Replica, record []byte
 	if n.apart.Load() {
 		return errors.New("nobody answers")
 	}
-	return n.all[to.Instance].TellFor(ctx, n.self.View().Self.Instance, record)
+	n.told.Add(1)
+	err := n.all[to.Instance].TellFor(ctx, n.self.View().Self.Instance, record)
+	return cmp.Or(backoff.Wait(ctx, time.Duration(n.takes.Load())), err)
 }
 
 // street is a room whose replicas reach each other without the broker, too.

@@ -98,8 +98,12 @@ func TestWhatEndsAWait(t *testing.T) {
 				if err == nil || !errors.Is(err, replicas.ErrAway) && !errors.Is(err, replicas.ErrClosed) {
 					t.Errorf("Claim = %+v, %v, want an error", c, err)
 				}
-				if took := time.Since(begin); took > 4*replicas.Heartbeat {
-					t.Errorf("it took %v", took)
+				most := 10 * time.Millisecond
+				if name == "the engine is away" { // which has to be noticed
+					most = 3 * replicas.Heartbeat
+				}
+				if took := time.Since(begin); took > most {
+					t.Errorf("it took %v, want up to %v", took, most)
 				}
 			})
 		})

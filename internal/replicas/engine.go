@@ -129,6 +129,10 @@ type Engine interface {
 	// the engine while this one does not.
 	Teller() (Replica, bool)
 
+	// Severed reports whether no replica hears the engine, by what all others have said that this
+	// one knows, and all know the same ones. As long as it is true nobody claims what nobody holds.
+	Severed() bool
+
 	// Claim returns who holds name. If nobody living does, or one that is draining while this
 	// replica is not, this replica claims it. From then
 	// on, and even after an error that wraps ErrAway, this replica wants the name until

@@ -48,6 +48,7 @@ func (a *alone) Meet(replicas.Neighbors)                       {}
 func (a *alone) TellFor(context.Context, string, []byte) error { return replicas.ErrNoClaims }
 func (a *alone) Leased() bool                                  { return true }
 func (a *alone) Teller() (replicas.Replica, bool)              { return replicas.Replica{}, false }
+func (a *alone) Severed() bool                                 { return false }
 
 func (a *alone) Update(self replicas.Replica) { a.set(self) }
 func (a *alone) Leave(context.Context) error  { return nil }

@@ -155,6 +155,9 @@ func (e *Engine) Leased() bool { return true }
 // Teller returns none.
 func (e *Engine) Teller() (replicas.Replica, bool) { return replicas.Replica{}, false }
 
+// Severed implements [replicas.Engine].
+func (e *Engine) Severed() bool { return false }
+
 // Claim says that there are no claims: each replica does by itself.
 func (e *Engine) Claim(context.Context, string) (replicas.Claim, error) {
 	return replicas.Claim{}, replicas.ErrNoClaims

@@ -97,7 +97,10 @@ func (cl *claimer) give(ctx context.Context, key, to string) (claim, error) {
 		if !own && lives {
 			return cl.note(key, l.claim), nil
 		}
-		done, err := cl.m.store.Swap(ctx, key, l.entry, next.value())
+		if l.claim.holder == "" && cl.early(key) {
+			return claim{}, errEarly
+		}
+		done, err := cl.take(ctx, key, l, next, own)
 		if err != nil {
 			return claim{}, err
 		}
@@ -169,7 +172,7 @@ func (cl *claimer) settle(ctx context.Context, key string, from claim) (claim, e
 		if err != nil {
 			return claim{}, err
 		}
-		done, err := cl.take(ctx, key, l, next)
+		done, err := cl.take(ctx, key, l, next, l.claim.holder == next.holder)
 		if err != nil {
 			return claim{}, err // if it was done all the same, the next round hears of it
 		}
@@ -191,9 +194,9 @@ func (cl *claimer) confirmed(key string, c claim) bool {
 	return w != nil && w.claim == c && !w.doubted
 }
 
-// take replaces a claim by that of this replica.
-func (cl *claimer) take(ctx context.Context, key string, l loaded, next claim) (bool, error) {
-	if l.claim.holder != next.holder {
+// take replaces a claim, which may be this replica's own.
+func (cl *claimer) take(ctx context.Context, key string, l loaded, next claim, own bool) (bool, error) {
+	if !own {
 		if !cl.beginTaking() {
 			return false, errEarly
 		}

@@ -31,7 +31,7 @@ func (m *Member) hearMembersLocked(asked, now time.Time, snap Snapshot, fresh bo
 	_, kept := snap.Members[m.self.Instance]
 	if m.clock.shown && !kept && snap.Skipped.Records == 0 && m.lease.holds(now) && m.state == joined {
 		m.logger.Warn("the engine of the replicas has forgotten this one, and may have forgotten all: who holds something claims it again")
-		m.clock.back, m.clock.since = now, now
+		m.clock.since, m.clock.quiet = now, later(m.clock.quiet, now.Add(grace(m.view.Load().Slowest)))
 	}
 	m.clock.shown = kept
 }

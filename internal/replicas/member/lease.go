@@ -18,6 +18,8 @@ type lease struct {
 	terms int              // how often it began anew, since it had run out
 	asked time.Time        // when others were asked last to write one
 	by    replicas.Replica // who has written the last one; zero if this replica has
+	// severed says that none has, since no replica hears the engine, and all know the same ones.
+	severed bool
 }
 
 // renew records a heartbeat that was begun at a time, and is written now.
@@ -28,7 +30,7 @@ func (l *lease) renew(now, since time.Time, pace replicas.Pace) {
 		l.terms++
 	}
 	if since.After(l.since) {
-		l.since, l.pace, l.by = since, pace, replicas.Replica{}
+		l.since, l.pace, l.by, l.severed = since, pace, replicas.Replica{}, false
 	}
 }
 
@@ -41,11 +43,11 @@ func (l *lease) term(now time.Time) (n int, holds bool) {
 
 // extend records one that another replica has written, or that none could. It does not renew a
 // lease that has run out: others may have taken meanwhile what this replica holds by its own view.
-func (l *lease) extend(now, since time.Time, by replicas.Replica) {
+func (l *lease) extend(now, since time.Time, by replicas.Replica, severed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if since.After(l.since) && l.holdsLocked(now) {
-		l.since, l.by = since, by
+		l.since, l.by, l.severed = since, by, severed
 	}
 }
 
@@ -101,6 +103,14 @@ func (m *Member) Teller() (replicas.Replica, bool) {
 	return m.lease.by, m.lease.by.Instance != ""
 }
 
+// Severed implements [replicas.Engine].
+func (m *Member) Severed() bool {
+	now := m.now()
+	m.lease.mu.Lock()
+	defer m.lease.mu.Unlock()
+	return m.lease.severed && m.lease.holdsLocked(now)
+}
+
 // TellFor implements [replicas.Engine]. The record has to be of the replica that asks.
 func (m *Member) TellFor(ctx context.Context, instance string, record []byte) error {
 	r, rec, err := decode(instance, record)
@@ -127,9 +137,10 @@ func (m *Member) TellFor(ctx context.Context, instance string, record []byte) er
 
 var errTaking = errors.New("this replica is about to claim something")
 
-// promise has nothing taken from anybody before the engine has told anew who lives, and then only
-// after its whole time: whoever hears that the engine is away counts on that. It reports false if
-// something is being taken.
+// promise has nothing taken from anybody before a round has begun and the engine has told in it who
+// lives, and then only after its whole time, and no name that nobody holds, which may be served
+// without a claim: whoever hears that the engine is away counts on that. It reports false if something
+// is being taken.
 func (cl *claimer) promise() bool {
 	cl.m.mu.Lock()
 	defer cl.m.mu.Unlock()
@@ -137,6 +148,7 @@ func (cl *claimer) promise() bool {
 		return false
 	}
 	cl.m.clock.failed = true
+	cl.m.clock.promises++
 	return true
 }
 
@@ -191,24 +203,38 @@ func (m *Member) tellOthers(ctx context.Context, begun time.Time) {
 				errs[i] = m.neighbors.Tell(ctx, r, text)
 			}
 			if errs[i] == nil {
-				m.lease.extend(m.now(), begun, r)
+				m.lease.extend(m.now(), begun, r, false)
 			}
 		})
 	}
 	all.Wait()
+	if away, alike := m.agreed(to, errs); away {
+		m.lease.extend(m.now(), begun, replicas.Replica{}, alike)
+	}
+}
+
+// agreed reports whether all that were asked have said that they don't hear the engine and know
+// nobody else, and whether all know the same ones.
+func (m *Member) agreed(to []replicas.Replica, errs []error) (away, alike bool) {
 	asked := map[string]bool{m.View().Self.Instance: true}
 	for _, r := range to {
 		asked[r.Instance] = true
 	}
+	alike = true
 	for _, err := range errs {
 		if !errors.Is(err, replicas.ErrAway) && !errors.Is(err, replicas.ErrGone) {
-			return
+			return false, false
 		}
-		if away := (*replicas.AwayError)(nil); errors.As(err, &away) && slices.ContainsFunc(away.Knows, func(instance string) bool { return !asked[instance] }) {
-			return // somebody whom this replica does not know may hear the engine
+		away := (*replicas.AwayError)(nil)
+		if !errors.As(err, &away) || len(away.Knows) == 0 { // it is of an earlier version, or gone
+			continue
 		}
+		if slices.ContainsFunc(away.Knows, func(instance string) bool { return !asked[instance] }) {
+			return false, false // somebody whom this replica does not know may hear the engine
+		}
+		alike = alike && len(away.Knows) == len(asked)
 	}
-	m.lease.extend(m.now(), begun, replicas.Replica{})
+	return true, alike
 }
 
 // sinceTell is the first revision that writes heartbeats of others.

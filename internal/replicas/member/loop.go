@@ -26,11 +26,14 @@ type clock struct {
 	heard  time.Time        // when the store answered last
 	polled time.Time        // until when all is known that it was told of others
 	since  time.Time        // since when it tells of others without a gap
-	back   time.Time        // when it answered again
+	quiet  time.Time        // until when nobody claims what nobody holds, since it answered again
 	away   time.Time        // since when it does not
 	failed bool             // the last round did, or others count on that
-	why    error            // the last round that did
-	hint   time.Time        // when a hint is followed; zero if there is none
+	// promises are how often they were told so, and kept how many of them the last round knew that
+	// has heard the store.
+	promises, kept uint64
+	why            error     // the last round that did
+	hint           time.Time // when a hint is followed; zero if there is none
 }
 
 // run has a round at each heartbeat, hint and kick, until Close.
@@ -108,10 +111,13 @@ func later(a, b time.Time) time.Time {
 // learns what it has lost before it renews.
 func (m *Member) round(ctx context.Context) {
 	began := m.now()
+	m.mu.Lock()
+	promises := m.clock.promises
+	m.mu.Unlock()
 	err := m.exchange(ctx)
 	now := m.now()
 	m.mu.Lock()
-	m.settleClockLocked(now, err)
+	m.settleClockLocked(now, err, promises)
 	if now.Sub(began) > stall(m.self.Pace) {
 		m.clock.round = began // this replica was stopped meanwhile: the next round is due
 	}
@@ -190,8 +196,20 @@ func (m *Member) renew(ctx context.Context) error {
 	return nil
 }
 
-// settleClockLocked notes whether the store answered.
-func (m *Member) settleClockLocked(now time.Time, err error) {
+// quietLocked is until when nobody claims what nobody holds, if the store is back: a holder of which
+// it knows no more claims that again, or, if others have been told that it is away, one of them serves
+// it without a claim, for as long as that counts.
+func (m *Member) quietLocked(now time.Time, promises uint64) time.Time {
+	slowest := m.view.Load().Slowest
+	if promises != m.clock.kept {
+		return now.Add(slowest.Patience())
+	}
+	return now.Add(grace(slowest))
+}
+
+// settleClockLocked notes whether the store answered, in a round that knew so many promises. One that
+// was made meanwhile is kept by the next round.
+func (m *Member) settleClockLocked(now time.Time, err error, promises uint64) {
 	c := &m.clock
 	c.round = now
 	if err == nil {
@@ -201,9 +219,9 @@ func (m *Member) settleClockLocked(now time.Time, err error) {
 			m.seen.Away(false)
 		}
 		if c.failed {
-			c.back = now
+			c.quiet = m.quietLocked(now, promises)
 		}
-		c.heard, c.failed, c.why = now, false, nil
+		c.heard, c.failed, c.why, c.kept = now, c.promises != promises, nil, promises
 		return
 	}
 	if m.ctx.Err() != nil {

@@ -189,3 +189,54 @@ func TestTooManyWait(t *testing.T) {
 		}
 	}
 }
+
+// A promise that was made while a round was under way, which may have asked the engine before, is kept
+// by the next one.
+func TestAPromiseOutlastsARound(t *testing.T) {
+	m := New(nil, Options{})
+	m.clock.heard = time.Now()
+	before := m.clock.promises
+	if !m.claims.promise() {
+		t.Fatal("no promise was made")
+	}
+	for i, known := range []uint64{before, m.clock.promises} {
+		if m.claims.beginTaking() {
+			t.Fatal("it takes what it has promised not to")
+		}
+		m.mu.Lock()
+		m.settleClockLocked(time.Now(), nil, known)
+		quiet := time.Until(m.clock.quiet)
+		m.mu.Unlock()
+		if last := i == 1; m.clock.failed == last || last && quiet < replicas.MemberTTL {
+			t.Errorf("after a round that knew %d promises: failed %v, and it claims nothing anew for %v", known, m.clock.failed, quiet)
+		}
+	}
+	if !m.claims.beginTaking() {
+		t.Error("it takes nothing after a round that has kept the promise")
+	}
+}
+
+// What others have said of the engine, and whom they know.
+func TestAgreed(t *testing.T) {
+	m := New(nil, Options{})
+	m.self.Instance, m.news = "aaaa", true
+	m.publishLocked()
+	to := []replicas.Replica{{Instance: "bbbb"}, {Instance: "cccc"}}
+	says := func(knows ...string) error { return &replicas.AwayError{Knows: knows, Err: replicas.ErrAway} }
+	for what, tt := range map[string]struct {
+		errs        []error
+		away, alike bool
+	}{
+		"all know the same":          {[]error{says("aaaa", "bbbb", "cccc"), says("aaaa", "bbbb", "cccc")}, true, true},
+		"one is gone":                {[]error{says("aaaa", "bbbb", "cccc"), replicas.ErrGone}, true, true},
+		"one is of before":           {[]error{replicas.ErrAway, says("aaaa", "bbbb", "cccc")}, true, true},
+		"one does not know this one": {[]error{says("aaaa", "bbbb", "cccc"), says("bbbb", "cccc")}, true, false},
+		"one knows another":          {[]error{says("aaaa", "bbbb", "cccc", "dddd"), says("aaaa", "bbbb", "cccc")}, false, false},
+		"one has written it":         {[]error{says("aaaa", "bbbb", "cccc"), nil}, false, false},
+		"one is about to take":       {[]error{says("aaaa", "bbbb", "cccc"), errTaking}, false, false},
+	} {
+		if away, alike := m.agreed(to, tt.errs); away != tt.away || alike != tt.alike {
+			t.Errorf("%s: away %v, alike %v; want %v, %v", what, away, alike, tt.away, tt.alike)
+		}
+	}
+}

@@ -119,9 +119,8 @@ func (cl *claimer) earlyLocked(now time.Time, w *wish) time.Time {
 	if w != nil && w.claim.holder == m.self.Instance {
 		return time.Time{}
 	}
-	until := m.clock.back.Add(grace(m.view.Load().Slowest))
-	if w == nil || now.Before(until) {
-		return until
+	if w == nil || now.Before(m.clock.quiet) {
+		return m.clock.quiet
 	}
 	before, lives := m.holderLocked(w.claim.holder)
 	if !lives || before.Draining { // who is draining has given it up

@@ -242,7 +242,8 @@ var (
 
 // Owns returns the epoch in which this replica may serve calls under a name, and acknowledge them:
 // look again before that, since only the same epoch counts. It is zero if nobody claims names, or
-// can.
+// can: what nobody holds is served without a claim while no replica hears the engine, by the one
+// that all choose.
 func (t *Table) Owns(name string) (epoch uint64, err error) {
 	view := t.opts.Engine.View()
 	c, ok := t.opts.Claims.Holder(name)
@@ -255,13 +256,13 @@ func (t *Table) Owns(name string) (epoch uint64, err error) {
 		return c.Epoch, nil
 	case ok:
 		return 0, ErrElsewhere
-	case view.Away.IsZero():
-		return 0, ErrUnheard // another one is about to take it, or this one
+	case !view.Away.IsZero() && t.opts.Engine.Severed() && view.Choose(name).Instance == view.Self.Instance:
+		return 0, nil
 	}
 	if _, there := t.opts.Engine.Teller(); there {
 		return 0, ErrElsewhere
 	}
-	return 0, nil
+	return 0, ErrUnheard // another one is about to take it, or may, or this one
 }
 
 // want notes that a name is used, and claims it the first time, until end.

@@ -1,0 +1,144 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+)
+
+// A line is how replicas of a test reach each other without the engine.
+type line struct {
+	self  *replicastest.Engine
+	all   map[string]*replicastest.Engine
+	apart *atomic.Value // the instance that reaches nobody, and nobody reaches
+}
+
+func (l line) cut(to replicas.Replica) error {
+	if apart := l.apart.Load(); apart == to.Instance || apart == l.self.View().Self.Instance {
+		return errors.New("nobody answers")
+	}
+	return nil
+}
+
+func (l line) Greet(_ context.Context, to replicas.Replica) error { return l.cut(to) }
+
+func (l line) Tell(ctx context.Context, to replicas.Replica, record []byte) error {
+	if err := l.cut(to); err != nil {
+		return err
+	}
+	return l.all[to.Instance].TellFor(ctx, l.self.View().Self.Instance, record)
+}
+
+// street is a room whose replicas reach each other, too, and a name that nobody has claimed, with the
+// replica that all choose for it first.
+func street(t *testing.T) (b *replicastest.Broker, all [3]place, apart *atomic.Value, name string) {
+	t.Helper()
+	b, apart = replicastest.New(), new(atomic.Value)
+	apart.Store("")
+	known := make(map[string]*replicastest.Engine)
+	for i, instance := range []string{"aaaa", "bbbb", "cccc"} {
+		e := b.Engine(t, member.Options{})
+		known[instance] = e
+		e.Meet(line{e, known, apart})
+		if err := e.Member.Join(t.Context(), replicas.Replica{Instance: instance, Addr: "10.0.0.1:2528", Revision: replicas.Revision}); err != nil {
+			t.Fatal(err)
+		}
+		table, err := New(Options{Engine: e, Claims: e})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(table.Close)
+		all[i] = place{table, e}
+	}
+	pass(1100 * time.Millisecond)
+	for name = "profile"; all[0].e.View().Choose(name).Instance != "aaaa"; name += "s" {
+	}
+	return b, all, apart, name
+}
+
+// owners are those that serve a name at this moment.
+func owners(name string, all [3]place) (who []string) {
+	for _, p := range all {
+		if _, err := p.Owns(name); err == nil {
+			who = append(who, p.e.View().Self.Instance)
+		}
+	}
+	return who
+}
+
+// While no replica hears the engine, the one that all choose serves what nobody holds.
+func TestWhatNobodyHoldsIsServedWithoutTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, all, _, name := street(t)
+		if who := owners(name, all); len(who) > 0 {
+			t.Errorf("%q serve a name without a claim while the engine is there", who)
+		}
+		b.SetAway(true)
+		pass(5 * time.Second)
+		for range 60 {
+			pass(time.Second)
+			if who := owners(name, all); !slices.Equal(who, []string{"aaaa"}) {
+				t.Fatalf("%q serve a name that nobody holds while the engine is away, want the one that all choose", who)
+			}
+		}
+	})
+}
+
+// At most one replica serves a name that nobody holds, whoever hears the engine, and who is reached.
+func TestWhatNobodyHoldsHasOneOwner(t *testing.T) {
+	t.Run("the engine is away for the chosen one alone", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, all, apart, name := street(t)
+			apart.Store("aaaa")
+			all[0].e.SetAway(true)
+			chosen, _ := watch(t, name, all, 1900*time.Millisecond)
+			go all[1].Find(t.Context(), name, time.Minute)
+			again, last := watch(t, name, all, 8*time.Second)
+			if chosen || again || last != "bbbb" {
+				t.Errorf("%q serves the name in the end, and the chosen one did: %v; want the one that has claimed it alone", last, chosen || again)
+			}
+		})
+	})
+	for phase := range 8 {
+		t.Run("it is back for others "+strconv.Itoa(phase), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, all, apart, name := street(t)
+				b.SetAway(true)
+				chosen, _ := watch(t, name, all, 6*time.Second+time.Duration(phase)*replicas.Heartbeat/8)
+				apart.Store("aaaa")
+				all[0].e.SetAway(true)
+				b.SetAway(false)
+				go all[1].Find(t.Context(), name, time.Minute)
+				_, last := watch(t, name, all, 8*time.Second)
+				if !chosen || last != "bbbb" {
+					t.Errorf("%q serves the name in the end, and the chosen one did before: %v; want the one that has claimed it, and true", last, chosen)
+				}
+			})
+		})
+	}
+}
+
+// watch looks who serves a name for some time: whether the one that all choose did, and who does last.
+func watch(t *testing.T, name string, all [3]place, d time.Duration) (chosen bool, last string) {
+	t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); pass(10 * time.Millisecond) {
+		switch who := owners(name, all); len(who) {
+		case 0:
+		case 1:
+			last = who[0]
+			chosen = chosen || last == "aaaa"
+		default:
+			t.Fatalf("%q serve the name", who)
+		}
+	}
+	return chosen, last
+}

@@ -397,7 +397,7 @@ func (h *handle) read(ctx context.Context, key string, take bool) ([]byte, error
 
 func (h *handle) Kept(ctx context.Context, key string) ([]byte, string, error) {
 	var e member.Entry
-	err := h.ask(ctx, func() {
+	err := h.ask(ctx, "Kept "+key, func() {
 		h.b.reads++
 		e = h.b.pinned[key]
 	})
@@ -408,7 +408,7 @@ func (h *handle) Kept(ctx context.Context, key string) ([]byte, string, error) {
 }
 
 func (h *handle) Keep(ctx context.Context, key, version string, data []byte) (kept string, err error) {
-	err = h.ask(ctx, func() {
+	err = h.ask(ctx, "Keep "+key, func() {
 		if versionOf(h.b.pinned[key]) != version {
 			return
 		}

@@ -34,7 +34,7 @@ type Replicas struct {
 	Listen, Advertise string
 	// Heartbeat is how often this replica tells that it lives, with an Engine: from a second to
 	// 10 s. Zero means a second. After three of them others take it for dead; of two replicas,
-	// the slower counts.
+	// the slower counts. Set it above a second only once all replicas have a version that knows it.
 	Heartbeat time.Duration
 	// ServerTLS is for connections of other replicas, and ClientTLS for those to them. Nil
 	// means no TLS.

@@ -22,7 +22,7 @@ type Replicas struct {
 	Keys        []string      `koanf:"keys" doc:"secrets by which replicas know each other: the first signs, all are accepted"`
 	Peer        string        `koanf:"peer" secret:"no" doc:"host:port where other replicas connect; by default advertise, if that is on loopback"`
 	Advertise   string        `koanf:"advertise" secret:"no" doc:"host:port by which other replicas reach peer; by default peer itself, if it names one address"`
-	Heartbeat   time.Duration `koanf:"heartbeat" default:"1s" min:"1s" max:"10s" doc:"with an engine: how often this replica tells it that it lives; after three of them others take over"`
+	Heartbeat   time.Duration `koanf:"heartbeat" default:"1s" min:"1s" max:"10s" doc:"with an engine: how often this replica tells it that it lives; after three of them others take over. Above 1s only once all replicas have a version that knows the key"`
 	TLS         PeerTLS       `koanf:"tls" doc:"certificates for https between replicas"`
 	EngineTLS   server.TLS    `koanf:"engine_tls" doc:"certificates for TLS to the engine"`
 	Credentials string        `koanf:"credentials" secret:"no" doc:"file of the credentials for NATS: a JWT and its seed"`

@@ -12,7 +12,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 )
 
 // A line is how replicas of a test reach each other without the engine.
@@ -46,7 +45,7 @@ func street(t *testing.T) (b *replicastest.Broker, all [3]place, apart *atomic.V
 	apart.Store("")
 	known := make(map[string]*replicastest.Engine)
 	for i, instance := range []string{"aaaa", "bbbb", "cccc"} {
-		e := b.Engine(t, member.Options{})
+		e := b.Unjoined(t)
 		known[instance] = e
 		e.Meet(line{e, known, apart})
 		if err := e.Member.Join(t.Context(), replicas.Replica{Instance: instance, Addr: "10.0.0.1:2528", Revision: replicas.Revision}); err != nil {

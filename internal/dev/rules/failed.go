@@ -22,7 +22,7 @@ func WriteFailed(w io.Writer, r io.Reader) error {
 		key := test{e.Package, e.Test}
 		switch e.Action {
 		case "run":
-			failed[key] = "did not end"
+			failed[key] = unended
 		case "output":
 			if strings.HasPrefix(e.Output, "=== ") { // RUN, PAUSE, CONT: nothing of the test's
 				break
@@ -49,11 +49,14 @@ func WriteFailed(w io.Writer, r io.Reader) error {
 			delete(failed, test{key.pkg, name})
 		}
 	}
-	byName := func(a, b test) int { return cmp.Or(cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.name, b.name)) }
 	for _, key := range slices.SortedFunc(maps.Keys(failed), byName) {
 		if _, err := fmt.Fprintf(w, "%s %s\n    %s\n", strings.TrimSpace(key.pkg+" "+key.name), failed[key], strings.Join(output[key], "\n    ")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func byName(a, b test) int {
+	return cmp.Or(cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.name, b.name))
 }

@@ -8,7 +8,10 @@
 //	cmd judge -list FILE [-v] RECORD...
 //	                             prints which rules of the list the records prove;
 //	                             fails if one that is due is not among them
-//	cmd failed RECORD...         prints which tests failed, and the end of their output
+//	cmd failed RECORD...         prints which tests failed, with the beginning and the end
+//	                             of their output
+//	cmd reasons RECORD...        prints in few lines which tests failed, and what they say
+//	                             of themselves
 package main
 
 import (
@@ -31,7 +34,7 @@ func main() {
 
 func run(args []string, in io.Reader, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("want watch, judge or failed")
+		return errors.New("want watch, judge, failed or reasons")
 	}
 	switch args[0] {
 	case "watch":
@@ -40,8 +43,10 @@ func run(args []string, in io.Reader, out io.Writer) error {
 		return judge(args[1:], out)
 	case "failed":
 		return failed(args[1:], out)
+	case "reasons":
+		return reasons(args[1:], out)
 	}
-	return fmt.Errorf("unknown command %q, want watch, judge or failed", args[0])
+	return fmt.Errorf("unknown command %q, want watch, judge, failed or reasons", args[0])
 }
 
 func watch(args []string, in io.Reader, out io.Writer) error {
@@ -102,6 +107,19 @@ func failed(names []string, out io.Writer) error {
 		}
 	}
 	return nil
+}
+
+func reasons(names []string, out io.Writer) error {
+	var runs []io.Reader
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		runs = append(runs, f)
+	}
+	return rules.WriteReasons(out, runs...)
 }
 
 func readList(name string) ([]rules.Rule, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,5 +81,22 @@ func TestWatchFailsWithTheRun(t *testing.T) {
 	in := strings.NewReader(`{"Action":"fail","Package":"p","Test":"TestF01"}` + "\n")
 	if err := run([]string{"watch", "-o", filepath.Join(t.TempDir(), "run.json")}, in, new(strings.Builder)); err == nil {
 		t.Error("watch of a failed run = nil, want an error")
+	}
+}
+
+// What failed in any of the records is said once, at the end.
+func TestReasons(t *testing.T) {
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "first.json"), filepath.Join(dir, "second.json")
+	const failure = `{"Action":"output","Package":"q","Test":"TestX","Output":"    x_test.go:3: got 1, want 2\n"}
+{"Action":"fail","Package":"q","Test":"TestX","Elapsed":1}
+`
+	if err := errors.Join(os.WriteFile(first, []byte(record), 0o600), os.WriteFile(second, []byte(failure), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	const want = "q TestX failed after 1.0s\n    x_test.go:3: got 1, want 2\n"
+	if err := run([]string{"reasons", first, second}, nil, &out); err != nil || out.String() != want {
+		t.Errorf("reasons = %q, %v, want %q", out.String(), err, want)
 	}
 }

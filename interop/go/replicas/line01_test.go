@@ -15,8 +15,8 @@ func TestLine01Transcripts(t *testing.T) {
 	t.Run("single", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "files")
 		w := newWorld(t, setup{count: 1, items: 200, servers: toured(t, dir, false)})
-		single = w.tourAll(t, clients, dir, plan, nil)
-		wantNoneLost(t, single)
+		single = w.tourAll(t, clients, dir, plan)
+		wantWhole(t, single)
 	})
 	over(t, []string{nats, redis, peers}, func(t *testing.T, engine string) {
 		beside(t)
@@ -26,7 +26,7 @@ func TestLine01Transcripts(t *testing.T) {
 		if !full && engine != nats {
 			some = few(plan)
 		}
-		wantTranscripts(t, w.tourAll(t, clients, dir, some, single), single)
+		wantTranscripts(t, w.tourAll(t, clients, dir, some), single)
 	})
 }
 
@@ -39,9 +39,9 @@ func few(plan map[string][]cell) map[string][]cell {
 	return out
 }
 
-func (w *world) tourAll(t *testing.T, clients matrixClients, dir string, plan map[string][]cell, known map[cell]transcript) map[cell]transcript {
+func (w *world) tourAll(t *testing.T, clients matrixClients, dir string, plan map[string][]cell) map[cell]transcript {
 	t.Helper()
-	g := &guide{w: w, clients: clients, dir: dir, known: known, front: func(front, server string) string {
+	g := &guide{w: w, clients: clients, dir: dir, front: func(front, server string) string {
 		if front == "sse" {
 			return w.balancer.base + "/sse/" + server
 		}

@@ -7,8 +7,11 @@ type step struct {
 	method string
 	params string // JSON, in which {cell}, {dir} and {item} are filled in
 	hear   string // a resource, or a list, that changes by it
-	tells  bool   // of progress, or in the log
+	tells  tally  // what the server tells with it, for whoever wants it
 }
+
+// A tally counts what a server tells beside a result.
+type tally struct{ progress, messages int }
 
 // tours say what clients do on each server. What a client can't do is an error, which is
 // part of the transcript.
@@ -19,7 +22,7 @@ var tours = map[string][]step{
 		{method: "tools/call", params: `{"name":"echo","arguments":{"message":"grüße \"quoted\" 🦉 {cell}"}}`},
 		{method: "tools/call", params: `{"name":"get-sum","arguments":{"a":2,"b":40}}`},
 		{method: "tools/call", params: `{"name":"get-structured-content","arguments":{"location":"New York"}}`},
-		{method: "tools/call", params: `{"name":"trigger-long-running-operation","arguments":{"duration":0.2,"steps":4}}`, tells: true},
+		{method: "tools/call", params: `{"name":"trigger-long-running-operation","arguments":{"duration":0.2,"steps":4}}`, tells: tally{progress: 4}},
 		{method: "resources/read", params: `{"uri":"demo://resource/static/document/startup.md"}`},
 		{method: "prompts/get", params: `{"name":"args-prompt","arguments":{"city":"Austin","state":"Texas"}}`},
 		{method: "tools/call", params: `{"name":"gzip-file-as-resource","arguments":{"name":"{cell}.gz","data":"data:text/plain,hello","outputType":"resource"}}`, hear: "resources"},
@@ -30,8 +33,8 @@ var tours = map[string][]step{
 		{method: "tools/list", params: `{}`},
 		{method: "prompts/list", params: `{}`},
 		{method: "tools/call", params: `{"name":"test_x_mcp_header","arguments":{"region":"Zürich 東京","urgent":true}}`},
-		{method: "tools/call", params: `{"name":"test_tool_with_progress","arguments":{}}`, tells: true},
-		{method: "tools/call", params: `{"name":"test_tool_with_logging","arguments":{}}`, tells: true},
+		{method: "tools/call", params: `{"name":"test_tool_with_progress","arguments":{}}`, tells: tally{progress: 3}},
+		{method: "tools/call", params: `{"name":"test_tool_with_logging","arguments":{}}`, tells: tally{messages: 3}},
 		{method: "tools/call", params: `{"name":"test_error_handling","arguments":{}}`},
 		{method: "tools/call", params: `{"name":"test_elicitation","arguments":{"message":"who are you?"}}`},
 		{method: "tools/call", params: `{"name":"test_input_required_result_multi_round","arguments":{}}`},

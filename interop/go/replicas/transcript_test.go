@@ -15,15 +15,36 @@ import (
 // A transcript is what one client saw on one server.
 type transcript []moment
 
-// A moment is one request: what came back, and what came with it.
+// A moment is one request: what came back, and what came with it or after it.
 type moment struct {
-	what string
-	with []string
+	what       string
+	with       []string
+	told, want tally
 }
 
 func (m moment) String() string {
 	return strings.Join(append([]string{m.what}, m.with...), "\n        with ")
 }
+
+// wrong says what is lost, or came twice, or is missing for another reason whatever others saw;
+// "" if nothing is.
+func (m moment) wrong() string {
+	for _, sign := range []string{"Session terminated", "-32001", " = error no reply: ", " = error the client has ended"} {
+		if strings.Contains(m.what, sign) {
+			return sign
+		}
+	}
+	if m.told != m.want {
+		return fmt.Sprintf("%d progress and %d messages are told, want %d and %d", m.told.progress, m.told.messages, m.want.progress, m.want.messages)
+	}
+	if i := slices.IndexFunc(m.with, func(line string) bool { return strings.HasPrefix(line, deaf) }); i >= 0 {
+		return m.with[i]
+	}
+	return ""
+}
+
+// deaf begins what a client had to hear, and did not.
+const deaf = "did not hear "
 
 // without returns the transcript with {dir} for a directory, which results name.
 func (saw transcript) without(dir string) transcript {
@@ -36,14 +57,13 @@ func (saw transcript) without(dir string) transcript {
 	return saw
 }
 
-// wantNoneLost wants no client to have lost its session: what others see is compared with
-// this.
-func wantNoneLost(t *testing.T, found map[cell]transcript) {
+// wantWhole wants nothing to be lost or doubled: what others see is compared with this.
+func wantWhole(t *testing.T, found map[cell]transcript) {
 	t.Helper()
 	for at, saw := range found {
 		for i, m := range saw {
-			if strings.Contains(m.what, "Session terminated") || strings.Contains(m.what, "-32001") {
-				t.Errorf("%s, step %d: %.600v", at, i, m)
+			if wrong := m.wrong(); wrong != "" {
+				t.Errorf("%s, step %d: %s: %.600v", at, i, wrong, m)
 			}
 		}
 	}
@@ -59,8 +79,8 @@ func wantTranscripts(t *testing.T, found, single map[cell]transcript) {
 			continue
 		}
 		for i, m := range got {
-			if m.what != want[i].what || !slices.Equal(m.with, want[i].with) {
-				t.Errorf("%s, step %d:\n  got   %.900v\n  want  %.900v", at, i, m, want[i])
+			if m.what != want[i].what || !slices.Equal(m.with, want[i].with) || m.wrong() != "" {
+				t.Errorf("%s, step %d: %s\n  got   %.900v\n  want  %.900v", at, i, m.wrong(), m, want[i])
 				break
 			}
 		}
@@ -68,32 +88,28 @@ func wantTranscripts(t *testing.T, found, single map[cell]transcript) {
 	t.Logf("%d cells", len(found))
 }
 
-// gather returns what comes with a step, even after its result: want of it, or if that is -1
-// all that comes until nothing has come for a while. Either way more than that may come a
-// moment later.
-func gather(c *steer.Client, at cell, s step, want int) []string {
-	var progress, messages, asked []string
-	patience := 30 * time.Millisecond
-	if want < 0 && s.tells {
-		patience = 300 * time.Millisecond
-	}
-	for begun, last := time.Now(), time.Now(); ; time.Sleep(2 * time.Millisecond) {
-		n := len(progress) + len(messages) + len(asked)
-		progress = append(progress, take(c.Progress, at)...)
-		messages = append(messages, take(c.Messages, at)...)
-		asked = append(asked, take(c.Asked, at)...)
-		now := len(progress) + len(messages) + len(asked)
-		if now > n {
-			last = time.Now()
-		}
-		if time.Since(last) > patience && (now >= want || time.Since(begun) > recovery) {
-			return slices.Concat(progress, messages, asked)
+// gather adds what the client tells beside the result, until that is as much as the server
+// tells: some SDKs tell of it after the result. No clock says that no more comes: what comes
+// later is added, too, before the next step.
+func (m *moment) gather(c *steer.Client, at cell) {
+	for end := time.Now().Add(recovery); ; time.Sleep(2 * time.Millisecond) {
+		m.take(c, at)
+		if m.told.progress >= m.want.progress && m.told.messages >= m.want.messages || time.Now().After(end) {
+			return
 		}
 	}
 }
 
-// take returns what lies in an inbox.
-func take(inbox *steer.Inbox[any], at cell) (lines []string) {
+// take adds what lies in the inboxes.
+func (m *moment) take(c *steer.Client, at cell) {
+	progress, messages := drain(c.Progress, at), drain(c.Messages, at)
+	m.told.progress += len(progress)
+	m.told.messages += len(messages)
+	m.with = slices.Concat(m.with, progress, messages, drain(c.Asked, at))
+}
+
+// drain returns what lies in an inbox.
+func drain(inbox *steer.Inbox[any], at cell) (lines []string) {
 	for {
 		item, ok := inbox.Take(0)
 		if !ok {
@@ -109,8 +125,11 @@ func take(inbox *steer.Inbox[any], at cell) (lines []string) {
 // drop the progress that is read at once with the result.
 func mayMiss(client string, item []byte) bool {
 	var p struct{ Progress *float64 }
-	node := strings.HasPrefix(client, "sdk-") || strings.HasPrefix(client, "typescript-")
-	return node && json.Unmarshal(item, &p) == nil && p.Progress != nil
+	return inJavaScript(client) && json.Unmarshal(item, &p) == nil && p.Progress != nil
+}
+
+func inJavaScript(client string) bool {
+	return strings.HasPrefix(client, "sdk-") || strings.HasPrefix(client, "typescript-")
 }
 
 // ofTheLedger is what the server counts for all its clients.

@@ -151,8 +151,8 @@ func (l *lasting) end(t *testing.T) int {
 	l.stop()
 	l.done.Wait()
 	events, err := l.session.follow(l.door, "")
-	for i := 0; i < 20 && err != nil && strings.Contains(err.Error(), fmt.Sprint(http.StatusConflict)); i++ {
-		time.Sleep(50 * time.Millisecond)
+	for late := time.Now().Add(recovery); err != nil && strings.Contains(err.Error(), fmt.Sprint(http.StatusConflict)) && time.Now().Before(late); {
+		time.Sleep(50 * time.Millisecond) // its former stream is about to end
 		events, err = l.session.follow(l.door, "")
 	}
 	if err != nil {

@@ -79,12 +79,12 @@ func (w *world) hearAndRead(t *testing.T, f *fixture, uri string, all []*stream,
 	// A late word of this change must not be taken for one of the next.
 	defer func() {
 		for _, s := range all {
-			for begun := time.Now(); s.First(uri, touched[0].At) == 0 && time.Since(begun) < 10*time.Second; time.Sleep(50 * time.Microsecond) {
+			for begun := time.Now(); s.First(uri, touched[0].At) == 0 && time.Since(begun) < recovery; time.Sleep(50 * time.Microsecond) {
 			}
 		}
 	}()
 	for begun := time.Now(); s.First(uri, touched[0].At) == 0; time.Sleep(50 * time.Microsecond) {
-		if time.Since(begun) > 10*time.Second {
+		if time.Since(begun) > recovery {
 			t.Fatalf("a stream at %s was not told of version %d", s.at.name, touched[0].Version)
 		}
 	}

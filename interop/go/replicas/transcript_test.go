@@ -92,7 +92,7 @@ func wantTranscripts(t *testing.T, found, single map[cell]transcript) {
 // tells: some SDKs tell of it after the result. No clock says that no more comes: what comes
 // later is added, too, before the next step.
 func (m *moment) gather(c *steer.Client, at cell) {
-	for end := time.Now().Add(recovery); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(recovery); ; time.Sleep(10 * time.Millisecond) {
 		m.take(c, at)
 		if m.told.progress >= m.want.progress && m.told.messages >= m.want.messages || time.Now().After(end) {
 			return

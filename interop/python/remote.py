@@ -124,9 +124,12 @@ class Remote:
         return heard
 
     def _write(self, line: dict) -> None:
-        # One write, so that lines stay whole.
-        sys.stdout.write(json.dumps(line) + "\n")
-        sys.stdout.flush()
+        # No other write comes between, so that lines stay whole. Where Python does not buffer
+        # (PYTHONUNBUFFERED), a write that a signal interrupts is a part of what was given.
+        rest = memoryview((json.dumps(line) + "\n").encode())
+        while rest:
+            rest = rest[sys.stdout.buffer.write(rest) :]
+        sys.stdout.buffer.flush()
 
 
 def as_error(e: BaseException) -> dict:

@@ -31,7 +31,7 @@ func (a ack) String() string {
 func (c *citizen) serve(ctx context.Context, name string) {
 	nap := func(most time.Duration) bool {
 		time.Sleep(c.town.span(most*time.Duration(c.town.unit/time.Second), "nap "+c.instance))
-		return ctx.Err() == nil && c.awake(ctx) == nil
+		return ctx.Err() == nil && c.awake(ctx, "nap") == nil
 	}
 	for nap(200 * time.Millisecond) {
 		begun, err := c.Claim(ctx, name)
@@ -161,7 +161,7 @@ func fromEnv(name string, otherwise uint64) uint64 {
 // At most one owner acknowledges, whatever is slow, stopped, killed or cut off, with clocks of
 // different speeds and heartbeats of different paces; and each name finds an owner again. MODEL is
 // the number of schedules, SEED the first one. One alone is told in full. A seed tells the same story
-// each time, but for one of some hundred, in which two things of one replica begin at the same moment.
+// each time, but for one of many hundred, in which two things of one replica begin at the same moment.
 func TestModelOfOwners(t *testing.T) {
 	count, first := fromEnv("MODEL", 100), fromEnv("SEED", 1)
 	acks, digest := 0, fnv.New64a()

@@ -168,13 +168,16 @@ func drifting(rate float64) func() time.Time {
 	}
 }
 
-// awake waits until the replica is not stopped.
-func (c *citizen) awake(ctx context.Context) error {
-	for {
+// awake waits until the replica is not stopped. What has waited for that goes on one after the other.
+func (c *citizen) awake(ctx context.Context, what string) error {
+	for waited := false; ; waited = true {
 		c.town.mu.Lock()
 		frozen := c.frozen
 		c.town.mu.Unlock()
 		if frozen == nil {
+			if waited {
+				time.Sleep(c.town.span(swift, c.instance+what))
+			}
 			return nil
 		}
 		select {
@@ -201,7 +204,7 @@ func (c *citizen) stop(on bool) {
 // reach is a message to another replica: it takes its time, and does not arrive over a cut.
 func (c *citizen) reach(to replicas.Replica, what string) (*citizen, error) {
 	t := c.town
-	if err := c.awake(c.dead); err != nil {
+	if err := c.awake(c.dead, to.Instance+what); err != nil {
 		return nil, err
 	}
 	t.mu.Lock()
@@ -213,7 +216,7 @@ func (c *citizen) reach(to replicas.Replica, what string) (*citizen, error) {
 	}
 	time.Sleep(t.span(slow, c.instance+to.Instance+what))
 	other := t.at(int(to.Instance[0] - 'a'))
-	if err := other.awake(t.live); err != nil {
+	if err := other.awake(t.live, c.instance+what); err != nil {
 		return nil, err
 	}
 	switch {

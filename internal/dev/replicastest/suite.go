@@ -49,16 +49,13 @@ func Suite(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t *tes
 				w := open(t)
 				r := newRoom(t, w)
 				if virtual {
-					r.keeps = r.names[0]
+					r.keeps, r.soon, r.dead = r.names[0], replicas.Heartbeat*9/10, replicas.MemberTTL+2*replicas.Heartbeat
 				}
 				tt.run(t, w, r)
 			})
 		})
 	}
 }
-
-// soon is how long a change may take that no heartbeat has to be waited for.
-const soon = replicas.Heartbeat * 9 / 10
 
 // recovery bounds what a broker on a busy machine needs. It is no promise.
 const recovery = time.Minute
@@ -69,11 +66,14 @@ type room struct {
 	stall [3]func(bool)
 	names [3]string
 	keeps string // who holds what the first held, after the broker was away or emptied
+	// soon is how long a change may take that no heartbeat has to be waited for, and dead how long
+	// it takes to notice who is silent. Only the clock of a test holds such times.
+	soon, dead time.Duration
 }
 
 func newRoom(t *testing.T, w World) *room {
 	t.Helper()
-	r := &room{names: [3]string{"AAAAAAAA", "BBBBBBBB", "CCCCCCCC"}}
+	r := &room{names: [3]string{"AAAAAAAA", "BBBBBBBB", "CCCCCCCC"}, soon: recovery, dead: recovery}
 	for i, name := range r.names {
 		r.e[i], r.stall[i] = w.Engine(t)
 		if err := r.e[i].Join(t.Context(), replicas.Replica{Instance: name, Addr: "10.0.0.1:2528", Version: "test"}); err != nil {
@@ -158,7 +158,7 @@ func leaving(t *testing.T, _ World, r *room) {
 	if err := r.e[0].Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	within(t, soon, "another holder", func() bool { return r.agree("profile", "", 2, 1, 2) })
+	within(t, r.soon, "another holder", func() bool { return r.agree("profile", "", 2, 1, 2) })
 	select {
 	case <-changed:
 	default:
@@ -172,7 +172,7 @@ func leaving(t *testing.T, _ World, r *room) {
 func stalling(t *testing.T, _ World, r *room) {
 	r.claimAll(t, "profile")
 	r.stall[0](true)
-	within(t, replicas.MemberTTL+2*replicas.Heartbeat, "another holder", func() bool { return r.agree("profile", "", 2, 1, 2) })
+	within(t, r.dead, "another holder", func() bool { return r.agree("profile", "", 2, 1, 2) })
 	c, _ := r.e[1].Holder("profile")
 	time.Sleep(2 * replicas.Heartbeat)
 	r.stall[0](false)
@@ -330,7 +330,7 @@ func draining(t *testing.T, _ World, r *room) {
 	self := r.e[0].View().Self
 	self.Draining = true
 	r.e[0].Update(self)
-	within(t, soon, "hearing of it", func() bool {
+	within(t, r.soon, "hearing of it", func() bool {
 		got, ok := r.e[1].View().Member(self.Instance)
 		return ok && got.Draining
 	})

@@ -92,6 +92,9 @@ func (b *build) addAccess() error {
 
 func (s serverBuild) accessOptions() (o access.Options, err error) {
 	o.Audit = s.b.common.audit
+	if o.Names, err = s.names(); err != nil {
+		return o, err
+	}
 	if s.Policy != nil {
 		if o.Policy, err = s.Policy.compile(); err != nil {
 			return o, fmt.Errorf("policy: %w", err)

@@ -59,6 +59,9 @@ type ServerOptions struct {
 	// [Options.PublicURL], /mcp/ and the name.
 	PublicURL string
 
+	// Tools, Prompts and Resources say what of the server clients see, and how. Policies,
+	// rates and pins are about the server's own names.
+	Tools, Prompts, Resources Shown
 	// Policy says who may do what. Nil allows everything to everybody.
 	Policy *Policy
 	// Rates bound the requests to the server.

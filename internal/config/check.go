@@ -69,6 +69,7 @@ func (c checker) server(s *Server, path string) {
 		Clients: clients, URL: s.URL, PublicURL: c.PublicURLOf(s), Isolation: s.Isolation, Era: s.Era,
 		OverWebSocket: s.OverWebSocket(), HasAuthorization: s.HasHeader("Authorization"), OneUser: c.o.OneUser,
 	})
+	s.CheckNames(c.rep, path)
 	s.Rate.Check(c.rep, key.Join(path, "rate"))
 	s.Policy.Check(c.rep, key.Join(path, "policy"), clients)
 }

@@ -134,6 +134,38 @@ func AppendEdited(dst, text []byte, edits ...Edit) []byte {
 	return closeList(dst, '}')
 }
 
+// AppendReplaced is [AppendEdited] that keeps all other bytes, also the white space between
+// members. It removes no members: each edit has a Value.
+func AppendReplaced(dst, text []byte, edits ...Edit) []byte {
+	if !IsObject(text) {
+		return AppendEdited(dst, nil, edits...)
+	}
+	var doneBits uint64
+	from, members := 0, false
+	for k, v := range Members(text) {
+		members = true
+		if i := find(edits, k); i >= 0 {
+			doneBits |= 1 << i
+			at := cap(text) - cap(v) // v aliases text
+			dst = append(append(dst, text[from:at]...), edits[i].Value...)
+			from = at + len(v)
+		}
+	}
+	end := bytes.LastIndexByte(text, '}')
+	dst = append(dst, text[from:end]...)
+	for i, e := range edits {
+		if doneBits&(1<<i) != 0 {
+			continue
+		}
+		if members {
+			dst = append(dst, ',')
+		}
+		members = true
+		dst = append(append(AppendString(dst, e.Name), ':'), e.Value...)
+	}
+	return append(dst, text[end:]...)
+}
+
 func find(edits []Edit, k Key) int {
 	for i := range edits {
 		if k.Is(edits[i].Name) {

@@ -191,6 +191,32 @@ func TestAppendEdited(t *testing.T) {
 	}
 }
 
+// What is not edited keeps its bytes, white space included.
+func TestAppendReplaced(t *testing.T) {
+	for _, tt := range []struct {
+		name, in string
+		edits    []Edit
+		want     string
+	}{
+		{"nothing", ` { "a" : 1 , "b":[ 1 ] } `, nil, ` { "a" : 1 , "b":[ 1 ] } `},
+		{"two, in another order", "{ \"a\" : 1 ,\n \"x\": 1e2 , \"b\" :[ 1 ] }", []Edit{{"b", []byte(`2`)}, {"a", []byte(`"}"`)}}, "{ \"a\" : \"}\" ,\n \"x\": 1e2 , \"b\" :2 }"},
+		{"add", `{"a":1 }`, []Edit{{"b", []byte(`{}`)}, {"a", []byte(`2`)}, {"c", []byte(`0`)}}, `{"a":2 ,"b":{},"c":0}`},
+		{"add to an empty one", `{ }`, []Edit{{"a", []byte(`1`)}, {"b", []byte(`2`)}}, `{ "a":1,"b":2}`},
+		{"from nothing", ``, []Edit{{"a", []byte(`1`)}}, `{"a":1}`},
+		{"from an array", `[{"a":2}]`, []Edit{{"a", []byte(`1`)}}, `{"a":1}`},
+		{"escaped name", `{"\u0061":1}`, []Edit{{"a", []byte(`2`)}}, `{"\u0061":2}`},
+		{"twice", `{"a":1,"a":2}`, []Edit{{"a", []byte(`3`)}}, `{"a":3,"a":3}`},
+		{"nested same name stays", `{"b":{"a":1},"a":2}`, []Edit{{"a", []byte(`3`)}}, `{"b":{"a":1},"a":3}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := []byte("~" + tt.in + "~")
+			if got := string(AppendReplaced([]byte("+"), in[1:len(in)-1], tt.edits...)); got != "+"+tt.want {
+				t.Errorf("AppendReplaced(%s) = %s, want +%s", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
 func TestCheckUniqueManyMembers(t *testing.T) {
 	var b strings.Builder
 	for i := range 100 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
@@ -21,6 +22,9 @@ type Options struct {
 	Limiter *policy.Limiter
 	Pins    *pin.Pins
 	Audit   *audit.Log
+	// Names are what clients see of the server. Policy, Limiter, Pins and Audit have the
+	// server's own names.
+	Names   *names.Map
 	Metrics mcp.Metrics // nil counts nothing
 }
 
@@ -30,7 +34,7 @@ type Control struct{ opts Options }
 
 // New returns a Control, or nil if the options have no effect.
 func New(o Options) *Control {
-	if o.Policy == nil && o.Limiter == nil && o.Pins == nil && o.Audit == nil {
+	if o.Policy == nil && o.Limiter == nil && o.Pins == nil && o.Audit == nil && o.Names == nil {
 		return nil
 	}
 	if o.Metrics == nil {
@@ -120,6 +124,20 @@ func (c *Control) refuse(op *policy.Operation, d policy.Decision) error {
 	r.Err = wire.Errorf(spec.CodeInvalidRequest, "the policy of server %q denies you %s without scopes that your token lacks; get one with all of these: %v", c.opts.Server, what, d.Scopes)
 	return r
 }
+
+// follows reports whether a client may follow a resource.
+func (c *Control) follows(by *policy.Caller, uri string) bool {
+	return c.opts.Names.ShowsResource(uri) && (c.opts.Policy == nil || c.opts.Policy.Subscribable(by, uri))
+}
+
+// hidesResources reports whether a client may be kept from some resources.
+func (c *Control) hidesResources() bool {
+	return c.opts.Names.HidesResources() || c.opts.Policy != nil && c.opts.Policy.HidesResources()
+}
+
+// decidesOnNames reports whether it matters what a request is about, so that it must not be
+// ambiguous.
+func (c *Control) decidesOnNames() bool { return c.opts.Policy != nil || c.opts.Names != nil }
 
 // unwritten refuses a request that would have a line in the audit log, while the log is
 // required and lines can't be written.

@@ -35,13 +35,15 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 		q.record(err)
 		return nil, err
 	}
-	res, err := h.next.Serve(ctx, req, caller)
+	res, err := h.next.Serve(ctx, q.forServer(req), caller)
 	q.ticket.Give()
+	if err == nil {
+		err = q.filter(res)
+	}
 	if err != nil {
 		q.recordIn(ctx, err)
 		return nil, err
 	}
-	q.filter(res)
 	if !q.begin.IsZero() {
 		q.recordIn(ctx, failure(req.Method, res))
 	}
@@ -56,15 +58,22 @@ func failure(method string, res *mcp.Result) error {
 	return nil
 }
 
-// filter removes from a list what the client may not use, and makes the result private.
-func (q *request) filter(res *mcp.Result) {
+// filter removes from a list what the client may not use, shows the rest by the names that
+// clients see, and makes the result private. Of a result that has an error nothing is left.
+func (q *request) filter(res *mcp.Result) error {
 	if q.method == spec.MethodToolsCall {
-		return // it is neither a list nor cacheable
+		return nil // it is neither a list nor cacheable
 	}
-	if body, changed := q.list(res.Body, res.Outline); changed {
+	body, changed, err := q.list(res.Body, res.Outline)
+	if err != nil {
+		res.Release()
+		return err
+	}
+	if changed {
 		res.Body, res.Outline = body, nil
 	}
 	if q.c.opts.Policy != nil && spec.Cacheable(q.method) {
 		makePrivate(res)
 	}
+	return nil
 }

@@ -1,34 +1,38 @@
 package access
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// list returns the result of a list without what the client may not use, and whether it has
-// changed. A page may become empty; its cursor stays, and leads to the next page.
+// list returns the result of a list without what the client may not use, and by the names that
+// clients see, and whether it has changed. A page may become empty; its cursor stays, and leads
+// to the next page. It returns an error if two elements would have one name.
 //
 // Spec: 2026-07-28, server/utilities/pagination.
-func (q *request) list(result []byte, o *wire.Outline) (body []byte, changed bool) {
-	array, _, isList := q.op.Listed()
-	if !isList || q.c.opts.Policy == nil && (q.c.opts.Pins == nil || q.method != spec.MethodToolsList) {
-		return result, false
+func (q *request) list(result []byte, o *wire.Outline) (body []byte, changed bool, err error) {
+	array, name, isList := q.op.Listed()
+	pins := q.c.opts.Pins != nil && q.method == spec.MethodToolsList
+	if !isList || q.c.opts.Policy == nil && !pins && !q.c.opts.Names.Changes(q.op.Lists()) {
+		return result, false, nil
 	}
-	s := listFilter{q: q, caller: q.sender.caller()}
-	if q.c.opts.Pins != nil && q.method == spec.MethodToolsList {
+	s := listFilter{q: q, name: name, caller: q.sender.caller()}
+	if pins {
 		definitions := slices.Collect(wire.Elements(o.Get(result, array)))
 		s.accepted = q.c.opts.Pins.Check(definitions, isLast(result, o))
 	}
 	elements := o.Get(result, array)
-	kept, all := s.pick(elements)
-	if all {
-		return result, false
+	kept, all, err := s.pick(elements)
+	if all || err != nil {
+		return result, false, err
 	}
-	return wire.AppendEdited(make([]byte, 0, len(result)), result, wire.Edit{Name: array, Value: kept}), true
+	return wire.AppendEdited(make([]byte, 0, len(result)), result, wire.Edit{Name: array, Value: kept}), true, nil
 }
 
 // isLast reports whether a page of a list is the last one.
@@ -40,31 +44,35 @@ func isLast(result []byte, o *wire.Outline) bool {
 // A listFilter picks the elements of a list that the client may use.
 type listFilter struct {
 	q        *request
+	name     string // the member of elements that has their name
 	caller   policy.Caller
 	accepted []bool // of the elements from the next one on; nil if definitions are not pinned
 }
 
-// pick returns an array of the elements that the client may use, or reports that it may use
-// all.
-func (s *listFilter) pick(array []byte) (kept []byte, all bool) {
-	seen := 0
+// pick returns an array of the elements that the client may use, as clients see them, or
+// reports that these are all of them, as they are.
+func (s *listFilter) pick(array []byte) (kept []byte, all bool, err error) {
+	same := 0
 	for e := range wire.Elements(array) {
-		if s.shows(e) {
-			if kept != nil {
-				kept = append(append(kept, e...), ',')
-			} else {
-				seen++
-			}
+		shown, err := s.show(e)
+		if err != nil {
+			return nil, false, err
+		}
+		if kept == nil && len(shown) == len(e) && &shown[0] == &e[0] {
+			same++
 			continue
 		}
 		if kept == nil {
-			kept = first(array, seen)
+			kept = first(array, same)
+		}
+		if shown != nil {
+			kept = append(append(kept, shown...), ',')
 		}
 	}
 	if kept == nil {
-		return array, true
+		return array, true, nil
 	}
-	return wire.CloseArray(kept), false
+	return wire.CloseArray(kept), false, nil
 }
 
 // first returns the beginning of an array with the first n elements of another.
@@ -79,14 +87,25 @@ func first(array []byte, n int) []byte {
 	return kept
 }
 
-// shows reports whether the client may use the next element.
-func (s *listFilter) shows(element []byte) bool {
+// show returns the next element as clients see it; nil if the client may not use it. Definitions
+// were compared as the server has sent them.
+func (s *listFilter) show(element []byte) ([]byte, error) {
 	accepted := true
 	if len(s.accepted) > 0 {
 		accepted, s.accepted = s.accepted[0], s.accepted[1:]
 	}
 	p := s.q.c.opts.Policy
-	return accepted && (p == nil || p.Visible(&s.caller, &s.q.op, element))
+	if !accepted || p != nil && !p.Visible(&s.caller, &s.q.op, element) {
+		return nil, nil
+	}
+	shown, err := s.q.c.opts.Names.Item(s.q.op.Lists(), s.name, element)
+	switch {
+	case errors.Is(err, names.ErrHidden):
+		return nil, nil
+	case err != nil:
+		return nil, wire.Errorf(spec.CodeInternal, "server %q: %v; in its configuration", s.q.c.opts.Server, err)
+	}
+	return shown, nil
 }
 
 // makePrivate marks a result as one that must not be cached for other clients.

@@ -20,7 +20,7 @@ func (c *Control) Subscription(req *mcp.Request, mail *fanout.Mailbox, o mcp.Sub
 	n := &narrowed{Subscription: sub, c: c, sender: c.senderOf(req), stream: o.Stream, method: req.Method, begin: time.Now()}
 	n.sender.info = nil // a subscription does not keep the request's text
 	n.client = mcp.ClientName(req.ClientInfo)
-	if c.opts.Policy != nil && c.opts.Policy.HidesResources() {
+	if c.hidesResources() {
 		mail.Hide(func(ev fanout.Event) bool { return !n.follows(ev.URI) })
 	}
 	return n
@@ -43,7 +43,7 @@ type narrowed struct {
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Acknowledgment.
 func (n *narrowed) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
-	if n.stream && n.c.opts.Policy != nil {
+	if n.stream && n.c.hidesResources() {
 		want.URIs = n.allowed(want.URIs)
 	}
 	begin := time.Now()
@@ -64,7 +64,7 @@ func (n *narrowed) allowed(uris []string) []string {
 
 func (n *narrowed) follows(uri string) bool {
 	caller := n.sender.caller()
-	return n.c.opts.Policy.Subscribable(&caller, uri)
+	return n.c.follows(&caller, uri)
 }
 
 // record writes a line for a stream, or for a resource of a session.
@@ -104,28 +104,27 @@ func (n *narrowed) Close() {
 // listen serves a listen request that has a stream of its own upstream. Admit and
 // Subscription have decided on it and recorded it.
 func (h *handler) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
-	p := h.c.opts.Policy
-	if p == nil {
+	if !h.c.decidesOnNames() {
 		return h.next.Serve(ctx, req, caller)
 	}
 	by := (&sender{share: req.Share, identity: req.Identity}).caller()
 	asked := *req
-	asked.Params = narrowFilter(p, &by, req.Params)
-	return h.next.Serve(ctx, &asked, &updates{caller, p, &by})
+	asked.Params = h.c.narrowFilter(&by, req.Params)
+	return h.next.Serve(ctx, &asked, &updates{caller, h.c, &by})
 }
 
 // narrowFilter returns the params of a listen request without the resources that the client
 // may not subscribe to. A policy that denies by default also removes unknown members.
-func narrowFilter(p *policy.Policy, c *policy.Caller, params []byte) []byte {
+func (c *Control) narrowFilter(by *policy.Caller, params []byte) []byte {
 	filter := wire.Get(params, "notifications")
 	var edits []wire.Edit
 	for k, v := range wire.Members(filter) {
 		switch name := k.String(); name {
 		case "resourceSubscriptions":
-			edits = append(edits, wire.Edit{Name: name, Value: followed(p, c, v)})
+			edits = append(edits, wire.Edit{Name: name, Value: c.followed(by, v)})
 		case "toolsListChanged", "promptsListChanged", "resourcesListChanged", spec.FilterTaskIDs:
 		default:
-			if !p.AllowsByDefault() {
+			if c.opts.Policy != nil && !c.opts.Policy.AllowsByDefault() {
 				edits = append(edits, wire.Edit{Name: name})
 			}
 		}
@@ -138,10 +137,10 @@ func narrowFilter(p *policy.Policy, c *policy.Caller, params []byte) []byte {
 }
 
 // followed returns an array of the URIs that the client may subscribe to.
-func followed(p *policy.Policy, c *policy.Caller, uris []byte) []byte {
+func (c *Control) followed(by *policy.Caller, uris []byte) []byte {
 	left := []byte{'['}
 	for uri := range wire.Elements(uris) {
-		if uri[0] == '"' && p.Subscribable(c, wire.Unquote(uri)) {
+		if uri[0] == '"' && c.follows(by, wire.Unquote(uri)) {
 			left = append(append(left, uri...), ',')
 		}
 	}
@@ -152,20 +151,20 @@ func followed(p *policy.Policy, c *policy.Caller, uris []byte) []byte {
 // of resources that the client may not subscribe to, because their URIs are information.
 type updates struct {
 	mcp.Caller
-	policy *policy.Policy
-	caller *policy.Caller
+	c  *Control
+	by *policy.Caller
 }
 
 // Notify implements [mcp.Caller].
 func (u *updates) Notify(ctx context.Context, n mcp.Notification) error {
-	if n.Method == spec.NotifyResourceUpdated && hidden(u.policy, u.caller, n.Params) {
+	if n.Method == spec.NotifyResourceUpdated && u.c.hidesUpdate(u.by, n.Params) {
 		return nil
 	}
 	return u.Caller.Notify(ctx, n)
 }
 
-// hidden reports whether the client may not subscribe to the resource of an update.
-func hidden(p *policy.Policy, c *policy.Caller, params []byte) bool {
+// hidesUpdate reports whether a client may not follow the resource of an update.
+func (c *Control) hidesUpdate(by *policy.Caller, params []byte) bool {
 	uri, ok := wire.GetString(params, "uri")
-	return ok && !p.Subscribable(c, uri)
+	return ok && !c.follows(by, uri)
 }

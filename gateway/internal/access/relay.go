@@ -52,10 +52,7 @@ func (s *Session) Relay(r mcp.Relay) mcp.Relay {
 	return &relay{r, s}
 }
 
-func (s *Session) hides() bool {
-	p := s.c.opts.Policy
-	return p != nil && p.HidesResources()
-}
+func (s *Session) hides() bool { return s.c.hidesResources() }
 
 // request returns the request for a message that id sent.
 func (s *Session) request(method string, id *mcp.Identity) request {
@@ -81,7 +78,7 @@ func (s *Session) hidesUpdate(text []byte) bool {
 	from := s.sender
 	from.identity = s.last.Load()
 	caller := from.caller()
-	return hidden(s.c.opts.Policy, &caller, m.Params)
+	return s.c.hidesUpdate(&caller, m.Params)
 }
 
 type relay struct {
@@ -104,13 +101,24 @@ func (r *relay) Call(m *wire.Message, o mcp.RelayedCall) {
 		o.Lost(err)
 		return
 	}
-	r.Relay.Call(m, c)
+	r.Relay.Call(c.message(m), c)
+}
+
+// message returns the client's message as the server gets it.
+func (q *request) message(m *wire.Message) *wire.Message {
+	if q.params == nil {
+		return m
+	}
+	sent := *m
+	sent.Params, sent.Outline, sent.Plain = q.params, nil, wire.Plain{}
+	sent.Text = wire.AppendReplaced(nil, m.Text, wire.Edit{Name: "params", Value: q.params})
+	return &sent
 }
 
 // Send implements [mcp.Relay]. It refuses a request that is sent as a notification: some
 // servers would run it.
 func (r *relay) Send(ctx context.Context, m *wire.Message) error {
-	if r.s.c.opts.Policy == nil {
+	if !r.s.c.decidesOnNames() {
 		return r.Relay.Send(ctx, m)
 	}
 	q := r.s.request(m.Method, r.s.last.Load())
@@ -155,7 +163,13 @@ func (c *call) Answer(text []byte, failed error) {
 	c.ticket.Give()
 	if _, _, isList := c.op.Listed(); isList && failed == nil {
 		result := wire.Get(text, "result")
-		if body, changed := c.list(result, nil); changed {
+		body, changed, err := c.list(result, nil)
+		if err != nil {
+			c.record(err)
+			c.RelayedCall.Lost(err)
+			return
+		}
+		if changed {
 			text = wire.AppendEdited(make([]byte, 0, len(text)), text, wire.Edit{Name: "result", Value: body})
 		}
 	}

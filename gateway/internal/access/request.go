@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
@@ -47,7 +48,8 @@ type request struct {
 	sender   sender
 	client   string // name and version of the client, if sender.info is not kept
 	method   string
-	op       policy.Operation
+	op       policy.Operation // by the server's own names
+	params   []byte           // with the server's own name; nil if that is what the client has sent
 	decision policy.Decision
 	ticket   policy.Ticket
 	verdict  string    // for the audit log; empty if the request is allowed
@@ -57,14 +59,17 @@ type request struct {
 // open decides whether the sender may use the server at all.
 func (q *request) open(m *wire.Message) error {
 	q.start()
-	p := q.c.opts.Policy
-	if p == nil {
+	if !q.c.decidesOnNames() {
 		return nil
 	}
 	if m != nil {
 		if err := policy.CheckEnvelope(m.Extra); err != nil {
 			return q.ambiguous(err)
 		}
+	}
+	p := q.c.opts.Policy
+	if p == nil {
+		return nil
 	}
 	caller := q.sender.caller()
 	if q.decision = p.Open(&caller); q.decision.Allowed {
@@ -85,10 +90,13 @@ func (q *request) admit(params, extra []byte, plain wire.Plain) (err error) {
 	q.start()
 	o := &q.c.opts
 	if q.op, err = policy.ReadParsed(q.method, params, extra, plain); err != nil {
-		if o.Policy != nil || o.Limiter != nil || o.Pins != nil {
+		if q.c.decidesOnNames() || o.Limiter != nil || o.Pins != nil {
 			return q.ambiguous(err)
 		}
 		q.op = policy.Operation{Method: q.method} // it is only recorded
+	}
+	if err = q.resolve(params); err != nil {
+		return err
 	}
 	if o.Policy != nil {
 		caller := q.sender.caller()
@@ -112,6 +120,35 @@ func (q *request) admit(params, extra []byte, plain wire.Plain) (err error) {
 	return q.enter(tool)
 }
 
+// resolve takes what the client calls something to what the server calls it. What is hidden is
+// refused as what the server does not have.
+func (q *request) resolve(params []byte) error {
+	if q.c.opts.Names == nil {
+		return nil
+	}
+	own, renamed, ok := q.c.opts.Names.Own(q.op)
+	if !ok {
+		q.verdict = "deny"
+		return &mcp.Refusal{Status: statusDenied, Err: names.Unknown(q.sender.era, &q.op)}
+	}
+	if renamed {
+		q.op = own
+		_, name := own.About()
+		q.params = names.Params(q.method, params, name)
+	}
+	return nil
+}
+
+// forServer returns the client's request as the server gets it.
+func (q *request) forServer(req *mcp.Request) *mcp.Request {
+	if q.params == nil {
+		return req
+	}
+	sent := *req
+	sent.Params, sent.Plain = q.params, wire.Plain{}
+	return &sent
+}
+
 // enter counts a request.
 func (q *request) enter(tool string) (err error) {
 	q.ticket, err = q.c.opts.Limiter.Take(q.sender.share, tool)
@@ -131,7 +168,11 @@ func (q *request) denied() error {
 // ambiguous refuses a request that is ambiguous.
 func (q *request) ambiguous(err error) error {
 	q.verdict = "deny"
-	return &mcp.Refusal{Status: statusDenied, Err: wire.Errorf(spec.CodeInvalidParams, "%s can't be held against the policy of server %q: %v; send it as the specification writes it", q.method, q.c.opts.Server, err)}
+	against := "the policy of server"
+	if q.c.opts.Policy == nil && q.c.opts.Names != nil {
+		against = "what is shown of server"
+	}
+	return &mcp.Refusal{Status: statusDenied, Err: wire.Errorf(spec.CodeInvalidParams, "%s can't be held against %s %q: %v; send it as the specification writes it", q.method, against, q.c.opts.Server, err)}
 }
 
 // record writes the line of the audit log. err is the request's error.

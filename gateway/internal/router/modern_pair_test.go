@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ type modernPeer struct {
 	mu      sync.Mutex
 	answers map[string]string // method -> result
 	got     []wire.Message    // requests, as they came
+	names   []string          // their Mcp-Name, if they have one
 	listens chan wire.Message
 	hold    map[string]chan struct{} // method -> closed when it may be answered
 }
@@ -49,7 +51,15 @@ func newModernRigWith(t *testing.T, keep []string, change func(*Options)) (*rig,
 		}}}
 		change(o)
 	})
+	r.modern = p
 	return r, p
+}
+
+// headers returns the Mcp-Name of the requests that had one.
+func (p *modernPeer) headers() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.names)
 }
 
 func (p *modernPeer) serve(w http.ResponseWriter, r *http.Request) {
@@ -59,6 +69,7 @@ func (p *modernPeer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Lock()
 	p.got = append(p.got, m)
+	p.names = append(p.names, r.Header[spec.HeaderName]...)
 	answer, hold := p.answers[m.Method], p.hold[m.Method]
 	p.mu.Unlock()
 	if hold != nil {

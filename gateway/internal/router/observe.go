@@ -39,7 +39,7 @@ func (s *server) observe(req *mcp.Request) {
 		return
 	}
 	req.Trace = o.Begin(trace.Info{
-		Server: s.name, Method: req.Method, Named: req, ID: req.ID.String(),
+		Server: s.name, Method: req.Method, Named: s.log.names.Named(req), ID: req.ID.String(),
 		Era: req.Era.String(), Revision: string(req.Revision),
 		Principal: nameOf(req.Principal), Session: req.Session, ClientInfo: req.ClientInfo,
 		Arrival: req.Arrival, Context: trace.FromMeta(req.Meta),
@@ -61,7 +61,7 @@ func (l *loggedRelay) observe(m *wire.Message, o mcp.RelayedCall) *trace.Request
 		return nil
 	}
 	r := observers.Begin(trace.Info{
-		Server: l.s.name, Method: m.Method, Name: mcp.Subject(m.Method, m.Params), ID: m.ID.String(),
+		Server: l.s.name, Method: m.Method, Name: l.s.log.names.Subject(m.Method, m.Params), ID: m.ID.String(),
 		Era: spec.Legacy.String(), Revision: string(l.by.revision),
 		Principal: nameOf(l.by.principal), Session: l.by.session, ClientInfo: l.by.info,
 		Arrival: o.Arrival(), Context: trace.FromMeta(m.Meta),

@@ -63,7 +63,7 @@ type relayOwner struct {
 func (l *loggedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
 	c := &loggedCall{RelayedCall: o, relay: l, method: m.Method, begin: time.Now(), served: l.s.log.served(m.Method, m.Params, spec.Legacy), trace: l.observe(m, o)}
 	if l.s.log.enabled(context.Background(), slog.LevelInfo) {
-		c.subject = mcp.Subject(m.Method, m.Params)
+		c.subject = l.s.log.names.Subject(m.Method, m.Params)
 	}
 	l.Relay.Call(m, c)
 }

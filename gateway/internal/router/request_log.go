@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -41,8 +42,9 @@ func (l *requestLog) callerOf(req *mcp.Request) requester {
 // concurrent use.
 type requestLog struct {
 	server  string
-	quiet   bool // only requests that failed have a line
-	tools   bool // metrics name tools
+	quiet   bool       // only requests that failed have a line
+	tools   bool       // metrics name tools
+	names   *names.Map // lines and metrics have the server's own names
 	metrics mcp.Metrics
 	lines   slog.Handler // knows the server's name
 	kinds   sync.Map     // lineKind -> slog.Handler, of lines
@@ -59,7 +61,7 @@ func (l *requestLog) report(ctx context.Context, req *mcp.Request, begin time.Ti
 func (l *requestLog) served(method string, params []byte, era spec.Era) mcp.Served {
 	s := mcp.Served{Server: l.server, Method: method, Era: era.String()}
 	if l.tools && method == spec.MethodToolsCall {
-		s.Tool = mcp.Subject(method, params)
+		s.Tool = l.names.Subject(method, params)
 	}
 	return s
 }
@@ -76,7 +78,7 @@ func (l *requestLog) write(ctx context.Context, req *mcp.Request, took time.Dura
 	if !l.enabled(ctx, levelOf(result)) {
 		return
 	}
-	l.writeLine(ctx, requestLine{lineKind{req.Method, req.Era}, mcp.Subject(req.Method, req.Params), l.callerOf(req)}, took, result, err)
+	l.writeLine(ctx, requestLine{lineKind{req.Method, req.Era}, l.names.Subject(req.Method, req.Params), l.callerOf(req)}, took, result, err)
 }
 
 func (l *requestLog) enabled(ctx context.Context, level slog.Level) bool {

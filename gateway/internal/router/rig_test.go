@@ -269,9 +269,10 @@ func (p *scriptedPeer) sent(method string) (out []string) {
 // back.
 type rig struct {
 	*httptest.Server
-	g    *Gateway
-	peer *scriptedPeer
-	logs *bridgetest.Log
+	g      *Gateway
+	peer   *scriptedPeer
+	modern *modernPeer // of a modern rig
+	logs   *bridgetest.Log
 }
 
 func newRig(t *testing.T, change func(*Options)) *rig {

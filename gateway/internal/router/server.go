@@ -79,7 +79,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	}
 	refused := downstream.NewLimitLog(so.Name, g.opts.Metrics, g.opts.Logger.With("upstream", so.Name))
 	s := &server{g: g, limits: refused, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), quirks: so.Quirks, memory: &clientMemory{g, refused},
-		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
+		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, names: so.Access.Names, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if err = openBack(s, &so); err != nil {
 		s.together.close(context.Background())
 		return nil, err

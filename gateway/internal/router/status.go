@@ -38,6 +38,10 @@ func (g *Gateway) Status(texts bool) *status.Snapshot {
 		told := status.Server{Name: ss.Name, State: ss.State, Error: ss.Error, Topics: topics[ss.Name], Followers: pairs[ss.Name]}
 		out.Servers = append(out.Servers, overview.Server(told, s.back))
 	}
+	for i := range out.Questions.List {
+		q := &out.Questions.List[i]
+		q.Name = servers[q.Server].log.names.Called(q.During, q.Name)
+	}
 	if g.peers != nil {
 		out.Replicas = overview.Replicas(g.peers.Engine())
 	}

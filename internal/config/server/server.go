@@ -38,6 +38,10 @@ type Options struct {
 	Auth      *Auth  `koanf:"auth" word:"none" doc:"overrides auth of all servers"`
 	PublicURL string `koanf:"public_url" secret:"no" doc:"the URL of the endpoint for clients, byte for byte; the default is the common public_url, /mcp/ and the name"`
 
+	Tools     Shown          `koanf:"tools" doc:"which tools of the server clients see, and how"`
+	Prompts   Shown          `koanf:"prompts" doc:"which prompts of the server clients see, and how"`
+	Resources ShownResources `koanf:"resources" doc:"which resources of the server clients see"`
+
 	Policy *Policy `koanf:"policy" doc:"who may do what with the server; without one everybody may do everything"`
 	Rate   Rates   `koanf:"rate" doc:"how many requests the server gets, handshakes aside; 0 is no bound"`
 	Pin    string  `koanf:"pin" default:"off" enum:"off warn refuse" doc:"what becomes of a tool whose definition is not the one that was accepted"`

@@ -60,7 +60,7 @@ var layers = map[string][]string{
 	// What the admin address of another process shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/observation/admin/live", "internal/status", "cmd/mcpbridge/internal/output"},
 
-	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/trust/audit", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/forward", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream"}),
+	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/forward", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream"}),
 	// Where a request is answered: the router asks once for each.
 	"gateway/internal/forward": slices.Concat(waist, bottom, []string{"gateway/internal/admission", "gateway/internal/sockets", "internal/downstream", "internal/peer", "internal/replicas", "internal/replicas/handover", "internal/replicas/placement", "legacy/front"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
@@ -81,7 +81,7 @@ var layers = map[string][]string{
 	"internal/config/value": {"internal/config/key", "internal/hostfile"},
 	"internal/config/layer": slices.Concat(configParts, []string{"internal/hostfile"}),
 	// The keys of one server: what they are, and which mistakes there are in them.
-	"internal/config/server":       slices.Concat(configParts, []string{"internal/certs", "internal/hostfile", "internal/settings", "internal/spec", "internal/trust/policy"}),
+	"internal/config/server":       slices.Concat(configParts, []string{"internal/certs", "internal/hostfile", "internal/names", "internal/settings", "internal/spec", "internal/trust/policy"}),
 	"internal/observation/metrics": slices.Concat(eras, waist, bottom),
 
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
@@ -135,9 +135,10 @@ var layers = map[string][]string{
 	// Who may do what: decisions, records and digests, each by itself, and what stands
 	// before a back and has them done.
 	"internal/trust/policy":   {"internal/mcp", "internal/spec", "internal/wire"},
+	"internal/names":          {"internal/mcp", "internal/observation/trace", "internal/spec", "internal/trust/policy", "internal/wire"},
 	"internal/trust/audit":    {"internal/mcp", "internal/wake", "internal/wire"},
 	"internal/trust/pin":      {"internal/mcp", "internal/wire"},
-	"gateway/internal/access": slices.Concat(waist, bottom, []string{"internal/trust/audit", "internal/trust/pin", "internal/trust/policy"}),
+	"gateway/internal/access": slices.Concat(waist, bottom, []string{"internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"}),
 
 	// Results that are kept: the gateway puts a cache before a back.
 	"gateway/internal/cache": slices.Concat(waist, bottom),
@@ -259,7 +260,7 @@ var layers = map[string][]string{
 	"internal/dev/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "internal/clientconn", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/node"}),
+	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "internal/clientconn", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/node"}),
 	// An engine of replicas each, with its client: whoever puts a program together imports those
 	// that it is to have. The gateway has only their interface.
 	"gateway/replicas/nats":  {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/natskv"},

@@ -17,7 +17,7 @@ type Rule struct {
 	Summary string
 }
 
-var idForm = regexp.MustCompile(`^(?:F|M2L|L2M|Q|S|U|A|T)-\d{2}$`)
+var idForm = regexp.MustCompile(`^(?:F|M2L|L2M|Q|S|U|A|T|G)-\d{2}$`)
 
 // ReadList reads the rules from the tables of a Markdown document: every row whose first
 // cell is an id, with the status ("due" or "open: reason") in the second cell, the

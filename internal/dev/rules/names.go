@@ -6,7 +6,7 @@ import "regexp"
 // does not follow an upper-case letter or a digit (SHA-25 does not contain A-25), unless
 // that digit is the end of another id.
 var (
-	idInName = regexp.MustCompile(`(M2L|L2M|F|Q|S|U|A|T)[-_]?(\d{2})`)
+	idInName = regexp.MustCompile(`(M2L|L2M|F|Q|S|U|A|T|G)[-_]?(\d{2})`)
 	before   = regexp.MustCompile(`[A-Z0-9]$`)
 	after    = regexp.MustCompile(`^\d`)
 )

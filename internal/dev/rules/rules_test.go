@@ -21,6 +21,7 @@ func TestIDs(t *testing.T) {
 		{"TestStrict/F-07 duplicate, F-08 id", []string{"F-07", "F-08"}},
 		{"TestF_07", []string{"F-07"}},
 		{"TestT01TasksPass", []string{"T-01"}},
+		{"TestG03Names", []string{"G-03"}},
 		{"TestT31T33", []string{"T-31", "T-33"}},
 		{"TestHTTP01", nil},
 		{"FuzzF07Envelope", []string{"F-07"}},

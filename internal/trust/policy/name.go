@@ -39,17 +39,17 @@ type name struct {
 }
 
 func newName(k Kind, text string) name {
-	n := name{text: text, clean: text, folded: fold(text)}
+	n := name{text: text, clean: text, folded: Fold(text)}
 	if k != Resource {
 		return n
 	}
 	var bare string
 	n.clean, bare = cleanURI(text)
 	if n.clean != text {
-		n.foldedClean = fold(n.clean)
+		n.foldedClean = Fold(n.clean)
 	}
 	if bare != n.clean {
-		n.foldedBare = fold(bare)
+		n.foldedBare = Fold(bare)
 	}
 	n.readings = readings(text)
 	return n
@@ -73,7 +73,7 @@ func newNames(k Kind, deny bool, texts []string) names {
 			n.standard = append(n.standard, compile(standard))
 		}
 		if deny {
-			text, clean = fold(text), fold(clean)
+			text, clean = Fold(text), Fold(clean)
 		}
 		n.plain = n.plain && clean == text
 		n.text = append(n.text, compile(text))
@@ -97,8 +97,8 @@ func (n *names) denies(folded string) bool {
 	return anyMatch(n.text, folded) || !n.plain && anyMatch(n.clean, folded) || anyMatch(n.standard, folded)
 }
 
-// fold maps names to the same text that a lenient server might take for the same.
-func fold(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
+// Fold maps names to the same text that a lenient server might take for the same.
+func Fold(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
 
 // maxDecode is how often percent-encoding is decoded: no server's URI is encoded more
 // often.

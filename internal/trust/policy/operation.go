@@ -123,6 +123,17 @@ func (op *Operation) About() (Kind, string) {
 	return None, ""
 }
 
+// Rename has the operation be about something of another name, of the same kind.
+func (op *Operation) Rename(text string) { op.name = newName(op.kind, text) }
+
+// Lists returns what the operation lists; None if it is not a list.
+func (op *Operation) Lists() Kind {
+	if op.class() != list {
+		return None
+	}
+	return op.about.kind
+}
+
 // Listed returns the member of the result that contains the list, and the member of its
 // elements that contains their name. It returns false if the operation is not a list.
 func (op *Operation) Listed() (array, name string, ok bool) {

@@ -136,6 +136,12 @@ func (p *Policy) Visible(c *Caller, list *Operation, element []byte) bool {
 	return p.decide(c, &used[kind], kind, &n).Allowed
 }
 
+// Uses decides whether a caller may use the tool, prompt or resource of a name.
+func (p *Policy) Uses(c *Caller, k Kind, text string) bool {
+	n := newName(k, text)
+	return p.decide(c, &used[k], k, &n).Allowed
+}
+
 // used has, by kind, the operation that uses an element of a list, without a name.
 var used = [kinds]Operation{Tool: using(spec.MethodToolsCall), Prompt: using(spec.MethodPromptsGet), Resource: using(spec.MethodResourcesRead)}
 

@@ -29,7 +29,7 @@ func newRule(r Rule) *compiledRule {
 	out := &compiledRule{deny: r.Deny, principals: compileAll(r.Principals), scopes: r.Scopes}
 	for _, method := range r.Methods {
 		if r.Deny {
-			method = fold(method)
+			method = Fold(method)
 		}
 		out.methods = append(out.methods, compile(method))
 	}
@@ -129,7 +129,7 @@ func (r *compiledRule) coversMethod(method string) bool {
 		return true
 	}
 	if r.deny {
-		method = fold(method)
+		method = Fold(method)
 	}
 	if anyMatch(r.methods, method) {
 		return true

@@ -253,7 +253,7 @@ func FuzzReadings(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, uri string) {
 		for _, r := range readings(uri) {
-			if r != fold(r) || !strings.Contains(r, "://") {
+			if r != Fold(r) || !strings.Contains(r, "://") {
 				t.Errorf("the readings of %q have %q", uri, r)
 			}
 		}

@@ -44,7 +44,7 @@ func readings(uri string) []string {
 			for _, p := range []string{way, strings.ReplaceAll(way, `\`, "/")} {
 				clean := scheme + "://" + host + path.Clean("/"+p)
 				for _, form := range []string{clean, clean + "/", clean + rest} {
-					if form = fold(form); !slices.Contains(out, form) {
+					if form = Fold(form); !slices.Contains(out, form) {
 						out = append(out, form)
 					}
 				}
@@ -128,5 +128,5 @@ func standardPattern(text string) (string, bool) {
 			return "", false
 		}
 	}
-	return fold(scheme + "://" + hostOf(scheme, u) + way + u.Search()), true
+	return Fold(scheme + "://" + hostOf(scheme, u) + way + u.Search()), true
 }

@@ -8,6 +8,8 @@ import (
 // AddAccess adds to a server's options who may do what with it.
 func AddAccess(o *gateway.ServerOptions, s *config.Server) {
 	o.Pin = gateway.Pin(s.Pin)
+	shown := s.Names()
+	o.Tools, o.Prompts, o.Resources = gateway.Shown(shown.Tools), gateway.Shown(shown.Prompts), gateway.Shown(shown.Resources)
 	o.Rates = gateway.Rates{Principal: rate(s.Rate.Principal), Server: rate(s.Rate.Server), Tools: make(map[string]gateway.Rate)}
 	for name, r := range s.Rate.Tools {
 		o.Rates.Tools[name] = rate(r)

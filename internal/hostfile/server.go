@@ -31,6 +31,11 @@ var mapped = map[string]func(*server, pair){
 	"env":           (*server).setEnv,
 	"enabled":       (*server).setEnabled,
 	"disabled":      (*server).setDisabled,
+	"includeTools":  (*server).setAllow,
+	"enabledTools":  (*server).setAllow,
+	"tools":         (*server).setAllow,
+	"excludeTools":  (*server).setDeny,
+	"disabledTools": (*server).setDeny,
 }
 
 func (s *server) read() {

@@ -1,8 +1,6 @@
 package hostfile
 
 const (
-	ownFilter  = "has no effect here: clients get all tools that policy allows; for these alone, write policy: {default: allow, rules: [{allow: {tools: [NAME]}}, {deny: {tools: [\"*\"]}}]}"
-	ownRefusal = "has no effect here: clients get all tools that policy allows; without these, write policy: {default: allow, rules: [{deny: {tools: [NAME]}}]}"
 	noAsking   = "says what the host runs without asking its user; mcpbridge never asks, so it has no effect here"
 	ownLogin   = "has no effect here: write upstream_auth: {oauth: {shared_identity: true}}, and run mcpbridge login NAME -c FILE; or give it a token below headers, as Authorization: \"Bearer ${TOKEN}\""
 	noSandbox  = "mcpbridge does not sandbox commands: they run with all your rights"
@@ -15,7 +13,6 @@ const (
 // unmapped are the keys of hosts without a counterpart here, with what that means for the
 // user.
 var unmapped = map[string]string{
-	"includeTools": ownFilter, "enabledTools": ownFilter, "tools": ownFilter, "excludeTools": ownRefusal, "disabledTools": ownRefusal,
 	"alwaysAllow": noAsking, "autoApprove": noAsking, "trust": noAsking,
 	"oauth": ownLogin, "auth": ownLogin, "authProviderType": ownLogin, "oauthScopes": ownLogin,
 	"targetAudience": ownLogin, "targetServiceAccount": ownLogin,

@@ -45,8 +45,9 @@ func isHosts(root *yaml.Node, keys *key.Key) bool {
 // of mcpbridge's keys belong to hosts.
 func hasOurs(table *yaml.Node, server *key.Key) bool {
 	for i := 1; i < len(table.Content); i += 2 {
-		for _, name := range keysIn(table.Content[i]) {
-			if k := server.ByName[name]; k != nil && k.Name == name && !k.Hosts && name != hostsAuth {
+		for j, name := range keysIn(table.Content[i]) {
+			shared := name == hostsAuth || name == hostsTools && table.Content[i].Content[2*j+1].Kind == yaml.SequenceNode
+			if k := server.ByName[name]; k != nil && k.Name == name && !k.Hosts && !shared {
 				return true
 			}
 		}
@@ -75,8 +76,12 @@ func (r *reader) adapted(path string, root *yaml.Node, isJSON bool) *yaml.Node {
 	return out
 }
 
-// hostsAuth is a key that we have, too: hosts have below it how they log in to a server.
-const hostsAuth = "auth"
+// Keys that we have, too: hosts have below auth how they log in to a server, and as tools a list
+// of those that they offer.
+const (
+	hostsAuth  = "auth"
+	hostsTools = "tools"
+)
 
 func hostOptions(path string, environ []string, keys *key.Key) hostfile.Options {
 	known := serverKey(keys).Spelled()
@@ -107,8 +112,8 @@ func ThisMachine(environ []string) hostfile.Machine {
 // Foreign are keys of desktop clients' files that have no meaning for a gateway. Users copy
 // them, so they are warnings, and not errors like other unknown keys.
 var Foreign = []string{
-	"$schema", "alwaysAllow", "autoApprove", "chat", "description", "dev", "disabledTools", "excludeTools", "gallery",
-	"globalShortcut", "icon", "includeTools", "inputs", "preferences", "trust", "version", "watchPaths",
+	"$schema", "alwaysAllow", "autoApprove", "chat", "description", "dev", "gallery",
+	"globalShortcut", "icon", "inputs", "preferences", "trust", "version", "watchPaths",
 }
 
 // instead maps keys of desktop clients' servers to the keys of mcpbridge with the same
@@ -118,6 +123,10 @@ var instead = map[string]string{
 	"transportType": "type",
 	"enabled":       "disabled",
 	"headersHelper": "headers",
+	"includeTools":  "tools: {allow: [NAME]}",
+	"enabledTools":  "tools: {allow: [NAME]}",
+	"excludeTools":  "tools: {deny: [NAME]}",
+	"disabledTools": "tools: {deny: [NAME]}",
 	"oauth":         "a token below headers, as Authorization",
 }
 

@@ -25,7 +25,10 @@ func (p process) connect(ctx context.Context, c *config.Config, r *report.Replic
 	options.WithoutAccess(o)
 	together := o.Replicas
 	o.Replicas = nil // which are asked by themselves
-	if states, err = p.askServers(ctx, c, o); err != nil || together == nil {
+	asked := *o
+	asked.Servers = slices.Clone(o.Servers)
+	options.AsTheyAre(&asked)
+	if states, err = p.askServers(ctx, c, &asked); err != nil || together == nil {
 		return states, err
 	}
 	if err = options.AddReplicaTLS(together, c.Replicas, log); err != nil {
@@ -56,9 +59,13 @@ func (p process) askServers(ctx context.Context, c *config.Config, o *gateway.Op
 	told := sides(c, g)
 	states = &report.States{Servers: []report.State{}}
 	for _, s := range g.Snapshot().Servers {
-		states.Servers = append(states.Servers, report.State{
+		state := report.State{
 			Name: s.Name, State: string(s.State), Ready: s.State == gateway.StateReady, Reason: p.secrets.String(cmp.Or(s.Error, told[s.Name])),
-		})
+		}
+		if state.Ready {
+			state.Unmatched = report.Unmatched(ctx, c, s.Name, hook.Inner(g).Ask)
+		}
+		states.Servers = append(states.Servers, state)
 	}
 	return states, nil
 }

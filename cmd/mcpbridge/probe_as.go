@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/clients"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/inner"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -17,17 +18,18 @@ func (p *prober) playAs(ctx context.Context, out io.Writer, as []clients.Client,
 		p.upstream.Close()
 		return usageError("--as plays clients of Streamable HTTP; give an http URL instead of %s, or leave --as out", p.server.Target())
 	}
-	g, err := newInnerGateway(p.options)
+	options.AsTheyAre(p.options) // as the server is asked directly
+	g, err := inner.New(p.options)
 	if err != nil {
 		return err
 	}
-	defer g.end() // and of the server that the prober has
+	defer g.Close() // and of the server that the prober has
 	network := transport.NewHTTP(p.server.Timeouts.Connect, p.options.Servers[0].TLS)
 	defer network.CloseIdleConnections()
 	contest := clients.Contest{
 		Directly: func() (clients.Way, error) { return p.directly(network) },
 		Bridged: func() (clients.Way, error) {
-			return clients.OverHTTP(g.url(p.server.Name), nil, g.transport), nil
+			return clients.OverHTTP(g.URL(p.server.Name), nil, g.RoundTripper), nil
 		},
 		Timeout: p.server.Timeouts.Connect,
 		Began:   func(id string) { p.began("as " + id) },

@@ -21,6 +21,11 @@ type Part struct {
 	Describe map[string]string
 }
 
+// IsZero reports whether everything of the server is shown as it is.
+func (o *Options) IsZero() bool {
+	return o.Tools.IsZero() && o.Prompts.IsZero() && o.Resources.IsZero()
+}
+
 func (o *Options) part(k policy.Kind) *Part {
 	return map[policy.Kind]*Part{policy.Tool: &o.Tools, policy.Prompt: &o.Prompts, policy.Resource: &o.Resources}[k]
 }
@@ -69,7 +74,7 @@ func New(o Options) (*Map, error) {
 	}
 	m := &Map{parts: make(map[policy.Kind]*compiled)}
 	for _, k := range kinds {
-		if from := o.part(k); !from.isZero() {
+		if from := o.part(k); !from.IsZero() {
 			m.parts[k] = compile(from)
 		}
 	}
@@ -80,7 +85,8 @@ func New(o Options) (*Map, error) {
 	return m, nil
 }
 
-func (p *Part) isZero() bool {
+// IsZero reports whether everything is shown as it is.
+func (p *Part) IsZero() bool {
 	return p.Allow == nil && len(p.Deny) == 0 && len(p.Rename) == 0 && len(p.Describe) == 0
 }
 

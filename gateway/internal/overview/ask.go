@@ -24,12 +24,12 @@ var (
 // Share is whose limits the requests of the admin address count towards.
 func Share() mcp.Share { return mcp.Share{Principal: Principal} }
 
-// Ask sends a request to a server, tools/list or tools/call, for whoever uses the admin
-// address: as a client of the newest revision without capabilities, so that the server can't
+// Ask sends a request to a server, for a list or tools/call, for whoever uses the admin
+// address or runs a command: as a client of the newest revision without capabilities, so that the server can't
 // ask it anything. admit sets the profile of a request, or refuses it.
 func Ask(ctx context.Context, admit func(*mcp.Request) error, s mcp.Handler, memory mcp.Memory, method string, params json.RawMessage) (json.RawMessage, error) {
-	if method != spec.MethodToolsList && method != spec.MethodToolsCall {
-		return nil, wire.Errorf(spec.CodeMethodNotFound, "%q can't be sent from the admin address, only %s and %s", method, spec.MethodToolsList, spec.MethodToolsCall)
+	if !spec.Lists(method) && method != spec.MethodToolsCall {
+		return nil, wire.Errorf(spec.CodeMethodNotFound, "%q can't be sent from the admin address, only requests for lists and %s", method, spec.MethodToolsCall)
 	}
 	req := &mcp.Request{
 		Method: method, Params: wire.AppendEdited(nil, params, wire.Edit{Name: "_meta", Value: meta}), Observed: mcp.Observed{ID: wire.StringID(method)},

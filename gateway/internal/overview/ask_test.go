@@ -53,7 +53,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// Only tools are asked for: the address is not one more endpoint.
+// Only lists and tools are asked for: the address is not one more endpoint.
 func TestHardeningAskOtherMethods(t *testing.T) {
 	for _, method := range []string{"", "initialize", "resources/read", "completion/complete", "tools/", "tools/LIST", "subscriptions/listen", "notifications/cancelled"} {
 		s := &server{body: []byte(`{}`)}

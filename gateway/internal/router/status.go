@@ -57,7 +57,7 @@ func (g *Gateway) WatchChanges(told func(ev fanout.Event, followers int)) (stop 
 	return g.hub.Watch(told)
 }
 
-// Ask sends tools/list or tools/call to a server for whoever uses the admin address, as a
+// Ask sends a request for a list, or tools/call, to a server for whoever uses the admin address, as a
 // client with the principal [overview.Principal]: policy, rates, limits and the audit log
 // apply. The error is a [*wire.Error].
 func (g *Gateway) Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {

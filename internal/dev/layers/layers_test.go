@@ -29,7 +29,7 @@ var (
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/clients", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/pinned", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/system"}
+	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/clients", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/inner", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/pinned", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/system"}
 
 	// configParts is what the keys of every subject are made of.
 	configParts = []string{"internal/config/key", "internal/config/value"}
@@ -48,7 +48,8 @@ var layers = map[string][]string{
 	// What published clients send first, and whether a server takes it.
 	"cmd/mcpbridge/internal/clients": {"internal/spec", "internal/sse", "internal/transport", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/output":  {"internal/config", "internal/linebuffer", "internal/redact"}, // the log
-	"cmd/mcpbridge/internal/report":  {"internal/compat", "internal/config", "internal/mcp", "internal/quirks", "internal/replicas", "internal/replicas/engineurl", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/inner":   {"gateway", "internal/httpserver", "cmd/mcpbridge/internal/client"},
+	"cmd/mcpbridge/internal/report":  {"internal/compat", "internal/config", "internal/mcp", "internal/names", "internal/quirks", "internal/replicas", "internal/replicas/engineurl", "internal/server", "internal/spec", "internal/trust/policy", "internal/wire", "cmd/mcpbridge/internal/output"},
 	// What a configuration says, for the public package: only this one has both.
 	"cmd/mcpbridge/internal/options": {"gateway", "gateway/replicas/nats", "gateway/replicas/redis", "internal/certs", "internal/config", "internal/config/value", "internal/replicas/engineurl", "internal/settings"},
 	// The memory of the process, which is one of the limits, and its service manager.

@@ -37,6 +37,15 @@ func WithoutAccess(o *gateway.Options) {
 	}
 }
 
+// AsTheyAre takes out of options what clients see of servers, and how: these are asked by their
+// own names.
+func AsTheyAre(o *gateway.Options) {
+	for i := range o.Servers {
+		s := &o.Servers[i]
+		s.Tools, s.Prompts, s.Resources = gateway.Shown{}, gateway.Shown{}, gateway.Shown{}
+	}
+}
+
 // OfCommand takes out of options what a command's own gateway does without: what is about
 // clients, since it has no other one, and who else serves them.
 func OfCommand(o *gateway.Options) {

@@ -24,6 +24,8 @@ type State struct {
 	State  string `json:"state"`
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason,omitempty"`
+	// Unmatched are its keys tools and prompts that are about nothing that it has, or clash.
+	Unmatched []string `json:"unmatched,omitempty"`
 }
 
 // ReplicaStates are how the replicas that live take to a configuration.
@@ -111,6 +113,11 @@ func (s *States) Print(w io.Writer) error {
 	_, _ = output.Printf(tw, "\nSERVER\tSTATE\tREASON\n")
 	for _, one := range s.Servers {
 		_, _ = output.Printf(tw, "%s\t%s\t%s\n", one.Name, one.State, one.Reason)
+	}
+	for _, one := range s.Servers {
+		for _, text := range one.Unmatched {
+			_, _ = output.Printf(tw, "%s\twarning\t%s\n", one.Name, text)
+		}
 	}
 	s.Replicas.print(tw)
 	return tw.Flush() // the writes above end up here, and so does their error

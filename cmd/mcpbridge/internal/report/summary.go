@@ -35,6 +35,7 @@ type Served struct {
 	Env       []string `json:"env,omitempty"`      // of a command; names only
 	Clients   string   `json:"clients,omitempty"`  // how they prove who they are; empty if they don't
 	Disabled  bool     `json:"disabled,omitempty"`
+	Shown     []Shown  `json:"shown,omitempty"` // what clients see of it, if that is not all as it is
 }
 
 // NewSummary returns what would be served. env returns the names of the variables that the
@@ -49,7 +50,7 @@ func NewSummary(c *config.Config, env func(*config.Config, *config.Server) []str
 			Headers: s.HeaderNames(), Env: env(c, s), Disabled: s.Disabled,
 		}
 		if !s.Disabled {
-			sum.Endpoint, sum.Clients = Endpoint(c, c.Listen, s.Name), clientsOf(c, s)
+			sum.Endpoint, sum.Clients, sum.Shown = Endpoint(c, c.Listen, s.Name), clientsOf(c, s), shownOf(s)
 		}
 		out.Servers = append(out.Servers, sum)
 	}
@@ -88,6 +89,7 @@ func (s Summary) Print(w io.Writer, path string) error {
 		}
 		_, _ = output.Printf(tw, "%s\t%s\n", server.Name, server.Clients)
 	}
+	printShown(tw, s.Servers)
 	return tw.Flush() // the writes above end up here, and so does their error
 }
 

@@ -57,7 +57,7 @@ func TestOptionsArrive(t *testing.T) {
 		Name: "s", URL: "https://docs.example.com/mcp", Header: http.Header{"A": {"b"}}, Transport: TransportHTTP, RoundTripper: http.DefaultTransport,
 		Era: Legacy, Replicas: PlaceAny, Isolation: IsolateNothing, HideExtensions: []string{"x"}, LogLevel: "info", Subresources: SubresourcesOff, Roots: []string{"file:///a"},
 		Cache: map[string]CacheHint{"tools/list": {TTL: time.Minute, Public: true, Keep: true}},
-		Auth:  &Auth{Tokens: []StaticToken{{Name: "bob", Token: "u"}}}, Policy: &Policy{Default: DefaultDeny}, Rates: Rates{Server: Rate{Concurrent: 1}}, Pin: PinWarn,
+		Auth:  &Auth{Tokens: []StaticToken{{Name: "bob", Token: "u"}}}, Tools: Shown{Deny: []string{"x"}}, Policy: &Policy{Default: DefaultDeny}, Rates: Rates{Server: Rate{Concurrent: 1}}, Pin: PinWarn,
 		UpstreamAuth: &UpstreamAuth{Token: "v"},
 	}
 	fill(reflect.ValueOf(&s).Elem(), 2000)

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/names"
+	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 )
 
 // shown are the names that clients see of the servers of policyPeers: open is called so by
@@ -181,10 +182,11 @@ func TestG03OwnNamesAreRecorded(t *testing.T) {
 	for _, peer := range policyPeers {
 		for _, d := range []door{doors[0], doors[3]} {
 			t.Run(d.name+" to a "+peer.name, func(t *testing.T) {
-				log, counts := &bridgetest.Log{}, &toolNames{}
+				log, counts, traced := &bridgetest.Log{}, &toolNames{}, &tracedNames{}
 				r, _ := peer.rig(t, func(o *Options) {
 					o.Logger, o.Metrics, o.NameTools = slog.New(slog.NewJSONHandler(log, nil)), counts, true
 					naming(t, shown)(o)
+					o.Observers = trace.New(traced)
 				})
 				ask := d.open(t, r)
 				ask(d.request("tools/call", `"name":"open"`))
@@ -202,6 +204,9 @@ func TestG03OwnNamesAreRecorded(t *testing.T) {
 				}
 				if got := counts.list(); !slices.Equal(got, want) {
 					t.Errorf("the metrics have %q, want %q", got, want)
+				}
+				if got := traced.list(); !slices.Equal(got, []string{"hall", "secret"}) {
+					t.Errorf("the traces have %q, want the server's own names", got)
 				}
 			})
 		}
@@ -227,6 +232,50 @@ func (n *toolNames) list() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.calls)
+}
+
+// tracedNames is an Observer that keeps which tools were called, and wants no more.
+type tracedNames struct {
+	mu    sync.Mutex
+	calls []string
+}
+
+func (n *tracedNames) Begin(r *trace.Request) trace.Record {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if r.Method == "tools/call" {
+		n.calls = append(n.calls, r.Subject())
+	}
+	return nil
+}
+
+func (n *tracedNames) list() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.calls)
+}
+
+// A call that waits for an answer is told of by the server's own name, and goes on when its client
+// sends it again by the name that clients see.
+func TestG03Questions(t *testing.T) {
+	t.Parallel()
+	m, err := names.New(names.Options{Tools: names.Part{Rename: map[string]string{"own": "a"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, func(o *Options) { o.Servers[0].Access = access.Options{Names: m} })
+	r.peer.handle["tools/call"] = func(c *peerCall) string { return say(c.ask("elicitation/create", `{"message":"name?"}`)) }
+	rd := r.tool(t, "1", allQuestions, "").round(t)
+	told := r.g.Status(false).Questions.List
+	if len(told) != 1 || told[0].Name != "own" || told[0].Method != "elicitation/create" {
+		t.Errorf("the questions are %+v, want one during own", told)
+	}
+	if got := r.tool(t, "2", allQuestions, rd.retry(map[string]string{"elicitation/create": accept})); !strings.Contains(got.body, "Ada") {
+		t.Errorf("the retry = %d %s", got.status, got.body)
+	}
+	if got := r.peer.sent("tools/call"); len(got) != 1 || !strings.Contains(got[0], `"name":"own"`) {
+		t.Errorf("the server was sent %s", got)
+	}
 }
 
 // A tool whose schema mirrors an argument into a header is called by its shown name, and the

@@ -184,7 +184,7 @@ func (s serverBuild) fetchingFor(issuer string) *fetch.Client {
 func (s serverBuild) storedLogin(l *StoredLogin) *login.Stored {
 	s.b.secrets.Learn(l.ClientSecret)
 	f := s.loginFlow()
-	o := login.StoredOptions{Name: s.Name, URL: s.URL, HTTP: f.HTTP, Store: f.Store, Principal: mcp.Principal(l.Principal), Secrets: s.b.secrets}
+	o := login.StoredOptions{Name: s.Name, HTTP: f.HTTP, Keeper: f.Store.KeeperOf(s.URL), Principal: mcp.Principal(l.Principal), Secrets: s.b.secrets}
 	if f.Browse = s.b.opts.hooks.Browse; f.Browse != nil {
 		o.Flow, o.Name = f, withoutQuery(s.URL) // it may not be in any file
 	}

@@ -158,6 +158,7 @@ type Engine interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 	// Take returns a record and deletes it. Among all replicas it succeeds once.
 	Take(ctx context.Context, key string) ([]byte, error)
+	Keeper
 
 	// Close ends all that the engine has running, and waits for it. It does not Leave.
 	Close(ctx context.Context) error

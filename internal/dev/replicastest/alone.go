@@ -74,5 +74,13 @@ func (a *alone) Yield(ctx context.Context, name string, _ replicas.Replica) (rep
 func (a *alone) Put(context.Context, string, []byte, time.Duration) error {
 	return replicas.ErrNoClaims
 }
-func (a *alone) Get(context.Context, string) ([]byte, error)  { return nil, replicas.ErrNotFound }
-func (a *alone) Take(context.Context, string) ([]byte, error) { return nil, replicas.ErrNotFound }
+func (a *alone) Keep(context.Context, string, string, []byte) (string, error) {
+	return "", replicas.ErrNoClaims
+}
+func (a *alone) Kept(context.Context, string) ([]byte, string, error) {
+	return nil, "", replicas.ErrNoClaims
+}
+func (a *alone) EachKept(context.Context, func(record []byte)) error { return replicas.ErrNoClaims }
+func (a *alone) Discard(context.Context, string) error               { return replicas.ErrNoClaims }
+func (a *alone) Get(context.Context, string) ([]byte, error)         { return nil, replicas.ErrNotFound }
+func (a *alone) Take(context.Context, string) ([]byte, error)        { return nil, replicas.ErrNotFound }

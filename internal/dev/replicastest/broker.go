@@ -10,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -34,7 +35,7 @@ type Broker struct {
 	members map[string]kept
 	claims  map[string]member.Entry
 	records map[string]kept
-	pinned  map[string]member.Entry // by key; what was kept, and its version
+	kept    map[string]member.Entry // by key; what was kept, and its version
 	handles []*handle
 	last    uint64 // revision
 }
@@ -56,7 +57,7 @@ func (b *Broker) clearLocked() {
 	b.members = make(map[string]kept)
 	b.claims = make(map[string]member.Entry)
 	b.records = make(map[string]kept)
-	b.pinned = make(map[string]member.Entry)
+	b.kept = make(map[string]member.Entry)
 }
 
 // SetAway has no engine reach the broker, or all again.
@@ -399,7 +400,7 @@ func (h *handle) Kept(ctx context.Context, key string) ([]byte, string, error) {
 	var e member.Entry
 	err := h.ask(ctx, "Kept "+key, func() {
 		h.b.reads++
-		e = h.b.pinned[key]
+		e = h.b.kept[key]
 	})
 	if err != nil {
 		return nil, "", err
@@ -409,15 +410,30 @@ func (h *handle) Kept(ctx context.Context, key string) ([]byte, string, error) {
 
 func (h *handle) Keep(ctx context.Context, key, version string, data []byte) (kept string, err error) {
 	err = h.ask(ctx, "Keep "+key, func() {
-		if versionOf(h.b.pinned[key]) != version {
+		if versionOf(h.b.kept[key]) != version {
 			return
 		}
 		h.b.last++
 		e := member.Entry{Value: string(data), Revision: h.b.last}
-		h.b.pinned[key] = e
+		h.b.kept[key] = e
 		kept = versionOf(e)
 	})
 	return kept, err
+}
+
+func (h *handle) EachKept(ctx context.Context, f func([]byte)) error {
+	var all map[string]member.Entry
+	if err := h.ask(ctx, "EachKept", func() { all = maps.Clone(h.b.kept) }); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		f([]byte(all[key].Value))
+	}
+	return nil
+}
+
+func (h *handle) Discard(ctx context.Context, key string) error {
+	return h.ask(ctx, "Discard "+key, func() { delete(h.b.kept, key) })
 }
 
 // versionOf returns the version of what was kept; empty for nothing.

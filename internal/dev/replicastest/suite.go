@@ -3,6 +3,8 @@ package replicastest
 import (
 	"context"
 	"errors"
+	"maps"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -282,16 +284,10 @@ func records(t *testing.T, _ World, r *room) {
 	}
 }
 
-// A keeper is an engine that keeps records until they are replaced.
-type keeper interface {
-	Kept(ctx context.Context, key string) ([]byte, string, error)
-	Keep(ctx context.Context, key, version string, record []byte) (string, error)
-}
-
 // keeping replaces what is kept by its version, of which each counts once among all replicas.
 func keeping(t *testing.T, _ World, r *room) {
 	ctx := t.Context()
-	at := func(i int) keeper { return r.e[i].(keeper) }
+	at := func(i int) replicas.Keeper { return r.e[i] }
 	if record, version, err := at(0).Kept(ctx, "pins"); len(record) != 0 || version != "" || err != nil {
 		t.Errorf("Kept of nothing = %q, %q, %v", record, version, err)
 	}
@@ -323,6 +319,47 @@ func keeping(t *testing.T, _ World, r *room) {
 	}
 	if _, err := at(0).Keep(ctx, "pins", version, make([]byte, replicas.MaxRecord+1)); !errors.Is(err, replicas.ErrTooLarge) {
 		t.Errorf("Keep of what is too large: %v", err)
+	}
+	discarding(t, r)
+}
+
+// discarding keeps much, and lists and discards it.
+func discarding(t *testing.T, r *room) {
+	ctx := t.Context()
+	want := make(map[string]bool)
+	for i := range 20 {
+		record := "record " + strconv.Itoa(i)
+		want[record] = true
+		if now, err := r.e[i%2].Keep(ctx, "login "+strconv.Itoa(i), "", []byte(record)); err != nil || now == "" {
+			t.Fatalf("Keep = %q, %v", now, err)
+		}
+	}
+	all := func(of replicas.Engine) map[string]bool {
+		got := make(map[string]bool)
+		each := func(record []byte) { got[string(record)] = len(record) < replicas.MaxRecord } // which keeping has kept
+		if err := of.EachKept(ctx, each); err != nil {
+			t.Fatal(err)
+		}
+		maps.DeleteFunc(got, func(_ string, short bool) bool { return !short })
+		return got
+	}
+	if got := all(r.e[2]); !maps.Equal(got, want) {
+		t.Errorf("EachKept = %v, want %v", got, want)
+	}
+	for range 2 { // the second time it is not there
+		if err := r.e[0].Discard(ctx, "login 1"); err != nil {
+			t.Errorf("Discard: %v", err)
+		}
+	}
+	delete(want, "record 1")
+	if record, version, err := r.e[1].Kept(ctx, "login 1"); len(record) != 0 || version != "" || err != nil {
+		t.Errorf("Kept after Discard = %q, %q, %v", record, version, err)
+	}
+	if got := all(r.e[0]); !maps.Equal(got, want) {
+		t.Errorf("EachKept after Discard = %v, want %v", got, want)
+	}
+	if now, err := r.e[2].Keep(ctx, "login 1", "", []byte("again")); err != nil || now == "" {
+		t.Errorf("Keep after Discard = %q, %v", now, err)
 	}
 }
 

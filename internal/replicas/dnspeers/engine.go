@@ -187,5 +187,21 @@ func (e *Engine) Put(context.Context, string, []byte, time.Duration) error {
 // Get says that there are no records.
 func (e *Engine) Get(context.Context, string) ([]byte, error) { return nil, replicas.ErrNoClaims }
 
+// Keep says that there are no records.
+func (e *Engine) Keep(context.Context, string, string, []byte) (string, error) {
+	return "", replicas.ErrNoClaims
+}
+
+// Kept says that there are no records.
+func (e *Engine) Kept(context.Context, string) ([]byte, string, error) {
+	return nil, "", replicas.ErrNoClaims
+}
+
+// EachKept says that there are no records.
+func (e *Engine) EachKept(context.Context, func([]byte)) error { return replicas.ErrNoClaims }
+
+// Discard says that there are no records.
+func (e *Engine) Discard(context.Context, string) error { return replicas.ErrNoClaims }
+
 // Take says that there are no records.
 func (e *Engine) Take(context.Context, string) ([]byte, error) { return nil, replicas.ErrNoClaims }

@@ -9,16 +9,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
-// A Keeper is the part of a Store that keeps records until they are replaced: what a person has
-// decided must not end by itself.
-type Keeper interface {
-	// Kept returns the record of a key, and its version, which is empty if there is none.
-	Kept(ctx context.Context, key string) (record []byte, version string, err error)
-	// Keep replaces a record if it has a version still, and returns the version of the new one;
-	// empty if the record has another version.
-	Keep(ctx context.Context, key, version string, record []byte) (now string, err error)
-}
-
 // Kept returns the record of a key that Keep has kept, and its version, which is empty if there
 // is none. A Member that has not joined waits some seconds for the store.
 func (m *Member) Kept(ctx context.Context, key string) (record []byte, version string, err error) {
@@ -41,6 +31,22 @@ func (m *Member) Keep(ctx context.Context, key, version string, record []byte) (
 		return err
 	})
 	return now, err
+}
+
+// EachKept calls f with each record that Keep has kept. It may take longer than one question.
+func (m *Member) EachKept(ctx context.Context, f func([]byte)) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
+	if err := m.store.EachKept(ctx, f); err != nil {
+		return fmt.Errorf("%w: %w", replicas.ErrAway, err)
+	}
+	return nil
+}
+
+// Discard removes a record that Keep has kept.
+func (m *Member) Discard(ctx context.Context, key string) error {
+	return m.ask(ctx, func(ctx context.Context) error { return m.store.Discard(ctx, replicas.Key(key)) })
 }
 
 // askOutside is ask, and also for a Member that has not joined.

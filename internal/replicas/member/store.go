@@ -33,7 +33,7 @@ type Store interface {
 	Put(ctx context.Context, key string, record []byte, ttl time.Duration) error
 	Get(ctx context.Context, key string) ([]byte, error)
 	Take(ctx context.Context, key string) ([]byte, error)
-	Keeper
+	replicas.Keeper // by what replicas.Key makes of keys
 
 	// Changed has a value after the broker told that something changed: a hint to poll.
 	Changed() <-chan struct{}

@@ -102,9 +102,9 @@ func (s *Store) bucket(ctx context.Context, name string, ttl time.Duration, size
 	return kv, wrapBucket(full, err)
 }
 
-// storage returns where a bucket is: what a person has accepted outlives the servers.
+// storage returns where a bucket is: what has no end outlives the servers.
 func storage(name string) jetstream.StorageType {
-	if name == pinsBucket {
+	if name == keptBucket {
 		return jetstream.FileStorage
 	}
 	return jetstream.MemoryStorage

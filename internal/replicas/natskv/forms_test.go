@@ -13,7 +13,7 @@ import (
 func TestForms(t *testing.T) {
 	forms, s := bridgetest.ReadForms(t), &Store{prefix: "mcpbridge"}
 	forms.Want("buckets", strings.Join([]string{s.bucketName("members"), s.bucketName("claims"), s.bucketName("records")}, " "))
-	forms.Want("pins", s.bucketName("pins"))
+	forms.Want("kept", s.bucketName(keptBucket))
 	forms.Want("record", hex.EncodeToString(wrapRecord([]byte(`{"at":"AAAAAAAA"}`), time.Hour)))
 	value, err := hex.DecodeString(forms.Text("record"))
 	if err != nil {

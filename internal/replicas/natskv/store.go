@@ -219,8 +219,8 @@ func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error 
 			f(key, e)
 		}
 		s.spread(ctx, b.members.kv, b.claims.kv, b.records)
-		if pins, err := s.js.KeyValue(ctx, s.bucketName(pinsBucket)); err == nil { // if somebody pins
-			s.spread(ctx, pins)
+		if kept, err := s.js.KeyValue(ctx, s.bucketName(keptBucket)); err == nil { // if somebody keeps anything
+			s.spread(ctx, kept)
 		}
 		return b.claims.kv.PurgeDeletes(ctx, jetstream.DeleteMarkersOlderThan(time.Minute))
 	})

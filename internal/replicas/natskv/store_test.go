@@ -151,7 +151,7 @@ func TestKept(t *testing.T) {
 	if record, version, err := s.Kept(t.Context(), "0123"); string(record) != "two" || version == first || err != nil {
 		t.Errorf("Kept = %q, %q, %v", record, version, err)
 	}
-	stream, err := w.look().Stream(t.Context(), "KV_test_pins")
+	stream, err := w.look().Stream(t.Context(), "KV_test_kept")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,6 @@ func TestForms(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	forms.Want("pin", s.pinKey("89ab"))
+	forms.Want("kept", s.keptKey("89ab"))
 	forms.Want("keys", strings.Join([]string{s.key("members"), s.key("ends"), s.claimKey("0123"), s.recordKey("4567"), s.channel()}, " "))
 }

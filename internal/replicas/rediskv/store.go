@@ -80,7 +80,7 @@ func (s *Store) Changed() <-chan struct{} { return s.hints }
 func (s *Store) key(name string) string      { return s.prefix + name }
 func (s *Store) claimKey(key string) string  { return s.prefix + "claim:" + key }
 func (s *Store) recordKey(key string) string { return s.prefix + "record:" + key }
-func (s *Store) pinKey(key string) string    { return s.prefix + "pin:" + key }
+func (s *Store) keptKey(key string) string   { return s.prefix + "kept:" + key }
 func (s *Store) channel() string             { return s.prefix + "changed" }
 func (s *Store) claimKeys(keys []string) (out []string) {
 	for _, key := range keys {

@@ -351,7 +351,7 @@ func (f *Flow) Stored(ctx context.Context, name string) (string, error) {
 	if _, err := f.Store.Load(f.URL); err != nil {
 		return "", err
 	}
-	s := NewStored(StoredOptions{Name: name, URL: f.URL, HTTP: f.HTTP, Store: f.Store})
+	s := NewStored(StoredOptions{Name: name, HTTP: f.HTTP, Keeper: f.Store.KeeperOf(f.URL)})
 	defer s.Close()
 	value, err := s.Authorization(ctx, upstream.Behalf{})
 	if none := (*upstream.CredentialError)(nil); errors.As(err, &none) {

@@ -459,7 +459,7 @@ func TestRefreshOutlivesItsRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	go func() { <-asked; cancel() }()
 	_, _ = s.Renew(ctx, refusal(http.StatusUnauthorized, "Bearer access-1", "", 1))
-	if l, err := s.Store.Load(r.url()); err != nil || l.Token.RefreshToken != "refresh-2" {
+	if l, err := s.Keeper.Load(testContext(t)); err != nil || l.Token.RefreshToken != "refresh-2" {
 		t.Errorf("stored: %+v, %v, want the rotated token", l, err)
 	}
 }

@@ -43,7 +43,7 @@ func newOutage(t *testing.T, left time.Duration) *outage {
 		t.Fatal(err)
 	}
 	f := &Flow{URL: at + "/mcp", HTTP: client, Store: store, Browse: func(string) error { o.led.Add(1); return errors.New("nobody is there") }}
-	o.Stored = NewStored(StoredOptions{Name: "docs", URL: at + "/mcp", HTTP: client, Store: store, Flow: f})
+	o.Stored = NewStored(StoredOptions{Name: "docs", HTTP: client, Keeper: store.KeeperOf(at + "/mcp"), Flow: f})
 	t.Cleanup(o.Stored.Close)
 	return o
 }
@@ -161,7 +161,7 @@ func TestCloseEndsRefresh(t *testing.T) {
 				if took := time.Since(began); took != tt.want {
 					t.Errorf("Close took %v, want %v", took, tt.want)
 				}
-				if l, err := o.Stored.Store.Load(o.Stored.URL); err != nil || l.Token.AccessToken != tt.wantStored {
+				if l, err := o.Stored.Keeper.Load(testContext(t)); err != nil || l.Token.AccessToken != tt.wantStored {
 					t.Errorf("stored: %+v, %v, want %s", l, err, tt.wantStored)
 				}
 			})

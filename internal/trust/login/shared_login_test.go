@@ -24,7 +24,7 @@ type lobby struct {
 
 func newLobby(t *testing.T) *lobby {
 	l := &lobby{outage: newOutage(t, time.Hour), answers: make(chan error), token: "access-1"}
-	if err := l.Stored.Store.Delete(l.Stored.URL); err != nil {
+	if err := l.shared.flow.Store.Delete(l.shared.flow.URL); err != nil {
 		t.Fatal(err)
 	}
 	l.shared.flow.Browse = func(string) error { l.led++; return l.browser }

@@ -47,7 +47,7 @@ func storedOf(t *testing.T, r *rig, f *Flow) *Stored {
 	if _, err := f.Run(testContext(t), r.challenge()); err != nil {
 		t.Fatal(err)
 	}
-	return NewStored(StoredOptions{Name: "docs", URL: r.url(), HTTP: r.http(), Store: f.Store})
+	return NewStored(StoredOptions{Name: "docs", HTTP: r.http(), Keeper: f.Store.KeeperOf(r.url())})
 }
 
 func TestStored(t *testing.T) {
@@ -161,7 +161,7 @@ func TestTokensAreHidden(t *testing.T) {
 	r, secrets := newRig(t), redact.New()
 	f := r.flow()
 	storedOf(t, r, f)
-	s := NewStored(StoredOptions{Name: "docs", URL: r.url(), HTTP: r.http(), Store: f.Store, Secrets: secrets})
+	s := NewStored(StoredOptions{Name: "docs", HTTP: r.http(), Keeper: f.Store.KeeperOf(r.url()), Secrets: secrets})
 	hidden := func(texts ...string) {
 		t.Helper()
 		for _, text := range texts {
@@ -209,7 +209,7 @@ func TestOneRefreshes(t *testing.T) {
 	values := make([]string, 5)
 	for i := range values {
 		all.Go(func() {
-			s := NewStored(StoredOptions{URL: r.url(), HTTP: r.http(), Store: OpenStore(StoreOptions{Dir: f.Store.dir, NoKeyring: true})})
+			s := NewStored(StoredOptions{HTTP: r.http(), Keeper: OpenStore(StoreOptions{Dir: f.Store.dir, NoKeyring: true}).KeeperOf(r.url())})
 			value, err := s.Authorization(testContext(t), upstream.Behalf{})
 			if err == nil {
 				value, err = s.Renew(testContext(t), refusal(http.StatusUnauthorized, value, "", 1))
@@ -294,7 +294,7 @@ func TestStoredLacksScopes(t *testing.T) {
 func TestLoginOnDemand(t *testing.T) {
 	r := newRig(t)
 	f := r.flow()
-	s := NewStored(StoredOptions{Name: "docs", URL: r.url(), HTTP: r.http(), Store: f.Store, Flow: f})
+	s := NewStored(StoredOptions{Name: "docs", HTTP: r.http(), Keeper: f.Store.KeeperOf(r.url()), Flow: f})
 	defer s.Close()
 	value, err := s.Authorization(testContext(t), upstream.Behalf{})
 	if value != "" || err != nil {
@@ -457,7 +457,7 @@ func TestTokenExchange(t *testing.T) {
 func TestReady(t *testing.T) {
 	r := newRig(t)
 	f := r.flow()
-	s := NewStored(StoredOptions{Name: "docs", URL: r.url(), HTTP: r.http(), Store: f.Store, Flow: f})
+	s := NewStored(StoredOptions{Name: "docs", HTTP: r.http(), Keeper: f.Store.KeeperOf(r.url()), Flow: f})
 	defer s.Close()
 	for range 2 {
 		if err := s.Ready(testContext(t)); err != nil {
@@ -471,7 +471,7 @@ func TestReady(t *testing.T) {
 	open.rs.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	f = open.flow()
 	f.Browse = func(string) error { t.Error("a person was asked to log in"); return nil }
-	s = NewStored(StoredOptions{URL: open.url(), HTTP: open.http(), Store: f.Store, Flow: f})
+	s = NewStored(StoredOptions{HTTP: open.http(), Keeper: f.Store.KeeperOf(open.url()), Flow: f})
 	defer s.Close()
 	if err := s.Ready(testContext(t)); err != nil {
 		t.Error(err)

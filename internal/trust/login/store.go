@@ -228,8 +228,8 @@ func (s *Store) used(e *entry) bool {
 	return false
 }
 
-// A version identifies the stored login of a server. It changes whenever one is stored. Nil
-// means that there is none.
+// A version identifies the stored login of a server, by the file in which it is. Nil means that
+// there is none.
 type version struct{ file fs.FileInfo }
 
 // version returns the version of the login to a server.
@@ -241,11 +241,45 @@ func (s *Store) version(server string) *version {
 	return &version{info}
 }
 
+// Same implements [Version].
+func (v *version) Same(as Version) bool {
+	w, ok := as.(*version)
+	return ok && v.equal(w)
+}
+
 func (v *version) equal(w *version) bool {
 	if v == nil || w == nil {
 		return v == w
 	}
 	return os.SameFile(v.file, w.file) && v.file.ModTime().Equal(w.file.ModTime())
+}
+
+// KeeperOf returns the Keeper of the login to a server.
+func (s *Store) KeeperOf(server string) Keeper { return &storeKeeper{s, server} }
+
+// A storeKeeper is the Keeper of one login in a Store.
+type storeKeeper struct {
+	store  *Store
+	server string // its URL
+}
+
+// Load implements [Keeper].
+func (k *storeKeeper) Load(context.Context) (*Login, error) { return k.store.Load(k.server) }
+
+// Save implements [Keeper].
+func (k *storeKeeper) Save(_ context.Context, l *Login) error { return k.store.Save(l) }
+
+// Version implements [Keeper].
+func (k *storeKeeper) Version(context.Context) (Version, bool) {
+	if v := k.store.version(k.server); v != nil {
+		return v, true
+	}
+	return nil, true
+}
+
+// Lock implements [Keeper].
+func (k *storeKeeper) Lock(ctx context.Context) (unlock func(), err error) {
+	return k.store.lock(ctx, k.server, lockTokens)
 }
 
 const (

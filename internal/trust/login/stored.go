@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +18,38 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// StoredOptions configure credentials of a stored login. HTTP and Store are required.
+// A Keeper keeps the login to one server. It is safe for concurrent use, also by several
+// processes.
+type Keeper interface {
+	// Load returns the login; [ErrNoLogin] if there is none.
+	Load(ctx context.Context) (*Login, error)
+	// Save keeps a login in the place of the last one. The caller has the lock.
+	Save(ctx context.Context, l *Login) error
+	// Version returns the version of what Load returns, which is nil if there is none. ok is
+	// false if it can't be told at the moment.
+	Version(ctx context.Context) (v Version, ok bool)
+	// Lock waits for a lock that only one has who changes the login.
+	Lock(ctx context.Context) (unlock func(), err error)
+}
+
+// A Version identifies a login. It is another one whenever one is kept.
+type Version interface{ Same(as Version) bool }
+
+// sameVersion reports whether two versions are the same. Nil is that of no login.
+func sameVersion(a, b Version) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return a.Same(b)
+}
+
+// StoredOptions configure credentials of a stored login. HTTP and Keeper are required.
 type StoredOptions struct {
-	Name  string // the server's name
-	URL   string // the server's URL
-	HTTP  *fetch.Client
-	Store *Store
+	Name   string // the server's name
+	HTTP   *fetch.Client
+	Keeper Keeper
+	// Step is what to do if the login is missing. Empty means mcpbridge login.
+	Step string
 	// Principal is the only principal on whose behalf the login is used, besides the
 	// gateway itself. Empty means every principal.
 	Principal mcp.Principal
@@ -42,8 +69,8 @@ type Stored struct {
 	shared *sharedLogin // nil without a Flow
 
 	began  time.Time
-	looked atomic.Int64            // when the store was last checked, in nanoseconds since began
-	seen   atomic.Pointer[version] // of the login in holder; nil if there is none
+	looked atomic.Int64            // when the keeper was last asked, in nanoseconds since began
+	seen   atomic.Pointer[Version] // of the login in holder, or of what was read last; nil before that
 }
 
 // lookEvery is the minimum time between two checks of the store. After another process has
@@ -56,7 +83,7 @@ func NewStored(o StoredOptions) *Stored {
 	s.holder = newHolder(o.Secrets, s.get)
 	s.beside = newRefresher(s.holder)
 	if o.Flow != nil {
-		s.shared = newSharedLogin(o.Flow, s.adopt)
+		s.shared = newSharedLogin(o.Flow, s.Adopt)
 	}
 	return s
 }
@@ -75,7 +102,7 @@ func (s *Stored) Authorization(ctx context.Context, b upstream.Behalf) (string, 
 	if err := s.allow(b); err != nil {
 		return "", err
 	}
-	s.look()
+	s.look(ctx)
 	value, err := s.beside.value(ctx)
 	if s.shared != nil && isOver(err) {
 		return "", nil
@@ -83,16 +110,28 @@ func (s *Stored) Authorization(ctx context.Context, b upstream.Behalf) (string, 
 	return value, err
 }
 
-// look makes the holder read the store again if another process has removed or replaced the
-// login.
-func (s *Stored) look() {
+// look makes the holder read the login again if another process, or replica, has removed or
+// replaced it. While there is none, each request looks: somebody may just have logged in.
+func (s *Stored) look(ctx context.Context) {
 	last, now := s.looked.Load(), int64(time.Since(s.began))
-	if now-last < int64(lookEvery) || !s.looked.CompareAndSwap(last, now) {
+	held := s.holder.now.Load() != nil
+	if seen := s.seen.Load(); seen == nil || held && (now-last < int64(lookEvery) || !s.looked.CompareAndSwap(last, now)) {
 		return
 	}
-	if s.holder.now.Load() != nil && !s.seen.Load().equal(s.Store.version(s.URL)) {
+	v, ok := s.Keeper.Version(ctx)
+	if !ok || sameVersion(v, *s.seen.Load()) {
+		return
+	}
+	s.holder.failed.Store(nil)
+	if held {
 		s.holder.put(nil)
 	}
+}
+
+// see notes the version of what is read next, or was written.
+func (s *Stored) see(ctx context.Context) {
+	v, _ := s.Keeper.Version(ctx)
+	s.seen.Store(&v)
 }
 
 // Ready asks a person to log in before the first request, if there is no login and the
@@ -150,7 +189,7 @@ func (s *Stored) refused(more []string) error {
 }
 
 // step says what to do if a login is missing.
-func (s *Stored) step() string { return "run mcpbridge login " + s.Name }
+func (s *Stored) step() string { return cmp.Or(s.Step, "run mcpbridge login "+s.Name) }
 
 // loginAgain asks a person to log in, and returns the value of the new login: other than
 // the refused token, and with more scopes.
@@ -171,9 +210,9 @@ func (s *Stored) loginAgain(ctx context.Context, challenge Challenge, refused st
 	return "", unusable(fmt.Errorf("wants a login, which has failed: %w", err), s.step())
 }
 
-// adopt has further requests sent with a new login.
-func (s *Stored) adopt(l *Login) {
-	s.seen.Store(s.Store.version(s.URL))
+// Adopt has further requests sent with a new login, which was kept.
+func (s *Stored) Adopt(l *Login) {
+	s.see(context.Background())
 	s.holder.put(hold(l.Token, l.Scopes))
 	s.holder.failed.Store(nil)
 }
@@ -193,20 +232,20 @@ func (s *Stored) get(ctx context.Context, refused string, _ []string) (*held, er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.beside.live, cancel)()
-	s.seen.Store(s.Store.version(s.URL)) // before the login is read, so that no change is missed
-	l, err := s.load()
+	s.see(ctx) // before the login is read, so that no change is missed
+	l, err := s.load(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if s.usable(l, refused) {
 		return hold(l.Token, l.Scopes), nil
 	}
-	unlock, err := s.Store.lock(ctx, s.URL, lockTokens)
+	unlock, err := s.Keeper.Lock(ctx)
 	if err != nil {
 		return nil, unusable(fmt.Errorf("can't be used: %w", err), "try again")
 	}
 	defer unlock()
-	if l, err = s.load(); err != nil {
+	if l, err = s.load(ctx); err != nil {
 		return nil, err
 	}
 	if s.usable(l, refused) {
@@ -215,7 +254,7 @@ func (s *Stored) get(ctx context.Context, refused string, _ []string) (*held, er
 	if err := s.refresh(ctx, l); err != nil {
 		return nil, err
 	}
-	s.seen.Store(s.Store.version(s.URL)) // others can't change it, because it is locked
+	s.see(ctx) // others can't change it, because it is locked
 	return hold(l.Token, l.Scopes), nil
 }
 
@@ -233,8 +272,8 @@ func (s *Stored) usable(l *Login, refused string) bool {
 }
 
 // load reads the login. If there is none any more, its token is not used any longer either.
-func (s *Stored) load() (*Login, error) {
-	l, err := s.Store.Load(s.URL)
+func (s *Stored) load(ctx context.Context) (*Login, error) {
+	l, err := s.Keeper.Load(ctx)
 	switch {
 	case errors.Is(err, ErrNoLogin):
 		s.holder.put(nil)
@@ -266,7 +305,7 @@ func (s *Stored) refresh(ctx context.Context, l *Login) error {
 	}
 	l.Token = tokenOf(t)
 	l.Scopes = slices.Clip(l.Scopes)
-	if err := s.Store.Save(l); err != nil {
+	if err := s.Keeper.Save(ctx, l); err != nil {
 		return unusable(fmt.Errorf("can't be used, since the refreshed token of its login could not be stored: %w", err), "check that state_dir can be written, then "+s.step())
 	}
 	return nil

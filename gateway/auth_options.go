@@ -43,9 +43,19 @@ type JWT struct {
 	Scopes []string
 	// PrincipalClaims are claims that are part of the principal, such as client_id.
 	PrincipalClaims []string
+	// LoginClient is the client of the gateway at the issuer, with which the users of servers
+	// with logins PerPrincipal prove who they are in a browser. Nil means one that registers
+	// itself.
+	LoginClient *LoginClient
 	// Introspection asks the issuer about tokens that are not JWTs. Nil means that these
 	// are refused.
 	Introspection *Introspection
+}
+
+// A LoginClient is a client of the gateway at an issuer, with the redirect URI /login/return below
+// [Options.PublicURL].
+type LoginClient struct {
+	ClientID, ClientSecret string // ClientSecret may be empty
 }
 
 // Introspection is the client as which the issuer is asked about tokens.

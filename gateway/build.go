@@ -22,6 +22,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
+	"github.com/mcpbridge/mcpbridge/internal/trust/userlogin"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -36,8 +37,9 @@ type build struct {
 	metrics mcp.Metrics
 	losses  *upstream.Losses // those of the Gateway
 
-	node        *node.Node    // nil for one replica
-	hurry       chan struct{} // of the Gateway; see [transport.CommandOptions]
+	node        *node.Node      // nil for one replica
+	place       userlogin.Place // of the Gateway, for logins of principals; nil until it is known
+	hurry       chan struct{}   // of the Gateway; see [transport.CommandOptions]
 	common      *common
 	keepsCommon bool                  // it is that of a Gateway
 	parts       []*serverParts        // in the order of the servers
@@ -125,6 +127,7 @@ func (b *build) options() router.Options {
 		}
 		o.Servers = append(o.Servers, s.entry(p, open))
 	}
+	b.addPages(&o)
 	return o
 }
 

@@ -101,6 +101,8 @@ func (a *UpstreamAuth) as() []string {
 		return a.ClientCredentials.as("client")
 	case a.TokenExchange != nil:
 		return a.TokenExchange.as("exchange")
+	case a.perPrincipal():
+		return append([]string{"logins", a.Login.Issuer, a.Login.ClientID}, a.Login.Scopes...)
 	case a.Login != nil:
 		return append([]string{"login", a.Login.Principal, a.Login.Issuer, a.Login.ClientID}, a.Login.Scopes...)
 	case a.Passthrough:

@@ -19,6 +19,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
+	"github.com/mcpbridge/mcpbridge/internal/trust/userlogin"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
@@ -37,8 +38,9 @@ type Gateway struct {
 	hasten     func()        // has commands end soon: the only client has gone
 	closeGrace time.Duration
 
-	node    *node.Node    // nil for one replica
-	turn    chan struct{} // capacity 1, full while one of Start, Reload and Shutdown uses the next
+	node    *node.Node      // nil for one replica
+	place   userlogin.Place // where logins of principals are
+	turn    chan struct{}   // capacity 1, full while one of Start, Reload and Shutdown uses the next
 	current *current
 	begun   bool // by Start
 	ended   bool // by Shutdown
@@ -64,7 +66,7 @@ func New(o Options) (*Gateway, error) {
 
 func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, error) {
 	b := newBuild(o, counts)
-	b.node, b.hurry, b.losses = n, make(chan struct{}), upstream.NewLosses()
+	b.node, b.hurry, b.losses, b.place = n, make(chan struct{}), upstream.NewLosses(), placeOf(o, n)
 	if err := b.addAll(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
@@ -81,7 +83,7 @@ func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}
-	g := &Gateway{inner: inner, metrics: counts, node: n, turn: make(chan struct{}, 1), hurry: b.hurry, losses: b.losses}
+	g := &Gateway{inner: inner, place: b.place, metrics: counts, node: n, turn: make(chan struct{}, 1), hurry: b.hurry, losses: b.losses}
 	g.hasten = sync.OnceFunc(func() { close(g.hurry) })
 	g.closeGrace = cmp.Or(o.CloseGrace, transport.DefaultCloseGrace)
 	g.stand(b)

@@ -78,6 +78,7 @@ func (b *build) commonIdentity() commonIdentity {
 	o.Servers, o.Limits, o.PublicURL, o.Auth, o.Authenticator, o.Logger = nil, nil, "", o.Auth.identity(), nil, nil
 	o.AllowedHosts, o.AllowedOrigins, o.MachineName, o.TrustedProxies = nil, nil, "", nil
 	o.StateKeys, o.Replicas, o.Secrets, o.DebugErrors, o.BodyTimeout = nil, nil, nil, false, 0
+	o.Logins.Keys = nil
 	o.hooks, o.made = Options{}.hooks, nil
 	return out
 }

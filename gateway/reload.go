@@ -45,7 +45,10 @@ func (g *Gateway) Reload(o Options) (*Reloaded, error) {
 		return nil, err
 	}
 	b := newBuild(&o, g.metrics)
-	b.node, b.hurry, b.losses = g.node, g.hurry, g.losses
+	b.node, b.hurry, b.losses, b.place = g.node, g.hurry, g.losses, g.place
+	if g.node == nil || o.Replicas == nil || o.Replicas.Engine == nil {
+		b.place = placeOf(&o, nil)
+	}
 	if err := b.follow(g.current); err != nil {
 		_ = b.close() // what was begun, and has nothing to say
 		return nil, err
@@ -93,7 +96,7 @@ func (b *build) follow(former *current) error {
 	b.common.identity = b.commonIdentity()
 	if b.common.identity.same(&former.common.identity) {
 		b.common, b.keepsCommon = former.common, true
-		if err := checkTokens(b.opts.Auth); err != nil {
+		if err := errors.Join(checkTokens(b.opts.Auth), b.checkLoginKeys()); err != nil {
 			return fmt.Errorf("mcpbridge: Auth: %w", err)
 		}
 	} else if err := b.addCommon(); err != nil {
@@ -168,6 +171,7 @@ func (s serverBuild) isRenewed(former *current) bool {
 func (b *build) renew() {
 	if b.keepsCommon {
 		replaceTokens(b.common.auth, b.opts.Auth)
+		b.replaceLoginKeys()
 	}
 	for i, p := range b.parts {
 		if !b.kept[p] {

@@ -101,6 +101,7 @@ func (s serverBuild) entry(p *serverParts, open func(mcp.Changes) (mcp.Back, err
 		Auth:       p.auth,
 		Saw:        sawCaller(p.credentials),
 		Visit:      visitOf(p),
+		UserLogins: userLoginsOf(p),
 		PublicURL:  s.publicURL(),
 		OnlyFor:    loginOf(s.ServerOptions),
 		Kept:       s.b.kept[p],

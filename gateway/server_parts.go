@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
+	"github.com/mcpbridge/mcpbridge/internal/trust/userlogin"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
@@ -24,6 +25,7 @@ type serverParts struct {
 	auth        auth.Authenticator   // of the server alone; nil if it has none
 	credentials upstream.Credentials // nil if it has none
 	login       *login.Stored        // those; nil for others
+	users       *userlogin.Server    // those, where each principal has a login; nil for others
 	current     *login.Current       // those, where they may be replaced; nil for others
 
 	renewed upstream.Renewed // values of headers
@@ -51,6 +53,7 @@ type common struct {
 	identity commonIdentity
 	auth     auth.Authenticator // of servers that have none of their own; nil if there is none
 	audit    *audit.Log         // nil if there is none
+	logins   *userlogin.Logins  // of principals; nil if no server has those
 	users    atomic.Int64       // parts that are served, and the Gateway itself
 	err      error              // of its end
 }

@@ -22,7 +22,7 @@ type UpstreamAuth struct {
 	ClientCredentials *IssuerClient
 	// TokenExchange gets a token for each caller's (RFC 8693).
 	TokenExchange *IssuerClient
-	// Login has the tokens of a login that was stored in Logins.Dir.
+	// Login has the tokens of a login that was stored in Logins.Dir, or of each principal's own.
 	Login *StoredLogin
 	// Passthrough sends the caller's own token. The specification forbids it unless the
 	// server and the gateway are the same resource.
@@ -42,12 +42,16 @@ type IssuerClient struct {
 	Audience     string   // to ask for in a token exchange; may be empty
 }
 
-// A StoredLogin is one that mcpbridge login has stored.
+// A StoredLogin is one that mcpbridge login has stored. Exactly one of Principal, SharedIdentity
+// and PerPrincipal is set.
 type StoredLogin struct {
 	// Principal is the only one on whose behalf the login is used. SharedIdentity says
 	// instead that everybody uses it.
 	Principal      string
 	SharedIdentity bool
+	// PerPrincipal says instead that each principal has a login of its own, which it makes in a
+	// browser, on a page below [Options.PublicURL]. Clients have to prove who they are.
+	PerPrincipal bool
 
 	Issuer                 string   // of those that the server names; empty means the first
 	ClientID, ClientSecret string   // of a client that was registered by hand
@@ -63,6 +67,12 @@ type StoredLogin struct {
 type Logins struct {
 	// Dir is where logins are stored. Empty means nowhere.
 	Dir string
+	// UserDir is where those of PerPrincipal are, unless Replicas have an Engine, which all of
+	// them share.
+	UserDir string
+	// Keys are secrets of at least 16 bytes, with which those of PerPrincipal are encrypted: the
+	// first for new ones. Empty means [Options.StateKeys].
+	Keys []string
 	// Files keeps tokens in files of Dir even if the system has a keyring.
 	Files bool
 	// ClientMetadataURL is that of a client id metadata document.
@@ -85,8 +95,8 @@ func (a *UpstreamAuth) fault(s *ServerOptions, set *settings.Server) error {
 		return errors.New("the gateway has no token with which to ask for the Era: want it set")
 	case a.Login != nil && a.Login.AssumePKCE && a.Login.Issuer == "":
 		return errors.New("AssumePKCE is about one Issuer: want it set")
-	case a.Login != nil && (a.Login.Principal == "") != a.Login.SharedIdentity:
-		return errors.New("want exactly one of Principal and SharedIdentity")
+	case a.Login != nil && count(a.Login.Principal != "", a.Login.SharedIdentity, a.Login.PerPrincipal) != 1:
+		return errors.New("want exactly one of Principal, SharedIdentity and PerPrincipal")
 	}
 	return a.sharingFault(s, set)
 }
@@ -107,7 +117,14 @@ func (a *UpstreamAuth) sharingFault(s *ServerOptions, set *settings.Server) erro
 }
 
 // ofCallers reports whether each caller has a credential of its own.
-func (a *UpstreamAuth) ofCallers() bool { return a.TokenExchange != nil || a.Passthrough }
+func (a *UpstreamAuth) ofCallers() bool {
+	return a.TokenExchange != nil || a.Passthrough || a.perPrincipal()
+}
+
+// perPrincipal reports whether each principal has a login of its own.
+func (a *UpstreamAuth) perPrincipal() bool {
+	return a != nil && a.Login != nil && a.Login.PerPrincipal
+}
 
 // addCredentials makes those of a server; nil if it has none.
 func (s serverBuild) addCredentials(p *serverParts) error {
@@ -128,6 +145,8 @@ func (s serverBuild) addCredentials(p *serverParts) error {
 			return err
 		}
 		p.credentials = exchange
+	case a.perPrincipal():
+		return s.addUserLogins(p)
 	case a.Login != nil:
 		p.login = s.storedLogin(a.Login)
 		p.credentials = p.login

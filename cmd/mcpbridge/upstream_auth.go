@@ -19,9 +19,9 @@ import (
 
 // loginOptions say how a gateway logs in to servers.
 func loginOptions(c *config.Config, environ []string) gateway.Logins {
-	o := gateway.Logins{Files: !c.Keyring, ClientMetadataURL: c.ClientMetadataURL, AllowHosts: c.AllowHosts}
+	o := gateway.Logins{Files: !c.Keyring, ClientMetadataURL: c.ClientMetadataURL, AllowHosts: c.AllowHosts, Keys: c.LoginKeys}
 	if dir := stateDir(c, environ); dir != "" {
-		o.Dir = filepath.Join(dir, "logins")
+		o.Dir, o.UserDir = filepath.Join(dir, "logins"), filepath.Join(dir, "user-logins")
 	}
 	return o
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
+	"github.com/mcpbridge/mcpbridge/internal/trust/userlogin"
 )
 
 // Hooks are options that only this module sets. The zero value changes nothing.
@@ -87,6 +88,11 @@ type Inner interface {
 	Metrics() mcp.Metrics
 	// Audit returns its audit log; nil if there is none.
 	Audit() *audit.Log
+
+	// UserLogins returns the logins of principals, and how many can't be read. EndUserLogins ends
+	// those of a principal: at one server, or at all.
+	UserLogins(ctx context.Context) (all []userlogin.Entry, unread int, err error)
+	EndUserLogins(ctx context.Context, server, principal string) ([]userlogin.Ended, error)
 
 	// Status, Ask and WatchChanges are what the admin address asks for.
 	Status(texts bool) *status.Snapshot

@@ -28,6 +28,7 @@ func (c checker) check() {
 	c.origins()
 	c.proxies()
 	value.CheckSecrets(c.rep, "state_keys", c.StateKeys)
+	value.CheckSecrets(c.rep, "login_keys", c.LoginKeys)
 	c.clients()
 	if c.StateDir != "" && !filepath.IsAbs(c.StateDir) {
 		c.rep.Fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", c.StateDir)
@@ -68,6 +69,7 @@ func (c checker) server(s *Server, path string) {
 	s.UpstreamAuth.Check(c.rep, key.Join(path, "upstream_auth"), &server.Endpoint{
 		Clients: clients, URL: s.URL, PublicURL: c.PublicURLOf(s), Isolation: s.Isolation, Era: s.Era,
 		OverWebSocket: s.OverWebSocket(), HasAuthorization: s.HasHeader("Authorization"), OneUser: c.o.OneUser,
+		Browsers: c.PublicURL, HasLoginKeys: len(c.LoginKeys) > 0 || len(c.StateKeys) > 0 || c.Replicas != nil && len(c.Replicas.Keys) > 0,
 	})
 	s.CheckNames(c.rep, path)
 	s.Rate.Check(c.rep, key.Join(path, "rate"))

@@ -31,6 +31,7 @@ type Config struct {
 	AllowedHosts   []string     `koanf:"allowed_hosts" doc:"Host names to accept, without port, in addition to the names and addresses of this machine"`
 	TrustedProxies []string     `koanf:"trusted_proxies" doc:"addresses or networks (10.0.0.0/8) of reverse proxies whose X-Forwarded-For and Forwarded headers are trusted"`
 	StateKeys      []string     `koanf:"state_keys" doc:"secrets that encrypt requestState: the first encrypts, all decrypt; by default derived from replicas.keys, or a random one for each run"`
+	LoginKeys      []string     `koanf:"login_keys" doc:"secrets that encrypt the logins of users (upstream_auth.oauth.per): the first encrypts, all decrypt; by default derived from state_keys, or replicas.keys"`
 	Replicas       *Replicas    `koanf:"replicas" doc:"several processes that serve the same clients"`
 	DebugErrors    bool         `koanf:"debug_errors" default:"false" doc:"whether clients get errors with all details of the log, such as addresses and paths"`
 
@@ -78,7 +79,7 @@ func (c *Config) Files() []string { return slices.Clone(c.files) }
 // of state keys, of replicas and of expanded variables, user information and queries of URLs, and
 // arguments after the name of a credential. Some may be harmless, or duplicates.
 func (c *Config) Secrets() []string {
-	out := slices.Concat([]string{c.AdminToken, c.MetricsToken}, c.StateKeys, c.expanded, c.Auth.Secrets(), c.Replicas.Secrets())
+	out := slices.Concat([]string{c.AdminToken, c.MetricsToken}, c.StateKeys, c.LoginKeys, c.expanded, c.Auth.Secrets(), c.Replicas.Secrets())
 	for i := range c.Servers {
 		out = append(out, c.Servers[i].Secrets()...)
 	}

@@ -47,12 +47,12 @@ func TestExampleUncommented(t *testing.T) {
 	oneWay := regexp.MustCompile(`(?m)^  peers: .*$`).ReplaceAllString(open, "") // instead of engine
 	path := write(t, oneWay)
 	writeCertificates(t)
-	c, warnings, err := Load(Options{Path: path, Environ: []string{"HOME=/home/ada", "DOCS_TOKEN=x", "ALICE_TOKEN=0123456789abcdef", "ISSUER_SECRET=x", "WIKI_TOKEN=x", "TEAM_SECRET=x", "NATS_PASSWORD=x", "PEER_KEY=VbY7q+Ws0ZtR2gKd8fq2mz0x", "POD_IP=10.0.0.7"}})
+	c, warnings, err := Load(Options{Path: path, Environ: []string{"HOME=/home/ada", "DOCS_TOKEN=x", "ALICE_TOKEN=0123456789abcdef", "ISSUER_SECRET=x", "ISSUER_PAGES_SECRET=x", "WIKI_TOKEN=x", "TEAM_SECRET=x", "NATS_PASSWORD=x", "PEER_KEY=VbY7q+Ws0ZtR2gKd8fq2mz0x", "POD_IP=10.0.0.7"}})
 	if err != nil || len(warnings) != 1 || warnings[0].Key != "servers.self.upstream_auth.passthrough" {
 		t.Fatalf("Load = %v, %v, want no mistake, and to be warned of passthrough alone", warnings, err)
 	}
-	if got := len(c.Servers); got != 9 {
-		t.Fatalf("%d servers, want 9", got)
+	if got := len(c.Servers); got != 10 {
+		t.Fatalf("%d servers, want 10", got)
 	}
 	var doc map[string]any
 	if err := yaml.Unmarshal([]byte(open), &doc); err != nil {

@@ -76,7 +76,7 @@ func (cfg *Config) Authenticates() bool {
 
 // secretKeys are the names of keys whose values, or those of the list they are, grant
 // access.
-var secretKeys = []string{"admin_token", "client_secret", "metrics_token", "state_keys", "token"}
+var secretKeys = []string{"admin_token", "client_secret", "login_keys", "metrics_token", "state_keys", "token"}
 
 // literalSecret returns the first key whose value grants access and stands in a file as it
 // is; empty if there is none.

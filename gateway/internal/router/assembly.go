@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/owner"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/visit"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -28,7 +29,8 @@ func assemble(s *server, so *ServerOptions) (err error) {
 	if s.owners, err = newOwners(s, so); err != nil {
 		return err
 	}
-	s.handler = s.access.Handler(newVisiting(so, s.back.Era, s.owners.Handler(s.handler)))
+	s.handler = s.access.Handler(visit.Handler(visit.Options{Server: so.Name, Where: so.Visit, Era: s.back.Era, Logins: so.UserLogins}, s.owners.Handler(s.handler)))
+	s.wantsUsers = so.UserLogins != nil
 	if s.legacy, err = newLegacyFront(s, so); err != nil {
 		return err
 	}

@@ -146,6 +146,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := g.now()
 	t.bodies.bound(w, r)
 	endChunked(w, r)
+	if t.isPage(r) {
+		g.servePage(w, r, t)
+		return
+	}
 	if refused := t.origins.Refuse(w, r); refused {
 		return
 	}

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"crypto/rand"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/visit"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
@@ -62,6 +64,9 @@ type ServerOptions struct {
 	// Visit returns where a person can log in to the server, while requests have to wait for
 	// that; nil for nowhere. Visit is nil where nobody can be asked.
 	Visit func() *mcp.Visit
+	// UserLogins are logins of each principal at the server, without which its requests are not
+	// sent; nil if the server has none.
+	UserLogins visit.Logins
 	// OnlyFor is the one principal that may use the server, since its credential is that
 	// principal's. Empty means all.
 	OnlyFor mcp.Principal
@@ -155,6 +160,11 @@ type Options struct {
 	// none of their own. Nil means that all clients are anonymous: that is why a listener
 	// beyond loopback must be allowed by name in the configuration.
 	Auth auth.Authenticator
+
+	// Pages serves the requests below PagePaths, of browsers: it checks their Origin itself. Nil
+	// means that there are none.
+	Pages     http.Handler
+	PagePaths []string
 
 	// Audit is the audit log, which gets the credentials that are refused. What may be asked of
 	// the servers has it in its Access. Nil means none.

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/owner"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/visit"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -38,16 +39,17 @@ type server struct {
 	handler mcp.Handler  // the back, behind what keeps its results, and what is a principal's own
 	owners  *owner.Guard // nil where there are no principals
 	fronts
-	together together
-	shared   bool // all clients have one session upstream
-	log      *requestLog
-	guard    guard
-	onlyFor  mcp.Principal   // empty for everybody
-	access   *access.Control // nil if nothing is controlled
-	memory   mcp.Memory      // what clients' messages are paid from
-	limits   *downstream.LimitLog
-	profiles *profiles
-	quirks   *quirks.Recorder // nil tolerates them untold
+	together   together
+	shared     bool // all clients have one session upstream
+	log        *requestLog
+	guard      guard
+	onlyFor    mcp.Principal   // empty for everybody
+	wantsUsers bool            // without a login of its principal, no request is sent
+	access     *access.Control // nil if nothing is controlled
+	memory     mcp.Memory      // what clients' messages are paid from
+	limits     *downstream.LimitLog
+	profiles   *profiles
+	quirks     *quirks.Recorder // nil tolerates them untold
 }
 
 // fronts serve the clients of both eras.
@@ -198,6 +200,9 @@ func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descripti
 	var d *mcp.Description
 	if err == nil {
 		d, err = s.back.Describe(ctx, req)
+	}
+	if s.wantsUsers && errors.As(err, new(*mcp.LoginError)) {
+		d, err = visit.Undescribed(), nil
 	}
 	s.log.report(ctx, req, begin, err)
 	return s.access.Description(d), s.ForClient(err)

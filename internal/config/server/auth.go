@@ -25,7 +25,14 @@ type JWT struct {
 	Types           []string       `koanf:"types" doc:"the typ of access tokens; at+jwt by default, JWT and missing for issuers that write no other, or none"`
 	Scopes          []string       `koanf:"scopes" doc:"scopes that every request needs, as clients ask the issuer for them"`
 	PrincipalClaims []string       `koanf:"principal_claims" doc:"claims that are part of the principal beside issuer and subject, as client_id"`
+	LoginClient     *LoginClient   `koanf:"login_client" doc:"the gateway's client with which users prove in a browser who they are (upstream_auth.oauth.per); by default one that registers itself"`
 	Introspection   *Introspection `koanf:"introspection" doc:"asks the issuer about tokens that are not JWTs"`
+}
+
+// A LoginClient is a client with the redirect URI /login/return below the public URL.
+type LoginClient struct {
+	ClientID     string `koanf:"client_id" secret:"no" doc:"its id at the issuer"`
+	ClientSecret string `koanf:"client_secret" doc:"its secret, if it has one"`
 }
 
 // Introspection is how the gateway asks the issuer about a token.
@@ -49,6 +56,9 @@ func (a *Auth) Secrets() []string {
 		out = append(out, t.Token)
 	}
 	for _, j := range a.JWT {
+		if j.LoginClient != nil {
+			out = append(out, j.LoginClient.ClientSecret)
+		}
 		if j.Introspection != nil {
 			out = append(out, j.Introspection.ClientSecret)
 		}

@@ -49,6 +49,7 @@ type ExchangeGrant struct {
 type StoredLogin struct {
 	Principal      string   `koanf:"principal" secret:"no" doc:"the only principal that may use the login"`
 	SharedIdentity bool     `koanf:"shared_identity" default:"false" doc:"whether all clients use the login, instead of one principal"`
+	Per            string   `koanf:"per" enum:"principal" doc:"principal: each has a login of its own, which it makes in a browser, on a page below public_url"`
 	Issuer         string   `koanf:"issuer" secret:"no" doc:"authorization server to use, if the server names several; the first by default"`
 	ClientID       string   `koanf:"client_id" secret:"no" doc:"client ID of a client that was registered manually"`
 	ClientSecret   string   `koanf:"client_secret" doc:"its client secret, if it has one"`

@@ -18,8 +18,10 @@ type Endpoint struct {
 	Isolation        settings.Isolation
 	Era              string
 	OverWebSocket    bool
-	HasAuthorization bool // as a header of its own
-	OneUser          bool // who has started the program
+	HasAuthorization bool   // as a header of its own
+	OneUser          bool   // who has started the program
+	Browsers         string // the public URL of the gateway, where browsers find its pages; empty for none
+	HasLoginKeys     bool   // to keep logins of users with
 }
 
 // A credentialChecker checks the credentials for one server.
@@ -121,10 +123,15 @@ func (c credentialChecker) storedLogin(path string) {
 		c.issuer(key.Join(path, "issuer"), o.Issuer)
 	}
 	c.pkce(key.Join(path, "pkce"))
-	of := o.Principal != "" || o.SharedIdentity || c.of.OneUser
+	if o.Per != "" && c.of.OneUser { // whose own login it is
+		o.Per = ""
+	}
+	of := o.Principal != "" || o.SharedIdentity || o.Per != "" || c.of.OneUser
 	switch {
-	case !of, o.Principal != "" && o.SharedIdentity:
-		c.rep.Fail(path, "whose login is it? Write principal: NAME for the only one who may use it, which is anonymous where clients are not authenticated, or shared_identity: true for everybody")
+	case !of, o.Principal != "" && o.SharedIdentity, o.Per != "" && (o.Principal != "" || o.SharedIdentity):
+		c.rep.Fail(path, "whose login is it? Write one of per: principal, where each logs in himself, principal: NAME for the only one who may use it, which is anonymous where clients are not authenticated, and shared_identity: true for everybody")
+	case o.Per != "":
+		c.perPrincipal(path)
 	case c.of.Clients.NotOfCertificates(o.Principal) != "":
 		c.rep.Fail(key.Join(path, "principal"), "no client is called that: certificates have mtls: before their names beside other ways, and only then; write %s", c.of.Clients.NotOfCertificates(o.Principal))
 	case o.Principal != "" && (c.of.Isolation == settings.IsolateNothing || c.of.OverWebSocket):
@@ -135,6 +142,29 @@ func (c credentialChecker) storedLogin(path string) {
 		c.rep.Warn(key.Join(path, "shared_identity"), "every client acts at the server as the person who has logged in")
 	case o.Principal == "":
 		o.SharedIdentity = true // with the only user there is
+	}
+}
+
+// perPrincipal checks what logins of users need.
+func (c credentialChecker) perPrincipal(path string) {
+	here := key.Join(path, "per")
+	switch {
+	case c.of.Clients == nil || c.of.Clients.ways() == 0:
+		c.rep.Fail(here, "each user logs in himself, and nothing says who the users are; write auth, or shared_identity: true instead of per")
+	case c.of.Browsers == "":
+		c.rep.Fail(here, "users log in on a page of mcpbridge, and nothing says where browsers find that; write public_url at the top, such as https://mcp.example.com")
+	case !c.of.HasLoginKeys:
+		c.rep.Fail(here, "logins are kept encrypted, and there is no key that outlasts a restart; write login_keys or state_keys, with a secret as from openssl rand -base64 32")
+	case c.of.Isolation == settings.IsolateNothing:
+		c.rep.Fail(here, "each user has a login of his own, and with isolation: shared all have one session; remove one of them")
+	case c.of.Era == spec.Unknown.String() || c.of.Era == "auto" || c.of.Era == settings.EraOfClient:
+		c.rep.Fail(here, "mcpbridge has no login of its own to ask the server which era it is of; write era: legacy or era: modern")
+	case c.of.OverWebSocket:
+		c.rep.Fail(here, "each user has a login of his own, and all share a WebSocket; remove per")
+	case c.OAuth.CallbackPort != 0:
+		c.rep.Fail(key.Join(path, "callback_port"), "browsers return to public_url, and not to a port of this machine; remove it")
+	case c.OAuth.ClientSecret != "" && c.OAuth.ClientID == "":
+		c.rep.Fail(path, "has a client_secret without a client_id; write both")
 	}
 }
 

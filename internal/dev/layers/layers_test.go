@@ -61,7 +61,7 @@ var layers = map[string][]string{
 	// What the admin address of another process shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/observation/admin/live", "internal/status", "cmd/mcpbridge/internal/output"},
 
-	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/forward", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream"}),
+	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/forward", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream", "gateway/internal/visit"}),
 	// Where a request is answered: the router asks once for each.
 	"gateway/internal/forward": slices.Concat(waist, bottom, []string{"gateway/internal/admission", "gateway/internal/sockets", "internal/downstream", "internal/peer", "internal/replicas", "internal/replicas/handover", "internal/replicas/placement", "legacy/front"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
@@ -115,6 +115,10 @@ var layers = map[string][]string{
 	// knows no messages.
 	"internal/trust/login": {"internal/trust/fetch", "internal/mcp", "internal/redact", "internal/spec", "internal/upstream", "internal/wire"},
 
+	// Logins of principals at servers, and the pages on which they are made: they are kept at the
+	// engine of the replicas, where there is one, and verify nobody themselves.
+	"internal/trust/userlogin": {"internal/mcp", "internal/redact", "internal/replicas", "internal/spec", "internal/trust/fetch", "internal/trust/login", "internal/upstream"},
+
 	// What clients bring back: small, since fuzzing builds it apart.
 	"internal/requeststate": nil,
 
@@ -152,6 +156,9 @@ var layers = map[string][]string{
 	"gateway/internal/admission": {"internal/limits", "internal/mcp"},
 	// The WebSockets of clients: their places, and their end.
 	"gateway/internal/sockets": {"internal/downstream", "internal/limits", "internal/mcp"},
+
+	// Where the users of clients log in to servers: the gateway puts it before a back.
+	"gateway/internal/visit": {"internal/mcp", "internal/spec", "internal/wire"},
 
 	// Whose is what servers hand out: the gateway puts a guard before a back.
 	"gateway/internal/owner": {"internal/mcp", "internal/wire", "internal/spec", "internal/budget", "internal/requeststate"},
@@ -261,7 +268,7 @@ var layers = map[string][]string{
 	"internal/dev/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "internal/clientconn", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/node"}),
+	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "internal/clientconn", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/node", "gateway/internal/visit", "internal/trust/userlogin"}),
 	// An engine of replicas each, with its client: whoever puts a program together imports those
 	// that it is to have. The gateway has only their interface.
 	"gateway/replicas/nats":  {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/natskv"},
@@ -274,7 +281,7 @@ var layers = map[string][]string{
 	"examples/internal/notes":   nil,
 	"examples/internal/program": {"internal/dev/bridgetest"},
 	// What the public package does not export, for cmd.
-	"internal/cmdhook": {"internal/trust/audit", "internal/trust/pin", "internal/fanout", "internal/status", "internal/observation/trace", "internal/trust/login", "internal/mcp", "internal/replicas", "internal/server", "internal/settings", "internal/redact", "internal/transport"},
+	"internal/cmdhook": {"internal/trust/audit", "internal/trust/pin", "internal/fanout", "internal/status", "internal/observation/trace", "internal/trust/login", "internal/mcp", "internal/replicas", "internal/server", "internal/settings", "internal/redact", "internal/transport", "internal/trust/userlogin"},
 
 	// One server, of either era: how it is reached, and what its back is.
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember", "internal/upstream"}),

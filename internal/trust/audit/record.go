@@ -23,6 +23,8 @@ const (
 	MethodAuthenticate = "authenticate" // a credential was refused
 	MethodEnd          = "end"          // a session or a stream has ended
 	MethodPin          = "pin"          // definitions of tools were accepted, or are not
+	MethodLogin        = "login"        // a principal has logged in at a server, or somebody else has tried to
+	MethodLogout       = "logout"       // such a login was ended
 )
 
 // A Record is one line. Empty strings and zeros are omitted.
@@ -68,6 +70,19 @@ func Pinned(server, tool, digest, what string, refused bool) *Record {
 	r := &Record{Time: time.Now(), Method: MethodPin, Kind: "tool", Server: server, Name: tool, Digest: digest, Decision: "allow", Reason: what}
 	if refused {
 		r.Decision = "deny"
+	}
+	return r
+}
+
+// Login returns the line about the login of a principal at a server: that it was made, refused to
+// somebody who is not the principal, or ended. by is who has tried; why says more.
+func Login(what, server, principal, by, address, why string) *Record {
+	r := &Record{Time: time.Now(), Method: MethodLogin, Kind: "login", Server: server, Principal: principal, Address: address, Decision: "allow", Reason: why}
+	switch {
+	case what == MethodLogout:
+		r.Method = MethodLogout
+	case what != MethodLogin:
+		r.Decision, r.Outcome, r.Name = "deny", "refused", by
 	}
 	return r
 }

@@ -115,27 +115,32 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // take accepts the response to the request. It returns false for anything else, which is
 // ignored: whoever can make the browser send a request must not be able to end a login.
 func (c *callback) take(q url.Values) bool {
-	if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(c.want.state)) != 1 || len(q["state"]) != 1 {
+	if !c.want.isFor(q) {
 		return false
 	}
 	select {
-	case c.answers <- c.judge(q):
+	case c.answers <- c.want.judge(q):
 		return true
 	default:
 		return false // there was one already
 	}
 }
 
+// isFor reports whether a response is to the request.
+func (want *expected) isFor(q url.Values) bool {
+	return subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(want.state)) == 1 && len(q["state"]) == 1
+}
+
 // judge returns the code of a response to the request. It quotes nothing of the response
 // before the issuer is checked.
 //
 // Spec: 2026-07-28, basic/authorization, Authorization Response Validation; RFC 9207, 2.4.
-func (c *callback) judge(q url.Values) answer {
+func (want *expected) judge(q url.Values) answer {
 	iss, present := q["iss"]
 	switch {
-	case len(iss) > 1 || present && iss[0] != c.want.issuer:
+	case len(iss) > 1 || present && iss[0] != want.issuer:
 		return answer{err: errors.New("the answer comes from another authorization server than the one that was asked, and was not used; if you did not expect that, somebody may have tried to steal your login")}
-	case !present && c.want.sendsIssuer:
+	case !present && want.sendsIssuer:
 		return answer{err: errors.New("the answer does not say which authorization server it is from (iss), although that one says it does, and was not used")}
 	case q.Has("error"):
 		return answer{err: &GrantError{Code: q.Get("error"), Description: q.Get("error_description")}}

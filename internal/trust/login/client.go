@@ -61,7 +61,7 @@ func (f *Flow) client(ctx context.Context, as *authServer, back *callback) (*Cli
 	case f.MetadataURL != "" && as.MetadataDocuments:
 		return &Client{ID: f.MetadataURL, Method: authNone}, nil
 	case as.RegistrationEndpoint != "":
-		return register(ctx, f.HTTP, as, back)
+		return f.register(ctx, as, back)
 	}
 	return nil, fmt.Errorf("the authorization server %s registers no clients by itself; register mcpbridge there with %s, and give the client's id: client_id in the configuration, or --client-id", shown(as.Issuer), toRegister(back.uris))
 }
@@ -82,19 +82,27 @@ type registration struct {
 	SecretExpires int64  `json:"client_secret_expires_at,omitempty"` // seconds since 1970
 }
 
-func register(ctx context.Context, c *fetch.Client, as *authServer, back *callback) (*Client, error) {
+func (f *Flow) register(ctx context.Context, as *authServer, back *callback) (*Client, error) {
 	uris := back.uris
 	if !slices.Contains(uris, back.redirectURI()) {
 		uris = append(slices.Clone(uris), back.redirectURI())
 	}
-	ask := registration{
+	c, err := register(ctx, f.HTTP, as, registration{
 		ClientName:      ClientName,
 		ApplicationType: "native",
 		RedirectURIs:    uris,
 		GrantTypes:      []string{"authorization_code", "refresh_token"},
 		ResponseTypes:   []string{"code"},
 		AuthMethod:      as.authMethod(authNone, authBasic, authPost),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w; register mcpbridge there yourself with %s, and give the client's id", err, toRegister(back.uris))
 	}
+	return c, nil
+}
+
+// register registers a client at an authorization server.
+func register(ctx context.Context, c *fetch.Client, as *authServer, ask registration) (*Client, error) {
 	text, err := json.Marshal(ask)
 	if err != nil {
 		return nil, err
@@ -107,9 +115,9 @@ func register(ctx context.Context, c *fetch.Client, as *authServer, back *callba
 	req.Header.Set("Accept", "application/json")
 	got := registration{AuthMethod: ask.AuthMethod}
 	if err := c.Do(req, &got); err != nil {
-		return nil, fmt.Errorf("registering at the authorization server %s: %w; register mcpbridge there yourself with %s, and give the client's id", shown(as.Issuer), grantError(err), toRegister(back.uris))
+		return nil, fmt.Errorf("registering at the authorization server %s: %w", shown(as.Issuer), grantError(err))
 	}
-	return got.client(uris)
+	return got.client(ask.RedirectURIs)
 }
 
 // client returns the client that a server has registered.

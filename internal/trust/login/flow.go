@@ -294,12 +294,7 @@ func isScope(s string) bool {
 func (f *Flow) authorize(ctx context.Context, as *authServer, c *Client, back *callback, r *resource, scopes []string) (*oauth2.Token, []string, error) {
 	verifier := oauth2.GenerateVerifier()
 	back.expect(expected{state: rand.Text(), issuer: as.Issuer, sendsIssuer: as.SendsIssuer})
-	conf := oauth2.Config{ClientID: c.ID, RedirectURL: back.redirectURI(), Scopes: scopes, Endpoint: oauth2.Endpoint{AuthURL: as.AuthorizationEndpoint}}
-	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", r.Resource)}
-	if slices.Contains(scopes, scopeOffline) {
-		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // OpenID Connect Core 1.0, 11
-	}
-	if err := f.Browse(conf.AuthCodeURL(back.want.state, options...)); err != nil && !errors.Is(err, ErrNoBrowser) {
+	if err := f.Browse(authorizationURL(as, c.ID, back.redirectURI(), r.Resource, scopes, back.want.state, verifier)); err != nil && !errors.Is(err, ErrNoBrowser) {
 		return nil, nil, err
 	}
 	code, err := back.await(ctx, f.Paste)

@@ -128,7 +128,7 @@ func (s *Store) Load(server string) (*Login, error) {
 
 // entry reads the entry of a server.
 func (s *Store) entry(server string) (*entry, error) {
-	text, err := readPrivate(s.entryFile(server))
+	text, err := ReadPrivate(s.entryFile(server))
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (s *Store) entry(server string) (*entry, error) {
 
 func (s *Store) secret(e *entry) ([]byte, error) {
 	if !e.Keyring {
-		return readPrivate(s.secretFile(e))
+		return ReadPrivate(s.secretFile(e))
 	}
 	if s.ring == nil {
 		return nil, fmt.Errorf("%w outside the system's keyring, which is not used", ErrNoLogin)
@@ -167,7 +167,7 @@ func (s *Store) Save(l *Login) error {
 	if err != nil {
 		return err
 	}
-	if err := writePrivate(s.entryFile(l.Server), where); err != nil {
+	if err := WritePrivate(s.entryFile(l.Server), where); err != nil {
 		return err
 	}
 	if before != nil && before.key() != e.key() && !s.used(before) {
@@ -187,7 +187,7 @@ func (s *Store) keep(e *entry, text []byte) error {
 		}
 		s.log.Debug("storing login in a file instead of the system's keyring", "error", err)
 	}
-	return writePrivate(s.secretFile(e), text)
+	return WritePrivate(s.secretFile(e), text)
 }
 
 // Delete removes the login to a server.
@@ -220,7 +220,7 @@ func (s *Store) used(e *entry) bool {
 	files, _ := filepath.Glob(filepath.Join(s.dir, "*"+entrySuffix)) // the pattern is well-formed
 	for _, file := range files {
 		other := new(entry)
-		text, err := readPrivate(file)
+		text, err := ReadPrivate(file)
 		if err == nil && json.Unmarshal(text, other) == nil && other.key() == e.key() {
 			return true
 		}
@@ -228,26 +228,26 @@ func (s *Store) used(e *entry) bool {
 	return false
 }
 
-// A version identifies the stored login of a server, by the file in which it is. Nil means that
+// A fileVersion identifies the stored login of a server, by the file in which it is. Nil means that
 // there is none.
-type version struct{ file fs.FileInfo }
+type fileVersion struct{ file fs.FileInfo }
 
 // version returns the version of the login to a server.
-func (s *Store) version(server string) *version {
+func (s *Store) version(server string) *fileVersion {
 	info, err := os.Stat(s.entryFile(server))
 	if err != nil {
 		return nil
 	}
-	return &version{info}
+	return &fileVersion{info}
 }
 
 // Same implements [Version].
-func (v *version) Same(as Version) bool {
-	w, ok := as.(*version)
+func (v *fileVersion) Same(as Version) bool {
+	w, ok := as.(*fileVersion)
 	return ok && v.equal(w)
 }
 
-func (v *version) equal(w *version) bool {
+func (v *fileVersion) equal(w *fileVersion) bool {
 	if v == nil || w == nil {
 		return v == w
 	}
@@ -319,7 +319,12 @@ func (s *Store) lock(ctx context.Context, server, which string) (unlock func(), 
 	if err := s.makeDir(); err != nil {
 		return nil, err
 	}
-	l := flock.New(filepath.Join(s.dir, digest(name(server))+"."+which+lockSuffix), flock.SetPermissions(0o600))
+	return LockFile(ctx, filepath.Join(s.dir, digest(name(server))+"."+which+lockSuffix))
+}
+
+// LockFile waits for the lock of a file, which is made.
+func LockFile(ctx context.Context, file string) (unlock func(), err error) {
+	l := flock.New(file, flock.SetPermissions(0o600))
 	if _, err := l.TryLockContext(ctx, 50*time.Millisecond); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -339,8 +344,8 @@ func (s *Store) makeDir() error {
 	return nil
 }
 
-// readPrivate reads a file; [ErrNoLogin] if there is none.
-func readPrivate(file string) ([]byte, error) {
+// ReadPrivate reads a file; [ErrNoLogin] if there is none.
+func ReadPrivate(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoLogin
@@ -369,8 +374,8 @@ func readPrivate(file string) ([]byte, error) {
 // maxLogin limits a stored login, in bytes.
 const maxLogin = 1 << 20
 
-// writePrivate replaces a file by one that only the user may read.
-func writePrivate(file string, text []byte) error {
+// WritePrivate replaces a file by one that only the user may read.
+func WritePrivate(file string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(file), ".new-*") // with mode 0600
 	if err != nil {
 		return fmt.Errorf("storing the login: %w", err)

@@ -183,9 +183,13 @@ func (s *Stored) Renew(ctx context.Context, r upstream.CredentialRefusal) (strin
 // refused returns the error if a server does not accept the token of a login.
 func (s *Stored) refused(more []string) error {
 	if len(more) > 0 {
-		return unusable(fmt.Errorf("wants the scopes %s, which the stored login lacks", shown(strings.Join(more, " "))), s.step()+" --scope "+shown(strings.Join(more, " --scope ")))
+		err := fmt.Errorf("wants the scopes %s, which the stored login lacks", shown(strings.Join(more, " ")))
+		if s.Step != "" {
+			return unusable(&wantsError{err, more}, s.Step)
+		}
+		return unusable(err, s.step()+" --scope "+shown(strings.Join(more, " --scope ")))
 	}
-	return unusable(errors.New("does not accept the stored login"), s.step())
+	return unusable(&wantsError{errors.New("does not accept the stored login"), nil}, s.step())
 }
 
 // step says what to do if a login is missing.

@@ -17,7 +17,7 @@ func authentication(a *config.Auth) *gateway.Auth {
 	for i, j := range a.JWT {
 		issuer := gateway.JWT{
 			Issuer: j.Issuer, Audience: j.Audience, Algorithms: j.Algorithms, Types: j.Types, Scopes: j.Scopes, PrincipalClaims: j.PrincipalClaims,
-			Introspection: (*gateway.Introspection)(j.Introspection),
+			LoginClient: (*gateway.LoginClient)(j.LoginClient), Introspection: (*gateway.Introspection)(j.Introspection),
 		}
 		if i == 0 {
 			o.JWT = &issuer
@@ -45,7 +45,7 @@ func UpstreamAuth(a *config.UpstreamAuth) *gateway.UpstreamAuth {
 		return &gateway.UpstreamAuth{TokenExchange: issuerClient(&a.TokenExchange.IssuerClient, a.TokenExchange.Audience)}
 	case a.OAuth != nil:
 		o := a.OAuth
-		return &gateway.UpstreamAuth{Login: &gateway.StoredLogin{Principal: o.Principal, SharedIdentity: o.SharedIdentity, Issuer: o.Issuer,
+		return &gateway.UpstreamAuth{Login: &gateway.StoredLogin{Principal: o.Principal, SharedIdentity: o.SharedIdentity, PerPrincipal: o.Per != "", Issuer: o.Issuer,
 			ClientID: o.ClientID, ClientSecret: o.ClientSecret, Scopes: o.Scopes, CallbackPort: int(o.CallbackPort), AssumePKCE: o.PKCE == "assume"}}
 	}
 	return &gateway.UpstreamAuth{Passthrough: a.Passthrough != nil}

@@ -10,7 +10,7 @@ import (
 // liveKeys are the keys whose values apply at once. Those of others count after a restart.
 var liveKeys = map[string]bool{
 	"include": true, "allow_anonymous": true, "public_url": true, "auth": true, "allowed_origins": true, "allowed_hosts": true, "trusted_proxies": true,
-	"state_keys": true, "debug_errors": true, "body_timeout": true, "write_timeout": true, "keep_alive": true, "client_idle": true, "drain": true, "drain_delay": true,
+	"state_keys": true, "login_keys": true, "debug_errors": true, "body_timeout": true, "write_timeout": true, "keep_alive": true, "client_idle": true, "drain": true, "drain_delay": true,
 	"state_dir": true, "audit": true, "remember": true, "keyring": true, "client_metadata_url": true, "allow_hosts": true, "limits": true, "log.level": true, "replicas.keys": true,
 }
 

@@ -1,4 +1,4 @@
-package router
+package visit
 
 import (
 	"context"
@@ -70,7 +70,7 @@ func (l *locked) where() *mcp.Visit {
 }
 
 func (l *locked) serve(era spec.Era, method, capabilities, params string) (*mcp.Result, error) {
-	v := newVisiting(&ServerOptions{Name: "docs", Visit: l.where}, func() spec.Era { return l.era }, l)
+	v := Handler(Options{Server: "docs", Where: l.where, Era: func() spec.Era { return l.era }}, l)
 	return v.Serve(l.t.Context(), &mcp.Request{Method: method, Era: era, Capabilities: []byte(capabilities), Params: []byte(params)}, l)
 }
 

@@ -1,4 +1,9 @@
-package router
+// Package visit sends the users of clients to the pages of logins that servers want: of one login
+// for all, while it is under way, and of each principal's own.
+//
+// How a client is told depends on its era, and on what it declares: see docs/decisions/0014. What
+// logins are, and where their pages, it does not know.
+package visit
 
 import (
 	"context"
@@ -35,12 +40,27 @@ type visiting struct {
 	asking string
 }
 
-// newVisiting returns next with logins; next itself if the server has none.
-func newVisiting(so *ServerOptions, era func() spec.Era, next mcp.Handler) mcp.Handler {
-	if so.Visit == nil {
-		return next
+// Options say which logins a server wants.
+type Options struct {
+	Server string
+	// Where returns where a person can log in to the server, while requests have to wait for
+	// that; nil for nowhere. Where is nil where nobody can be asked.
+	Where func() *mcp.Visit
+	// Era is the server's.
+	Era func() spec.Era
+	// Logins are those of each principal; nil if the server has none.
+	Logins Logins
+}
+
+// Handler returns next with logins; next itself if the server has none.
+func Handler(o Options, next mcp.Handler) mcp.Handler {
+	if o.Where != nil {
+		next = &visiting{next: next, server: o.Server, where: o.Where, era: o.Era}
 	}
-	return &visiting{next: next, server: so.Name, where: so.Visit, era: era}
+	if o.Logins != nil {
+		next = &linking{next: next, server: o.Server, logins: o.Logins}
+	}
+	return next
 }
 
 // Serve implements [mcp.Handler].
@@ -78,10 +98,7 @@ func (v *visiting) visit(ctx context.Context, req *mcp.Request, c mcp.Caller, at
 		return nil, wait(ctx, at) // another call has sent the client there
 	}
 	defer v.end()
-	params := wire.AppendEdited(nil, nil,
-		wire.Edit{Name: "mode", Value: []byte(`"url"`)},
-		wire.Edit{Name: "message", Value: wire.Quote(fmt.Sprintf("The server %q wants you to log in. The page opens in a browser, and the call goes on after it.", v.server))},
-		wire.Edit{Name: "url", Value: wire.Quote(at.URL)})
+	params := visitParams(fmt.Sprintf("The server %q wants you to log in. The page opens in a browser, and the call goes on after it.", v.server), at.URL)
 	answers, err := requestUntil(ctx, c, params, at.Done)
 	switch {
 	case errors.Is(err, errVisited):

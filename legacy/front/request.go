@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -96,7 +97,7 @@ func (r *request) serve(ctx context.Context, m *wire.Message) {
 		case errSessionEnded:
 			err = wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", errSessionEnded)
 		}
-		msg = wire.AppendError(nil, m.ID, projection.Error(mcp.WireError(err)))
+		msg = wire.AppendError(nil, m.ID, errorFor(err))
 		r.trace.Sent(msg)
 		r.w.reply(response{msg: msg, hint: mcp.HintOf(err)})
 		return
@@ -233,4 +234,12 @@ func (r *request) growsLocked(n mcp.Notification) bool {
 		r.begun, r.progress = true, value
 	}
 	return grows
+}
+
+// errorFor returns the error for the client: that of a modern server as a legacy client knows it.
+func errorFor(err error) *wire.Error {
+	if errors.As(err, new(*mcp.PageError)) {
+		return mcp.WireError(err) // which was made for this client
+	}
+	return projection.Error(mcp.WireError(err))
 }

@@ -30,7 +30,7 @@ func assemble(s *server, so *ServerOptions) (err error) {
 		return err
 	}
 	s.handler = s.access.Handler(visit.Handler(visit.Options{Server: so.Name, Where: so.Visit, Era: s.back.Era, Logins: so.UserLogins}, s.owners.Handler(s.handler)))
-	s.wantsUsers = so.UserLogins != nil
+	s.userLogins = so.UserLogins
 	if s.legacy, err = newLegacyFront(s, so); err != nil {
 		return err
 	}

@@ -158,7 +158,8 @@ type world struct {
 	legacy *tenantPeer    // nil unless the servers are of that era
 	modern *credulousPeer // likewise
 	limits *tally
-	shared bool // upstream all are one
+	shared bool                 // upstream all are one
+	creds  upstream.Credentials // for both servers; nil for none
 }
 
 const other = "other" // the second server
@@ -169,7 +170,12 @@ func newWorld(t *testing.T, era spec.Era, isolation settings.Isolation) *world {
 }
 
 func newWorldWith(t *testing.T, era spec.Era, isolation settings.Isolation, change func(*Options)) *world {
-	w := &world{t: t, era: era, limits: &tally{}, shared: isolation == settings.IsolateNothing}
+	return newWorldOf(t, era, isolation, nil, change)
+}
+
+// newWorldOf returns a world whose servers are sent credentials.
+func newWorldOf(t *testing.T, era spec.Era, isolation settings.Isolation, creds upstream.Credentials, change func(*Options)) *world {
+	w := &world{creds: creds, t: t, era: era, limits: &tally{}, shared: isolation == settings.IsolateNothing}
 	if era == spec.Legacy {
 		w.legacy = newTenantPeer(t)
 	} else {
@@ -195,7 +201,7 @@ func newWorldWith(t *testing.T, era spec.Era, isolation settings.Isolation, chan
 
 func (w *world) server(name string, o *Options, isolation settings.Isolation) ServerOptions {
 	return ServerOptions{Name: name, Settings: settings.Server{Isolation: isolation, Cache: public("tools/list", "resources/read")}, Open: func(c mcp.Changes) (mcp.Back, error) {
-		up := upstream.Options{Name: name, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond}, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}
+		up := upstream.Options{Name: name, Credentials: w.creds, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond}, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}
 		if w.modern != nil {
 			up.URL = w.modern.URL
 			return modernback.New(modernback.Options{Options: up})

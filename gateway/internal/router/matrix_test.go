@@ -46,6 +46,7 @@ func TestIsolationMatrix(t *testing.T) {
 		{"places", both, both, legPlaces},
 		{"policy", both, both, legPolicy},
 		{"login", both, both, legLogin},
+		{"own login", both, both, legOwnLogin},
 		{"log", both, both, legLog},
 	} {
 		for _, front := range leg.fronts {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/visit"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -27,14 +28,20 @@ func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Messag
 	}
 	session := s.access.Session(req)
 	l, answer, err := linker.OpenRelay(ctx, req, m, session.Client(h))
-	if l == nil && answer == nil && err == nil {
+	if l == nil && answer == nil && (err == nil || s.wantsLogin(err)) {
 		return nil, nil, nil // the front then calls Describe
 	}
 	s.log.report(ctx, req, begin, err)
 	if l == nil {
 		return nil, s.cleanRefusal(answer), s.ForClient(err)
 	}
-	return &loggedRelay{session.Relay(s.owners.Relay(l, req.Share)), s, relayOwner{s.log.callerOf(req), req.Revision, req.ClientInfo}}, answer, nil
+	return &loggedRelay{session.Relay(s.owners.Relay(l, req.Share)), s, relayOwner{s.log.callerOf(req), req.Revision, req.ClientInfo}, req}, answer, nil
+}
+
+// wantsLogin reports whether a request was not sent since its principal has no login at the
+// server.
+func (s *server) wantsLogin(err error) bool {
+	return s.userLogins != nil && errors.As(err, new(*mcp.LoginError))
 }
 
 // cleanRefusal removes secrets from an error response to initialize.
@@ -48,8 +55,9 @@ func (s *server) cleanRefusal(answer []byte) []byte {
 // A loggedRelay is a Relay whose calls are counted and logged.
 type loggedRelay struct {
 	mcp.Relay
-	s  *server
-	by relayOwner
+	s      *server
+	by     relayOwner
+	opened *mcp.Request // that opened it
 }
 
 // A relayOwner is the client whose session is relayed.
@@ -80,7 +88,11 @@ type loggedCall struct {
 // Answer implements [mcp.RelayedCall].
 func (c *loggedCall) Answer(text []byte, failed error) {
 	var we *wire.Error
-	if failed != nil && errors.As(failed, &we) {
+	s := c.relay.s
+	if s.wantsLogin(failed) {
+		id, _ := wire.ParseID(wire.Get(text, "id")) // valid: it is made here
+		text = wire.AppendError(nil, id, visit.Error(s.name, s.userLogins, c.relay.opened))
+	} else if failed != nil && errors.As(failed, &we) {
 		text = c.relay.s.g.now().errors.cleanAnswer(text, we)
 	}
 	c.trace.Sent(text)

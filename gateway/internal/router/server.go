@@ -44,7 +44,7 @@ type server struct {
 	log        *requestLog
 	guard      guard
 	onlyFor    mcp.Principal   // empty for everybody
-	wantsUsers bool            // without a login of its principal, no request is sent
+	userLogins visit.Logins    // of its principals; nil for none
 	access     *access.Control // nil if nothing is controlled
 	memory     mcp.Memory      // what clients' messages are paid from
 	limits     *downstream.LimitLog
@@ -201,7 +201,7 @@ func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descripti
 	if err == nil {
 		d, err = s.back.Describe(ctx, req)
 	}
-	if s.wantsUsers && errors.As(err, new(*mcp.LoginError)) {
+	if s.wantsLogin(err) {
 		d, err = visit.Undescribed(), nil
 	}
 	s.log.report(ctx, req, begin, err)

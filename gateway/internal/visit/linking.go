@@ -60,19 +60,31 @@ func (l *linking) heed(ctx context.Context, p mcp.Principal, answer []byte) erro
 // send returns where the user of a request can log in: as an answer that is no result yet, or as
 // an error.
 func (l *linking) send(req *mcp.Request, cause error) (*mcp.Result, error) {
-	url := l.logins.Link(req.Principal)
-	takes := mcp.MissingCapability(req.Capabilities, spec.MethodElicit, []byte(`{"mode":"url"}`)) == nil
-	message := fmt.Sprintf("The server %q wants you to log in. The page opens in a browser.", l.server)
-	switch {
-	case takes && req.Era == spec.Modern && spec.MayAsk(req.Method):
-		return withState(visitResult(visitParams(message, url)), req), nil
-	case takes && req.Era == spec.Legacy:
-		return nil, &linkError{cause, required(l.server, message, url)}
+	if req.Era == spec.Modern && spec.MayAsk(req.Method) && opensPages(req) {
+		return withState(visitResult(visitParams(messageOf(l.server), l.logins.Link(req.Principal))), req), nil
 	}
-	return nil, &linkError{cause, &wire.Error{
+	return nil, &mcp.PageError{Cause: cause, Told: Error(l.server, l.logins, req)}
+}
+
+// opensPages reports whether the client of a request opens pages.
+func opensPages(req *mcp.Request) bool {
+	return mcp.MissingCapability(req.Capabilities, spec.MethodElicit, []byte(`{"mode":"url"}`)) == nil
+}
+
+func messageOf(server string) string {
+	return fmt.Sprintf("The server %q wants you to log in. The page opens in a browser.", server)
+}
+
+// Error returns the error that tells the client of a request where its user can log in to a server.
+func Error(server string, logins Logins, req *mcp.Request) *wire.Error {
+	url := logins.Link(req.Principal)
+	if req.Era == spec.Legacy && opensPages(req) {
+		return required(server, messageOf(server), url)
+	}
+	return &wire.Error{
 		Code: spec.CodeInternal, Data: wire.AppendEdited(nil, nil, wire.Edit{Name: "url", Value: wire.Quote(url)}),
-		Message: fmt.Sprintf("server %q wants you to log in: open %s in a browser within 10 minutes, then send this again", l.server, url),
-	}}
+		Message: fmt.Sprintf("server %q wants you to log in: open %s in a browser within 10 minutes, then send this again", server, url),
+	}
 }
 
 // visitParams are those of the request to open a page.
@@ -107,19 +119,8 @@ func required(server, message, url string) *wire.Error {
 // elicitationID is how long the ids of elicitations are.
 const elicitationID = 32
 
-// A linkError tells a client where its user can log in. The log has the cause alone.
-type linkError struct {
-	cause error
-	told  *wire.Error
-}
-
-func (e *linkError) Error() string { return e.cause.Error() }
-
-// Unwrap returns the error for the client.
-func (e *linkError) Unwrap() error { return e.told }
-
 // Undescribed is the description of a server that says nothing of itself without a login: what any
 // server may have. A client that can't begin can't be sent to a login.
 func Undescribed() *mcp.Description {
-	return &mcp.Description{Capabilities: json.RawMessage(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}`)}
+	return &mcp.Description{Capabilities: json.RawMessage(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`)}
 }

@@ -257,7 +257,7 @@ func (p *Pages) finish(w http.ResponseWriter, r *http.Request, v *visit, d *Door
 func (p *Pages) done(w http.ResponseWriter, r *http.Request, v *visit, d *Door, got *login.Login) {
 	p.logins.forget(w, v.ID)
 	p.logins.opts.Secrets.Learn(got.Client.Secret)
-	if err := d.Server.finish(r.Context(), v.Principal, got); err != nil {
+	if err := d.Server.Keep(r.Context(), v.Principal, got); err != nil {
 		p.fail(w, d, "a login can't be kept", err)
 		return
 	}

@@ -183,8 +183,8 @@ func (s *Server) Await(ctx context.Context, p mcp.Principal, most time.Duration)
 	}
 }
 
-// finish keeps a login, and has further requests of the principal sent with it.
-func (s *Server) finish(ctx context.Context, p mcp.Principal, l *login.Login) error {
+// Keep keeps a login of a principal, and has further requests of the principal sent with it.
+func (s *Server) Keep(ctx context.Context, p mcp.Principal, l *login.Login) error {
 	k := s.keeper(p)
 	unlock, err := k.Lock(ctx)
 	if err != nil {

@@ -167,17 +167,23 @@ func (s serverBuild) door(p *serverParts) *userlogin.Door {
 
 var errNoLogins = errors.New("no server has logins of its users")
 
-// UserLogins implements [cmdhook.Inner].
-func (g inner) UserLogins(ctx context.Context) ([]userlogin.Entry, int, error) {
+// Logins implements [cmdhook.Inner].
+func (g inner) Logins(ctx context.Context) (any, error) {
+	told := struct {
+		Logins []userlogin.Entry `json:"logins"`
+		Unread int               `json:"unread,omitempty"` // were sealed with other keys
+	}{Logins: []userlogin.Entry{}}
 	l := g.outer.logins()
 	if l == nil {
-		return nil, 0, nil
+		return &told, nil
 	}
-	return l.List(ctx)
+	all, unread, err := l.List(ctx)
+	told.Logins, told.Unread = append(told.Logins, all...), unread
+	return &told, err
 }
 
-// EndUserLogins implements [cmdhook.Inner].
-func (g inner) EndUserLogins(ctx context.Context, server, principal string) ([]userlogin.Ended, error) {
+// EndLogins implements [cmdhook.Inner].
+func (g inner) EndLogins(ctx context.Context, server, principal string) (any, error) {
 	l := g.outer.logins()
 	if l == nil {
 		return nil, errNoLogins
@@ -189,9 +195,9 @@ func (g inner) EndUserLogins(ctx context.Context, server, principal string) ([]u
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("ending logins: %w", err)
+		return nil, fmt.Errorf("ending logins: %w", err)
 	}
-	return ended, err
+	return append([]userlogin.Ended{}, ended...), nil
 }
 
 func (g *Gateway) logins() *userlogin.Logins {

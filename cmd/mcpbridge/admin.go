@@ -103,7 +103,7 @@ func (d *daemon) adminOptions() admin.Options {
 		Source: states{d.gateway, &d.draining, &d.joined, &d.settled}, Metrics: d.gateway.MetricsHandler(), Token: c.AdminToken, MetricsToken: c.MetricsToken,
 		Counts: inner.Metrics(), Logger: d.log, Wrong: d.wrongAdmin,
 		Exposed: c.AdminExposed(), Debug: c.AdminDebug || !c.AdminExposed(),
-		Gateway: shown{inner, c.AdminBodies}, Feed: feed, Version: release.Version(),
+		Gateway: shown{inner, c.AdminBodies}, Feed: feed, Logins: inner, Version: release.Version(),
 		Reload: d.reloadHandler(), LastReload: d.lastReload,
 	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"net/url"
 	"strings"
 	"time"
 
@@ -103,9 +101,9 @@ func (p process) console(cmd *cobra.Command) (*console.Admin, error) {
 		token = p.getenv("MCPBRIDGE_ADMIN_TOKEN")
 	}
 	if at != "" && path == "" {
-		address, err := parseAdmin(at)
+		address, err := console.ParseAddress(at)
 		if err != nil {
-			return nil, err
+			return nil, usageError("%v", err)
 		}
 		a := &console.Admin{Address: address, Token: token}
 		return a, a.LearnToken(remember.StateDir(p.environ))
@@ -136,24 +134,4 @@ func (p process) getenv(name string) string {
 		}
 	}
 	return ""
-}
-
-// parseAdmin reads an address as people write it.
-func parseAdmin(text string) (a console.Address, err error) {
-	if path, ok := strings.CutPrefix(text, "unix:"); ok {
-		a.Socket = path
-		return a, nil
-	}
-	if !strings.Contains(text, "://") {
-		text = "http://" + text
-	}
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return a, usageError("%q is no address; write host:port, a URL of http or https, or unix: and the path of a socket", text)
-	case u.User != nil || u.RawQuery != "":
-		return a, errors.New("an address has no credentials; set MCPBRIDGE_ADMIN_TOKEN")
-	}
-	a.URL = u.Scheme + "://" + u.Host
-	return a, nil
 }

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/console"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 )
@@ -72,22 +71,45 @@ func newLoginCommand(p process) *cobra.Command {
 
 func newLogoutCommand(p process) *cobra.Command {
 	l := loginFlags{target: target{process: p}}
+	of := console.Logout{Out: p.stdout}
 	cmd := &cobra.Command{
-		Use:   "logout URL | NAME -c FILE",
+		Use:   "logout URL | NAME -c FILE | --principal PRINCIPAL [NAME]",
 		Short: "Revoke and delete a stored login",
 		Long: `Has the authorization server revoke the tokens of a login, if it can do that, and
 deletes them. Processes that use the login notice within two seconds, and send no
-request with it any more.`,
-		Example: `  mcpbridge logout https://docs.example.com/mcp`,
+request with it any more.
+
+With --principal it ends the logins that a user of a running gateway has made at its
+servers (upstream_auth: {oauth: {per: principal}}), or that at one of them. It asks
+the admin address, as mcpbridge top does.`,
+		Example: `  mcpbridge logout https://docs.example.com/mcp
+  mcpbridge logout --principal "https://id.example.com ada" -c config.yaml
+  mcpbridge logout --principal "https://id.example.com ada" docs --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if of.Principal != "" {
+				return l.logoutOf(cmd, args, &of)
+			}
+			l.path, _ = cmd.Flags().GetString("config")
 			if err := l.readLogin(cmd, args); err != nil {
 				return err
 			}
 			return l.logout(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVarP(&l.path, "config", "c", "", "file in which the server has the NAME")
+	consoleFlags(cmd)
+	cmd.Flags().StringVar(&of.Principal, "principal", "", "the `PRINCIPAL` whose logins at servers are ended, as in the audit log")
+	cmd.Flags().BoolVar(&of.JSON, "json", false, "with --principal: print what was ended as JSON")
 	return cmd
+}
+
+// logoutOf ends the logins of a principal at a running gateway.
+func (l *loginFlags) logoutOf(cmd *cobra.Command, args []string, of *console.Logout) error {
+	of.Servers = args
+	a, err := l.console(cmd)
+	if err != nil {
+		return err
+	}
+	return a.EndLogins(cmd.Context(), of)
 }
 
 // readLogin finds out which server is meant. It has to be one that can be logged in to.
@@ -140,7 +162,7 @@ func (l *loginFlags) run(ctx context.Context) error {
 	f.Browse = l.browse
 	f.Tell = func(text string) { _, _ = output.Printf(l.stderr, "Warning: %s\n", text) }
 	if l.stdin != nil && output.IsTerminal(l.stdin) {
-		f.Paste = lines(ctx, l.stdin)
+		f.Paste = login.Lines(ctx, l.stdin)
 	}
 	got, err := f.Run(ctx, challenge)
 	if errors.Is(err, login.ErrNoIssuer) && login.LetIn(status) {
@@ -194,21 +216,4 @@ func (l *loginFlags) logout(ctx context.Context) error {
 	}
 	_, err = output.Printf(l.stdout, "Logged out of %s\n", l.name())
 	return err
-}
-
-// lines returns the lines of a terminal until ctx ends. What reads the terminal stays
-// until that says something, or the process ends.
-func lines(ctx context.Context, from io.Reader) <-chan string {
-	out := make(chan string)
-	go func() {
-		defer close(out)
-		for s := bufio.NewScanner(from); s.Scan(); {
-			select {
-			case out <- s.Text():
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return out
 }

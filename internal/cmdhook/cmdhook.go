@@ -21,7 +21,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
-	"github.com/mcpbridge/mcpbridge/internal/trust/userlogin"
 )
 
 // Hooks are options that only this module sets. The zero value changes nothing.
@@ -89,10 +88,10 @@ type Inner interface {
 	// Audit returns its audit log; nil if there is none.
 	Audit() *audit.Log
 
-	// UserLogins returns the logins of principals, and how many can't be read. EndUserLogins ends
+	// Logins returns the logins of principals at servers, as JSON is made of them. EndLogins ends
 	// those of a principal: at one server, or at all.
-	UserLogins(ctx context.Context) (all []userlogin.Entry, unread int, err error)
-	EndUserLogins(ctx context.Context, server, principal string) ([]userlogin.Ended, error)
+	Logins(ctx context.Context) (any, error)
+	EndLogins(ctx context.Context, server, principal string) (any, error)
 
 	// Status, Ask and WatchChanges are what the admin address asks for.
 	Status(texts bool) *status.Snapshot

@@ -37,6 +37,8 @@ type Options struct {
 	Gateway Gateway
 	// Feed has the requests that pass. Required if there is a page.
 	Feed *live.Feed
+	// Logins are those of users at servers; nil if there can be none.
+	Logins Logins
 	// Version is that of the program.
 	Version string
 	// Reload serves POST /reload; nil if the configuration can't be read anew. LastReload
@@ -51,6 +53,14 @@ type Gateway interface {
 	Status() *status.Snapshot
 	// Ask sends tools/list or tools/call to a server. An error is for people.
 	Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
+}
+
+// Logins are those that users of a gateway have made at its servers.
+type Logins interface {
+	// Logins returns all, as JSON is made of them.
+	Logins(context.Context) (any, error)
+	// EndLogins ends those of a principal: at one server, or at all if server is empty.
+	EndLogins(ctx context.Context, server, principal string) (any, error)
 }
 
 // NewHandler returns the handler of the admin address:

@@ -48,6 +48,8 @@ func (a *api) route(mux *http.ServeMux) {
 	mux.Handle("GET /api/live", a.guard.data(&live.Socket{Feed: a.opts.Feed, State: a.state, Allows: a.guard.allows}))
 	mux.Handle("GET /api/tools", a.guard.data(http.HandlerFunc(a.tools)))
 	mux.Handle("POST /api/call", a.guard.data(http.HandlerFunc(a.callTool)))
+	mux.Handle("GET /api/logins", a.guard.data(http.HandlerFunc(a.logins)))
+	mux.Handle("POST /api/logout", a.guard.data(http.HandlerFunc(a.endLogins)))
 }
 
 // A fullState is all that is known, but for what passes.

@@ -89,7 +89,7 @@ func login(t *testing.T, url string) (cookie *http.Cookie, key string) {
 
 // all are the paths that show or do something.
 var all = []string{
-	"GET /api/state", "GET /api/servers", "GET /api/clients", "GET /api/follows", "GET /api/questions", "GET /api/quirks", "GET /api/calls", "GET /api/calls/x", "GET /api/live",
+	"GET /api/state", "GET /api/servers", "GET /api/clients", "GET /api/follows", "GET /api/questions", "GET /api/quirks", "GET /api/logins", "POST /api/logout", "GET /api/calls", "GET /api/calls/x", "GET /api/live",
 	"GET /api/tools?server=inside", "POST /api/call", "POST /reload", "GET /debug/pprof/", "GET /debug/pprof/heap", "GET /debug/pprof/profile?seconds=1", "GET /metrics",
 	"GET /assets/app.js",
 }

@@ -55,7 +55,7 @@ func TestAxe(t *testing.T) {
 	b.openForm("flat")
 	for _, s := range screens {
 		b.screen(s.wide, s.high, s.dark)
-		for _, id := range []string{"servers", "clients", "follows", "live", "questions", "quirks", "try"} {
+		for _, id := range []string{"servers", "clients", "follows", "live", "questions", "quirks", "logins", "try"} {
 			t.Run(s.name+"/"+id, func(t *testing.T) {
 				b := b.in(t)
 				eval[bool](b, fmt.Sprintf(`location.hash = %q; true`, id))

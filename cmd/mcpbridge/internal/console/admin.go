@@ -69,13 +69,21 @@ func decoding(into any) func(io.Reader) error {
 
 // ask sends a request without a body, and has its reply read.
 func (a *Admin) ask(ctx context.Context, method, path string, read func(io.Reader) error) error {
+	return a.send(ctx, method, path, nil, read)
+}
+
+// send sends a request, with a body of JSON unless that is nil, and has its reply read.
+func (a *Admin) send(ctx context.Context, method, path string, body io.Reader, read func(io.Reader) error) error {
 	t, url, where := a.Address.transport()
 	defer t.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, method, url+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, url+path, body)
 	if err != nil {
 		return fmt.Errorf("%s is not an address that can be asked: %w", where, err)
 	}
 	req.Header = a.header()
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	res, err := t.RoundTrip(req)
 	if err != nil {
 		return fmt.Errorf("mcpbridge does not answer at %s: %w; is it running? name its admin address with --admin", where, err)

@@ -4,6 +4,7 @@ import {showCall} from './call.js';
 import {Passing, clients} from './clients.js';
 import {el, replace} from './dom.js';
 import {follows} from './follows.js';
+import {Logins} from './logins.js';
 import {questions} from './questions.js';
 import {quirks} from './quirks.js';
 import {servers} from './servers.js';
@@ -11,7 +12,7 @@ import {Stream} from './stream.js';
 import {ToolForm} from './tool.js';
 
 const stream = new Stream();
-const views = [servers, clients, follows, stream, questions, quirks, new ToolForm()];
+const views = [servers, clients, follows, stream, questions, quirks, new Logins(), new ToolForm()];
 const model = {state: null, passing: new Passing(), changed: new Map()};
 const main = document.getElementById('main');
 const glow = 1500; // ms for which a topic that has changed is marked

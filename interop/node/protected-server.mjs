@@ -4,7 +4,7 @@
 //
 // at http://127.0.0.1:PORT/mcp, clients of both eras. Its tokens have to be for that URL, with
 // the scope read. The tool whoami says what its caller's token says, and GET /control which
-// tokens came, refused ones among them, by their claims.
+// tokens came, refused ones among them, by their claims. Its metadata names the issuer.
 import { createMcpHandler, McpServer, OAuthError, OAuthErrorCode, requireBearerAuth } from "@modelcontextprotocol/server";
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from "jose";
 import { createServer } from "node:http";
@@ -27,6 +27,7 @@ const verifier = {
     }
   },
 };
+const metadata = { resource: url, authorization_servers: [issuer], scopes_supported: ["read"] };
 const gate = requireBearerAuth({ verifier, requiredScopes: ["read"], expectedResource: new URL(url) });
 
 function newServer() {
@@ -56,6 +57,7 @@ function webRequest(req, signal) {
 }
 
 async function answer(req, res) {
+  if (req.url === "/.well-known/oauth-protected-resource/mcp") return res.setHeader("content-type", "application/json").end(JSON.stringify(metadata));
   if (req.url === "/control") return res.setHeader("content-type", "application/json").end(JSON.stringify(came));
   const gone = new AbortController();
   res.on("close", () => gone.abort());

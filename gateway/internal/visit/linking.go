@@ -17,6 +17,8 @@ import (
 type Logins interface {
 	// Link returns the URL of a page on which a principal can log in.
 	Link(mcp.Principal) string
+	// Missing reports whether a principal has to log in before requests of it can be sent.
+	Missing(ctx context.Context, p mcp.Principal) bool
 	// Await waits until a principal has a login, or for at most so long.
 	Await(ctx context.Context, p mcp.Principal, most time.Duration)
 }

@@ -159,6 +159,13 @@ func (s *Server) Link(p mcp.Principal) string {
 	return s.logins.linkURL(&l)
 }
 
+// Missing reports whether a principal has to log in before requests of it can be sent.
+func (s *Server) Missing(ctx context.Context, p mcp.Principal) bool {
+	_, err := s.Authorization(ctx, upstream.Behalf{Principal: p})
+	_, needs := login.NeedsLogin(err)
+	return needs
+}
+
 // awaitPoll is how often it is looked for a login that somebody waits for.
 const awaitPoll = time.Second
 
@@ -168,11 +175,7 @@ func (s *Server) Await(ctx context.Context, p mcp.Principal, most time.Duration)
 	defer late.Stop()
 	look := time.NewTicker(awaitPoll)
 	defer look.Stop()
-	for {
-		_, err := s.Authorization(ctx, upstream.Behalf{Principal: p})
-		if _, needs := login.NeedsLogin(err); !needs {
-			return
-		}
+	for s.Missing(ctx, p) {
 		select {
 		case <-look.C:
 		case <-late.C:

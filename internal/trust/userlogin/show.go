@@ -33,7 +33,7 @@ var (
 <h1>Log in at {{.Host}}</h1>
 <p>Your program calls the server <b>{{.Server}}</b> through mcpbridge, and that server wants you to log in. First prove who you are: the login will be used for your own calls only.</p>
 <p><b>Go on only if you have just used that program yourself.</b> If somebody has sent you this link, close the page.</p>
-{{range .Ways}}<form method="post"><input type="hidden" name="word" value="{{$.Word}}"><input type="hidden" name="way" value="{{.}}">
+{{range .Ways}}<form method="post" action=""><input type="hidden" name="word" value="{{$.Word}}"><input type="hidden" name="way" value="{{.}}">
 {{if eq . "issuer"}}<button>Log in at {{$.Issuer}}</button>{{else if eq . "certificate"}}<button>Use the certificate of this browser</button>{{else}}<label>The token that your program sends to mcpbridge<br><input type="password" name="token" autocomplete="off" required></label> <button>Use this token</button>{{end}}</form>
 {{end}}</html>`))
 )

@@ -159,6 +159,7 @@ soak: ## the same in numbers that CI has no time for
 	DAY=full $(GO) -C interop/go test -count=1 -timeout 90m -v ./day
 	SWEEP=all $(GO) -C interop/go test -count=1 -timeout 20m -v ./sweep
 	AUTHSOAK=10m $(GO) -C interop/go test -count=1 -timeout 15m -v -run TestSoak ./auth
+	USERS=200 $(GO) -C interop/go test -count=1 -timeout 30m -v -run TestUsersAtReplicas ./auth
 
 .PHONY: package
 package: ## all that a release has, built as a snapshot in dist/ and tried (needs root, node, npm and python3)

@@ -15,6 +15,7 @@ func TestUpstreamAuthMistakes(t *testing.T) {
 		return "servers:\n  a:\n    url: https://a.example/mcp\n    " + more + "\n"
 	}
 	const jwt = "public_url: https://mcp.example\nauth: {jwt: {issuer: https://id.example}}\n"
+	const per, keys = "upstream_auth: {oauth: {per: principal}}", "login_keys: [0123456789abcdef]\n"
 	const exchange = "upstream_auth: {token_exchange: {issuer: https://id.example, client_id: x, client_secret: s3cret}}"
 	for _, tt := range []struct{ name, in, want string }{
 		{"nothing", server("upstream_auth: {}"), "servers.a.upstream_auth: says nothing; write one of static, client_credentials, token_exchange, oauth and passthrough"},
@@ -31,6 +32,14 @@ func TestUpstreamAuthMistakes(t *testing.T) {
 		{"key that is not there", server("upstream_auth: {client_credentials: {issuer: https://id.example, client_id: x, private_key: key.pem}}"), "private_key: "},
 		{"exchange without tokens", server("era: modern\n    " + exchange), "clients of this server have none"},
 		{"exchange without an era", jwt + server(exchange), "write era: legacy or era: modern"},
+		{"per principal without users", keys + server("era: modern\n    "+per), "nothing says who the users are"},
+		{"per principal without a page", "auth: {tokens: [{name: a, token: 0123456789abcdef}]}\nlogin_keys: [0123456789abcdef]\n" + server("era: modern\n    "+per), "write public_url at the top"},
+		{"per principal without a key", jwt + server("era: modern\n    "+per), "write login_keys or state_keys"},
+		{"per principal without an era", keys + jwt + server(per), "write era: legacy or era: modern"},
+		{"per principal for all", keys + jwt + server("era: modern\n    isolation: shared\n    "+per), "with isolation: shared all have one session"},
+		{"per principal and one", keys + jwt + server("era: modern\n    upstream_auth: {oauth: {per: principal, principal: x}}"), "Write one of per: principal"},
+		{"per principal at a port", keys + jwt + server("era: modern\n    upstream_auth: {oauth: {per: principal, callback_port: 80}}"), "browsers return to public_url"},
+		{"per somebody", keys + jwt + server("era: modern\n    upstream_auth: {oauth: {per: client}}"), "upstream_auth.oauth.per"},
 		{"exchange for all", jwt + server("era: modern\n    isolation: shared\n    "+exchange), "isolation: shared"},
 		{"exchange over a WebSocket", jwt + strings.Replace(server("era: modern\n    "+exchange), "https://a", "wss://a", 1), "callers share a WebSocket"},
 		{"login of nobody", server("upstream_auth: {oauth: {}}"), "whose login is it?"},
@@ -75,6 +84,7 @@ func TestLoginOfTheOnlyUser(t *testing.T) {
 		{"client", "{client_id: x, scopes: [read]}", true, "", ""},
 		{"nothing", "{}", true, "", ""},
 		{"named", "{principal: anonymous}", false, "anonymous", ""},
+		{"of each user", "{per: principal}", true, "", ""},
 		{"both", "{principal: x, shared_identity: true}", false, "", "whose login is it?"},
 		{"secret alone", "{client_secret: x}", false, "", "without a client_id"},
 	} {

@@ -2,8 +2,11 @@ package userlogin
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -368,5 +371,49 @@ func TestAwait(t *testing.T) {
 	<-done
 	if ctx.Err() != nil || r.value(alice) != "alice" {
 		t.Errorf("it has waited in vain: %v", ctx.Err())
+	}
+}
+
+// A certificate of the connection proves who the browser's user is, as it does for clients; where
+// there is none, nothing of that is shown.
+func TestCertificateProves(t *testing.T) {
+	r := newRig(t, InDir(filepath.Join(t.TempDir(), "logins")))
+	holder := "alice"
+	pages := NewPages(r.logins, map[string]*Door{"docs": {
+		Server: r.docs, ByCertificate: func(q *http.Request) bool { return q.Header.Get("Authorization") == "" },
+		Authenticate: func(q *http.Request) (mcp.Principal, error) { return mcp.Principal("mtls:" + holder), nil },
+	}})
+	ask := func(req *http.Request, certified bool) *httptest.ResponseRecorder {
+		if req.TLS = nil; certified {
+			req.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{}}}}
+		}
+		w := httptest.NewRecorder()
+		pages.ServeHTTP(w, req)
+		return w
+	}
+	link := r.docs.Link("mtls:alice")
+	shown := ask(httptest.NewRequest(http.MethodGet, link, nil), true)
+	if !strings.Contains(shown.Body.String(), "certificate of this browser") || strings.Contains(shown.Body.String(), `name="token"`) {
+		t.Errorf("the page is %s, want the way by certificate alone", shown.Body)
+	}
+	if other := ask(httptest.NewRequest(http.MethodGet, link, nil), false); strings.Contains(other.Body.String(), "certificate of this browser") {
+		t.Errorf("without a certificate the page is %s", other.Body)
+	}
+	form := url.Values{"way": {wayCertificate}, "word": {wordOf.FindStringSubmatch(shown.Body.String())[1]}}.Encode()
+	send := func(certified bool) *httptest.ResponseRecorder {
+		req := httptest.NewRequest(http.MethodPost, link, strings.NewReader(form))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Cookie", strings.Split(shown.Header().Get("Set-Cookie"), ";")[0])
+		return ask(req, certified)
+	}
+	if got := send(true); got.Code != http.StatusSeeOther || !strings.HasPrefix(got.Header().Get("Location"), r.at.URL+"/authorize") {
+		t.Errorf("with the certificate: %d to %s, want to the server's issuer", got.Code, got.Header().Get("Location"))
+	}
+	if got := send(false); got.Code != http.StatusBadRequest {
+		t.Errorf("without one: %d", got.Code)
+	}
+	holder = "bob"
+	if got := send(true); got.Code != http.StatusForbidden {
+		t.Errorf("with that of another: %d, want 403", got.Code)
 	}
 }

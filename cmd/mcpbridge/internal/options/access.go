@@ -34,6 +34,11 @@ func WithoutAccess(o *gateway.Options) {
 	for i := range o.Servers {
 		s := &o.Servers[i]
 		s.Policy, s.Rates, s.Pin = nil, gateway.Rates{}, gateway.PinOff
+		if a := s.UpstreamAuth; a != nil && a.Login != nil && a.Login.PerPrincipal { // his own, that mcpbridge login has stored
+			own := *a.Login
+			own.PerPrincipal, own.SharedIdentity = false, true
+			s.UpstreamAuth = &gateway.UpstreamAuth{Login: &own}
+		}
 	}
 }
 

@@ -112,5 +112,9 @@ func (a *UpstreamAuth) as() []string {
 }
 
 func (c *IssuerClient) as(how string) []string {
-	return append([]string{how, c.Issuer, c.ClientID, c.Resource, c.Audience}, c.Scopes...)
+	out := append([]string{how, c.Issuer, c.ClientID, c.Resource, c.Audience}, c.Scopes...)
+	if c.IDJAG != nil {
+		out = append(out, "id-jag", c.IDJAG.Issuer, c.IDJAG.ClientID)
+	}
+	return out
 }

@@ -40,6 +40,11 @@ type IssuerClient struct {
 	Scopes       []string // to ask for
 	Resource     string   // to ask for; empty means the server's URL
 	Audience     string   // to ask for in a token exchange; may be empty
+	// IDJAG, in a token exchange, is the server's own authorization server, and the client there:
+	// Issuer is an identity provider then, and issues grants for it
+	// (draft-ietf-oauth-identity-assertion-authz-grant). Its Scopes, Resource, Audience and IDJAG
+	// have no meaning.
+	IDJAG *IssuerClient
 }
 
 // A StoredLogin is one that mcpbridge login has stored. Exactly one of Principal, SharedIdentity
@@ -185,6 +190,9 @@ func (s serverBuild) issuerOptions(c *IssuerClient) login.IssuerOptions {
 	}
 	if u, err := url.Parse(s.URL); o.Resource == "" && err == nil {
 		o.Resource = login.Canonical(u)
+	}
+	if c.IDJAG != nil {
+		o.IDJAG = new(s.issuerOptions(c.IDJAG))
 	}
 	return o
 }

@@ -5,7 +5,8 @@
 // It issues JWTs for every resource, but opaque tokens where the control says so, and rotates
 // refresh tokens. Clients register, or have a metadata document. The header X-User of the
 // browser says who logs in (alice if it has none), X-Consent: deny refuses. The client exchanger
-// exchanges tokens (RFC 8693), but those of mallory.
+// exchanges tokens (RFC 8693), but those of mallory; also for a grant (ID-JAG) for an issuer that trusts
+// this one, which issues tokens for such grants (RFC 7523) to its client granted.
 //
 // A test steers it by POST /control with any of
 //   {"ttl": seconds}        of access tokens from here on
@@ -16,15 +17,16 @@
 //   {"down": true}          answers 503 to everything but this
 //   {"shape": {header, claims}}  writes JWTs as another issuer does: these members take the place
 //                           of its own, and null leaves one out; null for its own shape
+//   {"trusts": issuer}      takes the grants of that issuer, which is another one of these
 // and GET /control returns what happened, as a list of events.
-import { createLocalJWKSet, decodeJwt, jwtVerify } from "jose";
+import { createLocalJWKSet, createRemoteJWKSet, decodeJwt, importJWK, jwtVerify, SignJWT } from "jose";
 import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import Provider, { errors } from "oidc-provider";
 
 const port = Number(process.argv[2]);
 const issuer = `http://127.0.0.1:${port}`;
-const settings = { ttl: 300, opaque: [], delay: 0, down: false, shape: null };
+const settings = { ttl: 300, opaque: [], delay: 0, down: false, shape: null, trusts: null };
 const events = [];
 const stored = new Map();
 
@@ -69,16 +71,17 @@ const accessTokenType = "urn:ietf:params:oauth:token-type:access_token";
 const exchangeParameters = ["audience", "resource", "scope", "requested_token_type", "subject_token", "subject_token_type"];
 
 /** exchanger issues a token for another resource in exchange for one of this issuer's. */
-function exchanger(provider, keys) {
+function exchanger(provider, keys, key) {
   return async function exchange(ctx) {
     const { client, params } = ctx.oidc;
     const { resource, scope = "", subject_token: subject, subject_token_type: type, requested_token_type: wanted = accessTokenType } = params;
-    if (type !== accessTokenType || wanted !== accessTokenType || !subject) throw new errors.InvalidRequest("access tokens alone are exchanged");
+    if (type !== accessTokenType || (wanted !== accessTokenType && wanted !== idJagType) || !subject) throw new errors.InvalidRequest("access tokens alone are exchanged");
     const had = await jwtVerify(subject, keys, { issuer, typ: "at+jwt" }).then(({ payload }) => payload, (e) => {
       throw new errors.InvalidGrant("subject_token is not valid", String(e));
     });
     if (had.client_id === client.clientId || had.sub === "mallory") throw new errors.InvalidGrant("subject_token may not be exchanged");
     if (!resource || Array.isArray(resource) || resource === had.aud) throw new errors.InvalidTarget();
+    if (wanted === idJagType) return grantFor(ctx, key, had);
     const server = new provider.ResourceServer(resource, { ...resourceServer(resource), accessTokenTTL: Math.min(settings.ttl, had.exp - Math.floor(Date.now() / 1000)) });
     const token = new provider.AccessToken({ accountId: had.sub, client, gty: "token_exchange", scope });
     token.resourceServer = server;
@@ -88,6 +91,35 @@ function exchanger(provider, keys) {
     ctx.body = { access_token: value, issued_token_type: accessTokenType, token_type: token.tokenType, expires_in: token.expiration, scope };
   };
 }
+
+const idJagType = "urn:ietf:params:oauth:token-type:id-jag";
+const bearerType = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+
+/** grantFor answers an exchange with a grant for another issuer: the audience. */
+async function grantFor(ctx, key, had) {
+  const { audience, resource, scope = "" } = ctx.oidc.params;
+  const claims = { resource, scope, client_id: "granted" };
+  const grant = await new SignJWT(claims).setProtectedHeader({ alg: "RS256", typ: "oauth-id-jag+jwt", kid: key.kid })
+    .setIssuer(issuer).setSubject(had.sub).setAudience(audience).setJti(randomUUID()).setIssuedAt().setExpirationTime("1m").sign(await importJWK(key, "RS256"));
+  events.push({ kind: "id-jag", client: ctx.oidc.client.clientId, resource, scope, sub: had.sub, had: had.jti });
+  ctx.body = { access_token: grant, issued_token_type: idJagType, token_type: "N_A", expires_in: 60, scope };
+}
+
+/** granting issues tokens for grants of the issuer that this one trusts. */
+const granting = (provider) => async (ctx) => {
+  const { client, params } = ctx.oidc;
+  if (!settings.trusts) throw new errors.InvalidGrant("nobody's grants are taken");
+  const from = createRemoteJWKSet(new URL(`${settings.trusts}/jwks`));
+  const { payload } = await jwtVerify(params.assertion, from, { issuer: settings.trusts, audience: issuer, typ: "oauth-id-jag+jwt" }).catch((e) => {
+    throw new errors.InvalidGrant("the grant is not valid", String(e));
+  });
+  if (payload.client_id !== client.clientId) throw new errors.InvalidGrant("the grant is another client's");
+  const token = new provider.AccessToken({ accountId: payload.sub, client, gty: "jwt_bearer", scope: payload.scope });
+  token.resourceServer = new provider.ResourceServer(payload.resource, resourceServer(payload.resource));
+  const value = await token.save();
+  events.push({ kind: "granted", client: client.clientId, resource: payload.resource, sub: payload.sub, jti: decodeJwt(value).jti });
+  ctx.body = { access_token: value, token_type: token.tokenType, expires_in: token.expiration, scope: payload.scope };
+};
 
 const resourceServer = (resource) => ({
   scope: scopes.join(" "),
@@ -117,6 +149,7 @@ function makeProvider() {
     clients: [
       { client_id: "service", client_secret: "service-secret", grant_types: ["client_credentials"], redirect_uris: [], response_types: [] },
       { client_id: "exchanger", client_secret: "exchanger-secret", grant_types: [exchangeType], redirect_uris: [], response_types: [] },
+      { client_id: "granted", client_secret: "granted-secret", grant_types: [bearerType], redirect_uris: [], response_types: [] },
       { client_id: "introspector", client_secret: "introspector-secret", grant_types: [], redirect_uris: [], response_types: [] },
       { client_id: "known", client_secret: "known-secret", application_type: "native", grant_types: ["authorization_code", "refresh_token"], redirect_uris: ["http://127.0.0.1/callback"] },
     ],
@@ -150,7 +183,8 @@ function makeProvider() {
     },
   });
   const { d: _d, p: _p, q: _q, dp: _dp, dq: _dq, qi: _qi, ...published } = key;
-  made.registerGrantType(exchangeType, exchanger(made, createLocalJWKSet({ keys: [published] })), exchangeParameters, ["audience", "resource"]);
+  made.registerGrantType(exchangeType, exchanger(made, createLocalJWKSet({ keys: [published] }), key), exchangeParameters, ["audience", "resource"]);
+  made.registerGrantType(bearerType, granting(made), ["assertion"]);
   const note = (kind, of) => made.on(kind, (ctx, ...rest) => events.push({ kind, ...of(ctx, ...rest) }));
   const client = (ctx) => ctx.oidc?.client?.clientId;
   note("authorization.success", (ctx) => ({ client: client(ctx), ...pick(ctx.oidc.params, "scope", "resource", "redirect_uri", "code_challenge_method") }));

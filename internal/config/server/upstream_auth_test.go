@@ -40,6 +40,8 @@ func TestUpstreamAuthMistakes(t *testing.T) {
 		{"per principal and one", keys + jwt + server("era: modern\n    upstream_auth: {oauth: {per: principal, principal: x}}"), "Write one of per: principal"},
 		{"per principal at a port", keys + jwt + server("era: modern\n    upstream_auth: {oauth: {per: principal, callback_port: 80}}"), "browsers return to public_url"},
 		{"per somebody", keys + jwt + server("era: modern\n    upstream_auth: {oauth: {per: client}}"), "upstream_auth.oauth.per"},
+		{"grant of the provider itself", jwt + server("era: modern\n    upstream_auth: {token_exchange: {issuer: https://id.example, client_id: x, client_secret: s3cret, id_jag: {issuer: https://id.example, client_id: y, client_secret: s3cret}}}"), "is the identity provider itself"},
+		{"grant without a client", jwt + server("era: modern\n    upstream_auth: {token_exchange: {issuer: https://id.example, client_id: x, client_secret: s3cret, id_jag: {issuer: https://as.example}}}"), "id_jag: has no client_id"},
 		{"exchange for all", jwt + server("era: modern\n    isolation: shared\n    "+exchange), "isolation: shared"},
 		{"exchange over a WebSocket", jwt + strings.Replace(server("era: modern\n    "+exchange), "https://a", "wss://a", 1), "callers share a WebSocket"},
 		{"login of nobody", server("upstream_auth: {oauth: {}}"), "whose login is it?"},

@@ -19,19 +19,24 @@ type StaticCredential struct {
 	Token string `koanf:"token" doc:"the Bearer token"`
 }
 
-// An IssuerClient is the client that mcpbridge is at an authorization server. It
-// authenticates by ClientSecret or PrivateKey.
-type IssuerClient struct {
-	Issuer       string   `koanf:"issuer" secret:"no" doc:"issuer URL of the authorization server, exactly as in its metadata"`
-	ClientID     string   `koanf:"client_id" secret:"no" doc:"client ID of mcpbridge at the issuer"`
-	ClientSecret string   `koanf:"client_secret" doc:"client secret"`
-	PrivateKey   string   `koanf:"private_key" secret:"no" doc:"PEM file of the client's private key, instead of a secret (private_key_jwt), relative to the configuration"`
-	KeyID        string   `koanf:"key_id" secret:"no" doc:"kid header of assertions; none by default"`
-	Scopes       []string `koanf:"scopes" doc:"scopes to request"`
-	Resource     string   `koanf:"resource" secret:"no" doc:"resource to request a token for; the server's URL by default"`
+// An AssertedClient is a client that mcpbridge is at an authorization server. It authenticates by
+// ClientSecret or PrivateKey.
+type AssertedClient struct {
+	Issuer       string `koanf:"issuer" secret:"no" doc:"issuer URL of the authorization server, exactly as in its metadata"`
+	ClientID     string `koanf:"client_id" secret:"no" doc:"client ID of mcpbridge at the issuer"`
+	ClientSecret string `koanf:"client_secret" doc:"client secret"`
+	PrivateKey   string `koanf:"private_key" secret:"no" doc:"PEM file of the client's private key, instead of a secret (private_key_jwt), relative to the configuration"`
+	KeyID        string `koanf:"key_id" secret:"no" doc:"kid header of assertions; none by default"`
 
 	// Key is the text of PrivateKey.
 	Key string `koanf:"-"`
+}
+
+// An IssuerClient is one that asks for tokens.
+type IssuerClient struct {
+	AssertedClient `koanf:",squash"`
+	Scopes         []string `koanf:"scopes" doc:"scopes to request"`
+	Resource       string   `koanf:"resource" secret:"no" doc:"resource to request a token for; the server's URL by default"`
 }
 
 // A ClientGrant asks for tokens for mcpbridge itself.
@@ -42,7 +47,8 @@ type ClientGrant struct {
 // An ExchangeGrant asks for a token for each caller's.
 type ExchangeGrant struct {
 	IssuerClient `koanf:",squash"`
-	Audience     string `koanf:"audience" secret:"no" doc:"audience to request, in addition to resource"`
+	Audience     string          `koanf:"audience" secret:"no" doc:"audience to request, in addition to resource"`
+	IDJAG        *AssertedClient `koanf:"id_jag" doc:"the server's own authorization server, for which issuer is an identity provider that issues grants (ID-JAG), and the client there"`
 }
 
 // A StoredLogin is one that mcpbridge login has stored.
@@ -77,6 +83,9 @@ func (a *UpstreamAuth) Secrets() []string {
 	}
 	if a.TokenExchange != nil {
 		out = append(out, a.TokenExchange.ClientSecret, a.TokenExchange.Key)
+		if g := a.TokenExchange.IDJAG; g != nil {
+			out = append(out, g.ClientSecret, g.Key)
+		}
 	}
 	if a.OAuth != nil {
 		out = append(out, a.OAuth.ClientSecret)
@@ -85,13 +94,16 @@ func (a *UpstreamAuth) Secrets() []string {
 }
 
 // Clients returns the clients that may have a private key, by their keys.
-func (a *UpstreamAuth) Clients() map[string]*IssuerClient {
-	out := make(map[string]*IssuerClient)
+func (a *UpstreamAuth) Clients() map[string]*AssertedClient {
+	out := make(map[string]*AssertedClient)
 	if a != nil && a.ClientCredentials != nil {
-		out["client_credentials"] = &a.ClientCredentials.IssuerClient
+		out["client_credentials"] = &a.ClientCredentials.AssertedClient
 	}
 	if a != nil && a.TokenExchange != nil {
-		out["token_exchange"] = &a.TokenExchange.IssuerClient
+		out["token_exchange"] = &a.TokenExchange.AssertedClient
+		if a.TokenExchange.IDJAG != nil {
+			out[key.Join("token_exchange", "id_jag")] = a.TokenExchange.IDJAG
+		}
 	}
 	return out
 }

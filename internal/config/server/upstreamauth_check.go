@@ -68,9 +68,10 @@ func (c credentialChecker) way(path string) {
 	case c.Static != nil && (c.Static.Token == "" || strings.ContainsFunc(c.Static.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f })):
 		c.rep.Fail(key.Join(path, "token"), "is no token: it is empty, or has characters that no header can hold")
 	case c.ClientCredentials != nil:
-		c.issuerClient(path, &c.ClientCredentials.IssuerClient)
+		c.issuerClient(path, &c.ClientCredentials.AssertedClient)
 	case c.TokenExchange != nil:
-		c.issuerClient(path, &c.TokenExchange.IssuerClient)
+		c.issuerClient(path, &c.TokenExchange.AssertedClient)
+		c.idJAG(key.Join(path, "id_jag"), c.TokenExchange.IDJAG)
 		if c.of.Clients != nil && len(c.of.Clients.JWT) > 1 {
 			c.rep.Fail(path, "sends the tokens of callers to one authorization server, and theirs are of several, which would see those of each other; give this server an auth of its own, with one issuer")
 		}
@@ -82,7 +83,18 @@ func (c credentialChecker) way(path string) {
 	}
 }
 
-func (c credentialChecker) issuerClient(path string, o *IssuerClient) {
+// idJAG checks the client at an authorization server that takes grants; nothing if o is nil.
+func (c credentialChecker) idJAG(path string, o *AssertedClient) {
+	switch {
+	case o == nil:
+		return
+	case o.Issuer == c.TokenExchange.Issuer:
+		c.rep.Fail(key.Join(path, "issuer"), "is the identity provider itself, which issues tokens without a grant; remove id_jag")
+	}
+	c.issuerClient(path, o)
+}
+
+func (c credentialChecker) issuerClient(path string, o *AssertedClient) {
 	c.issuer(key.Join(path, "issuer"), o.Issuer)
 	switch {
 	case o.ClientID == "":

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"golang.org/x/oauth2"
+
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/trust/fetch"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -27,6 +29,9 @@ type IssuerOptions struct {
 	ClientSecret, PrivateKey, KeyID string
 	Scopes                          []string
 	Audience                        string // for token exchange, in addition to Resource
+	// IDJAG is the server's own authorization server, and the client there, for token exchange
+	// at an identity provider that is another one. Nil means that Issuer issues the tokens.
+	IDJAG *IssuerOptions
 	// Secrets hides the tokens in logs and errors; may be nil.
 	Secrets *redact.Redactor
 }
@@ -65,21 +70,34 @@ func (i *issuerClient) token(ctx context.Context, params url.Values, scopes []st
 	if err != nil {
 		return Token{}, err
 	}
+	t, err := i.request(ctx, as, i.about(params, scopes), nil)
+	if err != nil {
+		return Token{}, err
+	}
+	return tokenOf(t), nil
+}
+
+// about adds to params what is asked for.
+func (i *issuerClient) about(params url.Values, scopes []string) url.Values {
 	params.Set("resource", i.Resource)
 	if len(scopes) > 0 {
 		params.Set("scope", strings.Join(scopes, " "))
 	}
+	return params
+}
+
+// request requests what check accepts; a token if that is nil.
+func (i *issuerClient) request(ctx context.Context, as *authServer, params url.Values, check func(*oauth2.Token) error) (*oauth2.Token, error) {
 	c, err := i.client(as, params)
 	if err != nil {
-		return Token{}, err
+		return nil, err
 	}
-	g := grant{http: i.HTTP, endpoint: as.TokenEndpoint, client: c, params: params}
+	g := grant{http: i.HTTP, endpoint: as.TokenEndpoint, client: c, params: params, check: check}
 	t, err := g.token(ctx)
 	if err != nil {
 		i.found.Store(nil)
-		return Token{}, err
 	}
-	return tokenOf(t), nil
+	return t, err
 }
 
 // client returns the client, and adds its authentication to params.

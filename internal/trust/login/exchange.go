@@ -24,6 +24,7 @@ const maxExchanged = 4096
 type Exchange struct {
 	*callers
 	issuer *issuerClient
+	server *issuerClient // the server's own, which takes grants of the issuer; nil if that is the issuer
 
 	mu      sync.Mutex // guards holders
 	holders *lru.LRU[[sha256.Size]byte, *exchanged]
@@ -41,8 +42,14 @@ func TokenExchange(o IssuerOptions) (*Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
+	var server *issuerClient
+	if o.IDJAG != nil {
+		if server, err = newIssuerClient(*o.IDJAG); err != nil {
+			return nil, err
+		}
+	}
 	holders, err := lru.NewLRU(maxExchanged, func(_ [sha256.Size]byte, x *exchanged) { x.put(nil) })
-	return &Exchange{callers: newCallers(), issuer: i, holders: holders}, err
+	return &Exchange{callers: newCallers(), issuer: i, server: server, holders: holders}, err
 }
 
 const adviceExchange = "check upstream_auth.token_exchange, and that the authorization server lets mcpbridge exchange tokens for this server"
@@ -106,7 +113,11 @@ func (e *Exchange) exchange(ctx context.Context, id *mcp.Identity, scopes []stri
 	if o.Audience != "" {
 		params.Set("audience", o.Audience)
 	}
-	t, err := e.issuer.token(ctx, params, scopes)
+	issue := e.issuer.token
+	if e.server != nil {
+		issue = e.byGrant
+	}
+	t, err := issue(ctx, params, scopes)
 	if err != nil {
 		return nil, unusableTo(fmt.Errorf("can't be used, since no token was issued in exchange for the caller's: %w", err), adviceExchange)
 	}

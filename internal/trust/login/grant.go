@@ -23,6 +23,8 @@ const (
 	grantClient      = "client_credentials"
 	grantExchange    = "urn:ietf:params:oauth:grant-type:token-exchange"
 	typeAccessToken  = "urn:ietf:params:oauth:token-type:access_token"
+	typeIDJAG        = "urn:ietf:params:oauth:token-type:id-jag"
+	grantJWTBearer   = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	assertionTypeJWT = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 	maxToken = 64 << 10 // bytes
@@ -34,6 +36,7 @@ type grant struct {
 	endpoint string
 	client   *Client
 	params   url.Values
+	check    func(*oauth2.Token) error // nil means checkToken
 }
 
 // token sends the request.
@@ -60,6 +63,9 @@ func (g *grant) token(ctx context.Context) (*oauth2.Token, error) {
 	}
 	if err != nil {
 		return nil, g.failed(err)
+	}
+	if g.check != nil {
+		return t, g.check(t)
 	}
 	return t, checkToken(t)
 }

@@ -42,7 +42,11 @@ func UpstreamAuth(a *config.UpstreamAuth) *gateway.UpstreamAuth {
 	case a.ClientCredentials != nil:
 		return &gateway.UpstreamAuth{ClientCredentials: issuerClient(&a.ClientCredentials.IssuerClient, "")}
 	case a.TokenExchange != nil:
-		return &gateway.UpstreamAuth{TokenExchange: issuerClient(&a.TokenExchange.IssuerClient, a.TokenExchange.Audience)}
+		exchange := issuerClient(&a.TokenExchange.IssuerClient, a.TokenExchange.Audience)
+		if a.TokenExchange.IDJAG != nil {
+			exchange.IDJAG = issuerClient(&config.IssuerClient{AssertedClient: *a.TokenExchange.IDJAG}, "")
+		}
+		return &gateway.UpstreamAuth{TokenExchange: exchange}
 	case a.OAuth != nil:
 		o := a.OAuth
 		return &gateway.UpstreamAuth{Login: &gateway.StoredLogin{Principal: o.Principal, SharedIdentity: o.SharedIdentity, PerPrincipal: o.Per != "", Issuer: o.Issuer,

@@ -2,7 +2,9 @@ package front
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -92,7 +94,11 @@ func (s *subscriptions) addAll(ctx context.Context, want mcp.Filter) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		s.session.front.log.Warn("subscribing failed, trying again", "session", s.session.name, "error", err)
+		level := slog.LevelWarn
+		if errors.As(err, new(*mcp.LoginError)) { // as long as its user has not logged in
+			level = slog.LevelDebug
+		}
+		s.session.front.log.Log(ctx, level, "subscribing failed, trying again", "session", s.session.name, "error", err)
 		if backoff.Wait(ctx, backoff.Jitter(pause)) != nil {
 			return
 		}

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -157,7 +158,11 @@ func (s *Subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error)
 	}
 	honored, release, err := s.server.Watch(ctx, s.profile, []fanout.Topic{t})
 	if err != nil {
-		s.hub.logger.Info("subscription refused", "upstream", s.server.Name(), "topic", t, "err", err)
+		level := slog.LevelInfo
+		if errors.As(err, new(*mcp.LoginError)) { // as long as a user has not logged in
+			level = slog.LevelDebug
+		}
+		s.hub.logger.Log(ctx, level, "subscription refused", "upstream", s.server.Name(), "topic", t, "err", err)
 	}
 	return s.settle(t, h, len(honored) > 0, release), s.server.ForClient(err)
 }

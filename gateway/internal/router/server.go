@@ -238,7 +238,7 @@ func (s *server) Reason() error { return s.life.Reason() }
 // Watch implements [mcp.Source]: together with other replicas, if there are any.
 func (s *server) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	if s.userLogins != nil && s.userLogins.Missing(ctx, p.Principal) { // there is nothing to wait for yet
-		return nil, nil, wire.Errorf(spec.CodeInternal, "server %q wants a login of its user, who gets a link with the next call", s.name)
+		return nil, nil, &mcp.LoginError{Err: wire.Errorf(spec.CodeInternal, "server %q wants a login of its user, who gets a link with the next call", s.name)}
 	}
 	if shared := s.together.source; shared != nil {
 		return shared.Watch(ctx, p, want)

@@ -246,3 +246,27 @@ func TestUsersLogIn(t *testing.T) {
 		}
 	}
 }
+
+// TestUserLogsInAtExamples has a user log in at the servers that SDKs bring as examples of
+// protected ones, with authorization servers of their own.
+func TestUserLogsInAtExamples(t *testing.T) {
+	takeTurn(t)
+	b, ids := newBrowser(t), newIssuer(t)
+	for _, e := range examples[1:] {
+		t.Run(e.name, func(t *testing.T) {
+			bridge := newBridge(t, fmt.Sprintf("state_dir: %q\nadmin_token: %s\n", t.TempDir(), adminToken)+perPrincipal(ids, e.start(t)))
+			s := eras[4].begin(t)
+			request(t, s, "initialize", to(bridge.endpoint("legacy"), &remote.Login{Browser: b.as("alice"), Redirect: redirect}), nil)
+			err := try(t.Context(), s, "tools/call", e.call, nil)
+			if err == nil || linkIn(err.Error()) == "" {
+				t.Fatalf("the call without a login: %v, want a link", err)
+			}
+			if err := visit(linkIn(err.Error()), "alice"); err != nil {
+				t.Fatal(err)
+			}
+			var got called
+			request(t, s, "tools/call", e.call, &got)
+			e.judge(t, &got)
+		})
+	}
+}

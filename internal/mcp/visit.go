@@ -1,6 +1,10 @@
 package mcp
 
-import "github.com/mcpbridge/mcpbridge/internal/wire"
+import (
+	"context"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
 
 // A Visit is a page at which a person can log in to a server, while requests have to wait
 // for that.
@@ -15,6 +19,11 @@ type Visit struct {
 type PageError struct {
 	Cause error
 	Told  *wire.Error // as the client's era has it
+
+	// ID is that of the elicitation in Told, and Await waits until it is complete, or ctx ends,
+	// and reports whether it is. Await is nil if there is no elicitation.
+	ID    string
+	Await func(ctx context.Context) bool
 }
 
 func (e *PageError) Error() string { return e.Cause.Error() }

@@ -97,6 +97,7 @@ func (r *request) serve(ctx context.Context, m *wire.Message) {
 		case errSessionEnded:
 			err = wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", errSessionEnded)
 		}
+		r.session.completeLater(err)
 		msg = wire.AppendError(nil, m.ID, errorFor(err))
 		r.trace.Sent(msg)
 		r.w.reply(response{msg: msg, hint: mcp.HintOf(err)})

@@ -39,6 +39,7 @@ type session struct {
 	ctx    context.Context         // of its goroutines; nil before the first
 	cancel context.CancelCauseFunc // of ctx
 	ended  bool
+	visits []string // ids of elicitations that were required, and are not complete
 
 	running sync.WaitGroup // its goroutines except those of calls
 }

@@ -246,3 +246,32 @@ func TestUserLoginIsTold(t *testing.T) {
 		}
 	}
 }
+
+// A legacy client that was told of a page hears when the login is there, by the id that it was
+// given, and another user's does not.
+func TestUserLoginIsComplete(t *testing.T) {
+	t.Parallel()
+	for _, back := range []spec.Era{spec.Legacy, spec.Modern} {
+		l := newLockedWorld(newWorld(t, back, settings.IsolatePrincipal))
+		ids, heard := make(map[string]string), make(map[string]*lines)
+		for _, who := range []string{alice, bob} {
+			c := &tenant{w: l.world, t: t, who: who, era: spec.Legacy, path: "/mcp/peer"}
+			c.session = c.post(strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"elicitation":{"url":{}}}`, 1)).header.Get("Mcp-Session-Id")
+			c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			heard[who] = newLines(t, l.openAt(t, http.MethodGet, c.path, "", c.headers("", "")))
+			got := c.tool("whoami", "")
+			_, id, _ := strings.Cut(got.body, `"elicitationId":"`)
+			ids[who], _, _ = strings.Cut(id, `"`)
+			if got.code() != spec.CodeURLElicitation || ids[who] == "" {
+				t.Fatalf("%v server: %s is told %s", back, who, got.body)
+			}
+		}
+		l.users.logIn(t, bob)
+		heard[bob].want(`{"elicitationId":"` + ids[bob] + `"}`)
+		l.users.logIn(t, alice)
+		heard[alice].want(`{"elicitationId":"` + ids[alice] + `"}`)
+		if said := strings.Join(heard[alice].seen, " "); strings.Contains(said, ids[bob]) || !strings.Contains(said, spec.NotifyElicitationComplete) {
+			t.Errorf("%v server: alice hears %s, want of %s alone", back, said, ids[alice])
+		}
+	}
+}

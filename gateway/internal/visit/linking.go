@@ -65,7 +65,16 @@ func (l *linking) send(req *mcp.Request, cause error) (*mcp.Result, error) {
 	if req.Era == spec.Modern && spec.MayAsk(req.Method) && opensPages(req) {
 		return withState(visitResult(visitParams(messageOf(l.server), l.logins.Link(req.Principal))), req), nil
 	}
-	return nil, &mcp.PageError{Cause: cause, Told: Error(l.server, l.logins, req)}
+	told := Error(l.server, l.logins, req)
+	page := &mcp.PageError{Cause: cause, Told: told}
+	if told.Code == spec.CodeURLElicitation {
+		p := req.Principal
+		page.ID, page.Await = idIn(told), func(ctx context.Context) bool {
+			l.logins.Await(ctx, p, linkLife)
+			return ctx.Err() == nil && !l.logins.Missing(ctx, p)
+		}
+	}
+	return nil, page
 }
 
 // opensPages reports whether the client of a request opens pages.
@@ -118,8 +127,20 @@ func required(server, message, url string) *wire.Error {
 	}
 }
 
-// elicitationID is how long the ids of elicitations are.
-const elicitationID = 32
+// idIn returns the id of the elicitation that an error requires.
+func idIn(e *wire.Error) (id string) {
+	for one := range wire.Elements(wire.Get(e.Data, "elicitations")) {
+		id, _ = wire.GetString(one, "elicitationId")
+	}
+	return id
+}
+
+const (
+	// elicitationID is how long the ids of elicitations are.
+	elicitationID = 32
+	// linkLife is how long a link is good.
+	linkLife = 10 * time.Minute
+)
 
 // Undescribed is the description of a server that says nothing of itself without a login: what any
 // server may have. A client that can't begin can't be sent to a login.

@@ -1,0 +1,57 @@
+package front
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxVisits bounds the elicitations of a session whose completion it is told. Its client may have
+// sent any number of requests meanwhile.
+const maxVisits = 16
+
+// completeLater tells the client when what an error requires is complete, if it requires something
+// by an elicitation: then the request can be sent again.
+//
+// Spec: 2025-11-25, client/elicitation, Completion Notifications for URL Mode Elicitation.
+func (s *session) completeLater(err error) {
+	page := (*mcp.PageError)(nil)
+	if !errors.As(err, &page) || page.Await == nil {
+		return
+	}
+	s.mu.Lock()
+	waits := len(s.visits) > 0
+	if len(s.visits) < maxVisits {
+		s.visits = append(s.visits, page.ID)
+	}
+	s.mu.Unlock()
+	if waits { // for the same user
+		return
+	}
+	s.spawn(func(ctx context.Context) { // ends with the session, or with Await
+		complete := page.Await(ctx)
+		s.mu.Lock()
+		ids := s.visits
+		s.visits = nil
+		s.mu.Unlock()
+		for _, id := range ids {
+			if complete {
+				s.tell(ctx, wire.AppendNotification(nil, spec.NotifyElicitationComplete, wire.AppendEdited(nil, nil, wire.Edit{Name: "elicitationId", Value: wire.Quote(id)}), nil))
+			}
+		}
+	})
+}
+
+// tell sends a notification that belongs to no call, if the client listens.
+func (s *session) tell(ctx context.Context, msg []byte) {
+	if s.conn != nil {
+		_ = s.conn.send(msg) // the connection has ended if it fails
+		return
+	}
+	if st := s.streams.Listening(); st != nil {
+		_ = st.Put(ctx, msg, false) // the session ends if it fails
+	}
+}

@@ -166,8 +166,9 @@ function makeProvider() {
         getResourceServerInfo: (_, resource) => resourceServer(resource),
       },
     },
-    // The documents of clients are on loopback, where oidc-provider wouldn't look.
-    fetch: (url, { dispatcher: _, ...options }) => fetch(url, options),
+    // The documents of clients are on loopback, where oidc-provider wouldn't look, and on a busy
+    // machine they take longer than it would wait.
+    fetch: (url, { dispatcher: _, signal: _2, ...options }) => fetch(url, { ...options, signal: AbortSignal.timeout(60_000) }),
     findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, team: "red" }) }),
     extraTokenClaims: (_, token) => ({ team: token.accountId === "bob" ? "blue" : "red", ...(token.gty === "token_exchange" && { act: { sub: token.clientId } }) }),
     formats: { customizers: { jwt: (_, _token, parts) => shape(parts) } },

@@ -42,6 +42,9 @@ func (s *issuer) loggedIn(user, resource, scope string) (*tokens, error) {
 	if err != nil {
 		return nil, err
 	}
+	if q := back.Query(); q.Get("error") != "" {
+		return nil, fmt.Errorf("the authorization server sent the browser back with %s: %s", q.Get("error"), q.Get("error_description"))
+	}
 	return s.grant(url.Values{
 		"grant_type": {"authorization_code"}, "client_id": {id}, "code": {back.Query().Get("code")},
 		"redirect_uri": {redirect}, "code_verifier": {verifier}, "resource": {resource},

@@ -129,6 +129,7 @@ func TestNoBrowserAfterRefusal(t *testing.T) {
 				l.browser = tt.browser
 				for range 13 {
 					_, _ = l.Renew(t.Context(), refusal(http.StatusUnauthorized, "", "Bearer", 1))
+					synctest.Wait() // until an answer is waited for, if it is
 					select {
 					case l.answers <- tt.answer:
 					default:

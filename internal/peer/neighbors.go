@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +27,12 @@ const (
 	beatTimeout = 3 * replicas.Heartbeat / 5
 	// knownHeader says in that answer whom this replica knows: instances by comma.
 	knownHeader = "Mcpbridge-Replicas"
+
+	// HoldsPath is where a replica is asked whether it holds a name, of which claimQuery is the key.
+	HoldsPath  = "/peer/holds"
+	claimQuery = "claim"
+	// epochHeader says in the answer in which epoch it does; 0 if it does not.
+	epochHeader = "Mcpbridge-Epoch"
 )
 
 // Greet implements [replicas.Neighbors].
@@ -42,17 +50,10 @@ func (g *Group) Tell(ctx context.Context, to replicas.Replica, record []byte) er
 	if err != nil {
 		return err
 	}
-	resp, err := g.RoundTripper(to, "heartbeat", nil).RoundTrip(r)
-	if gone := (*GoneError)(nil); errors.As(err, &gone) {
-		if gone.Replaced { // refusing a connect is no proof
-			return fmt.Errorf("%w: %w", replicas.ErrGone, err)
-		}
-		return err
-	}
+	resp, err := g.tellHeaders(to, "heartbeat", r)
 	if err != nil {
 		return err
 	}
-	_ = resp.Body.Close() // the status is enough
 	switch {
 	case resp.StatusCode == http.StatusNoContent:
 		return nil
@@ -64,6 +65,49 @@ func (g *Group) Tell(ctx context.Context, to replicas.Replica, record []byte) er
 		return away
 	}
 	return fmt.Errorf("replica %s has not written a heartbeat: %s", to.Instance, resp.Status)
+}
+
+// Ask implements [replicas.Neighbors].
+func (g *Group) Ask(ctx context.Context, to replicas.Replica, key string) (epoch uint64, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL(to, HoldsPath+"?"+claimQuery+"="+url.QueryEscape(key)), nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := g.tellHeaders(to, "claim", r)
+	if err != nil {
+		return 0, err
+	}
+	epoch, err = strconv.ParseUint(resp.Header.Get(epochHeader), 10, 64)
+	if err != nil || resp.StatusCode != http.StatusNoContent { // also of one that does not know the question
+		return 0, fmt.Errorf("replica %s has not said whether it holds a claim: %s", to.Instance, resp.Status)
+	}
+	return epoch, nil
+}
+
+// tellHeaders sends a request whose answer is its status and headers. The error wraps ErrGone if
+// another replica answers.
+func (g *Group) tellHeaders(to replicas.Replica, purpose string, r *http.Request) (*http.Response, error) {
+	resp, err := g.RoundTripper(to, purpose, nil).RoundTrip(r)
+	if gone := (*GoneError)(nil); errors.As(err, &gone) && gone.Replaced { // refusing a connect is no proof
+		return nil, fmt.Errorf("%w: %w", replicas.ErrGone, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_ = resp.Body.Close() // nothing in it is read
+	return resp, nil
+}
+
+// ServeHolds says whether this replica holds a name. The envelope of the request was opened.
+func (g *Group) ServeHolds(w http.ResponseWriter, r *http.Request, e *Envelope) {
+	epoch, err := g.engine.Holds(r.URL.Query().Get(claimQuery))
+	if err != nil {
+		g.log.Debug("another replica was not told whether this one holds a claim", "replica", e.From, "err", err)
+		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set(epochHeader, strconv.FormatUint(epoch, 10))
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // ServeBeat writes the heartbeat of a replica that can't reach the engine. Its envelope was

@@ -33,7 +33,8 @@ const (
 	// 1: the begin of an HTTP+SSE stream or a WebSocket is served for another replica.
 	// 2: a heartbeat is written for another replica.
 	// 3: a client is authenticated for a replica that has not the server, and TLS is told of.
-	Revision = 3
+	// 4: a replica says whether it holds a name.
+	Revision = 4
 )
 
 var (
@@ -47,6 +48,9 @@ var (
 	ErrTooLarge = errors.New("the record is larger than an engine keeps")
 	// ErrGone says that a replica does not exist any more: another one answers in its place.
 	ErrGone = errors.New("the replica is gone")
+	// ErrUnasked says that it is not known whether another replica holds a name: not all have said
+	// that they don't hear the engine, or answered the question.
+	ErrUnasked = errors.New("not all other replicas have said whether one of them holds it")
 	// ErrClosed says that Close was called.
 	ErrClosed = errors.New("the engine of the replicas is closed")
 )
@@ -100,6 +104,10 @@ type Neighbors interface {
 	// Tell asks another replica to write a heartbeat of this one at the engine. The error is
 	// nil if it has, and wraps an AwayError if the other can't reach the engine either, or ErrGone.
 	Tell(ctx context.Context, to Replica, record []byte) error
+	// Ask asks another replica whether it holds the name of a [Key]. It returns the epoch of its
+	// claim, zero if it does not hold it. The error wraps ErrGone if the other is gone; any other
+	// is no answer.
+	Ask(ctx context.Context, to Replica, key string) (epoch uint64, err error)
 }
 
 // An Engine keeps few small facts for all replicas. What it last said stands
@@ -129,9 +137,17 @@ type Engine interface {
 	// the engine while this one does not.
 	Teller() (Replica, bool)
 
-	// Severed reports whether no replica hears the engine, by what all others have said that this
-	// one knows, and all know the same ones. As long as it is true nobody claims what nobody holds.
-	Severed() bool
+	// Inquire asks all other replicas whether one of them holds name, while none hears the engine,
+	// by what all have said that this one knows, and all know the same ones. It asks once for each
+	// outage. After nil, Holder or Vacant tell the answer.
+	Inquire(ctx context.Context, name string) error
+	// Vacant returns in which outage this is if no replica holds name, by what all have answered
+	// since it began, and zero if that is not known. As long as it is the same nobody claims name.
+	Vacant(name string) (outage uint64)
+	// Holds returns the epoch in which this replica holds the name of a [Key], zero if it does not:
+	// then it claims nothing that it does not hold for as long as another one may serve that by its
+	// answer. The error says that it can't tell.
+	Holds(key string) (epoch uint64, err error)
 
 	// Claim returns who holds name. If nobody living does, or one that is draining while this
 	// replica is not, this replica claims it. From then
@@ -140,8 +156,8 @@ type Engine interface {
 	// tells. While another replica comes first that may hold the name, as when the engine is back
 	// and may have forgotten that, Claim waits, for Pace.Takeover of the slowest at most.
 	Claim(ctx context.Context, name string) (Claim, error)
-	// Holder returns who holds a name that this replica wants, by what is known here: it
-	// never blocks. It is false if nobody living is known to hold it.
+	// Holder returns who holds a name that this replica wants, by what is known here or was
+	// answered to Inquire: it never blocks. It is false if nobody living is known to hold it.
 	Holder(name string) (Claim, bool)
 	// Seize takes a name from a holder that lives but can't be reached from here. If the
 	// claim is not from any more, it returns the one that is.

@@ -8,6 +8,7 @@ type Observer interface {
 	Failed()                // a round with the engine
 	Skipped()               // records in a round: they are too large, or too many
 	Crowded()               // a call that may not wait until it is known who holds a name: too many do
+	Overasked()             // a name that others are not asked for whether they hold it: too many are
 	// Moved counts a change: joined, draining, left, silent or unheard of another replica;
 	// claimed, yielded or released of a claim of this one.
 	Moved(change string)
@@ -25,5 +26,6 @@ func (Unobserved) Away(bool)        {}
 func (Unobserved) Failed()          {}
 func (Unobserved) Skipped()         {}
 func (Unobserved) Crowded()         {}
+func (Unobserved) Overasked()       {}
 func (Unobserved) Moved(string)     {}
 func (Unobserved) Stands(_, _ bool) {}

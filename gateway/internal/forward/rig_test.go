@@ -205,6 +205,8 @@ func (r *replica) servePeers(w http.ResponseWriter, req *http.Request) {
 		peer.Refuse(w, err)
 	case path == peer.BeatPath:
 		r.peers.ServeBeat(w, req, e)
+	case path == peer.HoldsPath:
+		r.peers.ServeHolds(w, req, e)
 	case path == peer.HelloPath:
 		r.peers.ServeHello(w, req, e)
 	case instead != nil:

@@ -36,6 +36,9 @@ func peerRoutes() []peerRoute {
 		{peer.BeatPath, func(g peerListener, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
 			g.peers.ServeBeat(w, r, e)
 		}},
+		{peer.HoldsPath, func(g peerListener, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
+			g.peers.ServeHolds(w, r, e)
+		}},
 		{peer.HelloPath, func(g peerListener, w http.ResponseWriter, r *http.Request, e *peer.Envelope, _ string) {
 			g.peers.ServeHello(w, r, e)
 		}},

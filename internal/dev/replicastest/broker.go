@@ -207,6 +207,13 @@ func (s stallable) Tell(ctx context.Context, to replicas.Replica, record []byte)
 	return s.Neighbors.Tell(ctx, to, record)
 }
 
+func (s stallable) Ask(ctx context.Context, to replicas.Replica, key string) (uint64, error) {
+	if err := s.h.goOn(ctx); err != nil {
+		return 0, err
+	}
+	return s.Neighbors.Ask(ctx, to, key)
+}
+
 // goOn waits until the engine is not frozen.
 func (h *handle) goOn(ctx context.Context) error {
 	h.b.mu.Lock()

@@ -67,6 +67,7 @@ func TestCounters(t *testing.T) {
 	m.Replicas().Skipped()
 	m.Replicas().Skipped()
 	m.Replicas().Crowded()
+	m.Replicas().Overasked()
 
 	got := scrape(t, m)
 	for _, want := range []string{
@@ -101,7 +102,7 @@ func TestCounters(t *testing.T) {
 		`mcpbridge_cache_bytes{server="docs"} 500`,
 		"mcpbridge_index_topics 10",
 		"mcpbridge_index_pairs 30",
-		"mcpbridge_replica_engine_errors_total 1", "mcpbridge_replica_engine_skips_total 2", `mcpbridge_limits_hit_total{limit="waiting_claims",server=""} 1`,
+		"mcpbridge_replica_engine_errors_total 1", "mcpbridge_replica_engine_skips_total 2", `mcpbridge_limits_hit_total{limit="waiting_claims",server=""} 1`, `mcpbridge_limits_hit_total{limit="asked_claims",server=""} 1`,
 		"go_goroutines ",
 	} {
 		if !strings.Contains(got, want) {

@@ -83,6 +83,9 @@ func (r *Replicas) Skipped() { r.skips.Inc() }
 // Crowded counts a call that may not wait until it is known which replica serves it: too many do.
 func (r *Replicas) Crowded() { r.limit("", "waiting_claims") }
 
+// Overasked counts a name that other replicas are not asked for whether they hold it: too many are.
+func (r *Replicas) Overasked() { r.limit("", "asked_claims") }
+
 // Forwarded counts a request that was forwarded to another replica.
 func (r *Replicas) Forwarded(outcome string) { r.forward.WithLabelValues(outcome).Inc() }
 

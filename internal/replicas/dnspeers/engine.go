@@ -155,8 +155,14 @@ func (e *Engine) Leased() bool { return true }
 // Teller returns none.
 func (e *Engine) Teller() (replicas.Replica, bool) { return replicas.Replica{}, false }
 
-// Severed implements [replicas.Engine].
-func (e *Engine) Severed() bool { return false }
+// Inquire says that there are no claims.
+func (e *Engine) Inquire(context.Context, string) error { return replicas.ErrNoClaims }
+
+// Vacant implements [replicas.Engine].
+func (e *Engine) Vacant(string) uint64 { return 0 }
+
+// Holds says that there are no claims.
+func (e *Engine) Holds(string) (uint64, error) { return 0, replicas.ErrNoClaims }
 
 // Claim says that there are no claims: each replica does by itself.
 func (e *Engine) Claim(context.Context, string) (replicas.Claim, error) {

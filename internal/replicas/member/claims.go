@@ -31,13 +31,18 @@ var (
 func (m *Member) Holder(name string) (replicas.Claim, bool) {
 	key := replicas.Key(name)
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	w := m.wishes.all[key]
-	if w == nil || w.doubted {
-		return replicas.Claim{}, false
+	known := w != nil && !w.doubted
+	var c replicas.Claim
+	if known {
+		c.Holder, known = m.holderLocked(w.claim.holder)
+		c.Epoch = w.claim.epoch
 	}
-	holder, lives := m.holderLocked(w.claim.holder)
-	return replicas.Claim{Holder: holder, Epoch: w.claim.epoch}, lives
+	m.mu.Unlock()
+	if !known {
+		return m.told(key)
+	}
+	return c, known
 }
 
 // Claims implements [replicas.Lister].
@@ -100,7 +105,7 @@ func (cl *claimer) give(ctx context.Context, key, to string) (claim, error) {
 		if l.claim.holder == "" && cl.early(key) {
 			return claim{}, errEarly
 		}
-		done, err := cl.take(ctx, key, l, next, own)
+		done, err := cl.take(ctx, key, l, next)
 		if err != nil {
 			return claim{}, err
 		}
@@ -172,7 +177,7 @@ func (cl *claimer) settle(ctx context.Context, key string, from claim) (claim, e
 		if err != nil {
 			return claim{}, err
 		}
-		done, err := cl.take(ctx, key, l, next, l.claim.holder == next.holder)
+		done, err := cl.take(ctx, key, l, next)
 		if err != nil {
 			return claim{}, err // if it was done all the same, the next round hears of it
 		}
@@ -194,15 +199,26 @@ func (cl *claimer) confirmed(key string, c claim) bool {
 	return w != nil && w.claim == c && !w.doubted
 }
 
-// take replaces a claim, which may be this replica's own.
-func (cl *claimer) take(ctx context.Context, key string, l loaded, next claim, own bool) (bool, error) {
-	if !own {
-		if !cl.beginTaking() {
+// take replaces a claim, which may be this replica's own. One of which the engine has told first is
+// not: it was given, or the answer was lost when it was claimed, and others may have been told since
+// that this replica does not hold it.
+func (cl *claimer) take(ctx context.Context, key string, l loaded, next claim) (bool, error) {
+	held := cl.holds(key)
+	if l.claim.holder != cl.m.View().Self.Instance || !held {
+		if !cl.beginTaking(key, held && l.claim.holder == "") {
 			return false, errEarly
 		}
 		defer cl.endTaking()
 	}
 	return cl.m.store.Swap(ctx, key, l.entry, next.value())
+}
+
+// holds reports whether this replica has held key itself, and is not forgotten.
+func (cl *claimer) holds(key string) bool {
+	cl.m.mu.Lock()
+	defer cl.m.mu.Unlock()
+	w := cl.m.wishes.all[key]
+	return w != nil && w.claim.holder == cl.m.self.Instance && !w.found && !w.forgotten
 }
 
 // look reports whether another holder keeps what it has: it lives, and is not about to end. It is
@@ -255,7 +271,7 @@ func (cl *claimer) successor(key string, c claim) (claim, error) {
 		return claim{}, replicas.ErrClosed
 	}
 	self, highest := cl.m.self, cl.m.wishes.highest(key)
-	if c.holder == self.Instance && c.epoch >= highest {
+	if w := cl.m.wishes.all[key]; c.holder == self.Instance && c.epoch >= highest && (w == nil || !w.forgotten) {
 		return claim{holder: self.Instance, epoch: c.epoch, anew: c.anew + 1, pace: self.Pace}, nil
 	}
 	return claim{holder: self.Instance, epoch: max(c.epoch, highest) + 1, pace: self.Pace}, nil

@@ -18,8 +18,9 @@ type lease struct {
 	terms int              // how often it began anew, since it had run out
 	asked time.Time        // when others were asked last to write one
 	by    replicas.Replica // who has written the last one; zero if this replica has
-	// severed says that none has, since no replica hears the engine, and all know the same ones.
-	severed bool
+	// severed are those that know each other, if none has written it since none hears the engine.
+	severed []string
+	outages uint64 // how often that has begun, or was among others
 }
 
 // renew records a heartbeat that was begun at a time, and is written now.
@@ -30,7 +31,7 @@ func (l *lease) renew(now, since time.Time, pace replicas.Pace) {
 		l.terms++
 	}
 	if since.After(l.since) {
-		l.since, l.pace, l.by, l.severed = since, pace, replicas.Replica{}, false
+		l.since, l.pace, l.by, l.severed = since, pace, replicas.Replica{}, nil
 	}
 }
 
@@ -43,12 +44,27 @@ func (l *lease) term(now time.Time) (n int, holds bool) {
 
 // extend records one that another replica has written, or that none could. It does not renew a
 // lease that has run out: others may have taken meanwhile what this replica holds by its own view.
-func (l *lease) extend(now, since time.Time, by replicas.Replica, severed bool) {
+func (l *lease) extend(now, since time.Time, by replicas.Replica, severed []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if since.After(l.since) && l.holdsLocked(now) {
-		l.since, l.by, l.severed = since, by, severed
+	if !since.After(l.since) || !l.holdsLocked(now) {
+		return
 	}
+	if len(severed) > 0 && !slices.Equal(severed, l.severed) {
+		l.outages++
+	}
+	l.since, l.by, l.severed = since, by, severed
+}
+
+// outage is which one lasts, and among whom: the same number as long as no replica was heard to hear
+// the engine, and all know the same ones. It is zero if none does.
+func (l *lease) outage(now time.Time) (n uint64, among []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.severed) == 0 || !l.holdsLocked(now) {
+		return 0, nil
+	}
+	return l.outages, l.severed
 }
 
 // holds reports whether the lease lasts. Both clocks count: that of the machine, and that of the
@@ -57,6 +73,16 @@ func (l *lease) holds(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.holdsLocked(now)
+}
+
+// absent is for how long others have not heard this replica, by either clock; zero if they never have.
+func (l *lease) absent(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.since.IsZero() {
+		return 0
+	}
+	return max(now.Sub(l.since), now.Round(0).Sub(l.since.Round(0)))
 }
 
 func (l *lease) holdsLocked(now time.Time) bool {
@@ -103,14 +129,6 @@ func (m *Member) Teller() (replicas.Replica, bool) {
 	return m.lease.by, m.lease.by.Instance != ""
 }
 
-// Severed implements [replicas.Engine].
-func (m *Member) Severed() bool {
-	now := m.now()
-	m.lease.mu.Lock()
-	defer m.lease.mu.Unlock()
-	return m.lease.severed && m.lease.holdsLocked(now)
-}
-
 // TellFor implements [replicas.Engine]. The record has to be of the replica that asks.
 func (m *Member) TellFor(ctx context.Context, instance string, record []byte) error {
 	r, rec, err := decode(instance, record)
@@ -137,13 +155,16 @@ func (m *Member) TellFor(ctx context.Context, instance string, record []byte) er
 
 var errTaking = errors.New("this replica is about to claim something")
 
-// promise has nothing taken from anybody before a round has begun and the engine has told in it who
-// lives, and then only after its whole time, and no name that nobody holds, which may be served
-// without a claim: whoever hears that the engine is away counts on that. It reports false if something
-// is being taken.
+// promise has this replica take nothing before a round has begun and the engine has told in it who
+// lives, and then only after the whole time: whoever hears that the engine is away counts on that, and
+// may serve without a claim what nobody holds. It reports false if something is being taken.
 func (cl *claimer) promise() bool {
 	cl.m.mu.Lock()
 	defer cl.m.mu.Unlock()
+	return cl.promiseLocked()
+}
+
+func (cl *claimer) promiseLocked() bool {
 	if cl.taking > 0 {
 		return false
 	}
@@ -152,12 +173,17 @@ func (cl *claimer) promise() bool {
 	return true
 }
 
-// beginTaking reports whether this replica may take what somebody else has held, by what the
-// engine told last. Call endTaking after that.
-func (cl *claimer) beginTaking() bool {
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
-	if cl.m.clock.failed {
+// beginTaking reports whether this replica may take what it does not hold, by what the engine told last
+// and what it has promised: which is not about what the engine has forgotten that this replica held.
+// Call endTaking after that.
+func (cl *claimer) beginTaking(key string, forgotten bool) bool {
+	m := cl.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := m.now(); m.clock.failed || now.Before(m.clock.promised) && !forgotten {
+		if w := m.wishes.all[key]; w != nil {
+			w.due = later(w.due, later(m.clock.promised, now.Add(courtesy)))
+		}
 		return false
 	}
 	cl.taking++
@@ -203,38 +229,44 @@ func (m *Member) tellOthers(ctx context.Context, begun time.Time) {
 				errs[i] = m.neighbors.Tell(ctx, r, text)
 			}
 			if errs[i] == nil {
-				m.lease.extend(m.now(), begun, r, false)
+				m.lease.extend(m.now(), begun, r, nil)
 			}
 		})
 	}
 	all.Wait()
-	if away, alike := m.agreed(to, errs); away {
-		m.lease.extend(m.now(), begun, replicas.Replica{}, alike)
+	if away, among := m.agreed(to, errs); away {
+		m.lease.extend(m.now(), begun, replicas.Replica{}, among)
 	}
 }
 
 // agreed reports whether all that were asked have said that they don't hear the engine and know
-// nobody else, and whether all know the same ones.
-func (m *Member) agreed(to []replicas.Replica, errs []error) (away, alike bool) {
-	asked := map[string]bool{m.View().Self.Instance: true}
+// nobody else. If all know the same ones, it returns those, in order.
+func (m *Member) agreed(to []replicas.Replica, errs []error) (away bool, among []string) {
+	asked := []string{m.View().Self.Instance}
 	for _, r := range to {
-		asked[r.Instance] = true
+		asked = append(asked, r.Instance)
 	}
-	alike = true
+	slices.Sort(asked)
+	among = asked
 	for _, err := range errs {
 		if !errors.Is(err, replicas.ErrAway) && !errors.Is(err, replicas.ErrGone) {
-			return false, false
+			return false, nil
 		}
 		away := (*replicas.AwayError)(nil)
 		if !errors.As(err, &away) || len(away.Knows) == 0 { // it is of an earlier version, or gone
 			continue
 		}
-		if slices.ContainsFunc(away.Knows, func(instance string) bool { return !asked[instance] }) {
-			return false, false // somebody whom this replica does not know may hear the engine
+		if slices.ContainsFunc(away.Knows, func(instance string) bool {
+			_, found := slices.BinarySearch(asked, instance)
+			return !found
+		}) {
+			return false, nil // somebody whom this replica does not know may hear the engine
 		}
-		alike = alike && len(away.Knows) == len(asked)
+		if len(away.Knows) != len(asked) {
+			among = nil
+		}
 	}
-	return true, alike
+	return true, among
 }
 
 // sinceTell is the first revision that writes heartbeats of others.

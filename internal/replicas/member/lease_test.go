@@ -21,8 +21,10 @@ type neighbors struct {
 	all     map[string]*replicastest.Engine
 	apart   atomic.Bool // nobody is reached
 	greeted atomic.Int64
-	told    atomic.Int64 // heartbeats
-	takes   atomic.Int64 // until the answer to one
+	told    atomic.Int64                    // heartbeats
+	asked   atomic.Int64                    // whether the other holds a name
+	takes   atomic.Int64                    // until the answer to one
+	says    func(to replicas.Replica) error // instead of what that holds; nil, or of nil, for that
 }
 
 func (n *neighbors) Greet(_ context.Context, to replicas.Replica) error {
@@ -39,6 +41,19 @@ func (n *neighbors) Tell(ctx context.Context, to replicas.Replica, record []byte
 	n.told.Add(1)
 	err := n.all[to.Instance].TellFor(ctx, n.self.View().Self.Instance, record)
 	return cmp.Or(backoff.Wait(ctx, time.Duration(n.takes.Load())), err)
+}
+
+func (n *neighbors) Ask(_ context.Context, to replicas.Replica, key string) (uint64, error) {
+	if n.apart.Load() {
+		return 0, errors.New("nobody answers")
+	}
+	n.asked.Add(1)
+	if n.says != nil {
+		if err := n.says(to); err != nil {
+			return 0, err
+		}
+	}
+	return n.all[to.Instance].Holds(key)
 }
 
 // street is a room whose replicas reach each other without the broker, too.
@@ -148,6 +163,8 @@ func TestOwnersGoOnWithoutAnEngine(t *testing.T) {
 		if !r[0].Leased() {
 			t.Error("there is no lease after the engine was heard")
 		}
+		wantHolder(t, "profile", "", r[0]) // who was away for so long may have been forgotten by others
+		pass(t, 2*time.Second)
 		wantHolder(t, "profile", "aaaa", r[:]...)
 	})
 }

@@ -32,6 +32,7 @@ type clock struct {
 	// promises are how often they were told so, and kept how many of them the last round knew that
 	// has heard the store.
 	promises, kept uint64
+	promised       time.Time // until when nothing is taken therefore, since it answered again
 	why            error     // the last round that did
 	hint           time.Time // when a hint is followed; zero if there is none
 }
@@ -190,21 +191,26 @@ func (m *Member) renew(ctx context.Context) error {
 	m.clock.told, m.clock.wrote = self, begun
 	now := m.now()
 	if !m.lease.holds(now) {
-		m.wishes.doubt(now, self.Instance) // before the lease counts: others may be about to take what is held
+		forgotten := m.neighbors != nil && m.lease.absent(now) >= forgetting(self.Pace)
+		if forgotten {
+			m.clock.promised = later(m.clock.promised, now.Add(m.view.Load().Slowest.Patience()))
+		}
+		m.wishes.doubt(now, self.Instance, forgotten) // before the lease counts: others may be about to take what is held
 	}
 	m.lease.renew(now, begun, self.Pace)
 	return nil
 }
 
-// quietLocked is until when nobody claims what nobody holds, if the store is back: a holder of which
-// it knows no more claims that again, or, if others have been told that it is away, one of them serves
-// it without a claim, for as long as that counts.
-func (m *Member) quietLocked(now time.Time, promises uint64) time.Time {
-	slowest := m.view.Load().Slowest
-	if promises != m.clock.kept {
-		return now.Add(slowest.Patience())
+// backLocked notes that the store is back, in a round that knew so many promises: nobody claims what
+// nobody holds for a while, since a holder of which it knows no more claims that again. If others were
+// told that it was away, or do not know this replica, one of them may serve without a claim for as long
+// as that counts.
+func (m *Member) backLocked(now time.Time, promises uint64) {
+	c, slowest := &m.clock, m.view.Load().Slowest
+	if promises != c.kept || m.neighbors != nil && c.heard.IsZero() {
+		c.promised = later(c.promised, now.Add(slowest.Patience()))
 	}
-	return now.Add(grace(slowest))
+	c.quiet = later(later(c.quiet, now.Add(grace(slowest))), c.promised)
 }
 
 // settleClockLocked notes whether the store answered, in a round that knew so many promises. One that
@@ -219,7 +225,7 @@ func (m *Member) settleClockLocked(now time.Time, err error, promises uint64) {
 			m.seen.Away(false)
 		}
 		if c.failed {
-			c.quiet = m.quietLocked(now, promises)
+			m.backLocked(now, promises)
 		}
 		c.heard, c.failed, c.why, c.kept = now, c.promises != promises, nil, promises
 		return

@@ -35,10 +35,11 @@ type Member struct {
 	ctx    context.Context // of the loop; ends by Close
 	done   chan struct{}   // closed when the loop has returned
 
-	view    atomic.Pointer[replicas.View]
-	sweeper *sweeper
-	claims  claimer
-	lease   lease
+	view      atomic.Pointer[replicas.View]
+	sweeper   *sweeper
+	claims    claimer
+	lease     lease
+	inquiries *inquiries
 
 	neighbors replicas.Neighbors // nil if there are none; read-only after Join
 	asking    sync.WaitGroup     // what they are asked
@@ -73,15 +74,16 @@ func New(store Store, opts Options) *Member {
 		opts.Now = time.Now
 	}
 	m := &Member{
-		store:   store,
-		logger:  opts.Logger,
-		seen:    opts.Observer,
-		now:     opts.Now,
-		kick:    wake.NewSignal(),
-		done:    make(chan struct{}),
-		peers:   newPeers(opts.Logger, opts.Observer),
-		wishes:  newWishes(opts.Logger, opts.Observer),
-		changed: make(chan struct{}),
+		store:     store,
+		logger:    opts.Logger,
+		seen:      opts.Observer,
+		now:       opts.Now,
+		kick:      wake.NewSignal(),
+		done:      make(chan struct{}),
+		peers:     newPeers(opts.Logger, opts.Observer),
+		wishes:    newWishes(opts.Logger, opts.Observer),
+		inquiries: newInquiries(),
+		changed:   make(chan struct{}),
 	}
 	m.sweeper, m.claims.m = &sweeper{m: m}, m
 	m.ctx, m.cancel = context.WithCancel(context.Background())

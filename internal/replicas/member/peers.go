@@ -50,6 +50,10 @@ const (
 	maxGreetings = 32
 )
 
+// forgetting is how long a silent replica is known at least. One that comes back later acts on nothing
+// that it had before, until others have noticed: while the engine was away, they did not ask it.
+func forgetting(pace replicas.Pace) time.Duration { return 2 * pace.TTL() }
+
 func newPeers(logger *slog.Logger, seen replicas.Observer) *peers {
 	return &peers{all: make(map[string]*peer), logger: logger, seen: seen, lines: make(map[string]int)}
 }
@@ -107,7 +111,7 @@ func (ps *peers) hear(now time.Time, snap Snapshot, self replicas.Replica, fresh
 		switch {
 		case fresh && !p.left: // also one that was taken for dead keeps what it has claimed
 			p.seen = now
-		case !p.lives && !kept && (p.left || now.Sub(p.seen) >= 2*self.Pace.Slower(p.Pace).TTL()): // a dead holder is known for a while
+		case !p.lives && !kept && (p.left || now.Sub(p.seen) >= forgetting(self.Pace.Slower(p.Pace))): // a dead holder is known for a while
 			delete(ps.all, instance)
 		}
 	}
@@ -201,6 +205,17 @@ func (ps *peers) part(r replicas.Replica, p *peer, beat uint64) (news bool) {
 	ps.log(changes, slog.LevelInfo, "a replica left", "replica", r.Instance)
 	ps.seen.Moved("left")
 	return true
+}
+
+// silents returns those that are taken for dead, and have not left, in order.
+func (ps *peers) silents() (all []replicas.Replica) {
+	for _, p := range ps.all {
+		if !p.lives && !p.left {
+			all = append(all, p.Replica)
+		}
+	}
+	slices.SortFunc(all, func(a, b replicas.Replica) int { return strings.Compare(a.Instance, b.Instance) })
+	return all
 }
 
 // living returns those that live, in order, with room for this replica.

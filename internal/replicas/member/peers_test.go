@@ -6,9 +6,11 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -153,11 +155,11 @@ func TestASuspendedMachineHasNoLease(t *testing.T) {
 // to take none; and who has said so takes none.
 func TestTakingAndPromisingExcludeEachOther(t *testing.T) {
 	cl := &New(nil, Options{}).claims
-	if !cl.beginTaking() || cl.promise() {
+	if !cl.beginTaking("key", false) || cl.promise() {
 		t.Error("it is taking, and promises to take nothing")
 	}
 	cl.endTaking()
-	if !cl.promise() || cl.beginTaking() {
+	if !cl.promise() || cl.beginTaking("key", false) {
 		t.Error("it has promised to take nothing, and takes")
 	}
 }
@@ -167,7 +169,8 @@ type crowds struct {
 	n int
 }
 
-func (c *crowds) Crowded() { c.n++ }
+func (c *crowds) Crowded()   { c.n++ }
+func (c *crowds) Overasked() { c.n++ }
 
 // Calls that wait are bounded: one more is refused, counted and logged.
 func TestTooManyWait(t *testing.T) {
@@ -193,26 +196,34 @@ func TestTooManyWait(t *testing.T) {
 // A promise that was made while a round was under way, which may have asked the engine before, is kept
 // by the next one.
 func TestAPromiseOutlastsARound(t *testing.T) {
-	m := New(nil, Options{})
-	m.clock.heard = time.Now()
+	now := time.Now()
+	m := New(nil, Options{Now: func() time.Time { return now }})
+	m.clock.heard = now
 	before := m.clock.promises
 	if !m.claims.promise() {
 		t.Fatal("no promise was made")
 	}
 	for i, known := range []uint64{before, m.clock.promises} {
-		if m.claims.beginTaking() {
+		if m.claims.beginTaking("key", false) {
 			t.Fatal("it takes what it has promised not to")
 		}
 		m.mu.Lock()
-		m.settleClockLocked(time.Now(), nil, known)
-		quiet := time.Until(m.clock.quiet)
+		m.settleClockLocked(now, nil, known)
+		quiet := m.clock.quiet.Sub(now)
 		m.mu.Unlock()
 		if last := i == 1; m.clock.failed == last || last && quiet < replicas.MemberTTL {
 			t.Errorf("after a round that knew %d promises: failed %v, and it claims nothing anew for %v", known, m.clock.failed, quiet)
 		}
 	}
-	if !m.claims.beginTaking() {
-		t.Error("it takes nothing after a round that has kept the promise")
+	m.mu.Lock() // a short absence in which nobody has asked
+	m.clock.failed = true
+	m.settleClockLocked(now.Add(replicas.Heartbeat), nil, m.clock.promises)
+	m.mu.Unlock()
+	for _, d := range []time.Duration{0, replicas.MemberTTL, replicas.Heartbeat} {
+		now = now.Add(d)
+		if takes := m.claims.beginTaking("key", false); takes != (d == replicas.Heartbeat) {
+			t.Errorf("it takes what it has not held: %v, %v after %v; want that only once its whole time is over", takes, d, d)
+		}
 	}
 }
 
@@ -235,8 +246,49 @@ func TestAgreed(t *testing.T) {
 		"one has written it":         {[]error{says("aaaa", "bbbb", "cccc"), nil}, false, false},
 		"one is about to take":       {[]error{says("aaaa", "bbbb", "cccc"), errTaking}, false, false},
 	} {
-		if away, alike := m.agreed(to, tt.errs); away != tt.away || alike != tt.alike {
-			t.Errorf("%s: away %v, alike %v; want %v, %v", what, away, alike, tt.away, tt.alike)
+		away, among := m.agreed(to, tt.errs)
+		if alike := slices.Equal(among, []string{"aaaa", "bbbb", "cccc"}); away != tt.away || alike != tt.alike || len(among) > 0 != alike {
+			t.Errorf("%s: away %v, among %q; want %v, and that all know the same: %v", what, away, among, tt.away, tt.alike)
 		}
+	}
+}
+
+// The names that others are asked for are bounded, in all and at the same time: beyond that they are
+// refused, counted and logged.
+func TestTooManyAreAsked(t *testing.T) {
+	for what, fill := range map[string]func(*inquiries){
+		"names": func(qs *inquiries) {
+			for i := range maxInquiries {
+				q, _ := qs.begin(1, strconv.Itoa(i), time.Now())
+				qs.end(q, strconv.Itoa(i), replicas.Claim{}, nil, false)
+			}
+		},
+		"at once": func(qs *inquiries) {
+			for range inquiriesAtOnce {
+				qs.turns <- struct{}{}
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				seen := new(crowds)
+				m := New(nil, Options{Observer: seen, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				m.state, m.self.Instance, m.news = joined, "aaaa", true
+				m.publishLocked()
+				m.clock.heard, m.clock.since = time.Now(), time.Now().Add(-time.Minute)
+				m.lease.renew(time.Now(), time.Now(), 0)
+				m.lease.extend(time.Now(), time.Now().Add(1), replicas.Replica{}, []string{"aaaa"})
+				if err := m.Inquire(t.Context(), "name"); err != nil || m.Vacant("name") != 1 {
+					t.Fatalf("Inquire = %v of one alone, and the name is vacant in outage %d", err, m.Vacant("name"))
+				}
+				delete(m.inquiries.by, replicas.Key("name"))
+				fill(m.inquiries)
+				err := m.Inquire(t.Context(), "name")
+				if !errors.Is(err, errOverasked) || !errors.Is(err, replicas.ErrUnasked) || seen.n != 1 || !strings.Contains(log.String(), "too many names are asked for") || m.Vacant("name") > 0 {
+					t.Errorf("Inquire = %v, counted %d times, and the name is vacant in outage %d; the log:\n%s", err, seen.n, m.Vacant("name"), &log)
+				}
+			})
+		})
 	}
 }

@@ -43,10 +43,11 @@ func (cl *claimer) hearClaimsLocked(asked, now time.Time, claims map[string]Entr
 		case c.before(w.claim):
 			w.due = now // heard late, or claimed anew in an empty store: the store is asked
 		default:
+			found, forgotten := w.found || w.claim.holder != cl.m.self.Instance, w.forgotten
 			cl.m.wishes.moved(key, w, c, cl.m.self.Instance)
 			cl.m.news = true
 			if c.holder == cl.m.self.Instance { // by another one, or unawares
-				w.doubted, w.due = true, now
+				w.doubted, w.due, w.found, w.forgotten = true, now, found, forgotten
 			}
 			if parting {
 				w.dueAt(now.Add(cl.turnLocked(key)))

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+	"github.com/mcpbridge/mcpbridge/internal/replicas/placement"
 )
 
 // swift is how long messages take at most while nothing is slow. They take some time, so that no
@@ -31,6 +32,7 @@ type town struct {
 	begin  time.Time
 	unit   time.Duration // between heartbeats of the slowest replica
 	paces  [3]replicas.Pace
+	home   int             // the place of the one that wants lonely first
 	live   context.Context // ends with the schedule
 	finish context.CancelFunc
 
@@ -40,13 +42,19 @@ type town struct {
 	all  [3]*citizen
 	born int
 	cuts map[[2]int]bool
-	slow time.Duration // of messages between replicas, at most
-	acks []ack
+	slow time.Duration    // of messages between replicas, at most
+	acks map[string][]ack // by name
+	open bool             // lonely is wanted by all
 }
+
+// The names of the model: one that all want from the beginning, and one that only the replica at a place
+// does, until all do in an absence of the engine.
+const shared, lonely = "name", "lonely"
 
 // A citizen is a replica of the model. It implements [replicas.Neighbors] for its engine.
 type citizen struct {
 	*replicastest.Engine
+	table    *placement.Table
 	town     *town
 	n        int // its place
 	instance string
@@ -58,7 +66,8 @@ type citizen struct {
 // newTown returns three replicas whose clocks differ by up to a twentieth, and of which half of the
 // towns have some with slower heartbeats.
 func newTown(t *testing.T, seed uint64, loud bool) *town {
-	tn := &town{t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 0)), loud: loud, broker: replicastest.New(), begin: time.Now(), unit: replicas.Heartbeat, cuts: make(map[[2]int]bool), slow: swift}
+	tn := &town{t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 0)), loud: loud, broker: replicastest.New(), begin: time.Now(), unit: replicas.Heartbeat, cuts: make(map[[2]int]bool), slow: swift, acks: make(map[string][]ack)}
+	tn.home = tn.draw(3)
 	tn.live, tn.finish = context.WithCancel(t.Context())
 	for n := range tn.paces {
 		if seed%2 == 0 {
@@ -109,18 +118,42 @@ func (t *town) join(n int) {
 	c.dead, c.die = context.WithCancel(t.live)
 	c.Engine = t.broker.Engine(t.t, opts)
 	c.Meet(c)
+	var err error
+	if c.table, err = placement.New(placement.Options{Engine: c.Engine, Claims: c.Engine}); err != nil {
+		t.t.Error(err)
+	}
 	t.mu.Lock()
 	t.all[n] = c
+	wanted := n == t.home || t.open
 	t.mu.Unlock()
 	context.AfterFunc(c.dead, func() {
 		c.stop(false)
 		_ = c.Close(context.Background()) // without a word
+		c.table.Close()
 	})
 	self := replicas.Replica{Instance: c.instance, Addr: fmt.Sprintf("10.0.0.%d:2528", n+1), Version: "test", Revision: replicas.Revision, Pace: t.paces[n]}
 	if err := c.Engine.Join(t.live, self); err != nil {
 		t.t.Error(err)
 	}
-	t.running.Go(func() { c.serve(c.dead, "name") })
+	t.running.Go(func() { c.serve(c.dead, shared) })
+	if wanted {
+		t.running.Go(func() { c.serve(c.dead, lonely) })
+	}
+}
+
+// wantLonely has calls under the lonely name come to all replicas.
+func (t *town) wantLonely() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open {
+		return
+	}
+	t.open = true
+	for n, c := range t.all {
+		if n != t.home {
+			t.running.Go(func() { c.serve(c.dead, lonely) })
+		}
+	}
 }
 
 // teller has the log of a replica in that of the test.
@@ -134,10 +167,10 @@ func (l teller) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func (t *town) acknowledge(by string, epoch uint64) {
+func (t *town) acknowledge(name string, r reign) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.acks = append(t.acks, ack{by, epoch, time.Since(t.begin)})
+	t.acks[name] = append(t.acks[name], ack{r, time.Since(t.begin)})
 }
 
 func (t *town) cut(ways [][2]int, on bool) {
@@ -256,4 +289,17 @@ func (c *citizen) Greet(ctx context.Context, to replicas.Replica) error {
 
 func (c *citizen) Tell(ctx context.Context, to replicas.Replica, record []byte) error {
 	return c.ask(ctx, to, "heartbeat", func(other *citizen) error { return other.TellFor(c.town.live, c.instance, record) })
+}
+
+func (c *citizen) Ask(ctx context.Context, to replicas.Replica, key string) (epoch uint64, err error) {
+	said := make(chan uint64, 1)
+	err = c.ask(ctx, to, "question "+key, func(other *citizen) error {
+		epoch, err := other.Holds(key)
+		said <- epoch
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return <-said, nil
 }

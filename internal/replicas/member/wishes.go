@@ -17,9 +17,13 @@ type wish struct {
 	// doubted says that this replica held the name when its lease had run out: others may be
 	// about to take it, and it acts on it when it has claimed it anew.
 	doubted bool
-	told    claim     // what the store has told last, whoever lives
-	since   time.Time // when that was told first
-	gone    time.Time // since when the claim of a holder that lives is missing; zero if it is not
+	found   bool // this replica has heard of its claim from the store first
+	// forgotten says that this replica was doubted for so long that others may have served the name without
+	// a claim: it claims that anew in another epoch, once they have noticed.
+	forgotten bool
+	told      claim     // what the store has told last, whoever lives
+	since     time.Time // when that was told first
+	gone      time.Time // since when the claim of a holder that lives is missing; zero if it is not
 
 	decisions uint64        // how often it became known who holds the name
 	decided   chan struct{} // closed by the next time, or the end of the wish; nil if nobody waits
@@ -143,11 +147,12 @@ func (ws *wishes) note(key string, c claim, self string) bool {
 	return true
 }
 
-// doubt has everything claimed anew that this replica holds.
-func (ws *wishes) doubt(now time.Time, self string) {
+// doubt has everything claimed anew that this replica holds: as if it had not held it, if others have
+// forgotten it.
+func (ws *wishes) doubt(now time.Time, self string, forgotten bool) {
 	for _, w := range ws.all {
 		if w.claim.holder == self {
-			w.doubted, w.due = true, now
+			w.doubted, w.due, w.forgotten = true, now, w.forgotten || forgotten
 		}
 	}
 }
@@ -165,7 +170,7 @@ func (ws *wishes) moved(key string, w *wish, c claim, self string) {
 		ws.logger.Info("this replica yields a claim", "claim", key, "epoch", c.epoch, "to", c.holder)
 		ws.seen.Moved("yielded")
 	}
-	w.claim, w.due, w.gone, w.doubted = c, time.Time{}, time.Time{}, false
+	w.claim, w.due, w.gone, w.doubted, w.found, w.forgotten = c, time.Time{}, time.Time{}, false, false, false
 	w.highest = max(w.highest, c.epoch)
 }
 

@@ -37,6 +37,13 @@ func (l line) Tell(ctx context.Context, to replicas.Replica, record []byte) erro
 	return l.all[to.Instance].TellFor(ctx, l.self.View().Self.Instance, record)
 }
 
+func (l line) Ask(_ context.Context, to replicas.Replica, key string) (uint64, error) {
+	if err := l.cut(to); err != nil {
+		return 0, err
+	}
+	return l.all[to.Instance].Holds(key)
+}
+
 // street is a room whose replicas reach each other, too, and a name that nobody has claimed, with the
 // replica that all choose for it first.
 func street(t *testing.T) (b *replicastest.Broker, all [3]place, apart *atomic.Value, name string) {
@@ -58,10 +65,19 @@ func street(t *testing.T) (b *replicastest.Broker, all [3]place, apart *atomic.V
 		t.Cleanup(table.Close)
 		all[i] = place{table, e}
 	}
-	pass(1100 * time.Millisecond)
+	pass(4 * time.Second) // from then on they know all
 	for name = "profile"; all[0].e.View().Choose(name).Instance != "aaaa"; name += "s" {
 	}
 	return b, all, apart, name
+}
+
+// ask has requests under a name come to all replicas, as a balancer does.
+func ask(t *testing.T, name string, all [3]place) {
+	t.Helper()
+	for _, p := range all {
+		go p.Find(t.Context(), name, time.Hour)
+	}
+	synctest.Wait()
 }
 
 // owners are those that serve a name at this moment.
@@ -83,7 +99,11 @@ func TestWhatNobodyHoldsIsServedWithoutTheEngine(t *testing.T) {
 		}
 		b.SetAway(true)
 		pass(5 * time.Second)
+		if who := owners(name, all); len(who) > 0 {
+			t.Errorf("%q serve a name before the others were asked for it", who)
+		}
 		for range 60 {
+			ask(t, name, all)
 			pass(time.Second)
 			if who := owners(name, all); !slices.Equal(who, []string{"aaaa"}) {
 				t.Fatalf("%q serve a name that nobody holds while the engine is away, want the one that all choose", who)
@@ -112,7 +132,9 @@ func TestWhatNobodyHoldsHasOneOwner(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, all, apart, name := street(t)
 				b.SetAway(true)
-				chosen, _ := watch(t, name, all, 6*time.Second+time.Duration(phase)*replicas.Heartbeat/8)
+				pass(4 * time.Second)
+				go all[0].Find(t.Context(), name, time.Minute)
+				chosen, _ := watch(t, name, all, 2*time.Second+time.Duration(phase)*replicas.Heartbeat/8)
 				apart.Store("aaaa")
 				all[0].e.SetAway(true)
 				b.SetAway(false)

@@ -116,9 +116,21 @@ func (t *Table) Find(ctx context.Context, name string, hold time.Duration) repli
 		if teller, there := t.opts.Engine.Teller(); there {
 			return teller // it can claim
 		}
-		return view.Choose(name)
+		return t.inquire(ctx, name)
 	}
 	return t.claim(ctx, end, name, t.opts.Engine.Claim) // it is wanted already
+}
+
+// inquire returns who serves a name that nobody is known to hold while the engine is away: who says that
+// it holds it, or the one that all choose, which serves it only if all others have answered.
+func (t *Table) inquire(ctx context.Context, name string) replicas.Replica {
+	if err := t.opts.Engine.Inquire(ctx, name); err != nil {
+		t.opts.Logger.Debug("it is not known whether another replica holds a claim", "claim", replicas.Key(name), "err", err)
+	}
+	if c, ok := t.opts.Claims.Holder(name); ok {
+		return c.Holder
+	}
+	return t.opts.Engine.View().Choose(name)
 }
 
 // Heir returns who serves calls under a name once this replica has ended. It gives the name away
@@ -238,12 +250,14 @@ var (
 	// ErrUnheard says that the others have not heard this replica, so that one of them may
 	// take what it holds.
 	ErrUnheard = errors.New("the other replicas have not heard this one for a moment")
+	// ErrUnasked says that this replica may serve what no other one holds, and does not know that.
+	ErrUnasked = errors.New("the engine of the replicas is away, and not all of them have answered whether another one serves this")
 )
 
 // Owns returns the epoch in which this replica may serve calls under a name, and acknowledge them:
 // look again before that, since only the same epoch counts. It is zero if nobody claims names, or
 // can: what nobody holds is served without a claim while no replica hears the engine, by the one
-// that all choose.
+// that all choose, once all others have answered that they don't hold it.
 func (t *Table) Owns(name string) (epoch uint64, err error) {
 	view := t.opts.Engine.View()
 	c, ok := t.opts.Claims.Holder(name)
@@ -256,11 +270,16 @@ func (t *Table) Owns(name string) (epoch uint64, err error) {
 		return c.Epoch, nil
 	case ok:
 		return 0, ErrElsewhere
-	case !view.Away.IsZero() && t.opts.Engine.Severed() && view.Choose(name).Instance == view.Self.Instance:
-		return 0, nil
 	}
+	chosen := !view.Away.IsZero() && view.Choose(name).Instance == view.Self.Instance
 	if _, there := t.opts.Engine.Teller(); there {
 		return 0, ErrElsewhere
+	}
+	switch {
+	case chosen && t.opts.Engine.Vacant(name) > 0:
+		return 0, nil
+	case chosen:
+		return 0, ErrUnasked
 	}
 	return 0, ErrUnheard // another one is about to take it, or may, or this one
 }

@@ -1,0 +1,254 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+)
+
+const (
+	// maxInquiries bounds the names of an outage whose holders were asked for, and inquiriesAtOnce how
+	// many are at the same time.
+	maxInquiries    = 16384
+	inquiriesAtOnce = 64
+	// askTimeout bounds the answers.
+	askTimeout = replicas.Heartbeat
+	// recall is how long the answer of a holder counts: it gives up what is not used for minutes.
+	recall = 30 * replicas.Heartbeat
+	// sinceAsk is the first revision that says what it holds.
+	sinceAsk = 4
+)
+
+var errOverasked = fmt.Errorf("%w: other replicas were asked for %d names already, or too many at this moment", replicas.ErrUnasked, maxInquiries)
+
+// inquiries are what other replicas have answered in an outage. It is safe for concurrent use.
+type inquiries struct {
+	turns chan struct{} // has a value for each that is under way
+
+	mu     sync.Mutex // guards the fields below; a leaf
+	outage uint64
+	by     map[string]*inquiry // by key; those that have failed are forgotten
+}
+
+// An inquiry is who holds a name. Once done is closed it does not change.
+type inquiry struct {
+	done  chan struct{}
+	claim replicas.Claim // of another replica; zero if nobody holds it
+	at    time.Time      // when that was asked
+	err   error
+	left  bool // who has asked did not wait for the answer
+}
+
+// errSilent says that the answer of a replica is no promise for all of an outage, since its others take
+// it for dead, and don't ask it whether it hears the engine.
+var errSilent = errors.New("a replica that was silent does not hold it, and may claim it")
+
+func newInquiries() *inquiries { return &inquiries{turns: make(chan struct{}, inquiriesAtOnce)} }
+
+// begin returns what is asked of a name in an outage, and whether the caller has to ask it, and then
+// call end. It is nil if too many were asked.
+func (qs *inquiries) begin(outage uint64, key string, now time.Time) (q *inquiry, asks bool) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if qs.outage != outage {
+		qs.outage, qs.by = outage, make(map[string]*inquiry)
+	}
+	q = qs.by[key]
+	switch {
+	case q != nil && !q.past(now):
+		return q, false
+	case q == nil && len(qs.by) >= maxInquiries:
+		return nil, false
+	}
+	q = &inquiry{done: make(chan struct{}), at: now}
+	qs.by[key] = q
+	return q, true
+}
+
+// end notes the answer, or that who has asked has left.
+func (qs *inquiries) end(q *inquiry, key string, c replicas.Claim, err error, left bool) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q.claim, q.err, q.left = c, err, left
+	if err != nil && qs.by[key] == q {
+		delete(qs.by, key)
+	}
+	close(q.done)
+}
+
+// answered returns who holds a name by what was answered in an outage: zero if nobody does.
+func (qs *inquiries) answered(outage uint64, key string, now time.Time) (c replicas.Claim, ok bool) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q := qs.by[key]
+	if outage == 0 || qs.outage != outage || q == nil || !q.isDone() || q.past(now) {
+		return replicas.Claim{}, false
+	}
+	return q.claim, true
+}
+
+func (q *inquiry) isDone() bool {
+	select {
+	case <-q.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// past reports whether the answer does not count any more.
+func (q *inquiry) past(now time.Time) bool {
+	return q.isDone() && q.claim.Holder.Instance != "" && now.Sub(q.at) >= recall
+}
+
+// outage is which one lasts, if this replica knows still those among whom it does, and had heard the
+// engine for the whole time before: else it may not know all. Otherwise it is zero.
+func (m *Member) outage() uint64 {
+	n, among := m.lease.outage(m.now())
+	if n == 0 || !m.knowsAll() || !slices.EqualFunc(m.View().Members, among, func(r replicas.Replica, instance string) bool { return r.Instance == instance }) {
+		return 0
+	}
+	return n
+}
+
+// knowsAll reports whether the engine was heard without a gap for as long as anybody may be silent.
+func (m *Member) knowsAll() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.clock.heard.Sub(m.clock.since) >= m.view.Load().Slowest.Patience()
+}
+
+// Vacant implements [replicas.Engine].
+func (m *Member) Vacant(name string) (outage uint64) {
+	outage = m.outage()
+	if c, ok := m.inquiries.answered(outage, replicas.Key(name), m.now()); !ok || c.Holder.Instance != "" {
+		return 0
+	}
+	return outage
+}
+
+// told returns the other replica that has said that it holds key.
+func (m *Member) told(key string) (replicas.Claim, bool) {
+	c, _ := m.inquiries.answered(m.outage(), key, m.now())
+	return c, c.Holder.Instance != ""
+}
+
+// Inquire implements [replicas.Engine].
+func (m *Member) Inquire(ctx context.Context, name string) error {
+	key := replicas.Key(name)
+	for {
+		outage := m.outage()
+		if outage == 0 {
+			return replicas.ErrUnasked
+		}
+		q, asks := m.inquiries.begin(outage, key, m.now())
+		switch {
+		case q == nil:
+			return m.overasked()
+		case asks:
+			c, err := m.askInTurn(ctx, key)
+			m.inquiries.end(q, key, c, err, ctx.Err() != nil)
+			return err
+		}
+		select {
+		case <-q.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if q.err == nil || !q.left {
+			return q.err
+		}
+	}
+}
+
+// askInTurn asks all others who holds key, once it has its turn.
+func (m *Member) askInTurn(ctx context.Context, key string) (replicas.Claim, error) {
+	wait, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	select {
+	case m.inquiries.turns <- struct{}{}:
+		defer func() { <-m.inquiries.turns }()
+		return m.askAll(ctx, key)
+	case <-wait.Done():
+	}
+	if ctx.Err() != nil {
+		return replicas.Claim{}, context.Cause(ctx)
+	}
+	return replicas.Claim{}, m.overasked()
+}
+
+// askAll asks all others who holds key, also those that were silent when the engine was heard last: they
+// may be back. One that holds it may be the only one that answers.
+func (m *Member) askAll(ctx context.Context, key string) (c replicas.Claim, err error) {
+	m.mu.Lock()
+	to := m.peers.living()
+	lives := len(to)
+	to = append(to, m.peers.silents()...)
+	m.mu.Unlock()
+	asked, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	epochs, errs := make([]uint64, len(to)), make([]error, len(to))
+	var all sync.WaitGroup
+	for i, r := range to {
+		all.Go(func() {
+			if errs[i] = errBefore; r.Revision >= sinceAsk {
+				epochs[i], errs[i] = m.neighbors.Ask(asked, r, key)
+			}
+			if errs[i] == nil && epochs[i] == 0 && i >= lives {
+				errs[i] = errSilent
+			}
+		})
+	}
+	all.Wait()
+	for i, r := range to {
+		if errs[i] == nil && epochs[i] > c.Epoch {
+			c = replicas.Claim{Holder: r, Epoch: epochs[i]}
+		}
+	}
+	if c.Epoch > 0 {
+		return c, nil
+	}
+	for _, each := range errs {
+		if each != nil && !errors.Is(each, replicas.ErrGone) {
+			err = each
+		}
+	}
+	if ctx.Err() != nil {
+		return c, context.Cause(ctx)
+	}
+	if err != nil {
+		return c, fmt.Errorf("%w: %w", replicas.ErrUnasked, err)
+	}
+	return c, nil
+}
+
+func (m *Member) overasked() error {
+	m.seen.Overasked()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.peers.log(warnings, slog.LevelWarn, "the engine is away, and too many names are asked for whether other replicas hold them: their requests are refused", "most", maxInquiries, "at once", inquiriesAtOnce)
+	return errOverasked
+}
+
+// Holds implements [replicas.Engine]. What this replica has held, and can't act on, it claims anew as
+// soon as the engine is there: so that counts.
+func (m *Member) Holds(key string) (epoch uint64, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.wishes.all[key]
+	switch {
+	case m.state != joined:
+		return 0, replicas.ErrClosed
+	case w != nil && w.claim.holder == m.self.Instance:
+		return w.claim.epoch, nil
+	case !m.claims.promiseLocked():
+		return 0, errTaking
+	}
+	return 0, nil
+}

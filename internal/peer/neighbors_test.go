@@ -115,3 +115,78 @@ func TestTellingWhomOneKnows(t *testing.T) {
 		})
 	}
 }
+
+// A ledger is the engine of a replica that is asked what it holds.
+type ledger struct {
+	replicas.Engine
+	epoch uint64
+	err   error
+	key   string
+}
+
+func (l *ledger) Holds(key string) (uint64, error) {
+	l.key = key
+	return l.epoch, l.err
+}
+
+// Only what a replica says of a claim is an answer: one that does not know the question, or can't tell,
+// has not said that it does not hold it.
+func TestAskingWhatOneHolds(t *testing.T) {
+	const key = "0123456789abcdef0123456789abcdef"
+	says := func(status int, epoch string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if epoch != "" {
+				w.Header().Set("Mcpbridge-Epoch", epoch)
+			}
+			w.WriteHeader(status)
+		}
+	}
+	for name, tt := range map[string]struct {
+		engine  ledger
+		instead http.HandlerFunc // of ServeHolds
+		epoch   uint64
+		fails   bool
+	}{
+		"it holds it":           {engine: ledger{epoch: 7}, epoch: 7},
+		"it does not":           {engine: ledger{}},
+		"it can't tell":         {engine: ledger{err: errors.New("about to take it")}, fails: true},
+		"the path is unknown":   {instead: http.NotFound, fails: true},
+		"another status":        {instead: says(http.StatusServiceUnavailable, "0"), fails: true},
+		"no epoch":              {instead: says(http.StatusNoContent, ""), fails: true},
+		"an epoch that is none": {instead: says(http.StatusNoContent, "no"), fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engine := &tt.engine
+			var g *Group
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				e, err := g.Open(r)
+				switch {
+				case err != nil:
+					Refuse(w, err)
+				case r.URL.Path == HelloPath:
+					g.ServeHello(w, r, e)
+				case tt.instead != nil:
+					tt.instead(w, r)
+				case r.URL.Path == HoldsPath && e.From == edge.Instance:
+					g.ServeHolds(w, r, e)
+				}
+			}))
+			to := replicas.Replica{Instance: holder.Instance, Addr: s.Listener.Addr().String()}
+			engine.Engine = replicastest.Alone(to)
+			g, err := New(Options{Engine: engine, Keys: []string{testKey}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(g.Close)
+			s.Start()
+			t.Cleanup(s.Close)
+			epoch, err := newGroup(t, edge, testKey).Ask(t.Context(), to, key)
+			if epoch != tt.epoch || (err != nil) != tt.fails {
+				t.Errorf("Ask = %d, %v; want %d, and an error: %v", epoch, err, tt.epoch, tt.fails)
+			}
+			if tt.instead == nil && engine.key != key {
+				t.Errorf("it was asked for %q", engine.key)
+			}
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -232,6 +233,71 @@ func TestAnOwnerIsHeardThroughOthers(t *testing.T) {
 	}
 }
 
+// While the engine is away for all, a principal that only its owner was ever asked for is served by that
+// one, and one that nobody was asked for by the replica that all choose. Without the answer of each other
+// replica nobody serves it.
+func TestAllAreAskedWithoutTheEngine(t *testing.T) {
+	t.Parallel() // it waits for what replicas tell each other
+	broker, all := newReplicas(t, 3, stateful, func(_ *replicas.Replica, o *ServerOptions) {
+		o.ClaimFor = func(p mcp.Principal) string { return string(p) }
+	})
+	time.Sleep(replicas.MemberTTL + 2*replicas.Heartbeat) // from then on they know all
+	chosen := func(name string) *replica {
+		to := all[0].peers.View().Choose(name)
+		return all[slices.IndexFunc(all, func(r *replica) bool { return r.instance == to.Instance })]
+	}
+	named := func(by *replica, from string) mcp.Principal {
+		for chosen(from) != by {
+			from += "s"
+		}
+		return mcp.Principal(from)
+	}
+	free, unsure, held := named(all[0], "free"), named(all[0], "unsure"), named(all[0], "held")
+	owner := all[2]
+	serve := func(r *replica, p mcp.Principal) error {
+		res, err := r.server.Serve(t.Context(), &mcp.Request{Method: spec.MethodToolsCall, Profile: mcp.Profile{Principal: p}}, nil,
+			handlerFunc(func() (*mcp.Result, error) { return &mcp.Result{Body: []byte("{}")}, nil }))
+		if err == nil {
+			res.Release()
+		}
+		return err
+	}
+	find := func(r *replica, p mcp.Principal) string {
+		return r.group.placement.Find(t.Context(), string(p), time.Minute).Instance
+	}
+	if err := serve(owner, held); err != nil {
+		t.Fatal(err)
+	}
+	broker.SetAway(true)
+	for _, r := range all {
+		bridgetest.Eventually(t, "it is known that the engine is away for all", func() bool {
+			return !r.engine.View().Away.IsZero() && r.engine.Inquire(t.Context(), "another") == nil
+		})
+	}
+	for _, r := range all {
+		if got := find(r, held); got != owner.instance {
+			t.Errorf("%s has what is held served by %s, want its owner", r.instance, got)
+		}
+		if got := find(r, free); got != all[0].instance {
+			t.Errorf("%s has what nobody holds served by %s, want the one that all choose", r.instance, got)
+		}
+		if err := serve(r, held); (err == nil) != (r == owner) {
+			t.Errorf("%s serves what another one holds: %v", r.instance, err)
+		}
+		if err := serve(r, free); (err == nil) != (r == all[0]) {
+			t.Errorf("%s serves what nobody holds: %v", r.instance, err)
+		}
+	}
+	all[1].former.Store(true)
+	if err := serve(all[0], unsure); mcp.HintOf(err).Status != http.StatusServiceUnavailable || mcp.HintOf(err).RetryAfter == 0 || !strings.Contains(err.Error(), "not all of them have answered whether another one serves this") {
+		t.Errorf("without an answer: %v, want 503 with Retry-After", err)
+	}
+	all[1].former.Store(false)
+	if err := serve(all[0], unsure); err != nil {
+		t.Errorf("once all have answered: %v", err)
+	}
+}
+
 // What a replica is told of the others without the engine: who is replaced is gone, and who only
 // refuses to be connected to may live.
 func TestNeighbors(t *testing.T) {
@@ -252,7 +318,17 @@ func TestNeighbors(t *testing.T) {
 	if err := self.peers.Tell(t.Context(), former, record); !errors.Is(err, replicas.ErrGone) {
 		t.Errorf("Tell = %v of who is replaced, want %v", err, replicas.ErrGone)
 	}
+	const key = "0123456789abcdef0123456789abcdef"
+	if epoch, err := self.peers.Ask(t.Context(), to, key); epoch != 0 || err != nil {
+		t.Errorf("Ask = %d, %v of who holds nothing", epoch, err)
+	}
+	if _, err := self.peers.Ask(t.Context(), former, key); !errors.Is(err, replicas.ErrGone) {
+		t.Errorf("Ask = %v of who is replaced, want %v", err, replicas.ErrGone)
+	}
 	all[2].kill()
+	if _, err := self.peers.Ask(t.Context(), all[2].peers.Self(), key); err == nil || errors.Is(err, replicas.ErrGone) {
+		t.Errorf("Ask = %v of who refuses to be connected to, want that it may live", err)
+	}
 	if err := self.peers.Tell(t.Context(), all[2].peers.Self(), record); err == nil || errors.Is(err, replicas.ErrGone) || errors.Is(err, replicas.ErrAway) {
 		t.Errorf("Tell = %v of who refuses to be connected to, want that it may live", err)
 	}

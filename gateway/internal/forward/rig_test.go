@@ -60,6 +60,7 @@ type replica struct {
 
 	era         atomic.Uint32 // of the server behind
 	starting    atomic.Bool
+	former      atomic.Bool // it does not say what it holds
 	ownSessions atomic.Bool
 	running     sync.WaitGroup // WebSockets
 }
@@ -205,6 +206,8 @@ func (r *replica) servePeers(w http.ResponseWriter, req *http.Request) {
 		peer.Refuse(w, err)
 	case path == peer.BeatPath:
 		r.peers.ServeBeat(w, req, e)
+	case path == peer.HoldsPath && r.former.Load(): // as a version does that does not know the question
+		http.NotFound(w, req)
 	case path == peer.HoldsPath:
 		r.peers.ServeHolds(w, req, e)
 	case path == peer.HelloPath:

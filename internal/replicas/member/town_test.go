@@ -14,7 +14,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/placement"
 )
 
 // swift is how long messages take at most while nothing is slow. They take some time, so that no
@@ -29,32 +28,32 @@ type town struct {
 	rnd    *rand.Rand // of the schedule
 	loud   bool
 	broker *replicastest.Broker
+	away   bool // the broker is, for all
 	begin  time.Time
 	unit   time.Duration // between heartbeats of the slowest replica
 	paces  [3]replicas.Pace
-	home   int             // the place of the one that wants lonely first
+	homes  [len(names)]int // the places of those that want a name first; beyond the last one: nobody
 	live   context.Context // ends with the schedule
 	finish context.CancelFunc
 
 	running sync.WaitGroup // what serves, and messages
 
-	mu   sync.Mutex // guards the fields below
-	all  [3]*citizen
-	born int
-	cuts map[[2]int]bool
-	slow time.Duration    // of messages between replicas, at most
-	acks map[string][]ack // by name
-	open bool             // lonely is wanted by all
+	mu     sync.Mutex // guards the fields below
+	all    [3]*citizen
+	born   int
+	cuts   map[[2]int]bool
+	slow   time.Duration    // of messages between replicas, at most
+	acks   map[string][]ack // by name
+	opened int              // the last of names that all want
 }
 
-// The names of the model: one that all want from the beginning, and one that only the replica at a place
-// does, until all do in an absence of the engine.
-const shared, lonely = "name", "lonely"
+// names are those of the model. All want the first one from the beginning. Of each other one only the
+// replica at a place does, or nobody, until all do in an absence of the engine.
+var names = [3]string{"name", "lonely", "another"}
 
 // A citizen is a replica of the model. It implements [replicas.Neighbors] for its engine.
 type citizen struct {
 	*replicastest.Engine
-	table    *placement.Table
 	town     *town
 	n        int // its place
 	instance string
@@ -67,7 +66,9 @@ type citizen struct {
 // towns have some with slower heartbeats.
 func newTown(t *testing.T, seed uint64, loud bool) *town {
 	tn := &town{t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 0)), loud: loud, broker: replicastest.New(), begin: time.Now(), unit: replicas.Heartbeat, cuts: make(map[[2]int]bool), slow: swift, acks: make(map[string][]ack)}
-	tn.home = tn.draw(3)
+	for i := range names[1:] {
+		tn.homes[i+1] = tn.draw(6)
+	}
 	tn.live, tn.finish = context.WithCancel(t.Context())
 	for n := range tn.paces {
 		if seed%2 == 0 {
@@ -118,40 +119,37 @@ func (t *town) join(n int) {
 	c.dead, c.die = context.WithCancel(t.live)
 	c.Engine = t.broker.Engine(t.t, opts)
 	c.Meet(c)
-	var err error
-	if c.table, err = placement.New(placement.Options{Engine: c.Engine, Claims: c.Engine}); err != nil {
-		t.t.Error(err)
-	}
 	t.mu.Lock()
 	t.all[n] = c
-	wanted := n == t.home || t.open
+	opened := t.opened
 	t.mu.Unlock()
 	context.AfterFunc(c.dead, func() {
 		c.stop(false)
 		_ = c.Close(context.Background()) // without a word
-		c.table.Close()
 	})
 	self := replicas.Replica{Instance: c.instance, Addr: fmt.Sprintf("10.0.0.%d:2528", n+1), Version: "test", Revision: replicas.Revision, Pace: t.paces[n]}
 	if err := c.Engine.Join(t.live, self); err != nil {
 		t.t.Error(err)
 	}
-	t.running.Go(func() { c.serve(c.dead, shared) })
-	if wanted {
-		t.running.Go(func() { c.serve(c.dead, lonely) })
+	for i, name := range names {
+		if i <= opened || n == t.homes[i] {
+			t.running.Go(func() { c.serve(c.dead, name) })
+		}
 	}
 }
 
-// wantLonely has calls under the lonely name come to all replicas.
-func (t *town) wantLonely() {
+// open has calls under another name come to all replicas.
+func (t *town) open() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.open {
+	if t.opened == len(names)-1 {
 		return
 	}
-	t.open = true
+	t.opened++
+	name := names[t.opened]
 	for n, c := range t.all {
-		if n != t.home {
-			t.running.Go(func() { c.serve(c.dead, lonely) })
+		if n != t.homes[t.opened] {
+			t.running.Go(func() { c.serve(c.dead, name) })
 		}
 	}
 }
@@ -185,6 +183,11 @@ func (t *town) setSlow(most time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.slow = most
+}
+
+func (t *town) engineAway(on bool) {
+	t.away = on
+	t.broker.SetAway(on)
 }
 
 func (t *town) engineSlow(most time.Duration) {

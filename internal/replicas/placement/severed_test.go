@@ -163,3 +163,32 @@ func watch(t *testing.T, name string, all [3]place, d time.Duration) (chosen boo
 	}
 	return chosen, last
 }
+
+// A name that only its owner has ever wanted is that one's while the engine is away, also where it is asked
+// for first; if that one can't be asked, nobody else serves it.
+func TestAnOwnerThatOthersDoNotKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, all, apart, name := street(t)
+		all[2].wantFind(t, name, "cccc")
+		b.SetAway(true)
+		pass(5 * time.Second)
+		for _, p := range all {
+			p.wantFind(t, name, "cccc")
+		}
+		if _, err := all[0].Owns(name); err != ErrElsewhere {
+			t.Errorf("Owns = %v of the one that all choose, want %v", err, ErrElsewhere)
+		}
+		if who := owners(name, all); !slices.Equal(who, []string{"cccc"}) {
+			t.Errorf("%q serve the name, want its owner", who)
+		}
+		apart.Store("cccc")
+		other := name
+		for all[0].e.View().Choose(other).Instance != "aaaa" || other == name {
+			other += "s"
+		}
+		all[0].wantFind(t, other, "aaaa")
+		if _, err := all[0].Owns(other); err != ErrUnasked {
+			t.Errorf("Owns = %v of a name for which one can't be asked, want %v", err, ErrUnasked)
+		}
+	})
+}

@@ -232,3 +232,15 @@ func TestASilentOneIsAsked(t *testing.T) {
 		})
 	}
 }
+
+// A replica that has just joined may not know all, so that it serves nothing without a claim.
+func TestWhoHasJustJoinedKnowsTooLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r, _ := street(t)
+		b.SetAway(true)
+		pass(t, 10*time.Second)
+		if err := r[0].Inquire(t.Context(), "profile"); !errors.Is(err, replicas.ErrUnasked) || r[0].Vacant("profile") > 0 {
+			t.Errorf("Inquire = %v, and the name is vacant in outage %d; want %v", err, r[0].Vacant("profile"), replicas.ErrUnasked)
+		}
+	})
+}

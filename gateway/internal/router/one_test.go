@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -178,6 +179,7 @@ func TestOneReplicaWithoutEngine(t *testing.T) {
 	})
 	as := func(who string) http.Header { return http.Header{"Authorization": {"Bearer " + tokenOf(who)}} }
 	by := d.onlyServer(t, "with the engine", as(alice))
+	time.Sleep(replicas.MemberTTL + 2*replicas.Heartbeat) // from then on they know all
 	d.SetAway(true)
 	for _, r := range d.all {
 		eventually(t, func() bool { return !r.peers.View().Away.IsZero() })

@@ -49,6 +49,8 @@ type inquiry struct {
 // it for dead, and don't ask it whether it hears the engine.
 var errSilent = errors.New("a replica that was silent does not hold it, and may claim it")
 
+var errSaysNothing = errors.New("a replica of this version does not say what it holds")
+
 func newInquiries() *inquiries { return &inquiries{turns: make(chan struct{}, inquiriesAtOnce)} }
 
 // begin returns what is asked of a name in an outage, and whether the caller has to ask it, and then
@@ -197,7 +199,7 @@ func (m *Member) askAll(ctx context.Context, key string) (c replicas.Claim, err 
 	var all sync.WaitGroup
 	for i, r := range to {
 		all.Go(func() {
-			if errs[i] = errBefore; r.Revision >= sinceAsk {
+			if errs[i] = errSaysNothing; r.Revision >= sinceAsk {
 				epochs[i], errs[i] = m.neighbors.Ask(asked, r, key)
 			}
 			if errs[i] == nil && epochs[i] == 0 && i >= lives {

@@ -244,3 +244,19 @@ func TestWhoHasJustJoinedKnowsTooLittle(t *testing.T) {
 		}
 	})
 }
+
+// A replica of a version that does not know the question has not said that it holds nothing.
+func TestOneOfAnEarlierVersionSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r, by := street(t)
+		self := r[1].View().Self
+		self.Revision = 3
+		r[1].Update(self)
+		pass(t, 5*time.Second)
+		b.SetAway(true)
+		pass(t, 5*time.Second)
+		if err := r[0].Inquire(t.Context(), "profile"); !errors.Is(err, replicas.ErrUnasked) || by[0].asked.Load() != 1 {
+			t.Errorf("Inquire = %v, and %d were asked; want %v, and the one that knows the question", err, by[0].asked.Load(), replicas.ErrUnasked)
+		}
+	})
+}

@@ -3,8 +3,8 @@
 //
 // It is the one that holds the claim on the profile, by which it also watches for the others.
 // A [Table] claims at the first call, and knows the holder of later ones without asking the
-// engine. Without claims, or while the engine is away, all replicas choose the same one by
-// [replicas.View.Pick].
+// engine. Without claims all replicas choose the same one by [replicas.View.Pick]; while the
+// engine is away, too, if all others have answered that they don't hold the name.
 //
 // The package does not know what a profile is, and carries no requests.
 package placement

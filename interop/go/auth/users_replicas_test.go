@@ -130,7 +130,7 @@ func TestUsersAtReplicas(t *testing.T) {
 	}
 	ids, as := newIssuer(t), newIssuer(t)
 	ids.set(t, map[string]any{"ttl": 7200}) // longer than all schedules take
-	as.set(t, map[string]any{"ttl": 12}) // less the ten seconds before its end in which a token is refreshed
+	as.set(t, map[string]any{"ttl": 12})    // less the ten seconds before its end in which a token is refreshed
 	behind := newProtected(t, as)
 	r := newReplicated(t, 3, perPrincipal(ids, behind))
 	var users []*member

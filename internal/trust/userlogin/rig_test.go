@@ -32,7 +32,6 @@ const key = "a key of sixteen characters and more"
 // header X-User says who logs in.
 type issuer struct {
 	*httptest.Server
-	resource string
 
 	mu      sync.Mutex
 	asked   map[string]url.Values // authorization requests by code

@@ -133,13 +133,16 @@ func (n *network) metric(t *testing.T, addr, token, want string) {
 	t.Fatalf("%s has not %s: %q", addr, want, regexp.MustCompile(`(?m)^`+name+`.*`).FindAllString(last, -1))
 }
 
-// until waits until the endpoint is there.
+// until waits until the endpoint is there, at each balancer and with each replica behind it.
 func (c *client) until(t *testing.T) {
 	t.Helper()
 	var last string
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	for end, inARow := time.Now().Add(time.Minute), 0; time.Now().Before(end); {
 		resp, body := c.do(t, "", initialize)
-		if last = body; resp.StatusCode == http.StatusOK {
+		if last = body; resp.StatusCode != http.StatusOK {
+			inARow = 0
+			time.Sleep(200 * time.Millisecond)
+		} else if inARow++; inARow == 9 { // each of three balancers has each of three replicas
 			return
 		}
 	}

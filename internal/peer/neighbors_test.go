@@ -90,14 +90,8 @@ func TestTellingWhomOneKnows(t *testing.T) {
 			}))
 			to := replicas.Replica{Instance: holder.Instance, Addr: s.Listener.Addr().String()}
 			engine.Engine = replicastest.Alone(to)
-			g, err := New(Options{Engine: engine, Keys: []string{testKey}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(g.Close)
-			s.Start()
-			t.Cleanup(s.Close)
-			err = newGroup(t, edge, testKey).Tell(t.Context(), to, []byte("record"))
+			g = begin(t, s, engine)
+			err := newGroup(t, edge, testKey).Tell(t.Context(), to, []byte("record"))
 			if engine.from != edge.Instance || engine.text != "record" {
 				t.Errorf("it was asked to write %q of %q", engine.text, engine.from)
 			}
@@ -173,13 +167,7 @@ func TestAskingWhatOneHolds(t *testing.T) {
 			}))
 			to := replicas.Replica{Instance: holder.Instance, Addr: s.Listener.Addr().String()}
 			engine.Engine = replicastest.Alone(to)
-			g, err := New(Options{Engine: engine, Keys: []string{testKey}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(g.Close)
-			s.Start()
-			t.Cleanup(s.Close)
+			g = begin(t, s, engine)
 			epoch, err := newGroup(t, edge, testKey).Ask(t.Context(), to, key)
 			if epoch != tt.epoch || (err != nil) != tt.fails {
 				t.Errorf("Ask = %d, %v; want %d, and an error: %v", epoch, err, tt.epoch, tt.fails)
@@ -189,4 +177,17 @@ func TestAskingWhatOneHolds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// begin starts s, which serves the returned Group.
+func begin(t *testing.T, s *httptest.Server, engine replicas.Engine) *Group {
+	t.Helper()
+	g, err := New(Options{Engine: engine, Keys: []string{testKey}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	s.Start()
+	t.Cleanup(s.Close)
+	return g
 }

@@ -100,9 +100,11 @@ func (m *Member) explain(ctx context.Context, err error) string {
 	return ""
 }
 
-func (m *Member) records(ctx context.Context) (map[string][]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	snap, err := m.store.Poll(ctx, nil, false)
-	return snap.Members, err
+func (m *Member) records(ctx context.Context) (all map[string][]byte, err error) {
+	err = m.once(ctx, func(ctx context.Context) error {
+		snap, err := m.store.Poll(ctx, nil, false)
+		all = snap.Members
+		return err
+	})
+	return all, err
 }

@@ -1,0 +1,84 @@
+package group
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
+)
+
+// Defaults of Options.
+const (
+	DefaultPatience      = 2 * time.Second
+	DefaultStartPatience = 20 * time.Second
+	DefaultNameMax       = 64
+)
+
+// Options configure a Back.
+type Options struct {
+	// Name is the group's name. Required, as are Members, Find and Sealer.
+	Name string
+	// Members are in the order in which lists have their items.
+	Members []MemberOptions
+	Find    Find
+	// Bare says that clients see names as members have them, without a prefix (G-02). Prefer
+	// says then who has a name that several members have.
+	Bare   bool
+	Prefer map[string]string
+	// Patience is for a member that has answered before and does not answer a list, and
+	// StartPatience for one that is starting. Zero means their defaults.
+	Patience, StartPatience time.Duration
+	// Require has lists fail while a member is missing, instead of leaving it out.
+	Require bool
+	// NameMax is the length of the longest name that clients see, in bytes. Zero means its
+	// default.
+	NameMax int
+	// Unattributed leaves the name of the member that asks out of questions' messages.
+	Unattributed bool
+	// Instructions are those of the group; empty means those of the members.
+	Instructions string
+	// ServerInfo is what clients are told of the group, an object.
+	ServerInfo []byte
+	// Sealer seals what members hand out.
+	Sealer  *requeststate.Sealer
+	Logger  *slog.Logger // nil discards
+	Metrics mcp.Metrics  // nil counts nothing
+}
+
+func (o *Options) fill() error {
+	if o.Name == "" || len(o.Members) == 0 || o.Find == nil || o.Sealer == nil {
+		return errors.New("a group needs a name, members, and what finds and seals")
+	}
+	if o.Patience == 0 {
+		o.Patience = DefaultPatience
+	}
+	if o.StartPatience == 0 {
+		o.StartPatience = DefaultStartPatience
+	}
+	if o.NameMax == 0 {
+		o.NameMax = DefaultNameMax
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = mcp.NoMetrics{}
+	}
+	return nil
+}
+
+// A Back is the back of a group. It is an [mcp.Back], and safe for concurrent use.
+type Back struct {
+	opts    Options
+	changes mcp.Changes
+}
+
+// New returns a Back that reports changes to c. The caller calls Close.
+func New(o Options, c mcp.Changes) (*Back, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	return &Back{opts: o, changes: c}, nil
+}

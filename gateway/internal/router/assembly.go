@@ -84,7 +84,7 @@ func tellOthers(s *server, so *ServerOptions, next mcp.Changes) mcp.Changes {
 func newEndpoint(s *server) (*source.Endpoint, error) {
 	g := s.g
 	return source.NewEndpoint(source.EndpointOptions{
-		Server: watchedHere{s, s.together.source}, Hub: g.hub, Profiles: s.profiles.candidates,
+		Server: watchedHere{s, s.together.source}, Hub: g.hub, Profiles: s.profiles.Candidates,
 		Memory: s.memory, Streams: &s.streams, Logger: g.opts.Logger, Metrics: g.opts.Metrics,
 	})
 }
@@ -98,7 +98,7 @@ func newForwarded(s *server, so *ServerOptions) *forward.Server {
 	_, whole := s.guard.auth.(auth.MTLS)
 	return s.g.forward.Open(forward.ServerOptions{
 		Name: s.name, Front: s.legacy, Back: s.back, Life: s.life, Streams: &s.streams, Whole: whole,
-		HoldFor: so.HoldFor, ClaimFor: s.claimFor, OwnSessions: s.profiles.perSession, Untried: untried(s.back),
+		HoldFor: so.HoldFor, ClaimFor: s.claimFor, OwnSessions: s.profiles.PerSession, Untried: untried(s.back),
 		Parse: s.parse,
 		RefuseBody: func(w http.ResponseWriter, r *http.Request, err error) {
 			s.g.now().bodies.refuse(w, r, s.limits, err)
@@ -122,7 +122,7 @@ func untried(back mcp.Back) func() bool {
 // claimFor returns the name by which replicas claim what a principal has at the server; empty
 // if each request has a session of its own.
 func (s *server) claimFor(p mcp.Principal) string {
-	switch s.profiles.isolation {
+	switch s.profiles.Isolation() {
 	case settings.IsolateRequest:
 		return ""
 	case settings.IsolateNothing:

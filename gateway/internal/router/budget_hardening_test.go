@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -222,34 +221,4 @@ func newScriptedServer(t *testing.T, answer func(w http.ResponseWriter, r *http.
 	}))
 	t.Cleanup(s.Close)
 	return s.URL
-}
-
-// What is remembered of profiles is memory, until it is forgotten.
-func TestProfilesDrawOnTheMemory(t *testing.T) {
-	t.Parallel()
-	p, err := newProfiles(ServerOptions{Name: "peer"}, "peer")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := budget.New(2 << 20)
-	p.account = b.Account(profileOwner{})
-	for n := range 2 * maxProfiles {
-		req := &mcp.Request{Principal: mcp.Principal(fmt.Sprint(n)), Capabilities: []byte(`{"extensions":{"x":{"y":"` + strings.Repeat("x", 500) + `"}}}`)}
-		if err := p.assign(req); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n, used := p.cache.Len(), b.Used(); n > 1500 || used < int64(n)*1000 {
-		t.Errorf("%d profiles of 1 KiB are remembered in half of 2 MiB, and %d bytes counted", n, used)
-	}
-	p.cache.Purge()
-	if used := b.Used(); used > 128<<10 {
-		t.Errorf("%d bytes are counted for none", used)
-	}
-	for range 1000 { // as requests at the same time do
-		p.remember(profileKey{}, mcp.Profile{Capabilities: make([]byte, 1000)})
-	}
-	if used := b.Used(); used > 192<<10 {
-		t.Errorf("%d bytes are counted for one profile", used)
-	}
 }

@@ -238,27 +238,6 @@ func TestM2L08ProfilesDoNotShare(t *testing.T) {
 	if got := r.list(t, ""); got != "[{a}]" {
 		t.Errorf("first client got %s, want its kept result", got)
 	}
-
-	for _, tt := range []struct {
-		isolation settings.Isolation
-		shared    bool
-	}{{settings.IsolatePrincipal, false}, {settings.IsolateRequest, false}, {settings.IsolateNothing, true}} {
-		p, err := newProfiles(ServerOptions{Name: "peer", Settings: settings.Server{Isolation: tt.isolation}}, "peer")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var scopes [2]string
-		for i, who := range []mcp.Principal{"ada", "bob"} {
-			req := &mcp.Request{Method: "resources/read", Params: []byte(`{"uri":"u:x"}`), Principal: who}
-			if err := p.assign(req); err != nil {
-				t.Fatal(err)
-			}
-			scopes[i] = req.Profile.Scope
-		}
-		if got := scopes[0] == scopes[1]; got != tt.shared {
-			t.Errorf("isolation %s: two principals share results: %v, want %v", tt.isolation, got, tt.shared)
-		}
-	}
 }
 
 // All who ask for a list at once cost the server one request.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/profile"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -18,21 +19,24 @@ import (
 func TestForms(t *testing.T) {
 	t.Parallel()
 	forms := bridgetest.ReadForms(t)
-	p, err := newProfiles(ServerOptions{}, "files@2")
-	if err != nil {
-		t.Fatal(err)
+	scope := func(o profile.Options, req mcp.Request) string {
+		o.Scope, o.Era = "files@2", func() spec.Era { return spec.Unknown }
+		p, err := profile.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Assign(&req); err != nil {
+			t.Fatal(err)
+		}
+		return mcp.PlainScope(req.Profile.Scope)
 	}
-	shared, err := newProfiles(ServerOptions{Command: true, Settings: settings.Server{Isolation: settings.IsolateNothing}}, "files@2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	capable := []byte(`{"sampling":{},"elicitation":{"url":{},"form":{}}}`)
-	parts := profileParts{principal: "ada", capabilities: capable, info: []byte(`{"version":"1","name":"c"}`)}
-	forms.Want("scope", mcp.PlainScope(p.profile(&parts).Scope))
-	forms.Want("scope/anonymous", mcp.PlainScope(p.profile(&profileParts{principal: mcp.Anonymous, capabilities: []byte("{}")}).Scope))
-	forms.Want("scope/shared", mcp.PlainScope(shared.profile(&parts).Scope))
-	parts.session, parts.revision = "its name", spec.Revision("2025-11-25")
-	forms.Want("scope/session", mcp.PlainScope(p.profile(&parts).Scope))
+	forwarded := profile.Options{Settings: settings.Server{ClientInfo: "client"}}
+	ada := mcp.Request{Principal: "ada", Capabilities: []byte(`{"sampling":{},"elicitation":{"url":{},"form":{}}}`), ClientInfo: []byte(`{"version":"1","name":"c"}`)}
+	forms.Want("scope", scope(forwarded, ada))
+	forms.Want("scope/anonymous", scope(profile.Options{}, mcp.Request{Principal: mcp.Anonymous, Capabilities: []byte("{}")}))
+	forms.Want("scope/shared", scope(profile.Options{Shared: true, Settings: settings.Server{Isolation: settings.IsolateNothing}}, ada))
+	ada.Session, ada.Revision = "its name", "2025-11-25"
+	forms.Want("scope/session", scope(forwarded, ada))
 
 	var paths []string
 	for _, route := range peerRoutes() {

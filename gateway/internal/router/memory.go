@@ -9,9 +9,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// profileOwner owns the account for cached profiles.
-type profileOwner struct{}
-
 // memoryUsedUp begins the error and the log line.
 const memoryUsedUp = "the memory for clients' messages is used up"
 

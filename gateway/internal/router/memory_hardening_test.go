@@ -184,32 +184,6 @@ func TestM2L07InventedCapabilitiesShareASession(t *testing.T) {
 	}
 }
 
-// What is remembered of a profile must not grow with what its clients send (CWE-770).
-func TestProfilesKeepNoTexts(t *testing.T) {
-	clients, each := 64, bridgetest.Numbers(128<<10, 1<<20)
-	p, err := newProfiles(ServerOptions{Name: "peer"}, "peer")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	for n := range clients {
-		for _, name := range []string{"experimental", "extensions"} {
-			text := fmt.Sprintf(`{%q:{"x%d":"%s"}}`, name, n, strings.Repeat("x", each))
-			if err := p.assign(&mcp.Request{Principal: mcp.Anonymous, Capabilities: []byte(text)}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if got := int64(after.HeapAlloc) - int64(before.HeapAlloc); got > int64(clients*each/8) {
-		t.Errorf("%d profiles of %d bytes keep %d bytes, want next to none", clients, each, got)
-	}
-	runtime.KeepAlive(p)
-}
-
 // Calls that hang would hold the memory of their messages without bound (CWE-770). New
 // ones are refused when there is none left; those that were taken go on, and other
 // principals are served.

@@ -190,6 +190,12 @@ type Options struct {
 	NameTools bool
 }
 
+// oneSession reports whether all clients share one upstream session: a shared command is one
+// process.
+func (so *ServerOptions) oneSession() bool {
+	return so.Command && so.Settings.Isolation == settings.IsolateNothing
+}
+
 // fill sets the defaults.
 func (opts *Options) fill() {
 	if opts.Peers != nil {

@@ -145,8 +145,8 @@ func TestReloadScopesApart(t *testing.T) {
 	keep.Open = r.openAnew(r.peer)
 	r.reload(t, Options{Servers: []ServerOptions{keep}})
 	next := r.g.now().servers["peer"]
-	if former.profiles.scope == next.profiles.scope || mcp.ServerOf(former.profiles.scope+"/x") != mcp.ServerOf(next.profiles.scope+"/x") {
-		t.Errorf("scopes begin with %q and %q, want different ones of one server", former.profiles.scope, next.profiles.scope)
+	if former.profiles.Scope() == next.profiles.Scope() || mcp.ServerOf(former.profiles.Scope()+"/x") != mcp.ServerOf(next.profiles.Scope()+"/x") {
+		t.Errorf("scopes begin with %q and %q, want different ones of one server", former.profiles.Scope(), next.profiles.Scope())
 	}
 	r.peer.answer("tools/list", `{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}`)
 	if got := r.list(t, ""); !strings.Contains(got, "{a}") {

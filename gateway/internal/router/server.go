@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/owner"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/profile"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/visit"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
@@ -48,7 +49,7 @@ type server struct {
 	access     *access.Control // nil if nothing is controlled
 	memory     mcp.Memory      // what clients' messages are paid from
 	limits     *downstream.LimitLog
-	profiles   *profiles
+	profiles   *profile.Profiles
 	quirks     *quirks.Recorder // nil tolerates them untold
 }
 
@@ -67,11 +68,6 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if err := checkKept(so.Settings.Kept()); err != nil {
 		return nil, err
 	}
-	profiles, err := newProfiles(so, g.newScope(so.Name))
-	if err != nil {
-		return nil, err
-	}
-	profiles.account = g.budget.Account(profileOwner{})
 	guard, err := newGuard(authOf(so, opts), so.PublicURL, newRefusedLog(so.Name, g, opts))
 	if err != nil {
 		return nil, err
@@ -80,13 +76,15 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 		guard.endpoint.Share = func(r *http.Request) mcp.Share { return g.now().proxies.ShareOf(r, mcp.Anonymous) }
 	}
 	refused := downstream.NewLimitLog(so.Name, g.opts.Metrics, g.opts.Logger.With("upstream", so.Name))
-	s := &server{g: g, limits: refused, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), together: newTogether(so), quirks: so.Quirks, memory: &clientMemory{g, refused},
+	s := &server{g: g, limits: refused, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, shared: so.oneSession(), together: newTogether(so), quirks: so.Quirks, memory: &clientMemory{g, refused},
 		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, names: so.Access.Names, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
+	if s.profiles, err = newProfiles(s, &so); err != nil {
+		return nil, err
+	}
 	if err = openBack(s, &so); err != nil {
 		s.together.close(context.Background())
 		return nil, err
 	}
-	s.profiles.era = s.back.Era
 	if d, ok := s.back.(*detect.Detector); ok {
 		d.WhenReplaced(func(reason error) { g.hub.EndServer(s, reason) })
 	}
@@ -95,6 +93,16 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 		return nil, errors.Join(err, s.back.Close(context.Background()))
 	}
 	return s, nil
+}
+
+// profileOwner owns the account for cached profiles.
+type profileOwner struct{}
+
+func newProfiles(s *server, so *ServerOptions) (*profile.Profiles, error) {
+	return profile.New(profile.Options{
+		Scope: s.g.newScope(so.Name), Settings: so.Settings, Shared: s.shared, Era: func() spec.Era { return s.back.Era() },
+		Saw: so.Saw, Account: s.g.budget.Account(profileOwner{}),
+	})
 }
 
 // newScope returns what the scopes of a server begin with that is about to be built. That of
@@ -121,7 +129,7 @@ func checkKept(methods []string) error {
 // not for, and a subscription that its sender may not have.
 func (s *server) admit(req *mcp.Request) error {
 	s.observe(req)
-	if err := s.profiles.assign(req); err != nil || !s.access.Admits(req) && s.onlyFor == "" {
+	if err := s.profiles.Assign(req); err != nil || !s.access.Admits(req) && s.onlyFor == "" {
 		return err
 	}
 	begin := time.Now()
@@ -152,7 +160,7 @@ func (s *server) close(ctx context.Context) error {
 	s.together.close(ctx)
 	defer s.owners.Close()
 	err := errors.Join(s.legacy.Close(ctx), s.back.Close(ctx))
-	s.profiles.close()
+	s.profiles.Close()
 	if s.ended != nil {
 		s.ended()
 	}
@@ -230,7 +238,7 @@ func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.Subscri
 func (s *server) Name() string { return s.name }
 
 // Scope implements [hub.Server].
-func (s *server) Scope() string { return s.profiles.scope }
+func (s *server) Scope() string { return s.profiles.Scope() }
 
 // Reason implements [hub.Server].
 func (s *server) Reason() error { return s.life.Reason() }

@@ -58,7 +58,7 @@ func TestU06SidesByClient(t *testing.T) {
 	}
 	one, two := &mcp.Request{Era: spec.Legacy, Session: "one", Revision: spec.LatestLegacy}, &mcp.Request{Era: spec.Legacy, Session: "two", Revision: spec.LatestLegacy}
 	p := r.g.now().servers["peer"].profiles
-	if p.assign(one) != nil || p.assign(two) != nil || one.Profile.Scope == two.Profile.Scope {
+	if p.Assign(one) != nil || p.Assign(two) != nil || one.Profile.Scope == two.Profile.Scope {
 		t.Errorf("two sessions have the profile %q", one.Profile.Scope)
 	}
 }

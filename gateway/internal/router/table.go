@@ -97,7 +97,7 @@ func (t *table) inOrder() []*server {
 // scopeOf returns what the scopes of a server begin with; empty if there is none.
 func (t *table) scopeOf(name string) string {
 	if s := t.servers[name]; s != nil {
-		return s.profiles.scope
+		return s.profiles.Scope()
 	}
 	return ""
 }

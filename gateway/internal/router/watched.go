@@ -14,7 +14,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/evict"
-	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -92,21 +91,6 @@ func (t *together) close(ctx context.Context) {
 	for _, c := range t.told {
 		c.Close()
 	}
-}
-
-// candidates returns the profiles that the request of another replica may mean: it names a
-// client, or the gateway itself if clients' names are no part of the profile.
-func (p *profiles) candidates(req *mcp.Request) []mcp.Profile {
-	parts := profileParts{capabilities: req.Capabilities, tasks: p.sharesTasks(req)}
-	if p.isolation != settings.IsolateNothing {
-		parts.principal = req.Principal
-	}
-	out := []mcp.Profile{p.profile(&parts)}
-	if p.clientInfo {
-		parts.info = req.ClientInfo
-		out = append(out, p.profile(&parts))
-	}
-	return out
 }
 
 // watchedHere is a server as the hub knows it for the streams of other replicas: it is watched

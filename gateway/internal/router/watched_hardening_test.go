@@ -15,7 +15,7 @@ import (
 // scopeFor returns the scope of a principal's profile.
 func (r *replica) scopeFor(who string) string {
 	req := &mcp.Request{Principal: mcp.Principal(who), Capabilities: []byte("{}")}
-	return mcp.PlainScope(r.g.now().servers["peer"].profiles.candidates(req)[0].Scope)
+	return mcp.PlainScope(r.g.now().servers["peer"].profiles.Candidates(req)[0].Scope)
 }
 
 // postAs posts a message to a path of a port as a replica does, on behalf of a principal.

@@ -21,3 +21,9 @@ type Back interface {
 	// time for an orderly end.
 	Close(ctx context.Context) error
 }
+
+// A Told is a back, or a member of a group, that is told what a client says without asking for
+// anything: [spec.NotifyRootsListChanged]. Tell does not wait for the server.
+type Told interface {
+	Tell(req *Request)
+}

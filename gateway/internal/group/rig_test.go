@@ -108,8 +108,10 @@ type fake struct {
 	serve func(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error)
 	asked []*mcp.Request
 	subs  []*fakeSub
-	// honors narrows a filter; nil honours all.
-	honors func(mcp.Filter) mcp.Filter
+	// follow answers what is to be followed; nil follows all.
+	follow func(context.Context, fanout.Topic) (bool, error)
+	denies []string // resources that clients may not follow
+	ended  error    // why it takes no subscriptions
 }
 
 var _ Member = (*fake)(nil)
@@ -298,15 +300,26 @@ func (f *fake) requests() (out []string) {
 }
 
 // Subscribe implements [Member].
-func (f *fake) Subscribe(p mcp.Profile, mail *fanout.Mailbox) (mcp.Subscription, error) {
+func (f *fake) Subscribe(p mcp.Profile, mail *fanout.Mailbox, lost func(fanout.Topic, error)) (Following, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err != nil {
-		return nil, f.err
+	if f.ended != nil {
+		return nil, f.ended
 	}
-	s := &fakeSub{of: f, p: p, mail: mail, topics: make(map[fanout.Topic]bool)}
+	s := &fakeSub{of: f, p: p, mail: mail, lost: lost, topics: make(map[fanout.Topic]bool)}
 	f.subs = append(f.subs, s)
 	return s, nil
+}
+
+// Follows implements [Member].
+func (f *fake) Follows(_ *mcp.Request, uri string) bool { return !slices.Contains(f.denies, uri) }
+
+// Tell implements [Member].
+func (f *fake) Tell(req *mcp.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	sent := *req
+	f.asked = append(f.asked, &sent)
 }
 
 // publish tells of a change of a list, or of a resource.
@@ -320,7 +333,7 @@ func (f *fake) publish(k fanout.Kind, uri string) {
 	}
 }
 
-// lose ends all subscriptions.
+// lose ends all subscriptions, as a reload does that replaces the member.
 func (f *fake) lose(why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -328,6 +341,24 @@ func (f *fake) lose(why error) {
 		s.mail.End(why)
 	}
 	f.subs = nil
+}
+
+// giveUp ends a topic of all subscriptions, as the back of the member does that has tried to
+// reach it for long.
+func (f *fake) giveUp(k fanout.Kind, uri string, why error) {
+	f.mu.Lock()
+	var lost []func()
+	for _, s := range f.subs {
+		if t := (fanout.Topic{Scope: s.p.Scope, Kind: k, URI: uri}); s.topics[t] {
+			delete(s.topics, t)
+			s.mail.Put(fanout.Event{Topic: t, URI: uri})
+			lost = append(lost, func() { s.lost(t, why) })
+		}
+	}
+	f.mu.Unlock()
+	for _, tell := range lost {
+		tell()
+	}
 }
 
 // topics returns what is subscribed to, in order.
@@ -348,35 +379,37 @@ type fakeSub struct {
 	of     *fake
 	p      mcp.Profile
 	mail   *fanout.Mailbox
+	lost   func(fanout.Topic, error)
 	topics map[fanout.Topic]bool
 }
 
-// Add implements [mcp.Subscription].
-func (s *fakeSub) Add(_ context.Context, want mcp.Filter) (mcp.Filter, error) {
+// Follow implements [Following].
+func (s *fakeSub) Follow(ctx context.Context, _ mcp.Share, t fanout.Topic) (bool, error) {
+	s.of.mu.Lock()
+	follow := s.of.follow
+	s.of.mu.Unlock()
+	if follow != nil {
+		if held, err := follow(ctx, t); !held || err != nil {
+			return false, err
+		}
+	}
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	if s.of.err != nil {
-		return mcp.Filter{}, s.of.err
+		return false, s.of.err
 	}
-	if s.of.honors != nil {
-		want = s.of.honors(want)
-	}
-	for _, t := range want.Topics(s.p.Scope) {
-		s.topics[t] = true
-	}
-	return want, nil
+	s.topics[t] = true
+	return true, nil
 }
 
-// Remove implements [mcp.Subscription].
-func (s *fakeSub) Remove(uris ...string) {
+// Unfollow implements [Following].
+func (s *fakeSub) Unfollow(t fanout.Topic) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	for _, uri := range uris {
-		delete(s.topics, fanout.Topic{Scope: s.p.Scope, Kind: fanout.ResourceUpdated, URI: uri})
-	}
+	delete(s.topics, t)
 }
 
-// Close implements [mcp.Subscription].
+// Close implements [Following].
 func (s *fakeSub) Close() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()

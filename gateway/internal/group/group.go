@@ -1,0 +1,92 @@
+package group
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// A Group is a [Back] that can be replaced while clients go on: what they follow stays. It is an
+// [mcp.Back], and safe for concurrent use.
+type Group struct {
+	back    atomic.Pointer[Back]
+	changes mcp.Changes
+}
+
+var (
+	_ mcp.Back = (*Group)(nil)
+	_ mcp.Told = (*Group)(nil)
+)
+
+// Open returns a Group that reports changes to c. The caller calls Close.
+func Open(o Options, c mcp.Changes) (*Group, error) {
+	b, err := New(o, c)
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{changes: c}
+	g.back.Store(b)
+	return g, nil
+}
+
+// Update has the Group be configured by other options, of the same name: members may have come,
+// gone, or another order. Clients are told that its lists have changed (G-18).
+func (g *Group) Update(o Options) error {
+	b, err := New(o, g.changes)
+	if err != nil {
+		return err
+	}
+	g.back.Store(b)
+	return nil
+}
+
+// Look has members that could not be found, or that were replaced, looked for at once.
+func (g *Group) Look() {}
+
+// Serve implements [mcp.Handler].
+func (g *Group) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	return g.back.Load().Serve(ctx, req, c)
+}
+
+// Describe implements [mcp.Describer].
+func (g *Group) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
+	return g.back.Load().Describe(ctx, req)
+}
+
+// Tell implements [mcp.Told]: each member is told.
+func (g *Group) Tell(req *mcp.Request) {
+	b := g.back.Load()
+	for i := range b.opts.Members {
+		if m, err := b.at(i); err == nil {
+			m.Tell(req)
+		}
+	}
+}
+
+// Watch implements [mcp.Source]. What is subscribed to for a request has the context of
+// [OnBehalf].
+func (g *Group) Watch(context.Context, mcp.Profile, []fanout.Topic) ([]fanout.Topic, func(), error) {
+	return nil, nil, mcp.ErrStarting
+}
+
+type requestKey struct{}
+
+// OnBehalf returns the context of what is subscribed to for a request.
+func OnBehalf(ctx context.Context, req *mcp.Request) context.Context {
+	return context.WithValue(ctx, requestKey{}, req)
+}
+
+// Start implements [mcp.Back]. Members are started as servers of the gateway.
+func (g *Group) Start() {}
+
+// Era implements [mcp.Back].
+func (g *Group) Era() spec.Era { return g.back.Load().Era() }
+
+// Err implements [mcp.Back].
+func (g *Group) Err() error { return g.back.Load().Err() }
+
+// Close implements [mcp.Back].
+func (g *Group) Close(context.Context) error { return nil }

@@ -79,6 +79,10 @@ const (
 // state that it had of the client, and why.
 const MetaStateLost = "dev.mcpbridge/state-lost"
 
+// MetaMissing is the key of a list's _meta that names the servers of a group whose items the list
+// lacks, since they could not be asked.
+const MetaMissing = "dev.mcpbridge/missing"
+
 // ExtensionTasks is the name of the tasks extension of 2026. It differs from the tasks of
 // 2025-11-25, and passes only between modern clients and modern servers.
 const ExtensionTasks = MetaPrefix + "tasks"

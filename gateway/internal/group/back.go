@@ -2,8 +2,11 @@ package group
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
@@ -42,7 +45,9 @@ type Options struct {
 	// ServerInfo is what clients are told of the group, an object.
 	ServerInfo []byte
 	// Sealer seals what members hand out.
-	Sealer  *requeststate.Sealer
+	Sealer *requeststate.Sealer
+	// Memory has what members listed before; nil for this run alone.
+	Memory  Memory
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
 }
@@ -73,6 +78,9 @@ func (o *Options) fill() error {
 type Back struct {
 	opts    Options
 	changes mcp.Changes
+	naming  *naming
+	kept    *kept
+	leftOut *lru.Cache[string, struct{}] // what was left out of lists, and told
 }
 
 // New returns a Back that reports changes to c. The caller calls Close.
@@ -80,5 +88,13 @@ func New(o Options, c mcp.Changes) (*Back, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	return &Back{opts: o, changes: c}, nil
+	naming, err := newNaming(&o)
+	if err != nil {
+		return nil, fmt.Errorf("group %q: %w", o.Name, err)
+	}
+	leftOut, err := lru.New[string, struct{}](maxLeftOut)
+	if err != nil {
+		return nil, err
+	}
+	return &Back{opts: o, changes: c, naming: naming, kept: newKept(len(o.Members)), leftOut: leftOut}, nil
 }

@@ -1,0 +1,280 @@
+package group
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+const (
+	// startPoll is how often a member that is starting is asked for its description.
+	startPoll = 100 * time.Millisecond
+	// maxInstructions bounds the instructions of one member, in bytes.
+	maxInstructions = 8 << 10
+)
+
+// A described is the description of a member, or why there is none.
+type described struct {
+	of  *MemberOptions
+	err error
+	*mcp.Description
+}
+
+// Describe implements [mcp.Describer]. It returns once all members have described themselves,
+// with patience. As long as one has not, the group has all that it may have, since no client hears
+// of what is added later.
+//
+// Spec: 2026-07-28, server/discover; 2025-11-25, basic/lifecycle, Initialization.
+func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
+	all := b.describeAll(ctx, req)
+	if err := b.judgeDescriptions(ctx, all); err != nil {
+		return nil, err
+	}
+	d := &mcp.Description{Capabilities: capabilities(all), ServerInfo: b.opts.ServerInfo, Instructions: b.instructions(all)}
+	for i, m := range all {
+		switch {
+		case m.Description == nil:
+			d.Cache = mcp.CacheHint{}
+			return d, nil
+		case i == 0:
+			d.Cache = m.Cache
+		default:
+			d.Cache = tightest(d.Cache, m.Cache)
+		}
+	}
+	return d, nil
+}
+
+// describeAll asks all members at the same time for their descriptions. If ctx has ended, it
+// returns what is known.
+func (b *Back) describeAll(ctx context.Context, req *mcp.Request) []described {
+	all := make([]described, len(b.opts.Members))
+	var asked sync.WaitGroup
+	for i := range all {
+		all[i].of = &b.opts.Members[i]
+		if ctx.Err() != nil {
+			all[i].Description, all[i].err = b.describeOne(ctx, req, i)
+			continue
+		}
+		asked.Go(func() { all[i].Description, all[i].err = b.describeOne(ctx, req, i) }) // ends with its time
+	}
+	asked.Wait()
+	return all
+}
+
+// describeOne returns the description of a member, for which it waits with patience while the
+// member is starting.
+func (b *Back) describeOne(ctx context.Context, req *mcp.Request, i int) (d *mcp.Description, err error) {
+	if ctx.Err() != nil {
+		m, err := b.at(i)
+		if err != nil {
+			return nil, err
+		}
+		return m.Describe(ctx, req)
+	}
+	err = within(ctx, b.opts.Patience, func(ctx context.Context) error {
+		for {
+			m, err := b.at(i)
+			if err == nil {
+				d, err = m.Describe(ctx, req)
+			}
+			if err == nil || !errors.Is(err, mcp.ErrStarting) || backoff.Wait(ctx, startPoll) != nil {
+				return err
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// judgeDescriptions returns an error if no member can be described, and none is on its way, or
+// if none may be left out.
+func (b *Back) judgeDescriptions(ctx context.Context, all []described) error {
+	var why []string
+	coming := false
+	for _, m := range all {
+		if m.err == nil {
+			continue
+		}
+		coming = coming || errors.Is(m.err, mcp.ErrStarting) || errors.As(m.err, new(*silentError))
+		why = append(why, fmt.Sprintf("server %q: %s", m.of.Name, mcp.WireError(m.err).Message))
+	}
+	switch {
+	case len(why) == 0:
+		return nil
+	case len(all) == 1 && !coming:
+		return all[0].err
+	case ctx.Err() != nil && len(why) == len(all):
+		return context.Cause(ctx)
+	case b.opts.Require, len(why) == len(all) && !coming:
+		return mcp.RefuseForNow("group %q is not ready: %s; try again later", b.opts.Name, strings.Join(why, "; "))
+	}
+	return nil
+}
+
+// features are the capabilities of the specification that a group has if one member does.
+var features = []string{"tools", "prompts", "resources", "completions", "logging"}
+
+// changing are those of which the group says that they change: members come and go.
+var changing = []string{"tools", "prompts", "resources"}
+
+// capabilities returns what the members have together.
+func capabilities(all []described) []byte {
+	whole := !slices.ContainsFunc(all, func(m described) bool { return m.Description == nil })
+	var edits []wire.Edit
+	for _, name := range features {
+		if v := feature(all, name, !whole); v != nil {
+			edits = append(edits, wire.Edit{Name: name, Value: v})
+		}
+	}
+	for _, name := range []string{"experimental", "extensions"} {
+		if v := wire.AppendEdited(nil, nil, agreed(all, name)...); len(v) > len("{}") {
+			edits = append(edits, wire.Edit{Name: name, Value: v})
+		}
+	}
+	skip := slices.Concat(features, []string{"experimental", "extensions", "tasks"}) // tasks of 2025-11-25 are a session's
+	for _, e := range agreed(all, "") {
+		if !slices.Contains(skip, e.Name) {
+			edits = append(edits, e)
+		}
+	}
+	return wire.AppendEdited(nil, nil, edits...)
+}
+
+// feature returns what all members have of a capability; nil if they don't have it. With may, one
+// whose capabilities are not known has it as well.
+func feature(all []described, name string, may bool) []byte {
+	var parts []wire.Edit
+	has := may
+	for _, m := range all {
+		if m.Description == nil || !mcp.Declares(m.Capabilities, name) {
+			continue
+		}
+		has = true
+		for k, v := range wire.Members(wire.Get(m.Capabilities, name)) {
+			i := slices.IndexFunc(parts, func(e wire.Edit) bool { return k.Is(e.Name) })
+			if i < 0 {
+				parts = append(parts, wire.Edit{Name: k.String(), Value: v})
+			} else if string(v) == "true" {
+				parts[i].Value = v
+			}
+		}
+	}
+	if !has {
+		return nil
+	}
+	object := wire.AppendEdited(nil, nil, parts...)
+	if slices.Contains(changing, name) {
+		object = wire.AppendEdited(nil, object, wire.Edit{Name: "listChanged", Value: []byte("true")})
+	}
+	if name == "resources" && may {
+		object = wire.AppendEdited(nil, object, wire.Edit{Name: "subscribe", Value: []byte("true")})
+	}
+	return object
+}
+
+// agreed returns the members of a capability, or with an empty name of all capabilities, on which
+// all who have them agree.
+func agreed(all []described, name string) (edits []wire.Edit) {
+	disputed := make(map[string]bool)
+	for _, m := range all {
+		if m.Description == nil {
+			continue
+		}
+		object := []byte(m.Capabilities)
+		if name != "" {
+			object = wire.Get(object, name)
+		}
+		for k, v := range wire.Members(object) {
+			i := slices.IndexFunc(edits, func(e wire.Edit) bool { return k.Is(e.Name) })
+			switch {
+			case wire.IsNull(v):
+			case i < 0:
+				edits = append(edits, wire.Edit{Name: k.String(), Value: v})
+			case !bytes.Equal(wire.AppendCanonical(nil, v), wire.AppendCanonical(nil, edits[i].Value)):
+				disputed[k.String()] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(edits, func(e wire.Edit) bool { return disputed[e.Name] })
+}
+
+// instructions returns those of the configuration, or else those of the members, each under its
+// name; nil if there are none.
+func (b *Back) instructions(all []described) []byte {
+	if b.opts.Instructions != "" {
+		return wire.Quote(b.opts.Instructions)
+	}
+	var blocks []string
+	for _, m := range all {
+		if m.Description == nil {
+			continue
+		}
+		text := strings.TrimSpace(wire.Unquote(m.Instructions))
+		if text == "" {
+			continue
+		}
+		head := "## " + m.of.Name
+		if !b.opts.Bare {
+			head += "\n\nIts names begin with " + m.of.Prefix + divider + "."
+		}
+		blocks = append(blocks, head+"\n\n"+mcp.Truncate(text, maxInstructions))
+	}
+	if blocks == nil {
+		return nil
+	}
+	return wire.Quote(strings.Join(blocks, "\n\n"))
+}
+
+// Era returns the era of all members; spec.Unknown if it is not known, or they differ.
+func (b *Back) Era() spec.Era {
+	era := spec.Unknown
+	for i := range b.opts.Members {
+		m, err := b.at(i)
+		switch {
+		case err != nil || m.Era() == spec.Unknown, era != spec.Unknown && m.Era() != era:
+			return spec.Unknown
+		}
+		era = m.Era()
+	}
+	return era
+}
+
+// Err returns nil if a member could be reached, or, where none may be left out, if all could be.
+func (b *Back) Err() error {
+	var starting, failed []string
+	for i := range b.opts.Members {
+		name := b.opts.Members[i].Name
+		m, err := b.at(i)
+		if err == nil {
+			if err = m.Err(); err == nil && !b.opts.Require {
+				return nil
+			}
+		}
+		switch {
+		case errors.Is(err, mcp.ErrStarting):
+			starting = append(starting, name)
+		case err != nil:
+			failed = append(failed, fmt.Sprintf("server %q: %s", name, mcp.WireError(err).Message))
+		}
+	}
+	switch {
+	case len(starting) > 0:
+		return fmt.Errorf("%w: %s", mcp.ErrStarting, strings.Join(starting, ", "))
+	case len(failed) > 0:
+		return errors.New(strings.Join(failed, "; "))
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package group
+
+import (
+	"bytes"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+const (
+	// maxName bounds the names of items, in bytes as they are written. What has a longer one
+	// is left out.
+	maxName = 1024
+	// maxKept bounds the pages that are kept as they were read, and maxKeptOne one of them,
+	// in bytes of the answer.
+	maxKept    = 32 << 20
+	maxKeptOne = 1 << 20
+	// maxLeftOut bounds the items of which is known that it was told that they are left out.
+	maxLeftOut = 1024
+)
+
+// A page is one answer of a member to a list, as clients of the group see its items. It is
+// immutable, and has nothing of the memory of the answer.
+type page struct {
+	body []byte // the answer; nil if the page is not kept
+	era  spec.Era
+
+	texts []byte // the items, each followed by a comma
+	items []item // in order
+	set   *nameSet
+
+	next   string // the cursor of the next page; empty if there is none
+	hint   mcp.CacheHint
+	meta   []wire.Edit // _meta
+	others []wire.Edit // members that the specification does not have
+}
+
+// An item is one element of a list.
+type item struct {
+	name string // own name, or URI
+	end  int    // of its text in texts, after the comma
+}
+
+// names returns the own names of the items.
+func (p *page) names() []string {
+	out := make([]string, len(p.items))
+	for i, it := range p.items {
+		out[i] = it.name
+	}
+	return out
+}
+
+// kept has the first page of each list of each member as it was read last, so that it is read
+// again only if the member answers something else. Safe for concurrent use.
+type kept struct {
+	slots []map[string]*atomic.Pointer[page] // by member and method; read-only
+	bytes atomic.Int64
+}
+
+func newKept(members int) *kept {
+	k := &kept{slots: make([]map[string]*atomic.Pointer[page], members)}
+	for i := range k.slots {
+		k.slots[i] = make(map[string]*atomic.Pointer[page])
+		for _, method := range lists {
+			k.slots[i][method] = new(atomic.Pointer[page])
+		}
+	}
+	return k
+}
+
+// find returns the page of an answer; nil if it has to be read.
+func (k *kept) find(member int, method string, res *mcp.Result) *page {
+	p := k.slots[member][method].Load()
+	if p == nil || p.era != res.Era || !bytes.Equal(p.body, res.Body) {
+		return nil
+	}
+	return p
+}
+
+// keep keeps a page of an answer, unless there is no room.
+func (k *kept) keep(member int, method string, p *page, body []byte) {
+	slot := k.slots[member][method]
+	if len(body) > maxKeptOne || k.bytes.Load()+int64(len(body)) > maxKept {
+		return
+	}
+	p.body = bytes.Clone(body)
+	former := slot.Swap(p)
+	k.bytes.Add(int64(len(body)))
+	if former != nil {
+		k.bytes.Add(-int64(len(former.body)))
+	}
+}
+
+// page reads an answer of a member.
+func (b *Back) page(at place, l list, res *mcp.Result) *page {
+	if at.cursor != "" {
+		return b.readPage(at.member, l, res)
+	}
+	p := b.kept.find(at.member, l.method, res)
+	if p == nil {
+		p = b.readPage(at.member, l, res)
+		b.kept.keep(at.member, l.method, p, res.Body)
+	}
+	return p
+}
+
+func (b *Back) readPage(member int, l list, res *mcp.Result) *page {
+	p := &page{era: res.Era}
+	modern := res.Era == spec.Modern
+	for k, v := range res.Outline.Members(res.Body) {
+		switch name := k.String(); {
+		case name == l.array:
+			b.readItems(p, member, l, v)
+		case name == "nextCursor":
+			p.next = wire.Unquote(v)
+		case name == "_meta":
+			p.meta = metaOf(v)
+		case name == "resultType":
+		case name == "ttlMs":
+			if modern {
+				p.hint.TTL, _ = strconv.ParseInt(string(v), 10, 64)
+			}
+		case name == "cacheScope":
+			p.hint.Public = modern && wire.Says(v, spec.ScopePublic)
+		default:
+			p.others = append(p.others, wire.Edit{Name: name, Value: bytes.Clone(v)})
+		}
+	}
+	return p
+}
+
+// metaOf returns what clients are told of a _meta: a server's own serverInfo is not that of the
+// group.
+func metaOf(meta []byte) (edits []wire.Edit) {
+	for k, v := range wire.Members(meta) {
+		if name := k.String(); name != spec.MetaServerInfo {
+			edits = append(edits, wire.Edit{Name: name, Value: bytes.Clone(v)})
+		}
+	}
+	return edits
+}
+
+// readItems adds the items of a member's list to a page, by the names that clients see. Tools of
+// legacy servers have execution for the tasks of 2025-11-25, which groups don't have.
+func (b *Back) readItems(p *page, member int, l list, array []byte) {
+	p.texts = make([]byte, 0, len(array)+len(array)/8)
+	tasks := l.kind == policy.Tool && p.era != spec.Modern && bytes.Contains(array, []byte(`"execution"`))
+	for text, v := range wire.NamedElements(array, l.name) {
+		if !isName(v) {
+			b.leaveOut(member, l, string(v), "its name is missing, too long, or could be read in two ways")
+			continue
+		}
+		if tasks && wire.GetSeldom(text, "execution") != nil {
+			text = wire.AppendEdited(nil, text, wire.Edit{Name: "execution"})
+			v = wire.Get(text, l.name)
+		}
+		own := wire.Unquote(v)
+		p.texts = append(b.appendItem(p.texts, member, l, text, v, own), ',')
+		p.items = append(p.items, item{own, len(p.texts)})
+	}
+	if b.opts.Bare && l.kind != policy.Resource {
+		p.set = newNameSet(p.names())
+	}
+}
+
+// appendItem appends an item as clients see it. v is the value of its name, of which all other
+// bytes stay.
+func (b *Back) appendItem(dst []byte, member int, l list, text, v []byte, own string) []byte {
+	if b.opts.Bare || l.kind == policy.Resource {
+		return append(dst, text...)
+	}
+	at := cap(text) - cap(v) // v aliases text
+	dst = wire.AppendString(append(dst, text[:at]...), b.shown(member, l.kind, own))
+	return append(dst, text[at+len(v):]...)
+}
+
+// isName reports whether a value can be the name of an item.
+func isName(v []byte) bool { return len(v) >= 2 && v[0] == '"' && len(v) <= maxName }
+
+// leaveOut tells, once for each item, that it is left out of lists.
+func (b *Back) leaveOut(member int, l list, name, reason string) {
+	m := b.opts.Members[member].Name
+	if had, _ := b.leftOut.ContainsOrAdd(m+" "+l.method+" "+name, struct{}{}); !had {
+		b.opts.Logger.Warn("item left out of a list", "upstream", b.opts.Name, "server", m, "method", l.method, "item", mcp.Shorten(name), "reason", reason)
+	}
+}

@@ -1,0 +1,286 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxPages bounds the pages of one list of a member that are read at once.
+const maxPages = 1000
+
+var errEndless = errors.New("its list has no end")
+
+// A list says what a request lists.
+type list struct {
+	method string
+	kind   policy.Kind
+	array  string // the member of the result that has the items
+	name   string // the member of an item that has its name
+}
+
+// lists are the methods that list something.
+var lists = []string{spec.MethodToolsList, spec.MethodPromptsList, spec.MethodResourcesList, spec.MethodResourcesTemplates}
+
+// nameLists are the methods that list what has names.
+var nameLists = map[policy.Kind]string{policy.Tool: spec.MethodToolsList, policy.Prompt: spec.MethodPromptsList}
+
+// listOf returns what requests of a method list.
+func listOf(method string) list {
+	op, _ := policy.Read(method, nil, nil) // without params nothing can be ambiguous
+	array, name, _ := op.Listed()
+	return list{method, op.Lists(), array, name}
+}
+
+// A place is a member, by its place in the group, and where its list goes on.
+type place struct {
+	member int
+	cursor string // empty for the first page
+}
+
+// A reading is what a member has answered to a list.
+type reading struct {
+	place
+	list
+	pages    []*page
+	recalled bool          // pages are of an earlier run: the member is starting
+	modern   bool          // a page is of a modern server, or may be
+	hint     mcp.CacheHint // the tightest of all pages
+	none     bool          // the member has no such list
+	err      error         // why it can't be listed
+}
+
+// add adds an answer.
+func (r *reading) add(p *page, res *mcp.Result) {
+	hint := res.Cache
+	if res.Era == spec.Modern {
+		hint, r.modern = p.hint, true
+	}
+	if len(r.pages) > 0 {
+		hint = tightest(hint, r.hint)
+	}
+	r.pages, r.hint = append(r.pages, p), hint
+}
+
+func tightest(a, b mcp.CacheHint) mcp.CacheHint {
+	return mcp.CacheHint{TTL: min(a.TTL, b.TTL), Public: a.Public && b.Public}
+}
+
+// fail records why a member has not answered. One that has no such list is no failure.
+func (r *reading) fail(err error) {
+	r.pages = nil
+	if r.none = says(err, spec.CodeMethodNotFound); !r.none {
+		r.err = err
+	}
+}
+
+// says reports whether an error has a code.
+func says(err error, code int64) bool {
+	var we *wire.Error
+	return errors.As(err, &we) && we.Code == code
+}
+
+// next returns the cursor of the page after those that were read; empty if there is none.
+func (r *reading) next() string {
+	if len(r.pages) == 0 {
+		return ""
+	}
+	return r.pages[len(r.pages)-1].next
+}
+
+// names returns the own names of all items.
+func (r *reading) names() (out []string) {
+	for _, p := range r.pages {
+		out = append(out, p.names()...)
+	}
+	return out
+}
+
+// A reader asks members for a list on behalf of a request.
+type reader struct {
+	b      *Back
+	req    *mcp.Request // of the list
+	list   list
+	caller mcp.Caller
+	whole  bool // all pages are read
+}
+
+// namesReader returns a reader of all that has names of a kind, for a request about something
+// else.
+func (b *Back) namesReader(req *mcp.Request, k policy.Kind) *reader {
+	method := nameLists[k]
+	sent := *req
+	sent.Method, sent.Extra, sent.ParamHeaders, sent.LogLevel = method, nil, nil, ""
+	sent.Params = wire.AppendEdited(nil, nil, wire.Edit{Name: "_meta", Value: wire.Get(req.Params, "_meta")})
+	return &reader{b: b, req: withoutProgress(&sent), list: listOf(method), caller: nobody{}, whole: true}
+}
+
+// withoutProgress returns a request without a progress token: no two members can have the same.
+func withoutProgress(req *mcp.Request) *mcp.Request {
+	if req.ProgressToken == nil {
+		return req
+	}
+	sent := *req
+	sent.ProgressToken = nil
+	meta := wire.AppendEdited(nil, wire.Get(req.Params, "_meta"), wire.Edit{Name: spec.MetaProgressToken})
+	sent.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: "_meta", Value: meta})
+	return &sent
+}
+
+// nobody is the Caller of what no client waits for.
+type nobody struct{}
+
+// Notify implements [mcp.Caller].
+func (nobody) Notify(context.Context, mcp.Notification) error { return nil }
+
+// RequestInput implements [mcp.Caller].
+func (nobody) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
+	return nil, mcp.ErrCannotAsk
+}
+
+// each reads from all places at the same time, and returns what was read in their order. It
+// returns when all have answered, or their time is over.
+func (r *reader) each(ctx context.Context, places []place) []*reading {
+	out := make([]*reading, len(places))
+	var asked sync.WaitGroup
+	for i := 1; i < len(places); i++ {
+		asked.Go(func() { out[i] = r.read(ctx, places[i]) }) // ends with its time
+	}
+	if len(places) > 0 {
+		out[0] = r.read(ctx, places[0])
+	}
+	asked.Wait()
+	return out
+}
+
+// read reads from one place.
+func (r *reader) read(ctx context.Context, from place) *reading {
+	out := &reading{place: from, list: r.list}
+	m, err := r.b.at(from.member)
+	if err != nil {
+		out.err = err
+		return out
+	}
+	patience := r.b.opts.Patience
+	if errors.Is(m.Err(), mcp.ErrStarting) {
+		if r.recall(out) {
+			return out
+		}
+		patience = r.b.opts.StartPatience
+	}
+	if r.lacks(ctx, m, patience) {
+		out.none = true
+	} else if err := r.pages(ctx, m, patience, out); err != nil {
+		out.fail(err)
+	}
+	return out
+}
+
+// within calls ask with a context that ends after a time. The error is a *silentError if that
+// is why it failed.
+func within(ctx context.Context, patience time.Duration, ask func(context.Context) error) error {
+	silent := &silentError{patience}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, silent)
+	defer cancel()
+	err := ask(ctx)
+	if err != nil && context.Cause(ctx) == silent {
+		return silent
+	}
+	return err
+}
+
+// A silentError says that a member has not answered within a time.
+type silentError struct{ patience time.Duration }
+
+func (e *silentError) Error() string { return fmt.Sprintf("it did not answer within %v", e.patience) }
+
+// lacks reports whether a member declares nothing of what is listed. A description that says so
+// may be of a time before the server was replaced, so a server that is there is asked again.
+func (r *reader) lacks(ctx context.Context, m memberAt, patience time.Duration) bool {
+	d, err := m.Describe(over, r.req)
+	if err != nil || mcp.Declares(d.Capabilities, spec.Capability(r.list.method)) {
+		return false
+	}
+	if m.Err() != nil {
+		return true
+	}
+	err = within(ctx, patience, func(ctx context.Context) (err error) {
+		d, err = m.Describe(ctx, r.req)
+		return err
+	})
+	return err != nil || !mcp.Declares(d.Capabilities, spec.Capability(r.list.method))
+}
+
+// over is a context that has ended: whoever is asked in it answers with what is known.
+var over = ended()
+
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// pages reads one page, or all of them, each with patience.
+func (r *reader) pages(ctx context.Context, m memberAt, patience time.Duration, out *reading) error {
+	seen := make(map[string]bool)
+	for at := out.place; !seen[at.cursor] && len(seen) < maxPages; {
+		seen[at.cursor] = true
+		err := within(ctx, patience, func(ctx context.Context) error {
+			res, err := m.Serve(ctx, r.at(at.cursor), r.caller)
+			if err != nil {
+				return err
+			}
+			defer res.Release()
+			out.add(r.b.page(at, r.list, res), res)
+			r.remember(out, res)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if at.cursor = out.next(); at.cursor == "" || !r.whole {
+			return nil
+		}
+	}
+	return errEndless
+}
+
+// at returns the request for the page at a cursor of the member.
+func (r *reader) at(cursor string) *mcp.Request {
+	edit := wire.Edit{Name: "cursor"}
+	if cursor != "" {
+		edit.Value = wire.Quote(cursor)
+	} else if wire.Get(r.req.Params, "cursor") == nil {
+		return r.req
+	}
+	sent := *r.req
+	sent.Params = wire.AppendEdited(nil, r.req.Params, edit)
+	return &sent
+}
+
+// recall reads the list that a member gave before, if it is remembered.
+func (r *reader) recall(out *reading) bool {
+	items := r.b.naming.former.recall(r.b.opts.Members[out.member].Name, r.req.Profile, r.list.method)
+	if items == nil {
+		return false
+	}
+	read := &page{era: spec.Modern} // whatever its era: fronts then look at all of it
+	r.b.readItems(read, out.member, r.list, items)
+	out.pages, out.recalled, out.modern = []*page{read}, true, true
+	return true
+}
+
+// remember remembers the list of a member that has one page. One of several pages is not known as
+// a whole here, and so is not remembered.
+func (r *reader) remember(out *reading, res *mcp.Result) {
+	if out.cursor == "" && len(out.pages) == 1 && out.next() == "" {
+		r.b.naming.former.remember(r.b.opts.Members[out.member].Name, r.req.Profile, r.list, res)
+	}
+}

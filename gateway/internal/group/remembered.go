@@ -1,0 +1,91 @@
+package group
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"hash/maphash"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxRemembered bounds the lists of which something is remembered.
+const maxRemembered = 4096
+
+// remembered has what members listed, also those that are away now: their names, and, where there
+// is a [Memory], whole lists of earlier runs. Safe for concurrent use.
+type remembered struct {
+	memory Memory // nil for none
+	sets   *lru.Cache[listKey, *nameSet]
+	seed   maphash.Seed
+	sums   *lru.Cache[listKey, uint64] // of what memory has
+}
+
+// A listKey identifies a list as clients of a principal with certain capabilities see it. Their
+// sessions come and go.
+type listKey [sha256.Size]byte
+
+func keyOf(member string, p mcp.Profile, method string) (k listKey) {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%q %q %q %s", member, method, p.Principal, p.Capabilities) // writing to a hash never fails
+	h.Sum(k[:0])
+	return k
+}
+
+func newRemembered(memory Memory) (*remembered, error) {
+	r := &remembered{memory: memory, seed: maphash.MakeSeed()}
+	var err error
+	if r.sets, err = lru.New[listKey, *nameSet](maxRemembered); err != nil {
+		return nil, err
+	}
+	r.sums, err = lru.New[listKey, uint64](maxRemembered)
+	return r, err
+}
+
+// recall returns the items of a list of an earlier run; nil if they are not remembered.
+func (r *remembered) recall(member string, p mcp.Profile, method string) []byte {
+	if r.memory == nil {
+		return nil
+	}
+	return r.memory.Recall(member, p, method)
+}
+
+// remember stores the items of a list for later runs, unless they are stored.
+func (r *remembered) remember(member string, p mcp.Profile, l list, res *mcp.Result) {
+	if r.memory == nil {
+		return
+	}
+	k, sum := keyOf(member, p, l.method), maphash.Bytes(r.seed, res.Body)
+	if had, ok := r.sums.Get(k); ok && had == sum {
+		return
+	}
+	if items := res.Outline.Get(res.Body, l.array); wire.IsArray(items) {
+		r.memory.Remember(member, p, l.method, items)
+		r.sums.Add(k, sum)
+	}
+}
+
+// learn remembers the names of a list.
+func (r *remembered) learn(member string, p mcp.Profile, method string, s *nameSet) {
+	r.sets.Add(keyOf(member, p, method), s)
+}
+
+// names returns the names that a member had; nil if they are not remembered.
+func (r *remembered) names(member string, p mcp.Profile, l list) *nameSet {
+	if s, ok := r.sets.Get(keyOf(member, p, l.method)); ok {
+		return s
+	}
+	items := r.recall(member, p, l.method)
+	if items == nil {
+		return nil
+	}
+	s := &nameSet{make(map[string]struct{})}
+	for _, v := range wire.NamedElements(items, l.name) {
+		if isName(v) {
+			s.names[wire.Unquote(v)] = struct{}{}
+		}
+	}
+	return s
+}

@@ -123,10 +123,8 @@ func (s *Sealer) Seal(st State) string {
 // check the State. There is only one valid text for a state. The error is ErrOtherInstance
 // if another instance seems to have sealed it, and ErrInvalid otherwise.
 func (s *Sealer) Open(text string) (State, error) {
-	v, rest, _ := strings.Cut(text, ".")
-	instance, body, ok := strings.Cut(rest, ".")
-	sealed, err := base64.RawURLEncoding.DecodeString(body)
-	if v != version || !ok || err != nil || base64.RawURLEncoding.EncodeToString(sealed) != body || len(instance) != len(s.instance) {
+	instance, body, sealed := split(text)
+	if sealed == nil || len(instance) != len(s.instance) {
 		return State{}, ErrInvalid
 	}
 	if instance != s.instance {
@@ -144,4 +142,23 @@ func (s *Sealer) Open(text string) (State, error) {
 		}
 	}
 	return State{}, ErrInvalid
+}
+
+// IsSealed reports whether a requestState has the form of those that Seal returns. None that
+// Bind returns has it.
+func IsSealed(text string) bool {
+	_, _, sealed := split(text)
+	return sealed != nil
+}
+
+// split returns the instance of a requestState, and the rest with its text; sealed is nil if it
+// has not the form of those that Seal returns.
+func split(text string) (instance, body string, sealed []byte) {
+	v, rest, _ := strings.Cut(text, ".")
+	instance, body, ok := strings.Cut(rest, ".")
+	sealed, err := base64.RawURLEncoding.DecodeString(body)
+	if v != version || !ok || err != nil || base64.RawURLEncoding.EncodeToString(sealed) != body {
+		return "", "", nil
+	}
+	return instance, body, sealed
 }

@@ -129,6 +129,12 @@ func TestStateOfAServerIsBound(t *testing.T) {
 			t.Errorf("another binding: %q, %v, want ErrInvalid", got, err)
 		}
 	}
+	sealed := s.Seal(State{})
+	for text, want := range map[string]bool{sealed: true, s.Bind(sealed, "alice"): false, s.Bind("", "alice"): false, "2" + sealed[1:]: false, "": false, "1.AAAAAAAA": false} {
+		if IsSealed(text) != want {
+			t.Errorf("IsSealed(%q) = %v", text, !want)
+		}
+	}
 	before, _ := NewSealer(oldKey)
 	if got, err := s.Unbind(before.Bind("x", "alice"), "alice"); err != nil || got != "x" {
 		t.Errorf("old key in the ring: %q, %v", got, err)

@@ -42,6 +42,9 @@ func (f *Front) forwardsFilter(ctx context.Context, req *mcp.Request) bool {
 		return false
 	}
 	era := f.opts.Upstream()
+	if f.opts.Group {
+		return era != spec.Legacy // Handler leaves out what no member has
+	}
 	if era == spec.Unknown {
 		_, _ = f.opts.Describer.Describe(ctx, req) // waits for the era; if it stays unknown, members of extensions are ignored
 		era = f.opts.Upstream()

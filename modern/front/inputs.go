@@ -5,13 +5,14 @@ import (
 	"context"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // mayPark reports whether a request may become a parked call, or is the retry for one.
 // Nothing parks if the server is modern: its input_required results and requestStates are
-// forwarded.
+// forwarded. Of a group, whose members may be of either era, each requestState tells whose it is.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.
 func (f *Front) mayPark(ctx context.Context, req *mcp.Request) bool {
@@ -21,6 +22,10 @@ func (f *Front) mayPark(ctx context.Context, req *mcp.Request) bool {
 	isRetry := wire.GetSeldom(req.Params, "requestState") != nil
 	if !isRetry && !canRequestInput(req) {
 		return false
+	}
+	if f.opts.Group && isRetry {
+		state, _ := wire.GetString(req.Params, "requestState")
+		return requeststate.IsSealed(state)
 	}
 	era := f.opts.Upstream()
 	if era == spec.Unknown && isRetry {

@@ -52,6 +52,15 @@ func (n *narrowed) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error)
 	return honored, err
 }
 
+// Follows reports whether the sender of a request may follow a resource.
+func (c *Control) Follows(req *mcp.Request, uri string) bool {
+	if c == nil || !c.hidesResources() {
+		return true
+	}
+	by := (&sender{share: req.Share, identity: req.Identity}).caller()
+	return c.follows(&by, uri)
+}
+
 func (n *narrowed) allowed(uris []string) []string {
 	var left []string
 	for _, uri := range uris {

@@ -28,10 +28,18 @@ type source struct {
 	name string
 
 	mu      sync.Mutex
-	refused []string      // URIs that the server does not accept
-	err     error         // of Watch
-	reason  error         // why the server is used no more
-	hold    chan struct{} // Watch waits until it is closed; nil for not
+	refused []string               // URIs that the server does not accept
+	err     error                  // of Watch
+	reason  error                  // why the server is used no more
+	hold    chan struct{}          // Watch waits until it is closed; nil for not
+	by      map[string]mcp.Profile // of the last Watch of each URI
+}
+
+// asked returns for which profile a resource was watched last.
+func (s *source) asked(uri string) mcp.Profile {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.by[uri]
 }
 
 func (s *source) Name() string  { return s.name }
@@ -50,9 +58,15 @@ func (s *source) ForClient(err error) error {
 	return errors.New("the server did not answer")
 }
 
-func (s *source) Watch(_ context.Context, _ mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+func (s *source) Watch(_ context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	s.log.Add("watch " + watchtest.TopicNames(want))
 	s.mu.Lock()
+	if s.by == nil {
+		s.by = make(map[string]mcp.Profile)
+	}
+	for _, t := range want {
+		s.by[t.URI] = p
+	}
 	refused, err, hold := s.refused, s.err, s.hold
 	s.mu.Unlock()
 	if hold != nil {

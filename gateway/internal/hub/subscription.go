@@ -32,6 +32,7 @@ type Subscription struct {
 	peer    bool
 	forget  func() // its credential
 	by      Follower
+	told    func(t fanout.Topic, reason error) // of topics that are lost; nil for nobody
 
 	// mu guards the fields below and the index's pairs of mail. It is held for work in
 	// memory only.
@@ -128,7 +129,7 @@ func (s *Subscription) addEach(ctx context.Context, topics []fanout.Topic) ([]fa
 	held, errs := make([]bool, len(topics)), make([]error, len(topics))
 	var wg sync.WaitGroup
 	for i, t := range topics {
-		wg.Go(func() { held[i], errs[i] = s.addOne(ctx, t) })
+		wg.Go(func() { held[i], errs[i] = s.addOne(ctx, s.profile, t) })
 	}
 	wg.Wait()
 	honored := topics[:0]
@@ -140,9 +141,9 @@ func (s *Subscription) addEach(ctx context.Context, topics []fanout.Topic) ([]fa
 	return honored, errors.Join(errs...)
 }
 
-// addOne watches a topic, unless it is watched already or another call is about to, and
-// reports whether the server accepted it.
-func (s *Subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error) {
+// addOne watches a topic for the subscriber's profile, with its share or another one, unless it is
+// watched already or another call is about to, and reports whether the server accepted it.
+func (s *Subscription) addOne(ctx context.Context, p mcp.Profile, t fanout.Topic) (bool, error) {
 	h, lost, own := s.register(t)
 	lost.end()
 	if h == nil {
@@ -156,7 +157,7 @@ func (s *Subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error)
 			return false, context.Cause(ctx)
 		}
 	}
-	honored, release, err := s.server.Watch(ctx, s.profile, []fanout.Topic{t})
+	honored, release, err := s.server.Watch(ctx, p, []fanout.Topic{t})
 	if err != nil {
 		level := slog.LevelInfo
 		if errors.As(err, new(*mcp.LoginError)) { // as long as a user has not logged in
@@ -209,14 +210,18 @@ func (s *Subscription) settle(t fanout.Topic, h *watchedTopic, honored bool, rel
 // Remove implements [mcp.Subscription].
 func (s *Subscription) Remove(uris ...string) {
 	for _, t := range (mcp.Filter{URIs: uris}).Topics(s.profile.Scope) {
-		s.mu.Lock()
-		h := s.topics.of(t)
-		if h != nil {
-			s.forgetLocked(h)
-		}
-		s.mu.Unlock()
-		h.end()
+		s.removeOne(t)
 	}
+}
+
+func (s *Subscription) removeOne(t fanout.Topic) {
+	s.mu.Lock()
+	h := s.topics.of(t)
+	if h != nil {
+		s.forgetLocked(h)
+	}
+	s.mu.Unlock()
+	h.end()
 }
 
 // forgetLocked removes a topic and its pending changes.
@@ -248,8 +253,13 @@ func (s *Subscription) lose(t fanout.Topic, reason error) {
 		s.index.Unsubscribe(t, s.mail)
 	}
 	s.mu.Unlock()
-	if h != nil {
-		s.mail.Put(fanout.Event{Topic: t})
+	if h == nil {
+		return
+	}
+	s.mail.Put(fanout.Event{Topic: t})
+	if s.told != nil {
+		s.told(t, reason)
+	} else {
 		s.hub.logger.Warn("subscription ended", "upstream", s.server.Name(), "topic", t, "reason", reason)
 	}
 }

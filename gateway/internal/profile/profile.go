@@ -35,6 +35,9 @@ type Options struct {
 	Settings settings.Server
 	// Shared says that all clients share one upstream session.
 	Shared bool
+	// Group says that the server is a group. Its profiles have all that a member may want of a
+	// client: each makes of it what it is set to, see [Profiles.Of].
+	Group bool
 	// Era returns the server's.
 	Era func() spec.Era
 	// Saw is told of the credential of each request; nil for nobody.
@@ -51,6 +54,7 @@ type Profiles struct {
 	experimental bool     // clients' experimental capabilities are forwarded
 	hide         []string // extensions that are not part of a profile
 	hideTasks    []string // hide, and the tasks extension
+	group        bool     // see Options
 	single       bool     // all clients share one upstream session
 	byClient     bool     // a server that speaks both eras serves legacy clients in theirs
 	era          func() spec.Era
@@ -101,9 +105,9 @@ func (p *parts) key() key {
 func New(o Options) (*Profiles, error) {
 	hide := o.Settings.Hidden()
 	p := &Profiles{
-		scope: o.Scope, isolation: o.Settings.Isolation, clientInfo: o.Settings.ForwardsClientInfo(), experimental: o.Settings.Experimental,
+		scope: o.Scope, isolation: o.Settings.Isolation, clientInfo: o.Settings.ForwardsClientInfo(), experimental: o.Settings.Experimental || o.Group,
 		hide: hide, hideTasks: append(slices.Clone(hide), spec.ExtensionTasks),
-		single: o.Shared, byClient: o.Settings.ByClient(), era: o.Era, saw: o.Saw, account: o.Account,
+		group: o.Group, single: o.Shared, byClient: o.Settings.ByClient(), era: o.Era, saw: o.Saw, account: o.Account,
 	}
 	var err error
 	p.cache, err = lru.NewWithEvict(maxProfiles, func(_ key, prof mcp.Profile) { p.forgotten(prof) })
@@ -172,7 +176,11 @@ func (p *Profiles) PerSession() bool {
 // sharesTasks reports whether both the client and the server may have the tasks extension.
 // It asks for the server's era only if the client declares the extension.
 func (p *Profiles) sharesTasks(req *mcp.Request) bool {
-	return req.Era == spec.Modern && bytes.Contains(req.Capabilities, []byte(spec.ExtensionTasks)) && p.era() == spec.Modern
+	return req.Era == spec.Modern && declaresTasks(req.Capabilities) && (p.group || p.era() == spec.Modern)
+}
+
+func declaresTasks(capabilities []byte) bool {
+	return bytes.Contains(capabilities, []byte(spec.ExtensionTasks))
 }
 
 // remember caches a small profile, if there is memory. Others are computed again for each

@@ -54,6 +54,9 @@ func (p placed) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp
 // openBack opens the back of a server, and what watches it together with other replicas.
 func openBack(s *server, so *ServerOptions) (err error) {
 	h := s.g.hub
+	if so.Group != nil {
+		return s.openGroup(so.Group, h)
+	}
 	changes, cues := tellOthers(s, so, h), tellOthers(s, so, h.Local())
 	if s.g.sharing.sources == nil || so.OpenPeer == nil {
 		s.back, err = so.Open(changes)
@@ -212,6 +215,7 @@ func newModernFront(s *server, so *ServerOptions) (*modernfront.Front, error) {
 		Settings:      so.Settings,
 		Quirks:        so.Quirks,
 		Upstream:      s.back.Era,
+		Group:         s.group != nil,
 		WriteTimeout:  opts.WriteTimeout,
 		KeepAlive:     opts.KeepAlive,
 		Streams:       &s.streams,

@@ -65,16 +65,16 @@ func newCrashingRig(t *testing.T) *guardedRig {
 	})
 }
 
-// A member is a legacy client over HTTP with a token of its own.
-type member struct {
+// A holder is a legacy client over HTTP with a token of its own.
+type holder struct {
 	g       *guardedRig
 	who     string
 	session string
 }
 
-func (g *guardedRig) join(t *testing.T, who string) *member {
+func (g *guardedRig) join(t *testing.T, who string) *holder {
 	t.Helper()
-	m := &member{g: g, who: who}
+	m := &holder{g: g, who: who}
 	got := m.post(t, hello)
 	if m.session = got.header.Get("Mcp-Session-Id"); got.status != http.StatusOK || m.session == "" {
 		t.Fatalf("initialize of %s = %d %s, want a session", who, got.status, got.body)
@@ -83,7 +83,7 @@ func (g *guardedRig) join(t *testing.T, who string) *member {
 	return m
 }
 
-func (m *member) post(t *testing.T, body string) answer {
+func (m *holder) post(t *testing.T, body string) answer {
 	t.Helper()
 	h := legacyHeaders(m.session)
 	h.Set("Authorization", "Bearer "+m.g.issuer.Token(resource, map[string]any{"sub": m.who}))
@@ -91,7 +91,7 @@ func (m *member) post(t *testing.T, body string) answer {
 }
 
 // told sends a request that succeeds, and returns why its result says that state is lost.
-func (m *member) told(t *testing.T, method, params string) string {
+func (m *holder) told(t *testing.T, method, params string) string {
 	t.Helper()
 	got := m.post(t, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`)
 	result := wire.Get([]byte(got.body), "result")
@@ -120,7 +120,7 @@ func TestU05LegacyLossByPrincipal(t *testing.T) {
 	eve.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"crash"}}`)
 	late, again := g.join(t, "dan"), g.join(t, "ada")
 	for i, step := range []struct {
-		of             *member
+		of             *holder
 		method, params string
 		want           string
 	}{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/visit"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -33,8 +34,11 @@ const (
 type ServerOptions struct {
 	// Name is the endpoint's last path segment. Required.
 	Name string
-	// Open builds the back, which reports changes to c. Required.
+	// Open builds the back, which reports changes to c. Required, unless Group is set.
 	Open func(c mcp.Changes) (mcp.Back, error)
+	// Group says that this is no server, but a group of others. Its Name, and what a Gateway has
+	// itself, need not be set. A group that is Kept goes on with these members.
+	Group *group.Options
 	// OpenPeer builds a back that watches the server at another replica. Nil means that each
 	// replica watches by itself.
 	OpenPeer func(upstream.Peer) (mcp.Back, error)
@@ -74,7 +78,7 @@ type ServerOptions struct {
 	// the endpoint has no metadata then.
 	PublicURL string
 	// Kept says to [Gateway.Reload] that the server of this name goes on as it is. No other
-	// field but Name counts then.
+	// field but Name and Group counts then.
 	Kept bool
 	// Ended, if it is not nil, is called once a server is closed that was served.
 	Ended func()

@@ -9,7 +9,7 @@ import (
 )
 
 // Reload has the Gateway serve by other options. A server that is Kept goes on as it is, with
-// its sessions, streams and calls; all others of opts are new. Servers that are not kept end
+// its sessions, streams and calls, also a group of which members are replaced; all others of opts are new. Servers that are not kept end
 // in the background: their streams at once and in order, so that clients open others, their
 // calls within the Drain that they were built with.
 //
@@ -37,6 +37,7 @@ func (g *Gateway) Reload(opts Options) error {
 	if begun {
 		start(fresh)
 	}
+	g.regroup(next)
 	for _, s := range former.leftBy(next) {
 		go g.retire(s, next.servers[s.name] == nil) // Close waits for it
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/owner"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/profile"
@@ -37,6 +38,7 @@ type server struct {
 	streams downstream.Streams // listen streams over HTTP
 	ended   func()             // called once it is closed; may be nil
 	back    mcp.Back
+	group   *group.Group // back, if it is one; else nil
 	handler mcp.Handler  // the back, behind what keeps its results, and what is a principal's own
 	owners  *owner.Guard // nil where there are no principals
 	fronts
@@ -100,7 +102,7 @@ type profileOwner struct{}
 
 func newProfiles(s *server, so *ServerOptions) (*profile.Profiles, error) {
 	return profile.New(profile.Options{
-		Scope: s.g.newScope(so.Name), Settings: so.Settings, Shared: s.shared, Era: func() spec.Era { return s.back.Era() },
+		Scope: s.g.newScope(so.Name), Settings: so.Settings, Shared: s.shared, Group: so.Group != nil, Era: func() spec.Era { return s.back.Era() },
 		Saw: so.Saw, Account: s.g.budget.Account(profileOwner{}),
 	})
 }
@@ -129,8 +131,16 @@ func checkKept(methods []string) error {
 // not for, and a subscription that its sender may not have.
 func (s *server) admit(req *mcp.Request) error {
 	s.observe(req)
-	if err := s.profiles.Assign(req); err != nil || !s.access.Admits(req) && s.onlyFor == "" {
+	if err := s.profiles.Assign(req); err != nil {
 		return err
+	}
+	return s.allow(req)
+}
+
+// allow refuses a request whose profile is set, as admit does.
+func (s *server) allow(req *mcp.Request) error {
+	if !s.access.Admits(req) && s.onlyFor == "" {
+		return nil
 	}
 	begin := time.Now()
 	err := s.ownerOnly(req)
@@ -229,9 +239,9 @@ func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.Subscri
 	case err != nil:
 		return nil, s.ForClient(err) // and no typed nil in the interface
 	case o.Stream:
-		return s.access.Subscription(req, mail, o, &loggedStream{Subscription: sub, s: s, req: req, begin: begin}), nil
+		return s.forGroup(req, s.access.Subscription(req, mail, o, &loggedStream{Subscription: sub, s: s, req: req, begin: begin})), nil
 	}
-	return s.access.Subscription(req, mail, o, sub), nil
+	return s.forGroup(req, s.access.Subscription(req, mail, o, sub)), nil
 }
 
 // Name implements [hub.Server].

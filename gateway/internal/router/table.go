@@ -45,7 +45,7 @@ func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) 
 		return nil, nil, err
 	}
 	for _, so := range opts.Servers {
-		s, err := g.member(t, so)
+		s, err := g.served(t, so)
 		if err != nil {
 			return nil, fresh, err
 		}
@@ -58,14 +58,14 @@ func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) 
 	return t, fresh, g.publish(t)
 }
 
-// member returns the server of a table that so describes: a new one, unless it is kept.
-func (g *Gateway) member(t *table, so ServerOptions) (*server, error) {
+// served returns the server of a table that so describes: a new one, unless it is kept.
+func (g *Gateway) served(t *table, so ServerOptions) (*server, error) {
 	if t.servers[so.Name] != nil {
 		return nil, fmt.Errorf("two servers are called %q", so.Name)
 	}
 	if so.Kept {
 		if s := g.now().servers[so.Name]; s != nil {
-			return s, nil
+			return s, s.checkMembers(so.Group)
 		}
 		return nil, fmt.Errorf("server %s: it is to be kept, and there is none", so.Name)
 	}

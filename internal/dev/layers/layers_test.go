@@ -148,7 +148,7 @@ var layers = map[string][]string{
 	// Results that are kept: the gateway puts a cache before a back.
 	"gateway/internal/cache": slices.Concat(waist, bottom),
 	// Groups are made of members, by an interface: neither fronts, backs nor the hub.
-	"gateway/internal/group": slices.Concat(waist, bottom, []string{"internal/names", "internal/requeststate", "internal/subscribe"}),
+	"gateway/internal/group": slices.Concat(waist, bottom, []string{"internal/names", "internal/requeststate", "internal/subscribe", "internal/trust/policy"}),
 
 	// Who shares what at a server: the gateway asks before a front goes on.
 	"gateway/internal/profile": slices.Concat(waist, bottom),
@@ -341,6 +341,8 @@ var testLayers = map[string][]string{
 	"legacy/poll":  {"internal/dev/bridgetest/legacytest", "legacy/link"},
 	"legacy/tasks": {"internal/dev/bridgetest/legacytest", "legacy/link"},
 	"modern/front": {"internal/dev/bridgetest/moderntest"},
+	// Members of a group are Go calls, and what it tells of goes to a stand-in for the hub.
+	"gateway/internal/group": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/watchtest"},
 	// What watches servers is told of to a stand-in for the hub.
 	"gateway/internal/hub": {"internal/budget", "internal/dev/bridgetest/backtest", "internal/dev/bridgetest/watchtest"},
 	"internal/subscribe":   {"internal/dev/bridgetest/watchtest", "internal/settings", "internal/spec"},

@@ -1,0 +1,66 @@
+package profile
+
+import (
+	"crypto/sha256"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// Saw tells of the credential of a request whose profile is not assigned here.
+func (p *Profiles) Saw(id *mcp.Identity) {
+	if p.saw != nil {
+		p.saw(id)
+	}
+}
+
+// Of returns the profile of the server for one of a group that the server is a member of. It is
+// that of a client of the server's own endpoint who is alike, but for a legacy client of the
+// group: that one has a session of its own at each legacy member, of its own revision.
+func (p *Profiles) Of(at mcp.Profile) mcp.Profile {
+	of := parts{tasks: declaresTasks(at.Capabilities) && p.era() == spec.Modern}
+	session := at.Revision != "" && p.PerSession()
+	k := memberKey(at.Scope, of.tasks, session)
+	prof, ok := p.cache.Get(k)
+	if !ok {
+		prof = p.derive(&of, &at, session)
+		p.remember(k, prof)
+	}
+	prof.Share = at.Share
+	return prof
+}
+
+// derive computes a profile of the server for one of a group.
+func (p *Profiles) derive(of *parts, at *mcp.Profile, session bool) mcp.Profile {
+	of.capabilities = at.Capabilities
+	if p.isolation != settings.IsolateNothing {
+		of.principal = at.Principal
+	}
+	if session {
+		of.session, of.revision = at.Scope, at.Revision
+	}
+	if p.clientInfo || session {
+		of.info = at.ClientInfo
+	}
+	return p.profile(of)
+}
+
+// memberKey returns the key of the profile for one of a group, whose scope says all but what
+// the era of the server makes of it.
+func memberKey(scope string, tasks, session bool) key {
+	k := key{len: -2} // no key of parts is that
+	if tasks {
+		k.len--
+	}
+	if session {
+		k.len -= 2
+	}
+	if copy(k.text[:], scope) < len(scope) {
+		digest := sha256.Sum256([]byte(scope))
+		k.len -= 4
+		k.text = [64]byte{}
+		copy(k.text[:], digest[:])
+	}
+	return k
+}

@@ -1,0 +1,125 @@
+package router
+
+import (
+	"context"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/visit"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A member is a server as a group has it: a client of the server's own endpoint, for which names,
+// policy, rates, pins, the audit log and whatever else is of that endpoint apply. It is a
+// [group.Member].
+type member struct {
+	*server
+	of string // the group's name
+}
+
+// members returns what finds the members of a group among the servers that are served at the
+// moment.
+func (g *Gateway) members(of string) group.Find {
+	return func(name string) group.Member {
+		t := g.now()
+		if t == nil { // the first one is being built
+			return nil
+		}
+		if s := t.servers[name]; s != nil && s.group == nil {
+			return member{s, of}
+		}
+		return nil
+	}
+}
+
+// enter counts a user of the server, until Leave of its life. A reload may have replaced it since
+// it was found: then it is the one that is served now.
+func (m member) enter() (*server, error) {
+	if m.life.Enter() {
+		return m.server, nil
+	}
+	if s := m.g.now().servers[m.name]; s != nil && s.life.Enter() {
+		return s, nil
+	}
+	return nil, wire.Errorf(spec.CodeInternal, "%v", m.life.Reason())
+}
+
+// Serve implements [group.Member].
+func (m member) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	s, err := m.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer s.life.Leave()
+	own, err := s.forMember(req)
+	if err != nil {
+		return nil, err
+	}
+	return s.Serve(ctx, own, c)
+}
+
+// forMember returns the request of a client of a group as one to the server itself.
+func (s *server) forMember(req *mcp.Request) (*mcp.Request, error) {
+	own := *req
+	own.Profile = s.profiles.Of(req.Profile)
+	s.profiles.Saw(req.Identity)
+	return &own, s.allow(&own)
+}
+
+// Describe implements [group.Member].
+func (m member) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
+	s, err := m.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer s.life.Leave()
+	own, err := s.forMember(req)
+	if err == nil && (req.Method == spec.MethodDiscover || req.Method == spec.MethodInitialize) {
+		err = s.access.OpenRelay(own, nil) // which records refusals alone
+	}
+	if err != nil {
+		return nil, s.ForClient(err)
+	}
+	d, err := s.back.Describe(ctx, own)
+	if s.wantsLogin(err) {
+		d, err = visit.Undescribed(), nil
+	}
+	return s.access.Description(d), s.ForClient(err)
+}
+
+// Profile implements [group.Member].
+func (m member) Profile(at mcp.Profile) mcp.Profile { return m.profiles.Of(at) }
+
+// Subscribe implements [group.Member].
+func (m member) Subscribe(p mcp.Profile, mail *fanout.Mailbox, lost func(fanout.Topic, error)) (group.Following, error) {
+	f, err := m.g.hub.Follow(m.server, p, m.of, mail, lost)
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	return f, nil
+}
+
+// Follows implements [group.Member].
+func (m member) Follows(req *mcp.Request, uri string) bool {
+	return m.ownerOnly(req) == nil && m.access.Follows(req, uri)
+}
+
+// Tell implements [group.Member].
+func (m member) Tell(req *mcp.Request) {
+	told, ok := m.back.(mcp.Told)
+	if !ok || !m.life.Enter() {
+		return
+	}
+	defer m.life.Leave()
+	if own, err := m.forMember(req); err == nil {
+		told.Tell(own)
+	}
+}
+
+// Era implements [group.Member].
+func (m member) Era() spec.Era { return m.back.Era() }
+
+// Err implements [group.Member].
+func (m member) Err() error { return m.back.Err() }

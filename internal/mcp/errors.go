@@ -34,6 +34,9 @@ type Refusal struct {
 	RetryAfter time.Duration
 	// Status is the HTTP status; zero means that of Err's code.
 	Status int
+	// Barred says that what controls the access to a server has refused the request: no other
+	// server may be asked instead.
+	Barred bool
 	// Scopes are all scopes that the request needs, if it is refused because its
 	// credential lacks one of them. Status is 403 then. The gateway sets Challenge, the
 	// value of the WWW-Authenticate header.

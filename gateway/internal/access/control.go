@@ -115,7 +115,7 @@ func (c *Control) refuse(op *policy.Operation, d policy.Decision) error {
 	if _, name := op.About(); name != "" {
 		what += " of " + strconv.Quote(mcp.Shorten(name))
 	}
-	r := &mcp.Refusal{Status: statusDenied}
+	r := &mcp.Refusal{Status: statusDenied, Barred: true}
 	if len(d.Scopes) == 0 {
 		r.Err = wire.Errorf(spec.CodeInvalidRequest, "the policy of server %q denies you %s; ask who runs mcpbridge for access", c.opts.Server, what)
 		return r
@@ -147,7 +147,7 @@ func (c *Control) unwritten(method string) error {
 	}
 	c.opts.Metrics.Limit(c.opts.Server, "audit")
 	return &mcp.Refusal{
-		Status: statusUnwritten, Later: true, RetryAfter: time.Second,
+		Status: statusUnwritten, Barred: true, Later: true, RetryAfter: time.Second,
 		Err: wire.Errorf(spec.CodeInternal, "requests to server %q are refused while the audit log can't be written; try again, and ask who runs mcpbridge to make room for the log: audit.required", c.opts.Server),
 	}
 }
@@ -168,10 +168,10 @@ const (
 // it is not known what was.
 func (c *Control) unpinned(tool string, why error) error {
 	if !errors.Is(why, pin.ErrNotAccepted) {
-		return &mcp.Refusal{Status: statusDenied, Err: wire.Errorf(spec.CodeInternal,
+		return &mcp.Refusal{Status: statusDenied, Barred: true, Err: wire.Errorf(spec.CodeInternal,
 			"which tools of server %q were accepted can't be read at the moment; try again; if that lasts, who runs mcpbridge can see why in its log", c.opts.Server)}
 	}
-	return &mcp.Refusal{Status: statusDenied, Err: wire.Errorf(spec.CodeInvalidRequest,
+	return &mcp.Refusal{Status: statusDenied, Barred: true, Err: wire.Errorf(spec.CodeInvalidRequest,
 		"the definition of tool %q of server %q was not accepted; who runs mcpbridge can look at it: mcpbridge pin %s", mcp.Shorten(tool), c.opts.Server, c.opts.Server)}
 }
 
@@ -186,7 +186,7 @@ func (c *Control) exceeded(era spec.Era, e *policy.ExceededError) error {
 	we := wire.Errorf(spec.CodeInternal, "%s to server %q; try again in %d %s, or raise %s of the server", e.What, c.opts.Server, seconds, unit, e.Key)
 	we.Data = fmt.Appendf(nil, `{"retryAfter":%d}`, seconds)
 	if era == spec.Legacy {
-		return &mcp.Refusal{Status: statusDenied, Err: we}
+		return &mcp.Refusal{Status: statusDenied, Barred: true, Err: we}
 	}
-	return &mcp.Refusal{Status: statusTooMany, Later: true, RetryAfter: e.Wait, Err: we}
+	return &mcp.Refusal{Status: statusTooMany, Barred: true, Later: true, RetryAfter: e.Wait, Err: we}
 }

@@ -72,7 +72,7 @@ func TestHandler(t *testing.T) {
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("Serve = %v, want %q", err, tt.want)
 			}
-			if r := (*mcp.Refusal)(nil); errors.As(err, &r) != (tt.status != 0) || r != nil && (r.Status != tt.status || server.calls > 0) {
+			if r := (*mcp.Refusal)(nil); errors.As(err, &r) != (tt.status != 0) || r != nil && (r.Status != tt.status || !r.Barred || server.calls > 0) {
 				t.Errorf("the refusal is %+v, and the server got %d requests; want the status %d", r, server.calls, tt.status)
 			}
 			if got := strings.Join(log.lines(t), "\n"); got != tt.line {

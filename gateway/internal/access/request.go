@@ -129,7 +129,7 @@ func (q *request) resolve(params []byte) error {
 	own, renamed, ok := q.c.opts.Names.Own(q.op)
 	if !ok {
 		q.verdict = "deny"
-		return &mcp.Refusal{Status: statusDenied, Err: names.Unknown(q.sender.era, &q.op)}
+		return &mcp.Refusal{Status: statusDenied, Barred: true, Err: names.Unknown(q.sender.era, &q.op)}
 	}
 	if renamed {
 		q.op = own
@@ -172,7 +172,7 @@ func (q *request) ambiguous(err error) error {
 	if q.c.opts.Policy == nil && q.c.opts.Names != nil {
 		against = "what is shown of server"
 	}
-	return &mcp.Refusal{Status: statusDenied, Err: wire.Errorf(spec.CodeInvalidParams, "%s can't be held against %s %q: %v; send it as the specification writes it", q.method, against, q.c.opts.Server, err)}
+	return &mcp.Refusal{Status: statusDenied, Barred: true, Err: wire.Errorf(spec.CodeInvalidParams, "%s can't be held against %s %q: %v; send it as the specification writes it", q.method, against, q.c.opts.Server, err)}
 }
 
 // record writes the line of the audit log. err is the request's error.

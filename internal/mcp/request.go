@@ -173,6 +173,9 @@ type Notification struct {
 type InputRequest struct {
 	Method string
 	Params json.RawMessage // nil if none
+	// Server is the server of a group that asks; empty for a single one. The client is told in
+	// the _meta that its era has for that, under [spec.MetaServer].
+	Server string
 }
 
 // NoteInputs tells of input requests, or that they are answered.

@@ -43,6 +43,7 @@ const (
 	NotifyElicitationComplete  = "notifications/elicitation/complete" // 2025-11-25 only
 	NotifyRootsListChanged     = "notifications/roots/list_changed"
 	NotifyAcknowledged         = "notifications/subscriptions/acknowledged"
+	NotifyTasks                = "notifications/tasks" // the tasks extension
 )
 
 // Header names of the HTTP transports, in net/http's canonical form.
@@ -83,9 +84,23 @@ const MetaStateLost = "dev.mcpbridge/state-lost"
 // lacks, since they could not be asked.
 const MetaMissing = "dev.mcpbridge/missing"
 
+// MetaServer is the key of the _meta of a question, or of a result that asks, that names the
+// server of a group that asks.
+const MetaServer = "dev.mcpbridge/server"
+
+// MetaRelatedTasks is the key of a request's _meta that names tasks which have to do with it.
+//
+// Spec: tasks extension, draft of 2026-09-16.
+const MetaRelatedTasks = MetaPrefix + "relatedTaskIds"
+
 // ExtensionTasks is the name of the tasks extension of 2026. It differs from the tasks of
 // 2025-11-25, and passes only between modern clients and modern servers.
 const ExtensionTasks = MetaPrefix + "tasks"
+
+// ExtensionUI is the extension of MCP Apps, which has no methods.
+//
+// Spec: MCP Apps 2026-01-26.
+const ExtensionUI = MetaPrefix + "ui"
 
 // ExtensionSkills is the name of the skills extension.
 const ExtensionSkills = MetaPrefix + "skills"

@@ -81,6 +81,7 @@ type Back struct {
 	naming  *naming
 	kept    *kept
 	leftOut *lru.Cache[string, struct{}] // what was left out of lists, and told
+	where   *whereabouts
 }
 
 // New returns a Back that reports changes to c. The caller calls Close.
@@ -96,5 +97,9 @@ func New(o Options, c mcp.Changes) (*Back, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Back{opts: o, changes: c, naming: naming, kept: newKept(len(o.Members)), leftOut: leftOut}, nil
+	where, err := newWhereabouts()
+	if err != nil {
+		return nil, err
+	}
+	return &Back{opts: o, changes: c, naming: naming, kept: newKept(len(o.Members)), leftOut: leftOut, where: where}, nil
 }

@@ -32,6 +32,8 @@ type page struct {
 	texts []byte // the items, each followed by a comma
 	items []item // in order
 	set   *nameSet
+	found found
+	apps  []string // URIs of apps
 
 	next   string // the cursor of the next page; empty if there is none
 	hint   mcp.CacheHint
@@ -162,6 +164,7 @@ func (b *Back) readItems(p *page, member int, l list, array []byte) {
 		p.texts = append(b.appendItem(p.texts, member, l, text, v, own), ',')
 		p.items = append(p.items, item{own, len(p.texts)})
 	}
+	p.found, p.apps = b.look(l, p.items, array)
 	if b.opts.Bare && l.kind != policy.Resource {
 		p.set = newNameSet(p.names())
 	}

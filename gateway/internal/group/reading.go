@@ -115,7 +115,11 @@ type reader struct {
 // namesReader returns a reader of all that has names of a kind, for a request about something
 // else.
 func (b *Back) namesReader(req *mcp.Request, k policy.Kind) *reader {
-	method := nameLists[k]
+	return b.readerOf(req, nameLists[k])
+}
+
+// readerOf returns a reader of a whole list, for a request about something else.
+func (b *Back) readerOf(req *mcp.Request, method string) *reader {
 	sent := *req
 	sent.Method, sent.Extra, sent.ParamHeaders, sent.LogLevel = method, nil, nil, ""
 	sent.Params = wire.AppendEdited(nil, nil, wire.Edit{Name: "_meta", Value: wire.Get(req.Params, "_meta")})
@@ -171,6 +175,7 @@ func (r *reader) read(ctx context.Context, from place) *reading {
 	patience := r.b.opts.Patience
 	if errors.Is(m.Err(), mcp.ErrStarting) {
 		if r.recall(out) {
+			r.b.noteReading(r.req, out)
 			return out
 		}
 		patience = r.b.opts.StartPatience
@@ -180,6 +185,7 @@ func (r *reader) read(ctx context.Context, from place) *reading {
 	} else if err := r.pages(ctx, m, patience, out); err != nil {
 		out.fail(err)
 	}
+	r.b.noteReading(r.req, out)
 	return out
 }
 

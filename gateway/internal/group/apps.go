@@ -1,0 +1,83 @@
+package group
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Apps returns a Handler that takes calls of apps to next. An app knows the tools of its own
+// server by the names that they have there, since it was written before the server was in a group.
+// The name that clients see is put in its place, so that the Handler has to stand before what
+// controls the access to the group.
+//
+// Spec: MCP Apps 2026-01-26, Visibility.
+func (g *Group) Apps(next mcp.Handler) mcp.Handler { return &apps{g.back.Load, next} }
+
+type apps struct {
+	back func() *Back
+	next mcp.Handler
+}
+
+// Serve implements [mcp.Handler].
+func (a *apps) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	b := a.back()
+	if req.Method != spec.MethodToolsCall || b.opts.Bare {
+		return a.next.Serve(ctx, req, c)
+	}
+	name, _ := wire.GetString(req.Params, memberName)
+	if name == "" || b.prefixed(name) >= 0 {
+		return a.next.Serve(ctx, req, c)
+	}
+	owners := b.appOwners(ctx, req, name)
+	if len(owners) != 1 {
+		return a.next.Serve(ctx, req, c) // which refuses it
+	}
+	shown := b.shown(owners[0], policy.Tool, name)
+	return a.next.Serve(ctx, withParams(req, wire.Edit{Name: memberName, Value: wire.Quote(shown)}), c)
+}
+
+// appOwners returns the places of the members that have a tool which apps may call by its bare
+// own name, as far as they are known to a client. Those that can't be asked now count as well.
+func (b *Back) appOwners(ctx context.Context, req *mcp.Request, own string) (places []int) {
+	b.learn(ctx, b.opts.Patience, req, spec.MethodToolsList)
+	for i := range b.opts.Members {
+		if l := b.where.get(knownAt(&req.Profile, b.opts.Members[i].Name, spec.MethodToolsList)); b.where.has(&l, own) {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// explainBare returns the error for a tool that nobody has by that name: err, or one that says
+// that several members have it for their apps.
+func (b *Back) explainBare(req *mcp.Request, k policy.Kind, name string, err error) error {
+	if k != policy.Tool || b.opts.Bare || b.prefixed(name) >= 0 {
+		return err
+	}
+	var owners []string
+	for i := range b.opts.Members {
+		if l := b.where.get(knownAt(&req.Profile, b.opts.Members[i].Name, spec.MethodToolsList)); b.where.has(&l, name) {
+			owners = append(owners, fmt.Sprintf("%q as %s", b.opts.Members[i].Name, b.shown(i, policy.Tool, name)))
+		}
+	}
+	if len(owners) < 2 {
+		return err
+	}
+	return wire.Errorf(spec.CodeInvalidParams, "Unknown tool: %s; several servers have it for their apps, so call it by its whole name: %s", mcp.Shorten(name), strings.Join(owners, ", "))
+}
+
+// isForApps reports whether apps may call a tool with this _meta.ui, which may be nil.
+func isForApps(ui []byte) bool {
+	if !wire.IsObject(ui) {
+		return false
+	}
+	visibility := wire.Get(ui, "visibility")
+	return visibility == nil || wire.IsNull(visibility) || slices.Contains(wire.Strings(visibility), "app")
+}

@@ -1,0 +1,143 @@
+package group
+
+import (
+	"context"
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// serveExtension serves a request with a method that the specification does not have: with the
+// only member that has an extension for it, or with the one of those that its params name.
+func (b *Back) serveExtension(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	p := params{meta: wire.Get(req.Params, "_meta")}
+	places := b.declarers(ctx, req)
+	if len(places) == 0 {
+		return nil, b.noMethod(req)
+	}
+	if place, edit, shown := b.subject(ctx, req, places); place >= 0 {
+		m, err := b.at(place)
+		if err != nil {
+			return nil, err
+		}
+		own := wire.Unquote(edit.Value)
+		sent, err := b.forMember(req, &p, &m, edit)
+		if err != nil {
+			return nil, err
+		}
+		return b.ask(ctx, &m, renamedInHeader(sent, shown, own), c)
+	}
+	if len(places) > 1 {
+		return nil, b.noMethod(req)
+	}
+	m, err := b.at(places[0])
+	if err != nil {
+		return nil, err
+	}
+	return b.askFor(ctx, &m, req, &p, c)
+}
+
+// subject returns which of the members at places has what the params of a request name, the edit
+// that names it as the member does, and how the client has; -1 for a place if they name nothing
+// of them.
+func (b *Back) subject(ctx context.Context, req *mcp.Request, places []int) (place int, edit wire.Edit, shown string) {
+	if id, ok := wire.GetString(req.Params, memberTaskID); ok {
+		if of, inner, err := b.open(sealedTask, id); err == nil && slices.Contains(places, b.place(of)) {
+			return b.place(of), wire.Edit{Name: memberTaskID, Value: wire.Quote(inner)}, id
+		}
+	}
+	if name, ok := wire.GetString(req.Params, memberName); ok && (b.opts.Bare || b.prefixed(name) >= 0) {
+		for _, k := range []policy.Kind{policy.Tool, policy.Prompt} {
+			if m, own, err := b.ownerOf(ctx, req, k, name); err == nil && slices.Contains(places, m.index) {
+				return m.index, wire.Edit{Name: memberName, Value: wire.Quote(own)}, name
+			}
+		}
+	}
+	if uri, ok := wire.GetString(req.Params, memberURI); ok {
+		holders := slices.DeleteFunc(b.holdersOf(&req.Profile, uri), func(i int) bool { return !slices.Contains(places, i) })
+		if len(holders) == 1 {
+			return holders[0], wire.Edit{Name: memberURI, Value: wire.Get(req.Params, memberURI)}, uri
+		}
+	}
+	return -1, edit, ""
+}
+
+// declarers returns the places of the members that may have a method: those that declare the
+// extension that it is of, as far as its name tells, or else those that declare any. The only
+// member of a group may have every method.
+func (b *Back) declarers(ctx context.Context, req *mcp.Request) (places []int) {
+	if len(b.opts.Members) == 1 {
+		return []int{0}
+	}
+	short, cancel := context.WithTimeout(ctx, b.opts.Patience)
+	defer cancel()
+	best := 1
+	for i := range b.opts.Members {
+		m, err := b.at(i)
+		if err != nil {
+			continue
+		}
+		d, err := m.Describe(short, req)
+		if err != nil {
+			continue
+		}
+		switch rank := extensionRank(d.Capabilities, req.Method); {
+		case rank > best:
+			best, places = rank, []int{i}
+		case rank == best:
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// extensionRank says how likely a server with capabilities has a method: not if it declares no
+// extension, and most likely if it declares the one that the method is of, whose name ends as the
+// method begins: com.example/events has events/stream.
+func extensionRank(capabilities []byte, method string) (rank int) {
+	of, _, _ := strings.Cut(method, "/")
+	for _, set := range []string{"extensions", "experimental"} {
+		for k := range wire.Members(wire.Get(capabilities, set)) {
+			switch name := k.String(); {
+			case name == spec.ExtensionTasks, name == spec.ExtensionUI: // the first has methods that are known, and the other one has none
+			case name[strings.LastIndexByte(name, '/')+1:] == of:
+				return 2
+			default:
+				rank = 1
+			}
+		}
+	}
+	return rank
+}
+
+// renamedInHeader returns a request whose Mcp-Name, if it names what clients see as shown, has
+// the own name.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Request Metadata.
+func renamedInHeader(req *mcp.Request, shown, own string) *mcp.Request {
+	if v := req.ParamHeaders[spec.HeaderName]; len(v) != 1 || v[0] != shown || own == shown {
+		return req
+	}
+	sent := *req
+	sent.ParamHeaders = maps.Clone(req.ParamHeaders)
+	sent.ParamHeaders[spec.HeaderName] = []string{headerValue(own)}
+	return &sent
+}
+
+// headerValue returns text as the value of a header: as it is, or in base64.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Value Encoding.
+func headerValue(text string) string {
+	plain := text != "" && strings.TrimSpace(text) == text && !strings.HasPrefix(strings.ToLower(text), "=?base64?") &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+	if plain {
+		return text
+	}
+	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(text)) + "?="
+}

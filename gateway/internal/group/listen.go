@@ -1,0 +1,249 @@
+package group
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// listenAgain are the pauses before a member whose stream has ended is listened to again.
+var listenAgain = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
+
+// serveListen serves the part of a listen request that is about tasks and extensions, with
+// streams of the members' own. Changes of lists and resources are followed as by other clients:
+// the front has subscribed to them. There is one acknowledgment, of what members take within the
+// group's patience, and nothing else is delivered. A member whose stream ends is listened to
+// again, which ends nothing.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Acknowledgment.
+func (b *Back) serveListen(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	s := &listening{b: b, caller: c, filter: wire.Get(req.Params, memberFilter), acknowledged: make(chan struct{})}
+	if err := s.divide(req); err != nil {
+		return nil, err
+	}
+	all, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	for _, p := range s.parts {
+		var own context.Context
+		own, p.cancel = context.WithCancel(all)
+		running.Go(func() { p.run(own) }) // ends with all at the latest
+	}
+	if err := s.acknowledge(ctx); err != nil {
+		return nil, err
+	}
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// A listening is one listen request.
+type listening struct {
+	b            *Back
+	caller       mcp.Caller
+	filter       []byte          // the client's
+	ids          []byte          // of tasks in it, an array
+	parts        []*listenedPart // one for each member that gets a part of the filter
+	acknowledged chan struct{}   // closed once the client has the acknowledgment
+}
+
+// divide makes the parts. An id of a task goes to the member whose it is, and what is not known
+// here to all modern members.
+func (s *listening) divide(req *mcp.Request) (err error) {
+	if s.ids, err = only(s.filter, spec.FilterTaskIDs); err != nil {
+		return err
+	}
+	from := params{meta: wire.Get(req.Params, "_meta")}
+	var unknown []wire.Edit
+	for k, v := range wire.Members(s.filter) {
+		if !isKnownKind(k) && !k.Is(spec.FilterTaskIDs) {
+			unknown = append(unknown, wire.Edit{Name: k.String(), Value: v})
+		}
+	}
+	for i := range s.b.opts.Members {
+		m, err := s.b.at(i)
+		if err != nil || m.Era() == spec.Legacy {
+			continue
+		}
+		p := &listenedPart{listening: s, m: m, tasks: make(map[string]string), settled: make(chan struct{})}
+		if own := p.takeTasks(); own != nil || len(unknown) > 0 {
+			filter := wire.AppendEdited(nil, nil, append(slices.Clone(unknown), wire.Edit{Name: spec.FilterTaskIDs, Value: own})...)
+			if p.req, err = s.b.forMember(req, &from, &m, wire.Edit{Name: memberFilter, Value: filter}); err != nil {
+				return err
+			}
+			s.parts = append(s.parts, p)
+		}
+	}
+	return nil
+}
+
+// isKnownKind reports whether a member of a filter is one that the front serves.
+func isKnownKind(k wire.Key) bool {
+	return k.Is("toolsListChanged") || k.Is("promptsListChanged") || k.Is("resourcesListChanged") || k.Is("resourceSubscriptions")
+}
+
+// acknowledge tells the client what members take. Those that have not said so in time tell
+// nothing.
+func (s *listening) acknowledge(ctx context.Context) error {
+	patience := time.NewTimer(s.b.opts.Patience)
+	defer patience.Stop()
+	for _, p := range s.parts {
+		select {
+		case <-p.settled:
+		case <-patience.C:
+			for _, late := range s.parts {
+				late.settle(nil)
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	params := wire.AppendEdited(nil, nil, wire.Edit{Name: memberFilter, Value: s.granted()})
+	if err := s.caller.Notify(ctx, mcp.Notification{Method: spec.NotifyAcknowledged, Params: params}); err != nil {
+		return err
+	}
+	close(s.acknowledged)
+	return nil
+}
+
+// granted returns the part of the client's filter that members take, in the client's order.
+func (s *listening) granted() []byte {
+	var taken []wire.Edit
+	for k, v := range wire.Members(s.filter) {
+		switch {
+		case isKnownKind(k):
+			continue
+		case k.Is(spec.FilterTaskIDs):
+			v = s.grantedTasks()
+		default:
+			v = s.grantedKind(k.String())
+		}
+		taken = append(taken, wire.Edit{Name: k.String(), Value: v})
+	}
+	return wire.AppendEdited(nil, nil, taken...)
+}
+
+func (s *listening) grantedTasks() []byte {
+	taken := []byte{'['}
+	seen := make(map[string]bool)
+	for id := range wire.Elements(s.ids) {
+		shown := wire.Unquote(id)
+		if !seen[shown] && slices.ContainsFunc(s.parts, func(p *listenedPart) bool { return p.tells(shown) }) {
+			taken = append(append(taken, id...), ',')
+		}
+		seen[shown] = true
+	}
+	return wire.CloseArray(taken)
+}
+
+// grantedKind returns what the first member that takes a member of the filter makes of it; nil if
+// none takes it.
+func (s *listening) grantedKind(name string) []byte {
+	for _, p := range s.parts {
+		if v := wire.Get(p.granted, name); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// A listenedPart is the stream of one member. It is the mcp.Caller of its request.
+type listenedPart struct {
+	*listening
+	m      memberAt
+	req    *mcp.Request
+	tasks  map[string]string // ids as the client knows them, by the member's own
+	cancel context.CancelFunc
+
+	once    sync.Once
+	settled chan struct{} // closed once the member has acknowledged, or will not have
+	granted []byte        // the filter that it takes, nil for nothing; written before
+}
+
+// takeTasks stores the tasks of the member in the filter, and returns their own ids, an array;
+// nil without any.
+func (p *listenedPart) takeTasks() []byte {
+	own := []byte{'['}
+	for id := range wire.Elements(p.ids) {
+		shown := wire.Unquote(id)
+		of, inner, err := p.b.open(sealedTask, shown)
+		if err != nil || of != p.m.Name || p.tasks[inner] != "" {
+			continue
+		}
+		p.tasks[inner] = shown
+		own = append(wire.AppendString(own, inner), ',')
+	}
+	if len(p.tasks) == 0 {
+		return nil
+	}
+	return wire.CloseArray(own)
+}
+
+// tells reports whether the member tells of a task of the client.
+func (p *listenedPart) tells(shown string) bool {
+	return slices.ContainsFunc(wire.Strings(wire.Get(p.granted, spec.FilterTaskIDs)), func(own string) bool { return p.tasks[own] == shown })
+}
+
+// settle stores what the member takes, once. The stream of one that takes nothing ends.
+func (p *listenedPart) settle(granted []byte) {
+	p.once.Do(func() {
+		if p.granted = granted; granted == nil {
+			p.cancel()
+		}
+		close(p.settled)
+	})
+}
+
+// run listens to the member, again and again, until ctx ends.
+func (p *listenedPart) run(ctx context.Context) {
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		res, _ := p.m.Serve(ctx, p.req, p)
+		res.Release()
+		p.settle(nil) // without an acknowledgment it takes nothing
+		if backoff.Wait(ctx, listenAgain.After(attempt)) != nil {
+			return
+		}
+		if m, err := p.b.at(p.m.index); err == nil {
+			p.m = m
+		}
+	}
+}
+
+// Notify implements [mcp.Caller].
+func (p *listenedPart) Notify(ctx context.Context, n mcp.Notification) error {
+	if n.Method == spec.NotifyAcknowledged {
+		p.settle(slices.Clone(wire.Get(n.Params, memberFilter)))
+		return nil
+	}
+	select {
+	case <-p.acknowledged:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if _, isChange := mcp.ChangeKind(n.Method); isChange {
+		return nil // the front has them
+	}
+	switch n.Method {
+	case spec.NotifyMessage:
+		n.Params = loggedBy(p.m.Name, n.Params)
+	case spec.NotifyTasks:
+		id, _ := wire.GetString(n.Params, memberTaskID)
+		shown := p.tasks[id]
+		if shown == "" || !p.tells(shown) {
+			return nil
+		}
+		n.Params = wire.AppendReplaced(nil, n.Params, p.b.taskEdits(&p.m, n.Params, id, shown)...)
+	}
+	return p.caller.Notify(ctx, n)
+}
+
+// RequestInput implements [mcp.Caller]: nothing is asked on a stream.
+func (p *listenedPart) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
+	return nil, mcp.ErrCannotAsk
+}

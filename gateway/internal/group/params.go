@@ -1,0 +1,145 @@
+package group
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+const (
+	memberName   = "name"
+	memberURI    = "uri"
+	memberState  = "requestState"
+	memberTaskID = "taskId"
+	memberFilter = "notifications"
+)
+
+// params are the members of a request's params that matter here. nil are those that it lacks.
+type params struct {
+	subject     []byte // what the request is about: a string
+	state, meta []byte
+}
+
+// readParams reads the params of a request, in which a member called subject says what it is
+// about.
+func readParams(req *mcp.Request, subject string) (p params, err error) {
+	for k, v := range wire.Members(req.Params) {
+		switch {
+		case k.Is(subject):
+			p.subject = v
+		case k.Is(memberState):
+			p.state = v
+		case k.Is("_meta"):
+			p.meta = v
+		case isOtherCase(k, subject):
+			return p, misspelled(k, subject)
+		case isOtherCase(k, memberState):
+			return p, misspelled(k, memberState)
+		}
+	}
+	if len(p.subject) == 0 || p.subject[0] != '"' {
+		return p, mcp.Refuse(spec.CodeInvalidParams, "params.%s is missing or not a string", subject)
+	}
+	return p, nil
+}
+
+// isOtherCase reports whether a key differs from a name in case only: some servers would read it
+// instead of the one that was checked (CWE-178).
+func isOtherCase(k wire.Key, name string) bool {
+	written := k[1 : len(k)-1]
+	switch {
+	case len(written) < len(name): // escapes, and letters of other scripts, only make it longer
+		return false
+	case len(written) == len(name):
+		return bytes.EqualFold(written, []byte(name))
+	case bytes.IndexByte(written, '\\') < 0 && isASCII(written):
+		return false
+	}
+	return strings.EqualFold(k.String(), name)
+}
+
+func isASCII(text []byte) bool {
+	for _, b := range text {
+		if b >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+func misspelled(k wire.Key, name string) error {
+	return mcp.Refuse(spec.CodeInvalidParams, "the member %s is not the one that is called %q: names are case-sensitive", []byte(k), name)
+}
+
+// only returns the member of an object with a name; nil if there is none.
+func only(object []byte, name string) (value []byte, err error) {
+	for k, v := range wire.Members(object) {
+		switch {
+		case k.Is(name):
+			value = v
+		case isOtherCase(k, name):
+			return nil, misspelled(k, name)
+		}
+	}
+	return value, nil
+}
+
+// forMember returns a request as a member gets it, with edits of its params, and with what the
+// member has handed out as it was. All other bytes stay.
+func (b *Back) forMember(req *mcp.Request, p *params, m *memberAt, edits ...wire.Edit) (*mcp.Request, error) {
+	if p.state != nil && spec.MayAsk(req.Method) {
+		inner, err := b.stateOf(p.state, m.Name)
+		if err != nil {
+			return nil, err
+		}
+		edits = append(edits, wire.Edit{Name: memberState, Value: wire.Quote(inner)})
+	}
+	if meta := b.ownTasks(p.meta, m.Name); meta != nil {
+		edits = append(edits, wire.Edit{Name: "_meta", Value: meta})
+	}
+	return withParams(req, edits...), nil
+}
+
+// withParams returns a request with edits of its params: req itself without any.
+func withParams(req *mcp.Request, edits ...wire.Edit) *mcp.Request {
+	if len(edits) == 0 {
+		return req
+	}
+	size := len(req.Params)
+	for _, e := range edits {
+		size += len(e.Name) + len(e.Value) + 4
+	}
+	sent := *req
+	sent.Params, sent.Plain = wire.AppendReplaced(make([]byte, 0, size), req.Params, edits...), wire.Plain{}
+	return &sent
+}
+
+// stateOf returns the requestState that a member has handed out, from the JSON of what the
+// client sends back. The error is that of any other one.
+func (b *Back) stateOf(text []byte, member string) (string, error) {
+	of, inner, err := b.open(sealedState, wire.Unquote(text))
+	if err != nil || text[0] != '"' || of != member {
+		return "", mcp.Refuse(spec.CodeInvalidParams, "%v; send the request again, without requestState and inputResponses", requeststate.ErrInvalid)
+	}
+	return inner, nil
+}
+
+// ownTasks returns the _meta of a request with the ids of a member's tasks as they were, and
+// without those of others; nil if it names no tasks.
+func (b *Back) ownTasks(meta []byte, member string) []byte {
+	ids := wire.Get(meta, spec.MetaRelatedTasks)
+	if ids == nil {
+		return nil
+	}
+	own := []byte{'['}
+	for id := range wire.Elements(ids) {
+		if of, inner, err := b.open(sealedTask, wire.Unquote(id)); err == nil && of == member {
+			own = append(wire.AppendString(own, inner), ',')
+		}
+	}
+	return wire.AppendReplaced(nil, meta, wire.Edit{Name: spec.MetaRelatedTasks, Value: wire.CloseArray(own)})
+}

@@ -1,0 +1,238 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxOthers bounds the members that are asked for a URI of which nothing is known.
+const maxOthers = 8
+
+// errSilent is why a member is asked no longer for what it may not have.
+var errSilent = errors.New("it does not answer")
+
+// serveRead serves resources/read. One that continues a call goes to who has begun it.
+func (b *Back) serveRead(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	p, err := readParams(req, memberURI)
+	if err != nil {
+		return nil, err
+	}
+	if p.state == nil {
+		return b.serveURI(ctx, req, &p, c, wire.Unquote(p.subject))
+	}
+	of, _, err := b.open(sealedState, wire.Unquote(p.state))
+	if err != nil {
+		_, err = b.stateOf(p.state, "") // says so
+		return nil, err
+	}
+	m, err := b.named(of)
+	if err != nil {
+		return nil, err
+	}
+	return b.askFor(ctx, &m, req, &p, c)
+}
+
+// askFor has a member serve a client's request about a URI.
+func (b *Back) askFor(ctx context.Context, m *memberAt, req *mcp.Request, p *params, c mcp.Caller) (*mcp.Result, error) {
+	sent, err := b.forMember(req, p, m)
+	if err != nil {
+		return nil, err
+	}
+	return b.ask(ctx, m, sent, c)
+}
+
+// serveURI serves a request that reads something about a URI, or about a URI template, with the
+// member that has it: that lists it, has handed it out, has a template for it, or knows it when
+// asked.
+func (b *Back) serveURI(ctx context.Context, req *mcp.Request, p *params, c mcp.Caller, uri string) (*mcp.Result, error) {
+	begun := time.Now()
+	for again := true; ; again = false {
+		i, err := b.findLister(ctx, req, uri)
+		if err != nil {
+			return nil, err
+		}
+		if i < 0 {
+			break
+		}
+		m, err := b.at(i)
+		if err != nil {
+			return nil, err
+		}
+		res, err := b.askFor(ctx, &m, req, p, c)
+		if err == nil || !again || !b.where.outdate(knownAt(&req.Profile, m.Name, spec.MethodResourcesList)) {
+			return res, err
+		}
+		// It may list it no longer.
+	}
+	s := search{b: b, req: req, params: p, caller: c, asked: make([]bool, len(b.opts.Members))}
+	if i := b.place(b.where.handedBy(&req.Profile, uri)); i >= 0 && s.ask(ctx, i) {
+		return s.res, s.err
+	}
+	matching := b.matching(&req.Profile, uri)
+	if len(matching) == 1 && s.ask(ctx, matching[0]) {
+		return s.res, s.err
+	}
+	if s.guess(ctx, b.opts.Patience-time.Since(begun), matching); s.res == nil && s.err == nil {
+		return nil, s.notFound(uri)
+	}
+	return s.res, s.err
+}
+
+// findLister returns the place of the member that lists a URI, or a URI template of which
+// something is to be completed; -1 if none does. Lists that are not known are read.
+func (b *Back) findLister(ctx context.Context, req *mcp.Request, uri string) (int, error) {
+	isTemplate := req.Method == spec.MethodComplete
+	i, sure := b.listerOf(&req.Profile, uri, isTemplate)
+	if sure {
+		return i, nil
+	}
+	b.learn(ctx, b.opts.Patience/2, req, spec.MethodResourcesList, spec.MethodResourcesTemplates)
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	i, _ = b.listerOf(&req.Profile, uri, isTemplate)
+	return i, nil
+}
+
+// listerOf returns the place of the first member that is known to list a URI or, if it may be
+// one, a template; -1 if none is. It is not sure if another member may be the first one.
+func (b *Back) listerOf(p *mcp.Profile, uri string, isTemplate bool) (place int, sure bool) {
+	sure = true
+	for i := range b.opts.Members {
+		name := b.opts.Members[i].Name
+		l := b.where.get(knownAt(p, name, spec.MethodResourcesList))
+		if b.where.has(&l, uri) {
+			return i, sure
+		}
+		t := b.where.get(knownAt(p, name, spec.MethodResourcesTemplates))
+		if isTemplate && slices.Contains(t.templates, uri) {
+			return i, sure
+		}
+		sure = sure && l.known && (t.known || !isTemplate)
+	}
+	return -1, false
+}
+
+// matching returns the places of the members that are known to have a template for a URI.
+func (b *Back) matching(p *mcp.Profile, uri string) (places []int) {
+	for i := range b.opts.Members {
+		l := b.where.get(knownAt(p, b.opts.Members[i].Name, spec.MethodResourcesTemplates))
+		if slices.ContainsFunc(l.templates, func(t string) bool { return matches(t, uri) }) {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// holdersOf returns the places of those members that have a URI, as far as that is known without
+// asking: the one that lists it, or else the one that has handed it out, or else all that have a
+// template for it. Without any, nobody is known to have it.
+func (b *Back) holdersOf(p *mcp.Profile, uri string) []int {
+	if i, _ := b.listerOf(p, uri, false); i >= 0 {
+		return []int{i}
+	}
+	if i := b.place(b.where.handedBy(p, uri)); i >= 0 {
+		return []int{i}
+	}
+	return b.matching(p, uri)
+}
+
+// A search asks one member after the other.
+type search struct {
+	b      *Back
+	req    *mcp.Request
+	params *params
+	caller mcp.Caller
+	asked  []bool
+	silent []string // members that did not say whether they have it
+
+	// The outcome, if there is one.
+	res *mcp.Result
+	err error
+}
+
+// ask asks a member, if it was not asked, and reports whether that ends the search: with what it
+// has, or with a refusal that another member must not make up for. All other errors mean that it
+// does not have it.
+func (s *search) ask(ctx context.Context, i int) (ends bool) {
+	if s.asked[i] {
+		return false
+	}
+	s.asked[i] = true
+	m, err := s.b.at(i)
+	if err == nil {
+		s.res, err = s.b.askFor(ctx, &m, s.req, s.params, s.caller)
+	}
+	switch refusal := (*mcp.Refusal)(nil); {
+	case err == nil:
+		return true
+	case context.Cause(ctx) == errSilent:
+		s.silent = append(s.silent, s.b.opts.Members[i].Name)
+		return true
+	case ctx.Err() != nil, errors.As(err, new(*mcp.LoginError)), errors.As(err, &refusal) && refusal.Barred:
+		s.err = err
+		return true
+	case mcp.WireError(err).Code == spec.CodeInternal:
+		s.silent = append(s.silent, s.b.opts.Members[i].Name)
+	}
+	return false
+}
+
+// guess asks members until one ends the search: those that have a template, and then others that
+// may have it, all within patience.
+func (s *search) guess(ctx context.Context, patience time.Duration, matching []int) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(patience, func() { cancel(errSilent) })
+	defer timer.Stop()
+	if !s.askAll(ctx, matching) {
+		s.askOthers(ctx)
+	}
+	if s.res == nil {
+		cancel(nil) // a result may still be read
+	}
+}
+
+func (s *search) askAll(ctx context.Context, places []int) (ended bool) {
+	return slices.ContainsFunc(places, func(i int) bool { return s.ask(ctx, i) })
+}
+
+// askOthers asks members that have the feature.
+func (s *search) askOthers(ctx context.Context) {
+	feature := spec.Capability(s.req.Method)
+	for i, left := 0, maxOthers; i < len(s.asked) && left > 0; i++ {
+		if s.asked[i] {
+			continue
+		}
+		if m, err := s.b.at(i); err == nil {
+			d, err := m.Describe(ctx, s.req)
+			if err == nil && !mcp.Declares(d.Capabilities, feature) {
+				continue
+			}
+		}
+		left--
+		if s.ask(ctx, i) {
+			return
+		}
+	}
+}
+
+// notFound returns the error for a URI that nobody has. It names those that did not say.
+//
+// Spec: 2026-07-28 and 2025-11-25, server/resources, Error Handling.
+func (s *search) notFound(uri string) error {
+	op := policy.Use(s.req.Method, policy.Resource, uri)
+	err := names.Unknown(s.req.Era, &op)
+	if len(s.silent) > 0 {
+		err.Message += "; not all servers of group " + s.b.opts.Name + " have answered: " + strings.Join(s.silent, ", ")
+	}
+	return err
+}

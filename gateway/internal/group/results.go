@@ -1,0 +1,80 @@
+package group
+
+import (
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// handOut makes the result of a member the group's: what the member wants back is sealed, its
+// questions say whose they are, and the URIs in it are remembered.
+func (b *Back) handOut(m *memberAt, req *mcp.Request, res *mcp.Result) {
+	if res.Era == spec.Modern && !spec.OnTask(req.Method) {
+		kind := res.Outline.Get(res.Body, "resultType")
+		if string(kind) != `"`+spec.ResultComplete+`"` {
+			b.handOutOpen(m, req, res, wire.Unquote(kind))
+		}
+	}
+	b.noteResult(m.index, req, res)
+}
+
+// handOutOpen is handOut for a result that does not end its request.
+func (b *Back) handOutOpen(m *memberAt, req *mcp.Request, res *mcp.Result, kind string) {
+	var edits []wire.Edit
+	switch kind {
+	case spec.ResultTask:
+		id, ok := wire.GetString(res.Body, memberTaskID)
+		if !ok {
+			return
+		}
+		edits = b.taskEdits(m, res.Body, id, b.seal(sealedTask, m.Name, id))
+	case spec.ResultInputRequired:
+		if state, ok := wire.GetString(res.Body, memberState); ok && spec.MayAsk(req.Method) {
+			edits = append(edits, wire.Edit{Name: memberState, Value: wire.Quote(b.seal(sealedState, m.Name, state))})
+		}
+		edits = append(edits, b.questionEdits(m, res.Body)...)
+	}
+	edit(res, edits)
+}
+
+// edit edits the body of a result.
+func edit(res *mcp.Result, edits []wire.Edit) {
+	if len(edits) > 0 {
+		res.Body, res.Outline = wire.AppendReplaced(make([]byte, 0, len(res.Body)+256), res.Body, edits...), nil
+	}
+}
+
+// questionEdits returns the edits of an object with inputRequests that say which member asks;
+// none if it has no questions.
+func (b *Back) questionEdits(m *memberAt, object []byte) []wire.Edit {
+	questions := wire.Get(object, "inputRequests")
+	if !wire.IsObject(questions) {
+		return nil
+	}
+	meta := wire.AppendReplaced(nil, wire.Get(object, "_meta"), wire.Edit{Name: spec.MetaServer, Value: wire.Quote(m.Name)})
+	edits := []wire.Edit{{Name: "_meta", Value: meta}}
+	if b.opts.Unattributed {
+		return edits
+	}
+	if said, changed := attributeAll(m.Name, questions); changed {
+		edits = append(edits, wire.Edit{Name: "inputRequests", Value: said})
+	}
+	return edits
+}
+
+// attributeAll returns inputRequests whose texts begin with the name of the member that asks,
+// and whether there are any.
+func attributeAll(server string, questions []byte) (said []byte, changed bool) {
+	said = []byte{'{'}
+	for k, q := range wire.Members(questions) {
+		method, _ := wire.GetString(q, "method")
+		if params := attribute(server, method, wire.Get(q, "params")); params != nil {
+			q, changed = wire.AppendReplaced(nil, q, wire.Edit{Name: "params", Value: params}), true
+		}
+		if len(said) > 1 {
+			said = append(said, ',')
+		}
+		said = append(append(append(said, k...), ':'), q...)
+	}
+	return append(said, '}'), changed
+}

@@ -1,0 +1,150 @@
+package group
+
+import (
+	"context"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Serve implements [mcp.Handler]. A request goes to the one member that it is for, but for
+// lists, which are joined, and listen streams, which are divided. Progress, cancellation and
+// questions are between that member and the client.
+func (b *Back) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	switch req.Method {
+	case spec.MethodToolsCall:
+		return b.serveNamed(ctx, req, c, policy.Tool)
+	case spec.MethodPromptsGet:
+		return b.serveNamed(ctx, req, c, policy.Prompt)
+	case spec.MethodToolsList, spec.MethodPromptsList, spec.MethodResourcesList, spec.MethodResourcesTemplates:
+		return b.serveList(ctx, req, c)
+	case spec.MethodResourcesRead:
+		return b.serveRead(ctx, req, c)
+	case spec.MethodComplete:
+		return b.serveCompletion(ctx, req, c)
+	case spec.MethodListen:
+		return b.serveListen(ctx, req, c)
+	case spec.MethodTaskGet, spec.MethodTaskUpdate, spec.MethodTaskCancel:
+		return b.serveTask(ctx, req, c)
+	case spec.MethodPing:
+		return mcp.NewResult([]byte("{}"), nil), nil
+	}
+	if spec.Defined(req.Method) || strings.HasPrefix(req.Method, spec.MethodTasksPrefix) {
+		return nil, b.noMethod(req)
+	}
+	return b.serveExtension(ctx, req, c)
+}
+
+// noMethod returns the error for a method that no member serves.
+func (b *Back) noMethod(req *mcp.Request) error {
+	return mcp.Refuse(spec.CodeMethodNotFound, "no server of group %q has the method %q", b.opts.Name, mcp.Shorten(req.Method))
+}
+
+// serveNamed serves a request about a tool or a prompt.
+func (b *Back) serveNamed(ctx context.Context, req *mcp.Request, c mcp.Caller, k policy.Kind) (*mcp.Result, error) {
+	p, err := readParams(req, memberName)
+	if err != nil {
+		return nil, err
+	}
+	shown := wire.Unquote(p.subject)
+	m, own, err := b.ownerOf(ctx, req, k, shown)
+	if err != nil {
+		return nil, b.explainBare(req, k, shown, err)
+	}
+	var edits []wire.Edit
+	if own != shown {
+		edits = []wire.Edit{{Name: memberName, Value: wire.Quote(own)}}
+	}
+	sent, err := b.forMember(req, &p, &m, edits...)
+	if err != nil {
+		return nil, err
+	}
+	return b.ask(ctx, &m, sent, c)
+}
+
+// ask has a member serve a request, which is written for it.
+func (b *Back) ask(ctx context.Context, m *memberAt, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	res, err := m.Serve(ctx, req, &attributed{Caller: c, server: m.Name, silent: b.opts.Unattributed})
+	if err != nil {
+		return nil, err
+	}
+	b.handOut(m, req, res)
+	return res, nil
+}
+
+// serveCompletion serves a completion: a prompt is called by its shown name, and a resource
+// is found as for reading.
+func (b *Back) serveCompletion(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	op, err := policy.ReadParsed(req.Method, req.Params, req.Extra, req.Plain)
+	kind, name := op.About()
+	switch {
+	case err != nil:
+		return nil, mcp.Refuse(spec.CodeInvalidParams, "params.ref can't be read: %v", err)
+	case kind == policy.Resource:
+		return b.serveURI(ctx, req, &params{meta: wire.Get(req.Params, "_meta")}, c, name)
+	case kind != policy.Prompt:
+		return nil, mcp.Refuse(spec.CodeInvalidParams, "params.ref names neither a prompt nor a resource")
+	}
+	m, own, err := b.ownerOf(ctx, req, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	if own == name {
+		return b.ask(ctx, &m, req, c)
+	}
+	sent := *req
+	sent.Params, sent.Plain = names.Params(req.Method, req.Params, own), wire.Plain{}
+	return b.ask(ctx, &m, &sent, c)
+}
+
+// EraOf returns the era of the member that a client's request is for, or spec.Unknown if that
+// is not certain. It asks nobody.
+func (g *Group) EraOf(req *mcp.Request) spec.Era { return g.back.Load().eraOf(req) }
+
+// eraOf returns the era of the member that a client's request is for, or spec.Unknown if that
+// is not certain. It asks nobody.
+func (b *Back) eraOf(req *mcp.Request) spec.Era {
+	if req.Method == spec.MethodToolsCall || req.Method == spec.MethodPromptsGet {
+		name, _ := wire.GetString(req.Params, memberName)
+		if i := b.prefixed(name); i >= 0 {
+			return b.eraAt(i)
+		}
+	}
+	era := b.eraAt(0)
+	for i := range b.opts.Members[1:] {
+		if b.eraAt(i+1) != era {
+			return spec.Unknown
+		}
+	}
+	return era
+}
+
+func (b *Back) eraAt(i int) spec.Era {
+	if m := b.opts.Find(b.opts.Members[i].Name); m != nil {
+		return m.Era()
+	}
+	return spec.Unknown
+}
+
+// prefixed returns the place of the member whose prefix a name begins with; -1 if there is none,
+// or the group has no prefixes.
+func (b *Back) prefixed(name string) int {
+	if prefix, _, ok := strings.Cut(name, divider); ok {
+		if i, known := b.naming.prefixes[prefix]; known {
+			return i
+		}
+	}
+	return -1
+}
+
+// named returns the member of a name, or an error if there is none, or it is not served now.
+func (b *Back) named(name string) (memberAt, error) {
+	if i := b.place(name); i >= 0 {
+		return b.at(i)
+	}
+	return memberAt{}, mcp.Refuse(spec.CodeInvalidParams, "group %q has no server %q any more", b.opts.Name, name)
+}

@@ -80,6 +80,7 @@ type Back struct {
 	changes mcp.Changes
 	naming  *naming
 	kept    *kept
+	short   *shortLists
 	leftOut *lru.Cache[string, struct{}] // what was left out of lists, and told
 	where   *whereabouts
 }
@@ -101,5 +102,16 @@ func New(o Options, c mcp.Changes) (*Back, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Back{opts: o, changes: c, naming: naming, kept: newKept(len(o.Members)), leftOut: leftOut, where: where}, nil
+	b := &Back{opts: o, changes: c, naming: naming, kept: newKept(len(o.Members)), leftOut: leftOut, where: where}
+	b.short = newShortLists(b)
+	return b, nil
 }
+
+// inherit takes what another Back of the group remembers of members. Call it before b is used.
+func (b *Back) inherit(former *Back) {
+	b.naming.former = former.naming.former
+	b.naming.tables.former = former.naming.former
+}
+
+// close ends what the Back has started, and waits for it.
+func (b *Back) close() { b.short.close() }

@@ -39,12 +39,13 @@ func (g *Group) Update(o Options) error {
 	if err != nil {
 		return err
 	}
-	g.back.Store(b)
+	b.inherit(g.back.Load())
+	g.back.Swap(b).close()
 	return nil
 }
 
 // Look has members that could not be found, or that were replaced, looked for at once.
-func (g *Group) Look() {}
+func (g *Group) Look() { g.back.Load().naming.tables.clear() }
 
 // Serve implements [mcp.Handler].
 func (g *Group) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
@@ -89,4 +90,7 @@ func (g *Group) Era() spec.Era { return g.back.Load().Era() }
 func (g *Group) Err() error { return g.back.Load().Err() }
 
 // Close implements [mcp.Back].
-func (g *Group) Close(context.Context) error { return nil }
+func (g *Group) Close(context.Context) error {
+	g.back.Load().close()
+	return nil
+}

@@ -19,7 +19,7 @@ import (
 // Spec: 2026-07-28 and 2025-11-25, server/utilities/pagination.
 func (b *Back) serveList(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
 	l := listOf(req.Method)
-	places, err := b.placesOf(req)
+	places, first, err := b.placesOf(req)
 	if err != nil {
 		return nil, err
 	}
@@ -30,6 +30,9 @@ func (b *Back) serveList(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 	readings := r.each(ctx, places)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	if first {
+		b.short.listed(req, l, readings)
 	}
 	if err := b.judge(l, readings); err != nil {
 		return nil, err
@@ -50,17 +53,17 @@ func (b *Back) everywhere() []place {
 	return places
 }
 
-// placesOf returns where a request for a list goes on.
-func (b *Back) placesOf(req *mcp.Request) ([]place, error) {
+// placesOf returns where a request for a list goes on, and whether that is at the beginning.
+func (b *Back) placesOf(req *mcp.Request) (places []place, first bool, err error) {
 	cursor := wire.Get(req.Params, "cursor")
 	if cursor == nil || wire.IsNull(cursor) {
-		return b.everywhere(), nil
+		return b.everywhere(), true, nil
 	}
 	places, ok := b.openCursor(req, wire.Unquote(cursor))
 	if !ok || cursor[0] != '"' {
-		return nil, mcp.Refuse(spec.CodeInvalidParams, "the cursor is not one of this list of group %q; list from the beginning, without a cursor", b.opts.Name)
+		return nil, false, mcp.Refuse(spec.CodeInvalidParams, "the cursor is not one of this list of group %q; list from the beginning, without a cursor", b.opts.Name)
 	}
-	return places, nil
+	return places, false, nil
 }
 
 // sealCursor returns the cursor of what is open of a list. It is of one profile.

@@ -110,6 +110,7 @@ type reader struct {
 	list   list
 	caller mcp.Caller
 	whole  bool // all pages are read
+	fresh  bool // nothing of an earlier run will do
 }
 
 // namesReader returns a reader of all that has names of a kind, for a request about something
@@ -174,7 +175,7 @@ func (r *reader) read(ctx context.Context, from place) *reading {
 	}
 	patience := r.b.opts.Patience
 	if errors.Is(m.Err(), mcp.ErrStarting) {
-		if r.recall(out) {
+		if !r.fresh && r.recall(out) {
 			r.b.noteReading(r.req, out)
 			return out
 		}

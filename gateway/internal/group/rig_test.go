@@ -55,6 +55,7 @@ func newRig(t testing.TB, change func(*Options), members ...*fake) *rig {
 	if r.Back, err = New(o, r.audience); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(r.Back.close)
 	return r
 }
 
@@ -424,4 +425,11 @@ func body(t testing.TB, res *mcp.Result, err error) string {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// listed returns the answer to a list.
+func listed(t testing.TB, r *rig, req *mcp.Request) string {
+	t.Helper()
+	res, err := r.serveList(t.Context(), req, &backtest.Caller{})
+	return body(t, res, err)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
@@ -152,6 +153,17 @@ func (t *tables) forget(scope string, k policy.Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.of.Remove(tableKey{scope, k, 0})
+}
+
+// listChanged has the names of a list that has changed for a profile read again before they are
+// used. Call it before the change is told.
+func (b *Back) listChanged(scope string, k fanout.Kind) {
+	switch k {
+	case fanout.ToolsListChanged:
+		b.naming.tables.forget(scope, policy.Tool)
+	case fanout.PromptsListChanged:
+		b.naming.tables.forget(scope, policy.Prompt)
+	}
 }
 
 // clear has all lists read again.

@@ -1,0 +1,172 @@
+package group
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// maxShort bounds the lists that lack a member and are completed by a change.
+const maxShort = 4096
+
+// askAgain are the pauses between two attempts to list a member that a list lacks.
+var askAgain = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
+
+// listChanges are the changes that tell that a list has changed.
+var listChanges = map[string]fanout.Kind{
+	spec.MethodToolsList: fanout.ToolsListChanged, spec.MethodPromptsList: fanout.PromptsListChanged,
+	spec.MethodResourcesList: fanout.ResourcesListChanged, spec.MethodResourcesTemplates: fanout.ResourcesListChanged,
+}
+
+// shortLists are lists that clients got without the items of some members. As soon as one of these
+// can be listed, whoever follows the list is told that it has changed. Safe for concurrent use.
+type shortLists struct {
+	b       *Back
+	live    context.Context // ends with close
+	stop    context.CancelFunc
+	running sync.WaitGroup // asking
+
+	// mu guards lists and what they have. It is held for map work only.
+	mu    sync.Mutex
+	lists map[shortKey]*shortList // nil after close
+}
+
+type shortKey struct{ scope, method string }
+
+// A shortList is a list that lacks members.
+type shortList struct {
+	reader reader
+	lacks  []place
+	asking bool // a goroutine asks them
+}
+
+func newShortLists(b *Back) *shortLists {
+	s := &shortLists{b: b, lists: make(map[shortKey]*shortList)}
+	s.live, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// close ends what is asked, and waits for it.
+func (s *shortLists) close() {
+	s.stop()
+	s.mu.Lock()
+	s.lists = nil
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// listed notes which members the list of a request lacks, and which of them were listed from
+// memory.
+func (s *shortLists) listed(req *mcp.Request, l list, readings []*reading) {
+	var lacks []place
+	for _, r := range readings {
+		if r.recalled || mayCome(r.err) {
+			lacks = append(lacks, place{member: r.member})
+		}
+	}
+	k := shortKey{req.Profile.Scope, l.method}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	had := s.lists[k]
+	switch {
+	case s.lists == nil:
+	case had != nil && len(lacks) == 0:
+		delete(s.lists, k)
+	case had != nil:
+		had.lacks = lacks
+	case len(lacks) > 0 && len(s.lists) >= maxShort:
+		s.b.opts.Metrics.Limit(s.b.opts.Name, "missing_lists")
+		s.b.opts.Logger.Debug("nobody is told when a list is complete, since too many lists lack something", "upstream", s.b.opts.Name, "lists", maxShort)
+	case len(lacks) > 0:
+		s.lists[k] = &shortList{reader: reader{b: s.b, req: detached(req), list: l, caller: nobody{}, fresh: true}, lacks: lacks}
+		s.askLocked(k)
+	}
+}
+
+// mayCome reports whether a member that answered with err may be listed later: not if the client
+// may not list it.
+func mayCome(err error) bool {
+	return err != nil && (mcp.MayTryLater(err) || !errors.As(err, new(*mcp.Refusal)))
+}
+
+// detached returns a request for later, that is no part of the one of the client.
+func detached(req *mcp.Request) *mcp.Request {
+	out := *withoutProgress(req)
+	out.Params, out.Extra, out.Memory, out.LogLevel = bytes.Clone(out.Params), nil, nil, ""
+	out.Observed = mcp.Observed{}
+	return &out
+}
+
+// followed says that a profile follows a list: who can't be asked for it is asked again.
+func (s *shortLists) followed(scope string, k fanout.Kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, method := range lists {
+		if listChanges[method] == k {
+			s.askLocked(shortKey{scope, method})
+		}
+	}
+}
+
+// askLocked asks the members that a list lacks, if somebody follows it.
+func (s *shortLists) askLocked(k shortKey) {
+	l := s.lists[k]
+	if l == nil || l.asking || !s.b.changes.Wanted(topicOf(k)) {
+		return
+	}
+	l.asking = true
+	s.running.Go(func() { s.ask(k, l) }) // ends with close, if nobody follows the list, or if one can be listed
+}
+
+func topicOf(k shortKey) fanout.Topic {
+	return fanout.Topic{Scope: k.scope, Kind: listChanges[k.method]}
+}
+
+// ask asks the members that a list lacks until one can be listed.
+func (s *shortLists) ask(k shortKey, l *shortList) {
+	for failures := 0; ; failures++ {
+		if backoff.Wait(s.live, backoff.Jitter(askAgain.After(failures))) != nil {
+			return
+		}
+		lacks := s.stillLacks(k, l)
+		if lacks == nil {
+			return
+		}
+		for _, r := range l.reader.each(s.live, lacks) {
+			if r.err == nil && !r.none && s.live.Err() == nil {
+				s.complete(k, l)
+				return
+			}
+		}
+	}
+}
+
+// stillLacks returns the members that are to be asked; nil if that is over.
+func (s *shortLists) stillLacks(k shortKey, l *shortList) []place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lists[k] != l || !s.b.changes.Wanted(topicOf(k)) {
+		l.asking = false
+		return nil
+	}
+	return l.lacks
+}
+
+// complete has clients read a list again.
+func (s *shortLists) complete(k shortKey, l *shortList) {
+	s.mu.Lock()
+	if s.lists[k] == l {
+		delete(s.lists, k)
+	}
+	s.mu.Unlock()
+	t := topicOf(k)
+	s.b.listChanged(t.Scope, t.Kind)
+	s.b.changes.Publish(fanout.Event{Topic: t, URI: t.URI})
+}

@@ -18,7 +18,7 @@ import (
 
 const (
 	// startPoll is how often a member that is starting is asked for its description.
-	startPoll = 100 * time.Millisecond
+	startPoll = 50 * time.Millisecond
 	// maxInstructions bounds the instructions of one member, in bytes.
 	maxInstructions = 8 << 10
 )

@@ -265,7 +265,7 @@ func (f *fake) started(d time.Duration) {
 func TestG08StartingMembersAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files, docs := newFake("files", "read"), newFake("docs", "search")
-		remembers := make(memory)
+		remembers := newMemory()
 		with := func(o *Options) { o.Memory = remembers }
 		namesOf(t, newRig(t, with, files, docs), request(spec.MethodToolsList, ""))
 		docs.pages[spec.MethodToolsList] = [][]string{toolItems("search", "find")}

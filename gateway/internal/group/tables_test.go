@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,31 +139,40 @@ func TestG02NamesOfMembersThatAreAway(t *testing.T) {
 }
 
 // A memory is a Memory that lasts longer than a Back.
-type memory map[string]string
+type memory struct {
+	mu    sync.Mutex
+	lists map[string]string
+}
 
-func (m memory) Recall(member string, p mcp.Profile, method string) []byte {
-	if items, ok := m[member+" "+string(p.Principal)+" "+method]; ok {
+func newMemory() *memory { return &memory{lists: make(map[string]string)} }
+
+func (m *memory) Recall(member string, p mcp.Profile, method string) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if items, ok := m.lists[member+" "+string(p.Principal)+" "+method]; ok {
 		return []byte(items)
 	}
 	return nil
 }
 
-func (m memory) Remember(member string, p mcp.Profile, method string, items []byte) {
-	m[member+" "+string(p.Principal)+" "+method] += string(items)
+func (m *memory) Remember(member string, p mcp.Profile, method string, items []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lists[member+" "+string(p.Principal)+" "+method] += string(items)
 }
 
 // After a restart, the names of a member that is away are still its own.
 func TestG02NamesAreRememberedAfterARestart(t *testing.T) {
 	files, docs := newFake("files", "read", "search"), newFake("docs", "search", "find")
-	remembers := make(memory)
+	remembers := newMemory()
 	with := func(o *Options) { o.Bare, o.Memory = true, remembers }
 	r := newRig(t, with, files, docs)
 	for range 3 { // it is stored once
 		namesOf(t, r, request(spec.MethodToolsList, ""))
 	}
-	want := memory{"files  tools/list": "[" + strings.Join(toolItems("read", "search"), ",") + "]", "docs  tools/list": "[" + strings.Join(toolItems("search", "find"), ",") + "]"}
-	if !maps.Equal(remembers, want) {
-		t.Errorf("remembered: %v", remembers)
+	want := map[string]string{"files  tools/list": "[" + strings.Join(toolItems("read", "search"), ",") + "]", "docs  tools/list": "[" + strings.Join(toolItems("search", "find"), ",") + "]"}
+	if !maps.Equal(remembers.lists, want) {
+		t.Errorf("remembered: %v", remembers.lists)
 	}
 	docs.change(func(f *fake) { f.err = errors.New("connection refused") })
 	r = newRig(t, with, files, docs)

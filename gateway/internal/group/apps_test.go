@@ -122,7 +122,7 @@ func TestG06MembersThatAreAway(t *testing.T) {
 type recalled map[string]string
 
 // Recall implements [Memory].
-func (r recalled) Recall(member string, _ mcp.Profile, method string) []byte {
+func (r recalled) Recall(member string, _ *mcp.Request, method string) []byte {
 	if method != spec.MethodToolsList {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (r recalled) Recall(member string, _ mcp.Profile, method string) []byte {
 }
 
 // Remember implements [Memory].
-func (r recalled) Remember(string, mcp.Profile, string, []byte) {}
+func (r recalled) Remember(string, *mcp.Request, string, []byte) {}
 
 // Another profile may see other tools.
 func TestG06ByProfile(t *testing.T) {

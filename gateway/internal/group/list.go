@@ -39,7 +39,7 @@ func (b *Back) serveList(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 	}
 	j := joining{b: b, req: req, list: l}
 	if r.whole {
-		j.table = b.naming.tables.learn(req.Profile, readings)
+		j.table = b.naming.tables.learn(req, readings)
 	}
 	return j.result(readings), nil
 }

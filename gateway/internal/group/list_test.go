@@ -46,7 +46,7 @@ func TestG04ItemsKeepAllButTheirNames(t *testing.T) {
 	files.pages[spec.MethodToolsList] = [][]string{{item, `{"n\u0061me":"wr\u0069te","inputSchema":{"type":"object"}}`}}
 	r := newRig(t, nil, files, newFake("docs"))
 	want := `{"tools":[` + strings.Replace(item, `: "read"`, `: "files__read"`, 1) + `,{"n\u0061me":"files__write","inputSchema":{"type":"object"}}],`
-	if got := listed(t, r, request(spec.MethodToolsList, "")); !strings.HasPrefix(got, want) {
+	if got := listing(t, r, request(spec.MethodToolsList, "")); !strings.HasPrefix(got, want) {
 		t.Errorf("listed %s, want %s", got, want)
 	}
 }
@@ -74,7 +74,7 @@ func TestG04NoTasksOfSessions(t *testing.T) {
 	files.era = spec.Legacy
 	files.pages[spec.MethodToolsList] = [][]string{{`{"name":"read","execution":{"taskSupport":"required"},"inputSchema":{"type":"object"}}`, `{"name":"write","description":"execution"}`}}
 	r := newRig(t, nil, files)
-	if got, want := listed(t, r, request(spec.MethodToolsList, "")), `{"tools":[{"name":"files__read","inputSchema":{"type":"object"}},{"name":"files__write","description":"execution"}]}`; got != want {
+	if got, want := listing(t, r, request(spec.MethodToolsList, "")), `{"tools":[{"name":"files__read","inputSchema":{"type":"object"}},{"name":"files__write","description":"execution"}]}`; got != want {
 		t.Errorf("listed %s, want %s", got, want)
 	}
 }
@@ -92,7 +92,7 @@ func TestG07ListsAreInOrder(t *testing.T) {
 		if got := namesOf(t, here, req); got != want {
 			t.Errorf("page %d has %s, want %s", i+1, got, want)
 		}
-		answer := listed(t, here, req)
+		answer := listing(t, here, req)
 		if cursor := wire.Get([]byte(answer), "nextCursor"); (cursor == nil) != (i == 2) || string(cursor) == `""` {
 			t.Errorf("page %d ends with %s", i+1, cursor)
 		}
@@ -115,7 +115,7 @@ func TestG07CursorsAreSealed(t *testing.T) {
 	files.pages[spec.MethodToolsList] = [][]string{toolItems("a"), toolItems("b")}
 	files.pages[spec.MethodPromptsList] = [][]string{toolItems("a"), toolItems("b")}
 	r := newRig(t, nil, files, newFake("docs"))
-	answer := listed(t, r, request(spec.MethodToolsList, ""))
+	answer := listing(t, r, request(spec.MethodToolsList, ""))
 	req := listAt(spec.MethodToolsList, answer)
 	text, _ := wire.GetString(req.Params, "cursor")
 	if got := namesOf(t, r, as(req, "all@2/1")); got != "files__b" { // after a reload
@@ -218,7 +218,7 @@ func TestG08MembersThatAreMissing(t *testing.T) {
 				docs.hints = files.hints
 				tt.change(docs)
 				r, begin := newRig(t, nil, files, docs), time.Now()
-				answer := listed(t, r, request(spec.MethodToolsList, ""))
+				answer := listing(t, r, request(spec.MethodToolsList, ""))
 				if took := time.Since(begin); took != tt.takes {
 					t.Errorf("it took %v, want %v", took, tt.takes)
 				}
@@ -276,7 +276,7 @@ func TestG08StartingMembersAreRemembered(t *testing.T) {
 		if got := namesOf(t, r, request(spec.MethodToolsList, "")); got != "files__read docs__search" || time.Since(begin) != 0 {
 			t.Errorf("listed %s after %v", got, time.Since(begin))
 		}
-		if text := listed(t, r, request(spec.MethodToolsList, "")); !strings.Contains(text, `"ttlMs":0,`) {
+		if text := listing(t, r, request(spec.MethodToolsList, "")); !strings.Contains(text, `"ttlMs":0,`) {
 			t.Errorf("listed %s", text)
 		}
 		time.Sleep(20 * time.Second)
@@ -419,7 +419,7 @@ func TestG09OtherMembersPass(t *testing.T) {
 	files, docs := newFake("files", "read"), newFake("docs", "find")
 	files.hints = `"x":{"y":1},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"f"},"a":1}`
 	docs.hints = `"x":2,"z":3,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"d"},"a":2,"b":3}`
-	answer := listed(t, newRig(t, nil, files, docs), request(spec.MethodToolsList, ""))
+	answer := listing(t, newRig(t, nil, files, docs), request(spec.MethodToolsList, ""))
 	if want := `],"x":{"y":1},"z":3,"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"a":1,"b":3}}`; !strings.HasSuffix(answer, want) {
 		t.Errorf("listed %s, want %s", answer, want)
 	}
@@ -430,12 +430,12 @@ func TestG09ListsDependOnNothingElse(t *testing.T) {
 	for _, change := range []func(*Options){nil, bare} {
 		files, docs := newFake("files", "read", "a b"), newFake("docs", "find")
 		r := newRig(t, change, files, docs)
-		first := listed(t, r, request(spec.MethodToolsList, ""))
-		listed(t, r, as(request(spec.MethodToolsList, ""), "all/2"))
+		first := listing(t, r, request(spec.MethodToolsList, ""))
+		listing(t, r, as(request(spec.MethodToolsList, ""), "all/2"))
 		docs.change(func(f *fake) { f.pages[spec.MethodToolsList] = [][]string{toolItems("find", "cite")} })
-		changed := listed(t, r, request(spec.MethodToolsList, ""))
+		changed := listing(t, r, request(spec.MethodToolsList, ""))
 		docs.change(func(f *fake) { f.pages[spec.MethodToolsList] = [][]string{toolItems("find")} })
-		if again := listed(t, r, request(spec.MethodToolsList, "")); again != first || !strings.Contains(changed, "cite") {
+		if again := listing(t, r, request(spec.MethodToolsList, "")); again != first || !strings.Contains(changed, "cite") {
 			t.Errorf("listed %s, then %s, then %s", first, changed, again)
 		}
 	}

@@ -61,12 +61,12 @@ type MemberOptions struct {
 }
 
 // A Memory has lists of members from earlier runs, or from other replicas, each as clients of the
-// member's endpoint with the principal and the capabilities of a profile get it, and of the
+// member's endpoint with the principal and the capabilities of a request get it, and of the
 // member's configuration of now: that decides what is hidden. Its methods are safe for concurrent
-// use, and quick.
+// use, and quick. req is a request at the group.
 type Memory interface {
 	// Recall returns an array of the items of a list; nil if they are not remembered.
-	Recall(member string, p mcp.Profile, method string) (items []byte)
+	Recall(member string, req *mcp.Request, method string) (items []byte)
 	// Remember takes an array of all items of a list, which it must not keep.
-	Remember(member string, p mcp.Profile, method string, items []byte)
+	Remember(member string, req *mcp.Request, method string, items []byte)
 }

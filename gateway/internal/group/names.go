@@ -220,7 +220,7 @@ func (b *Back) ownerOfHashed(ctx context.Context, req *mcp.Request, k policy.Kin
 	if ok {
 		return m, own, nil
 	}
-	leave := b.naming.reading.enter(ctx, tableKey{req.Profile.Scope, k, i})
+	leave := b.naming.reading.enter(ctx, tableKey{req.Profile.Scope, req.Principal, k, i})
 	defer leave()
 	if own, ok = b.naming.hashed.Get(shown); ok { // somebody else has looked for it
 		return m, own, nil

@@ -209,7 +209,7 @@ func TestG01Prompts(t *testing.T) {
 	files := newFake("files")
 	files.pages[spec.MethodPromptsList] = [][]string{toolItems("sum up")}
 	r := newRig(t, nil, files)
-	list := listed(t, r, request(spec.MethodPromptsList, ""))
+	list := listing(t, r, request(spec.MethodPromptsList, ""))
 	shown, _ := wire.GetString([]byte(list[len(`{"prompts":[`):]), "name")
 	m, own, err := newRig(t, nil, files).ownerOf(t.Context(), request(spec.MethodPromptsGet, ""), policy.Prompt, shown)
 	if err != nil || m.Name != "files" || own != "sum up" || !fitEverywhere.MatchString(shown) {

@@ -236,11 +236,14 @@ func ended() context.Context {
 
 // pages reads one page, or all of them, each with patience.
 func (r *reader) pages(ctx context.Context, m memberAt, patience time.Duration, out *reading) error {
-	seen := make(map[string]bool)
+	seen, c := make(map[string]bool), r.caller
+	if _, none := c.(nobody); !none {
+		c = &attributed{Caller: c, server: m.Name}
+	}
 	for at := out.place; !seen[at.cursor] && len(seen) < maxPages; {
 		seen[at.cursor] = true
 		err := within(ctx, patience, func(ctx context.Context) error {
-			res, err := m.Serve(ctx, r.at(at.cursor), r.caller)
+			res, err := m.Serve(ctx, r.at(at.cursor), c)
 			if err != nil {
 				return err
 			}
@@ -274,7 +277,7 @@ func (r *reader) at(cursor string) *mcp.Request {
 
 // recall reads the list that a member gave before, if it is remembered.
 func (r *reader) recall(out *reading) bool {
-	items := r.b.naming.former.recall(r.b.opts.Members[out.member].Name, r.req.Profile, r.list.method)
+	items := r.b.naming.former.recall(r.b.opts.Members[out.member].Name, r.req, r.list.method)
 	if items == nil {
 		return false
 	}
@@ -288,6 +291,6 @@ func (r *reader) recall(out *reading) bool {
 // a whole here, and so is not remembered.
 func (r *reader) remember(out *reading, res *mcp.Result) {
 	if out.cursor == "" && len(out.pages) == 1 && out.next() == "" {
-		r.b.naming.former.remember(r.b.opts.Members[out.member].Name, r.req.Profile, r.list, res)
+		r.b.naming.former.remember(r.b.opts.Members[out.member].Name, r.req, r.list, res)
 	}
 }

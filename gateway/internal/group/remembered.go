@@ -27,9 +27,9 @@ type remembered struct {
 // sessions come and go.
 type listKey [sha256.Size]byte
 
-func keyOf(member string, p mcp.Profile, method string) (k listKey) {
+func keyOf(member string, req *mcp.Request, method string) (k listKey) {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%q %q %q %s", member, method, p.Principal, p.Capabilities) // writing to a hash never fails
+	_, _ = fmt.Fprintf(h, "%q %q %q %s", member, method, req.Principal, req.Profile.Capabilities) // writing to a hash never fails
 	h.Sum(k[:0])
 	return k
 }
@@ -45,39 +45,39 @@ func newRemembered(memory Memory) (*remembered, error) {
 }
 
 // recall returns the items of a list of an earlier run; nil if they are not remembered.
-func (r *remembered) recall(member string, p mcp.Profile, method string) []byte {
+func (r *remembered) recall(member string, req *mcp.Request, method string) []byte {
 	if r.memory == nil {
 		return nil
 	}
-	return r.memory.Recall(member, p, method)
+	return r.memory.Recall(member, req, method)
 }
 
 // remember stores the items of a list for later runs, unless they are stored.
-func (r *remembered) remember(member string, p mcp.Profile, l list, res *mcp.Result) {
+func (r *remembered) remember(member string, req *mcp.Request, l list, res *mcp.Result) {
 	if r.memory == nil {
 		return
 	}
-	k, sum := keyOf(member, p, l.method), maphash.Bytes(r.seed, res.Body)
+	k, sum := keyOf(member, req, l.method), maphash.Bytes(r.seed, res.Body)
 	if had, ok := r.sums.Get(k); ok && had == sum {
 		return
 	}
 	if items := res.Outline.Get(res.Body, l.array); wire.IsArray(items) {
-		r.memory.Remember(member, p, l.method, items)
+		r.memory.Remember(member, req, l.method, items)
 		r.sums.Add(k, sum)
 	}
 }
 
 // learn remembers the names of a list.
-func (r *remembered) learn(member string, p mcp.Profile, method string, s *nameSet) {
-	r.sets.Add(keyOf(member, p, method), s)
+func (r *remembered) learn(member string, req *mcp.Request, method string, s *nameSet) {
+	r.sets.Add(keyOf(member, req, method), s)
 }
 
 // names returns the names that a member had; nil if they are not remembered.
-func (r *remembered) names(member string, p mcp.Profile, l list) *nameSet {
-	if s, ok := r.sets.Get(keyOf(member, p, l.method)); ok {
+func (r *remembered) names(member string, req *mcp.Request, l list) *nameSet {
+	if s, ok := r.sets.Get(keyOf(member, req, l.method)); ok {
 		return s
 	}
-	items := r.recall(member, p, l.method)
+	items := r.recall(member, req, l.method)
 	if items == nil {
 		return nil
 	}

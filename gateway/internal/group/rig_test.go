@@ -107,6 +107,7 @@ type fake struct {
 	cache mcp.CacheHint
 	// serve answers; nil, or a result and an error of nil, is what reply does.
 	serve func(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error)
+	bench func() *mcp.Result // answers everything, and nothing is noted
 	asked []*mcp.Request
 	subs  []*fakeSub
 	// follow answers what is to be followed; nil follows all.
@@ -174,6 +175,9 @@ func (f *fake) Profile(at mcp.Profile) mcp.Profile {
 
 // Describe implements [Member].
 func (f *fake) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
+	if f.bench != nil {
+		return &mcp.Description{Capabilities: json.RawMessage(`{"tools":{}}`)}, nil
+	}
 	f.mu.Lock()
 	describe, err, d := f.describe, f.err, &mcp.Description{
 		Capabilities: json.RawMessage(f.capabilities), ServerInfo: json.RawMessage(cmp.Or(f.info, `{"name":"`+f.name+`","version":"1"}`)), Cache: f.cache,
@@ -203,6 +207,9 @@ func (f *fake) capabilitiesLocked() []byte {
 
 // Serve implements [Member].
 func (f *fake) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	if f.bench != nil {
+		return f.bench(), nil
+	}
 	f.mu.Lock()
 	sent := *req
 	f.asked = append(f.asked, &sent)
@@ -427,8 +434,8 @@ func body(t testing.TB, res *mcp.Result, err error) string {
 	return text
 }
 
-// listed returns the answer to a list.
-func listed(t testing.TB, r *rig, req *mcp.Request) string {
+// listing returns the answer to a list.
+func listing(t testing.TB, r *rig, req *mcp.Request) string {
 	t.Helper()
 	res, err := r.serveList(t.Context(), req, &backtest.Caller{})
 	return body(t, res, err)

@@ -34,12 +34,18 @@ const (
 // contested is the owner of a name that several members have.
 const contested = -1
 
-// A tableKey is a profile at the group and a kind of things with names, and for some purposes a
-// member.
+// A tableKey is a client at the group and a kind of things with names, and for some purposes a
+// member. Clients that see different things may share a profile.
 type tableKey struct {
-	scope  string
-	kind   policy.Kind
-	member int
+	scope     string
+	principal mcp.Principal
+	kind      policy.Kind
+	member    int
+}
+
+// tableOf returns the key of the table for a request.
+func tableOf(req *mcp.Request, k policy.Kind) tableKey {
+	return tableKey{scope: req.Profile.Scope, principal: req.Principal, kind: k}
 }
 
 // A nameSet has the names of one list of a member. It is immutable, and equal ones of a member
@@ -152,7 +158,11 @@ func (t *tables) find(at tableKey) (found profileTable, ok bool) {
 func (t *tables) forget(scope string, k policy.Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.of.Remove(tableKey{scope, k, 0})
+	for _, at := range t.of.Keys() {
+		if at.scope == scope && at.kind == k {
+			t.of.Remove(at)
+		}
+	}
 }
 
 // listChanged has the names of a list that has changed for a profile read again before they are
@@ -173,22 +183,22 @@ func (t *tables) clear() {
 	t.of.Purge()
 }
 
-// learn makes the table of a profile of what all members have answered, in order. One that is
+// learn makes the table for a request of what all members have answered, in order. One that is
 // away has the names that are remembered.
-func (t *tables) learn(p mcp.Profile, readings []*reading) *table {
+func (t *tables) learn(req *mcp.Request, readings []*reading) *table {
 	k, age := readings[0].kind, tableAge
 	sets := make([]*nameSet, len(readings))
 	for i, r := range readings {
 		name := t.members[i].Name
 		if r.err != nil {
-			sets[i], age = t.former.names(name, p, r.list), uncertainAge
+			sets[i], age = t.former.names(name, req, r.list), uncertainAge
 			continue
 		}
 		if r.recalled {
 			age = uncertainAge
 		}
-		sets[i] = t.set(tableKey{"", k, i}, r)
-		t.former.learn(name, p, r.method, sets[i])
+		sets[i] = t.set(tableKey{kind: k, member: i}, r)
+		t.former.learn(name, req, r.method, sets[i])
 	}
 	now := time.Now()
 	t.mu.Lock()
@@ -198,7 +208,7 @@ func (t *tables) learn(p mcp.Profile, readings []*reading) *table {
 		made = newTable(sets, t.prefer)
 		t.last[k] = made
 	}
-	t.putLocked(tableKey{p.Scope, k, 0}, profileTable{made, now, now.Add(age)})
+	t.putLocked(tableOf(req, k), profileTable{made, now, now.Add(age)})
 	return made
 }
 
@@ -292,7 +302,7 @@ func (b *Back) nobodyHas(req *mcp.Request, k policy.Kind, name string, t *table)
 // tableWith returns the table of a request's profile. If there is none, or a name is not in it,
 // all lists of all members are read.
 func (b *Back) tableWith(ctx context.Context, req *mcp.Request, k policy.Kind, name string) (*table, error) {
-	at, all := tableKey{req.Profile.Scope, k, 0}, b.naming.tables
+	at, all := tableOf(req, k), b.naming.tables
 	if t, ok := all.find(at); ok && t.has(name) {
 		return t.table, nil
 	}
@@ -306,5 +316,5 @@ func (b *Back) tableWith(ctx context.Context, req *mcp.Request, k policy.Kind, n
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return all.learn(req.Profile, readings), nil
+	return all.learn(req, readings), nil
 }

@@ -22,7 +22,7 @@ func bare(o *Options) { o.Bare = true }
 // namesOf returns the names of a list, and its missing members.
 func namesOf(t testing.TB, r *rig, req *mcp.Request) string {
 	t.Helper()
-	text := []byte(listed(t, r, req))
+	text := []byte(listing(t, r, req))
 	var names []string
 	for e := range wire.Elements(wire.Get(text, spec.Array(req.Method))) {
 		name, ok := wire.GetString(e, "uri")
@@ -78,7 +78,7 @@ func TestG02AllPagesAreReadFirst(t *testing.T) {
 	files.pages[spec.MethodToolsList] = [][]string{toolItems("a", "b"), toolItems("c")}
 	docs.pages[spec.MethodToolsList] = [][]string{toolItems("d"), toolItems("e"), toolItems("a")}
 	r := newRig(t, bare, files, docs)
-	text := listed(t, r, request(spec.MethodToolsList, ""))
+	text := listing(t, r, request(spec.MethodToolsList, ""))
 	if got := namesOf(t, r, request(spec.MethodToolsList, "")); got != "b c d e" || wire.Get([]byte(text), "nextCursor") != nil {
 		t.Errorf("listed: %s, %s", got, text)
 	}
@@ -124,7 +124,7 @@ func TestG02NamesOfMembersThatAreAway(t *testing.T) {
 	}
 	// Another principal's names are its own: nothing is remembered for this one.
 	req := as(request(spec.MethodToolsCall, ""), "all/3")
-	req.Profile.Principal = "ada"
+	req.Principal = "ada"
 	if m, _, err := r.ownerOf(t.Context(), req, policy.Tool, "search"); err != nil || m.Name != "files" {
 		t.Errorf("another principal: search is that of %q, %v", m.Name, err)
 	}
@@ -146,19 +146,19 @@ type memory struct {
 
 func newMemory() *memory { return &memory{lists: make(map[string]string)} }
 
-func (m *memory) Recall(member string, p mcp.Profile, method string) []byte {
+func (m *memory) Recall(member string, req *mcp.Request, method string) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if items, ok := m.lists[member+" "+string(p.Principal)+" "+method]; ok {
+	if items, ok := m.lists[member+" "+string(req.Principal)+" "+method]; ok {
 		return []byte(items)
 	}
 	return nil
 }
 
-func (m *memory) Remember(member string, p mcp.Profile, method string, items []byte) {
+func (m *memory) Remember(member string, req *mcp.Request, method string, items []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lists[member+" "+string(p.Principal)+" "+method] += string(items)
+	m.lists[member+" "+string(req.Principal)+" "+method] += string(items)
 }
 
 // After a restart, the names of a member that is away are still its own.
@@ -170,7 +170,7 @@ func TestG02NamesAreRememberedAfterARestart(t *testing.T) {
 	for range 3 { // it is stored once
 		namesOf(t, r, request(spec.MethodToolsList, ""))
 	}
-	want := map[string]string{"files  tools/list": "[" + strings.Join(toolItems("read", "search"), ",") + "]", "docs  tools/list": "[" + strings.Join(toolItems("search", "find"), ",") + "]"}
+	want := map[string]string{"files anonymous tools/list": "[" + strings.Join(toolItems("read", "search"), ",") + "]", "docs anonymous tools/list": "[" + strings.Join(toolItems("search", "find"), ",") + "]"}
 	if !maps.Equal(remembers.lists, want) {
 		t.Errorf("remembered: %v", remembers.lists)
 	}
@@ -222,6 +222,29 @@ func TestG02NamesAreOfOneProfile(t *testing.T) {
 		time.Sleep(tableAge)
 		wantOwner(t, r, "find", "docs")
 	})
+}
+
+// Principals may share a profile, and yet have other names: a member's policy decides.
+func TestG02NamesAreOfOnePrincipal(t *testing.T) {
+	files, docs := newFake("files", "read"), newFake("docs", "find")
+	docs.serve = func(_ context.Context, req *mcp.Request, _ mcp.Caller) (*mcp.Result, error) {
+		if req.Principal == "ada" && req.Method == spec.MethodToolsList {
+			return docs.result(`{"tools":[` + toolItems("read")[0] + `]}`), nil
+		}
+		return nil, nil
+	}
+	r := newRig(t, bare, files, docs)
+	req := request(spec.MethodToolsCall, "")
+	req.Principal = "ada"
+	for range 2 {
+		wantOwner(t, r, "read", "files")
+		if m, _, err := r.ownerOf(t.Context(), req, policy.Tool, "read"); err == nil || !strings.Contains(err.Error(), `"files", "docs"`) {
+			t.Errorf("ada has read of %q, %v", m.Name, err)
+		}
+	}
+	if n := len(files.requests()); n != 2 {
+		t.Errorf("files was asked %d times, want once for each", n)
+	}
 }
 
 // A group of one server has its names as they are, whatever it lists.

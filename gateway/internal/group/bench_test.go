@@ -1,0 +1,85 @@
+package group
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
+)
+
+// benchMembers returns n members with tools of the size that servers have.
+func benchMembers(n, tools int) (members []*fake) {
+	for i := range n {
+		var items []string
+		for j := range tools {
+			items = append(items, fmt.Sprintf(`{"name":"read_file_%d","title":"Read a file","description":"Reads a file of the workspace as text, and returns its lines with their numbers. Use it before you edit a file.","inputSchema":{"type":"object","properties":{"path":{"type":"string","description":"The path of the file, relative to the root of the workspace."},"from":{"type":"integer","minimum":1},"lines":{"type":"integer"}},"required":["path"]},"annotations":{"readOnlyHint":true}}`, j))
+		}
+		f := newFake(fmt.Sprintf("server%d", i))
+		f.era, f.cache = spec.Legacy, mcp.CacheHint{TTL: 60_000, Public: true}
+		f.pages[spec.MethodToolsList] = [][]string{items}
+		res, err := f.reply(request(spec.MethodToolsList, ""))
+		if err != nil {
+			panic(err)
+		}
+		kept := *res
+		f.bench = func() *mcp.Result { out := kept; return &out } // as from a cache
+		members = append(members, f)
+	}
+	return members
+}
+
+// BenchmarkList joins the lists of members, which have them at hand.
+func BenchmarkList(b *testing.B) {
+	for _, without := range []bool{false, true} {
+		for _, n := range []int{1, 10, 50} {
+			b.Run(fmt.Sprintf("bare=%v/members=%d", without, n), func(b *testing.B) {
+				r := newRig(b, func(o *Options) { o.Bare = without }, benchMembers(n, 40)...)
+				req, size := request(spec.MethodToolsList, ""), 0
+				b.ReportAllocs()
+				for b.Loop() {
+					res, err := r.serveList(b.Context(), req, nobody{})
+					if err != nil {
+						b.Fatal(err)
+					}
+					size = len(res.Body)
+					res.Release()
+				}
+				b.SetBytes(int64(size))
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n*40), "ns/item")
+			})
+		}
+	}
+}
+
+// BenchmarkReadPage reads the page of one member.
+func BenchmarkReadPage(b *testing.B) {
+	f := benchMembers(1, 40)[0]
+	r, l := newRig(b, nil, f), listOf(spec.MethodToolsList)
+	res := f.bench()
+	b.SetBytes(int64(len(res.Body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		r.readPage(0, l, res)
+	}
+}
+
+// BenchmarkOwner finds who has a tool.
+func BenchmarkOwner(b *testing.B) {
+	for _, without := range []bool{false, true} {
+		b.Run(fmt.Sprintf("bare=%v", without), func(b *testing.B) {
+			members := benchMembers(50, 40)
+			members[7].pages[spec.MethodToolsList] = [][]string{toolItems("only_here")}
+			members[7].bench = nil
+			r := newRig(b, func(o *Options) { o.Bare = without }, members...)
+			req, name := request(spec.MethodToolsCall, ""), r.shown(7, policy.Tool, "only_here")
+			b.ReportAllocs()
+			for b.Loop() {
+				if m, _, err := r.ownerOf(b.Context(), req, policy.Tool, name); err != nil || m.index != 7 {
+					b.Fatal(m.index, err)
+				}
+			}
+		})
+	}
+}

@@ -9,12 +9,15 @@ import (
 // A Kind is the kind of change that a topic is about. The zero Kind is invalid.
 type Kind uint8
 
-// The four kinds of change that both eras can report.
+// The four kinds of change that both eras can report, and one that a legacy session upstream has.
 const (
 	ToolsListChanged Kind = iota + 1
 	PromptsListChanged
 	ResourcesListChanged
 	ResourceUpdated // the only kind that has a URI
+	// StateLost says that the server may have lost what it had of a client: its session was
+	// lost, and there is another. The URI of an event names the server, if there are several.
+	StateLost
 )
 
 // kindNames are the stable names of kinds that replicas exchange. They must never change.
@@ -24,9 +27,10 @@ var kindNames = [...]string{
 	PromptsListChanged:   "promptsListChanged",
 	ResourcesListChanged: "resourcesListChanged",
 	ResourceUpdated:      "resourceUpdated",
+	StateLost:            "stateLost",
 }
 
-// Valid reports whether k is one of the four kinds.
+// Valid reports whether k is one of the kinds.
 func (k Kind) Valid() bool { return k > 0 && int(k) < len(kindNames) }
 
 // String returns the stable name of k.
@@ -76,7 +80,7 @@ type Topic struct {
 type Event struct {
 	Topic Topic `json:"topic"`
 	// URI is the URI in the server's notification: Topic.URI, or a sub-resource of it.
-	// Empty means Topic.URI.
+	// Empty means Topic.URI. See StateLost.
 	URI string `json:"uri,omitempty"`
 	// Meta is the _meta object of the server's notification without MCP's own members, or
 	// nil. All receivers of the event share its bytes: they must not be changed, and must

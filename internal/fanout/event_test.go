@@ -17,6 +17,7 @@ func TestEventJSON(t *testing.T) {
 		{"prompts", `{"topic":{"scope":"","kind":"promptsListChanged"}}`, Event{Topic: Topic{Kind: PromptsListChanged}}},
 		{"resources", `{"topic":{"scope":"","kind":"resourcesListChanged"}}`, Event{Topic: Topic{Kind: ResourcesListChanged}}},
 		{"a resource", `{"topic":{"scope":"notebook","kind":"resourceUpdated","uri":"note://todo"}}`, Event{Topic: todo}},
+		{"a session", `{"topic":{"scope":"all","kind":"stateLost"},"uri":"files"}`, Event{Topic: Topic{Scope: "all", Kind: StateLost}, URI: "files"}},
 		{"a sub-resource with meta",
 			`{"topic":{"scope":"notebook","kind":"resourceUpdated","uri":"note://todo"},"uri":"note://todo/1","meta":{"n":9007199254740993,"é":null}}`,
 			under(todo, "note://todo/1", `{"n":9007199254740993,"é":null}`)},
@@ -38,7 +39,7 @@ func TestEventJSON(t *testing.T) {
 }
 
 func TestKindIsStrict(t *testing.T) {
-	for _, k := range []Kind{0, ResourceUpdated + 1, 255} {
+	for _, k := range []Kind{0, StateLost + 1, 255} {
 		if text, err := k.MarshalText(); err == nil || k.Valid() {
 			t.Errorf("Kind(%d) is encoded as %q", uint8(k), text)
 		}

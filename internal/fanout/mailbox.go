@@ -22,6 +22,9 @@ type MailboxOptions struct {
 	// DefaultMaxSubresources. If it is negative, every event of a sub-resource gets the
 	// topic's own URI.
 	MaxSubresources int
+	// Ready is the signal of several mailboxes, if one writer drains them all. Nil means one
+	// of its own.
+	Ready wake.Signal
 }
 
 // A Mailbox holds the events that have not yet been sent to one subscriber. Any goroutine
@@ -80,8 +83,12 @@ type pendingSubs struct {
 
 // NewMailbox returns an empty Mailbox. It need not be closed.
 func NewMailbox(opts MailboxOptions) *Mailbox {
+	ready := opts.Ready
+	if ready == nil {
+		ready = wake.NewSignal()
+	}
 	return &Mailbox{
-		ready:           wake.NewSignal(),
+		ready:           ready,
 		maxSubresources: max(0, cmp.Or(opts.MaxSubresources, DefaultMaxSubresources)),
 	}
 }
@@ -169,7 +176,7 @@ func (i *ignored) has(ev Event) bool {
 		return false
 	}
 	_, refused := i.topics[ev.Topic]
-	return refused || i.hides != nil && ev.isSubresource() && i.hides(ev)
+	return refused || i.hides != nil && ev.Topic.Kind == ResourceUpdated && ev.isSubresource() && i.hides(ev)
 }
 
 // Accept undoes Refuse for later events of topics.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 var (
@@ -165,6 +167,44 @@ func TestDropAndRefuse(t *testing.T) {
 				t.Errorf("with %d others: refused topic came out", n)
 			}
 		}
+	}
+}
+
+// One writer may wait for several mailboxes.
+func TestReadyOfSeveral(t *testing.T) {
+	ready := wake.NewSignal()
+	a, b := NewMailbox(MailboxOptions{Ready: ready}), NewMailbox(MailboxOptions{Ready: ready})
+	for _, m := range []*Mailbox{a, b} {
+		m.Put(Event{Topic: todo})
+		if !woken(ready) {
+			t.Error("not woken by an event")
+		}
+		m.End(nil)
+		if !woken(ready) {
+			t.Error("not woken by an end")
+		}
+	}
+}
+
+func woken(ready <-chan struct{}) bool {
+	select {
+	case <-ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// What hides resources has no say in whose session was lost.
+func TestG14HidesResourcesAlone(t *testing.T) {
+	m := NewMailbox(MailboxOptions{})
+	m.Hide(func(Event) bool { return true })
+	lost := Topic{Scope: "all", Kind: StateLost}
+	for _, ev := range []Event{under(lost, "files", ""), under(lost, "docs", ""), under(todo, "note://todo/1", ""), under(lost, "files", "")} {
+		m.Put(ev)
+	}
+	if got := line(drain(m)); got != "files docs" {
+		t.Errorf("got %q, want each server once", got)
 	}
 }
 

@@ -18,7 +18,7 @@ func ExampleFilter_Topics() {
 	// toolsListChanged
 	// resourceUpdated note://todo
 	// resourceUpdated note://journal
-	// {true false false [note://todo]}
+	// {true false false [note://todo] false}
 }
 
 func ExampleCutCompletion() {

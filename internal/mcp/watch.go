@@ -38,12 +38,13 @@ type Changes interface {
 type Filter struct {
 	Tools, Prompts, Resources bool
 	URIs                      []string // distinct, in the client's order
+	// Losses are those of sessions upstream. No client asks for them: the fronts of groups do.
+	Losses bool
 }
 
-// Topics returns the topics of the filter in scope, list kinds first, URIs in
-// order.
+// Topics returns the topics of the filter in scope: those without URIs first, URIs in order.
 func (f Filter) Topics(scope string) []fanout.Topic {
-	var few [3]fanout.Topic
+	var few [4]fanout.Topic
 	lists := few[:0]
 	for _, k := range []struct {
 		on   bool
@@ -52,6 +53,7 @@ func (f Filter) Topics(scope string) []fanout.Topic {
 		{f.Tools, fanout.ToolsListChanged},
 		{f.Prompts, fanout.PromptsListChanged},
 		{f.Resources, fanout.ResourcesListChanged},
+		{f.Losses, fanout.StateLost},
 	} {
 		if k.on {
 			lists = append(lists, fanout.Topic{Scope: scope, Kind: k.kind})
@@ -67,7 +69,7 @@ func (f Filter) Topics(scope string) []fanout.Topic {
 
 // Has reports whether the filter has topics of a kind.
 func (f Filter) Has(k fanout.Kind) bool {
-	return Lists{f.Tools, f.Prompts, f.Resources}.Has(k) || k == fanout.ResourceUpdated && len(f.URIs) > 0
+	return Lists{f.Tools, f.Prompts, f.Resources}.Has(k) || k == fanout.ResourceUpdated && len(f.URIs) > 0 || k == fanout.StateLost && f.Losses
 }
 
 // Lists are some of the three lists.
@@ -94,8 +96,14 @@ var changeMethods = [...]string{
 	fanout.ResourceUpdated:      spec.NotifyResourceUpdated,
 }
 
-// ChangeMethod returns the notification of a kind of change, which must be valid.
-func ChangeMethod(k fanout.Kind) string { return changeMethods[k] }
+// ChangeMethod returns the notification of a kind of change; empty for StateLost, which has none
+// of its own.
+func ChangeMethod(k fanout.Kind) string {
+	if int(k) < len(changeMethods) {
+		return changeMethods[k]
+	}
+	return ""
+}
 
 // ChangeKind returns the kind of change that a notification reports, and whether it reports
 // one.
@@ -122,6 +130,8 @@ func (f Filter) Narrow(topics []fanout.Topic) Filter {
 			out.Resources = f.Resources
 		case fanout.ResourceUpdated:
 			uris[t.URI] = true
+		case fanout.StateLost:
+			out.Losses = f.Losses
 		}
 	}
 	for _, uri := range f.URIs {
@@ -147,6 +157,10 @@ type SubscribeOptions struct {
 	// no more changes of one of its topics, the whole stream ends; other subscribers only
 	// lose that topic.
 	Stream bool
+	// Lost is called for each topic of which there will be no more changes, unless the whole
+	// stream ends. It is quick, and calls neither the subscription nor the server. Nil is told
+	// nothing.
+	Lost func(t fanout.Topic, reason error)
 	// Peer says that the subscriber is another replica of the gateway, which has applied
 	// the limits on clients' streams. There is another one on those of replicas.
 	Peer bool

@@ -8,6 +8,9 @@ import "slices"
 // Spec: 2026-07-28, server/utilities/logging, Log Levels.
 type LogLevel string
 
+// LogWarning is the level of what the gateway itself has to say.
+const LogWarning LogLevel = "warning"
+
 // Most verbose first.
 var logLevels = []LogLevel{
 	"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency",

@@ -174,6 +174,43 @@ func TestM2L37UpdateBeforeTheAnswer(t *testing.T) {
 	})
 }
 
+// What another book has told of a topic stays with it, and keeps what was sent.
+func TestG13HeardOfATopic(t *testing.T) {
+	onStage(t, upstream.Options{Settings: settings.Server{Subresources: fanout.SubresourcesAsSent}}, func(t *testing.T, st *stage) {
+		st.Listen(uris("file:///a", "file:///a/b")...)
+		st.Log.Take()
+		book := st.table.Of(scope).book
+		book.HearOf(fanout.Event{Topic: uris("file:///a")[0], URI: "file:///a/b/1"})
+		st.WantLog("event file:///a as file:///a/b/1")
+		book.HearOf(fanout.Event{Topic: uris("file:///a/b")[0]})
+		st.WantLog("event file:///a/b")
+		book.HearOf(fanout.Event{Topic: uris("file:///a/c")[0]})
+		st.WantLog()
+	})
+}
+
+// A topic is its first share's that needs it, and losses are told of after all else.
+func TestG14LossesComeLast(t *testing.T) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
+		st.Share.Principal = "ada"
+		st.Listen(fanout.Topic{Scope: scope, Kind: fanout.StateLost}, uris("a")[0], tools())
+		st.Share.Principal = "bob"
+		st.Listen(tools())
+		var all []string
+		st.on(func(b *Book[bool]) {
+			for topic := range b.All() {
+				all = append(all, watchtest.TopicName(topic.Topic))
+				if topic.Share() != (mcp.Share{Principal: "ada"}) {
+					t.Errorf("%v is of %v", topic.Topic, topic.Share())
+				}
+			}
+		})
+		if got := strings.Join(all, " "); got != "toolsListChanged a stateLost" {
+			t.Errorf("all topics are %s", got)
+		}
+	})
+}
+
 func TestM2L37UpdateBeforeARefusal(t *testing.T) {
 	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		acked := make(chan *watchtest.Stream, 1)

@@ -1,6 +1,7 @@
 package subscribe
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -33,6 +34,14 @@ func (ts *topics[S]) Hear(ev fanout.Event, carries func(t *Topic[S]) bool) bool 
 	}
 	ts.up.Metrics.Dropped(ts.up.Name, "unsubscribed update")
 	return false
+}
+
+// HearOf is Hear for a change that was told of a topic already, as another book has it: ev.URI is
+// what was sent, and no ancestor gets it.
+func (ts *topics[S]) HearOf(ev fanout.Event) bool {
+	sent := ev
+	sent.Topic.URI = cmp.Or(ev.URI, ev.Topic.URI)
+	return ts.hear(ev.Topic, sent, nil)
 }
 
 // hear publishes a change under the topic at, and reports whether that was accepted.

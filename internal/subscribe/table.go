@@ -146,6 +146,15 @@ func (t *Table[S, D]) Respond(scope string) {
 	}
 }
 
+// Poke makes the loops of all books call their driver's Pump. It never blocks.
+func (t *Table[S, D]) Poke() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.open {
+		r.book.Poke()
+	}
+}
+
 // Close ends all books and waits for them.
 func (t *Table[S, D]) Close() {
 	t.mu.Lock()

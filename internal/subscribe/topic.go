@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // A Topic is a topic of a [Book]. S is the [Driver]'s state of it. It is used by the book's
@@ -23,7 +24,8 @@ type Topic[S any] struct {
 	early    *fanout.Event // arrived before the response to the request
 
 	waiters []waiter
-	payer   *Allowance // of the share that requested it
+	share   mcp.Share  // who requested it
+	payer   *Allowance // of share
 	dueAt   time.Duration
 	fadeAt  time.Duration // until when it stays without subscribers
 	booked  time.Duration // its first appointment in the agenda; 0: none
@@ -55,6 +57,9 @@ func (t *Topic[S]) Needed() bool { return t.promised || t.Awaited() }
 // Fading reports whether a subscriber of t has left, and it is not yet known whether there
 // are others.
 func (t *Topic[S]) Fading() bool { return t.fading }
+
+// Share returns the share that requested t.
+func (t *Topic[S]) Share() mcp.Share { return t.share }
 
 // Payer returns the allowance of the share that requested t.
 func (t *Topic[S]) Payer() *Allowance { return t.payer }

@@ -43,8 +43,8 @@ func (ts *topics[S]) Update(f func()) {
 	f()
 }
 
-// All iterates over the topics, lists before resources. Topics may be forgotten during the
-// iteration.
+// All iterates over the topics: lists, resources, and then the losses of sessions, which are told
+// of last. Topics may be forgotten during the iteration.
 func (ts *topics[S]) All() iter.Seq[*Topic[S]] {
 	return func(yield func(*Topic[S]) bool) {
 		for kind := fanout.ToolsListChanged; kind < fanout.ResourceUpdated; kind++ {
@@ -56,6 +56,9 @@ func (ts *topics[S]) All() iter.Seq[*Topic[S]] {
 			if k.kind == fanout.ResourceUpdated && !yield(t) {
 				return
 			}
+		}
+		if t := ts.all[key{fanout.StateLost, ""}]; t != nil {
+			yield(t)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (b *Book[S]) add(q *Query) {
 		}
 		t := b.track(topic)
 		if t.payer == nil || !t.Needed() {
-			t.payer = b.up.allowances.Of(q.share)
+			t.share, t.payer = q.share, b.up.allowances.Of(q.share)
 		}
 		b.setFading(t, false)
 		t.waiters = append(t.waiters, waiter{q, i})

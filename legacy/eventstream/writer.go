@@ -34,7 +34,7 @@ var (
 // Changes are where the changes come from that go to a stream.
 type Changes struct {
 	Mail      *fanout.Mailbox
-	Append    func(dst []byte, ev fanout.Event) []byte // appends the notification of a change
+	Append    func(dst []byte, ev fanout.Event) []byte // appends the notification of a change, or nothing
 	Delivered func()                                   // counts it
 }
 
@@ -205,7 +205,11 @@ func (w *Writer) writeChanges() error {
 }
 
 func (w *Writer) change(ev fanout.Event) error {
-	if err := w.stream.Put(context.Background(), w.changes.Append(nil, ev), false); err != nil {
+	msg := w.changes.Append(nil, ev)
+	if len(msg) == 0 {
+		return nil // the client does not want it
+	}
+	if err := w.stream.Put(context.Background(), msg, false); err != nil {
 		return err
 	}
 	_, err := w.drain()

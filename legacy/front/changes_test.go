@@ -105,6 +105,75 @@ func TestL2M25ForeignMetaTravels(t *testing.T) {
 	f.Response.Body.Close()
 }
 
+const lostOfFiles = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"files","data":` +
+	`"server \"files\" has another session with this client than before: what the former one knew may be lost; subscriptions were made again, and what may have changed was told"}}`
+
+// lose tells of the loss of sessions with servers.
+func (p *subscription) lose(servers ...string) {
+	for _, server := range servers {
+		p.mail.Put(fanout.Event{Topic: fanout.Topic{Scope: "s", Kind: fanout.StateLost}, URI: server})
+	}
+}
+
+// A session of a group is told which member lost its session, once each, after what it changed,
+// if its client wants warnings.
+func TestG14LostSessionsAreLogged(t *testing.T) {
+	st := newRig(t, func(o *Options) { o.TellLosses = true })
+	g := st.Enter(t, "2025-11-25")
+	p := st.subscription(t)
+	bridgetest.Eventually(t, "losses asked for", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.lists.Tools && p.lists.Resources && p.lists.Losses
+	})
+	p.change("note://a")
+	p.lose("files", "files")
+	f := g.Listen(t)
+	f.Want(changed("note://a"))
+	f.Want(lostOfFiles)
+	g.Call(t, "logging/setLevel", `{"level":"error"}`)
+	p.lose("files", "")
+	p.change("note://b")
+	f.Want(changed("note://b"))
+	g.Call(t, "logging/setLevel", `{"level":"info"}`)
+	p.lose("files")
+	f.Want(lostOfFiles)
+	f.Response.Body.Close()
+	again := g.Listen(t, "Last-Event-ID", "nonsense") // what may have been missed is no loss
+	again.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	again.Want(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
+	p.change("note://c")
+	again.Want(changed("note://c"))
+	again.Response.Body.Close()
+}
+
+// Only sessions of groups ask for losses, and only if the server said that it logs.
+func TestG14LossesAreOfGroups(t *testing.T) {
+	for _, tt := range []struct {
+		name, capabilities string
+		tell               bool
+		want               mcp.Filter
+	}{
+		{"single server", allOffered, false, mcp.Filter{Tools: true, Resources: true}},
+		{"no logging", `{"tools":{"listChanged":true}}`, true, mcp.Filter{Tools: true}},
+		{"no lists", `{"logging":{}}`, true, mcp.Filter{Losses: true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			st := newScripted()
+			st.describe = func() (*mcp.Description, error) { return &mcp.Description{Capabilities: []byte(tt.capabilities)}, nil }
+			f := st.open(t, func(o *Options) { o.TellLosses = tt.tell })
+			st.Endpoint = legacytest.Serve(t, f, st.principal)
+			st.Enter(t, "2025-11-25")
+			p := st.subscription(t)
+			bridgetest.Eventually(t, "asked for", func() bool {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return fmt.Sprint(p.lists) == fmt.Sprint(tt.want)
+			})
+		})
+	}
+}
+
 func TestL2M26GetStreamsResume(t *testing.T) {
 	st := newRig(t, nil)
 	g := st.Enter(t, "2025-11-25")

@@ -164,7 +164,11 @@ func (c *Conn) tellChanges(ctx context.Context) {
 // after another error the connection is lost, and Close follows.
 func (c *Conn) writeChanges() error {
 	for ev, ok := c.mail.Next(); ok; ev, ok = c.mail.Next() {
-		if err := c.send(appendChange(nil, ev)); err != nil {
+		msg := c.appendChange(ev)
+		if len(msg) == 0 {
+			continue
+		}
+		if err := c.send(msg); err != nil {
 			return err
 		}
 		c.front.opts.Metrics.Delivered(c.front.opts.Name, 1)
@@ -173,6 +177,15 @@ func (c *Conn) writeChanges() error {
 		return eventstream.ErrNoChanges
 	}
 	return nil
+}
+
+// appendChange returns the notification of a change; nil if the client does not want it.
+func (c *Conn) appendChange(ev fanout.Event) []byte {
+	s, _ := c.current()
+	if s == nil {
+		return nil // the session is over
+	}
+	return s.appendChange(nil, ev)
 }
 
 // Unread handles a message that was refused for its size and begins with start. It returns

@@ -79,6 +79,9 @@ type Options struct {
 	// MaxTopics bounds the resources that a session subscribes to. Zero means the default
 	// of limits.ListenTopics.
 	MaxTopics int
+	// TellLosses has each session told by a log message when a server may have lost what it
+	// had of its client. It is for groups: other servers say so in results.
+	TellLosses bool
 	// Check returns an error for a message of a batch that is not allowed. The caller has
 	// checked single messages. Nil allows all.
 	Check func(*wire.Message) error

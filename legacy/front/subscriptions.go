@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,8 +68,8 @@ func (s *subscriptions) join() (mcp.Subscription, error) {
 // begin subscribes to the lists that the server offers, once the client is ready for
 // changes.
 func (s *subscriptions) begin() {
-	lists := s.session.offered.Lists
-	if lists == (mcp.Lists{}) {
+	want := s.offered()
+	if len(want.Topics("")) == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -77,8 +78,16 @@ func (s *subscriptions) begin() {
 		return
 	}
 	s.begun = true
-	want := mcp.Filter{Tools: lists.Tools, Prompts: lists.Prompts, Resources: lists.Resources}
 	s.session.spawn(func(ctx context.Context) { s.addAll(ctx, want) }) // ends with the session
+}
+
+// offered returns what the session follows without being asked.
+func (s *subscriptions) offered() mcp.Filter {
+	o := &s.session.offered
+	return mcp.Filter{
+		Tools: o.Lists.Tools, Prompts: o.Lists.Prompts, Resources: o.Lists.Resources,
+		Losses: o.Logging && s.session.front.opts.TellLosses,
+	}
 }
 
 // addAll subscribes to lists, and to resources that the session has already, and retries with
@@ -141,11 +150,12 @@ func (s *subscriptions) takeOver(uris []string) error {
 func (s *subscriptions) resume(lists bool) {
 	s.mu.Lock()
 	s.begun = lists
-	want := mcp.Filter{URIs: slices.Clone(s.uris)}
-	s.mu.Unlock()
-	if offered := s.session.offered.Lists; lists {
-		want.Tools, want.Prompts, want.Resources = offered.Tools, offered.Prompts, offered.Resources
+	var want mcp.Filter
+	if lists {
+		want = s.offered()
 	}
+	want.URIs = slices.Clone(s.uris)
+	s.mu.Unlock()
 	if len(want.Topics("")) > 0 {
 		s.session.spawn(func(ctx context.Context) { // ends with the session
 			s.addAll(ctx, want)
@@ -267,7 +277,7 @@ func (s *subscriptions) uriOf(m *wire.Message) (string, error) {
 func (s *subscriptions) markAll() {
 	s.mu.Lock()
 	all := s.lists
-	all.URIs = slices.Clone(s.uris)
+	all.URIs, all.Losses = slices.Clone(s.uris), false
 	s.mu.Unlock()
 	for _, t := range all.Topics(s.scope) {
 		s.mail.Put(fanout.Event{Topic: t})
@@ -288,7 +298,38 @@ func (s *subscriptions) close() {
 // changes returns where the changes for a stream come from.
 func (s *subscriptions) changes() *eventstream.Changes {
 	o := &s.session.front.opts
-	return &eventstream.Changes{Mail: s.mail, Append: appendChange, Delivered: func() { o.Metrics.Delivered(o.Name, 1) }}
+	return &eventstream.Changes{Mail: s.mail, Append: s.session.appendChange, Delivered: func() { o.Metrics.Delivered(o.Name, 1) }}
+}
+
+// appendChange appends the notification of ev; nothing if the client does not want it.
+func (s *session) appendChange(dst []byte, ev fanout.Event) []byte {
+	if ev.Topic.Kind == fanout.StateLost {
+		return s.appendLoss(dst, ev.URI)
+	}
+	return appendChange(dst, ev)
+}
+
+// appendLoss appends the log message that says that a server may have lost what it had of the
+// client; server is empty if several may have.
+//
+// Spec: 2025-11-25, server/utilities/logging, Log Message Notifications.
+func (s *session) appendLoss(dst []byte, server string) []byte {
+	s.mu.Lock()
+	wanted := s.level.Allows(spec.LogWarning)
+	s.mu.Unlock()
+	if !wanted {
+		return dst
+	}
+	text := "several servers have other sessions with this client than before"
+	if server != "" {
+		text = fmt.Sprintf("server %q has another session with this client than before", server)
+	}
+	text += ": what the former one knew may be lost; subscriptions were made again, and what may have changed was told"
+	params := wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "level", Value: wire.Quote(string(spec.LogWarning))},
+		wire.Edit{Name: "logger", Value: wire.Quote(cmp.Or(server, s.front.opts.Name))},
+		wire.Edit{Name: "data", Value: wire.Quote(text)})
+	return wire.AppendNotification(dst, spec.NotifyMessage, params, nil)
 }
 
 // appendChange appends the notification of ev for a legacy client.

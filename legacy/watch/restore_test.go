@@ -41,6 +41,46 @@ func TestM2L37RebuiltSessionSubscribesThenTells(t *testing.T) {
 	})
 }
 
+// That the session was lost is told after all that may have changed with it, for as many servers
+// as there are; not that its stream had a gap.
+func TestG14LostSessionIsTold(t *testing.T) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
+		loss := listTopic(fanout.StateLost)
+		s := st.Listen(listTopic(fanout.ToolsListChanged), uriTopic("a"), loss).WantHonored("toolsListChanged a stateLost")
+		st.Log.Take()
+		st.server.answer = delay("a", 3*time.Second)
+		for range 3 {
+			st.server.lose(nil)
+			time.Sleep(time.Minute)
+			st.WantLog("subscribe a", "event toolsListChanged", "event a", "event stateLost")
+		}
+		if lines := st.Events(); lines[len(lines)-1].Topic != loss {
+			t.Errorf("the last event is %v, want the loss", lines[len(lines)-1])
+		}
+		st.current().ListenChanged(true)
+		st.WantLog("event toolsListChanged", "event a")
+		s.Close()
+		time.Sleep(time.Minute)
+		st.wantEnded()
+	})
+}
+
+// The loss of a session needs nothing of the server, and keeps the session.
+func TestG14LossOfAServerWithoutNotices(t *testing.T) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
+		st.server.offers = Offers{}
+		s := st.Listen(listTopic(fanout.ToolsListChanged), listTopic(fanout.StateLost)).WantHonored("stateLost")
+		time.Sleep(time.Hour)
+		st.WantLog()
+		st.server.lose(nil)
+		time.Sleep(time.Minute)
+		st.WantLog("event stateLost")
+		s.Close()
+		time.Sleep(time.Minute)
+		st.wantEnded()
+	})
+}
+
 // A URI for which there is no answer must not keep the rest from being told.
 func TestM2L37SilentURIDoesNotHoldUpOthers(t *testing.T) {
 	withRig(t, options{}, func(t *testing.T, st *rig) {

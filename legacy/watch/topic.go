@@ -49,7 +49,12 @@ func isList(t *topic) bool { return t.Kind != fanout.ResourceUpdated }
 
 // fromServer reports whether t is a list whose changes the server sends without a
 // subscription.
-func (w *Watch) fromServer(t *topic) bool { return isList(t) && !w.offers.Polls.Has(t.Kind) }
+func (w *Watch) fromServer(t *topic) bool {
+	return isList(t) && !isLoss(t) && !w.offers.Polls.Has(t.Kind)
+}
+
+// isLoss reports whether t is the loss of the session, which the watch itself tells of.
+func isLoss(t *topic) bool { return t.Kind == fanout.StateLost }
 
 // next returns the step that t needs.
 func (w *Watch) next(t *topic) step {
@@ -61,7 +66,7 @@ func (w *Watch) next(t *topic) step {
 		return stepNone
 	case w.book.Now() < t.Due(), !wanted && t.Fading():
 		return stepNone // not yet
-	case w.fromServer(t):
+	case w.fromServer(t), isLoss(t):
 		return stepForget
 	case wanted:
 		return stepSubscribe
@@ -91,6 +96,9 @@ func (w *Watch) serve(t *topic) {
 	w.book.At(t, 0)
 	switch {
 	case w.session == nil: // restore will
+	case isLoss(t):
+		t.State.current = on
+		w.grant(t)
 	case w.fromServer(t):
 		w.serveList(t)
 	case !isList(t) && !w.offers.Subscribe:
@@ -147,10 +155,12 @@ func (w *Watch) tellMissed(t *topic) {
 }
 
 // missed sends one event for every accepted topic, at once or when it is subscribed again
-// (M2L-37).
+// (M2L-37). The session is not lost.
 func (w *Watch) missed() {
 	for t := range w.book.All() {
-		w.book.Miss(t)
-		w.tellMissed(t)
+		if !isLoss(t) {
+			w.book.Miss(t)
+			w.tellMissed(t)
+		}
 	}
 }

@@ -35,6 +35,16 @@ func TestL2M21NewTopicsOpenASmallStreamAtOnceAndMergeLater(t *testing.T) {
 	})
 }
 
+// There are no sessions that could be lost: the server is not asked.
+func TestG14NoSessionToLose(t *testing.T) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
+		st.Listen(listTopic(fanout.StateLost)).WantHonored("")
+		st.wantRequests(0)
+		st.Listen(listTopic(fanout.StateLost), listTopic(fanout.ToolsListChanged)).WantHonored("toolsListChanged")
+		st.wantCarried("toolsListChanged")
+	})
+}
+
 func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
 	withRig(t, options{}, func(t *testing.T, st *rig) {
 		one := st.Listen(uriTopic("a")).WantHonored("a")

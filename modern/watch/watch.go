@@ -23,6 +23,8 @@ var retry = backoff.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second}
 // ErrEnded says that the server has ended a listen stream gracefully.
 var ErrEnded = errors.New("the server ended the stream")
 
+var errNoSession = errors.New("there are no sessions to lose")
+
 // A Stream is one open subscriptions/listen upstream, acknowledged. Next is called by one
 // goroutine at a time; Close may be called by another, and more than once.
 type Stream interface {
@@ -119,9 +121,12 @@ func (w *watch) Serve(ts []*topic) {
 		if w.payer == nil {
 			w.payer = t.Payer()
 		}
-		if carried(t) {
+		switch {
+		case t.Kind == fanout.StateLost:
+			w.book.Deny(t, errNoSession)
+		case carried(t):
 			accept(w.book, t, !w.opts.single)
-		} else {
+		default:
 			w.seek(t)
 		}
 	}

@@ -1,6 +1,7 @@
 package evict
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -67,7 +68,9 @@ func (c *Changes) run() {
 			return
 		}
 		for batch := c.take(); len(batch) > 0; batch = c.take() {
-			c.g.wait(c.server, c.g.tell(c.server, batch))
+			if shared := withoutLosses(batch); len(shared) > 0 {
+				c.g.wait(c.server, c.g.tell(c.server, shared))
+			}
 			c.pass(batch)
 		}
 	}
@@ -83,6 +86,11 @@ func (c *Changes) take() (batch []fanout.Event) {
 		batch = append(batch, ev)
 	}
 	return batch
+}
+
+// withoutLosses returns the changes that concern other replicas: a session is one replica's.
+func withoutLosses(batch []fanout.Event) []fanout.Event {
+	return slices.DeleteFunc(slices.Clone(batch), func(ev fanout.Event) bool { return ev.Topic.Kind == fanout.StateLost })
 }
 
 func (c *Changes) pass(batch []fanout.Event) {

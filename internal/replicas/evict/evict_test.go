@@ -134,6 +134,25 @@ func TestEvictThenTell(t *testing.T) {
 	})
 }
 
+// The loss of a session is told in its place among the changes, and no other replica hears of it.
+func TestG14LossesStayHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rig := newRig(t, "a", "b")
+		a := rig.by["a"]
+		c := a.Open("files", a)
+		defer c.Close()
+		lost := fanout.Event{Topic: fanout.Topic{Scope: "files@a/1", Kind: fanout.StateLost}, URI: "lost"}
+		c.Publish(updated("files@a/1", "u:1"))
+		c.Publish(lost)
+		synctest.Wait()
+		a.want(t, "a change and a loss", "evict files@a/1 u:1", "evict files@a/1 lost", "told u:1", "told lost")
+		rig.by["b"].want(t, "a change and a loss", "evict files@b/1 u:1")
+		c.Publish(lost)
+		synctest.Wait()
+		rig.by["b"].want(t, "a loss alone")
+	})
+}
+
 // A replica that can't be reached delays the first change, and no other; it is told of all
 // once it is reached.
 func TestUnreachable(t *testing.T) {

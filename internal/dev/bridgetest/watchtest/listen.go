@@ -16,6 +16,7 @@ type Hub struct {
 	*Audience
 	T     *testing.T
 	Scope string
+	Share mcp.Share
 	Watch func(context.Context, mcp.Profile, []fanout.Topic) ([]fanout.Topic, func(), error)
 }
 
@@ -34,7 +35,7 @@ func (h *Hub) Listen(want ...fanout.Topic) *Stream { return h.ListenCtx(h.T.Cont
 func (h *Hub) ListenCtx(ctx context.Context, want ...fanout.Topic) *Stream {
 	s := &Stream{hub: h}
 	h.Want(1, want...)
-	s.Honored, s.Release, s.Err = h.Watch(ctx, mcp.Profile{Scope: h.Scope}, want)
+	s.Honored, s.Release, s.Err = h.Watch(ctx, mcp.Profile{Scope: h.Scope, Share: h.Share}, want)
 	for _, t := range want {
 		if !slices.Contains(s.Honored, t) {
 			h.Want(-1, t)

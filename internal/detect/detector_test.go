@@ -19,7 +19,10 @@ import (
 type eraBack struct {
 	era             spec.Era
 	started, closed atomic.Int32
+	roots           atomic.Int32 // how often it was told of changed roots
 }
+
+func (b *eraBack) RootsChanged(*mcp.Request) { b.roots.Add(1) }
 
 func (b *eraBack) Serve(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
 	return mcp.NewResult([]byte(`{"era":"`+b.era.String()+`"}`), nil), nil
@@ -98,6 +101,21 @@ func TestDetectorServesAsTheProbeFound(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Changed roots are passed to the back, if there is one that follows them.
+func TestG14RootsChangesReachTheBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, Finding{Era: spec.Legacy})
+		defer s.Close(t.Context())
+		s.RootsChanged(&mcp.Request{})
+		s.Start()
+		synctest.Wait()
+		s.RootsChanged(&mcp.Request{})
+		if n := s.opened[0].roots.Load(); n != 1 {
+			t.Errorf("the back was told %d times, want once", n)
+		}
+	})
 }
 
 func TestDetectorWithoutEvidenceKeepsAsking(t *testing.T) {

@@ -79,6 +79,13 @@ func (d *Detector) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic
 	}
 }
 
+// RootsChanged implements [mcp.RootsFollower].
+func (d *Detector) RootsChanged(req *mcp.Request) {
+	if f, ok := d.current().(mcp.RootsFollower); ok {
+		f.RootsChanged(req)
+	}
+}
+
 // OpenRelay implements [mcp.Relayer].
 func (d *Detector) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (mcp.Relay, []byte, error) {
 	defer d.beginRelay()()

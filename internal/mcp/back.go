@@ -22,8 +22,9 @@ type Back interface {
 	Close(ctx context.Context) error
 }
 
-// A Told is a back, or a member of a group, that is told what a client says without asking for
-// anything: [spec.NotifyRootsListChanged]. Tell does not wait for the server.
-type Told interface {
-	Tell(req *Request)
+// A RootsFollower is a back, or a member of a group, that is told when the roots of a client have
+// changed: the client has sent [spec.NotifyRootsListChanged], as req, in the profile of req.
+// RootsChanged does not wait for the server.
+type RootsFollower interface {
+	RootsChanged(req *Request)
 }

@@ -42,7 +42,10 @@ type Back struct {
 	tools  *recent[string, *tasks.Tools]          // by scope
 }
 
-var _ mcp.Upstream = (*Back)(nil)
+var (
+	_ mcp.Upstream      = (*Back)(nil)
+	_ mcp.RootsFollower = (*Back)(nil)
+)
 
 // New checks opts and sets defaults. It starts nothing; see [Back.Start]. The caller must
 // call Close.

@@ -258,6 +258,29 @@ func TestM2L12LevelIsTheMostVerboseInFlight(t *testing.T) {
 	})
 }
 
+// A session that takes the place of a lost one gets its client's level before the next call.
+func TestG14RebuiltSessionGetsTheLevel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		for range 3 {
+			call := serve(t.Context(), b, callWith("", "warning"))
+			p := <-peers
+			p.Handshake(legacytest.Everything)
+			m := p.Want("logging/setLevel")
+			if got := string(m.Params); got != `{"level":"warning"}` {
+				t.Errorf("setLevel %s, want warning", got)
+			}
+			p.Result(m.ID, `{}`)
+			p.Result(p.Want("tools/call").ID, `{}`)
+			if <-call.done; call.err != nil {
+				t.Error(call.err)
+			}
+			_ = p.Conn.Close()
+			synctest.Wait()
+		}
+	})
+}
+
 // A server without logging is never asked for a level; one that refuses it still
 // gets the call, and so does one that does not answer, after a while.
 func TestM2L12LevelDoesNotStopTheCall(t *testing.T) {

@@ -154,6 +154,54 @@ func TestM2L23TheFirstCallPutsTheServerRight(t *testing.T) {
 	})
 }
 
+// A client whose roots have changed is asked for them with its next call. What the server has of
+// another client is not touched, and a server that never asked is told at once.
+func TestG14ChangedRootsReachTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &rootsServer{}
+		b := newAsker(t, Options{}, r.play)
+		roots, asked := adasRoots, 0
+		x := &backtest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+			asked++
+			return mcp.InputResponse{Result: []byte(roots)}, nil
+		}}
+		call := func(wantAsked int) {
+			t.Helper()
+			if got, err := body(b.Serve(t.Context(), rooted("ada"), x)); err != nil || got != said(roots) || asked != wantAsked {
+				t.Errorf("a call found %s, %v, and asked %d times, want %s and %d", got, err, asked, roots, wantAsked)
+			}
+		}
+		b.RootsChanged(rooted("ada")) // there is no session yet
+		call(1)
+		roots = `{"roots":[{"uri":"file:///moved"}]}`
+		b.RootsChanged(rooted("ada"))
+		call(2)
+		call(2)
+		bob := rooted("bob")
+		bob.Session = "another client of the session"
+		b.RootsChanged(bob)
+		call(2)
+	})
+}
+
+func TestG14ServerThatNeverAskedIsToldOfRoots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		b := newAsker(t, Options{}, func(a *legacytest.Server) {
+			a.OnNotification("notifications/roots/list_changed", func() { told++ })
+			a.Call = func(*legacytest.ServerCall) string { return said("done") }
+		})
+		if _, err := body(b.Serve(t.Context(), rooted("ada"), &backtest.Client{Answer: backtest.NeverAnswers})); err != nil {
+			t.Fatal(err)
+		}
+		b.RootsChanged(rooted("ada"))
+		synctest.Wait()
+		if told != 1 {
+			t.Errorf("the server was told %d times, want once", told)
+		}
+	})
+}
+
 // Whoever leaves while it is asked for its roots does not leave the server with
 // the provisional ones.
 func TestM2L23ACallThatEndsUnansweredChangesNothing(t *testing.T) {

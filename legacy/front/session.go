@@ -206,10 +206,25 @@ func (s *session) receiveNotification(m *wire.Message) {
 	case spec.NotifyCancelled:
 		s.cancelCall(m.Params)
 	case spec.NotifyRootsListChanged:
-		// The gateway requests roots when it needs them.
+		s.rootsChanged(m)
 	default:
 		s.front.drop("client notification")
 	}
+}
+
+// rootsChanged passes on that the client's roots have changed. They are asked for when a server
+// needs them.
+func (s *session) rootsChanged(m *wire.Message) {
+	tell := s.front.opts.RootsChanged
+	if tell == nil {
+		return
+	}
+	req := s.neutralRequest(m, originOf(s.opener))
+	if err := s.front.opts.Admit(req); err != nil {
+		s.front.drop("client notification")
+		return
+	}
+	tell(req)
 }
 
 // cancelCall handles notifications/cancelled. The cancelled call has no response.

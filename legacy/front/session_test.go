@@ -222,6 +222,33 @@ func TestL2M04WhatTheGatewayServes(t *testing.T) {
 	}
 }
 
+// The server is told of changed roots, in the client's session, if somebody is to be.
+func TestG14RootsChangesArePassedOn(t *testing.T) {
+	var told []*mcp.Request
+	refuse := false
+	st := newRig(t, func(o *Options) {
+		admit := o.Admit
+		o.Admit = func(req *mcp.Request) error {
+			if refuse {
+				return wire.Errorf(-32600, "no")
+			}
+			return admit(req)
+		}
+		o.RootsChanged = func(req *mcp.Request) { told = append(told, req) }
+	})
+	g := st.Enter(t, "2025-11-25")
+	for range 2 {
+		g.Post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		refuse = true
+	}
+	if len(told) != 1 || told[0].Method != "notifications/roots/list_changed" || told[0].Session == "" || told[0].Profile.Scope != "docs/"+told[0].Session {
+		t.Errorf("told %v, want the notification that was admitted, of the session", told)
+	}
+	if n := st.Count("client notification"); n != 1 {
+		t.Errorf("%d notifications dropped, want the one that was not admitted", n)
+	}
+}
+
 func TestL2M12LevelGoesAlong(t *testing.T) {
 	st := newRig(t, nil)
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {

@@ -17,8 +17,8 @@ type Group struct {
 }
 
 var (
-	_ mcp.Back = (*Group)(nil)
-	_ mcp.Told = (*Group)(nil)
+	_ mcp.Back          = (*Group)(nil)
+	_ mcp.RootsFollower = (*Group)(nil)
 )
 
 // Open returns a Group that reports changes to c. The caller calls Close.
@@ -57,12 +57,12 @@ func (g *Group) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descriptio
 	return g.back.Load().Describe(ctx, req)
 }
 
-// Tell implements [mcp.Told]: each member is told.
-func (g *Group) Tell(req *mcp.Request) {
+// RootsChanged implements [mcp.RootsFollower]: each member is told.
+func (g *Group) RootsChanged(req *mcp.Request) {
 	b := g.back.Load()
 	for i := range b.opts.Members {
 		if m, err := b.at(i); err == nil {
-			m.Tell(req)
+			m.RootsChanged(req)
 		}
 	}
 }

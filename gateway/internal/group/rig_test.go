@@ -322,8 +322,8 @@ func (f *fake) Subscribe(p mcp.Profile, mail *fanout.Mailbox, lost func(fanout.T
 // Follows implements [Member].
 func (f *fake) Follows(_ *mcp.Request, uri string) bool { return !slices.Contains(f.denies, uri) }
 
-// Tell implements [Member].
-func (f *fake) Tell(req *mcp.Request) {
+// RootsChanged implements [Member].
+func (f *fake) RootsChanged(req *mcp.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	sent := *req

@@ -181,6 +181,7 @@ func newLegacyFront(s *server, so *ServerOptions) (*legacyfront.Front, error) {
 		Relayer:         s,
 		Command:         so.Command,
 		Admit:           s.admit,
+		RootsChanged:    s.RootsChanged,
 		Memory:          s.memory,
 		Instance:        g.instance,
 		Streams:         &s.streams,

@@ -264,6 +264,13 @@ func (s *server) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) 
 	return s.back.Watch(ctx, p, want)
 }
 
+// RootsChanged implements [mcp.RootsFollower].
+func (s *server) RootsChanged(req *mcp.Request) {
+	if f, ok := s.back.(mcp.RootsFollower); ok {
+		f.RootsChanged(req)
+	}
+}
+
 // sessionEnded records the end of a session of a legacy client.
 func (s *server) sessionEnded(e *legacyfront.Ended) {
 	s.access.Ended(&access.Ended{

@@ -157,10 +157,6 @@ type SubscribeOptions struct {
 	// no more changes of one of its topics, the whole stream ends; other subscribers only
 	// lose that topic.
 	Stream bool
-	// Lost is called for each topic of which there will be no more changes, unless the whole
-	// stream ends. It is quick, and calls neither the subscription nor the server. Nil is told
-	// nothing.
-	Lost func(t fanout.Topic, reason error)
 	// Peer says that the subscriber is another replica of the gateway, which has applied
 	// the limits on clients' streams. There is another one on those of replicas.
 	Peer bool

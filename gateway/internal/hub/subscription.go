@@ -160,7 +160,7 @@ func (s *Subscription) addOne(ctx context.Context, p mcp.Profile, t fanout.Topic
 	honored, release, err := s.server.Watch(ctx, p, []fanout.Topic{t})
 	if err != nil {
 		level := slog.LevelInfo
-		if errors.As(err, new(*mcp.LoginError)) { // as long as a user has not logged in
+		if s.told != nil || errors.As(err, new(*mcp.LoginError)) { // tried again; as long as a user has not logged in
 			level = slog.LevelDebug
 		}
 		s.hub.logger.Log(ctx, level, "subscription refused", "upstream", s.server.Name(), "topic", t, "err", err)

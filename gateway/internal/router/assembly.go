@@ -182,6 +182,7 @@ func newLegacyFront(s *server, so *ServerOptions) (*legacyfront.Front, error) {
 		Command:         so.Command,
 		Admit:           s.admit,
 		RootsChanged:    s.RootsChanged,
+		TellLosses:      s.group != nil,
 		Memory:          s.memory,
 		Instance:        g.instance,
 		Streams:         &s.streams,

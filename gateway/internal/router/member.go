@@ -106,15 +106,14 @@ func (m member) Follows(req *mcp.Request, uri string) bool {
 	return m.ownerOnly(req) == nil && m.access.Follows(req, uri)
 }
 
-// Tell implements [group.Member].
-func (m member) Tell(req *mcp.Request) {
-	told, ok := m.back.(mcp.Told)
-	if !ok || !m.life.Enter() {
+// RootsChanged implements [group.Member].
+func (m member) RootsChanged(req *mcp.Request) {
+	if !m.life.Enter() {
 		return
 	}
 	defer m.life.Leave()
 	if own, err := m.forMember(req); err == nil {
-		told.Tell(own)
+		m.server.RootsChanged(own)
 	}
 }
 

@@ -51,4 +51,32 @@ func (s *Shared) Keep(k Key, r Record) error {
 	return s.Records.Put(ctx, sharedKey(k), data, MaxAge)
 }
 
+// LookupList is that of [Store].
+func (s *Shared) LookupList(k Key) ([]byte, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	data, err := s.Records.Get(ctx, sharedListKey(k))
+	if err != nil {
+		return nil, false // there is none, or nobody knows
+	}
+	items, _, err := decodeList(k, data)
+	if err != nil {
+		s.Logger.Debug("remembered list of other replicas not read", "error", err)
+	}
+	return items, err == nil
+}
+
+// KeepList is that of [Store].
+func (s *Shared) KeepList(k Key, items []byte) error {
+	data, err := encodeList(k, items, time.Now())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	return s.Records.Put(ctx, sharedListKey(k), data, MaxAge)
+}
+
 func sharedKey(k Key) string { return "server/" + k.String() }
+
+func sharedListKey(k Key) string { return "list/" + k.String() }

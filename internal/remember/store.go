@@ -17,9 +17,10 @@ const (
 	// MaxAge is how long a record is valid.
 	MaxAge = 24 * time.Hour
 
-	// maxFile bounds the size of one record in bytes, and maxFiles the number of records.
+	// maxFile bounds the size of one record in bytes, and maxFiles the number of records
+	// and lists.
 	maxFile  = 1 << 20
-	maxFiles = 512
+	maxFiles = 1024
 )
 
 // Options configure a [Store].
@@ -61,11 +62,13 @@ func (s *Store) Lookup(k Key) (Record, bool) {
 	if s == nil || k == (Key{}) {
 		return Record{}, false
 	}
-	r, err := s.read(k)
+	var r Record
+	data, err := s.read(k)
+	if err == nil {
+		r, err = decode(k, data)
+	}
 	if err != nil {
-		if !s.ignored(err) && !errors.Is(err, fs.ErrNotExist) {
-			s.log.Debug("remembered server not read", "file", k.file(), "error", err)
-		}
+		s.unread(k, err)
 		return Record{}, false
 	}
 	if !r.fresh(time.Now()) {
@@ -73,6 +76,13 @@ func (s *Store) Lookup(k Key) (Record, bool) {
 		return Record{}, false
 	}
 	return r, true
+}
+
+// unread tells of a file that can't be read, unless there is none.
+func (s *Store) unread(k Key, err error) {
+	if !s.ignored(err) && !errors.Is(err, fs.ErrNotExist) {
+		s.log.Debug("remembered server not read", "file", k.file(), "error", err)
+	}
 }
 
 // Keep stores r as the record of k, and replaces an older one. If r can't be stored, Keep
@@ -86,6 +96,11 @@ func (s *Store) Keep(k Key, r Record) error {
 		r.Said = time.Now()
 	}
 	data, err := encode(k, r)
+	return s.put(k, data, err)
+}
+
+// put replaces the file of k, unless there is an error already. If it can't, it removes the file.
+func (s *Store) put(k Key, data []byte, err error) error {
 	if err == nil {
 		err = s.write(k, data)
 	}
@@ -113,29 +128,29 @@ func (s *Store) Forget(k Key) {
 
 func (k Key) file() string { return k.String() + recordSuffix }
 
-// read returns the record in the file of k, whatever its age.
-func (s *Store) read(k Key) (Record, error) {
+// read returns the file of k, whatever its age.
+func (s *Store) read(k Key) ([]byte, error) {
 	root, err := s.folder()
 	if err != nil {
-		return Record{}, err
+		return nil, err
 	}
 	defer closeRoot(root)
 	if _, err := ourFile(root, k.file()); err != nil {
-		return Record{}, err
+		return nil, err
 	}
 	f, err := root.Open(k.file())
 	if err != nil {
-		return Record{}, err
+		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return Record{}, err
+		return nil, err
 	}
 	if len(data) > maxFile {
-		return Record{}, fmt.Errorf("%s is longer than %d bytes", k.file(), maxFile)
+		return nil, fmt.Errorf("%s is longer than %d bytes", k.file(), maxFile)
 	}
-	return decode(k, data)
+	return data, nil
 }
 
 // write replaces the contents of the file of k atomically.

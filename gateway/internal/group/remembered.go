@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash/maphash"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -11,8 +12,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxRemembered bounds the lists of which something is remembered.
-const maxRemembered = 4096
+const (
+	// maxRemembered bounds the lists of which something is remembered.
+	maxRemembered = 4096
+	// storeAgain is when a list is stored again that has not changed, so that it does not
+	// become too old.
+	storeAgain = 6 * time.Hour
+)
 
 // remembered has what members listed, also those that are away now: their names, and, where there
 // is a [Memory], whole lists of earlier runs. Safe for concurrent use.
@@ -20,7 +26,13 @@ type remembered struct {
 	memory Memory // nil for none
 	sets   *lru.Cache[listKey, *nameSet]
 	seed   maphash.Seed
-	sums   *lru.Cache[listKey, uint64] // of what memory has
+	stored *lru.Cache[listKey, stored] // what memory has
+}
+
+// A stored is a list that was stored.
+type stored struct {
+	sum uint64
+	at  time.Time
 }
 
 // A listKey identifies a list as clients of a principal with certain capabilities see it. Their
@@ -40,7 +52,7 @@ func newRemembered(memory Memory) (*remembered, error) {
 	if r.sets, err = lru.New[listKey, *nameSet](maxRemembered); err != nil {
 		return nil, err
 	}
-	r.sums, err = lru.New[listKey, uint64](maxRemembered)
+	r.stored, err = lru.New[listKey, stored](maxRemembered)
 	return r, err
 }
 
@@ -58,12 +70,12 @@ func (r *remembered) remember(member string, req *mcp.Request, l list, res *mcp.
 		return
 	}
 	k, sum := keyOf(member, req, l.method), maphash.Bytes(r.seed, res.Body)
-	if had, ok := r.sums.Get(k); ok && had == sum {
+	if had, ok := r.stored.Get(k); ok && had.sum == sum && time.Since(had.at) < storeAgain {
 		return
 	}
 	if items := res.Outline.Get(res.Body, l.array); wire.IsArray(items) {
 		r.memory.Remember(member, req, l.method, items)
-		r.sums.Add(k, sum)
+		r.stored.Add(k, stored{sum, time.Now()})
 	}
 }
 

@@ -161,6 +161,21 @@ func (m *memory) Remember(member string, req *mcp.Request, method string, items 
 	m.lists[member+" "+string(req.Principal)+" "+method] += string(items)
 }
 
+// What is remembered is stored when it has changed, and before it is too old.
+func TestG02WhatIsRememberedStaysYoung(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		remembers := newMemory()
+		r := newRig(t, func(o *Options) { o.Memory = remembers }, newFake("files", "read"))
+		for range 20 {
+			namesOf(t, r, request(spec.MethodToolsList, ""))
+			time.Sleep(time.Hour)
+		}
+		if n := strings.Count(remembers.lists["files anonymous tools/list"], "read"); n != 4 {
+			t.Errorf("stored %d times in 20 hours, want 4", n)
+		}
+	})
+}
+
 // After a restart, the names of a member that is away are still its own.
 func TestG02NamesAreRememberedAfterARestart(t *testing.T) {
 	files, docs := newFake("files", "read", "search"), newFake("docs", "search", "find")

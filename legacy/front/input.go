@@ -36,6 +36,7 @@ func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mc
 		if asked[i], err = projection.InputRequest(r.session.revision, r.session.capabilities, q); err != nil {
 			return nil, fmt.Errorf("%s can't be sent to a client of revision %s: %w", q.Method, r.session.revision, err)
 		}
+		asked[i].Params = askedBy(q.Server, asked[i].Params)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.session.front.opts.AskTimeout, errUnanswered)
 	defer cancel()
@@ -56,6 +57,16 @@ func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mc
 	}
 	mcp.NoteInputs(r.trace, trace.InputAnswered, qs)
 	return answers, nil
+}
+
+// askedBy returns the params of an input request that name the server of a group that asks, if
+// there is one.
+func askedBy(server string, params []byte) []byte {
+	if server == "" {
+		return params
+	}
+	meta := wire.AppendEdited(nil, wire.Get(params, "_meta"), wire.Edit{Name: spec.MetaServer, Value: wire.Quote(server)})
+	return wire.AppendEdited(nil, params, wire.Edit{Name: "_meta", Value: meta})
 }
 
 // sendInputs sends the input requests.

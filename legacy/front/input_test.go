@@ -167,3 +167,26 @@ func TestPipeFreesTheIDBeforeItAnswers(t *testing.T) {
 	}
 	p.Close()
 }
+
+// What a server of a group asks names it.
+func TestG15QuestionsNameTheServerThatAsks(t *testing.T) {
+	st := newRig(t, nil)
+	qs := []mcp.InputRequest{
+		{Method: "elicitation/create", Params: []byte(`{"message":"who?","requestedSchema":{"type":"object","properties":{}},"_meta":{"x":1}}`), Server: "files"},
+		{Method: "roots/list", Server: "files"},
+	}
+	st.handle = func(ctx context.Context, _ *mcp.Request, x mcp.Caller) (string, error) {
+		_, err := x.RequestInput(ctx, qs)
+		return `{}`, err
+	}
+	g := st.Enter(t, "2025-11-25")
+	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+	for _, want := range []string{
+		`"method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object","properties":{}},"_meta":{"x":1,"dev.mcpbridge/server":"files"}}}`,
+		`"method":"roots/list","params":{"_meta":{"dev.mcpbridge/server":"files"}}}`,
+	} {
+		if got, _ := f.Next(); !strings.HasSuffix(got, want) {
+			t.Errorf("the client was asked %s, want %s", got, want)
+		}
+	}
+}

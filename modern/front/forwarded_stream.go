@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // hasExtensions reports whether a filter has members of extensions, which only the server
@@ -53,20 +55,26 @@ func (f *Front) forwardsFilter(ctx context.Context, req *mcp.Request) bool {
 }
 
 // forwardListen serves a listen request with its own upstream stream. Messages are
-// forwarded unchanged, with the client's own subscription id.
-func (f *Front) forwardListen(ctx context.Context, req *mcp.Request, p *reply) error {
+// forwarded unchanged, with the client's own subscription id. Of a group, whose members may be
+// of either era, that stream has no changes of lists and resources: they are followed as on other
+// streams, and acknowledged with the rest.
+func (f *Front) forwardListen(ctx context.Context, req *mcp.Request, want mcp.Filter, p *reply) error {
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
+	if !f.opts.Group {
+		want = mcp.Filter{}
+	}
 	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (write func(), err error) {
-		return (&forwardedStream{reply: p, mail: mail}).open(ctx, req)
+		return (&forwardedStream{reply: p, mail: mail, acknowledged: make(chan struct{})}).open(ctx, req, want)
 	})
 }
 
-// open registers the stream without topics, so that it ends with the others.
-func (s *forwardedStream) open(ctx context.Context, req *mcp.Request) (write func(), err error) {
-	sub, _, err := s.front.subscribe(ctx, req, mcp.Filter{}, s.mail)
+// open registers the stream, so that it ends with the others.
+func (s *forwardedStream) open(ctx context.Context, req *mcp.Request, want mcp.Filter) (write func(), err error) {
+	sub, followed, err := s.front.subscribe(ctx, req, want, s.mail)
 	if err != nil {
 		return nil, err
 	}
+	s.followed = followed
 	return func() {
 		defer sub.Close()
 		if err := s.write(ctx, req); err != nil {
@@ -84,14 +92,14 @@ func (s *forwardedStream) write(ctx context.Context, req *mcp.Request) error {
 		res, err := f.opts.Handler.Serve(ctx, req, s)
 		served <- handlerResult{res, err}
 	}()
-	end, cause := s.await(ctx, served)
+	st := &stream{front: f, reply: p, mail: s.mail, principal: req.Principal, profile: req.Profile}
+	end, cause := s.await(ctx, served, st)
 	defer end.res.Release()
 	switch {
 	case errors.Is(cause, os.ErrDeadlineExceeded):
-		(&stream{front: f, reply: p}).reportStale()
+		st.reportStale()
 		return nil
 	case cause == errStreamEnded:
-		st := &stream{front: f, reply: p, principal: req.Principal, profile: req.Profile}
 		return p.message(st.appendEnd(context.WithoutCancel(ctx), nil))
 	case end.err != nil:
 		return end.err
@@ -112,18 +120,40 @@ type handlerResult struct {
 // of its request.
 type forwardedStream struct {
 	*reply
-	mail   *fanout.Mailbox // ends when the gateway ends the stream
-	cancel context.CancelCauseFunc
+	mail     *fanout.Mailbox // ends when the gateway ends the stream
+	followed mcp.Filter      // what is followed beside the upstream stream
+	cancel   context.CancelCauseFunc
+
+	once         sync.Once
+	acknowledged chan struct{} // closed once the client has the acknowledgment of a group
 }
 
 // Notify implements [mcp.Caller]. If writing to the client fails, the stream ends.
 func (s *forwardedStream) Notify(ctx context.Context, n mcp.Notification) error {
+	isAck := s.front.opts.Group && n.Method == spec.NotifyAcknowledged
+	if isAck {
+		n.Params = s.withFollowed(n.Params)
+	}
 	n.Params = s.stamped(n.Params)
 	err := s.reply.Notify(ctx, n)
 	if err != nil {
 		s.cancel(err)
 	}
+	if isAck {
+		s.once.Do(func() { close(s.acknowledged) })
+	}
 	return err
+}
+
+// withFollowed returns the params of an acknowledgment with what is followed beside the upstream
+// stream.
+func (s *forwardedStream) withFollowed(params []byte) []byte {
+	var granted []wire.Edit
+	for k, v := range wire.Members(wire.Get(params, "notifications")) {
+		granted = append(granted, wire.Edit{Name: k.String(), Value: v})
+	}
+	filter := wire.AppendEdited(nil, protocol.AppendFilter(nil, s.followed), granted...)
+	return wire.AppendEdited(nil, params, wire.Edit{Name: "notifications", Value: filter})
 }
 
 // stamped returns params or a result of a stream with the client's own subscription id.
@@ -132,19 +162,27 @@ func (rp *reply) stamped(text []byte) []byte {
 	return wire.AppendEdited(nil, text, wire.Edit{Name: "_meta", Value: meta})
 }
 
-// await sends keep-alive comments until the upstream stream has ended. cause is the reason
-// if the gateway or the client ended it.
-func (s *forwardedStream) await(ctx context.Context, served <-chan handlerResult) (end handlerResult, cause error) {
+// await sends keep-alive comments, and the changes of a group, until the upstream stream has
+// ended. cause is the reason if the gateway or the client ended it.
+func (s *forwardedStream) await(ctx context.Context, served <-chan handlerResult, st *stream) (end handlerResult, cause error) {
 	s.writer.keepAlive()
 	defer s.writer.stopKeepAlive()
+	acknowledged, open := s.acknowledged, false
 	for {
 		select {
 		case end = <-served:
 			return end, s.writer.cause(ctx)
+		case <-acknowledged:
+			acknowledged, open = nil, true // what has come before is still in mail
 		case <-s.mail.Ready():
-			if _, ended := s.mail.Ended(); ended {
-				s.cancel(errStreamEnded)
+		}
+		if open {
+			if err := st.writeChanges(); err != nil {
+				s.cancel(err)
 			}
+		}
+		if _, ended := s.mail.Ended(); ended {
+			s.cancel(errStreamEnded)
 		}
 	}
 }

@@ -35,3 +35,51 @@ func TestS01PlainFiltersAreShared(t *testing.T) {
 		})
 	}
 }
+
+// A group's listen stream about tasks has one acknowledgment: of what the front follows, and of what
+// members take. Changes come after it, and the end of the one is the end of the other.
+func TestG13OneStreamOfAGroup(t *testing.T) {
+	s := moderntest.NewScript()
+	callers, left := make(chan mcp.Caller, 1), make(chan error, 1)
+	s.OnServe = func(ctx context.Context, _ *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+		callers <- c
+		<-ctx.Done()
+		left <- context.Cause(ctx)
+		return nil, context.Cause(ctx)
+	}
+	const filter = `{"taskIds":["t"],"toolsListChanged":true,"resourceSubscriptions":["a:b"]}`
+	f := moderntest.Follow(t, frontOf(t, s, func(o *Options) { o.Group = true; o.Upstream = func() spec.Era { return spec.Unknown } }), `"x"`, filter)
+	mail, c := <-s.Listened, <-callers
+	moderntest.ToolsChanged(mail)
+	if err := c.Notify(t.Context(), mcp.Notification{Method: spec.NotifyAcknowledged, Params: []byte(`{"notifications":{"taskIds":["t"],"events":1}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	f.Want(tagged(spec.NotifyAcknowledged, `"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a:b"],"taskIds":["t"],"events":1},`, `"x"`))
+	f.Want(tagged(spec.NotifyToolsListChanged, ``, `"x"`))
+	if err := c.Notify(t.Context(), mcp.Notification{Method: spec.NotifyTasks, Params: []byte(`{"taskId":"t"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	f.Want(tagged(spec.NotifyTasks, `"taskId":"t",`, `"x"`))
+	moderntest.ToolsChanged(mail)
+	f.Want(tagged(spec.NotifyToolsListChanged, ``, `"x"`))
+	mail.End(io.EOF)
+	f.Want(`{"jsonrpc":"2.0","id":"x","result":{"resultType":"complete","_meta":{"` + spec.MetaServerInfo + `":{"name":"s","version":"1"},"` + spec.MetaSubscriptionID + `":"x"}}}`)
+	if err := <-left; err != errStreamEnded {
+		t.Errorf("the members' streams ended with %v", err)
+	}
+}
+
+// That of a single server has everything upstream, and its acknowledgment as it is.
+func TestG13StreamsOfOneServerPass(t *testing.T) {
+	s := moderntest.NewScript()
+	s.OnServe = func(ctx context.Context, _ *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+		return mcp.NewResult([]byte("{}"), nil), c.Notify(ctx, mcp.Notification{Method: spec.NotifyAcknowledged, Params: []byte(`{"notifications":{"taskIds":["t"]}}`)})
+	}
+	f := moderntest.Follow(t, frontOf(t, s, behind(spec.Modern)), "1", `{"taskIds":["t"],"toolsListChanged":true}`)
+	f.Want(tagged(spec.NotifyAcknowledged, `"notifications":{"taskIds":["t"]},`, `1`))
+}
+
+// tagged returns a notification of the stream with an id.
+func tagged(method, params, id string) string {
+	return `{"jsonrpc":"2.0","method":"` + method + `","params":{` + params + `"_meta":{"` + spec.MetaSubscriptionID + `":` + id + `}}}`
+}

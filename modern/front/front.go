@@ -70,8 +70,11 @@ type Options struct {
 	// Upstream returns the era of the server behind Handler, spec.Unknown while it is
 	// unknown. Nil means legacy.
 	Upstream func() spec.Era
-	// Group says that several servers are behind Handler, which may be of both eras.
-	Group bool
+	// Group says that several servers are behind Handler, which may be of both eras. MemberEra
+	// returns the era of the one that a request is for, spec.Unknown if that is not certain; nil
+	// means that it never is.
+	Group     bool
+	MemberEra func(*mcp.Request) spec.Era
 
 	// Streams serves listen streams over HTTP independently of their handlers, which saves
 	// memory. Its owner waits for them before it closes the Front. Nil means that handlers

@@ -27,6 +27,9 @@ func (f *Front) mayPark(ctx context.Context, req *mcp.Request) bool {
 		state, _ := wire.GetString(req.Params, "requestState")
 		return requeststate.IsSealed(state)
 	}
+	if f.opts.MemberEra != nil {
+		return f.opts.MemberEra(req) != spec.Modern
+	}
 	era := f.opts.Upstream()
 	if era == spec.Unknown && isRetry {
 		// The server's era decides whether the state is the server's or the gateway's.
@@ -76,9 +79,23 @@ func appendInputRequired(dst []byte, id wire.ID, open []*pendingInput, state str
 		dst = append(append(dst, cmp.Or(string(q.request.Params), "{}")...), '}')
 	}
 	dst = wire.AppendString(append(dst, `},"requestState":`...), state)
-	if info != nil {
-		dst = append(append(dst, `,"_meta":{"`+spec.MetaServerInfo+`":`...), info...)
-		dst = append(dst, '}')
+	meta := []wire.Edit{{Name: spec.MetaServerInfo, Value: info}}
+	if server := askedBy(open); server != "" {
+		meta = append(meta, wire.Edit{Name: spec.MetaServer, Value: wire.Quote(server)})
+	}
+	if text := wire.AppendEdited(nil, nil, meta...); len(text) > len("{}") {
+		dst = append(append(dst, `,"_meta":`...), text...)
 	}
 	return append(dst, "}}"...)
+}
+
+// askedBy returns the server of a group that asks, which is one for all questions of a call; empty
+// for a single server.
+func askedBy(open []*pendingInput) string {
+	for _, q := range open {
+		if q.request.Server != "" {
+			return q.request.Server
+		}
+	}
+	return ""
 }

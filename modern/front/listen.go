@@ -33,7 +33,7 @@ func (f *Front) listen(ctx context.Context, req *mcp.Request, p *reply) error {
 		req.Params = withoutTasks(req.Params)
 	}
 	if f.forwardsFilter(ctx, req) {
-		return f.forwardListen(ctx, req, p)
+		return f.forwardListen(ctx, req, want, p)
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
 	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (write func(), err error) {
@@ -140,8 +140,19 @@ func (s *stream) acknowledge(honored mcp.Filter) error {
 	return s.reply.send(*ack)
 }
 
-// drain writes the pending changes, gathered into few writes.
+// drain writes the pending changes, and the end of the stream if it has ended.
 func (s *stream) drain(ctx context.Context) (ended bool, err error) {
+	if err := s.writeChanges(); err != nil {
+		return false, err
+	}
+	if _, ended = s.mail.Ended(); ended {
+		err = s.reply.message(s.appendEnd(ctx, nil))
+	}
+	return ended, err
+}
+
+// writeChanges writes the pending changes, gathered into few writes.
+func (s *stream) writeChanges() error {
 	msg := downstream.NewBuffer()
 	defer downstream.FreeBuffer(msg)
 	n := 0
@@ -149,17 +160,14 @@ func (s *stream) drain(ctx context.Context) (ended bool, err error) {
 		n++
 		*msg = appendChange((*msg)[:0], ev, s.reply.id)
 		if err := s.reply.writer.put(*msg); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if err := s.reply.writer.flush(); err != nil {
-		return false, err
+		return err
 	}
 	s.front.opts.Metrics.Delivered(s.front.opts.Name, n)
-	if _, ended = s.mail.Ended(); ended {
-		err = s.reply.message(s.appendEnd(ctx, (*msg)[:0]))
-	}
-	return ended, err
+	return nil
 }
 
 func appendAck(dst []byte, honored mcp.Filter, id wire.ID) []byte {

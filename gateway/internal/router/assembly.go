@@ -30,6 +30,9 @@ func assemble(s *server, so *ServerOptions) (err error) {
 		return err
 	}
 	s.handler = s.access.Handler(visit.Handler(visit.Options{Server: so.Name, Where: so.Visit, Era: s.back.Era, Logins: so.UserLogins}, s.owners.Handler(s.handler)))
+	if s.group != nil {
+		s.handler = s.group.Apps(s.handler)
+	}
 	s.userLogins = so.UserLogins
 	if s.legacy, err = newLegacyFront(s, so); err != nil {
 		return err
@@ -218,6 +221,7 @@ func newModernFront(s *server, so *ServerOptions) (*modernfront.Front, error) {
 		Quirks:        so.Quirks,
 		Upstream:      s.back.Era,
 		Group:         s.group != nil,
+		MemberEra:     s.memberEra(),
 		WriteTimeout:  opts.WriteTimeout,
 		KeepAlive:     opts.KeepAlive,
 		Streams:       &s.streams,

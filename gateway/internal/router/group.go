@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // openGroup opens the back of a group.
@@ -14,6 +15,15 @@ func (s *server) openGroup(o *group.Options, c mcp.Changes) (err error) {
 		s.back = s.group
 	}
 	return err
+}
+
+// memberEra returns what says of which era the member is that a request to a group is for; nil
+// for a single server.
+func (s *server) memberEra() func(*mcp.Request) spec.Era {
+	if s.group == nil {
+		return nil
+	}
+	return s.group.EraOf
 }
 
 // checkMembers reports what is wrong with other members of a group that is kept; nil for the

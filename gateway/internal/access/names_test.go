@@ -233,3 +233,36 @@ func TestG03SubscriptionsAreNarrowed(t *testing.T) {
 		t.Errorf("it was told of %v", heard.uris)
 	}
 }
+
+// A refusal of what controls the access to a server is told from one of the server's own: a group
+// asks no other server then.
+func TestG05RefusalsAreBarred(t *testing.T) {
+	hides, err := names.New(names.Options{Resources: names.Part{Deny: []string{"file:///secret"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter := policy.NewLimiter(policy.Rates{Principal: policy.Rate{Concurrent: 1}})
+	ticket, err := limiter.Take(mcp.Share{Principal: "ada"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ticket.Give()
+	req := requestOf(spec.MethodResourcesRead, `{"uri":"file:///secret"}`)
+	req.Share = mcp.Share{Principal: "ada"}
+	for what, o := range map[string]Options{
+		"hidden": {Server: "files", Names: hides}, "denied": {Server: "files", Policy: readers()}, "too much": {Server: "files", Limiter: limiter},
+	} {
+		for _, req.Era = range []spec.Era{spec.Modern, spec.Legacy} {
+			server := next{body: `{}`}
+			_, err := New(o).Handler(&server).Serve(t.Context(), req, nil)
+			if r := (*mcp.Refusal)(nil); !errors.As(err, &r) || !r.Barred || server.calls > 0 {
+				t.Errorf("%s: %v is not barred", what, err)
+			}
+		}
+	}
+	server := next{err: mcp.Refuse(spec.CodeInvalidParams, "no such resource")}
+	_, err = New(Options{Server: "files", Names: hides}).Handler(&server).Serve(t.Context(), requestOf(spec.MethodResourcesRead, `{"uri":"file:///x"}`), nil)
+	if r := (*mcp.Refusal)(nil); !errors.As(err, &r) || r.Barred {
+		t.Errorf("the server's own refusal: %v", err)
+	}
+}

@@ -111,6 +111,7 @@ func New(o Options, c mcp.Changes) (*Back, error) {
 func (b *Back) inherit(former *Back) {
 	b.naming.former = former.naming.former
 	b.naming.tables.former = former.naming.former
+	b.where = former.where
 }
 
 // close ends what the Back has started, and waits for it.

@@ -123,8 +123,22 @@ func (b *Back) namesReader(req *mcp.Request, k policy.Kind) *reader {
 func (b *Back) readerOf(req *mcp.Request, method string) *reader {
 	sent := *req
 	sent.Method, sent.Extra, sent.ParamHeaders, sent.LogLevel = method, nil, nil, ""
-	sent.Params = wire.AppendEdited(nil, nil, wire.Edit{Name: "_meta", Value: wire.Get(req.Params, "_meta")})
+	sent.Params = wire.AppendEdited(nil, nil, wire.Edit{Name: "_meta", Value: envelopeOf(req)})
 	return &reader{b: b, req: withoutProgress(&sent), list: listOf(method), caller: nobody{}, whole: true}
+}
+
+// envelopeOf returns the _meta of a request; that of a modern client whose params are gone has
+// what the revision requires.
+//
+// Spec: 2026-07-28, basic/index, Per-request protocol fields.
+func envelopeOf(req *mcp.Request) []byte {
+	if meta := wire.Get(req.Params, "_meta"); meta != nil || req.Era != spec.Modern {
+		return meta
+	}
+	return wire.AppendEdited(nil, nil,
+		wire.Edit{Name: spec.MetaProtocolVersion, Value: wire.Quote(string(req.Revision))},
+		wire.Edit{Name: spec.MetaClientCapabilities, Value: req.Capabilities},
+		wire.Edit{Name: spec.MetaClientInfo, Value: req.ClientInfo})
 }
 
 // withoutProgress returns a request without a progress token: no two members can have the same.

@@ -88,8 +88,12 @@ func (b *Back) serveURI(ctx context.Context, req *mcp.Request, p *params, c mcp.
 }
 
 // findLister returns the place of the member that lists a URI, or a URI template of which
-// something is to be completed; -1 if none does. Lists that are not known are read.
+// something is to be completed; -1 if none does. Lists that are not known are read. The only
+// member of a group may list everything.
 func (b *Back) findLister(ctx context.Context, req *mcp.Request, uri string) (int, error) {
+	if len(b.opts.Members) == 1 {
+		return 0, nil
+	}
 	isTemplate := req.Method == spec.MethodComplete
 	i, sure := b.listerOf(&req.Profile, uri, isTemplate)
 	if sure {
@@ -111,13 +115,13 @@ func (b *Back) listerOf(p *mcp.Profile, uri string, isTemplate bool) (place int,
 		name := b.opts.Members[i].Name
 		l := b.where.get(knownAt(p, name, spec.MethodResourcesList))
 		if b.where.has(&l, uri) {
-			return i, sure
+			return i, sure && !l.changed
 		}
 		t := b.where.get(knownAt(p, name, spec.MethodResourcesTemplates))
 		if isTemplate && slices.Contains(t.templates, uri) {
-			return i, sure
+			return i, sure && !t.changed
 		}
-		sure = sure && l.known && (t.known || !isTemplate)
+		sure = sure && l.known && !l.changed && (t.known && !t.changed || !isTemplate)
 	}
 	return -1, false
 }
@@ -133,9 +137,17 @@ func (b *Back) matching(p *mcp.Profile, uri string) (places []int) {
 	return places
 }
 
-// holdersOf returns the places of those members that have a URI, as far as that is known without
-// asking: the one that lists it, or else the one that has handed it out, or else all that have a
-// template for it. Without any, nobody is known to have it.
+// holders returns the places of those members that have a URI: the one that lists it, or else the
+// one that has handed it out, or else all that have a template for it. Without any, nobody is
+// known to have it. Lists that are not known are read, as the client that has sent req.
+func (b *Back) holders(ctx context.Context, req *mcp.Request, uri string) ([]int, error) {
+	if i, err := b.findLister(ctx, req, uri); err != nil || i >= 0 {
+		return []int{i}, err
+	}
+	return b.holdersOf(&req.Profile, uri), nil
+}
+
+// holdersOf is holders as far as that is known without asking.
 func (b *Back) holdersOf(p *mcp.Profile, uri string) []int {
 	if i, _ := b.listerOf(p, uri, false); i >= 0 {
 		return []int{i}

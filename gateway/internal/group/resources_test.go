@@ -1,14 +1,17 @@
 package group
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -126,6 +129,78 @@ func TestG05ListsChange(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A list whose change was told is read again at once. What is known of a member that is away
+// stays.
+func TestG05ListsWhoseChangeWasTold(t *testing.T) {
+	a, b := withResources("a", []string{"x:/1", "x:/2"}), withResources("b", nil, "x:/1", "x:/2")
+	r := newRig(t, nil, a, b)
+	if by, err := r.read(t, reads("x:/1")); by != "a" {
+		t.Fatalf("read from %q, %v", by, err)
+	}
+	a.change(func(f *fake) { f.pages[spec.MethodResourcesList] = [][]string{resourceItems("x:/2")} })
+	r.listChanged("all/2", fanout.ResourcesListChanged)
+	r.listChanged("all/1", fanout.ToolsListChanged)
+	if _, err := r.read(t, reads("x:/1")); err == nil {
+		t.Error("the list of another profile, or of something else, was read again")
+	}
+	r.listChanged("all/1", fanout.ResourcesListChanged)
+	if by, err := r.read(t, reads("x:/1")); by != "b" {
+		t.Errorf("after the change read from %q, %v", by, err)
+	}
+	r.listChanged("all/1", fanout.ResourcesListChanged)
+	a.change(func(f *fake) { f.gone = true })
+	_, err := r.read(t, reads("x:/2"))
+	wantError(t, "of a member that is away", err, spec.CodeInternal, `"a"`)
+	if n := r.holdersOf(&reads("").Profile, "x:/2"); !slices.Equal(n, []int{0}) {
+		t.Errorf("it is held at %v", n)
+	}
+}
+
+// Who follows a URI asks those that have it. The lists are read as the client, also when its
+// params are gone.
+func TestG05Holders(t *testing.T) {
+	a, b, c := withResources("a", nil), withResources("b", []string{"x:/b"}), withResources("c", nil)
+	c.pages[spec.MethodResourcesTemplates] = [][]string{{`{"uriTemplate":"doc:///{n}","name":"d"}`}}
+	a.pages[spec.MethodResourcesTemplates] = c.pages[spec.MethodResourcesTemplates]
+	r := newRig(t, nil, a, b, c)
+	req := request(spec.MethodListen, "")
+	req.ClientInfo, req.Capabilities = []byte(`{"name":"c"}`), []byte(`{"roots":{}}`)
+	r.handedOut(&req.Profile, 1, "doc:///1")
+	for uri, want := range map[string][]int{"x:/b": {1}, "doc:///1": {1}, "doc:///2": {0, 2}, "x:/nobody": nil} {
+		if got, err := r.holders(t.Context(), req, uri); !slices.Equal(got, want) || err != nil {
+			t.Errorf("%s is held at %v, %v, want %v", uri, got, err, want)
+		}
+	}
+	const meta = `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":{"name":"c"}}}`
+	if sent := b.last(t); string(sent.Params) != meta {
+		t.Errorf("b was asked %s with %s", sent.Method, sent.Params)
+	}
+	one := newRig(t, nil, withResources("a", nil))
+	if got, err := one.holders(t.Context(), req, "x:/any"); !slices.Equal(got, []int{0}) || err != nil {
+		t.Errorf("in a group of one: %v, %v", got, err)
+	}
+	if _, err := one.read(t, reads("x:/any")); err == nil || len(one.members["a"].requests()) != 1 {
+		t.Errorf("a group of one asked %q", one.members["a"].requests())
+	}
+}
+
+// Of members that list one URI the first one has it, which is told.
+func TestG05OneURIOfTwoMembers(t *testing.T) {
+	var log bytes.Buffer
+	a, b := withResources("a", []string{"x:/a", "x:/both"}), withResources("b", []string{"x:/both", "x:/b"})
+	r := newRig(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) }, a, b)
+	got, err := r.call(t.Context(), request(spec.MethodResourcesList, `{}`))
+	if uris := strings.Count(got, "x:/"); err != nil || uris != 3 || strings.Count(got, "x:/both") != 1 {
+		t.Errorf("the list is %s, %v", got, err)
+	}
+	if by, err := r.read(t, reads("x:/both")); by != "a" {
+		t.Errorf("read from %q, %v", by, err)
+	}
+	if !strings.Contains(log.String(), "server=b") || !strings.Contains(log.String(), "item=x:/both") {
+		t.Errorf("the log has %q", log.String())
+	}
 }
 
 // A member that has handed out a URI is asked for it first, for the same profile.

@@ -171,8 +171,11 @@ func (b *Back) listChanged(scope string, k fanout.Kind) {
 	switch k {
 	case fanout.ToolsListChanged:
 		b.naming.tables.forget(scope, policy.Tool)
+		b.where.change(scope, spec.MethodToolsList)
 	case fanout.PromptsListChanged:
 		b.naming.tables.forget(scope, policy.Prompt)
+	case fanout.ResourcesListChanged:
+		b.where.change(scope, spec.MethodResourcesList, spec.MethodResourcesTemplates)
 	}
 }
 

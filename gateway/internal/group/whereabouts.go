@@ -51,8 +51,9 @@ type knownKey struct {
 // A listed is what is remembered of a list.
 type listed struct {
 	found
-	known bool      // it was read; false also if it was too long
-	at    time.Time // when it was read, or could not be
+	known   bool      // it was read; false also if it was too long
+	changed bool      // the member has told a change since then
+	at      time.Time // when it was read, or could not be
 }
 
 // A found is what a list has that is remembered. It is immutable.
@@ -171,6 +172,20 @@ func (m *whereabouts) outdate(k knownKey) bool {
 	l.names, l.known = nil, false
 	m.setLocked(k, l)
 	return true
+}
+
+// change has the lists of a profile read again before they are relied on.
+func (m *whereabouts) change(scope string, methods ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range m.lists.Keys() {
+		if k.scope != scope || !slices.Contains(methods, k.method) {
+			continue
+		}
+		l, _ := m.lists.Peek(k)
+		l.changed, l.at = true, time.Time{}
+		m.lists.Add(k, l)
+	}
 }
 
 // begin says how a list comes to be known. With false it need not be read now. Otherwise the

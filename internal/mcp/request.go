@@ -38,6 +38,9 @@ type Request struct {
 	Share  Share
 	Memory Memory
 
+	// Passage is set by a group, for the members that it asks; nil at the endpoint of a server.
+	Passage *Passage
+
 	// Session identifies the legacy session of the request by a name that does not grant
 	// access. It is empty for a modern client. Each one gets a session of its own with a
 	// legacy server.

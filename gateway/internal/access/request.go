@@ -21,12 +21,13 @@ type sender struct {
 	era      spec.Era
 	session  string
 	info     []byte // the client's name and version, JSON
+	passage  *mcp.Passage
 	origin
 }
 
 func (c *Control) senderOf(req *mcp.Request) sender {
 	return sender{
-		share: req.Share, identity: req.Identity, era: req.Era, session: req.Session, info: req.ClientInfo,
+		share: req.Share, identity: req.Identity, era: req.Era, session: req.Session, info: req.ClientInfo, passage: req.Passage,
 		origin: c.originOf(req.Arrival, req.Trace, req.Meta),
 	}
 }
@@ -179,18 +180,30 @@ func (q *request) ambiguous(err error) error {
 func (q *request) record(err error) { q.recordIn(context.Background(), err) }
 
 func (q *request) recordIn(ctx context.Context, err error) {
-	if q.begin.IsZero() || q.method == spec.MethodPing {
+	if q.begin.IsZero() || q.method == spec.MethodPing || q.isTold() {
 		return
 	}
 	kind, name := q.op.About()
 	r := audit.Record{
 		Address: q.sender.address, Request: q.sender.request, Trace: q.sender.trace,
 		Time: q.begin, Principal: string(q.sender.share.Principal), Client: cmp.Or(q.client, mcp.ClientName(q.sender.info)), Session: q.sender.session,
-		Server: q.c.opts.Server, Era: q.sender.era.String(), Method: q.method, Kind: kind.String(), Name: name,
+		Server: q.c.opts.Server, Group: q.sender.passage.At(q.c.opts.Server), Era: q.sender.era.String(), Method: q.method, Kind: kind.String(), Name: name,
 		Decision: "allow", Rule: q.decision.Rule, Outcome: mcp.OutcomeName(ctx, err), Took: time.Since(q.begin),
 	}
 	if q.verdict != "" {
 		r.Decision, r.Reason = q.verdict, mcp.WireError(err).Message
 	}
 	q.c.opts.Audit.Write(&r)
+}
+
+// isTold reports whether a request that is allowed has no line here: a member of the group has
+// written it, or the group writes one for a list of all members.
+func (q *request) isTold() bool {
+	if q.verdict != "" {
+		return false
+	}
+	if q.sender.passage.At(q.c.opts.Server) != "" {
+		return spec.Lists(q.method)
+	}
+	return q.sender.passage.IsTold()
 }

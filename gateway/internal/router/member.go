@@ -57,6 +57,12 @@ func (m member) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp
 	if err != nil {
 		return nil, err
 	}
+	if !spec.Lists(req.Method) {
+		own.Passage.Pass()
+		if own.Trace != nil {
+			own.Trace.Pass(s.name, s.log.names.Subject(own.Method, own.Params))
+		}
+	}
 	return s.Serve(ctx, own, c)
 }
 

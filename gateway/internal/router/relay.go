@@ -110,5 +110,5 @@ func (c *loggedCall) report(err error) {
 	s := c.relay.s
 	took, result := s.log.count(context.Background(), c.served, c.begin, err, c.trace)
 	c.trace.End(err)
-	s.log.writeLine(context.Background(), requestLine{lineKind{c.method, spec.Legacy}, c.subject, c.relay.by.requester}, took, result, err)
+	s.log.writeLine(context.Background(), requestLine{lineKind: lineKind{c.method, spec.Legacy}, subject: c.subject, requester: c.relay.by.requester}, took, result, err)
 }

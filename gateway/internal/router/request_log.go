@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -19,6 +20,7 @@ type requestLine struct {
 	lineKind
 	subject string // the tool, prompt or resource
 	requester
+	group string // through which it has come; empty for none
 }
 
 // A lineKind is the part that many log lines have in common.
@@ -53,8 +55,29 @@ type requestLog struct {
 
 // report counts a request that has ended, and writes its line.
 func (l *requestLog) report(ctx context.Context, req *mcp.Request, begin time.Time, err error) {
-	took, result := l.count(ctx, l.served(req.Method, req.Params, req.Era), begin, err, req.Trace)
+	took, result := l.countRequest(ctx, req, begin, err)
 	l.write(ctx, req, took, result, err)
+}
+
+// countRequest counts a request that has ended. The group through which it has come says how it
+// ended for the client.
+func (l *requestLog) countRequest(ctx context.Context, req *mcp.Request, begin time.Time, err error) (took time.Duration, result string) {
+	served := l.served(req.Method, req.Params, req.Era)
+	group := req.Passage.At(l.server)
+	if group == "" {
+		return l.count(ctx, served, begin, err, req.Trace)
+	}
+	served.Group, served.TraceID = group, req.Trace.TraceID()
+	return l.count(ctx, served, begin, err, nil)
+}
+
+// isTold reports whether the request has no line here: a member of the group has written it, or
+// the group writes one for a list of all members.
+func (l *requestLog) isTold(req *mcp.Request, err error) bool {
+	if req.Passage.At(l.server) != "" {
+		return err == nil && spec.Lists(req.Method)
+	}
+	return req.Passage.IsTold()
 }
 
 // served returns what is counted of a request, without how it ended.
@@ -68,17 +91,19 @@ func (l *requestLog) served(method string, params []byte, era spec.Era) mcp.Serv
 
 // count counts a request that has ended, and tells its observers, if there are any.
 func (l *requestLog) count(ctx context.Context, s mcp.Served, begin time.Time, err error, observed *trace.Request) (took time.Duration, result string) {
-	s.Took, s.Outcome, s.Error, s.TraceID = time.Since(begin), mcp.OutcomeName(ctx, err), err, observed.TraceID()
+	s.Took, s.Outcome, s.Error = time.Since(begin), mcp.OutcomeName(ctx, err), err
+	s.TraceID = cmp.Or(s.TraceID, observed.TraceID())
 	l.metrics.Request(s)
 	observed.Note(s.Outcome, err)
 	return s.Took, s.Outcome
 }
 
 func (l *requestLog) write(ctx context.Context, req *mcp.Request, took time.Duration, result string, err error) {
-	if !l.enabled(ctx, levelOf(result)) {
+	if !l.enabled(ctx, levelOf(result)) || l.isTold(req, err) {
 		return
 	}
-	l.writeLine(ctx, requestLine{lineKind{req.Method, req.Era}, l.names.Subject(req.Method, req.Params), l.callerOf(req)}, took, result, err)
+	line := requestLine{lineKind: lineKind{req.Method, req.Era}, subject: l.names.Subject(req.Method, req.Params), requester: l.callerOf(req), group: req.Passage.At(l.server)}
+	l.writeLine(ctx, line, took, result, err)
 }
 
 func (l *requestLog) enabled(ctx context.Context, level slog.Level) bool {
@@ -99,11 +124,11 @@ func (l *requestLog) writeLine(ctx context.Context, line requestLine, took time.
 	if !l.enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 8)
+	attrs := make([]slog.Attr, 0, 9)
 	if who := line.principal.Attr(); who.Key != "" {
 		attrs = append(attrs, who)
 	}
-	for _, a := range [...]slog.Attr{slog.String("name", line.subject), slog.String("session", line.session), slog.String("client", line.client)} {
+	for _, a := range [...]slog.Attr{slog.String("group", line.group), slog.String("name", line.subject), slog.String("session", line.session), slog.String("client", line.client)} {
 		if a.Value.String() != "" {
 			attrs = append(attrs, a)
 		}

@@ -134,6 +134,9 @@ func (s *server) admit(req *mcp.Request) error {
 	if err := s.profiles.Assign(req); err != nil {
 		return err
 	}
+	if s.group != nil {
+		req.Passage = &mcp.Passage{Group: s.name}
+	}
 	return s.allow(req)
 }
 
@@ -193,7 +196,7 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 	if res.StateLost != "" {
 		tellLost(res)
 	}
-	took, result := s.log.count(ctx, s.log.served(req.Method, req.Params, req.Era), begin, failed, req.Trace)
+	took, result := s.log.countRequest(ctx, req, begin, failed)
 	res.OnRelease(func() { s.log.write(ctx, req, took, result, failed) })
 	return res, nil
 }

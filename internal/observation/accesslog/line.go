@@ -25,9 +25,11 @@ func (r *record) append(dst []byte, req *trace.Request) []byte {
 	a.time("time", req.Began().Add(took), &r.l.seconds)
 	var few [32]byte // which is as much as a string needs no memory for
 	a.text("request", string(req.AppendRequestID(few[:0])))
-	a.text("upstream", req.Server)
+	server, group, name := req.Served()
+	a.text("upstream", server)
+	a.text("group", group)
 	a.text("method", req.Method)
-	a.text("name", req.Subject())
+	a.text("name", name)
 	a.text("era", req.Era)
 	a.text("id", req.ID)
 	a.text("session", req.Session)

@@ -70,6 +70,19 @@ func TestLines(t *testing.T) {
 	})
 }
 
+// A request to a group is told of as one to the member that has served it.
+func TestG03LinesOfAGroup(t *testing.T) {
+	var out bytes.Buffer
+	l := New(Options{To: &out, Format: Text})
+	r := trace.New(l).Begin(trace.Info{Server: "all", Method: "tools/call", Name: "files__read"})
+	r.Pass("files", "read")
+	r.End(nil)
+	l.Close()
+	if want := " upstream=files group=all method=tools/call name=read "; !strings.Contains(out.String(), want) {
+		t.Errorf("%s, want %q", out.String(), want)
+	}
+}
+
 // A name of a client makes neither another line nor another key of one, and no secret is
 // written.
 func TestNamesStayInTheirPlace(t *testing.T) {

@@ -17,6 +17,7 @@ var ofHistogram = regexp.MustCompile(`_(bucket|count|sum)$`)
 // use counts one of everything that is counted by server.
 func use(m *Metrics, server string) {
 	m.Request(mcp.Served{Server: server, Method: "tools/call", Era: "modern", Outcome: "ok", Took: time.Millisecond})
+	m.Request(mcp.Served{Server: server, Group: "all", Method: "tools/call", Era: "modern", Outcome: "ok", Took: time.Millisecond})
 	m.Upstream(server, "tools/call", "", time.Millisecond, "")
 	m.Dropped(server, "x")
 	m.Limit(server, "x")
@@ -66,10 +67,24 @@ func TestForget(t *testing.T) {
 	if got := scrape(t, m); strings.Count(got, `server="docs"`) != series {
 		t.Errorf("%d series of one of that name, want %d", strings.Count(got, `server="docs"`), series)
 	}
-	for _, want := range []string{`mcpbridge_requests_total{era="modern",method="tools/call",outcome="ok",server="docs"} 1`, `mcp_client_operation_duration_seconds_count{error_type="",mcp_method_name="tools/call",server="docs"} 1`} {
+	for _, want := range []string{`mcpbridge_requests_total{era="modern",method="tools/call",outcome="ok",server="docs"} 2`, `mcp_client_operation_duration_seconds_count{error_type="",mcp_method_name="tools/call",server="docs"} 1`} {
 		if got := scrape(t, m); !strings.Contains(got, want) {
 			t.Errorf("no %q: it does not begin at zero, or counts where nobody looks", want)
 		}
+	}
+}
+
+// Nor is anything left of what has passed a group that is forgotten.
+func TestForgetAGroup(t *testing.T) {
+	m := New("v1")
+	use(m, "docs")
+	m.Forget("all")
+	if got := scrape(t, m); strings.Contains(got, `group="all"`) || !strings.Contains(got, `server="docs"`) {
+		t.Errorf("left of the group: %s", got)
+	}
+	use(m, "docs")
+	if want := `mcpbridge_group_requests_total{group="all",outcome="ok",server="docs"} 1`; !strings.Contains(scrape(t, m), want) {
+		t.Errorf("no %q", want)
 	}
 }
 
@@ -85,7 +100,7 @@ func TestHardeningForgottenServers(t *testing.T) {
 	if after := len(scrape(t, m)); after > before+2000 {
 		t.Errorf("/metrics has %d bytes, %d before", after, before)
 	}
-	if all := *m.requests.ofClients.all.Load(); len(all) != 1 {
+	if all := *m.requests.ofClients.all.Load(); len(all) != 2 {
 		t.Errorf("%d keys are kept", len(all))
 	}
 }

@@ -131,8 +131,9 @@ func (m *Metrics) Forget(server string) {
 	for _, v := range m.ofServers {
 		v.DeletePartialMatch(prometheus.Labels{"server": server})
 	}
+	m.requests.grouped.DeletePartialMatch(prometheus.Labels{"group": server})
 	// After that: a table that is filled from what is about to be dropped would count into it.
-	m.requests.ofClients.drop(func(k servedKey) bool { return k.server == server })
+	m.requests.ofClients.drop(func(k servedKey) bool { return k.server == server || k.group == server })
 	m.requests.toServers.drop(func(k sentKey) bool { return k.server == server })
 }
 

@@ -30,6 +30,7 @@ func TestCounters(t *testing.T) {
 	m.Request(mcp.Served{Server: "docs", Method: "tools/call", Era: "modern", Outcome: "ok", Took: 20 * time.Millisecond})
 	m.Request(mcp.Served{Server: "docs", Method: "subscriptions/listen", Era: "modern", Outcome: "ok", Took: time.Hour})
 	m.Request(mcp.Served{Server: "docs", Method: "tools/call", Era: "modern", Outcome: "error", Took: time.Second, Error: wire.Errorf(-32602, "no"), TraceID: "4bf92f3577b34da6a3ce929d0e0e4736"})
+	m.Request(mcp.Served{Server: "docs", Group: "all", Method: "tools/list", Era: "modern", Outcome: "ok"})
 	m.Upstream("docs", "tools/call", "", 10*time.Millisecond, "")
 	m.Upstream("docs", "tools/call", "-1", 10*time.Millisecond, "")
 	m.SpansLost(5)
@@ -72,6 +73,7 @@ func TestCounters(t *testing.T) {
 	got := scrape(t, m)
 	for _, want := range []string{
 		`mcpbridge_requests_total{era="modern",method="tools/call",outcome="ok",server="docs"} 1`,
+		`mcpbridge_group_requests_total{group="all",outcome="ok",server="docs"} 1`,
 		`mcpbridge_request_duration_seconds_bucket{method="tools/call",server="docs",le="0.01"} 0`,
 		`mcpbridge_request_duration_seconds_bucket{method="tools/call",server="docs",le="0.05"} 1`,
 		`mcp_server_operation_duration_seconds_count{error_type="",gen_ai_tool_name="",mcp_method_name="tools/call",server="docs"} 1`,

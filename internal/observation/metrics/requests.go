@@ -26,6 +26,7 @@ var operations = []float64{.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 120, 
 type requests struct {
 	total     *prometheus.CounterVec   // server, method, era, outcome
 	durations *prometheus.HistogramVec // server, method
+	grouped   *prometheus.CounterVec   // group, server, outcome
 	served    *prometheus.HistogramVec // server, mcp_method_name, error_type, gen_ai_tool_name
 	sent      *prometheus.HistogramVec // server, mcp_method_name, error_type
 
@@ -36,11 +37,12 @@ type requests struct {
 }
 
 // A servedKey has the labels of a client's request.
-type servedKey struct{ server, method, era, outcome, errorType, tool string }
+type servedKey struct{ server, group, method, era, outcome, errorType, tool string }
 
 type servedSeries struct {
 	total     prometheus.Counter
 	durations prometheus.Observer // nil for a stream
+	grouped   prometheus.Counter  // nil without a group
 	served    histogram
 }
 
@@ -50,7 +52,8 @@ type sentKey struct{ server, method, errorType string }
 func (m *Metrics) newRequests() requests {
 	operation := []string{"server", "mcp_method_name", "error_type"}
 	return requests{
-		total: m.counter("requests_total", "Requests of clients, by how they ended.", "server", "method", "era", "outcome"),
+		total:   m.counter("requests_total", "Requests of clients, by how they ended.", "server", "method", "era", "outcome"),
+		grouped: m.counter("group_requests_total", "Requests of clients of a group to a member, by how they ended; requests_total has them, too, for both.", "group", "server", "outcome"),
 		durations: m.histogram("mcpbridge_request_duration_seconds", "Time from a client's request to the end of its answer; listen streams excluded.",
 			seconds, "server", "method"),
 		served: m.histogram("mcp_server_operation_duration_seconds", "Time from a client's request to the end of its answer, by how it failed; listen streams until they are open.",
@@ -63,18 +66,24 @@ func (m *Metrics) newRequests() requests {
 // Request counts a request of a client that has been answered. The outcome is a word of the
 // caller's, from a fixed few.
 func (m *Metrics) Request(s mcp.Served) {
-	k := servedKey{s.Server, bounded(s.Method), s.Era, s.Outcome, boundedError(s.Error), m.toolOf(&s)}
+	k := servedKey{s.Server, s.Group, bounded(s.Method), s.Era, s.Outcome, boundedError(s.Error), m.toolOf(&s)}
 	series := m.requests.ofClients.get(k, m.requests.newServed)
 	took := s.Took.Seconds()
 	series.total.Inc()
 	if series.durations != nil {
 		series.durations.Observe(took)
 	}
+	if series.grouped != nil {
+		series.grouped.Inc()
+	}
 	series.served.observe(took, s.TraceID)
 }
 
 func (r *requests) newServed(k servedKey) servedSeries {
 	s := servedSeries{total: r.total.WithLabelValues(k.server, k.method, k.era, k.outcome), served: newHistogram(r.served, k.server, k.method, k.errorType, k.tool)}
+	if k.group != "" {
+		s.grouped = r.grouped.WithLabelValues(k.group, k.server, k.outcome)
+	}
 	if k.method != spec.MethodListen {
 		s.durations = r.durations.WithLabelValues(k.server, k.method)
 	}

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,6 +85,8 @@ type ending struct {
 	err     error
 	took    time.Duration // set by End
 	ended   bool
+
+	member, own string // set by Pass
 }
 
 // A firstExchange is the place of the first exchange of a request: most have no other.
@@ -215,6 +218,33 @@ func (r *Request) note(outcome string, err error) {
 	if r.outcome == "" {
 		r.outcome, r.err = outcome, err
 	}
+}
+
+// Pass says that the request, which is one to a group of servers, is served by a member, and how
+// that calls the tool, prompt or resource.
+func (r *Request) Pass(member, own string) {
+	if r == nil {
+		return
+	}
+	r = r.current()
+	if r.quiet {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.member, r.own = member, strings.Clone(own)
+}
+
+// Served returns the server that has served the request, the group through which that has come
+// to it, which is empty for none, and the name of the tool, prompt or resource there. A Record may
+// call it in End.
+func (r *Request) Served() (server, group, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.member == "" {
+		return r.Server, "", r.Name
+	}
+	return r.member, r.Server, r.own
 }
 
 // End ends the request. If nobody has called Note, err says how: nil for a success.

@@ -121,6 +121,19 @@ end 2 ok - 0 6`
 	}
 }
 
+// What a member of a group serves is told of by its own name, and by that of the group.
+func TestG03ServedByAMember(t *testing.T) {
+	(*Request)(nil).Pass("files", "read")
+	r := New(new(diary)).Begin(Info{Server: "all", Name: "files__read"})
+	if server, group, name := r.Served(); server != "all" || group != "" || name != "files__read" {
+		t.Errorf("Served() = %q, %q, %q", server, group, name)
+	}
+	r.Pass("files", "read")
+	if server, group, name := r.Served(); server != "files" || group != "all" || name != "read" {
+		t.Errorf("Served() = %q, %q, %q after Pass", server, group, name)
+	}
+}
+
 func TestObserversComeAndGo(t *testing.T) {
 	var none *Observers
 	if none.Any() || none.Begin(Info{}) != nil {

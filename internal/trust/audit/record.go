@@ -34,6 +34,7 @@ type Record struct {
 	Client    string // the client's name and version
 	Session   string // a hash, which does not grant access
 	Server    string
+	Group     string // through which the request has come to the server
 	Era       string // of the client
 	Method    string // of the message, or one of those above
 	Kind      string // tool, prompt or resource; what another line is about
@@ -92,7 +93,7 @@ func (r *Record) append(dst []byte) []byte {
 	dst = append(dst, `{"time":"`...)
 	dst = append(r.Time.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z07:00"), '"')
 	for _, f := range [...]struct{ name, text string }{
-		{"principal", r.Principal}, {"address", r.Address}, {"server", r.Server}, {"era", r.Era}, {"method", r.Method},
+		{"principal", r.Principal}, {"address", r.Address}, {"server", r.Server}, {"group", r.Group}, {"era", r.Era}, {"method", r.Method},
 		{"kind", r.Kind}, {"name", withoutQuery(r.Kind, r.Name)}, {"decision", r.Decision}, {"reason", r.Reason},
 		{"outcome", r.Outcome}, {"session", r.Session}, {"client", r.Client}, {"request", r.Request}, {"trace", r.Trace}, {"digest", r.Digest},
 	} {

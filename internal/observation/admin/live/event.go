@@ -10,6 +10,10 @@ type Event struct {
 	// goes on, and "change" for a change that a server has reported.
 	Type   string `json:"type"`
 	Server string `json:"server"`
+	// Member is the member of a group that has served the request, and Own how it calls the
+	// tool, prompt or resource. Server is the group then, and Name how clients call it.
+	Member string `json:"member,omitempty"`
+	Own    string `json:"own,omitempty"`
 	Method string `json:"method"`         // of a change: its kind
 	Name   string `json:"name,omitempty"` // the tool, prompt or resource
 
@@ -38,6 +42,8 @@ type Call struct {
 	ID     string    `json:"id"`
 	Time   time.Time `json:"time"`
 	Server string    `json:"server"`
+	Member string    `json:"member,omitempty"` // see Event, as the next one
+	Own    string    `json:"own,omitempty"`
 	Method string    `json:"method"`
 	Name   string    `json:"name,omitempty"`
 	Caller

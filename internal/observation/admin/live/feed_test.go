@@ -99,6 +99,19 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// A call of a group names the member, and what that calls the tool.
+func TestG03CallOfAGroup(t *testing.T) {
+	s := newStage()
+	defer s.Look()()
+	r := s.observers.Begin(trace.Info{Server: "all", Method: "tools/call", Name: "files__read"})
+	r.Pass("files", "read")
+	r.End(nil)
+	events, _, _ := s.Since(0, 100)
+	if c := s.Call(r.RequestID()); c.Server != "all" || c.Member != "files" || c.Name != "files__read" || c.Own != "read" || len(events) != 1 || events[0].Member != "files" || events[0].Own != "read" {
+		t.Errorf("the call is %+v, its events %+v", c, events)
+	}
+}
+
 // A retry and the call to which it brings input name each other.
 func TestFollows(t *testing.T) {
 	s := newStage()

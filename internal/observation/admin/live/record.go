@@ -46,7 +46,7 @@ func (f *Feed) Begin(r *trace.Request) trace.Record {
 // event returns the line of the call.
 func (r *record) event(kind string) Event {
 	c := &r.call
-	return Event{Time: time.Now(), Type: kind, Server: c.Server, Method: c.Method, Name: c.Name, Call: c.ID, Client: c.Client, Era: c.Era, Principal: c.Principal, Session: c.Session}
+	return Event{Time: time.Now(), Type: kind, Server: c.Server, Member: c.Member, Own: c.Own, Method: c.Method, Name: c.Name, Call: c.ID, Client: c.Client, Era: c.Era, Principal: c.Principal, Session: c.Session}
 }
 
 // Upstream implements [trace.Record].
@@ -118,7 +118,11 @@ func (r *record) Follows(former trace.Record) {
 // End implements [trace.Record].
 func (r *record) End(req *trace.Request) {
 	outcome, took, err := req.Outcome()
+	server, group, own := req.Served()
 	r.mu.Lock()
+	if group != "" {
+		r.call.Member, r.call.Own = server, r.feed.text(own)
+	}
 	r.call.Outcome, r.call.Millis = outcome, millis(took)
 	r.call.Received, r.call.Sent = req.Size()
 	if err != nil {

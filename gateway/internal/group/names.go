@@ -17,45 +17,18 @@ import (
 )
 
 const (
-	// divider stands between a prefix, which does not have it, and an own name.
-	divider = "__"
-	// maxPrefix bounds prefixes, in bytes.
-	maxPrefix = 24
-	// hashLen is the length of what a name ends in that is not shown as it is: an underscore
-	// and 16 hexadecimal digits.
-	hashLen = 1 + 16
+	divider = names.Divider
+	hashLen = names.HashLen
 	// maxHashed bounds the own names that are at hand for names with a hash. Others are looked
 	// for in the member's lists.
 	maxHashed = 8192
 )
 
-// Prefix returns the prefix of a server that has none in its configuration: its name, made
-// fit for the names that clients see.
-func Prefix(server string) string {
-	p := fit(server)
-	for strings.Contains(p, divider) {
-		p = strings.ReplaceAll(p, divider, "_")
-	}
-	return strings.TrimRight(p[:min(len(p), maxPrefix)], "_")
-}
+// Prefix returns the prefix of a server that has none in its configuration.
+func Prefix(server string) string { return names.Prefix(server) }
 
-// LeastNameMax returns the least NameMax of a group with a prefix: names with a hash have to
-// fit.
-func LeastNameMax(prefix string) int { return len(prefix) + len(divider) + hashLen }
-
-// fit returns a name with a dash for each character that not all clients take.
-func fit(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x80 && isFit(byte(r)) {
-			return r
-		}
-		return '-'
-	}, name)
-}
-
-func isFit(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
-}
+// LeastNameMax returns the least NameMax of a group with a prefix.
+func LeastNameMax(prefix string) int { return names.LeastMax(prefix) }
 
 // A naming takes names that clients see to those of members, and back. Safe for concurrent
 // use.
@@ -82,8 +55,8 @@ func newNaming(o *Options) (*naming, error) {
 		if o.Bare {
 			continue
 		}
-		if m.Prefix == "" || Prefix(m.Prefix) != m.Prefix {
-			return nil, fmt.Errorf("%q can't be the prefix of server %q: it is letters, digits, - and single _, not at the end, at most %d", m.Prefix, m.Name, maxPrefix)
+		if !names.IsPrefix(m.Prefix) {
+			return nil, fmt.Errorf("%q can't be the prefix of server %q: it is letters, digits, - and single _, not at the end, at most %d", m.Prefix, m.Name, names.MaxPrefix)
 		}
 		if other, taken := n.prefixes[m.Prefix]; taken {
 			return nil, fmt.Errorf("servers %q and %q would both have the prefix %q; give one of them a prefix of its own", o.Members[other].Name, m.Name, m.Prefix)
@@ -119,7 +92,7 @@ func (n *naming) shown(m *MemberOptions, own string) string {
 		return m.Prefix + divider + own
 	}
 	digest := sha256.Sum256([]byte(m.Name + "\x00" + own)) // no server's name has a zero
-	cut := fit(own)
+	cut := names.Fit(own)
 	cut = cut[:min(len(cut), n.max-LeastNameMax(m.Prefix))]
 	shown := m.Prefix + divider + cut + "_" + hex.EncodeToString(digest[:8])
 	if len(own) <= maxName {
@@ -134,7 +107,7 @@ func (n *naming) isPlain(prefix, own string) bool {
 		return false
 	}
 	for i := range len(own) {
-		if !isFit(own[i]) {
+		if !names.IsFit(own[i]) {
 			return false
 		}
 	}

@@ -28,14 +28,11 @@ var listChanges = map[string]fanout.Kind{
 // shortLists are lists that clients got without the items of some members. As soon as one of these
 // can be listed, whoever follows the list is told that it has changed. Safe for concurrent use.
 type shortLists struct {
-	b       *Back
-	live    context.Context // ends with close
-	stop    context.CancelFunc
-	running sync.WaitGroup // asking
+	b *Back
 
 	// mu guards lists and what they have. It is held for map work only.
 	mu    sync.Mutex
-	lists map[shortKey]*shortList // nil after close
+	lists map[shortKey]*shortList
 }
 
 type shortKey struct{ scope, method string }
@@ -48,18 +45,7 @@ type shortList struct {
 }
 
 func newShortLists(b *Back) *shortLists {
-	s := &shortLists{b: b, lists: make(map[shortKey]*shortList)}
-	s.live, s.stop = context.WithCancel(context.Background())
-	return s
-}
-
-// close ends what is asked, and waits for it.
-func (s *shortLists) close() {
-	s.stop()
-	s.mu.Lock()
-	s.lists = nil
-	s.mu.Unlock()
-	s.running.Wait()
+	return &shortLists{b: b, lists: make(map[shortKey]*shortList)}
 }
 
 // listed notes which members the list of a request lacks, and which of them were listed from
@@ -76,7 +62,6 @@ func (s *shortLists) listed(req *mcp.Request, l list, readings []*reading) {
 	defer s.mu.Unlock()
 	had := s.lists[k]
 	switch {
-	case s.lists == nil:
 	case had != nil && len(lacks) == 0:
 		delete(s.lists, k)
 	case had != nil:
@@ -122,25 +107,25 @@ func (s *shortLists) askLocked(k shortKey) {
 		return
 	}
 	l.asking = true
-	s.running.Go(func() { s.ask(k, l) }) // ends with close, if nobody follows the list, or if one can be listed
+	s.b.background.start(func(ctx context.Context) { s.ask(ctx, k, l) })
 }
 
 func topicOf(k shortKey) fanout.Topic {
 	return fanout.Topic{Scope: k.scope, Kind: listChanges[k.method]}
 }
 
-// ask asks the members that a list lacks until one can be listed.
-func (s *shortLists) ask(k shortKey, l *shortList) {
+// ask asks the members that a list lacks until one can be listed, or nobody follows the list.
+func (s *shortLists) ask(ctx context.Context, k shortKey, l *shortList) {
 	for failures := 0; ; failures++ {
-		if backoff.Wait(s.live, backoff.Jitter(askAgain.After(failures))) != nil {
+		if backoff.Wait(ctx, backoff.Jitter(askAgain.After(failures))) != nil {
 			return
 		}
 		lacks := s.stillLacks(k, l)
 		if lacks == nil {
 			return
 		}
-		for _, r := range l.reader.each(s.live, lacks) {
-			if r.err == nil && !r.none && s.live.Err() == nil {
+		for _, r := range l.reader.each(ctx, lacks) {
+			if r.err == nil && !r.none && ctx.Err() == nil {
 				s.complete(k, l)
 				return
 			}

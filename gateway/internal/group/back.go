@@ -76,13 +76,14 @@ func (o *Options) fill() error {
 
 // A Back is the back of a group. It is an [mcp.Back], and safe for concurrent use.
 type Back struct {
-	opts    Options
-	changes mcp.Changes
-	naming  *naming
-	kept    *kept
-	short   *shortLists
-	leftOut *lru.Cache[string, struct{}] // what was left out of lists, and told
-	where   *whereabouts
+	opts       Options
+	changes    mcp.Changes
+	naming     *naming
+	kept       *kept
+	short      *shortLists
+	background *background
+	leftOut    *lru.Cache[string, struct{}] // what was left out of lists, and told
+	where      *whereabouts
 }
 
 // New returns a Back that reports changes to c. The caller calls Close.
@@ -103,7 +104,7 @@ func New(o Options, c mcp.Changes) (*Back, error) {
 		return nil, err
 	}
 	b := &Back{opts: o, changes: c, naming: naming, kept: newKept(len(o.Members)), leftOut: leftOut, where: where}
-	b.short = newShortLists(b)
+	b.short, b.background = newShortLists(b), newBackground()
 	return b, nil
 }
 
@@ -115,4 +116,4 @@ func (b *Back) inherit(former *Back) {
 }
 
 // close ends what the Back has started, and waits for it.
-func (b *Back) close() { b.short.close() }
+func (b *Back) close() { b.background.close() }

@@ -35,8 +35,9 @@ type page struct {
 	found found
 	apps  []string // URIs of apps
 
-	next   string // the cursor of the next page; empty if there is none
-	hint   mcp.CacheHint
+	next   string      // the cursor of the next page; empty if there is none
+	ttl    []byte      // ttlMs of a modern server; nil if it gave none
+	scope  []byte      // and cacheScope
 	meta   []wire.Edit // _meta
 	others []wire.Edit // members that the specification does not have
 }
@@ -112,7 +113,6 @@ func (b *Back) page(at place, l list, res *mcp.Result) *page {
 
 func (b *Back) readPage(member int, l list, res *mcp.Result) *page {
 	p := &page{era: res.Era}
-	modern := res.Era == spec.Modern
 	for k, v := range res.Outline.Members(res.Body) {
 		switch name := k.String(); {
 		case name == l.array:
@@ -123,16 +123,27 @@ func (b *Back) readPage(member int, l list, res *mcp.Result) *page {
 			p.meta = metaOf(v)
 		case name == "resultType":
 		case name == "ttlMs":
-			if modern {
-				p.hint.TTL, _ = strconv.ParseInt(string(v), 10, 64)
-			}
+			p.ttl = bytes.Clone(v)
 		case name == "cacheScope":
-			p.hint.Public = modern && wire.Says(v, spec.ScopePublic)
+			p.scope = bytes.Clone(v)
 		default:
 			p.others = append(p.others, wire.Edit{Name: name, Value: bytes.Clone(v)})
 		}
 	}
 	return p
+}
+
+// hint returns how long an answer may be cached, and for whom. A modern server says so in the
+// answer; what others have there means nothing.
+func (p *page) hint(res *mcp.Result) mcp.CacheHint {
+	hint := res.Cache
+	if p.era == spec.Modern && p.ttl != nil {
+		hint.TTL, _ = strconv.ParseInt(string(p.ttl), 10, 64) // what is no number allows nothing
+	}
+	if p.era == spec.Modern && p.scope != nil {
+		hint.Public = wire.Says(p.scope, spec.ScopePublic)
+	}
+	return hint
 }
 
 // metaOf returns what clients are told of a _meta: a server's own serverInfo is not that of the

@@ -59,10 +59,8 @@ type reading struct {
 
 // add adds an answer.
 func (r *reading) add(p *page, res *mcp.Result) {
-	hint := res.Cache
-	if res.Era == spec.Modern {
-		hint, r.modern = p.hint, true
-	}
+	hint := p.hint(res)
+	r.modern = r.modern || res.Era == spec.Modern
 	if len(r.pages) > 0 {
 		hint = tightest(hint, r.hint)
 	}

@@ -21,10 +21,10 @@ import (
 
 const (
 	// tableAge is how long a table is used without a new look at the lists: changes are
-	// told to those alone who subscribe to them. uncertainAge is that of one that lacks the
-	// names of a member.
-	tableAge     = 5 * time.Minute
-	uncertainAge = 5 * time.Second
+	// told to those alone who subscribe to them. After half of that, and after unsureAge if a
+	// member's names may be others, it is used while the lists are read again.
+	tableAge  = 5 * time.Minute
+	unsureAge = 5 * time.Second
 	// maxTables bounds the profiles and kinds with a table, and maxTableNames the names in
 	// all tables; equal ones count once. Others are read again.
 	maxTables     = 4096
@@ -112,7 +112,8 @@ func newTable(sets []*nameSet, prefer map[string]int) *table {
 // A profileTable is the table of one profile.
 type profileTable struct {
 	*table
-	made, until time.Time
+	made time.Time
+	due  time.Time // when the lists are to be read again
 }
 
 // tables has the tables of all profiles. Safe for concurrent use.
@@ -123,11 +124,12 @@ type tables struct {
 	reading gate
 
 	// mu guards the fields below and the users of tables. It is held for map work only.
-	mu     sync.Mutex
-	of     *simplelru.LRU[tableKey, profileTable]
-	names  int                    // in all tables
-	latest map[tableKey]*nameSet  // by kind and member: what was read last
-	last   map[policy.Kind]*table // what was made last
+	mu      sync.Mutex
+	of      *simplelru.LRU[tableKey, profileTable]
+	names   int                    // in all tables
+	latest  map[tableKey]*nameSet  // by kind and member: what was read last
+	last    map[policy.Kind]*table // what was made last
+	changes int                    // that were told
 }
 
 func newTables(o *Options, former *remembered) (*tables, error) {
@@ -146,23 +148,40 @@ func newTables(o *Options, former *remembered) (*tables, error) {
 	return t, nil
 }
 
-// find returns the table of a profile, unless it is too old.
-func (t *tables) find(at tableKey) (found profileTable, ok bool) {
+// find returns the table of a profile, unless it is too old, and reports whether the caller is to
+// have the lists read again.
+func (t *tables) find(at tableKey) (found profileTable, due, ok bool) {
+	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	found, ok = t.of.Get(at)
-	return found, ok && time.Now().Before(found.until)
+	if !ok || now.Sub(found.made) >= tableAge {
+		return profileTable{}, false, false
+	}
+	if due = !now.Before(found.due); due {
+		found.due = now.Add(unsureAge)
+		t.of.Add(at, found) // whoever comes next need not
+	}
+	return found, due, true
 }
 
 // forget has the lists read again before their names are used, since one has changed.
 func (t *tables) forget(scope string, k policy.Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.changes++
 	for _, at := range t.of.Keys() {
 		if at.scope == scope && at.kind == k {
 			t.of.Remove(at)
 		}
 	}
+}
+
+// begin is called before lists are read for learn.
+func (t *tables) begin() (changes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changes
 }
 
 // listChanged has the names of a list that has changed for a profile read again before they are
@@ -183,27 +202,24 @@ func (b *Back) listChanged(scope string, k fanout.Kind) {
 func (t *tables) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.changes++
 	t.of.Purge()
 }
 
-// learn makes the table for a request of what all members have answered, in order. One that is
-// away has the names that are remembered.
-func (t *tables) learn(req *mcp.Request, readings []*reading) *table {
-	k, age := readings[0].kind, tableAge
+// learn makes the table for a request of what all members have answered, in order, since begin
+// returned changes. One that is away has the names that are remembered.
+func (t *tables) learn(req *mcp.Request, readings []*reading, changes int) *table {
+	k, sure := readings[0].kind, true
 	sets := make([]*nameSet, len(readings))
 	for i, r := range readings {
 		name := t.members[i].Name
-		if r.err != nil {
-			sets[i], age = t.former.names(name, req, r.list), uncertainAge
+		if sure = sure && r.err == nil && !r.recalled; r.err != nil {
+			sets[i] = t.former.names(name, req, r.list)
 			continue
-		}
-		if r.recalled {
-			age = uncertainAge
 		}
 		sets[i] = t.set(tableKey{kind: k, member: i}, r)
 		t.former.learn(name, req, r.method, sets[i])
 	}
-	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	made := t.last[k]
@@ -211,7 +227,12 @@ func (t *tables) learn(req *mcp.Request, readings []*reading) *table {
 		made = newTable(sets, t.prefer)
 		t.last[k] = made
 	}
-	t.putLocked(tableOf(req, k), profileTable{made, now, now.Add(age)})
+	now := time.Now()
+	due := now.Add(tableAge / 2)
+	if !sure || changes != t.changes { // a list may have been read before it changed
+		due = now.Add(unsureAge)
+	}
+	t.putLocked(tableOf(req, k), profileTable{made, now, due})
 	return made
 }
 
@@ -306,18 +327,28 @@ func (b *Back) nobodyHas(req *mcp.Request, k policy.Kind, name string, t *table)
 // all lists of all members are read.
 func (b *Back) tableWith(ctx context.Context, req *mcp.Request, k policy.Kind, name string) (*table, error) {
 	at, all := tableOf(req, k), b.naming.tables
-	if t, ok := all.find(at); ok && t.has(name) {
+	if t, due, ok := all.find(at); ok && t.has(name) {
+		if due {
+			later := detached(b.namesReader(req, k).req)
+			b.background.start(func(ctx context.Context) { _, _ = b.readTable(ctx, later, k) }) // it fails with ctx alone
+		}
 		return t.table, nil
 	}
 	before := time.Now()
 	leave := all.reading.enter(ctx, at)
 	defer leave()
-	if t, ok := all.find(at); ok && (t.has(name) || t.made.After(before)) {
+	if t, _, ok := all.find(at); ok && (t.has(name) || t.made.After(before)) {
 		return t.table, nil
 	}
+	return b.readTable(ctx, req, k)
+}
+
+// readTable reads all lists of all members.
+func (b *Back) readTable(ctx context.Context, req *mcp.Request, k policy.Kind) (*table, error) {
+	changes := b.naming.tables.begin()
 	readings := b.namesReader(req, k).each(ctx, b.everywhere())
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return all.learn(req, readings), nil
+	return b.naming.tables.learn(req, readings, changes), nil
 }

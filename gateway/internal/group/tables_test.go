@@ -239,6 +239,52 @@ func TestG02NamesAreOfOneProfile(t *testing.T) {
 	})
 }
 
+// A member that hangs delays no call of another one: what is known is used while the lists are
+// read again.
+func TestG02CallsDoNotWaitForMembersThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files, docs := newFake("files", "read"), newFake("docs", "find")
+		docs.serve = silent
+		r := newRig(t, bare, files, docs)
+		namesOf(t, r, request(spec.MethodToolsList, ""))
+		begin := time.Now()
+		for range 60 {
+			wantOwner(t, r, "read", "files")
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(begin); took != time.Minute {
+			t.Errorf("60 calls took %v", took-time.Minute)
+		}
+		if n := len(docs.requests()); n < 7 || n > 13 {
+			t.Errorf("what hangs was asked %d times in a minute", n)
+		}
+		docs.change(func(f *fake) { f.serve, f.pages[spec.MethodToolsList] = nil, [][]string{toolItems("read")} })
+		time.Sleep(unsureAge)
+		wantOwner(t, r, "read", "files")
+		synctest.Wait() // it was read in the meantime
+		wantOwner(t, r, "read", `"files", "docs"`)
+	})
+}
+
+// What was read while a list changed is soon read again.
+func TestG02AChangeWhileListsAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files, docs := newFake("files", "read"), newFake("docs", "find")
+		files.serve = after(time.Second)
+		r := newRig(t, bare, files, docs)
+		time.AfterFunc(time.Second/2, func() {
+			docs.change(func(f *fake) { f.pages[spec.MethodToolsList] = [][]string{toolItems("read")} })
+			r.listChanged("all/1", fanout.ToolsListChanged)
+		})
+		wantOwner(t, r, "read", "files")
+		time.Sleep(unsureAge)
+		wantOwner(t, r, "read", "files")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		wantOwner(t, r, "read", `"files", "docs"`)
+	})
+}
+
 // Principals may share a profile, and yet have other names: a member's policy decides.
 func TestG02NamesAreOfOnePrincipal(t *testing.T) {
 	files, docs := newFake("files", "read"), newFake("docs", "find")

@@ -84,7 +84,12 @@ func TestListsAreChecked(t *testing.T) {
 	if _, ok := s.LookupList(aKey); ok {
 		t.Error("a record is a list")
 	}
-	for _, bad := range []string{``, `{}`, `{"format":9}`, `{"format":1,"key":"` + k.String() + `","items":{}}`, `{"format":1,"key":"` + aKey.String() + `","items":[]}`} {
+	whole, err := encodeList(k, []byte(`[1]`), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{``, `{}`,
+		strings.Replace(string(whole), `"format":1`, `"format":2`, 1), strings.Replace(string(whole), k.String(), aKey.String(), 1), strings.Replace(string(whole), `[1]`, `{}`, 1)} {
 		if err := os.WriteFile(s.path(k), []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}

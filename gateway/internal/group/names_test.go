@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -197,11 +200,31 @@ func TestG01OtherSpellingsAreUnknown(t *testing.T) {
 			t.Errorf("the owner of %q is %q, %q, %v", shown, m.Name, own, err)
 		}
 	}
-	for _, what := range files.requests() {
-		if what != spec.MethodToolsList {
-			t.Errorf("the member was asked %s", what)
-		}
+	if asked := files.requests(); !slices.Equal(asked, []string{spec.MethodToolsList, spec.MethodToolsList}) { // for two that have a hash
+		t.Errorf("the member was asked %v", asked)
 	}
+}
+
+// Whoever comes while a name with a hash is looked for waits for the list.
+func TestG01ListsAreReadOnceForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := newFake("files", "a b")
+		files.serve = after(time.Second)
+		shown := newRig(t, nil, files).shown(0, policy.Tool, "a b")
+		r := newRig(t, nil, files)
+		for range 100 {
+			go func() { // ends with the test
+				if m, own, err := r.ownerOf(t.Context(), request(spec.MethodToolsCall, ""), policy.Tool, shown); err != nil || own != "a b" {
+					t.Errorf("the owner is %q, %q, %v", m.Name, own, err)
+				}
+			}()
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if n := len(files.requests()); n != 1 {
+			t.Errorf("100 calls have the list read %d times", n)
+		}
+	})
 }
 
 // Prompts are named as tools are.

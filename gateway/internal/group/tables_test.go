@@ -236,6 +236,11 @@ func TestG02NamesAreOfOneProfile(t *testing.T) {
 		files.change(func(f *fake) { f.pages[spec.MethodToolsList] = [][]string{toolItems("read")} })
 		time.Sleep(tableAge)
 		wantOwner(t, r, "find", "docs")
+		files.change(func(f *fake) { f.pages[spec.MethodToolsList] = [][]string{toolItems("find")} })
+		g := &Group{}
+		g.back.Store(r.Back)
+		g.Look()
+		wantOwner(t, r, "find", `"files", "docs"`)
 	})
 }
 

@@ -1,0 +1,61 @@
+package group
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// Members that are missing are asked no longer than somebody follows the list, and until a client
+// has got it whole.
+func TestG08NobodyIsAskedInVain(t *testing.T) {
+	for name, then := range map[string]func(*testing.T, *rig, fanout.Topic){
+		"nobody follows the list any more": func(_ *testing.T, r *rig, topic fanout.Topic) { r.audience.Want(-1, topic) },
+		"the client has the whole list": func(t *testing.T, r *rig, _ fanout.Topic) {
+			r.members["docs"].change(func(f *fake) { f.serve = nil })
+			if got := namesOf(t, r, request(spec.MethodToolsList, "")); got != "files__read docs__find" {
+				t.Errorf("listed %s", got)
+			}
+		},
+		"the group is closed": func(_ *testing.T, r *rig, _ fanout.Topic) { r.Back.close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				docs := newFake("docs", "find")
+				docs.serve = silent
+				r := newRig(t, nil, newFake("files", "read"), docs)
+				topic := fanout.Topic{Scope: "all/1", Kind: fanout.ToolsListChanged}
+				r.audience.Want(1, topic)
+				namesOf(t, r, request(spec.MethodToolsList, ""))
+				then(t, r, topic)
+				asked := len(docs.requests())
+				docs.change(func(f *fake) { f.serve = nil })
+				time.Sleep(time.Minute)
+				if again := len(docs.requests()) - asked; again > 0 || len(r.audience.Events()) > 0 {
+					t.Errorf("it was asked %d times, and told %v", again, r.audience.Events())
+				}
+			})
+		})
+	}
+}
+
+// What runs in the background ends with close, which waits for it, and nothing starts after it.
+func TestBackgroundEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, ended := newBackground(), false
+		g.start(func(ctx context.Context) {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			ended = true
+		})
+		if g.close(); !ended {
+			t.Error("close did not wait")
+		}
+		g.start(func(context.Context) { t.Error("it runs after close") })
+		synctest.Wait()
+	})
+}

@@ -111,7 +111,6 @@ func New(o Options, c mcp.Changes) (*Back, error) {
 // inherit takes what another Back of the group remembers of members. Call it before b is used.
 func (b *Back) inherit(former *Back) {
 	b.naming.former = former.naming.former
-	b.naming.tables.former = former.naming.former
 	b.where = former.where
 }
 

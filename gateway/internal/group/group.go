@@ -45,7 +45,7 @@ func (g *Group) Update(o Options) error {
 }
 
 // Look has members that could not be found, or that were replaced, looked for at once.
-func (g *Group) Look() { g.back.Load().naming.tables.clear() }
+func (g *Group) Look() { g.back.Load().naming.tables.Clear() }
 
 // Serve implements [mcp.Handler].
 func (g *Group) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {

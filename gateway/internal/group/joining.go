@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
@@ -16,7 +17,7 @@ type joining struct {
 	b   *Back
 	req *mcp.Request
 	list
-	table *table         // who has which name; nil if no name is contested
+	table *owners.Table  // who has which name; nil if no name is contested
 	seen  map[string]int // places of members by URI; nil unless several list some
 
 	open    []place
@@ -111,7 +112,8 @@ func (j *joining) items(dst []byte, member int, p *page) []byte {
 // one has it.
 func (j *joining) shows(member int, name string) bool {
 	if j.table != nil {
-		return j.table.owners[name] == member
+		owner, _ := j.table.Owner(name)
+		return owner == member
 	}
 	first, seen := j.seen[name]
 	if !seen {

@@ -27,7 +27,7 @@ func (b *Back) serveList(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 	if len(b.opts.Members) > 1 {
 		r.req, r.whole = withoutProgress(req), b.opts.Bare && l.kind != policy.Resource
 	}
-	changes := b.naming.tables.begin()
+	changes := b.naming.tables.Begin()
 	readings := r.each(ctx, places)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -40,7 +40,7 @@ func (b *Back) serveList(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 	}
 	j := joining{b: b, req: req, list: l}
 	if r.whole {
-		j.table = b.naming.tables.learn(req, readings, changes)
+		j.table = b.learnTable(req, readings, changes)
 	}
 	return j.result(readings), nil
 }

@@ -6,11 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
@@ -39,7 +41,7 @@ type naming struct {
 	// principals see of it is up to that.
 	hashed  *lru.Cache[string, string]
 	reading gate
-	tables  *tables
+	tables  *owners.Tables
 	former  *remembered
 }
 
@@ -73,7 +75,15 @@ func newNaming(o *Options) (*naming, error) {
 	if n.former, err = newRemembered(o.Memory); err != nil {
 		return nil, err
 	}
-	n.tables, err = newTables(o, n.former)
+	prefer := make(map[string]int)
+	for name, member := range o.Prefer {
+		i := slices.IndexFunc(o.Members, func(m MemberOptions) bool { return m.Name == member })
+		if i < 0 {
+			return nil, fmt.Errorf("prefer: %q is to be that of server %q, which is not a member; name one", name, member)
+		}
+		prefer[name] = i
+	}
+	n.tables, err = owners.New(prefer)
 	return n, err
 }
 
@@ -193,7 +203,7 @@ func (b *Back) ownerOfHashed(ctx context.Context, req *mcp.Request, k policy.Kin
 	if ok {
 		return m, own, nil
 	}
-	leave := b.naming.reading.enter(ctx, tableKey{req.Profile.Scope, req.Principal, k, i})
+	leave := b.naming.reading.enter(ctx, gateKey{owners.KeyOf(req, k), i})
 	defer leave()
 	if own, ok = b.naming.hashed.Get(shown); ok { // somebody else has looked for it
 		return m, own, nil
@@ -222,20 +232,28 @@ func (b *Back) findHashed(ctx context.Context, req *mcp.Request, k policy.Kind, 
 	return own, err
 }
 
+// A gateKey is what is read: lists of a client, of one member or of every one.
+type gateKey struct {
+	owners.Key
+	member int
+}
+
+const everyMember = -1
+
 // A gate lets one goroutine at a time do something of a key, so that what many need at once is
 // done once. Its zero value is open, and it is safe for concurrent use.
 type gate struct {
 	// mu guards busy. It is held for map work only.
 	mu   sync.Mutex
-	busy map[tableKey]chan struct{} // closed when the goroutine is done
+	busy map[gateKey]chan struct{} // closed when the goroutine is done
 }
 
 // enter waits, once, while another goroutine does what the caller wants to do, or until ctx ends.
 // The caller then looks whether that is still to be done, and calls leave.
-func (g *gate) enter(ctx context.Context, k tableKey) (leave func()) {
+func (g *gate) enter(ctx context.Context, k gateKey) (leave func()) {
 	g.mu.Lock()
 	if g.busy == nil {
-		g.busy = make(map[tableKey]chan struct{})
+		g.busy = make(map[gateKey]chan struct{})
 	}
 	done, taken := g.busy[k]
 	if !taken {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
@@ -31,7 +32,7 @@ type page struct {
 
 	texts []byte // the items, each followed by a comma
 	items []item // in order
-	set   *nameSet
+	set   *owners.Names
 	found found
 	apps  []string // URIs of apps
 
@@ -177,7 +178,7 @@ func (b *Back) readItems(p *page, member int, l list, array []byte) {
 	}
 	p.found, p.apps = b.look(l, p.items, array)
 	if b.opts.Bare && l.kind != policy.Resource {
-		p.set = newNameSet(p.names())
+		p.set = owners.NewNames(p.names())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -24,7 +25,7 @@ const (
 // is a [Memory], whole lists of earlier runs. Safe for concurrent use.
 type remembered struct {
 	memory Memory // nil for none
-	sets   *lru.Cache[listKey, *nameSet]
+	sets   *lru.Cache[listKey, *owners.Names]
 	seed   maphash.Seed
 	stored *lru.Cache[listKey, stored] // what memory has
 }
@@ -49,7 +50,7 @@ func keyOf(member string, req *mcp.Request, method string) (k listKey) {
 func newRemembered(memory Memory) (*remembered, error) {
 	r := &remembered{memory: memory, seed: maphash.MakeSeed()}
 	var err error
-	if r.sets, err = lru.New[listKey, *nameSet](maxRemembered); err != nil {
+	if r.sets, err = lru.New[listKey, *owners.Names](maxRemembered); err != nil {
 		return nil, err
 	}
 	r.stored, err = lru.New[listKey, stored](maxRemembered)
@@ -80,12 +81,12 @@ func (r *remembered) remember(member string, req *mcp.Request, l list, res *mcp.
 }
 
 // learn remembers the names of a list.
-func (r *remembered) learn(member string, req *mcp.Request, method string, s *nameSet) {
+func (r *remembered) learn(member string, req *mcp.Request, method string, s *owners.Names) {
 	r.sets.Add(keyOf(member, req, method), s)
 }
 
 // names returns the names that a member had; nil if they are not remembered.
-func (r *remembered) names(member string, req *mcp.Request, l list) *nameSet {
+func (r *remembered) names(member string, req *mcp.Request, l list) *owners.Names {
 	if s, ok := r.sets.Get(keyOf(member, req, l.method)); ok {
 		return s
 	}
@@ -93,11 +94,11 @@ func (r *remembered) names(member string, req *mcp.Request, l list) *nameSet {
 	if items == nil {
 		return nil
 	}
-	s := &nameSet{make(map[string]struct{})}
+	var names []string
 	for _, v := range wire.NamedElements(items, l.name) {
 		if isName(v) {
-			s.names[wire.Unquote(v)] = struct{}{}
+			names = append(names, wire.Unquote(v))
 		}
 	}
-	return s
+	return owners.NewNames(names)
 }

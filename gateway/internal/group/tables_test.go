@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -98,7 +99,7 @@ func TestG02NamesOfMembersThatAreAway(t *testing.T) {
 	r := newRig(t, bare, files, docs)
 	docs.change(func(f *fake) { f.err = errors.New("connection refused") })
 	wantOwner(t, r, "search", "files") // for all that is known
-	wantOwner(t, r, "find", `Unknown tool: find; what these servers have is not known: docs`)
+	wantOwner(t, r, "find", `Unknown tool: find; what these servers have is not known: "docs"`)
 	docs.change(func(f *fake) { f.err = nil })
 	wantOwner(t, r, "find", "docs")
 	wantOwner(t, r, "search", `"files", "docs"`)
@@ -234,7 +235,7 @@ func TestG02NamesAreOfOneProfile(t *testing.T) {
 		r.listChanged("all/1", fanout.ToolsListChanged)
 		wantOwner(t, r, "find", `"files", "docs"`)
 		files.change(func(f *fake) { f.pages[spec.MethodToolsList] = [][]string{toolItems("read")} })
-		time.Sleep(tableAge)
+		time.Sleep(owners.MaxAge)
 		wantOwner(t, r, "find", "docs")
 		files.change(func(f *fake) { f.pages[spec.MethodToolsList] = [][]string{toolItems("find")} })
 		g := &Group{}
@@ -264,7 +265,7 @@ func TestG02CallsDoNotWaitForMembersThatHang(t *testing.T) {
 			t.Errorf("what hangs was asked %d times in a minute", n)
 		}
 		docs.change(func(f *fake) { f.serve, f.pages[spec.MethodToolsList] = nil, [][]string{toolItems("read")} })
-		time.Sleep(unsureAge)
+		time.Sleep(owners.UnsureAge)
 		wantOwner(t, r, "read", "files")
 		synctest.Wait() // it was read in the meantime
 		wantOwner(t, r, "read", `"files", "docs"`)
@@ -282,7 +283,7 @@ func TestG02AChangeWhileListsAreRead(t *testing.T) {
 			r.listChanged("all/1", fanout.ToolsListChanged)
 		})
 		wantOwner(t, r, "read", "files")
-		time.Sleep(unsureAge)
+		time.Sleep(owners.UnsureAge)
 		wantOwner(t, r, "read", "files")
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -344,18 +345,4 @@ func TestG02ListsAreReadOnceForAll(t *testing.T) {
 			t.Errorf("100 calls have the list read %d times", n)
 		}
 	})
-}
-
-// Equal tables are one, and those that nobody has are not counted.
-func TestTablesAreShared(t *testing.T) {
-	r := newRig(t, bare, newFake("files", "a", "b"), newFake("docs", "c"))
-	for i := range 100 {
-		namesOf(t, r, as(request(spec.MethodToolsList, ""), "all/"+string(rune('a'+i))))
-	}
-	if all := r.naming.tables; all.names != 3 || all.of.Len() != 100 {
-		t.Errorf("%d profiles have %d names", all.of.Len(), all.names)
-	}
-	if r.naming.tables.clear(); r.naming.tables.names != 0 {
-		t.Errorf("%d names are left", r.naming.tables.names)
-	}
 }

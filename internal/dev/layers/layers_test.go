@@ -148,7 +148,8 @@ var layers = map[string][]string{
 	// Results that are kept: the gateway puts a cache before a back.
 	"gateway/internal/cache": slices.Concat(waist, bottom),
 	// Groups are made of members, by an interface: neither fronts, backs nor the hub.
-	"gateway/internal/group": slices.Concat(waist, bottom, []string{"internal/names", "internal/requeststate", "internal/subscribe", "internal/trust/policy"}),
+	"gateway/internal/group/owners": {"internal/mcp", "internal/trust/policy"},
+	"gateway/internal/group":        slices.Concat(waist, bottom, []string{"gateway/internal/group/owners", "internal/names", "internal/requeststate", "internal/subscribe", "internal/trust/policy"}),
 
 	// Who shares what at a server: the gateway asks before a front goes on.
 	"gateway/internal/profile": slices.Concat(waist, bottom),

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -39,34 +40,47 @@ func TestS01PlainFiltersAreShared(t *testing.T) {
 // A group's listen stream about tasks has one acknowledgment: of what the front follows, and of what
 // members take. Changes come after it, and the end of the one is the end of the other.
 func TestG13OneStreamOfAGroup(t *testing.T) {
-	s := moderntest.NewScript()
-	callers, left := make(chan mcp.Caller, 1), make(chan error, 1)
-	s.OnServe = func(ctx context.Context, _ *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
-		callers <- c
-		<-ctx.Done()
-		left <- context.Cause(ctx)
-		return nil, context.Cause(ctx)
-	}
-	const filter = `{"taskIds":["t"],"toolsListChanged":true,"resourceSubscriptions":["a:b"]}`
-	f := moderntest.Follow(t, frontOf(t, s, func(o *Options) { o.Group = true; o.Upstream = func() spec.Era { return spec.Unknown } }), `"x"`, filter)
-	mail, c := <-s.Listened, <-callers
-	moderntest.ToolsChanged(mail)
-	if err := c.Notify(t.Context(), mcp.Notification{Method: spec.NotifyAcknowledged, Params: []byte(`{"notifications":{"taskIds":["t"],"events":1}}`)}); err != nil {
-		t.Fatal(err)
-	}
-	f.Want(tagged(spec.NotifyAcknowledged, `"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a:b"],"taskIds":["t"],"events":1},`, `"x"`))
-	f.Want(tagged(spec.NotifyToolsListChanged, ``, `"x"`))
-	if err := c.Notify(t.Context(), mcp.Notification{Method: spec.NotifyTasks, Params: []byte(`{"taskId":"t"}`)}); err != nil {
-		t.Fatal(err)
-	}
-	f.Want(tagged(spec.NotifyTasks, `"taskId":"t",`, `"x"`))
-	moderntest.ToolsChanged(mail)
-	f.Want(tagged(spec.NotifyToolsListChanged, ``, `"x"`))
-	mail.End(io.EOF)
-	f.Want(`{"jsonrpc":"2.0","id":"x","result":{"resultType":"complete","_meta":{"` + spec.MetaServerInfo + `":{"name":"s","version":"1"},"` + spec.MetaSubscriptionID + `":"x"}}}`)
-	if err := <-left; err != errStreamEnded {
-		t.Errorf("the members' streams ended with %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := moderntest.NewScript()
+		callers, left := make(chan mcp.Caller, 1), make(chan error, 1)
+		s.OnServe = func(ctx context.Context, _ *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+			callers <- c
+			<-ctx.Done()
+			left <- context.Cause(ctx)
+			return nil, context.Cause(ctx)
+		}
+		l := lineOf(t, frontOf(t, s, func(o *Options) { o.Group = true; o.Upstream = func() spec.Era { return spec.Unknown } }))
+		l.Send(moderntest.Request(`"x"`, spec.MethodListen, `{}`, `,"notifications":{"taskIds":["t"],"toolsListChanged":true,"resourceSubscriptions":["a:b"]}`))
+		mail, c := <-s.Listened, <-callers
+		tell := func(method, params string) {
+			if err := c.Notify(t.Context(), mcp.Notification{Method: method, Params: []byte(params)}); err != nil {
+				t.Error(err)
+			}
+		}
+		want := func(text string) {
+			t.Helper()
+			if got := <-l.Sent; got != text {
+				t.Errorf("the client was told %s\nwant %s", got, text)
+			}
+		}
+		moderntest.ToolsChanged(mail)
+		synctest.Wait()
+		if len(l.Sent) > 0 {
+			t.Errorf("before the acknowledgment the client was told %s", <-l.Sent)
+		}
+		tell(spec.NotifyAcknowledged, `{"notifications":{"taskIds":["t"],"events":1}}`)
+		want(tagged(spec.NotifyAcknowledged, `"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a:b"],"taskIds":["t"],"events":1},`, `"x"`))
+		want(tagged(spec.NotifyToolsListChanged, ``, `"x"`))
+		tell(spec.NotifyTasks, `{"taskId":"t"}`)
+		want(tagged(spec.NotifyTasks, `"taskId":"t",`, `"x"`))
+		moderntest.ToolsChanged(mail)
+		want(tagged(spec.NotifyToolsListChanged, ``, `"x"`))
+		mail.End(io.EOF)
+		want(`{"jsonrpc":"2.0","id":"x","result":{"resultType":"complete","_meta":{"` + spec.MetaServerInfo + `":{"name":"s","version":"1"},"` + spec.MetaSubscriptionID + `":"x"}}}`)
+		if err := <-left; err != errStreamEnded {
+			t.Errorf("the members' streams ended with %v", err)
+		}
+	})
 }
 
 // That of a single server has everything upstream, and its acknowledgment as it is.

@@ -172,7 +172,9 @@ func TestG12ListeningWithoutAnswer(t *testing.T) {
 		<-ended
 	})
 	r := newRig(t, nil, newFake("a"))
-	_, err := r.call(t.Context(), request(spec.MethodListen, `{"notifications":{"TaskIds":["x"]}}`))
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	_, err := r.call(left, request(spec.MethodListen, `{"notifications":{"TaskIds":["x"]}}`))
 	wantError(t, "in another case", err, spec.CodeInvalidParams, "case-sensitive")
 	if got := r.members["a"].requests(); slices.Contains(got, spec.MethodListen) {
 		t.Errorf("the member was asked %q", got)

@@ -186,6 +186,18 @@ func TestG05Holders(t *testing.T) {
 	}
 }
 
+// What is known outlives a reload, also if members have other places.
+func TestG05AReloadForgetsNothing(t *testing.T) {
+	a, b := withResources("a", nil, "x:/new"), withResources("b", nil, "x:/new")
+	r := newRig(t, nil, a, b)
+	r.handedOut(&reads("").Profile, 1, "x:/new")
+	next := newRig(t, nil, withResources("c", nil, "x:/new"), b, a)
+	next.inherit(r.Back)
+	if by, err := next.read(t, reads("x:/new")); by != "b" {
+		t.Errorf("read from %q, %v", by, err)
+	}
+}
+
 // Of members that list one URI the first one has it, which is told.
 func TestG05OneURIOfTwoMembers(t *testing.T) {
 	var log bytes.Buffer
@@ -250,7 +262,11 @@ func TestG05TemplatesComeBeforeOthers(t *testing.T) {
 		own := b.serve
 		b.serve = func(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
 			if req.Method == spec.MethodResourcesRead {
-				time.Sleep(time.Minute)
+				select {
+				case <-time.After(time.Minute):
+				case <-ctx.Done():
+					return nil, context.Cause(ctx)
+				}
 			}
 			return own(ctx, req, c)
 		}
@@ -349,7 +365,7 @@ func TestG05DenialsEndTheSearch(t *testing.T) {
 func TestG05ClientsThatLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := withResources("a", []string{"x:/a"})
-		r := newRig(t, nil, a, withResources("b", nil))
+		r := newRig(t, nil, withResources("b", nil, "x:/a"), a)
 		hangs := true
 		own := a.serve
 		a.serve = func(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {

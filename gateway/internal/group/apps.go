@@ -31,8 +31,12 @@ func (a *apps) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.
 	if req.Method != spec.MethodToolsCall || b.opts.Bare {
 		return a.next.Serve(ctx, req, c)
 	}
-	name, _ := wire.GetString(req.Params, memberName)
-	if name == "" || b.prefixed(name) >= 0 {
+	text := wire.Get(req.Params, memberName)
+	if len(text) <= len(`""`) || text[0] != '"' || b.prefixed(string(text[1:])) >= 0 { // no prefix has escapes
+		return a.next.Serve(ctx, req, c)
+	}
+	name := wire.Unquote(text)
+	if b.prefixed(name) >= 0 {
 		return a.next.Serve(ctx, req, c)
 	}
 	owners := b.appOwners(ctx, req, name)
@@ -40,7 +44,7 @@ func (a *apps) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.
 		return a.next.Serve(ctx, req, c) // which refuses it
 	}
 	shown := b.shown(owners[0], policy.Tool, name)
-	return a.next.Serve(ctx, withParams(req, wire.Edit{Name: memberName, Value: wire.Quote(shown)}), c)
+	return a.next.Serve(ctx, withParams(req, replaced(req.Params, text, wire.Quote(shown))), c)
 }
 
 // appOwners returns the places of the members that have a tool which apps may call by its bare

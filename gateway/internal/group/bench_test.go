@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -81,5 +82,39 @@ func BenchmarkOwner(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkCall has a member serve a call, which it answers at once: so all is the group's own
+// part, through what takes calls of apps, too. Without a group is what the rest costs.
+func BenchmarkCall(b *testing.B) {
+	for _, size := range []int{100, 10_000} {
+		text := strings.Repeat("x ", size/2)
+		params := fmt.Sprintf(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},"name":"server7__read_file_3","arguments":{"text":%q}}`, text)
+		for _, group := range []bool{false, true} {
+			b.Run(fmt.Sprintf("bytes=%d/group=%v", size, group), func(b *testing.B) {
+				members := benchMembers(50, 1)
+				result := fmt.Appendf(nil, `{"content":[{"type":"text","text":%q}],"resultType":"complete"}`, text)
+				members[7].bench = func() *mcp.Result {
+					res := mcp.NewResult(result, nil)
+					res.Era = spec.Modern
+					return res
+				}
+				r := newRig(b, nil, members...)
+				h := mcp.Handler(members[7])
+				if group {
+					h = r.apps(r.Back)
+				}
+				req := request(spec.MethodToolsCall, params)
+				b.ReportAllocs()
+				for b.Loop() {
+					res, err := h.Serve(b.Context(), req, nobody{})
+					if err != nil {
+						b.Fatal(err)
+					}
+					res.Release()
+				}
+			})
+		}
 	}
 }

@@ -21,13 +21,16 @@ func (b *Back) serveExtension(ctx context.Context, req *mcp.Request, c mcp.Calle
 	if len(places) == 0 {
 		return nil, b.noMethod(req)
 	}
-	if place, edit, shown := b.subject(ctx, req, places); place >= 0 {
+	if place, own := b.subject(ctx, req, places, &p); place >= 0 {
 		m, err := b.at(place)
 		if err != nil {
 			return nil, err
 		}
-		own := wire.Unquote(edit.Value)
-		sent, err := b.forMember(req, &p, &m, edit)
+		shown := wire.Unquote(p.subject)
+		if own == shown {
+			return b.askFor(ctx, &m, req, &p, c)
+		}
+		sent, err := b.forMember(req, &p, &m, wire.Quote(own))
 		if err != nil {
 			return nil, err
 		}
@@ -43,29 +46,30 @@ func (b *Back) serveExtension(ctx context.Context, req *mcp.Request, c mcp.Calle
 	return b.askFor(ctx, &m, req, &p, c)
 }
 
-// subject returns which of the members at places has what the params of a request name, the edit
-// that names it as the member does, and how the client has; -1 for a place if they name nothing
-// of them.
-func (b *Back) subject(ctx context.Context, req *mcp.Request, places []int) (place int, edit wire.Edit, shown string) {
-	if id, ok := wire.GetString(req.Params, memberTaskID); ok {
-		if of, inner, err := b.open(sealedTask, id); err == nil && slices.Contains(places, b.place(of)) {
-			return b.place(of), wire.Edit{Name: memberTaskID, Value: wire.Quote(inner)}, id
-		}
+// subject returns which of the members at places has what the params of a request name, and its
+// own name for that, and stores the member of the params; -1 for a place if they name nothing of
+// them.
+func (b *Back) subject(ctx context.Context, req *mcp.Request, places []int, p *params) (place int, own string) {
+	p.name, p.subject = memberTaskID, wire.Get(req.Params, memberTaskID)
+	if of, inner, err := b.open(sealedTask, wire.Unquote(p.subject)); err == nil && slices.Contains(places, b.place(of)) {
+		return b.place(of), inner
 	}
-	if name, ok := wire.GetString(req.Params, memberName); ok && (b.opts.Bare || b.prefixed(name) >= 0) {
+	p.name, p.subject = memberName, wire.Get(req.Params, memberName)
+	if name := wire.Unquote(p.subject); name != "" && (b.opts.Bare || b.prefixed(name) >= 0) {
 		for _, k := range []policy.Kind{policy.Tool, policy.Prompt} {
 			if m, own, err := b.ownerOf(ctx, req, k, name); err == nil && slices.Contains(places, m.index) {
-				return m.index, wire.Edit{Name: memberName, Value: wire.Quote(own)}, name
+				return m.index, own
 			}
 		}
 	}
-	if uri, ok := wire.GetString(req.Params, memberURI); ok {
+	p.name, p.subject = memberURI, wire.Get(req.Params, memberURI)
+	if uri := wire.Unquote(p.subject); uri != "" {
 		holders := slices.DeleteFunc(b.holdersOf(&req.Profile, uri), func(i int) bool { return !slices.Contains(places, i) })
 		if len(holders) == 1 {
-			return holders[0], wire.Edit{Name: memberURI, Value: wire.Get(req.Params, memberURI)}, uri
+			return holders[0], uri
 		}
 	}
-	return -1, edit, ""
+	return -1, ""
 }
 
 // declarers returns the places of the members that may have a method: those that declare the

@@ -67,7 +67,7 @@ func TestG10MethodsOfExtensionsByWhatTheyName(t *testing.T) {
 	for _, tt := range []struct{ params, header, by, sent, sentHeader string }{
 		{`{"name":"b__one"}`, "b__one", "b", `{"name":"one"}`, "one"},
 		{`{"name":"a__one"}`, "other", "a", `{"name":"one"}`, "other"},
-		{`{"uri":"x:/b"}`, "x:/b", "b", `{"uri":"x:/b"}`, "x:/b"},
+		{`{"uri":"x:\/b"}`, "x:/b", "b", `{"uri":"x:\/b"}`, "x:/b"},
 		{`{"taskId":` + string(wire.Quote(task)) + `}`, task, "a", `{"taskId":"té"}`, "=?base64?dMOp?="},
 		{`{"name":"one"}`, "one", "", "", ""},
 		{`{"name":"one","uri":"x:/nobody","taskId":"t"}`, "", "", "", ""},

@@ -56,10 +56,13 @@ type listening struct {
 // divide makes the parts. An id of a task goes to the member whose it is, and what is not known
 // here to all modern members.
 func (s *listening) divide(req *mcp.Request) (err error) {
+	if !wire.IsObject(s.filter) {
+		return mcp.Refuse(spec.CodeInvalidParams, "params.%s is missing or not an object", memberFilter)
+	}
 	if s.ids, err = only(s.filter, spec.FilterTaskIDs); err != nil {
 		return err
 	}
-	from := params{meta: wire.Get(req.Params, "_meta")}
+	from := params{name: memberFilter, subject: s.filter, meta: wire.Get(req.Params, "_meta")}
 	var unknown []wire.Edit
 	for k, v := range wire.Members(s.filter) {
 		if !isKnownKind(k) && !k.Is(spec.FilterTaskIDs) {
@@ -74,7 +77,7 @@ func (s *listening) divide(req *mcp.Request) (err error) {
 		p := &listenedPart{listening: s, m: m, tasks: make(map[string]string), settled: make(chan struct{})}
 		if own := p.takeTasks(); own != nil || len(unknown) > 0 {
 			filter := wire.AppendEdited(nil, nil, append(slices.Clone(unknown), wire.Edit{Name: spec.FilterTaskIDs, Value: own})...)
-			if p.req, err = s.b.forMember(req, &from, &m, wire.Edit{Name: memberFilter, Value: filter}); err != nil {
+			if p.req, err = s.b.forMember(req, &from, &m, filter); err != nil {
 				return err
 			}
 			s.parts = append(s.parts, p)

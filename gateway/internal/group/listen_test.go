@@ -176,6 +176,10 @@ func TestG12ListeningWithoutAnswer(t *testing.T) {
 	leave()
 	_, err := r.call(left, request(spec.MethodListen, `{"notifications":{"TaskIds":["x"]}}`))
 	wantError(t, "in another case", err, spec.CodeInvalidParams, "case-sensitive")
+	for _, params := range []string{``, `{}`, `{"notifications":null}`, `{"notifications":["taskIds"]}`} {
+		_, err = r.call(left, request(spec.MethodListen, params))
+		wantError(t, params, err, spec.CodeInvalidParams, "not an object")
+	}
 	if got := r.members["a"].requests(); slices.Contains(got, spec.MethodListen) {
 		t.Errorf("the member was asked %q", got)
 	}

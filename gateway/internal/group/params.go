@@ -20,6 +20,7 @@ const (
 
 // params are the members of a request's params that matter here. nil are those that it lacks.
 type params struct {
+	name        string // of subject
 	subject     []byte // what the request is about: a string
 	state, meta []byte
 }
@@ -27,6 +28,7 @@ type params struct {
 // readParams reads the params of a request, in which a member called subject says what it is
 // about.
 func readParams(req *mcp.Request, subject string) (p params, err error) {
+	p.name = subject
 	for k, v := range wire.Members(req.Params) {
 		switch {
 		case k.Is(subject):
@@ -88,9 +90,11 @@ func only(object []byte, name string) (value []byte, err error) {
 	return value, nil
 }
 
-// forMember returns a request as a member gets it, with edits of its params, and with what the
-// member has handed out as it was. All other bytes stay.
-func (b *Back) forMember(req *mcp.Request, p *params, m *memberAt, edits ...wire.Edit) (*mcp.Request, error) {
+// forMember returns a request as a member gets it: with another subject unless that is nil, and
+// with what the member has handed out as it was. All other bytes stay.
+func (b *Back) forMember(req *mcp.Request, p *params, m *memberAt, subject []byte) (*mcp.Request, error) {
+	var few [3]wire.Edit
+	edits := few[:0]
 	if p.state != nil && spec.MayAsk(req.Method) {
 		inner, err := b.stateOf(p.state, m.Name)
 		if err != nil {
@@ -101,20 +105,21 @@ func (b *Back) forMember(req *mcp.Request, p *params, m *memberAt, edits ...wire
 	if meta := b.ownTasks(p.meta, m.Name); meta != nil {
 		edits = append(edits, wire.Edit{Name: "_meta", Value: meta})
 	}
-	return withParams(req, edits...), nil
+	switch {
+	case subject == nil && len(edits) == 0:
+		return req, nil
+	case len(edits) == 0: // as in most calls
+		return withParams(req, replaced(req.Params, p.subject, subject)), nil
+	case subject != nil:
+		edits = append(edits, wire.Edit{Name: p.name, Value: subject})
+	}
+	return withParams(req, wire.AppendReplaced(make([]byte, 0, len(req.Params)+256), req.Params, edits...)), nil
 }
 
-// withParams returns a request with edits of its params: req itself without any.
-func withParams(req *mcp.Request, edits ...wire.Edit) *mcp.Request {
-	if len(edits) == 0 {
-		return req
-	}
-	size := len(req.Params)
-	for _, e := range edits {
-		size += len(e.Name) + len(e.Value) + 4
-	}
+// withParams returns a request with other params.
+func withParams(req *mcp.Request, params []byte) *mcp.Request {
 	sent := *req
-	sent.Params, sent.Plain = wire.AppendReplaced(make([]byte, 0, size), req.Params, edits...), wire.Plain{}
+	sent.Params, sent.Plain = params, wire.Plain{}
 	return &sent
 }
 

@@ -43,7 +43,7 @@ func (b *Back) serveRead(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 
 // askFor has a member serve a client's request about a URI.
 func (b *Back) askFor(ctx context.Context, m *memberAt, req *mcp.Request, p *params, c mcp.Caller) (*mcp.Result, error) {
-	sent, err := b.forMember(req, p, m)
+	sent, err := b.forMember(req, p, m, nil)
 	if err != nil {
 		return nil, err
 	}

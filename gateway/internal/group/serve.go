@@ -55,11 +55,11 @@ func (b *Back) serveNamed(ctx context.Context, req *mcp.Request, c mcp.Caller, k
 	if err != nil {
 		return nil, b.explainBare(req, k, shown, err)
 	}
-	var edits []wire.Edit
+	var subject []byte
 	if own != shown {
-		edits = []wire.Edit{{Name: memberName, Value: wire.Quote(own)}}
+		subject = wire.Quote(own)
 	}
-	sent, err := b.forMember(req, &p, &m, edits...)
+	sent, err := b.forMember(req, &p, &m, subject)
 	if err != nil {
 		return nil, err
 	}
@@ -96,9 +96,7 @@ func (b *Back) serveCompletion(ctx context.Context, req *mcp.Request, c mcp.Call
 	if own == name {
 		return b.ask(ctx, &m, req, c)
 	}
-	sent := *req
-	sent.Params, sent.Plain = names.Params(req.Method, req.Params, own), wire.Plain{}
-	return b.ask(ctx, &m, &sent, c)
+	return b.ask(ctx, &m, withParams(req, names.Params(req.Method, req.Params, own)), c)
 }
 
 // EraOf returns the era of the member that a client's request is for, or spec.Unknown if that

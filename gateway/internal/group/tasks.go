@@ -23,7 +23,7 @@ func (b *Back) serveTask(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 	if err != nil {
 		return nil, err
 	}
-	sent, err := b.forMember(req, &p, &m, wire.Edit{Name: memberTaskID, Value: wire.Quote(id)})
+	sent, err := b.forMember(req, &p, &m, wire.Quote(id))
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/watch"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -14,6 +14,7 @@ import (
 type Group struct {
 	back    atomic.Pointer[Back]
 	changes mcp.Changes
+	watches *watch.Watches
 }
 
 var (
@@ -27,9 +28,14 @@ func Open(o Options, c mcp.Changes) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newGroup(b, c), nil
+}
+
+func newGroup(b *Back, c mcp.Changes) *Group {
 	g := &Group{changes: c}
 	g.back.Store(b)
-	return g, nil
+	g.watches = watch.New(watch.Options{Name: b.opts.Name, View: b.view(), Changes: told{g}, Logger: b.opts.Logger, Metrics: b.opts.Metrics})
+	return g
 }
 
 // Update has the Group be configured by other options, of the same name: members may have come,
@@ -41,11 +47,15 @@ func (g *Group) Update(o Options) error {
 	}
 	b.inherit(g.back.Load())
 	g.back.Swap(b).close()
+	g.watches.Show(b.view())
 	return nil
 }
 
 // Look has members that could not be found, or that were replaced, looked for at once.
-func (g *Group) Look() { g.back.Load().naming.tables.Clear() }
+func (g *Group) Look() {
+	g.back.Load().naming.tables.Clear()
+	g.watches.Look()
+}
 
 // Serve implements [mcp.Handler].
 func (g *Group) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
@@ -67,19 +77,6 @@ func (g *Group) RootsChanged(req *mcp.Request) {
 	}
 }
 
-// Watch implements [mcp.Source]. What is subscribed to for a request has the context of
-// [OnBehalf].
-func (g *Group) Watch(context.Context, mcp.Profile, []fanout.Topic) ([]fanout.Topic, func(), error) {
-	return nil, nil, mcp.ErrStarting
-}
-
-type requestKey struct{}
-
-// OnBehalf returns the context of what is subscribed to for a request.
-func OnBehalf(ctx context.Context, req *mcp.Request) context.Context {
-	return context.WithValue(ctx, requestKey{}, req)
-}
-
 // Start implements [mcp.Back]. Members are started as servers of the gateway.
 func (g *Group) Start() {}
 
@@ -91,6 +88,7 @@ func (g *Group) Err() error { return g.back.Load().Err() }
 
 // Close implements [mcp.Back].
 func (g *Group) Close(context.Context) error {
+	g.watches.Close()
 	g.back.Load().close()
 	return nil
 }

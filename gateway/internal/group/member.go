@@ -1,9 +1,7 @@
 package group
 
 import (
-	"context"
-
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/watch"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -17,13 +15,8 @@ type Member interface {
 	mcp.Handler
 	// Describe implements [mcp.Describer], like Serve.
 	mcp.Describer
-	// Profile returns the profile of the member for one of the group.
-	Profile(at mcp.Profile) mcp.Profile
-	// Subscribe registers mail for a profile of the member, as a subscriber without topics
-	// that is no listen stream. If the member is replaced or ends, mail ends. lost is called,
-	// by any goroutine, when there will be no more changes of a topic; it is quick and calls
-	// nothing back. Subscribe itself does not wait for anything.
-	Subscribe(p mcp.Profile, mail *fanout.Mailbox, lost func(t fanout.Topic, reason error)) (Following, error)
+	// What is followed of the member, see [watch.Member].
+	watch.Member
 	// Follows reports whether the sender of a request may subscribe to a resource, as the
 	// member's own policy says.
 	Follows(req *mcp.Request, uri string) bool
@@ -35,18 +28,8 @@ type Member interface {
 	Err() error
 }
 
-// A Following is the set of topics that a group follows at a member for one profile. Its methods
-// are safe for concurrent use.
-type Following interface {
-	// Follow adds a topic of the member on behalf of a share, and reports whether the member
-	// tells its changes. An error says that the member can't be asked at the moment. It returns
-	// when that is known, or ctx ends.
-	Follow(ctx context.Context, share mcp.Share, t fanout.Topic) (bool, error)
-	// Unfollow removes a topic, if it is followed. It does not wait for anything, like Close.
-	Unfollow(t fanout.Topic)
-	// Close removes all topics. It may be called again.
-	Close()
-}
+// A Following is what a group follows at a member.
+type Following = watch.Following
 
 // A Find returns the member of a name that is served at the moment; nil if none is.
 type Find func(name string) Member

@@ -113,7 +113,6 @@ type fake struct {
 	// follow answers what is to be followed; nil follows all.
 	follow func(context.Context, fanout.Topic) (bool, error)
 	denies []string // resources that clients may not follow
-	ended  error    // why it takes no subscriptions
 }
 
 var _ Member = (*fake)(nil)
@@ -308,13 +307,10 @@ func (f *fake) requests() (out []string) {
 }
 
 // Subscribe implements [Member].
-func (f *fake) Subscribe(p mcp.Profile, mail *fanout.Mailbox, lost func(fanout.Topic, error)) (Following, error) {
+func (f *fake) Subscribe(mcp.Profile, *fanout.Mailbox, func(fanout.Topic, error)) (Following, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ended != nil {
-		return nil, f.ended
-	}
-	s := &fakeSub{of: f, p: p, mail: mail, lost: lost, topics: make(map[fanout.Topic]bool)}
+	s := &fakeSub{of: f, topics: make(map[fanout.Topic]bool)}
 	f.subs = append(f.subs, s)
 	return s, nil
 }
@@ -328,45 +324,6 @@ func (f *fake) RootsChanged(req *mcp.Request) {
 	defer f.mu.Unlock()
 	sent := *req
 	f.asked = append(f.asked, &sent)
-}
-
-// publish tells of a change of a list, or of a resource.
-func (f *fake) publish(k fanout.Kind, uri string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, s := range f.subs {
-		if t := (fanout.Topic{Scope: s.p.Scope, Kind: k, URI: uri}); s.topics[t] {
-			s.mail.Put(fanout.Event{Topic: t, URI: uri})
-		}
-	}
-}
-
-// lose ends all subscriptions, as a reload does that replaces the member.
-func (f *fake) lose(why error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, s := range f.subs {
-		s.mail.End(why)
-	}
-	f.subs = nil
-}
-
-// giveUp ends a topic of all subscriptions, as the back of the member does that has tried to
-// reach it for long.
-func (f *fake) giveUp(k fanout.Kind, uri string, why error) {
-	f.mu.Lock()
-	var lost []func()
-	for _, s := range f.subs {
-		if t := (fanout.Topic{Scope: s.p.Scope, Kind: k, URI: uri}); s.topics[t] {
-			delete(s.topics, t)
-			s.mail.Put(fanout.Event{Topic: t, URI: uri})
-			lost = append(lost, func() { s.lost(t, why) })
-		}
-	}
-	f.mu.Unlock()
-	for _, tell := range lost {
-		tell()
-	}
 }
 
 // topics returns what is subscribed to, in order.
@@ -385,9 +342,6 @@ func (f *fake) topics() (out []string) {
 // A fakeSub is a subscription to a fake. The member's mutex guards topics.
 type fakeSub struct {
 	of     *fake
-	p      mcp.Profile
-	mail   *fanout.Mailbox
-	lost   func(fanout.Topic, error)
 	topics map[fanout.Topic]bool
 }
 
@@ -403,8 +357,11 @@ func (s *fakeSub) Follow(ctx context.Context, _ mcp.Share, t fanout.Topic) (bool
 	}
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	if s.of.err != nil {
+	switch {
+	case s.of.err != nil:
 		return false, s.of.err
+	case t.Kind == fanout.StateLost && s.of.era != spec.Legacy:
+		return false, nil
 	}
 	s.topics[t] = true
 	return true, nil

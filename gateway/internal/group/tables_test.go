@@ -129,8 +129,7 @@ func TestG02NamesOfMembersThatAreAway(t *testing.T) {
 	if m, _, err := r.ownerOf(t.Context(), req, policy.Tool, "search"); err != nil || m.Name != "files" {
 		t.Errorf("another principal: search is that of %q, %v", m.Name, err)
 	}
-	g := &Group{changes: r.audience}
-	g.back.Store(r.Back)
+	g := newGroup(r.Back, r.audience)
 	if err := g.Update(r.opts); err != nil {
 		t.Fatal(err)
 	}
@@ -238,9 +237,7 @@ func TestG02NamesAreOfOneProfile(t *testing.T) {
 		time.Sleep(owners.MaxAge)
 		wantOwner(t, r, "find", "docs")
 		files.change(func(f *fake) { f.pages[spec.MethodToolsList] = [][]string{toolItems("find")} })
-		g := &Group{}
-		g.back.Store(r.Back)
-		g.Look()
+		newGroup(r.Back, r.audience).Look()
 		wantOwner(t, r, "find", `"files", "docs"`)
 	})
 }

@@ -64,3 +64,27 @@ func TestG13GroupsFollowTopicByTopic(t *testing.T) {
 		t.Errorf("a server that is used no more is followed: %v", err)
 	}
 }
+
+// Whoever follows the loss of sessions is not told of one when the server is given up: there is no
+// other session yet.
+func TestG14GivenUpIsNoLoss(t *testing.T) {
+	r := newRig(t, nil)
+	mail := fanout.NewMailbox(fanout.MailboxOptions{})
+	lost := 0
+	f, err := r.Follow(r.source, requestOf("ada").Profile, "all", mail, func(fanout.Topic, error) { lost++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	loss := fanout.Topic{Scope: "peer/ada", Kind: fanout.StateLost}
+	if held, err := f.Follow(t.Context(), mcp.Share{}, loss); !held || err != nil {
+		t.Fatalf("Follow = %v, %v", held, err)
+	}
+	g := guest{f.Subscription, mail}
+	r.Publish(fanout.Event{Topic: loss})
+	g.wantHeard(t, "after a loss", "stateLost")
+	r.End(loss, errors.New("unreachable"))
+	g.wantHeard(t, "after the end", nil...)
+	if lost != 1 {
+		t.Errorf("told %d times that the topic is lost, want once", lost)
+	}
+}

@@ -256,7 +256,9 @@ func (s *Subscription) lose(t fanout.Topic, reason error) {
 	if h == nil {
 		return
 	}
-	s.mail.Put(fanout.Event{Topic: t})
+	if t.Kind != fanout.StateLost { // which says that there is another session
+		s.mail.Put(fanout.Event{Topic: t})
+	}
 	if s.told != nil {
 		s.told(t, reason)
 	} else {

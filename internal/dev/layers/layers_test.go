@@ -149,7 +149,9 @@ var layers = map[string][]string{
 	"gateway/internal/cache": slices.Concat(waist, bottom),
 	// Groups are made of members, by an interface: neither fronts, backs nor the hub.
 	"gateway/internal/group/owners": {"internal/mcp", "internal/trust/policy"},
-	"gateway/internal/group":        slices.Concat(waist, bottom, []string{"gateway/internal/group/owners", "internal/names", "internal/requeststate", "internal/subscribe", "internal/trust/policy"}),
+	"gateway/internal/group":        slices.Concat(waist, bottom, []string{"gateway/internal/group/owners", "gateway/internal/group/watch", "internal/names", "internal/requeststate", "internal/trust/policy"}),
+	// What clients of a group follow: each profile has a book of subscriptions, as at a server.
+	"gateway/internal/group/watch": slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream"}),
 
 	// Who shares what at a server: the gateway asks before a front goes on.
 	"gateway/internal/profile": slices.Concat(waist, bottom),
@@ -343,7 +345,8 @@ var testLayers = map[string][]string{
 	"legacy/tasks": {"internal/dev/bridgetest/legacytest", "legacy/link"},
 	"modern/front": {"internal/dev/bridgetest/moderntest"},
 	// Members of a group are Go calls, and what it tells of goes to a stand-in for the hub.
-	"gateway/internal/group": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/watchtest"},
+	"gateway/internal/group":       {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/watchtest"},
+	"gateway/internal/group/watch": {"internal/dev/bridgetest/watchtest"},
 	// What watches servers is told of to a stand-in for the hub.
 	"gateway/internal/hub": {"internal/budget", "internal/dev/bridgetest/backtest", "internal/dev/bridgetest/watchtest"},
 	"internal/subscribe":   {"internal/dev/bridgetest/watchtest", "internal/settings", "internal/spec"},

@@ -1,0 +1,137 @@
+package group
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/watch"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// Watch implements [mcp.Source]: it returns what members tell of, within the group's patience.
+// Lists are always accepted, and so are resources of members that are away. What is subscribed to
+// for a request has the context of [OnBehalf].
+func (g *Group) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+	b := g.back.Load()
+	honored, release, err := g.watches.Watch(ctx, p, want, b.route(ctx, requestOf(ctx, p), want))
+	for _, t := range honored {
+		if t.Kind != fanout.ResourceUpdated && t.Kind != fanout.StateLost {
+			b.short.followed(p.Scope, t.Kind)
+		}
+	}
+	return honored, release, err
+}
+
+type requestKey struct{}
+
+// OnBehalf returns the context of what is subscribed to for a request.
+func OnBehalf(ctx context.Context, req *mcp.Request) context.Context {
+	return context.WithValue(ctx, requestKey{}, req)
+}
+
+// requestOf returns the request on whose behalf something is subscribed to in a profile.
+func requestOf(ctx context.Context, p mcp.Profile) *mcp.Request {
+	req := mcp.Request{
+		Method: spec.MethodListen, Era: spec.Modern, Revision: spec.LatestModern,
+		Principal: p.Share.Principal, Share: p.Share, Capabilities: p.Capabilities, ClientInfo: p.ClientInfo,
+	}
+	if of, ok := ctx.Value(requestKey{}).(*mcp.Request); ok {
+		req = *of
+	}
+	req.Profile = p
+	return &req
+}
+
+// namesAt returns the names of members at places.
+func (b *Back) namesAt(places []int) (names []string) {
+	for _, i := range places {
+		names = append(names, b.opts.Members[i].Name)
+	}
+	return names
+}
+
+// told gets the changes of a group, which makes use of them before clients do.
+type told struct{ *Group }
+
+// Publish implements [mcp.Changes].
+func (t told) Publish(ev fanout.Event) {
+	t.back.Load().listChanged(ev.Topic.Scope, ev.Topic.Kind)
+	t.changes.Publish(ev)
+}
+
+// Wanted implements [mcp.Changes].
+func (t told) Wanted(topic fanout.Topic) bool { return t.changes.Wanted(topic) }
+
+// End implements [mcp.Changes].
+func (t told) End(topic fanout.Topic, reason error) { t.changes.End(topic, reason) }
+
+// view returns what is followed of the group.
+func (b *Back) view() *watch.View {
+	v := &watch.View{Patience: b.opts.Patience}
+	for i := range b.opts.Members {
+		v.Members = append(v.Members, b.opts.Members[i].Name)
+	}
+	v.Find = func(name string) (watch.Member, error) { return b.named(name) }
+	v.Holders = func(p *mcp.Profile, uri string) []string { return b.namesAt(b.holdersOf(p, uri)) }
+	return v
+}
+
+// route finds the routes of what is wanted. Those of resources are to the members of members that have them, whose lists
+// are read if they are not known, or else of all members with subscriptions. A resource that a
+// member would be asked for, and that the sender of req may not follow there, has none.
+func (b *Back) route(ctx context.Context, req *mcp.Request, want []fanout.Topic) map[fanout.Topic]*watch.Route {
+	by := time.Now().Add(b.opts.Patience)
+	out := make(map[fanout.Topic]*watch.Route)
+	learned, everywhere := false, sync.OnceValue(func() []int { return b.subscribable(req) })
+	for _, t := range want {
+		if t.Kind != fanout.ResourceUpdated {
+			out[t] = &watch.Route{By: by}
+			continue
+		}
+		if _, sure := b.listerOf(&req.Profile, t.URI, false); !sure && !learned {
+			learned = true
+			b.learn(ctx, b.opts.Patience/2, req, spec.MethodResourcesList, spec.MethodResourcesTemplates)
+		}
+		holders := b.holdersOf(&req.Profile, t.URI)
+		known := len(holders) > 0
+		if !known {
+			holders = everywhere()
+		}
+		if len(holders) > 0 && b.mayFollow(req, holders, t.URI) {
+			out[t] = &watch.Route{Members: b.namesAt(holders), Known: known, By: by}
+		}
+	}
+	return out
+}
+
+// subscribable returns the places of the members that may have subscriptions to resources.
+func (b *Back) subscribable(req *mcp.Request) (places []int) {
+	for i := range b.opts.Members {
+		m, err := b.at(i)
+		if err != nil {
+			continue
+		}
+		d, err := m.Describe(over, req)
+		caps := mcp.ServerCapabilities{}
+		if err == nil && d != nil {
+			caps = mcp.ReadServerCapabilities(d.Capabilities)
+		}
+		if caps.Raw == nil || caps.Subscribe {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// mayFollow reports whether members let the sender of a request follow a resource.
+func (b *Back) mayFollow(req *mcp.Request, places []int, uri string) bool {
+	for _, i := range places {
+		if m, err := b.at(i); err != nil || !m.Follows(req, uri) {
+			return false
+		}
+	}
+	return true
+}

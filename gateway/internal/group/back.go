@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -80,6 +81,7 @@ type Back struct {
 	changes    mcp.Changes
 	naming     *naming
 	kept       *kept
+	joined     map[string]*atomic.Pointer[joined] // by method; read-only
 	short      *shortLists
 	background *background
 	leftOut    *lru.Cache[string, struct{}] // what was left out of lists, and told
@@ -103,7 +105,10 @@ func New(o Options, c mcp.Changes) (*Back, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Back{opts: o, changes: c, naming: naming, kept: newKept(len(o.Members)), leftOut: leftOut, where: where}
+	b := &Back{opts: o, changes: c, naming: naming, kept: newKept(len(o.Members)), joined: make(map[string]*atomic.Pointer[joined]), leftOut: leftOut, where: where}
+	for _, method := range lists {
+		b.joined[method] = new(atomic.Pointer[joined])
+	}
 	b.short, b.background = newShortLists(b), newBackground()
 	return b, nil
 }

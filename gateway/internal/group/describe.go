@@ -74,7 +74,7 @@ func (b *Back) describeAll(ctx context.Context, req *mcp.Request) []described {
 
 // describeOne returns the description of a member, for which it waits with patience while the
 // member is starting.
-func (b *Back) describeOne(ctx context.Context, req *mcp.Request, i int) (d *mcp.Description, err error) {
+func (b *Back) describeOne(ctx context.Context, req *mcp.Request, i int) (*mcp.Description, error) {
 	if ctx.Err() != nil {
 		m, err := b.at(i)
 		if err != nil {
@@ -82,21 +82,20 @@ func (b *Back) describeOne(ctx context.Context, req *mcp.Request, i int) (d *mcp
 		}
 		return m.Describe(ctx, req)
 	}
-	err = within(ctx, b.opts.Patience, func(ctx context.Context) error {
-		for {
-			m, err := b.at(i)
-			if err == nil {
-				d, err = m.Describe(ctx, req)
-			}
-			if err == nil || !errors.Is(err, mcp.ErrStarting) || backoff.Wait(ctx, startPoll) != nil {
-				return err
+	w, cancel := wait(ctx, b.opts.Patience)
+	defer cancel()
+	for {
+		m, err := b.at(i)
+		if err == nil {
+			var d *mcp.Description
+			if d, err = m.Describe(w.ctx, req); err == nil {
+				return d, nil
 			}
 		}
-	})
-	if err != nil {
-		return nil, err
+		if !errors.Is(err, mcp.ErrStarting) || backoff.Wait(w.ctx, startPoll) != nil {
+			return nil, w.why(err)
+		}
 	}
-	return d, nil
 }
 
 // judgeDescriptions returns an error if no member can be described, and none is on its way, or

@@ -30,28 +30,17 @@ type joining struct {
 
 // result returns the result of the group.
 func (j *joining) result(readings []*reading) *mcp.Result {
-	size, listed, partial := 512, 0, false
+	var pages []*page
+	partial := false
 	for _, r := range readings {
 		j.note(r)
-		for _, p := range r.pages {
-			size += len(p.texts)
-			listed++
-		}
+		pages = append(pages, r.pages...)
 		partial = partial || r.err != nil || r.recalled
 	}
 	if j.hint != nil && partial {
 		j.hint.TTL = 0
 	}
-	if j.kind == policy.Resource && listed > 1 {
-		j.seen = make(map[string]int)
-	}
-	dst := append(wire.AppendString(append(make([]byte, 0, size), '{'), j.array), ':', '[')
-	for _, r := range readings {
-		for _, p := range r.pages {
-			dst = j.items(dst, r.member, p)
-		}
-	}
-	res := mcp.NewResult(append(j.tail(wire.CloseArray(dst)), '}'), nil)
+	res := mcp.NewResult(j.body(readings, pages, partial || len(j.open) > 0), nil)
 	res.Era, res.ServerInfo = spec.Legacy, json.RawMessage(j.b.opts.ServerInfo)
 	if j.modern {
 		res.Era = spec.Modern
@@ -60,6 +49,56 @@ func (j *joining) result(readings []*reading) *mcp.Result {
 		res.Cache = *j.hint
 	}
 	return res
+}
+
+// A joined is a list that was joined of pages. It is immutable.
+type joined struct {
+	pages []*page
+	table *owners.Table
+	hint  mcp.CacheHint // as the body has it
+	body  []byte
+}
+
+// maxJoined bounds a list that is kept as it was joined, in bytes.
+const maxJoined = 4 << 20
+
+// body returns the body of the result. If no page has changed, it is the same one as before, unless
+// it is of this client alone.
+func (j *joining) body(readings []*reading, pages []*page, own bool) []byte {
+	if own {
+		return j.join(readings, pages)
+	}
+	var hint mcp.CacheHint
+	if j.modern {
+		hint = *j.hint
+	}
+	slot := j.b.joined[j.method]
+	if had := slot.Load(); had != nil && had.table == j.table && had.hint == hint && slices.Equal(had.pages, pages) {
+		return had.body
+	}
+	made := &joined{pages, j.table, hint, j.join(readings, pages)}
+	if len(made.body) <= maxJoined {
+		slot.Store(made)
+	}
+	return made.body
+}
+
+// join makes the body of the result.
+func (j *joining) join(readings []*reading, pages []*page) []byte {
+	if j.kind == policy.Resource && len(pages) > 1 {
+		j.seen = make(map[string]int)
+	}
+	size := 512
+	for _, p := range pages {
+		size += len(p.texts)
+	}
+	dst := append(wire.AppendString(append(make([]byte, 0, size), '{'), j.array), ':', '[')
+	for _, r := range readings {
+		for _, p := range r.pages {
+			dst = j.items(dst, r.member, p)
+		}
+	}
+	return append(j.tail(wire.CloseArray(dst)), '}')
 }
 
 // note takes from a reading what is said of the list as a whole. A list that lacks something, or

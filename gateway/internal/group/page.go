@@ -76,6 +76,9 @@ func newKept(members int) *kept {
 	return k
 }
 
+// has reports whether there is a page of a member's list.
+func (k *kept) has(member int, method string) bool { return k.slots[member][method].Load() != nil }
+
 // find returns the page of an answer; nil if it has to be read.
 func (k *kept) find(member int, method string, res *mcp.Result) *page {
 	p := k.slots[member][method].Load()

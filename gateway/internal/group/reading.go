@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -166,12 +167,14 @@ func (nobody) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResp
 // returns when all have answered, or their time is over.
 func (r *reader) each(ctx context.Context, places []place) []*reading {
 	out := make([]*reading, len(places))
+	usual, cancel := wait(ctx, r.b.opts.Patience)
+	defer cancel()
 	var asked sync.WaitGroup
 	for i := 1; i < len(places); i++ {
-		asked.Go(func() { out[i] = r.read(ctx, places[i]) }) // ends with its time
+		asked.Go(func() { out[i] = r.readIn(ctx, usual, places[i]) }) // ends with its time
 	}
 	if len(places) > 0 {
-		out[0] = r.read(ctx, places[0])
+		out[0] = r.readIn(ctx, usual, places[0])
 	}
 	asked.Wait()
 	return out
@@ -179,38 +182,55 @@ func (r *reader) each(ctx context.Context, places []place) []*reading {
 
 // read reads from one place.
 func (r *reader) read(ctx context.Context, from place) *reading {
+	usual, cancel := wait(ctx, r.b.opts.Patience)
+	defer cancel()
+	return r.readIn(ctx, usual, from)
+}
+
+// readIn reads from one place. usual is the time of a member that is not starting.
+func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading {
 	out := &reading{place: from, list: r.list}
 	m, err := r.b.at(from.member)
 	if err != nil {
 		out.err = err
 		return out
 	}
-	patience := r.b.opts.Patience
+	w := usual
 	if errors.Is(m.Err(), mcp.ErrStarting) {
 		if !r.fresh && r.recall(out) {
 			r.b.noteReading(r.req, out)
 			return out
 		}
-		patience = r.b.opts.StartPatience
+		var cancel func()
+		w, cancel = wait(ctx, r.b.opts.StartPatience)
+		defer cancel()
 	}
-	if r.lacks(ctx, m, patience) {
+	if r.lacks(w, m) {
 		out.none = true
-	} else if err := r.pages(ctx, m, patience, out); err != nil {
+	} else if err := r.pages(ctx, w, m, out); err != nil {
 		out.fail(err)
 	}
 	r.b.noteReading(r.req, out)
 	return out
 }
 
-// within calls ask with a context that ends after a time. The error is a *silentError if that
-// is why it failed.
-func within(ctx context.Context, patience time.Duration, ask func(context.Context) error) error {
-	silent := &silentError{patience}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, silent)
-	defer cancel()
-	err := ask(ctx)
-	if err != nil && context.Cause(ctx) == silent {
-		return silent
+// A waiting is the time for an answer.
+type waiting struct {
+	ctx    context.Context // ends with it
+	silent *silentError
+}
+
+func wait(ctx context.Context, patience time.Duration) (w waiting, cancel func()) {
+	w.silent = &silentError{patience}
+	w.ctx, cancel = context.WithTimeoutCause(ctx, patience, w.silent)
+	return w, cancel
+}
+
+// why returns why somebody who was asked has failed with err: a *silentError if the time was
+// over.
+func (w waiting) why(err error) error {
+	if err != nil && context.Cause(w.ctx) == w.silent {
+		return w.silent
 	}
 	return err
 }
@@ -220,9 +240,13 @@ type silentError struct{ patience time.Duration }
 
 func (e *silentError) Error() string { return fmt.Sprintf("it did not answer within %v", e.patience) }
 
-// lacks reports whether a member declares nothing of what is listed. A description that says so
-// may be of a time before the server was replaced, so a server that is there is asked again.
-func (r *reader) lacks(ctx context.Context, m memberAt, patience time.Duration) bool {
+// lacks reports whether a member declares nothing of what is listed, for all that is known. A
+// description that says so may be of a time before the server was replaced, so a server that is
+// there is asked again.
+func (r *reader) lacks(w waiting, m memberAt) bool {
+	if r.b.kept.has(m.index, r.list.method) {
+		return false // it has had a list
+	}
 	d, err := m.Describe(over, r.req)
 	if err != nil || mcp.Declares(d.Capabilities, spec.Capability(r.list.method)) {
 		return false
@@ -230,10 +254,7 @@ func (r *reader) lacks(ctx context.Context, m memberAt, patience time.Duration) 
 	if m.Err() != nil {
 		return true
 	}
-	err = within(ctx, patience, func(ctx context.Context) (err error) {
-		d, err = m.Describe(ctx, r.req)
-		return err
-	})
+	d, err = m.Describe(w.ctx, r.req)
 	return err != nil || !mcp.Declares(d.Capabilities, spec.Capability(r.list.method))
 }
 
@@ -246,32 +267,35 @@ func ended() context.Context {
 	return ctx
 }
 
-// pages reads one page, or all of them, each with patience.
-func (r *reader) pages(ctx context.Context, m memberAt, patience time.Duration, out *reading) error {
-	seen, c := make(map[string]bool), r.caller
+// pages reads one page, or all of them, each in a time of its own.
+func (r *reader) pages(ctx context.Context, w waiting, m memberAt, out *reading) error {
+	at, err := r.page(w, m, out, out.place)
+	for seen := []string{out.cursor}; err == nil && at.cursor != "" && r.whole; {
+		if slices.Contains(seen, at.cursor) || len(seen) == maxPages {
+			return errEndless
+		}
+		seen = append(seen, at.cursor)
+		again, cancel := wait(ctx, w.silent.patience)
+		at, err = r.page(again, m, out, at)
+		cancel()
+	}
+	return err
+}
+
+// page reads one page, and returns where the list goes on.
+func (r *reader) page(w waiting, m memberAt, out *reading, at place) (place, error) {
+	c := r.caller
 	if _, none := c.(nobody); !none {
 		c = &attributed{Caller: c, server: m.Name}
 	}
-	for at := out.place; !seen[at.cursor] && len(seen) < maxPages; {
-		seen[at.cursor] = true
-		err := within(ctx, patience, func(ctx context.Context) error {
-			res, err := m.Serve(ctx, r.at(at.cursor), c)
-			if err != nil {
-				return err
-			}
-			defer res.Release()
-			out.add(r.b.page(at, r.list, res), res)
-			r.remember(out, res)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if at.cursor = out.next(); at.cursor == "" || !r.whole {
-			return nil
-		}
+	res, err := m.Serve(w.ctx, r.at(at.cursor), c)
+	if err != nil {
+		return at, w.why(err)
 	}
-	return errEndless
+	defer res.Release()
+	out.add(r.b.page(at, r.list, res), res)
+	r.remember(out, res)
+	return place{at.member, out.next()}, nil
 }
 
 // at returns the request for the page at a cursor of the member.

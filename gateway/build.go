@@ -43,7 +43,19 @@ type build struct {
 	common      *common
 	keepsCommon bool                  // it is that of a Gateway
 	parts       []*serverParts        // in the order of the servers
+	groups      []*groupParts         // in the order of the groups
 	kept        map[*serverParts]bool // those of a Gateway
+}
+
+// all returns the parts of all servers and groups.
+func (b *build) all() []*serverParts { return allParts(b.parts, b.groups) }
+
+func allParts(servers []*serverParts, groups []*groupParts) []*serverParts {
+	all := slices.Clone(servers)
+	for _, g := range groups {
+		all = append(all, g.serverParts)
+	}
+	return all
 }
 
 // discard is the Logger of Options that have none: always the same.
@@ -61,7 +73,7 @@ func newBuild(o *Options, m mcp.Metrics) *build {
 
 // close ends what was begun, but for what is kept of an earlier build.
 func (b *build) close() error {
-	for _, p := range b.parts {
+	for _, p := range b.all() {
 		if !b.kept[p] {
 			p.close()
 		}
@@ -116,8 +128,9 @@ func (b *build) checkLimits() error {
 	return nil
 }
 
-// options are those of the gateway, with its servers.
-func (b *build) options() router.Options {
+// options are those of the gateway, with its servers and groups. former has those of before; nil
+// if there are none.
+func (b *build) options(former *current) router.Options {
 	o := b.gatewayOptions()
 	for i, p := range b.parts {
 		s := b.of(&b.opts.Servers[i])
@@ -126,6 +139,9 @@ func (b *build) options() router.Options {
 			open = back
 		}
 		o.Servers = append(o.Servers, s.entry(p, open))
+	}
+	for i, p := range b.groups {
+		o.Servers = append(o.Servers, b.ofGroup(&b.opts.Groups[i]).entry(p, former))
 	}
 	b.addPages(&o)
 	return o
@@ -255,6 +271,11 @@ func (b *build) allowedHosts() []string {
 	hosts := slices.Clone(b.opts.AllowedHosts)
 	for i := range b.opts.Servers {
 		if u, err := url.Parse(b.of(&b.opts.Servers[i]).publicURL()); err == nil && u.Host != "" {
+			hosts = append(hosts, u.Hostname())
+		}
+	}
+	for i := range b.opts.Groups {
+		if u, err := url.Parse(b.ofGroup(&b.opts.Groups[i]).front.publicURL()); err == nil && u.Host != "" {
 			hosts = append(hosts, u.Hostname())
 		}
 	}

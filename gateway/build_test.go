@@ -81,7 +81,7 @@ func TestOptionsArrive(t *testing.T) {
 	if got := unset(p.access); !slices.Equal(got, []string{"Server", "Metrics"}) {
 		t.Errorf("options of the access to a server that are not set: %v", got)
 	}
-	if got := unset(b.of(&s).entry(p, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "HoldFor", "Saw", "Visit", "UserLogins", "OnlyFor", "Kept"}) {
+	if got := unset(b.of(&s).entry(p, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Group", "Command", "HoldFor", "Saw", "Visit", "UserLogins", "OnlyFor", "Kept"}) {
 		t.Errorf("what the gateway is not told of a server: %v", got)
 	}
 	s.UpstreamAuth = &UpstreamAuth{Login: &StoredLogin{Principal: "ada"}}

@@ -71,11 +71,11 @@ func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, er
 		return nil, errors.Join(err, b.close())
 	}
 	b.common.identity = b.commonIdentity()
-	if err := errors.Join(b.addCommon(), b.addAccess()); err != nil {
+	if err := errors.Join(b.addCommon(), b.addGroups(nil), b.addAccess()); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	counts.NameTools(b.number(limits.MetricTools), o.Logger)
-	opts := b.options()
+	opts := b.options(nil)
 	if n != nil {
 		opts.Handovers = counts.Replicas()
 	}
@@ -103,7 +103,7 @@ func (g *Gateway) Start() {
 	g.begun = true
 	g.inner.Start()
 	g.current.common.start()
-	for _, p := range g.current.parts {
+	for _, p := range allParts(g.current.parts, g.current.groups) {
 		p.start()
 	}
 }

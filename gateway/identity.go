@@ -75,7 +75,7 @@ func (b *build) commonIdentity() commonIdentity {
 		out.claims = b.policyClaims()
 	}
 	o := &out.Options
-	o.Servers, o.Limits, o.PublicURL, o.Auth, o.Authenticator, o.Logger = nil, nil, "", o.Auth.identity(), nil, nil
+	o.Servers, o.Groups, o.Limits, o.PublicURL, o.Auth, o.Authenticator, o.Logger = nil, nil, nil, "", o.Auth.identity(), nil, nil
 	o.AllowedHosts, o.AllowedOrigins, o.MachineName, o.TrustedProxies = nil, nil, "", nil
 	o.StateKeys, o.Replicas, o.Secrets, o.DebugErrors, o.BodyTimeout = nil, nil, nil, false, 0
 	o.Logins.Keys = nil
@@ -91,7 +91,8 @@ func (c *commonIdentity) same(as *commonIdentity) bool {
 // hasJWT reports whether tokens of an issuer are accepted.
 func (b *build) hasJWT() bool {
 	return len(b.opts.Auth.issuers()) > 0 ||
-		slices.ContainsFunc(b.opts.Servers, func(s ServerOptions) bool { return len(s.Auth.issuers()) > 0 })
+		slices.ContainsFunc(b.opts.Servers, func(s ServerOptions) bool { return len(s.Auth.issuers()) > 0 }) ||
+		slices.ContainsFunc(b.opts.Groups, func(g GroupOptions) bool { return len(g.Auth.issuers()) > 0 })
 }
 
 // identity returns a without its tokens, but for whether there are some.

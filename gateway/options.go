@@ -12,6 +12,8 @@ import (
 type Options struct {
 	// Servers are served at /mcp/NAME each. Their names differ.
 	Servers []ServerOptions
+	// Groups are groups of Servers, which are served at /mcp/NAME each, too.
+	Groups []GroupOptions
 
 	// Authenticator says on whose behalf a request is. Nil means that all clients are
 	// anonymous, and are told apart by their addresses where each may have only so much

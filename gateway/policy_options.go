@@ -87,21 +87,28 @@ func (b *build) addAccess() error {
 			return fmt.Errorf("mcpbridge: server %q: Auth: %w", s.Name, err)
 		}
 	}
+	for i, p := range b.groups {
+		if b.kept[p.serverParts] {
+			continue
+		}
+		g := b.ofGroup(&b.opts.Groups[i])
+		var err error
+		if p.access, err = g.front.controls(); err != nil {
+			return fmt.Errorf("mcpbridge: group %q: %w", g.Name, err)
+		}
+		if p.auth, err = b.authenticator(g.Auth); err != nil {
+			return fmt.Errorf("mcpbridge: group %q: Auth: %w", g.Name, err)
+		}
+	}
 	return nil
 }
 
 func (s serverBuild) accessOptions() (o access.Options, err error) {
-	o.Audit = s.b.common.audit
-	if o.Names, err = s.names(); err != nil {
+	if o, err = s.controls(); err != nil {
 		return o, err
 	}
-	if s.Policy != nil {
-		if o.Policy, err = s.Policy.compile(); err != nil {
-			return o, fmt.Errorf("policy: %w", err)
-		}
-	}
-	if rates := s.Rates.internal(); !rates.IsZero() {
-		o.Limiter = policy.NewLimiter(rates)
+	if o.Names, err = s.names(); err != nil {
+		return o, err
 	}
 	if s.b.opts.hooks.Listed != nil {
 		o.Pins = pin.Observe(s.b.opts.hooks.Listed)
@@ -117,6 +124,20 @@ func (s serverBuild) accessOptions() (o access.Options, err error) {
 	return o, err
 }
 
+// controls are those of the access that groups have, too.
+func (s serverBuild) controls() (o access.Options, err error) {
+	o.Audit = s.b.common.audit
+	if s.Policy != nil {
+		if o.Policy, err = s.Policy.compile(); err != nil {
+			return o, fmt.Errorf("policy: %w", err)
+		}
+	}
+	if rates := s.Rates.internal(); !rates.IsZero() {
+		o.Limiter = policy.NewLimiter(rates)
+	}
+	return o, nil
+}
+
 // tellPins returns what writes into the audit log what becomes of a server's pinned tools.
 func tellPins(log *audit.Log, server string) func(pin.Event) {
 	return func(e pin.Event) {
@@ -126,10 +147,17 @@ func tellPins(log *audit.Log, server string) func(pin.Event) {
 
 // policyClaims returns the names of the claims that rules need.
 func (b *build) policyClaims() []string {
-	var rules []policy.Rule
+	var policies []*Policy
 	for _, s := range b.opts.Servers {
-		if s.Policy != nil {
-			for _, r := range s.Policy.Rules {
+		policies = append(policies, s.Policy)
+	}
+	for _, g := range b.opts.Groups {
+		policies = append(policies, g.Policy)
+	}
+	var rules []policy.Rule
+	for _, p := range policies {
+		if p != nil {
+			for _, r := range p.Rules {
 				rules = append(rules, policy.Rule(r))
 			}
 		}

@@ -12,7 +12,7 @@ import (
 // errEnded is the error of a Gateway that was shut down.
 var errEnded = errors.New("mcpbridge: the gateway was shut down")
 
-// Reloaded says what a [Gateway.Reload] has changed: names of servers, in order.
+// Reloaded says what a [Gateway.Reload] has changed: names of servers, in order, and then of groups.
 type Reloaded struct {
 	Added, Changed, Removed []string
 	// Renewed are servers that go on, with other credentials.
@@ -23,6 +23,9 @@ type Reloaded struct {
 // undisturbed, with their sessions, streams and calls; so do those of which only credentials
 // are others: values of Header, what UpstreamAuth has of Token and ClientCredentials, and the
 // Tokens of an Auth. These count from the next request.
+//
+// A group goes on with other members, too, and with members that were replaced: its clients are
+// told that lists have changed. It is replaced if its Auth, PublicURL, Policy or Rates are others.
 //
 // A server that has changed is replaced by a new one, and one that is missing is removed. Its
 // listen streams end with their result, and its sessions, so that clients open others; calls
@@ -56,7 +59,7 @@ func (g *Gateway) Reload(o Options) (*Reloaded, error) {
 	if err := g.replaceKeys(&o); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	if err := g.inner.Reload(b.options()); err != nil {
+	if err := g.inner.Reload(b.options(g.current)); err != nil {
 		_ = g.replaceKeys(&g.current.opts) // which were good before
 		_ = b.close()
 		return nil, fmt.Errorf("mcpbridge: %w", err)
@@ -76,11 +79,11 @@ func (g *Gateway) Reload(o Options) (*Reloaded, error) {
 
 // stand makes b what the Gateway is made of.
 func (g *Gateway) stand(b *build) {
-	g.current = &current{opts: *b.opts, common: b.common, parts: b.parts}
+	g.current = &current{opts: *b.opts, common: b.common, parts: b.parts, groups: b.groups}
 	if !b.keepsCommon {
 		b.common.users.Add(1) // the Gateway
 	}
-	for _, p := range b.parts {
+	for _, p := range b.all() {
 		if !b.kept[p] {
 			b.common.users.Add(1)
 		}
@@ -110,7 +113,7 @@ func (b *build) follow(former *current) error {
 		}
 		b.parts = append(b.parts, p)
 	}
-	return b.addAccess()
+	return errors.Join(b.addGroups(former), b.addAccess())
 }
 
 // keepOrMake returns the parts of a server.
@@ -152,8 +155,9 @@ func (b *build) compare(former *current) *Reloaded {
 			out.Renewed = append(out.Renewed, name)
 		}
 	}
-	for _, p := range former.parts {
-		if !slices.ContainsFunc(b.parts, func(is *serverParts) bool { return is.identity.Name == p.identity.Name }) {
+	b.compareGroups(former, out)
+	for _, p := range allParts(former.parts, former.groups) {
+		if !slices.ContainsFunc(b.all(), func(is *serverParts) bool { return is.identity.Name == p.identity.Name }) {
 			out.Removed = append(out.Removed, p.identity.Name)
 		}
 	}
@@ -186,6 +190,11 @@ func (b *build) renew() {
 		}
 		replaceTokens(p.auth, s.Auth)
 	}
+	for i, p := range b.groups {
+		if b.kept[p.serverParts] {
+			replaceTokens(p.auth, b.opts.Groups[i].Auth)
+		}
+	}
 }
 
 // replaceTokens puts the tokens of an Auth, which were checked, in the place of others.
@@ -200,7 +209,7 @@ func (b *build) start() {
 	if !b.keepsCommon {
 		b.common.start()
 	}
-	for _, p := range b.parts {
+	for _, p := range b.all() {
 		if !b.kept[p] {
 			p.start()
 		}

@@ -108,14 +108,16 @@ func (r *running) end() {
 }
 
 // call calls the tool of a server as a modern client, and returns the status and the body.
-func (r *running) call(server, token string) (int, string) {
-	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{},"_meta":{` +
+func (r *running) call(server, token string) (int, string) { return r.callTool(server, "read", token) }
+
+func (r *running) callTool(server, tool, token string) (int, string) {
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{},"_meta":{` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"example","version":"1"}}}}`
 	req, _ := http.NewRequest(http.MethodPost, r.front.URL+"/mcp/"+server, strings.NewReader(body))
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": token,
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "read",
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
 	} {
 		req.Header.Set(name, value)
 	}

@@ -49,7 +49,8 @@ type ServerOptions struct {
 	// EndDetached ends processes that Command has started in sessions of their own when it
 	// ends, on Linux. Otherwise the log names them.
 	EndDetached bool
-	// Remember says that what Command says of itself is kept in [Options.StateDir].
+	// Remember says that what Command says of itself is kept in [Options.StateDir], and what any
+	// server lists, for groups.
 	Remember bool
 
 	// Auth is [Options.Auth] for this server; nil means that, and an Auth without fields
@@ -62,6 +63,10 @@ type ServerOptions struct {
 	// Tools, Prompts and Resources say what of the server clients see, and how. Policies,
 	// rates and pins are about the server's own names.
 	Tools, Prompts, Resources Shown
+	// Prefix is what names of the server's tools and prompts begin with in groups: letters,
+	// digits, - and single _, not at the end, at most 24. Empty means Name, with other characters
+	// as -.
+	Prefix string
 	// Policy says who may do what. Nil allows everything to everybody.
 	Policy *Policy
 	// Rates bound the requests to the server.

@@ -77,12 +77,25 @@ type current struct {
 	opts   Options
 	common *common
 	parts  []*serverParts
+	groups []*groupParts
 }
 
 // options returns the options of a server that there is.
 func (c *current) options(name string) *ServerOptions {
 	at := slices.IndexFunc(c.opts.Servers, func(o ServerOptions) bool { return o.Name == name })
 	return &c.opts.Servers[at]
+}
+
+// findGroup returns the parts of a group; nil if there is none, or c is nil.
+func (c *current) findGroup(name string) *groupParts {
+	if c == nil {
+		return nil
+	}
+	at := slices.IndexFunc(c.groups, func(p *groupParts) bool { return p.identity.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return c.groups[at]
 }
 
 // find returns the parts of a server; nil if there is none.

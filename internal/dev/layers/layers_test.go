@@ -177,7 +177,7 @@ var layers = map[string][]string{
 	"internal/mcp":       bottom,
 	"internal/transport": bottom,
 
-	// What servers said in earlier runs: files alone, which only cmd knows of.
+	// What servers said in earlier runs: files alone.
 	"internal/remember": {"internal/mcp", "internal/spec"},
 
 	// The configuration files of other programs, read and written as bytes.
@@ -276,7 +276,7 @@ var layers = map[string][]string{
 	"internal/dev/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "internal/clientconn", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/node", "gateway/internal/visit", "internal/trust/userlogin"}),
+	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "internal/clientconn", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/node", "gateway/internal/group", "gateway/internal/visit", "internal/remember", "internal/trust/userlogin"}), // what members of groups listed before is remembered for all of them
 	// An engine of replicas each, with its client: whoever puts a program together imports those
 	// that it is to have. The gateway has only their interface.
 	"gateway/replicas/nats":  {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/natskv"},

@@ -406,6 +406,31 @@ func TestG09Hints(t *testing.T) {
 	}
 }
 
+// A list that is joined of the same pages is the same one, but for what their servers say of it
+// beside them.
+func TestG09HintsOfTheSamePages(t *testing.T) {
+	files, docs := newFake("files", "read"), newFake("docs", "find")
+	hints(`"ttlMs":500,"cacheScope":"public"`)(files)
+	legacyHint(200)(docs)
+	r := newRig(t, nil, files, docs)
+	for _, ttl := range []int64{200, 100} { // as a result has that is kept
+		docs.change(func(f *fake) { f.cache.TTL = ttl })
+		if got, want := listing(t, r, request(spec.MethodToolsList, "")), fmt.Sprintf(`"ttlMs":%d,`, ttl); !strings.Contains(got, want) {
+			t.Errorf("listed %s, want %s", got, want)
+		}
+	}
+	again := func() []byte {
+		res, err := r.serveList(t.Context(), request(spec.MethodToolsList, ""), nobody{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Body
+	}
+	if a, b := again(), again(); &a[0] != &b[0] {
+		t.Error("it is joined again")
+	}
+}
+
 func hints(text string) func(*fake) { return func(f *fake) { f.hints = text } }
 
 func legacyHint(ttl int64) func(*fake) {

@@ -62,6 +62,9 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 			hooks.Dial[s.Name] = (&builtin{book: book, modern: s.Builtin == options.ModernNotebook}).dial
 		}
 	}
+	for i := range c.Groups {
+		o.Groups = append(o.Groups, options.Group(&c.Groups[i]))
+	}
 	hook.Set(o, hooks)
 	return o
 }

@@ -43,6 +43,7 @@ func (c checker) check() {
 		c.rep.Fail(key.Join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", key.SizeText(MinMemory))
 	}
 	c.servers()
+	c.groups()
 }
 
 func (c checker) servers() {
@@ -128,17 +129,18 @@ func (c checker) borders() {
 	c.admin()
 	required := t.ClientCA != "" && t.ClientAuth == "require"
 	for i := range c.Servers {
-		s := &c.Servers[i]
-		if s.Disabled {
-			continue
+		if s := &c.Servers[i]; !s.Disabled {
+			s.TLS.Check(c.rep, key.Join("servers", s.Name, "tls"), s.URL)
 		}
-		if a := c.AuthOf(s); required && a != nil && a.MTLS != nil && len(a.Tokens)+len(a.JWT) > 0 {
+	}
+	for _, e := range c.endpoints() {
+		a := e.clients
+		if required && a != nil && a.MTLS != nil && len(a.Tokens)+len(a.JWT) > 0 {
 			required = false // it is said once
 			c.rep.Warn(key.Join("tls", "client_auth"), "has every client show a certificate, also one with a token; write client_auth: optional if some have only that")
 		}
-		s.TLS.Check(c.rep, key.Join("servers", s.Name, "tls"), s.URL)
-		if a := c.AuthOf(s); a != nil && a.MTLS != nil && t.ClientCA == "" {
-			c.rep.Fail(key.Join("servers", s.Name, "auth"), "its clients show certificates, and nothing says whose are valid; write tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem} at the top")
+		if a != nil && a.MTLS != nil && t.ClientCA == "" {
+			c.rep.Fail(key.Join(e.path, "auth"), "its clients show certificates, and nothing says whose are valid; write tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem} at the top")
 		}
 	}
 }

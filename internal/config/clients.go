@@ -11,12 +11,9 @@ import (
 // anonymous reports whether an endpoint serves anonymous clients: because that was written,
 // or because nothing was.
 func (cfg *Config) anonymous() (written, unsaid bool) {
-	for i := range cfg.Servers {
-		if s := &cfg.Servers[i]; !s.Disabled {
-			a := cfg.AuthOf(s)
-			written = written || a != nil && a.Word != ""
-			unsaid = unsaid || a == nil
-		}
+	for _, e := range cfg.endpoints() {
+		written = written || e.clients != nil && e.clients.Word != ""
+		unsaid = unsaid || e.clients == nil
 	}
 	return written, unsaid
 }
@@ -30,47 +27,47 @@ func (cfg *Config) AuthOf(s *Server) *server.Auth {
 }
 
 // PublicURLOf returns the URL by which clients know a server; empty if it is not known.
-func (cfg *Config) PublicURLOf(s *Server) string {
-	if s.PublicURL != "" || cfg.PublicURL == "" {
-		return s.PublicURL
+func (cfg *Config) PublicURLOf(s *Server) string { return cfg.publicURL(s.PublicURL, s.Name) }
+
+// publicURL returns the URL by which clients know an endpoint, which may have one of its own.
+func (cfg *Config) publicURL(own, name string) string {
+	if own != "" || cfg.PublicURL == "" {
+		return own
 	}
-	return strings.TrimSuffix(cfg.PublicURL, "/") + "/mcp/" + s.Name
+	return strings.TrimSuffix(cfg.PublicURL, "/") + "/mcp/" + name
 }
 
 // clients checks what says who clients are.
 func (c checker) clients() {
 	server.CheckPublicURL(c.rep, "public_url", c.PublicURL)
 	c.Auth.Check(c.rep, "auth")
-	for i := range c.Servers {
-		s := &c.Servers[i]
-		path := key.Join("servers", s.Name)
-		if s.Disabled {
-			continue
+	all := c.endpoints()
+	for i := range all {
+		e := &all[i]
+		server.CheckPublicURL(c.rep, key.Join(e.path, "public_url"), e.ownURL)
+		e.own.Check(c.rep, key.Join(e.path, "auth"))
+		if a := e.clients; a != nil && len(a.JWT) > 0 && e.publicURL == "" {
+			c.rep.Fail(e.path, "its clients send access tokens, which are for one URL, and nothing says which; write public_url: https://mcp.example.com, where clients find mcpbridge")
 		}
-		server.CheckPublicURL(c.rep, key.Join(path, "public_url"), s.PublicURL)
-		s.Auth.Check(c.rep, key.Join(path, "auth"))
-		if a := c.AuthOf(s); a != nil && len(a.JWT) > 0 && c.PublicURLOf(s) == "" {
-			c.rep.Fail(path, "its clients send access tokens, which are for one URL, and nothing says which; write public_url: https://mcp.example.com, where clients find mcpbridge")
-		}
-		c.audiences(s)
+		c.audiences(e, all)
 	}
 }
 
-// audiences warns of tokens that are for one server, and open another one.
-func (c checker) audiences(s *Server) {
-	a, path := c.AuthOf(s), "auth"
-	if s.Auth != nil {
-		path = key.Join("servers", s.Name, "auth")
+// audiences warns of tokens that are for one endpoint, and open another one.
+func (c checker) audiences(e *endpoint, all []endpoint) {
+	a, path := e.clients, "auth"
+	if e.own != nil {
+		path = key.Join(e.path, "auth")
 	}
 	if a == nil {
 		return
 	}
 	for i, j := range a.JWT {
 		for n, audience := range j.Audience {
-			for k := range c.Servers {
-				if other := &c.Servers[k]; other.Name != s.Name && !other.Disabled && c.PublicURLOf(other) == audience {
+			for k := range all {
+				if other := &all[k]; other.path != e.path && other.publicURL == audience {
 					here := key.Join(a.PathOf(c.rep, key.Join(path, "jwt"), i), "audience", strconv.Itoa(n))
-					c.rep.Warn(here, "is the public URL of the server %s, whose tokens open %s, too", other.Name, s.Name)
+					c.rep.Warn(here, "is the public URL of %s, whose tokens open %s, too", other.what(), e.name)
 				}
 			}
 		}

@@ -55,6 +55,8 @@ type Config struct {
 
 	// Servers in the order of the file; disabled ones included.
 	Servers []Server `koanf:"-"`
+	// Groups are in the order of their names.
+	Groups []Group `koanf:"-"`
 	// MakeToken says that a token has to be made: clients come from other machines, and
 	// no authentication is configured.
 	MakeToken bool `koanf:"-"`
@@ -83,14 +85,20 @@ func (c *Config) Secrets() []string {
 	for i := range c.Servers {
 		out = append(out, c.Servers[i].Secrets()...)
 	}
+	for i := range c.Groups {
+		out = append(out, c.Groups[i].Auth.Secrets()...)
+	}
 	return out
 }
 
 // Parts of the configuration that stand in packages below.
 type (
 	Auth         = server.Auth
+	Group        = server.Group
 	IssuerClient = server.IssuerClient
+	Policy       = server.Policy
 	Rate         = server.Rate
+	Rates        = server.Rates
 	Server       = server.Options
 	ServerTLS    = server.TLS
 	StoredLogin  = server.StoredLogin

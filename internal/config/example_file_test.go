@@ -72,6 +72,9 @@ func TestExampleUncommented(t *testing.T) {
 		doc[name] = merged(doc[name].(map[string]any), all[name].(map[string]any))
 		all[name] = doc[name]
 	}
+	for _, name := range []string{"auth", "public_url", "policy", "rate"} { // as those of a server
+		doc["groups"].(map[string]any)["all"].(map[string]any)[name] = all[name]
+	}
 	documented(t, "", schema, doc)
 	documented(t, "servers.*.", serverKey, all)
 }

@@ -68,10 +68,7 @@ func (c exposure) listenAddress() {
 
 // Authenticates reports whether clients of an enabled server send credentials.
 func (cfg *Config) Authenticates() bool {
-	return cfg.MakeToken || slices.ContainsFunc(cfg.Servers, func(s Server) bool {
-		a := cfg.AuthOf(&s)
-		return !s.Disabled && a != nil && a.Word == ""
-	})
+	return cfg.MakeToken || slices.ContainsFunc(cfg.endpoints(), func(e endpoint) bool { return e.clients != nil && e.clients.Word == "" })
 }
 
 // secretKeys are the names of keys whose values, or those of the list they are, grant

@@ -106,6 +106,7 @@ func decode(given *layer.Given, rep *key.Report) (*Config, error) {
 	}
 	c := doc.Config
 	c.Servers = inFileOrder(doc.Servers, given.Servers, rep)
+	c.Groups = byName(doc.Groups)
 	c.AdminChosen = given.Exists("admin")
 	c.expanded, c.variables = rep.Expanded, rep.Variables
 	if c.Admin == "off" {

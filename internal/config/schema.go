@@ -13,6 +13,7 @@ import (
 type document struct {
 	Config  `koanf:",squash"`
 	Servers map[string]Server `koanf:"servers" also:"mcpServers" doc:"the servers to serve, by name"`
+	Groups  map[string]Group  `koanf:"groups" doc:"groups of servers, each at one endpoint, by name"`
 }
 
 // schema is the tree of all keys. A test compares it with config.example.yaml, which

@@ -105,17 +105,19 @@ func (in *inclusion) read(at key.Place, file string) error {
 // taken reports a key that an included file can't have: another file has it, or none but the
 // first may.
 func (w *walker) taken(kn *yaml.Node, path string) bool {
-	if above := key.Parent(path); w.includedBy == "" || above != "" && above != "servers" {
+	if above := key.Parent(path); w.includedBy == "" || above != "" && above != "servers" && above != "groups" {
 		return false
 	}
 	before, twice := w.others[path]
 	switch {
 	case path == includeKey:
 		w.rep.FailAt(w.place(kn), path, "an included file can't include others; write it into %s", w.includedBy)
-	case path == "servers" || !twice:
+	case path == "servers" || path == "groups" || !twice:
 		return false
 	case key.Parent(path) == "servers":
 		w.rep.FailAt(w.place(kn), path, "is also a server in %s; rename or remove one of them", before.Where)
+	case key.Parent(path) == "groups":
+		w.rep.FailAt(w.place(kn), path, "is also a group in %s; rename or remove one of them", before.Where)
 	default:
 		w.rep.FailAt(w.place(kn), path, "is also set in %s; remove one of them", before.Where)
 	}

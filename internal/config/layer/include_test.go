@@ -103,6 +103,8 @@ func TestIncludeMistakes(t *testing.T) {
 			"conf.d/a.yaml:3: servers.notebook: is also a server in c.yaml:1; rename or remove one of them"},
 		{"server in two included files", map[string]string{"c.yaml": include, "conf.d/a.yaml": "servers:\n  x: {command: x}\n", "conf.d/b.yaml": "mcpServers: {x: {command: y}}\nlog: {}\n"},
 			"conf.d/b.yaml:1: servers.x: is also a server in conf.d/a.yaml:2; rename or remove one of them"},
+		{"group twice", map[string]string{"c.yaml": include + "groups: {all: {servers: [notebook]}}\n", "conf.d/a.yaml": "groups: {some: {servers: [notebook]}, all: {servers: [notebook]}}\n"},
+			"conf.d/a.yaml:1: groups.all: is also a group in c.yaml:3; rename or remove one of them"},
 		{"key twice", map[string]string{"c.yaml": include + "log: {level: info}\n", "conf.d/a.yaml": "drain: 5s\n", "conf.d/b.yaml": "\ndrain: 6s\nlog: {format: text}\n"},
 			"conf.d/b.yaml:2: drain: is also set in conf.d/a.yaml:1; remove one of them\nconf.d/b.yaml:3: log: is also set in c.yaml:3; remove one of them"},
 		{"included file that includes", map[string]string{"c.yaml": include, "conf.d/a.yaml": "include: []\n"},

@@ -30,6 +30,9 @@ func (s *Options) Names() names.Options {
 
 // CheckNames finds below path what contradicts itself.
 func (s *Options) CheckNames(rep *key.Report, path string) {
+	if s.Prefix != "" && !names.IsPrefix(s.Prefix) {
+		rep.Fail(key.Join(path, "prefix"), "%q can't begin names that all clients take; write letters, digits, - and single _, not at the end, at most %d", s.Prefix, names.MaxPrefix)
+	}
 	mistaken := false
 	for _, part := range []struct {
 		name        string

@@ -4,9 +4,11 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 )
 
@@ -42,6 +44,8 @@ type Options struct {
 	Prompts   Shown          `koanf:"prompts" doc:"which prompts of the server clients see, and how"`
 	Resources ShownResources `koanf:"resources" doc:"which resources of the server clients see"`
 
+	Prefix string `koanf:"prefix" secret:"no" doc:"what names of tools and prompts begin with in groups, before two underscores; the name of the server by default"`
+
 	Policy *Policy `koanf:"policy" doc:"who may do what with the server; without one everybody may do everything"`
 	Rate   Rates   `koanf:"rate" doc:"how many requests the server gets, handshakes aside; 0 is no bound"`
 	Pin    string  `koanf:"pin" default:"off" enum:"off warn refuse" doc:"what becomes of a tool whose definition is not the one that was accepted"`
@@ -64,6 +68,9 @@ func (s *Options) Ways() [][2]string {
 	all := [][2]string{{"builtin", s.Builtin}, {"command", s.Command}, {"url", s.URL}}
 	return slices.DeleteFunc(all, func(kv [2]string) bool { return kv[1] == "" })
 }
+
+// NamePrefix returns what names of tools and prompts begin with in groups.
+func (s *Options) NamePrefix() string { return cmp.Or(s.Prefix, names.Prefix(s.Name)) }
 
 // OverWebSocket reports whether the server is reached over a WebSocket.
 func (s *Options) OverWebSocket() bool {

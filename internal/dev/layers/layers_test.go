@@ -75,7 +75,7 @@ var layers = map[string][]string{
 	"internal/observation/admin": slices.Concat(eras, waist, bottom, []string{"internal/observation/admin/live"}),
 	// What passes while somebody looks.
 	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace"},
-	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/layer", "internal/config/server", "internal/hostfile", "internal/replicas/engineurl"}),
+	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/layer", "internal/config/server", "internal/hostfile", "internal/names", "internal/replicas/engineurl"}),
 	// The tree of keys and the mistakes in them; what values look like, what they refer to,
 	// and what of them is secret; what files, the environment and flags have.
 	"internal/config/key":   {"internal/hostfile", "internal/limits"},

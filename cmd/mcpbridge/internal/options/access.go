@@ -10,17 +10,27 @@ func AddAccess(o *gateway.ServerOptions, s *config.Server) {
 	o.Pin = gateway.Pin(s.Pin)
 	shown := s.Names()
 	o.Tools, o.Prompts, o.Resources = gateway.Shown(shown.Tools), gateway.Shown(shown.Prompts), gateway.Shown(shown.Resources)
-	o.Rates = gateway.Rates{Principal: rate(s.Rate.Principal), Server: rate(s.Rate.Server), Tools: make(map[string]gateway.Rate)}
-	for name, r := range s.Rate.Tools {
-		o.Rates.Tools[name] = rate(r)
+	o.Prefix, o.Rates, o.Policy = s.Prefix, rates(&s.Rate), policy(s.Policy)
+}
+
+// policy returns nil for nil.
+func policy(p *config.Policy) *gateway.Policy {
+	if p == nil {
+		return nil
 	}
-	if s.Policy == nil {
-		return
+	out := &gateway.Policy{Default: gateway.PolicyDefault(p.Default)}
+	for _, r := range p.Compiled() {
+		out.Rules = append(out.Rules, gateway.Rule(r))
 	}
-	o.Policy = &gateway.Policy{Default: gateway.PolicyDefault(s.Policy.Default)}
-	for _, r := range s.Policy.Compiled() {
-		o.Policy.Rules = append(o.Policy.Rules, gateway.Rule(r))
+	return out
+}
+
+func rates(r *config.Rates) gateway.Rates {
+	out := gateway.Rates{Principal: rate(r.Principal), Server: rate(r.Server), Tools: make(map[string]gateway.Rate)}
+	for name, r := range r.Tools {
+		out.Tools[name] = rate(r)
 	}
+	return out
 }
 
 func rate(r config.Rate) gateway.Rate {
@@ -40,6 +50,9 @@ func WithoutAccess(o *gateway.Options) {
 			s.UpstreamAuth = &gateway.UpstreamAuth{Login: &own}
 		}
 	}
+	for i := range o.Groups {
+		o.Groups[i].Policy, o.Groups[i].Rates = nil, gateway.Rates{}
+	}
 }
 
 // AsTheyAre takes out of options what clients see of servers, and how: these are asked by their
@@ -58,5 +71,8 @@ func OfCommand(o *gateway.Options) {
 	o.Auth, o.Replicas = nil, nil
 	for i := range o.Servers {
 		o.Servers[i].Auth = nil
+	}
+	for i := range o.Groups {
+		o.Groups[i].Auth = nil
 	}
 }

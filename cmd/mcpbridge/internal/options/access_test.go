@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -36,6 +37,22 @@ servers:
   d:
     url: https://d.example.com/mcp
     upstream_auth: {oauth: {principal: ada, scopes: [y], issuer: "https://issuer.example.com", pkce: assume}}
+  d2: {url: "https://d2.example.com/mcp", prefix: dd}
+groups:
+  team:
+    servers: [d, d2]
+    prefix: never
+    prefer: {search: d2}
+    patience: 1s
+    start_patience: 3s
+    on_missing: fail
+    name_max: 100
+    attribute: false
+    instructions: be kind
+    public_url: https://team.example.com/mcp
+    auth: {tokens: [{name: ada, token: a-token-of-a-client}]}
+    rate: {principal: {per_second: 2}}
+    policy: {default: allow, rules: [{deny: {tools: [delete]}}]}
 `), 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -74,8 +91,23 @@ servers:
 			t.Errorf("upstream_auth of %s = %+v, want %+v", o.Servers[i].Name, got, want)
 		}
 	}
-	o.Audit = "audit.log"
+	team := Group(&c.Groups[0])
+	if want := (gateway.GroupOptions{
+		Name: "team", Members: []string{"d", "d2"}, OwnNames: true, Prefer: map[string]string{"search": "d2"}, MaxName: 100, Patience: time.Second, StartPatience: 3 * time.Second,
+		RequireAll: true, Unattributed: true, Instructions: "be kind", Auth: &gateway.Auth{Tokens: []gateway.StaticToken{{Name: "ada", Token: "a-token-of-a-client"}}},
+		PublicURL: "https://team.example.com/mcp", Policy: &gateway.Policy{Default: gateway.DefaultAllow, Rules: []gateway.Rule{{Deny: true, Tools: []string{"delete"}}}},
+		Rates: gateway.Rates{Principal: gateway.Rate{PerSecond: 2}, Tools: make(map[string]gateway.Rate)},
+	}); !reflect.DeepEqual(team, want) {
+		t.Errorf("the group is %+v, want %+v", team, want)
+	}
+	if got := o.Servers[4].Prefix; got != "dd" {
+		t.Errorf("the prefix is %q", got)
+	}
+	o.Audit, o.Groups = "audit.log", []gateway.GroupOptions{team}
 	WithoutAccess(o)
+	if g := &o.Groups[0]; g.Policy != nil || !reflect.DeepEqual(g.Rates, gateway.Rates{}) || g.Auth == nil {
+		t.Errorf("without access the group is %+v", g)
+	}
 	if a.Policy != nil || a.Pin != gateway.PinOff || !reflect.DeepEqual(a.Rates, gateway.Rates{}) || o.Audit != "" {
 		t.Errorf("without access: %+v, audit %q", a, o.Audit)
 	}
@@ -83,7 +115,7 @@ servers:
 		t.Error("without access, clients are not told apart any more")
 	}
 	o.Auth, o.Replicas = &gateway.Auth{}, &gateway.Replicas{}
-	if OfCommand(o); o.Auth != nil || a.Auth != nil || o.Replicas != nil {
+	if OfCommand(o); o.Auth != nil || a.Auth != nil || o.Groups[0].Auth != nil || o.Replicas != nil {
 		t.Errorf("of a command: auth %+v and %+v, replicas %+v", o.Auth, a.Auth, o.Replicas)
 	}
 }

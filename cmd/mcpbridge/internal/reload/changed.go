@@ -8,34 +8,39 @@ import (
 )
 
 // Changed returns the keys whose values differ between two configurations, in order: names
-// alone, since values may be secrets. A server that only one of them has is one key.
+// alone, since values may be secrets. A server or group that only one of them has is one key.
 func Changed(was, is *config.Config) []string {
 	keys := differing(nil, "", reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem())
-	for i := range was.Servers {
-		s := &was.Servers[i]
-		next := find(is, s.Name)
-		if next == nil {
-			keys = append(keys, "servers."+s.Name)
-			continue
-		}
-		keys = differing(keys, "servers."+s.Name+".", reflect.ValueOf(s).Elem(), reflect.ValueOf(next).Elem())
-	}
-	for i := range is.Servers {
-		if name := is.Servers[i].Name; find(was, name) == nil {
-			keys = append(keys, "servers."+name)
-		}
-	}
+	keys = differingIn(keys, "servers.", namesOf(was.Servers, serverName), was.Server, is.Server)
+	keys = differingIn(keys, "servers.", namesOf(is.Servers, serverName), is.Server, was.Server)
+	keys = differingIn(keys, "groups.", namesOf(was.Groups, groupName), was.Group, is.Group)
+	keys = differingIn(keys, "groups.", namesOf(is.Groups, groupName), is.Group, was.Group)
 	slices.Sort(keys)
-	return keys
+	return slices.Compact(keys)
 }
 
-// find returns the server of a name; nil if there is none.
-func find(c *config.Config, name string) *config.Server {
-	at := slices.IndexFunc(c.Servers, func(s config.Server) bool { return s.Name == name })
-	if at < 0 {
-		return nil
+func serverName(s *config.Server) string { return s.Name }
+
+func groupName(g *config.Group) string { return g.Name }
+
+func namesOf[T any](all []T, name func(*T) string) (names []string) {
+	for i := range all {
+		names = append(names, name(&all[i]))
 	}
-	return &c.Servers[at]
+	return names
+}
+
+// differingIn appends the keys of servers or groups, below a prefix, that differ in one
+// configuration and another, or that the other has not.
+func differingIn[T any](keys []string, prefix string, names []string, one, other func(string) *T) []string {
+	for _, name := range names {
+		if next := other(name); next != nil {
+			keys = differing(keys, prefix+name+".", reflect.ValueOf(one(name)).Elem(), reflect.ValueOf(next).Elem())
+		} else {
+			keys = append(keys, prefix+name)
+		}
+	}
+	return keys
 }
 
 // differing appends the keys below a prefix with different values.

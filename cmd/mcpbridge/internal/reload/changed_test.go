@@ -16,7 +16,9 @@ func TestChanged(t *testing.T) {
 	was.Servers = []config.Server{{Name: "same"}, {Name: "gone"}, {Name: "other", URL: "http://a/" + secret}}
 	is.Servers = []config.Server{{Name: "added"}, {Name: "other", URL: "http://b/" + secret, Headers: map[string]string{"X": secret}}, {Name: "same"}}
 	is.Servers[1].Linger = 3
-	const want = "admin_token audit.required auth.tokens drain limits.body log.level servers.added servers.gone servers.other.headers servers.other.linger servers.other.url"
+	was.Groups = []config.Group{{Name: "former"}, {Name: "team", Servers: []string{"same"}, Members: []string{"same"}}}
+	is.Groups = []config.Group{{Name: "new"}, {Name: "team", Servers: []string{"same", "added"}, Members: []string{"same", "added"}}}
+	const want = "admin_token audit.required auth.tokens drain groups.former groups.new groups.team.servers limits.body log.level servers.added servers.gone servers.other.headers servers.other.linger servers.other.url"
 	if got := strings.Join(Changed(was, is), " "); got != want {
 		t.Errorf("Changed = %s, want %s", got, want)
 	}

@@ -5,7 +5,7 @@ listen admin admin_token metrics_token tls state_dir drain drain_delay replicas
 
 {{/* The keys that mcpbridge applies when the ConfigMap changes; others restart the pods. */}}
 {{- define "mcpbridge.live" -}}
-servers include allow_anonymous public_url auth allowed_origins allowed_hosts trusted_proxies state_keys login_keys debug_errors body_timeout write_timeout keep_alive client_idle drain drain_delay state_dir audit remember keyring client_metadata_url allow_hosts
+servers groups include allow_anonymous public_url auth allowed_origins allowed_hosts trusted_proxies state_keys login_keys debug_errors body_timeout write_timeout keep_alive client_idle drain drain_delay state_dir audit remember keyring client_metadata_url allow_hosts
 {{- end -}}
 
 {{/* Fails where values contradict each other. */}}

@@ -66,10 +66,8 @@ var layers = map[string][]string{
 	"gateway/internal/forward": slices.Concat(waist, bottom, []string{"gateway/internal/admission", "gateway/internal/sockets", "internal/downstream", "internal/peer", "internal/replicas", "internal/replicas/handover", "internal/replicas/placement", "legacy/front"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
 	"gateway/internal/hub": slices.Concat(waist, bottom, []string{"gateway/internal/cache", "internal/downstream"}),
-	// What comes before a request is looked at: how its connection was accepted, and which page
-	// may have sent it.
-	"internal/clientconn": {"internal/transport"},
-	"internal/origin":     {"internal/downstream", "internal/spec", "internal/wire"},
+	// What comes before a request is looked at: which page may have sent it.
+	"internal/origin": {"internal/downstream", "internal/spec", "internal/wire"},
 	// What the admin address shows of a gateway, and asks it for.
 	"gateway/internal/overview":  slices.Concat(waist, bottom, []string{"gateway/internal/hub", "internal/replicas"}),
 	"internal/observation/admin": slices.Concat(eras, waist, bottom, []string{"internal/observation/admin/live"}),
@@ -219,8 +217,8 @@ var layers = map[string][]string{
 	"internal/replicas/handover": {"internal/mcp", "internal/replicas", "internal/spec", "internal/transport", "internal/wake", "legacy/front"},
 	// Which replica serves the calls of a profile, where the server has a state.
 	"internal/replicas/placement": {"internal/replicas"},
-	// What listens, for clients and for other replicas, and what bounds them before; HTTP
-	// without sockets.
+	// What listens, for clients and for other replicas, how their connections are accepted, and
+	// what bounds them before; HTTP without sockets.
 	"internal/httpserver": {"internal/limits", "internal/transport"},
 	// What makes a process one of several: the public package alone knows it.
 	"internal/replicas/node": {"internal/backoff", "internal/httpserver", "internal/limits", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/engineurl", "internal/replicas/member"},
@@ -268,7 +266,7 @@ var layers = map[string][]string{
 	"internal/dev/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "internal/clientconn", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/node", "gateway/internal/visit", "internal/trust/userlogin"}),
+	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/node", "gateway/internal/visit", "internal/trust/userlogin"}),
 	// An engine of replicas each, with its client: whoever puts a program together imports those
 	// that it is to have. The gateway has only their interface.
 	"gateway/replicas/nats":  {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/natskv"},

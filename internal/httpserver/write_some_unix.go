@@ -1,6 +1,6 @@
 //go:build unix
 
-package clientconn
+package httpserver
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package clientconn
+package httpserver
 
 import (
 	"net"

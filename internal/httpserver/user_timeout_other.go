@@ -1,6 +1,6 @@
 //go:build !linux
 
-package clientconn
+package httpserver
 
 import (
 	"net"

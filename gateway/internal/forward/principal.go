@@ -11,7 +11,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/placement"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
@@ -115,10 +114,10 @@ func (s *Server) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller, next
 
 // notOurs returns the error for a request that this replica may not serve.
 func (s *Server) notOurs(req *mcp.Request, why error) error {
-	if why == placement.ErrElsewhere && req.Session != "" {
+	if why == errElsewhere && req.Session != "" {
 		return wire.Errorf(spec.CodeSessionNotFound, "server %q: %v; initialize anew", s.o.Name, why)
 	}
-	if _, continues := wire.GetString(req.Params, "requestState"); continues && why == placement.ErrElsewhere { // which comes here each time
+	if _, continues := wire.GetString(req.Params, "requestState"); continues && why == errElsewhere { // which comes here each time
 		return mcp.Refuse(spec.CodeInvalidParams, "server %q: %v; send the call anew, without requestState and inputResponses", s.o.Name, why)
 	}
 	return &mcp.Refusal{Status: http.StatusServiceUnavailable, Later: true, RetryAfter: time.Second,

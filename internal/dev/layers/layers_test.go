@@ -63,7 +63,7 @@ var layers = map[string][]string{
 
 	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/forward", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream", "gateway/internal/visit"}),
 	// Where a request is answered: the router asks once for each.
-	"gateway/internal/forward": slices.Concat(waist, bottom, []string{"gateway/internal/admission", "gateway/internal/sockets", "internal/downstream", "internal/peer", "internal/replicas", "internal/replicas/handover", "internal/replicas/placement", "legacy/front"}),
+	"gateway/internal/forward": slices.Concat(waist, bottom, []string{"gateway/internal/admission", "gateway/internal/sockets", "internal/downstream", "internal/peer", "internal/replicas", "internal/replicas/handover", "legacy/front"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
 	"gateway/internal/hub": slices.Concat(waist, bottom, []string{"gateway/internal/cache", "internal/downstream"}),
 	// What comes before a request is looked at: which page may have sent it.
@@ -215,8 +215,6 @@ var layers = map[string][]string{
 	"internal/replicas/rediskv":   {"internal/backoff", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
 	// How sessions of legacy clients outlive their replica.
 	"internal/replicas/handover": {"internal/mcp", "internal/replicas", "internal/spec", "internal/transport", "internal/wake", "legacy/front"},
-	// Which replica serves the calls of a profile, where the server has a state.
-	"internal/replicas/placement": {"internal/replicas"},
 	// What listens, for clients and for other replicas, how their connections are accepted, and
 	// what bounds them before; HTTP without sockets.
 	"internal/httpserver": {"internal/limits", "internal/transport"},
@@ -296,31 +294,30 @@ var layers = map[string][]string{
 // testLayers says what the test files of a package may import beyond that.
 // Every package's tests may import the package itself and internal/dev/bridgetest.
 var testLayers = map[string][]string{
-	"cmd/mcpbridge":               {"internal/dev/bridgetest", "internal/dev/bridgetest/backtest"},
-	"examples/embedded":           {"examples/internal/program"},
-	"examples/authenticator":      {"examples/internal/program"},
-	"examples/middleware":         {"examples/internal/program"},
-	"internal/trust/auth":         {"internal/dev/bridgetest/issuertest"},
-	"internal/config/key":         {"internal/config"}, // which has the keys
-	"internal/config/layer":       {"internal/config", "internal/settings"},
-	"internal/config/server":      {"internal/config"},
-	"internal/config/value":       {"internal/config"},
-	"internal/settings":           {"internal/config"}, // which reads them
-	"internal/quirks":             {"internal/config"}, // which has a name for each
-	"gateway/replicas/nats":       {"gateway", "internal/dev/replicastest/gateways"},
-	"gateway/replicas/redis":      {"gateway", "internal/dev/replicastest/gateways"},
-	"internal/replicas/evict":     {"internal/dev/replicastest"},
-	"gateway/internal/forward":    {"internal/dev/replicastest"},
-	"gateway/internal/source":     {"internal/dev/replicastest", "internal/server", "modern/protocol"},
-	"internal/replicas/handover":  {"internal/fanout", "internal/dev/replicastest", "internal/wire"},
-	"internal/replicas/member":    {"internal/dev/replicastest"},
-	"internal/replicas/natskv":    {"internal/dev/replicastest"},
-	"internal/replicas/rediskv":   {"internal/dev/replicastest"},
-	"internal/replicas/placement": {"internal/dev/replicastest"},
-	"internal/replicas/node":      {"internal/certs", "internal/dev/replicastest"},
-	"internal/peer":               {"internal/dev/replicastest"},
-	"gateway/internal/router":     {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/trust/fetch", "internal/trust/login", "internal/trust/userlogin", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
-	"internal/httpserver":         {"internal/certs"},
+	"cmd/mcpbridge":              {"internal/dev/bridgetest", "internal/dev/bridgetest/backtest"},
+	"examples/embedded":          {"examples/internal/program"},
+	"examples/authenticator":     {"examples/internal/program"},
+	"examples/middleware":        {"examples/internal/program"},
+	"internal/trust/auth":        {"internal/dev/bridgetest/issuertest"},
+	"internal/config/key":        {"internal/config"}, // which has the keys
+	"internal/config/layer":      {"internal/config", "internal/settings"},
+	"internal/config/server":     {"internal/config"},
+	"internal/config/value":      {"internal/config"},
+	"internal/settings":          {"internal/config"}, // which reads them
+	"internal/quirks":            {"internal/config"}, // which has a name for each
+	"gateway/replicas/nats":      {"gateway", "internal/dev/replicastest/gateways"},
+	"gateway/replicas/redis":     {"gateway", "internal/dev/replicastest/gateways"},
+	"internal/replicas/evict":    {"internal/dev/replicastest"},
+	"gateway/internal/forward":   {"internal/dev/replicastest"},
+	"gateway/internal/source":    {"internal/dev/replicastest", "internal/server", "modern/protocol"},
+	"internal/replicas/handover": {"internal/fanout", "internal/dev/replicastest", "internal/wire"},
+	"internal/replicas/member":   {"internal/dev/replicastest"},
+	"internal/replicas/natskv":   {"internal/dev/replicastest"},
+	"internal/replicas/rediskv":  {"internal/dev/replicastest"},
+	"internal/replicas/node":     {"internal/certs", "internal/dev/replicastest"},
+	"internal/peer":              {"internal/dev/replicastest"},
+	"gateway/internal/router":    {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/trust/fetch", "internal/trust/login", "internal/trust/userlogin", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
+	"internal/httpserver":        {"internal/certs"},
 	// A report is about a server that was asked.
 	"cmd/mcpbridge/internal/report": {"internal/upstream"},
 	// A session that is passed on shows only where a front and a back are joined.

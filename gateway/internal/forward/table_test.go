@@ -1,4 +1,4 @@
-package placement
+package forward
 
 import (
 	"fmt"
@@ -14,14 +14,14 @@ import (
 
 // place is a replica of a test, and its table.
 type place struct {
-	*Table
+	*table
 	e *replicastest.Engine
 }
 
 func newPlace(t *testing.T, b *replicastest.Broker, instance string, full func()) place {
 	t.Helper()
 	e := b.Join(t, instance, "10.0.0.1:2528")
-	table, err := New(Options{Engine: e, Claims: e, Full: full})
+	table, err := newTable(tableOptions{Engine: e, Claims: e, Full: full})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,18 +201,18 @@ func TestOwns(t *testing.T) {
 		if epoch, err := all[0].Owns("profile"); epoch != 1 || err != nil {
 			t.Errorf("Owns = %d, %v of the holder, want 1", epoch, err)
 		}
-		if _, err := all[1].Owns("profile"); err != ErrElsewhere {
-			t.Errorf("Owns = %v of another one, want %v", err, ErrElsewhere)
+		if _, err := all[1].Owns("profile"); err != errElsewhere {
+			t.Errorf("Owns = %v of another one, want %v", err, errElsewhere)
 		}
 		all[0].e.SetAway(true)
 		pass(replicas.MemberTTL - replicas.Heartbeat/10)
-		if _, err := all[0].Owns("profile"); err != ErrUnheard {
-			t.Errorf("Owns = %v of a holder that is not heard, want %v", err, ErrUnheard)
+		if _, err := all[0].Owns("profile"); err != errUnheard {
+			t.Errorf("Owns = %v of a holder that is not heard, want %v", err, errUnheard)
 		}
 		all[0].e.SetAway(false)
 		pass(3 * time.Second)
-		if _, err := all[0].Owns("profile"); err != ErrElsewhere {
-			t.Errorf("Owns = %v once another one has taken the name, want %v", err, ErrElsewhere)
+		if _, err := all[0].Owns("profile"); err != errElsewhere {
+			t.Errorf("Owns = %v once another one has taken the name, want %v", err, errElsewhere)
 		}
 		holder := all[1]
 		if _, err := holder.Owns("profile"); err != nil {
@@ -394,7 +394,7 @@ func TestWhoeverHearsTheEngineClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := replicastest.New()
 		e := told{b.Join(t, "aaaa", "10.0.0.1:2528"), replicas.Replica{Instance: "bbbb"}}
-		table, err := New(Options{Engine: e, Claims: e})
+		table, err := newTable(tableOptions{Engine: e, Claims: e})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package placement
+package forward
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func street(t *testing.T) (b *replicastest.Broker, all [3]place, apart *atomic.V
 		if err := e.Member.Join(t.Context(), replicas.Replica{Instance: instance, Addr: "10.0.0.1:2528", Revision: replicas.Revision}); err != nil {
 			t.Fatal(err)
 		}
-		table, err := New(Options{Engine: e, Claims: e})
+		table, err := newTable(tableOptions{Engine: e, Claims: e})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,8 +175,8 @@ func TestAnOwnerThatOthersDoNotKnow(t *testing.T) {
 		for _, p := range all {
 			p.wantFind(t, name, "cccc")
 		}
-		if _, err := all[0].Owns(name); err != ErrElsewhere {
-			t.Errorf("Owns = %v of the one that all choose, want %v", err, ErrElsewhere)
+		if _, err := all[0].Owns(name); err != errElsewhere {
+			t.Errorf("Owns = %v of the one that all choose, want %v", err, errElsewhere)
 		}
 		if who := owners(name, all); !slices.Equal(who, []string{"cccc"}) {
 			t.Errorf("%q serve the name, want its owner", who)
@@ -187,8 +187,8 @@ func TestAnOwnerThatOthersDoNotKnow(t *testing.T) {
 			other += "s"
 		}
 		all[0].wantFind(t, other, "aaaa")
-		if _, err := all[0].Owns(other); err != ErrUnasked {
-			t.Errorf("Owns = %v of a name for which one can't be asked, want %v", err, ErrUnasked)
+		if _, err := all[0].Owns(other); err != errUnasked {
+			t.Errorf("Owns = %v of a name for which one can't be asked, want %v", err, errUnasked)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package placement
+package forward
 
 import (
 	"context"
@@ -30,8 +30,8 @@ type Claims interface {
 	Release(name string)
 }
 
-// Options configure a Table. All are required but Logger and Full.
-type Options struct {
+// tableOptions configure a table. All are required but Logger and Full.
+type tableOptions struct {
 	Engine replicas.Engine
 	Claims Claims // those of Engine, or what shares them with others
 	// Full is called when a name is forgotten because there are too many. It must not block.
@@ -39,9 +39,13 @@ type Options struct {
 	Logger *slog.Logger // nil discards
 }
 
-// A Table knows which replica holds which names. It is safe for concurrent use.
-type Table struct {
-	opts    Options
+// A table knows which replica serves the calls of a principal, if a server has a state of its
+// own: the one that holds the claim on its name, by which it also watches for the others. It
+// claims at the first call, and knows the holder of later ones without asking the engine. Without
+// claims all replicas choose the same one by [replicas.View.Pick]; while the engine is away, too,
+// if all others have answered that they don't hold the name. It is safe for concurrent use.
+type table struct {
+	opts    tableOptions
 	live    context.Context // ends with Close
 	stop    context.CancelFunc
 	running sync.WaitGroup // the loop
@@ -63,10 +67,10 @@ type wanted struct {
 	hold  time.Duration // how long it stays wanted after its last use
 }
 
-// New returns a Table. The caller must call Close.
-func New(o Options) (*Table, error) {
+// newTable returns a table. The caller must call Close.
+func newTable(o tableOptions) (*table, error) {
 	if o.Engine == nil || o.Claims == nil {
-		return nil, errors.New("placement: Engine and Claims are required")
+		return nil, errors.New("forward: Engine and Claims are required")
 	}
 	if o.Full == nil {
 		o.Full = func() {}
@@ -78,13 +82,13 @@ func New(o Options) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{opts: o, names: names}
+	t := &table{opts: o, names: names}
 	t.live, t.stop = context.WithCancel(context.Background())
 	return t, nil
 }
 
 // Close gives up all names. Call it after all calls have ended.
-func (t *Table) Close() {
+func (t *table) Close() {
 	t.mu.Lock()
 	t.closed = true
 	names := t.names.Keys()
@@ -100,7 +104,7 @@ func (t *Table) Close() {
 // Find returns the replica that serves calls under a name, which may be this one. If there is
 // none, it becomes this one: it holds the name for as long as hold after the last call. While it
 // can't be known yet who holds the name, Find waits, for Pace.Takeover at most.
-func (t *Table) Find(ctx context.Context, name string, hold time.Duration) replicas.Replica {
+func (t *table) Find(ctx context.Context, name string, hold time.Duration) replicas.Replica {
 	view := t.opts.Engine.View()
 	end := time.Now().Add(view.Slowest.Takeover())
 	if !view.Self.Draining {
@@ -123,7 +127,7 @@ func (t *Table) Find(ctx context.Context, name string, hold time.Duration) repli
 
 // inquire returns who serves a name that nobody is known to hold while the engine is away: who says that
 // it holds it, or the one that all choose, which serves it only if all others have answered.
-func (t *Table) inquire(ctx context.Context, name string) replicas.Replica {
+func (t *table) inquire(ctx context.Context, name string) replicas.Replica {
 	if err := t.opts.Engine.Inquire(ctx, name); err != nil {
 		t.opts.Logger.Debug("it is not known whether another replica holds a claim", "claim", replicas.Key(name), "err", err)
 	}
@@ -135,7 +139,7 @@ func (t *Table) inquire(ctx context.Context, name string) replicas.Replica {
 
 // Heir returns who serves calls under a name once this replica has ended. It gives the name away
 // if it has it, so that nobody else becomes the heir in the meantime.
-func (t *Table) Heir(name string) replicas.Replica {
+func (t *table) Heir(name string) replicas.Replica {
 	view := t.opts.Engine.View()
 	c, ok := t.opts.Claims.Holder(name)
 	if ok && c.Holder.Instance != view.Self.Instance && !c.Holder.Draining {
@@ -159,7 +163,7 @@ func (t *Table) Heir(name string) replicas.Replica {
 // claim moves if the engine has not heard its holder for some seconds, which are waited for; until
 // then, and if the holder can't be reached from here alone, it may serve others, and Lost reports
 // false.
-func (t *Table) Lost(ctx context.Context, name string, gone replicas.Replica) (next replicas.Replica, found bool) {
+func (t *table) Lost(ctx context.Context, name string, gone replicas.Replica) (next replicas.Replica, found bool) {
 	end := t.lost.since(gone.Instance, time.Now()).Add(gone.Pace.Slower(t.opts.Engine.View().Slowest).Takeover())
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
@@ -190,7 +194,7 @@ func (t *Table) Lost(ctx context.Context, name string, gone replicas.Replica) (n
 
 // Taken has this replica take a name from one that says itself that it does not serve it any
 // more. It returns who holds the name then.
-func (t *Table) Taken(ctx context.Context, name string, from replicas.Replica) (next replicas.Replica, found bool) {
+func (t *table) Taken(ctx context.Context, name string, from replicas.Replica) (next replicas.Replica, found bool) {
 	c, ok := t.opts.Claims.Holder(name)
 	if !ok || c.Holder.Instance != from.Instance {
 		return t.Lost(ctx, name, from)
@@ -211,14 +215,14 @@ const (
 )
 
 // wants reports whether a name is claimed, or about to be.
-func (t *Table) wants(name string) bool {
+func (t *table) wants(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.unclaimed.Load() && t.names.Contains(name)
 }
 
 // ask asks the engine who holds a name that is wanted already.
-func (t *Table) ask(ctx context.Context, name string) (replicas.Claim, error) {
+func (t *table) ask(ctx context.Context, name string) (replicas.Claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	return t.opts.Engine.Claim(ctx, name)
@@ -245,47 +249,47 @@ func (l *losses) since(instance string, now time.Time) time.Time {
 }
 
 var (
-	// ErrElsewhere says that another replica holds a name, or may.
-	ErrElsewhere = errors.New("another replica serves this by now")
-	// ErrUnheard says that the others have not heard this replica, so that one of them may
+	// errElsewhere says that another replica holds a name, or may.
+	errElsewhere = errors.New("another replica serves this by now")
+	// errUnheard says that the others have not heard this replica, so that one of them may
 	// take what it holds.
-	ErrUnheard = errors.New("the other replicas have not heard this one for a moment")
-	// ErrUnasked says that this replica may serve what no other one holds, and does not know that.
-	ErrUnasked = errors.New("the engine of the replicas is away, and not all of them have answered whether another one serves this")
+	errUnheard = errors.New("the other replicas have not heard this one for a moment")
+	// errUnasked says that this replica may serve what no other one holds, and does not know that.
+	errUnasked = errors.New("the engine of the replicas is away, and not all of them have answered whether another one serves this")
 )
 
 // Owns returns the epoch in which this replica may serve calls under a name, and acknowledge them:
 // look again before that, since only the same epoch counts. It is zero if nobody claims names, or
 // can: what nobody holds is served without a claim while no replica hears the engine, by the one
 // that all choose, once all others have answered that they don't hold it.
-func (t *Table) Owns(name string) (epoch uint64, err error) {
+func (t *table) Owns(name string) (epoch uint64, err error) {
 	view := t.opts.Engine.View()
 	c, ok := t.opts.Claims.Holder(name)
 	switch {
 	case t.unclaimed.Load():
 		return 0, nil
 	case !t.opts.Engine.Leased():
-		return 0, ErrUnheard
+		return 0, errUnheard
 	case ok && c.Holder.Instance == view.Self.Instance, view.Self.Draining: // which serves what it has until the end
 		return c.Epoch, nil
 	case ok:
-		return 0, ErrElsewhere
+		return 0, errElsewhere
 	}
 	chosen := !view.Away.IsZero() && view.Choose(name).Instance == view.Self.Instance
 	if _, there := t.opts.Engine.Teller(); there {
-		return 0, ErrElsewhere
+		return 0, errElsewhere
 	}
 	switch {
 	case chosen && t.opts.Engine.Vacant(name) > 0:
 		return 0, nil
 	case chosen:
-		return 0, ErrUnasked
+		return 0, errUnasked
 	}
-	return 0, ErrUnheard // another one is about to take it, or may, or this one
+	return 0, errUnheard // another one is about to take it, or may, or this one
 }
 
 // want notes that a name is used, and claims it the first time, until end.
-func (t *Table) want(ctx context.Context, end time.Time, name string, hold time.Duration) {
+func (t *table) want(ctx context.Context, end time.Time, name string, hold time.Duration) {
 	t.mu.Lock()
 	w, known := t.names.Get(name)
 	if !known && !t.closed {
@@ -315,7 +319,7 @@ func (t *Table) want(ctx context.Context, end time.Time, name string, hold time.
 }
 
 // extraLocked forgets the name that was not used for longest, if there are too many.
-func (t *Table) extraLocked() string {
+func (t *table) extraLocked() string {
 	if t.names.Len() <= maxNames {
 		return ""
 	}
@@ -325,7 +329,7 @@ func (t *Table) extraLocked() string {
 
 // claim asks the engine who holds a name, and returns that; without an answer, the replica
 // that all choose.
-func (t *Table) claim(ctx context.Context, end time.Time, name string, by func(context.Context, string) (replicas.Claim, error)) replicas.Replica {
+func (t *table) claim(ctx context.Context, end time.Time, name string, by func(context.Context, string) (replicas.Claim, error)) replicas.Replica {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 	defer cancel()
 	c, err := by(ctx, name)
@@ -338,7 +342,7 @@ func (t *Table) claim(ctx context.Context, end time.Time, name string, by func(c
 	return c.Holder
 }
 
-func (t *Table) beginLocked() {
+func (t *table) beginLocked() {
 	if !t.begun {
 		t.begun = true
 		t.running.Go(t.run) // ends with Close
@@ -346,7 +350,7 @@ func (t *Table) beginLocked() {
 }
 
 // run gives up names that were not used for long.
-func (t *Table) run() {
+func (t *table) run() {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
@@ -362,7 +366,7 @@ func (t *Table) run() {
 }
 
 // idle forgets the names that were not used for long, and returns them.
-func (t *Table) idle() (names []string) {
+func (t *table) idle() (names []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, name := range t.names.Keys() {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
-	"github.com/mcpbridge/mcpbridge/gateway/internal/expiry"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/sockets"
@@ -35,7 +34,7 @@ type Gateway struct {
 	sealer   *requeststate.Sealer
 	sockets  *sockets.Set // the WebSockets of all servers' clients
 	inflight admission.Counter
-	expiry   *expiry.Expirer // of the credentials of what is open
+	expiry   *admission.Expirer // of the credentials of what is open
 
 	// Set by New, read-only after.
 	instance string // prefix of the ids of sessions, events and requestStates
@@ -89,7 +88,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		opts: opts, budget: memory, sealer: sealer, sockets: sockets.New(opts.MaxSockets, opts.MaxSocketsEach),
-		instance: opts.Instance, replication: replication{peers: opts.Peers}, expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
+		instance: opts.Instance, replication: replication{peers: opts.Peers}, expiry: admission.NewExpirer(), retiring: retirement{of: make(map[string]int)},
 		limits: downstream.NewLimitLog("", opts.Metrics, opts.Logger),
 	}
 	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})

@@ -61,7 +61,7 @@ var layers = map[string][]string{
 	// What the admin address of another process shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/observation/admin/live", "internal/status", "cmd/mcpbridge/internal/output"},
 
-	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/forward", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream", "gateway/internal/visit"}),
+	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/forward", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream", "gateway/internal/visit"}),
 	// Where a request is answered: the router asks once for each.
 	"gateway/internal/forward": slices.Concat(waist, bottom, []string{"gateway/internal/admission", "gateway/internal/sockets", "internal/downstream", "internal/peer", "internal/replicas", "internal/replicas/handover", "legacy/front"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
@@ -146,11 +146,8 @@ var layers = map[string][]string{
 	// Results that are kept: the gateway puts a cache before a back.
 	"gateway/internal/cache": slices.Concat(waist, bottom),
 
-	// Until when what is open may go on: the gateway ends it.
-	"gateway/internal/expiry": {"internal/mcp"},
-
-	// How many requests are served, against whose share they count, and until when a server is
-	// served: the gateway asks before anything else.
+	// How many requests are served, against whose share they count, until when a server is
+	// served, and until when what is open may go on: the gateway asks before anything else.
 	"gateway/internal/admission": {"internal/limits", "internal/mcp"},
 	// The WebSockets of clients: their places, and their end.
 	"gateway/internal/sockets": {"internal/downstream", "internal/limits", "internal/mcp"},

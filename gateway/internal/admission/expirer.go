@@ -1,4 +1,4 @@
-package expiry
+package admission
 
 import (
 	"container/heap"
@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// every is the time between two checks of a credential that can be revoked. Usually the
+	// checkEvery is the time between two checks of a credential that can be revoked. Usually the
 	// cache of recently verified tokens has the answer.
-	every = time.Minute
+	checkEvery = time.Minute
 	// checkTimeout limits one check, and maxChecks the number of concurrent ones.
 	checkTimeout = 10 * time.Second
 	maxChecks    = 8
@@ -25,8 +25,8 @@ var (
 	ErrRefused = errors.New("its credential is not accepted any more")
 )
 
-// An Expirer ends streams and connections whose credentials have ended. Its methods are safe for
-// concurrent use.
+// An Expirer ends streams and connections whose credentials have ended: one timer serves all, and
+// no goroutine waits. Its methods are safe for concurrent use.
 type Expirer struct {
 	stop context.CancelFunc
 	live context.Context // of checks; ends with Close
@@ -42,8 +42,8 @@ type Expirer struct {
 	closed bool
 }
 
-// New returns an empty Expirer. The caller must call Close.
-func New() *Expirer {
+// NewExpirer returns an empty Expirer. The caller must call Close.
+func NewExpirer() *Expirer {
 	x := &Expirer{}
 	x.live, x.stop = context.WithCancel(context.Background())
 	return x
@@ -88,7 +88,7 @@ func (x *Expirer) Close() {
 
 // addLocked adds e to the agenda, for its end or its next check.
 func (x *Expirer) addLocked(e *entry) {
-	e.at = time.Now().Add(every)
+	e.at = time.Now().Add(checkEvery)
 	if at := e.until; !at.IsZero() && (at.Before(e.at) || !e.id.MayBeRefused()) {
 		e.at = at
 	}
@@ -104,7 +104,7 @@ func (x *Expirer) armLocked() {
 		return
 	}
 	// Timers do not count the time while the machine sleeps, so check at least this often.
-	left := min(max(time.Until(x.due[0].at), 0), every)
+	left := min(max(time.Until(x.due[0].at), 0), checkEvery)
 	if x.timer == nil {
 		x.timer = time.AfterFunc(left, x.fire)
 		return

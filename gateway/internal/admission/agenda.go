@@ -1,4 +1,4 @@
-package expiry
+package admission
 
 import (
 	"time"

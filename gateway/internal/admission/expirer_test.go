@@ -1,4 +1,4 @@
-package expiry
+package admission
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func until(d time.Duration) *mcp.Identity { return &mcp.Identity{Expires: time.N
 // opened again, and again.
 func TestA03OpenedWithinTheLeeway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e := New(), newEnds()
+		w, e := NewExpirer(), newEnds()
 		defer w.Close()
 		token := until(10 * time.Second)
 		token.Issuer = "https://id.example.com"
@@ -75,7 +75,7 @@ func TestA03OpenedWithinTheLeeway(t *testing.T) {
 // Each ends when its own credential does, whatever the order in which they came.
 func TestA03EndsWithItsCredential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e := New(), newEnds()
+		w, e := NewExpirer(), newEnds()
 		defer w.Close()
 		w.Until(until(3*time.Hour), e.of("third"))
 		w.Until(until(time.Hour), e.of("first"))
@@ -104,7 +104,7 @@ func TestA03EndsWithItsCredential(t *testing.T) {
 // not goes on until it expires, to the second.
 func TestA03EndsWhenRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e := New(), newEnds()
+		w, e := NewExpirer(), newEnds()
 		defer w.Close()
 		var revoked atomic.Bool
 		good, bad, once := until(90*time.Second), until(time.Hour), &mcp.Identity{}
@@ -136,7 +136,7 @@ func TestA03EndsWhenRefused(t *testing.T) {
 // An issuer that does not answer holds up no expiry, and no more than a few goroutines.
 func TestA03SlowChecksHoldUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e := New(), newEnds()
+		w, e := NewExpirer(), newEnds()
 		var running, most atomic.Int32
 		for range 100 {
 			id := &mcp.Identity{}
@@ -164,14 +164,14 @@ func TestA03SlowChecksHoldUpNothing(t *testing.T) {
 // What is forgotten while it is checked is not ended, and what comes after Close neither.
 func TestForgottenWhileChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e := New(), newEnds()
+		w, e := NewExpirer(), newEnds()
 		id := &mcp.Identity{}
 		id.SetVerify(func(ctx context.Context) error {
 			time.Sleep(time.Second)
 			return errors.New("refused")
 		})
 		forget := w.Until(id, e.of("forgotten"))
-		time.Sleep(every + time.Second/2)
+		time.Sleep(checkEvery + time.Second/2)
 		forget()
 		time.Sleep(time.Minute)
 		w.Close()
@@ -183,7 +183,7 @@ func TestForgottenWhileChecked(t *testing.T) {
 }
 
 func BenchmarkUntil(b *testing.B) {
-	w := New()
+	w := NewExpirer()
 	defer w.Close()
 	for i := range 10_000 {
 		w.Until(until(time.Hour+time.Duration(i)*time.Second), func(error) {})

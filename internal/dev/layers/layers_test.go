@@ -29,7 +29,7 @@ var (
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/clients", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/inner", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/pinned", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/system"}
+	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/clients", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/system"}
 
 	// configParts is what the keys of every subject are made of.
 	configParts = []string{"internal/config/key", "internal/config/value"}
@@ -42,13 +42,13 @@ var (
 // may not exist.
 var layers = map[string][]string{
 	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/value", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/audit", "internal/trust/login", "internal/trust/pin"}),
-	// What commands do, without flags: reading replies as a client, writing for people, what
+	// What commands do, without flags: reading replies as a client, through a gateway of its own
+	// where that is needed, and telling the audit log who accepts tools; writing for people, what
 	// was found out about a server and what a configuration serves.
-	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/trust/pin", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/client": {"gateway", "internal/config", "internal/httpserver", "internal/trust/audit", "internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/trust/pin", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
 	// What published clients send first, and whether a server takes it.
 	"cmd/mcpbridge/internal/clients": {"internal/spec", "internal/sse", "internal/transport", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/output":  {"internal/config", "internal/linebuffer", "internal/redact"}, // the log
-	"cmd/mcpbridge/internal/inner":   {"gateway", "internal/httpserver", "cmd/mcpbridge/internal/client"},
 	"cmd/mcpbridge/internal/report":  {"internal/compat", "internal/config", "internal/mcp", "internal/names", "internal/quirks", "internal/replicas", "internal/replicas/engineurl", "internal/server", "internal/spec", "internal/trust/policy", "internal/wire", "cmd/mcpbridge/internal/output"},
 	// What a configuration says, for the public package: only this one has both.
 	"cmd/mcpbridge/internal/options": {"gateway", "gateway/replicas/nats", "gateway/replicas/redis", "internal/certs", "internal/config", "internal/config/value", "internal/replicas/engineurl", "internal/settings"},
@@ -56,8 +56,6 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/system": {"internal/config"},
 	// What SIGHUP means, and what became of reading the configuration again.
 	"cmd/mcpbridge/internal/reload": {"internal/trust/audit", "internal/config", "internal/config/layer", "internal/config/value", "internal/limits"}, // each attempt has an audit record
-	// Who accepts tools has a line in the audit log.
-	"cmd/mcpbridge/internal/pinned": {"internal/config", "internal/trust/audit", "internal/trust/pin"},
 	// What the admin address of another process shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/observation/admin/live", "internal/status", "cmd/mcpbridge/internal/output"},
 

@@ -1,25 +1,23 @@
-// Package pinned writes into the audit log who has accepted which definitions of tools.
-package pinned
+package client
 
 import (
 	"cmp"
 	"fmt"
 	"os/user"
 
-	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
 )
 
-// Record writes a line for each change of a server's tools that whoever runs the program
-// accepts, if the configuration has an audit log. One on the standard output of another process
+// record writes a line into the audit log for each change of the server's tools that whoever runs
+// the program accepts, if the configuration has one. One on the standard output of another process
 // is out of reach.
-func Record(c config.Audit, server string, changes []pin.Change) error {
-	path := c.Path()
+func (g *Pinning) record(changes []pin.Change) error {
+	path := g.Audit.Path()
 	if path == "" || path == audit.Stdout || len(changes) == 0 {
 		return nil
 	}
-	log, err := audit.Open(audit.Options{Path: path, Required: c.Required})
+	log, err := audit.Open(audit.Options{Path: path, Required: g.Audit.Required})
 	if err != nil {
 		return fmt.Errorf("%w; run this as the user that mcpbridge runs as", err)
 	}
@@ -28,7 +26,7 @@ func Record(c config.Audit, server string, changes []pin.Change) error {
 		if change.Is != nil {
 			digest, what = pin.Digest(change.Is), "is accepted by mcpbridge pin"
 		}
-		r := audit.Pinned(server, change.Tool, digest, what, false)
+		r := audit.Pinned(g.Server, change.Tool, digest, what, false)
 		r.Principal = "user:" + userName()
 		log.Write(r)
 	}

@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
@@ -157,7 +157,7 @@ func (s *Server) ownSessions(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, verdictWait)
 	defer cancel()
 	for s.o.Back.Era() == spec.Unknown && errors.Is(s.o.Back.Err(), mcp.ErrStarting) {
-		if backoff.Wait(ctx, verdictPoll) != nil {
+		if wake.Wait(ctx, verdictPoll) != nil {
 			break
 		}
 	}

@@ -25,7 +25,7 @@ const root = "../../.."
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/observation/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs", "internal/settings", "internal/status", "internal/quirks"}
+	bottom = []string{"index", "internal/wire", "internal/observation/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/limits", "internal/wake", "internal/certs", "internal/settings", "internal/status", "internal/quirks"}
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
@@ -89,7 +89,7 @@ var layers = map[string][]string{
 	// What a client of a session has not read yet.
 	"legacy/eventstream": {"internal/downstream", "internal/fanout", "internal/limits", "internal/mcp", "internal/spec", "internal/wake", "internal/wire"},
 	// What a profile is subscribed to upstream.
-	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe", "internal/upstream"},
+	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/wake", "internal/subscribe", "internal/upstream"},
 	"legacy/poll":  slices.Concat(waist, bottom, []string{"internal/upstream", "legacy/watch"}),
 	"legacy/pool":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/tasks": {"internal/mcp", "internal/spec", "internal/transport", "internal/upstream", "internal/wake", "internal/wire"},
@@ -99,7 +99,7 @@ var layers = map[string][]string{
 	"modern/front": slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream", "internal/requeststate"}),
 	"modern/back":  slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream", "modern/watch"}),
 	// Which listen streams a profile has open upstream.
-	"modern/watch":    {"internal/mcp", "internal/transport", "internal/fanout", "internal/spec", "internal/wire", "internal/backoff", "internal/subscribe", "internal/upstream"},
+	"modern/watch":    {"internal/mcp", "internal/transport", "internal/fanout", "internal/spec", "internal/wire", "internal/wake", "internal/subscribe", "internal/upstream"},
 	"modern/protocol": {"internal/mcp", "internal/wire", "internal/spec"},
 
 	// How one server is reached: the same for the backs of both eras.
@@ -122,7 +122,7 @@ var layers = map[string][]string{
 	"internal/downstream": slices.Concat(waist, bottom),
 
 	// Who waits for which changes: the same for the backs of both eras.
-	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits", "internal/backoff", "internal/upstream"},
+	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits", "internal/wake", "internal/upstream"},
 
 	// How requests reach another replica: it does not know which replica holds what.
 	"internal/peer": {"internal/downstream", "internal/http1", "internal/mcp", "internal/replicas", "internal/spec", "internal/transport"},
@@ -182,23 +182,20 @@ var layers = map[string][]string{
 	"internal/http1":  nil,
 	// Certificates, keys and authorities in files: for listeners, and for servers.
 	"internal/certs": nil,
-	// Goroutines that wait are woken at every layer: it lies below the bottom.
+	// Goroutines wait at every layer, to be woken or for a time: it lies below the bottom.
 	"internal/wake": nil,
 	// How much memory is left, and for whom.
 	"internal/budget": nil,
 
-	// How long to wait before something is tried again.
-	"internal/backoff": nil,
-
 	// Which replica holds what. Engines differ in where they keep it: each by itself, over
 	// what they have in common; tests have one in memory.
 	"internal/replicas":        nil,
-	"internal/replicas/member": {"internal/backoff", "internal/replicas", "internal/wake"},
+	"internal/replicas/member": {"internal/replicas", "internal/wake"},
 	// Who watches a profile upstream: it stands before a back, and opens others, of which it
 	// knows the interface alone. Other replicas reach it by a modern front before the hub.
-	"gateway/internal/source": {"gateway/internal/hub", "internal/backoff", "internal/downstream", "internal/fanout", "internal/mcp", "internal/replicas", "internal/settings", "internal/spec", "internal/upstream", "internal/wake", "internal/wire", "modern/front"},
+	"gateway/internal/source": {"gateway/internal/hub", "internal/downstream", "internal/fanout", "internal/mcp", "internal/replicas", "internal/settings", "internal/spec", "internal/upstream", "internal/wake", "internal/wire", "modern/front"},
 	// Cached results leave all replicas: it knows scopes, and no results.
-	"internal/replicas/evict":   {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
+	"internal/replicas/evict":   {"internal/wake", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
 	"internal/dev/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
 	// A package of its own, since the gateway is made of what replicastest tests.
 	"internal/dev/replicastest/gateways": {"gateway", "internal/dev/bridgetest"},
@@ -206,15 +203,15 @@ var layers = map[string][]string{
 	"internal/replicas/dnspeers": {"internal/replicas", "internal/wake"},
 	// The URL of an engine: whoever connects reads it, and the configuration checks it.
 	"internal/replicas/engineurl": nil,
-	"internal/replicas/natskv":    {"internal/backoff", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
-	"internal/replicas/rediskv":   {"internal/backoff", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
+	"internal/replicas/natskv":    {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
+	"internal/replicas/rediskv":   {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
 	// How sessions of legacy clients outlive their replica.
 	"internal/replicas/handover": {"internal/mcp", "internal/replicas", "internal/spec", "internal/transport", "internal/wake", "legacy/front"},
 	// What listens, for clients and for other replicas, how their connections are accepted, and
 	// what bounds them before; HTTP without sockets.
 	"internal/httpserver": {"internal/limits", "internal/transport"},
 	// What makes a process one of several: the public package alone knows it.
-	"internal/replicas/node": {"internal/backoff", "internal/httpserver", "internal/limits", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/engineurl", "internal/replicas/member"},
+	"internal/replicas/node": {"internal/wake", "internal/httpserver", "internal/limits", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/engineurl", "internal/replicas/member"},
 
 	// What bounds what: the configuration has a key for each, whoever counts has its
 	// default and its name.

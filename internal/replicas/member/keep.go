@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // Kept returns the record of a key that Keep has kept, and its version, which is empty if there
@@ -76,7 +76,7 @@ func (m *Member) await(ctx context.Context, f func(context.Context) error) error
 		if why := m.explain(ctx, last); why != "" {
 			return fmt.Errorf("%s: %w", why, last)
 		}
-		if backoff.Wait(ctx, look) != nil {
+		if wake.Wait(ctx, look) != nil {
 			return fmt.Errorf("it can't be reached: %w", last)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // An Explainer is a Store that knows what its errors come from.
@@ -35,7 +35,7 @@ func (m *Member) Living(ctx context.Context) ([]replicas.Replica, error) {
 	}
 	var living []replicas.Replica
 	for end := time.Now().Add(slowest.TTL()); len(first) > 0 && time.Now().Before(end); {
-		if err := backoff.Wait(ctx, look); err != nil {
+		if err := wake.Wait(ctx, look); err != nil {
 			return nil, err
 		}
 		records, err := m.records(ctx)

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -31,7 +31,7 @@ func (s *sweeper) start(ctx context.Context) {
 }
 
 func (s *sweeper) run(ctx context.Context) {
-	for backoff.Wait(ctx, sweepEvery) == nil {
+	for wake.Wait(ctx, sweepEvery) == nil {
 		if view := s.m.View(); s.m.usable() != nil || view.Pick("sweep").Instance != view.Self.Instance {
 			continue
 		}

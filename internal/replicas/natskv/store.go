@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
@@ -41,7 +40,7 @@ const (
 	pings     = 2
 )
 
-var reconnect = backoff.Backoff{Min: 100 * time.Millisecond, Max: replicas.Heartbeat / 2}
+var reconnect = wake.Backoff{Min: 100 * time.Millisecond, Max: replicas.Heartbeat / 2}
 
 // A Store is a member.Store at NATS.
 type Store struct {
@@ -79,7 +78,7 @@ func (s *Store) options(o Options) []nats.Option {
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
-		nats.CustomReconnectDelay(func(attempts int) time.Duration { return backoff.Jitter(reconnect.After(attempts)) }),
+		nats.CustomReconnectDelay(func(attempts int) time.Duration { return wake.Jitter(reconnect.After(attempts)) }),
 		nats.ReconnectBufSize(-1), // what can't be sent fails
 		nats.Timeout(time.Second), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pings),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {

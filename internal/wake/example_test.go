@@ -1,14 +1,14 @@
-package backoff_test
+package wake_test
 
 import (
 	"fmt"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 func ExampleBackoff() {
-	b := backoff.Backoff{Min: time.Second, Max: 5 * time.Second}
+	b := wake.Backoff{Min: time.Second, Max: 5 * time.Second}
 	for failures := range 4 {
 		fmt.Println(b.After(failures))
 	}

@@ -1,5 +1,4 @@
-// Package backoff computes pauses between retries, and waits.
-package backoff
+package wake
 
 import (
 	"context"

@@ -82,8 +82,7 @@ func (s *Server) next(ctx context.Context, name string, to replicas.Replica, err
 // refuseHeld answers a request that was not forwarded: another replica may serve the principal, and
 // can't be reached.
 func (s *Server) refuseHeld(q *Request, id wire.ID) {
-	q.W.Header().Set("Retry-After", "1")
-	downstream.WriteError(q.W, http.StatusServiceUnavailable, id, wire.Errorf(spec.CodeInternal,
+	downstream.WriteBusy(q.W, id, wire.Errorf(spec.CodeInternal,
 		"server %q: the replica that serves you does not answer; try again: another one takes over within some seconds", s.o.Name))
 }
 

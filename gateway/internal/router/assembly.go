@@ -95,7 +95,7 @@ func newForwarded(s *server, so *ServerOptions) *forward.Server {
 	if s.g.forward == nil {
 		return nil
 	}
-	_, whole := s.guard.auth.(auth.MTLS)
+	_, whole := s.guard.Auth.(auth.MTLS)
 	return s.g.forward.Open(forward.ServerOptions{
 		Name: s.name, Front: s.legacy, Back: s.back, Life: s.life, Streams: &s.streams, Whole: whole,
 		HoldFor: so.HoldFor, ClaimFor: s.claimFor, OwnSessions: s.profiles.perSession, Untried: untried(s.back),

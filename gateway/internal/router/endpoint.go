@@ -65,13 +65,13 @@ func (g *Gateway) toldOf(w http.ResponseWriter, r *http.Request, t *table) bool 
 		w.Header().Set("Connection", "close") // the rest of the body is not read
 		return true
 	}
-	_, ok := g.authenticate(w, r, &t.guard)
+	_, ok := t.guard.Authenticate(w, r)
 	return ok
 }
 
 // hasMetadata reports whether servers have metadata unless they have an auth of their own.
 func (t *table) hasMetadata() bool {
-	_, ok := t.guard.auth.(auth.Resource)
+	_, ok := t.guard.Auth.(auth.Resource)
 	return ok
 }
 

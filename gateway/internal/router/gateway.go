@@ -179,7 +179,7 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 
 // serveEntered has a request to a server served that was entered.
 func (g *Gateway) serveEntered(w http.ResponseWriter, r *http.Request, s *server, at forward.Endpoint) {
-	sender, ok := g.authenticate(w, r, &s.guard)
+	sender, ok := s.guard.Authenticate(w, r)
 	if !ok {
 		return
 	}

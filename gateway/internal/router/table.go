@@ -20,7 +20,7 @@ type table struct {
 	proxies admission.Proxies
 	bodies  bodyReader
 	errors  errorFilter
-	guard   guard // of paths that are no server's
+	guard   *admission.Guard // of paths that are no server's
 }
 
 // now returns the table that requests are served by.
@@ -41,7 +41,7 @@ func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) 
 			abandon(fresh)
 		}
 	}()
-	if t.guard, err = newGuard(opts.authElsewhere(), "", newRefusedLog("", g, &t.opts)); err != nil {
+	if t.guard, err = newGuard(g, "", opts.authElsewhere(), "", opts.Audit); err != nil {
 		return nil, nil, err
 	}
 	for _, so := range opts.Servers {

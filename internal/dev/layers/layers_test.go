@@ -144,9 +144,9 @@ var layers = map[string][]string{
 	// Results that are kept: the gateway puts a cache before a back.
 	"gateway/internal/cache": slices.Concat(waist, bottom),
 
-	// How many requests are served, against whose share they count, until when a server is
-	// served, and until when what is open may go on: the gateway asks before anything else.
-	"gateway/internal/admission": {"internal/limits", "internal/mcp"},
+	// Who sent a request, how many are served, against whose share they count, until when a server
+	// is served, and until when what is open may go on: the gateway asks before anything else.
+	"gateway/internal/admission": slices.Concat(waist, bottom, []string{"internal/downstream", "internal/trust/audit", "internal/trust/auth"}),
 	// The WebSockets of clients: their places, and their end.
 	"gateway/internal/sockets": {"internal/downstream", "internal/limits", "internal/mcp"},
 

@@ -1,4 +1,4 @@
-package router
+package admission
 
 import (
 	"cmp"
@@ -27,11 +27,8 @@ const (
 // hide another. So does the audit log, which
 // knows the senders apart, but not the requests without a credential: those are no attempt.
 type refusedLog struct {
-	g       *Gateway
-	server  string // empty for paths that are no server's
-	metrics mcp.Metrics
-	log     *slog.Logger
-	audit   *audit.Log
+	opts GuardOptions
+	log  *slog.Logger
 
 	// mu guards lines. It is not held while logging.
 	mu    sync.Mutex
@@ -41,10 +38,10 @@ type refusedLog struct {
 // refusedFor is why a credential is refused: the reason that is counted, and its cause.
 type refusedFor struct{ reason, cause string }
 
-func newRefusedLog(server string, g *Gateway, o *Options) *refusedLog {
-	l := &refusedLog{g: g, server: server, metrics: g.opts.Metrics, log: g.opts.Logger, audit: o.Audit, lines: make(map[refusedFor]*transport.WarnLimiter)}
-	if server != "" {
-		l.log = l.log.With("upstream", server)
+func newRefusedLog(o GuardOptions) *refusedLog {
+	l := &refusedLog{opts: o, log: o.Logger, lines: make(map[refusedFor]*transport.WarnLimiter)}
+	if o.Server != "" {
+		l.log = l.log.With("upstream", o.Server)
 	}
 	return l
 }
@@ -65,17 +62,17 @@ func (l *refusedLog) line(reason, cause string) *transport.WarnLimiter {
 func (l *refusedLog) report(r *http.Request, err error) {
 	refusal := (*auth.Refusal)(nil)
 	if !errors.As(err, &refusal) {
-		l.metrics.Refused(l.server, refusedUnverified)
+		l.opts.Metrics.Refused(l.opts.Server, refusedUnverified)
 		limit := limitOf(err)
 		if limit != "" {
-			l.metrics.Limit("", limit)
+			l.opts.Metrics.Limit("", limit)
 		}
 		l.line(refusedUnverified, limit).Warn(l.log, "request refused: its credential can't be verified", "downstream", r.RemoteAddr, "err", err)
 		l.note(r, refusedUnverified, "")
 		return
 	}
 	reason := cmp.Or(refusal.Code, refusedMissing)
-	l.metrics.Refused(l.server, reason)
+	l.opts.Metrics.Refused(l.opts.Server, reason)
 	l.line(reason, refusal.Cause).Log(l.log, slog.LevelInfo, "request refused: not authenticated", "downstream", r.RemoteAddr, "status", refusal.StatusCode(), "err", err)
 	if refusal.Code != "" || refusal.StatusCode() != http.StatusNotFound && hasCredential(r) {
 		l.note(r, cmp.Or(refusal.Code, "refused"), refusal.Reason)
@@ -98,22 +95,21 @@ func hasCredential(r *http.Request) bool {
 
 // note adds a refused credential to the audit log. text says why, beside reason.
 func (l *refusedLog) note(r *http.Request, reason, text string) {
-	if l.audit == nil {
+	if l.opts.Audit == nil {
 		return
 	}
-	t := l.g.now()
-	why := reason
+	proxies, why := l.opts.Proxies(), reason
 	if text != "" {
-		why += ": " + t.errors.secrets.String(text)
+		why += ": " + l.opts.Secrets.String(text)
 	}
-	line := audit.Refusal(l.server, why, "", t.proxies.Address(r))
+	line := audit.Refusal(l.opts.Server, why, "", proxies.Address(r))
 	line.Trace = trace.FromHeader(r.Header).TraceID()
-	l.audit.Refused(line, t.proxies.ShareOf(r, mcp.Anonymous).Net, reason)
+	l.opts.Audit.Refused(line, proxies.ShareOf(r, mcp.Anonymous).Net, reason)
 }
 
 // reportPeer takes a request to the peer listener that is refused because of its envelope.
 func (l *refusedLog) reportPeer(r *http.Request, err error) {
-	l.metrics.Refused(l.server, refusedPeer)
+	l.opts.Metrics.Refused(l.opts.Server, refusedPeer)
 	l.line(refusedPeer, "").Warn(l.log, "request of a replica refused", "downstream", r.RemoteAddr, "err", err)
 	l.note(r, refusedPeer, err.Error())
 }

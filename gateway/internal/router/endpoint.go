@@ -30,7 +30,7 @@ func (g *Gateway) route(t *table, at forward.Endpoint) {
 		return
 	}
 	t.handle(string(at), func(w http.ResponseWriter, r *http.Request) {
-		if g.toldOf(w, r, t) {
+		if t.tells(w, r) {
 			downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 				"this gateway has several servers: use %s/NAME%s", at, t.listed()))
 		}
@@ -51,16 +51,16 @@ func (g *Gateway) serveAbsent(w http.ResponseWriter, r *http.Request, t *table, 
 	if g.forward != nil && g.passAbsent(w, r, at, name) {
 		return
 	}
-	if g.toldOf(w, r, t) {
+	if t.tells(w, r) {
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, t.unknownServer(name))
 	}
 }
 
-// toldOf reports whether the sender of a request to a path that is no server's may hear so.
+// tells reports whether the sender of a request to a path that is no server's may hear so.
 // If not, it has refused the request. Where servers have metadata everybody may, since that
 // tells who asks which names there are. A token could not be verified, for it is for one
 // server, and clients would log in to hear of a misspelling.
-func (g *Gateway) toldOf(w http.ResponseWriter, r *http.Request, t *table) bool {
+func (t *table) tells(w http.ResponseWriter, r *http.Request) bool {
 	if t.hasMetadata() {
 		w.Header().Set("Connection", "close") // the rest of the body is not read
 		return true
@@ -94,8 +94,9 @@ func (t *table) serverAt(u *url.URL) *server {
 	return t.servers[name]
 }
 
-func (g *Gateway) serveNowhere(w http.ResponseWriter, r *http.Request, t *table) {
-	if g.toldOf(w, r, t) {
+// serveNowhere answers a request to a path that is no server's.
+func (t *table) serveNowhere(w http.ResponseWriter, r *http.Request) {
+	if t.tells(w, r) {
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"nothing is served at %s; use /mcp/NAME%s", r.URL.Path, t.listed()))
 	}

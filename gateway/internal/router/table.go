@@ -81,7 +81,7 @@ func (g *Gateway) publish(t *table) error {
 	for _, at := range []forward.Endpoint{forward.Streamable, forward.Events, forward.Messages} {
 		g.route(t, at)
 	}
-	t.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { g.serveNowhere(w, r, t) })
+	t.mux.HandleFunc("/", t.serveNowhere)
 	return t.publishMetadata()
 }
 

@@ -43,9 +43,9 @@ func newGuard(g *Gateway, server string, by auth.Authenticator, publicURL string
 }
 
 // ForClient implements [hub.Server]: it returns what clients of the server are told of err; see
-// [errorFilter.forClient].
+// [downstream.ErrorFilter.ForClient].
 func (s *server) ForClient(err error) error {
-	err = s.g.now().errors.forClient(s.replaced(err))
+	err = s.g.now().errors.ForClient(s.replaced(err))
 	r := (*mcp.Refusal)(nil)
 	code := auth.CodeInsufficientScope
 	switch {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 )
 
@@ -19,7 +20,7 @@ type table struct {
 	origins origin.Policy
 	proxies admission.Proxies
 	bodies  bodyReader
-	errors  errorFilter
+	errors  downstream.ErrorFilter
 	guard   *admission.Guard // of paths that are no server's
 }
 
@@ -34,7 +35,7 @@ func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) 
 		origins: origin.Policy{Hosts: origin.Hosts{Machine: opts.MachineName, Allowed: opts.AllowedHosts}, Allowed: opts.AllowedOrigins},
 		proxies: opts.TrustedProxies,
 		bodies:  bodyReader{opts.MaxBody, opts.BodyTimeout},
-		errors:  errorFilter{opts.Secrets, opts.DebugErrors},
+		errors:  downstream.ErrorFilter{Secrets: opts.Secrets, Debug: opts.DebugErrors},
 	}
 	defer func() {
 		if err != nil {

@@ -1,4 +1,4 @@
-package router
+package downstream
 
 import (
 	"context"
@@ -34,28 +34,28 @@ func (e *clientError) As(target any) bool {
 	return false
 }
 
-// An errorFilter removes from errors what clients must not see.
-type errorFilter struct {
-	secrets *redact.Redactor // nil for none
-	debug   bool             // see Options.DebugErrors
+// An ErrorFilter removes from errors what clients must not see.
+type ErrorFilter struct {
+	Secrets *redact.Redactor // nil for none
+	Debug   bool             // clients see addresses and paths of the gateway's side
 }
 
-// forClient returns err with a text for clients: without secrets and, unless
-// [Options.DebugErrors] is set, without addresses and paths of the gateway's side. If there
-// is nothing to remove, it returns err itself.
-func (f *errorFilter) forClient(err error) error {
+// ForClient returns err with a text for clients: without secrets and, unless Debug is set,
+// without addresses and paths of the gateway's side. If there is nothing to remove, it returns
+// err itself.
+func (f *ErrorFilter) ForClient(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	var we *wire.Error
 	if !errors.As(err, &we) {
-		if text := f.secrets.String(f.text(err)); text != err.Error() {
+		if text := f.Secrets.String(f.text(err)); text != err.Error() {
 			return &clientError{err, text, nil}
 		}
 		return err
 	}
 	inside := (*mcp.InsideError)(nil)
-	if isInside := errors.As(err, &inside); isInside && f.debug {
+	if isInside := errors.As(err, &inside); isInside && f.Debug {
 		we = inside.Full
 	} else if clean := f.clean(we); clean == we && !isInside {
 		return err
@@ -65,16 +65,16 @@ func (f *errorFilter) forClient(err error) error {
 }
 
 // text returns the text for clients of an error that is not a wire error.
-func (f *errorFilter) text(err error) string {
-	if f.debug {
+func (f *ErrorFilter) text(err error) string {
+	if f.Debug {
 		return err.Error()
 	}
 	return transport.Public(err)
 }
 
 // clean returns e without secrets: e itself if it contains none.
-func (f *errorFilter) clean(e *wire.Error) *wire.Error {
-	message, data := f.secrets.String(e.Message), f.secrets.Bytes(e.Data)
+func (f *ErrorFilter) clean(e *wire.Error) *wire.Error {
+	message, data := f.Secrets.String(e.Message), f.Secrets.Bytes(e.Data)
 	if message == e.Message && string(data) == string(e.Data) {
 		return e
 	}
@@ -84,9 +84,9 @@ func (f *errorFilter) clean(e *wire.Error) *wire.Error {
 	return &wire.Error{Code: e.Code, Message: message, Data: data}
 }
 
-// cleanAnswer removes secrets from the text of a server's response. failed is the error in
+// CleanAnswer removes secrets from the text of a server's response. failed is the error in
 // the response.
-func (f *errorFilter) cleanAnswer(text []byte, failed *wire.Error) []byte {
+func (f *ErrorFilter) CleanAnswer(text []byte, failed *wire.Error) []byte {
 	clean := f.clean(failed)
 	if clean == failed {
 		return text

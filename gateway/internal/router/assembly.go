@@ -101,7 +101,7 @@ func newForwarded(s *server, so *ServerOptions) *forward.Server {
 		HoldFor: so.HoldFor, ClaimFor: s.claimFor, OwnSessions: s.profiles.perSession, Untried: untried(s.back),
 		Parse: s.parse,
 		RefuseBody: func(w http.ResponseWriter, r *http.Request, err error) {
-			s.g.now().bodies.refuse(w, r, s.limits, err)
+			s.g.now().bodies.Refuse(w, r, s.limits, err)
 		},
 	})
 }

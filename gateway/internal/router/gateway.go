@@ -143,7 +143,7 @@ func (g *Gateway) Start() {
 // [Gateway.EndConnections].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := g.now()
-	t.bodies.bound(w, r)
+	t.bodies.Bound(w, r)
 	endChunked(w, r)
 	if t.isPage(r) {
 		g.servePage(w, r, t)

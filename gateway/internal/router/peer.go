@@ -57,7 +57,7 @@ func (g *Gateway) PeerHandler() http.Handler {
 
 func (g peerListener) servePeer(w http.ResponseWriter, r *http.Request, routes []peerRoute) {
 	t := g.now()
-	t.bodies.bound(w, r)
+	t.bodies.Bound(w, r)
 	endChunked(w, r)
 	if g.peers == nil {
 		http.NotFound(w, r)

@@ -19,7 +19,7 @@ type table struct {
 	mux     *http.ServeMux
 	origins origin.Policy
 	proxies admission.Proxies
-	bodies  bodyReader
+	bodies  admission.Bodies
 	errors  downstream.ErrorFilter
 	guard   *admission.Guard // of paths that are no server's
 }
@@ -34,7 +34,7 @@ func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) 
 		opts: opts, servers: make(map[string]*server), mux: http.NewServeMux(),
 		origins: origin.Policy{Hosts: origin.Hosts{Machine: opts.MachineName, Allowed: opts.AllowedHosts}, Allowed: opts.AllowedOrigins},
 		proxies: opts.TrustedProxies,
-		bodies:  bodyReader{opts.MaxBody, opts.BodyTimeout},
+		bodies:  admission.Bodies{Max: opts.MaxBody, Timeout: opts.BodyTimeout},
 		errors:  downstream.ErrorFilter{Secrets: opts.Secrets, Debug: opts.DebugErrors},
 	}
 	defer func() {

@@ -33,7 +33,6 @@ type clock struct {
 	// has heard the store.
 	promises, kept uint64
 	promised       time.Time // until when nothing is taken therefore, since it answered again
-	why            error     // the last round that did
 	hint           time.Time // when a hint is followed; zero if there is none
 }
 
@@ -118,7 +117,10 @@ func (m *Member) round(ctx context.Context) {
 	err := m.exchange(ctx)
 	now := m.now()
 	m.mu.Lock()
-	m.settleClockLocked(now, err, promises)
+	if err == nil || m.ctx.Err() == nil { // not if Close has ended the round
+		m.settleClockLocked(now, err, promises)
+		m.answered(err, !m.clock.away.IsZero())
+	}
 	if now.Sub(began) > stall(m.self.Pace) {
 		m.clock.round = began // this replica was stopped meanwhile: the next round is due
 	}
@@ -227,13 +229,9 @@ func (m *Member) settleClockLocked(now time.Time, err error, promises uint64) {
 		if c.failed {
 			m.backLocked(now, promises)
 		}
-		c.heard, c.failed, c.why, c.kept = now, c.promises != promises, nil, promises
+		c.heard, c.failed, c.kept = now, c.promises != promises, promises
 		return
 	}
-	if m.ctx.Err() != nil {
-		return
-	}
-	c.why = err
 	c.failed, c.beat, c.told = true, time.Time{}, replicas.Replica{}
 	m.seen.Failed()
 	if c.away.IsZero() && now.Sub(c.heard) >= 2*m.self.Pace.Every() {

@@ -25,8 +25,9 @@ type Options struct {
 // A Member is this replica's part in the deployment. It implements
 // replicas.Engine.
 type Member struct {
+	*asker
+
 	// Set by New, read-only after.
-	store  Store
 	logger *slog.Logger
 	seen   replicas.Observer
 	now    func() time.Time
@@ -74,7 +75,7 @@ func New(store Store, opts Options) *Member {
 		opts.Now = time.Now
 	}
 	m := &Member{
-		store:     store,
+		asker:     &asker{store: store, away: true},
 		logger:    opts.Logger,
 		seen:      opts.Observer,
 		now:       opts.Now,
@@ -106,6 +107,7 @@ func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
 		return errors.New("joining the replicas: it was done before")
 	}
 	m.state, m.self, m.news = joined, self, true
+	m.join()
 	m.mu.Unlock()
 	stop := context.AfterFunc(ctx, m.cancel)
 	m.round(m.ctx)
@@ -160,6 +162,7 @@ func (m *Member) Close(ctx context.Context) error {
 	m.mu.Lock()
 	was := m.state
 	m.state = closed
+	m.end()
 	m.mu.Unlock()
 	if was == closed {
 		return nil
@@ -171,63 +174,4 @@ func (m *Member) Close(ctx context.Context) error {
 	m.sweeper.running.Wait()
 	m.asking.Wait()
 	return m.store.Close(ctx)
-}
-
-// usable returns why the store can't be asked, or nil.
-func (m *Member) usable() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.usableLocked()
-}
-
-func (m *Member) usableLocked() error {
-	switch {
-	case m.state == closed:
-		return replicas.ErrClosed
-	case !m.clock.away.IsZero() || m.clock.heard.IsZero():
-		return replicas.ErrAway
-	}
-	return nil
-}
-
-// ask calls f with a bound of time, if the store is there.
-func (m *Member) ask(ctx context.Context, f func(context.Context) error) error {
-	if err := m.usable(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	err := f(ctx)
-	if err == nil || errors.Is(err, replicas.ErrNotFound) || errors.Is(err, replicas.ErrTooLarge) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", replicas.ErrAway, err)
-}
-
-// Put keeps a record until ttl is over.
-func (m *Member) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
-	if len(data) > replicas.MaxRecord {
-		return fmt.Errorf("%w: %d bytes, over %d", replicas.ErrTooLarge, len(data), replicas.MaxRecord)
-	}
-	return m.ask(ctx, func(ctx context.Context) error {
-		return m.store.Put(ctx, replicas.Key(key), data, ttl)
-	})
-}
-
-// Get returns a record.
-func (m *Member) Get(ctx context.Context, key string) (data []byte, err error) {
-	err = m.ask(ctx, func(ctx context.Context) (err error) {
-		data, err = m.store.Get(ctx, replicas.Key(key))
-		return err
-	})
-	return data, err
-}
-
-// Take returns a record and deletes it.
-func (m *Member) Take(ctx context.Context, key string) (data []byte, err error) {
-	err = m.ask(ctx, func(ctx context.Context) (err error) {
-		data, err = m.store.Take(ctx, replicas.Key(key))
-		return err
-	})
-	return data, err
 }

@@ -177,7 +177,8 @@ func TestTooManyWait(t *testing.T) {
 	var log bytes.Buffer
 	seen := new(crowds)
 	m := New(nil, Options{Observer: seen, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	m.state, m.clock.heard = joined, time.Now()
+	m.state = joined
+	m.answered(nil, false)
 	w := m.wishes.want("key")
 	brief, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -69,7 +69,7 @@ func (cl *claimer) await(ctx context.Context, key string, w *wish, before uint64
 		m.kick.Send()
 	}
 	for {
-		switch err := m.usableLocked(); {
+		switch err := m.usable(); {
 		case err != nil:
 			return replicas.Claim{}, err
 		case m.state != joined:

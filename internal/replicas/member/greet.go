@@ -35,7 +35,7 @@ func (m *Member) greet(ctx context.Context, p *peer) {
 	case m.ctx.Err() != nil, !p.lives, p.seen != seen: // it was heard, or has left
 	case err == nil:
 		if p.greeted.IsZero() {
-			m.peers.log(changes, slog.LevelWarn, "a replica is silent at the engine, and answers: it keeps its sessions, and others may take what it has claimed", "replica", to.Instance, "addr", to.Addr)
+			m.journal.log(changes, slog.LevelWarn, "a replica is silent at the engine, and answers: it keeps its sessions, and others may take what it has claimed", "replica", to.Instance, "addr", to.Addr)
 			m.seen.Moved("unheard")
 		}
 		p.greeted = m.now()

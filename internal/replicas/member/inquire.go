@@ -234,7 +234,7 @@ func (m *Member) overasked() error {
 	m.seen.Overasked()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.peers.log(warnings, slog.LevelWarn, "the engine is away, and too many names are asked for whether other replicas hold them: their requests are refused", "most", maxInquiries, "at once", inquiriesAtOnce)
+	m.journal.log(warnings, slog.LevelWarn, "the engine is away, and too many names are asked for whether other replicas hold them: their requests are refused", "most", maxInquiries, "at once", inquiriesAtOnce)
 	return errOverasked
 }
 

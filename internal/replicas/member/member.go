@@ -28,13 +28,14 @@ type Member struct {
 	*asker
 
 	// Set by New, read-only after.
-	logger *slog.Logger
-	seen   replicas.Observer
-	now    func() time.Time
-	kick   wake.Signal // runs a round at once
-	cancel context.CancelFunc
-	ctx    context.Context // of the loop; ends by Close
-	done   chan struct{}   // closed when the loop has returned
+	logger  *slog.Logger
+	journal *journal
+	seen    replicas.Observer
+	now     func() time.Time
+	kick    wake.Signal // runs a round at once
+	cancel  context.CancelFunc
+	ctx     context.Context // of the loop; ends by Close
+	done    chan struct{}   // closed when the loop has returned
 
 	view      atomic.Pointer[replicas.View]
 	sweeper   *sweeper
@@ -81,11 +82,12 @@ func New(store Store, opts Options) *Member {
 		now:       opts.Now,
 		kick:      wake.NewSignal(),
 		done:      make(chan struct{}),
-		peers:     newPeers(opts.Logger, opts.Observer),
+		journal:   newJournal(opts.Logger),
 		wishes:    newWishes(opts.Logger, opts.Observer),
 		inquiries: newInquiries(),
 		changed:   make(chan struct{}),
 	}
+	m.peers = newPeers(m.journal, opts.Observer)
 	m.sweeper, m.claims.m = &sweeper{m: m}, m
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.view.Store(&replicas.View{Changed: m.changed})

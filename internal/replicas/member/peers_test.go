@@ -24,7 +24,7 @@ type records struct {
 }
 
 func newRecords(t *testing.T) *records {
-	return &records{newPeers(slog.New(slog.DiscardHandler), replicas.Unobserved{}), t, time.Now()}
+	return &records{newPeers(newJournal(slog.New(slog.DiscardHandler)), replicas.Unobserved{}), t, time.Now()}
 }
 
 // hear takes in a snapshot as a round does, without greetings.
@@ -106,7 +106,7 @@ func TestAddressInBrackets(t *testing.T) {
 func TestBoundedRecords(t *testing.T) {
 	var log bytes.Buffer
 	r := newRecords(t)
-	r.logger = slog.New(slog.NewTextHandler(&log, nil))
+	r.journal.logger = slog.New(slog.NewTextHandler(&log, nil))
 	r.tell(1, false)
 	told := make(map[string][]byte)
 	for i := range 20_000 {

@@ -59,7 +59,7 @@ func (cl *claimer) await(ctx context.Context, key string, w *wish, before uint64
 	defer m.mu.Unlock()
 	if cl.waiting >= maxWaiting {
 		m.seen.Crowded()
-		m.peers.log(warnings, slog.LevelWarn, "too many calls wait until it is known which replica holds what they claim: others are refused", "waiting", cl.waiting)
+		m.journal.log(warnings, slog.LevelWarn, "too many calls wait until it is known which replica holds what they claim: others are refused", "waiting", cl.waiting)
 		return replicas.Claim{}, fmt.Errorf("%w: %w", replicas.ErrAway, errCrowded)
 	}
 	cl.waiting++

@@ -26,6 +26,7 @@ type Options struct {
 // replicas.Engine.
 type Member struct {
 	*asker
+	neighborhood
 
 	// Set by New, read-only after.
 	logger  *slog.Logger
@@ -42,9 +43,6 @@ type Member struct {
 	claims    claimer
 	lease     lease
 	inquiries *inquiries
-
-	neighbors replicas.Neighbors // nil if there are none; read-only after Join
-	asking    sync.WaitGroup     // what they are asked
 
 	// mu guards the fields below. It is held for map work only, never while the store is
 	// asked.
@@ -76,18 +74,17 @@ func New(store Store, opts Options) *Member {
 		opts.Now = time.Now
 	}
 	m := &Member{
-		asker:     &asker{store: store, away: true},
-		logger:    opts.Logger,
-		seen:      opts.Observer,
-		now:       opts.Now,
-		kick:      wake.NewSignal(),
-		done:      make(chan struct{}),
-		journal:   newJournal(opts.Logger),
-		wishes:    newWishes(opts.Logger, opts.Observer),
-		inquiries: newInquiries(),
-		changed:   make(chan struct{}),
+		asker:   &asker{store: store, away: true},
+		logger:  opts.Logger,
+		seen:    opts.Observer,
+		now:     opts.Now,
+		kick:    wake.NewSignal(),
+		done:    make(chan struct{}),
+		journal: newJournal(opts.Logger),
+		wishes:  newWishes(opts.Logger, opts.Observer),
+		changed: make(chan struct{}),
 	}
-	m.peers = newPeers(m.journal, opts.Observer)
+	m.peers, m.inquiries = newPeers(m.journal, opts.Observer), newInquiries(m.journal, opts.Observer)
 	m.sweeper, m.claims.m = &sweeper{m: m}, m
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.view.Store(&replicas.View{Changed: m.changed})

@@ -230,9 +230,6 @@ func TestAPromiseOutlastsARound(t *testing.T) {
 
 // What others have said of the engine, and whom they know.
 func TestAgreed(t *testing.T) {
-	m := New(nil, Options{})
-	m.self.Instance, m.news = "aaaa", true
-	m.publishLocked()
 	to := []replicas.Replica{{Instance: "bbbb"}, {Instance: "cccc"}}
 	says := func(knows ...string) error { return &replicas.AwayError{Knows: knows, Err: replicas.ErrAway} }
 	for what, tt := range map[string]struct {
@@ -247,7 +244,7 @@ func TestAgreed(t *testing.T) {
 		"one has written it":         {[]error{says("aaaa", "bbbb", "cccc"), nil}, false, false},
 		"one is about to take":       {[]error{says("aaaa", "bbbb", "cccc"), errTaking}, false, false},
 	} {
-		away, among := m.agreed(to, tt.errs)
+		away, among := agreed("aaaa", to, tt.errs)
 		if alike := slices.Equal(among, []string{"aaaa", "bbbb", "cccc"}); away != tt.away || alike != tt.alike || len(among) > 0 != alike {
 			t.Errorf("%s: away %v, among %q; want %v, and that all know the same: %v", what, away, among, tt.away, tt.alike)
 		}

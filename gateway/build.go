@@ -17,14 +17,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
-	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/trust/userlogin"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // commandConnect is Timeouts.Connect of a command: it may have to fetch its package.
@@ -259,13 +257,4 @@ func (b *build) allowedHosts() []string {
 		}
 	}
 	return hosts
-}
-
-// implementation is what servers are told of their client.
-//
-// Spec: 2026-07-28, schema, Implementation.
-func implementation() []byte {
-	return wire.AppendEdited(nil, nil,
-		wire.Edit{Name: "name", Value: wire.Quote("mcpbridge")},
-		wire.Edit{Name: "version", Value: wire.Quote(release.Version())})
 }

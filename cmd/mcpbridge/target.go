@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -158,9 +159,9 @@ func (t *target) open(ctx context.Context) (*client.Client, error) {
 		upstream.SetEra(v.Era)
 	}
 	if upstream.Era() == spec.Modern && s.URL != "" && !s.OverWebSocket() && s.UpstreamAuth == nil && !t.inner {
-		return client.New(s.URL, client.Options{Header: options.Header(s), Info: implementation(), TLS: o.Servers[0].TLS}), nil
+		return client.New(s.URL, client.Options{Header: options.Header(s), Info: release.Implementation(), TLS: o.Servers[0].TLS}), nil
 	}
-	return client.NewBehind(o, s.Name, implementation())
+	return client.NewBehind(o, s.Name, release.Implementation())
 }
 
 // name is the server as a person named it.

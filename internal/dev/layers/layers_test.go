@@ -279,8 +279,8 @@ var layers = map[string][]string{
 	// What a command line runs.
 	"internal/argv": {"internal/hostfile"},
 
-	// Which version runs.
-	"internal/release": nil,
+	// Which version runs, and what peers are told of it.
+	"internal/release": {"internal/wire"},
 }
 
 // testLayers says what the test files of a package may import beyond that.

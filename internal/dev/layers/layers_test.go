@@ -53,7 +53,7 @@ var layers = map[string][]string{
 	// What a configuration says, for the public package: only this one has both.
 	"cmd/mcpbridge/internal/options": {"gateway", "gateway/replicas/nats", "gateway/replicas/redis", "internal/certs", "internal/config", "internal/config/value", "internal/replicas/engineurl", "internal/settings"},
 	// The memory of the process, which is one of the limits, and its service manager.
-	"cmd/mcpbridge/internal/system": {"internal/config"},
+	"cmd/mcpbridge/internal/system": {"internal/config", "internal/config/value"},
 	// What SIGHUP means, and what became of reading the configuration again.
 	"cmd/mcpbridge/internal/reload": {"internal/trust/audit", "internal/config", "internal/config/layer", "internal/config/value", "internal/limits"}, // each attempt has an audit record
 	// What the admin address of another process shows, in a terminal.

@@ -157,18 +157,19 @@ func (a *asker) Put(ctx context.Context, key string, data []byte, ttl time.Durat
 }
 
 // Get returns a record.
-func (a *asker) Get(ctx context.Context, key string) (data []byte, err error) {
-	err = a.ask(ctx, func(ctx context.Context) (err error) {
-		data, err = a.store.Get(ctx, replicas.Key(key))
-		return err
-	})
-	return data, err
+func (a *asker) Get(ctx context.Context, key string) ([]byte, error) {
+	return a.fetch(ctx, key, a.store.Get)
 }
 
 // Take returns a record and deletes it.
-func (a *asker) Take(ctx context.Context, key string) (data []byte, err error) {
+func (a *asker) Take(ctx context.Context, key string) ([]byte, error) {
+	return a.fetch(ctx, key, a.store.Take)
+}
+
+// fetch returns what one of both returns.
+func (a *asker) fetch(ctx context.Context, key string, from func(context.Context, string) ([]byte, error)) (data []byte, err error) {
 	err = a.ask(ctx, func(ctx context.Context) (err error) {
-		data, err = a.store.Take(ctx, replicas.Key(key))
+		data, err = from(ctx, replicas.Key(key))
 		return err
 	})
 	return data, err

@@ -177,22 +177,21 @@ func (ps *peers) part(r replicas.Replica, p *peer, beat uint64) (news bool) {
 	return true
 }
 
-// silents returns those that are taken for dead, and have not left, in order.
-func (ps *peers) silents() (all []replicas.Replica) {
-	for _, p := range ps.all {
-		if !p.lives && !p.left {
-			all = append(all, p.Replica)
-		}
-	}
-	slices.SortFunc(all, func(a, b replicas.Replica) int { return strings.Compare(a.Instance, b.Instance) })
-	return all
+// silents returns those that are taken for dead, and have not left.
+func (ps *peers) silents() []replicas.Replica {
+	return ps.those(func(p *peer) bool { return !p.lives && !p.left })
 }
 
-// living returns those that live, in order, with room for this replica.
+// living returns those that live.
 func (ps *peers) living() []replicas.Replica {
+	return ps.those(func(p *peer) bool { return p.lives })
+}
+
+// those returns the replicas that are meant, in order, with room for this one.
+func (ps *peers) those(meant func(*peer) bool) []replicas.Replica {
 	all := make([]replicas.Replica, 0, len(ps.all)+1)
 	for _, p := range ps.all {
-		if p.lives {
+		if meant(p) {
 			all = append(all, p.Replica)
 		}
 	}

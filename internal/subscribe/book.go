@@ -68,7 +68,7 @@ type source struct {
 
 func newBook[S any](up *source, p mcp.Profile) *Book[S] {
 	return &Book[S]{
-		inbox:   inbox{poked: make(chan struct{}, 1), reports: make(chan func())},
+		inbox:   inbox{poked: wake.NewSignal(), reports: make(chan func())},
 		topics:  topics[S]{up: up, all: make(map[key]*Topic[S])},
 		profile: p,
 		born:    time.Now(),

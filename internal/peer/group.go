@@ -118,16 +118,15 @@ func (g *Group) URL(to replicas.Replica, path string) string {
 
 // RoundTripper returns what sends requests of this replica, or of those that sender names, to
 // another one. Nil for sender means an anonymous one. Errors are a [*GoneError] or
-// [*SilentError] if the other can't be reached. purpose is for the log.
-func (g *Group) RoundTripper(to replicas.Replica, purpose string, sender func(*http.Request) mcp.Sender) http.RoundTripper {
-	return &roundTripper{g, to, purpose, sender}
+// [*SilentError] if the other can't be reached.
+func (g *Group) RoundTripper(to replicas.Replica, sender func(*http.Request) mcp.Sender) http.RoundTripper {
+	return &roundTripper{g, to, sender}
 }
 
 type roundTripper struct {
-	g       *Group
-	to      replicas.Replica
-	purpose string
-	sender  func(*http.Request) mcp.Sender
+	g      *Group
+	to     replicas.Replica
+	sender func(*http.Request) mcp.Sender
 }
 
 // RoundTrip implements [http.RoundTripper].

@@ -53,9 +53,6 @@ type Options struct {
 	Subscriber mcp.Subscriber
 	// Relayer relays sessions to a server of the same era; nil if there is none.
 	Relayer mcp.Relayer
-	// Command says that each upstream session is a process. None ends in favor of another
-	// principal.
-	Command bool
 	// Admit sets a request's profile, or refuses the request. Required.
 	Admit func(*mcp.Request) error
 	// Memory bounds the memory for clients. Nil means no bound.

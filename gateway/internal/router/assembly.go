@@ -176,7 +176,6 @@ func newLegacyFront(s *server, so *ServerOptions) (*legacyfront.Front, error) {
 		Describer:       s,
 		Subscriber:      s,
 		Relayer:         s,
-		Command:         so.Command,
 		Admit:           s.admit,
 		Memory:          s.memory,
 		Instance:        g.instance,

@@ -87,7 +87,7 @@ func TestForwardTheft(t *testing.T) {
 // sendAs sends a request to a port as a replica does, on behalf of a principal.
 func (r *replica) sendAs(t *testing.T, to replicas.Replica, path, who string, h http.Header) (*http.Response, error) {
 	t.Helper()
-	rt := r.peers.RoundTripper(to, "test", func(*http.Request) mcp.Sender {
+	rt := r.peers.RoundTripper(to, func(*http.Request) mcp.Sender {
 		return mcp.Sender{Share: mcp.Share{Principal: mcp.Principal(who)}, Identity: &mcp.Identity{Principal: mcp.Principal(who)}}
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+path, strings.NewReader(listTools))
@@ -346,7 +346,7 @@ func TestForwardExpired(t *testing.T) {
 		})
 	})
 	session := all[0].openAs(t, "alice")
-	rt := all[1].peers.RoundTripper(all[0].peers.Self(), "test", func(*http.Request) mcp.Sender {
+	rt := all[1].peers.RoundTripper(all[0].peers.Self(), func(*http.Request) mcp.Sender {
 		return mcp.Sender{Identity: &mcp.Identity{Principal: "alice", Expires: time.Now().Add(-time.Second)}}
 	})
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp/peer", strings.NewReader(listTools))

@@ -209,7 +209,7 @@ func (s *subscriptions) ask(ctx context.Context, uri string) error {
 
 // reserve takes a place for a URI until unreserve.
 func (s *subscriptions) reserve(uri string) error {
-	most := s.session.front.opts.MaxTopics
+	most := s.session.front.opts.Limits.Int(limits.ListenTopics)
 	s.mu.Lock()
 	_, held := slices.BinarySearch(s.uris, uri)
 	full := !held && len(s.uris)+s.reserved >= most

@@ -116,9 +116,9 @@ func endChunked(w http.ResponseWriter, r *http.Request) {
 // parse parses a client's message, and checks the lengths of its parts. If err is not nil,
 // the Message is that of [wire.Parse], without an id that is too long to be repeated.
 func (s *server) parse(text []byte) (wire.Message, error) {
-	opts := &s.g.now().opts
-	m, err := wire.Parse(text, wire.Options{MaxDepth: opts.MaxDepth, UniqueParams: true, NullParams: s.quirks.Tolerates(quirks.NullParams)})
-	if m.ID.Len() > opts.Lengths.ID && err != nil {
+	t := s.g.now()
+	m, err := wire.Parse(text, wire.Options{MaxDepth: t.depth, UniqueParams: true, NullParams: s.quirks.Tolerates(quirks.NullParams)})
+	if m.ID.Len() > t.lengths.ID && err != nil {
 		m.ID = wire.ID{}
 	}
 	if err == nil {
@@ -132,13 +132,13 @@ func (s *server) parse(text []byte) (wire.Message, error) {
 // reportDepth counts and logs a message that nests too deeply.
 func (s *server) reportDepth(err error) {
 	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) && syntax.TooDeep() {
-		s.limits.Hit(limits.Depth.Key, "message refused: it nests too deeply", "limit", cmp.Or(s.g.now().opts.MaxDepth, wire.DefaultMaxDepth))
+		s.limits.Hit(limits.Depth.Key, "message refused: it nests too deeply", "limit", s.g.now().depth)
 	}
 }
 
 // check returns an error if a part of a message is too long, after counting and logging it.
 func (s *server) check(m *wire.Message) error {
-	tooLong := s.g.now().opts.Lengths.Check(m)
+	tooLong := s.g.now().lengths.Check(m)
 	if tooLong == nil {
 		return nil // and no typed nil in the interface
 	}

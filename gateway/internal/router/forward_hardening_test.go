@@ -287,7 +287,7 @@ func sendRaw(t *testing.T, addr, text string) int {
 // A body that does not come is waited for at the edge, and no longer than elsewhere; a large
 // one is bounded at the holder, which answers before it has come.
 func TestForwardSlowBody(t *testing.T) {
-	all := newReplicas(t, 2, func(o *Options) { o.BodyTimeout, o.MaxBody = 300*time.Millisecond, 100<<10 })
+	all := newReplicas(t, 2, func(o *Options) { o.BodyTimeout = 300 * time.Millisecond; o.bound("body", 100<<10) })
 	a, b := all[0], all[1]
 	session := a.initialize(t)
 	for name, tc := range map[string]struct{ length, sent, want int }{"small": {1000, 1, 408}, "large": {90 << 10, 40 << 10, 408}, "too large": {400 << 10, 200 << 10, 413}} {

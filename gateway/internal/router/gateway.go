@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/sockets"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
@@ -81,17 +82,17 @@ func New(opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	memory := budget.New(opts.Memory)
+	memory := budget.New(opts.memory())
 	results, err := newCache(opts, memory)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{
-		opts: opts, budget: memory, sealer: sealer, sockets: sockets.New(opts.MaxSockets, opts.MaxSocketsEach),
+		opts: opts, budget: memory, sealer: sealer, sockets: sockets.New(0, 0),
 		instance: opts.Instance, replication: replication{peers: opts.Peers}, expiry: admission.NewExpirer(), retiring: retirement{of: make(map[string]int)},
 		limits: downstream.NewLimitLog("", opts.Metrics, opts.Logger),
 	}
-	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
+	g.hub = hub.New(hub.Options{Cache: results, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
 	g.live, g.cut = context.WithCancel(context.Background())
 	g.streams, g.endAll = context.WithCancel(g.live)
 	g.bound(&opts)
@@ -126,7 +127,7 @@ func (g *Gateway) release() {
 
 // newCache returns a cache, for servers that have results to cache.
 func newCache(o Options, memory *budget.Budget) (*cache.Cache, error) {
-	return cache.New(cache.Options{Entries: o.CacheEntries, Bytes: o.CacheBytes, Memory: memory, Metrics: o.Metrics})
+	return cache.New(cache.Options{Entries: o.Limits.Int(limits.CacheEntries), Bytes: o.Limits.Int(limits.Cache), Memory: memory, Metrics: o.Metrics})
 }
 
 // Start connects to all servers in the background.

@@ -245,7 +245,8 @@ func (r *rig) from(t *testing.T, addr, forwarded string) func(method, body strin
 func TestSharesOfAnonymousAreByAddress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) {
-		o.MaxSessions, o.MaxSessionsEach = 4, 3
+		o.bound("client_sessions", 4)
+		o.bound("client_sessions_each", 3)
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}
 	})
 	hello := func(c func(string, string, http.Header) answer) string {
@@ -285,7 +286,7 @@ func TestSharesOfAnonymousAreByAddress(t *testing.T) {
 // WebSockets and calls that wait are counted as sessions are.
 func TestSocketsAndParkedCallsAreByAddress(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *Options) { o.MaxSocketsEach, o.MaxParkedEach = 1, 1 })
+	r := newRig(t, func(o *Options) { o.bound("websockets_each", 1); o.bound("parked_each", 1) })
 	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}
 	r.peer.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 )
 
@@ -20,6 +22,8 @@ type table struct {
 	origins origin.Policy
 	proxies admission.Proxies
 	bodies  admission.Bodies
+	lengths mcp.Lengths
+	depth   int // how deeply messages may nest
 	errors  downstream.ErrorFilter
 	guard   *admission.Guard // of paths that are no server's
 }
@@ -34,8 +38,9 @@ func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) 
 		opts: opts, servers: make(map[string]*server), mux: http.NewServeMux(),
 		origins: origin.Policy{Hosts: origin.Hosts{Machine: opts.MachineName, Allowed: opts.AllowedHosts}, Allowed: opts.AllowedOrigins},
 		proxies: opts.TrustedProxies,
-		bodies:  admission.Bodies{Max: opts.MaxBody, Timeout: opts.BodyTimeout},
-		errors:  downstream.ErrorFilter{Secrets: opts.Secrets, Debug: opts.DebugErrors},
+		bodies:  admission.Bodies{Max: opts.Limits.Of(limits.Body), Timeout: opts.BodyTimeout},
+		lengths: mcp.LengthsOf(opts.Limits), depth: opts.Limits.Int(limits.Depth),
+		errors: downstream.ErrorFilter{Secrets: opts.Secrets, Debug: opts.DebugErrors},
 	}
 	defer func() {
 		if err != nil {

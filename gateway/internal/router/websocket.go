@@ -34,7 +34,7 @@ func (q *request) serveSocket() {
 		CheckOrigin: t.origins.Allow,
 		Header:      openingHeader(lent.Name),
 		WebSocketOptions: transport.WebSocketOptions{
-			MaxMessage: int(t.opts.MaxBody), WriteTimeout: t.opts.WriteTimeout, KeepAlive: t.opts.KeepAlive,
+			MaxMessage: int(t.bodies.Max), WriteTimeout: t.opts.WriteTimeout, KeepAlive: t.opts.KeepAlive,
 			MessageTimeout: t.opts.BodyTimeout,
 			Memory:         &arriving{mcp.NewReservation(s.memory, q.sender.Share)},
 		},

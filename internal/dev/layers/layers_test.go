@@ -193,7 +193,7 @@ var layers = map[string][]string{
 	"internal/replicas/member": {"internal/replicas", "internal/wake"},
 	// Who watches a profile upstream: it stands before a back, and opens others, of which it
 	// knows the interface alone. Other replicas reach it by a modern front before the hub.
-	"gateway/internal/source": {"gateway/internal/hub", "internal/downstream", "internal/fanout", "internal/mcp", "internal/replicas", "internal/settings", "internal/spec", "internal/upstream", "internal/wake", "internal/wire", "modern/front"},
+	"gateway/internal/source": {"gateway/internal/hub", "internal/downstream", "internal/fanout", "internal/limits", "internal/mcp", "internal/replicas", "internal/settings", "internal/spec", "internal/upstream", "internal/wake", "internal/wire", "modern/front"},
 	// Cached results leave all replicas: it knows scopes, and no results.
 	"internal/replicas/evict":   {"internal/wake", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
 	"internal/dev/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
@@ -302,7 +302,7 @@ var testLayers = map[string][]string{
 	"internal/replicas/evict":    {"internal/dev/replicastest"},
 	"gateway/internal/forward":   {"internal/dev/replicastest"},
 	"gateway/internal/source":    {"internal/dev/replicastest", "internal/server", "modern/protocol"},
-	"internal/replicas/handover": {"internal/fanout", "internal/dev/replicastest", "internal/wire"},
+	"internal/replicas/handover": {"internal/fanout", "internal/dev/replicastest", "internal/limits", "internal/wire"},
 	"internal/replicas/member":   {"internal/dev/replicastest"},
 	"internal/replicas/natskv":   {"internal/dev/replicastest"},
 	"internal/replicas/rediskv":  {"internal/dev/replicastest"},

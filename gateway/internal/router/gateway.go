@@ -88,7 +88,7 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{
-		opts: opts, budget: memory, sealer: sealer, sockets: sockets.New(0, 0),
+		opts: opts, budget: memory, sealer: sealer, sockets: sockets.New(),
 		instance: opts.Instance, replication: replication{peers: opts.Peers}, expiry: admission.NewExpirer(), retiring: retirement{of: make(map[string]int)},
 		limits: downstream.NewLimitLog("", opts.Metrics, opts.Logger),
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -119,23 +118,6 @@ func (q *inquiry) past(now time.Time) bool {
 	return wake.Closed(q.done) && q.claim.Holder.Instance != "" && now.Sub(q.at) >= recall
 }
 
-// outage is which one lasts, if this replica knows still those among whom it does, and had heard the
-// engine for the whole time before: else it may not know all. Otherwise it is zero.
-func (m *Member) outage() uint64 {
-	n, among := m.lease.outage(m.now())
-	if n == 0 || !m.knowsAll() || !slices.EqualFunc(m.View().Members, among, func(r replicas.Replica, instance string) bool { return r.Instance == instance }) {
-		return 0
-	}
-	return n
-}
-
-// knowsAll reports whether the engine was heard without a gap for as long as anybody may be silent.
-func (m *Member) knowsAll() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.clock.heard.Sub(m.clock.since) >= m.view.Load().Slowest.Patience()
-}
-
 // Vacant implements [replicas.Engine].
 func (m *Member) Vacant(name string) (outage uint64) {
 	outage = m.outage()
@@ -165,9 +147,9 @@ func (m *Member) Inquire(ctx context.Context, name string) error {
 			return m.inquiries.overasked()
 		case asks:
 			c, err := m.inquiries.inTurn(ctx, func() (replicas.Claim, error) {
-				m.mu.Lock()
+				m.picture.mu.Lock()
 				living, silent := m.peers.living(), m.peers.silents()
-				m.mu.Unlock()
+				m.picture.mu.Unlock()
 				return m.neighborhood.askAll(ctx, key, living, silent)
 			})
 			m.inquiries.end(q, key, c, err, ctx.Err() != nil)
@@ -187,8 +169,8 @@ func (m *Member) Inquire(ctx context.Context, name string) error {
 // Holds implements [replicas.Engine]. What this replica has held, and can't act on, it claims anew as
 // soon as the engine is there: so that counts.
 func (m *Member) Holds(key string) (epoch uint64, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.picture.mu.Lock()
+	defer m.picture.mu.Unlock()
 	w := m.wishes.all[key]
 	switch {
 	case m.state != joined:

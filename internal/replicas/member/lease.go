@@ -116,16 +116,6 @@ const (
 	tellTimeout = replicas.Heartbeat
 )
 
-// Leased implements [replicas.Engine].
-func (m *Member) Leased() bool { return m.lease.holds(m.now()) }
-
-// Teller implements [replicas.Engine].
-func (m *Member) Teller() (replicas.Replica, bool) {
-	m.lease.mu.Lock()
-	defer m.lease.mu.Unlock()
-	return m.lease.by, m.lease.by.Instance != ""
-}
-
 // TellFor implements [replicas.Engine]. The record has to be of the replica that asks.
 func (m *Member) TellFor(ctx context.Context, instance string, record []byte) error {
 	r, rec, err := decode(instance, record)
@@ -156,8 +146,8 @@ var errTaking = errors.New("this replica is about to claim something")
 // lives, and then only after the whole time: whoever hears that the engine is away counts on that, and
 // may serve without a claim what nobody holds. It reports false if something is being taken.
 func (cl *claimer) promise() bool {
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
+	cl.m.picture.mu.Lock()
+	defer cl.m.picture.mu.Unlock()
 	return cl.promiseLocked()
 }
 
@@ -175,8 +165,8 @@ func (cl *claimer) promiseLocked() bool {
 // Call endTaking after that.
 func (cl *claimer) beginTaking(key string, forgotten bool) bool {
 	m := cl.m
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.picture.mu.Lock()
+	defer m.picture.mu.Unlock()
 	if now := m.now(); m.clock.failed || now.Before(m.clock.promised) && !forgotten {
 		if w := m.wishes.all[key]; w != nil {
 			w.due = later(w.due, later(m.clock.promised, now.Add(courtesy)))
@@ -188,8 +178,8 @@ func (cl *claimer) beginTaking(key string, forgotten bool) bool {
 }
 
 func (cl *claimer) endTaking() {
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
+	cl.m.picture.mu.Lock()
+	defer cl.m.picture.mu.Unlock()
 	cl.taking--
 }
 
@@ -222,20 +212,4 @@ func (m *Member) tellOthers(ctx context.Context, begun time.Time) {
 	if away, among := agreed(m.View().Self.Instance, to, errs); away {
 		m.lease.extend(m.now(), begun, replicas.Replica{}, among)
 	}
-}
-
-// nextBeat returns the next heartbeat of this replica, and to whom it may be told; nil if this
-// replica has not joined, or has left.
-func (m *Member) nextBeat() (to []replicas.Replica, text []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.state != joined {
-		return nil, nil
-	}
-	m.clock.beats++
-	text, err := encode(m.self, m.clock.beats, false)
-	if err != nil {
-		return nil, nil // as the loop says
-	}
-	return m.peers.living(), text
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -26,45 +24,20 @@ type Options struct {
 // replicas.Engine.
 type Member struct {
 	*asker
+	*picture
 	neighborhood
 
 	// Set by New, read-only after.
-	logger  *slog.Logger
 	journal *journal
-	seen    replicas.Observer
-	now     func() time.Time
 	kick    wake.Signal // runs a round at once
 	cancel  context.CancelFunc
 	ctx     context.Context // of the loop; ends by Close
 	done    chan struct{}   // closed when the loop has returned
 
-	view      atomic.Pointer[replicas.View]
 	sweeper   *sweeper
 	claims    claimer
-	lease     lease
 	inquiries *inquiries
-
-	// mu guards the fields below. It is held for map work only, never while the store is
-	// asked.
-	mu      sync.Mutex
-	state   phase
-	self    replicas.Replica
-	peers   *peers
-	wishes  *wishes
-	clock   clock
-	changed chan struct{} // of the view
-	news    bool          // the next view differs
 }
-
-// phase is where a Member is in its life.
-type phase int
-
-const (
-	created phase = iota
-	joined
-	left
-	closed
-)
 
 // New returns a Member that has not joined. It owns the store. Close ends it.
 func New(store Store, opts Options) *Member {
@@ -73,26 +46,15 @@ func New(store Store, opts Options) *Member {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	j := newJournal(opts.Logger)
 	m := &Member{
-		asker:   &asker{store: store, away: true},
-		logger:  opts.Logger,
-		seen:    opts.Observer,
-		now:     opts.Now,
-		kick:    wake.NewSignal(),
-		done:    make(chan struct{}),
-		journal: newJournal(opts.Logger),
-		wishes:  newWishes(opts.Logger, opts.Observer),
-		changed: make(chan struct{}),
+		asker: &asker{store: store, away: true}, picture: newPicture(opts, j), journal: j, inquiries: newInquiries(j, opts.Observer),
+		kick: wake.NewSignal(), done: make(chan struct{}),
 	}
-	m.peers, m.inquiries = newPeers(m.journal, opts.Observer), newInquiries(m.journal, opts.Observer)
 	m.sweeper, m.claims.m = &sweeper{m: m}, m
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.view.Store(&replicas.View{Changed: m.changed})
 	return m
 }
-
-// View is what was last heard.
-func (m *Member) View() *replicas.View { return m.view.Load() }
 
 // Join begins the heartbeats. The loop and the sweeps end by Close.
 func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
@@ -100,14 +62,14 @@ func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
 		return errors.New("joining the replicas: a replica needs an instance and an address")
 	}
 	self.Pace = self.Pace.Bounded()
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	if m.state != created {
-		m.mu.Unlock()
+		m.picture.mu.Unlock()
 		return errors.New("joining the replicas: it was done before")
 	}
 	m.state, m.self, m.news = joined, self, true
 	m.join()
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 	stop := context.AfterFunc(ctx, m.cancel)
 	m.round(m.ctx)
 	if !stop() {
@@ -125,27 +87,27 @@ func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
 // Update changes what is told of this replica.
 func (m *Member) Update(self replicas.Replica) {
 	self.Pace = self.Pace.Bounded()
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	m.news = m.news || m.self != self
 	m.self = self
 	m.clock.beat = time.Time{} // due
 	m.publishLocked()
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 	m.kick.Send()
 }
 
 // Leave writes the last record of this replica, by which its claims are void
 // for everybody, and then deletes them.
 func (m *Member) Leave(ctx context.Context) error {
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	if m.state != joined {
-		m.mu.Unlock()
+		m.picture.mu.Unlock()
 		return nil
 	}
 	m.state = left
 	self, beat := m.self, m.clock.beats+1
 	m.wishes.resignAll(self.Instance)
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 	data, err := encode(self, beat, true)
 	if err == nil {
 		err = m.store.Beat(ctx, Beat{Instance: self.Instance, Record: data, Count: beat, Lasts: self.Pace.Patience(), News: true})
@@ -158,11 +120,11 @@ func (m *Member) Leave(ctx context.Context) error {
 
 // Close ends the loop and closes the store.
 func (m *Member) Close(ctx context.Context) error {
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	was := m.state
 	m.state = closed
 	m.end()
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 	if was == closed {
 		return nil
 	}

@@ -29,7 +29,7 @@ func (p *peer) keeps(polled time.Time, pace replicas.Pace) bool {
 	return !p.left && polled.Sub(p.seen) < pace.Slower(p.Pace).Patience()
 }
 
-// peers are the other replicas that were heard. Member.mu guards the map.
+// peers are the other replicas that were heard. picture.mu guards the map.
 type peers struct {
 	all     map[string]*peer // by instance
 	greets  int              // greetings under way

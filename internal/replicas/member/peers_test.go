@@ -208,18 +208,18 @@ func TestAPromiseOutlastsARound(t *testing.T) {
 		if m.claims.beginTaking("key", false) {
 			t.Fatal("it takes what it has promised not to")
 		}
-		m.mu.Lock()
-		m.settleClockLocked(now, nil, known)
+		m.picture.mu.Lock()
+		m.settleClockLocked(now, nil, known, false)
 		quiet := m.clock.quiet.Sub(now)
-		m.mu.Unlock()
+		m.picture.mu.Unlock()
 		if last := i == 1; m.clock.failed == last || last && quiet < replicas.MemberTTL {
 			t.Errorf("after a round that knew %d promises: failed %v, and it claims nothing anew for %v", known, m.clock.failed, quiet)
 		}
 	}
-	m.mu.Lock() // a short absence in which nobody has asked
+	m.picture.mu.Lock() // a short absence in which nobody has asked
 	m.clock.failed = true
-	m.settleClockLocked(now.Add(replicas.Heartbeat), nil, m.clock.promises)
-	m.mu.Unlock()
+	m.settleClockLocked(now.Add(replicas.Heartbeat), nil, m.clock.promises, false)
+	m.picture.mu.Unlock()
 	for _, d := range []time.Duration{0, replicas.MemberTTL, replicas.Heartbeat} {
 		now = now.Add(d)
 		if takes := m.claims.beginTaking("key", false); takes != (d == replicas.Heartbeat) {

@@ -60,18 +60,6 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	return s.deleteStrays(ctx, found)
 }
 
-// stray reports whether nobody stands for a claim.
-func (m *Member) stray(key string, e Entry) bool {
-	c := parse(e.Value)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c.holder == m.self.Instance {
-		return m.wishes.all[key] == nil
-	}
-	lives, _ := m.keepsLocked(c)
-	return !lives
-}
-
 // deleteStrays deletes those that the last sweep found as well, and remembers
 // the others.
 func (s *sweeper) deleteStrays(ctx context.Context, found map[string]Entry) error {

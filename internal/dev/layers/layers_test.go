@@ -49,9 +49,9 @@ var layers = map[string][]string{
 	// What published clients send first, and whether a server takes it.
 	"cmd/mcpbridge/internal/clients": {"internal/spec", "internal/sse", "internal/transport", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/output":  {"internal/config", "internal/linebuffer", "internal/redact"}, // the log
-	"cmd/mcpbridge/internal/report":  {"internal/compat", "internal/config", "internal/mcp", "internal/names", "internal/quirks", "internal/replicas", "internal/replicas/engineurl", "internal/server", "internal/spec", "internal/trust/policy", "internal/wire", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/report":  {"internal/compat", "internal/config", "internal/mcp", "internal/names", "internal/quirks", "internal/replicas", "internal/server", "internal/spec", "internal/trust/policy", "internal/wire", "cmd/mcpbridge/internal/output"},
 	// What a configuration says, for the public package: only this one has both.
-	"cmd/mcpbridge/internal/options": {"gateway", "gateway/replicas/nats", "gateway/replicas/redis", "internal/certs", "internal/config", "internal/config/value", "internal/replicas/engineurl", "internal/settings"},
+	"cmd/mcpbridge/internal/options": {"gateway", "gateway/replicas/nats", "gateway/replicas/redis", "internal/certs", "internal/config", "internal/config/value", "internal/replicas", "internal/settings"},
 	// The memory of the process, which is one of the limits, and its service manager.
 	"cmd/mcpbridge/internal/system": {"internal/config", "internal/config/value"},
 	// What SIGHUP means, and what became of reading the configuration again.
@@ -71,7 +71,7 @@ var layers = map[string][]string{
 	"internal/observation/admin": slices.Concat(eras, waist, bottom, []string{"internal/observation/admin/live"}),
 	// What passes while somebody looks.
 	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace"},
-	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/layer", "internal/config/server", "internal/hostfile", "internal/replicas/engineurl"}),
+	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/layer", "internal/config/server", "internal/hostfile", "internal/replicas"}),
 	// The tree of keys and the mistakes in them; what values look like, what they refer to,
 	// and what of them is secret; what files, the environment and flags have.
 	"internal/config/key":   {"internal/hostfile", "internal/limits"},
@@ -201,17 +201,15 @@ var layers = map[string][]string{
 	"internal/dev/replicastest/gateways": {"gateway", "internal/dev/bridgetest"},
 
 	"internal/replicas/dnspeers": {"internal/replicas", "internal/wake"},
-	// The URL of an engine: whoever connects reads it, and the configuration checks it.
-	"internal/replicas/engineurl": nil,
-	"internal/replicas/natskv":    {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
-	"internal/replicas/rediskv":   {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
+	"internal/replicas/natskv":   {"internal/replicas", "internal/replicas/member", "internal/wake"},
+	"internal/replicas/rediskv":  {"internal/replicas", "internal/replicas/member", "internal/wake"},
 	// How sessions of legacy clients outlive their replica.
 	"internal/replicas/handover": {"internal/mcp", "internal/replicas", "internal/spec", "internal/transport", "internal/wake", "legacy/front"},
 	// What listens, for clients and for other replicas, how their connections are accepted, and
 	// what bounds them before; HTTP without sockets.
 	"internal/httpserver": {"internal/limits", "internal/transport"},
 	// What makes a process one of several: the public package alone knows it.
-	"internal/replicas/node": {"internal/wake", "internal/httpserver", "internal/limits", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/engineurl", "internal/replicas/member"},
+	"internal/replicas/node": {"internal/wake", "internal/httpserver", "internal/limits", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/member"},
 
 	// What bounds what: the configuration has a key for each, whoever counts has its
 	// default and its name.
@@ -256,11 +254,11 @@ var layers = map[string][]string{
 	"internal/dev/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/node", "gateway/internal/visit", "internal/trust/userlogin"}),
+	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/node", "gateway/internal/visit", "internal/trust/userlogin"}),
 	// An engine of replicas each, with its client: whoever puts a program together imports those
 	// that it is to have. The gateway has only their interface.
-	"gateway/replicas/nats":  {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/natskv"},
-	"gateway/replicas/redis": {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/rediskv"},
+	"gateway/replicas/nats":  {"internal/replicas", "internal/replicas/natskv"},
+	"gateway/replicas/redis": {"internal/replicas", "internal/replicas/rediskv"},
 	// Programs that embed a gateway: what others import, and no more.
 	"examples/embedded":      {"gateway", "examples/internal/notes"},
 	"examples/authenticator": {"gateway", "examples/internal/notes"},

@@ -15,18 +15,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // Options configure a Store.
 type Options struct {
-	URL         *engineurl.URL // of kind NATS
-	TLS         *tls.Config    // nil: that of the system, where the URL asks for it
-	Credentials string         // file; empty for none
-	Prefix      string         // of the names of the buckets
-	Name        string         // of the connection, for whoever looks at the server
+	URL         *replicas.URL // of kind NATS
+	TLS         *tls.Config   // nil: that of the system, where the URL asks for it
+	Credentials string        // file; empty for none
+	Prefix      string        // of the names of the buckets
+	Name        string        // of the connection, for whoever looks at the server
 	Logger      *slog.Logger
 }
 
@@ -226,7 +225,7 @@ func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error 
 }
 
 // servers are the URLs of all servers, as the client reads them.
-func servers(u *engineurl.URL) string {
+func servers(u *replicas.URL) string {
 	scheme := "nats"
 	if u.TLS {
 		scheme = "tls"

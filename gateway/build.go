@@ -17,14 +17,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
-	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/trust/userlogin"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // commandConnect is Timeouts.Connect of a command: it may have to fetch its package.
@@ -105,10 +103,8 @@ func (b *build) servers() []*server.Server {
 	return out
 }
 
-// limit returns what a limit is set to, or its default.
-func (b *build) limit(l *limits.Limit) int64 { return cmp.Or(b.opts.Limits[l.Key], l.Default) }
-
-func (b *build) number(l *limits.Limit) int { return int(b.limit(l)) }
+// number returns what a limit is set to, or its default.
+func (b *build) number(l *limits.Limit) int { return limits.Set(b.opts.Limits).Int(l) }
 
 // checkLimits refuses limits that do not exist, or are out of range.
 func (b *build) checkLimits() error {
@@ -151,52 +147,28 @@ func (b *build) options(former *current) router.Options {
 func (b *build) gatewayOptions() router.Options {
 	o := b.opts
 	return router.Options{
-		Peers:           b.group(),
-		Memory:          b.limit(limits.Memory),
-		MaxBody:         b.limit(limits.Body),
-		MaxDepth:        int(b.limit(limits.Depth)),
-		Lengths:         b.lengths(),
-		MaxRequests:     b.number(limits.Requests),
-		MaxRequestsEach: b.number(limits.RequestsEach),
-		MaxStreams:      b.number(limits.Streams),
-		MaxStreamsEach:  b.number(limits.StreamsEach),
-		MaxTopics:       b.number(limits.ListenTopics),
-		MaxParked:       b.number(limits.Parked),
-		MaxParkedEach:   b.number(limits.ParkedEach),
-		MaxSessions:     b.number(limits.ClientSessions),
-		MaxSessionsEach: b.number(limits.ClientSessionsEach),
-		MaxSockets:      b.number(limits.WebSockets),
-		MaxSocketsEach:  b.number(limits.WebSocketsEach),
-		MaxStored:       b.number(limits.ClientEvents),
-		CacheEntries:    b.number(limits.CacheEntries),
-		CacheBytes:      b.number(limits.Cache),
-		SessionIdle:     o.SessionIdle,
-		StateKeys:       o.StateKeys,
-		BodyTimeout:     o.BodyTimeout,
-		WriteTimeout:    o.WriteTimeout,
-		KeepAlive:       o.KeepAlive,
-		Drain:           o.Drain,
-		MachineName:     o.MachineName,
-		AllowedHosts:    b.allowedHosts(),
-		AllowedOrigins:  o.AllowedOrigins,
-		TrustedProxies:  o.TrustedProxies,
-		Auth:            b.common.auth,
-		Audit:           b.common.audit,
-		Secrets:         b.secrets,
-		DebugErrors:     o.DebugErrors,
-		Logger:          o.Logger,
-		Metrics:         b.metrics,
-		Losses:          b.losses,
-		Observers:       o.hooks.Observers,
-		QuietRequests:   o.hooks.QuietRequests,
-		NameTools:       b.limit(limits.MetricTools) > 0,
-	}
-}
-
-func (b *build) lengths() mcp.Lengths {
-	return mcp.Lengths{
-		ID: b.number(limits.ID), ProgressToken: b.number(limits.ProgressToken), Method: b.number(limits.Method), URI: b.number(limits.URI),
-		Filter: b.number(limits.Filter), ClientInfo: b.number(limits.ClientInfo), Capabilities: b.number(limits.Capabilities),
+		Peers:          b.group(),
+		Limits:         maps.Clone(o.Limits),
+		SessionIdle:    o.SessionIdle,
+		StateKeys:      o.StateKeys,
+		BodyTimeout:    o.BodyTimeout,
+		WriteTimeout:   o.WriteTimeout,
+		KeepAlive:      o.KeepAlive,
+		Drain:          o.Drain,
+		MachineName:    o.MachineName,
+		AllowedHosts:   b.allowedHosts(),
+		AllowedOrigins: o.AllowedOrigins,
+		TrustedProxies: o.TrustedProxies,
+		Auth:           b.common.auth,
+		Audit:          b.common.audit,
+		Secrets:        b.secrets,
+		DebugErrors:    o.DebugErrors,
+		Logger:         o.Logger,
+		Metrics:        b.metrics,
+		Losses:         b.losses,
+		Observers:      o.hooks.Observers,
+		QuietRequests:  o.hooks.QuietRequests,
+		NameTools:      b.number(limits.MetricTools) > 0,
 	}
 }
 
@@ -280,13 +252,4 @@ func (b *build) allowedHosts() []string {
 		}
 	}
 	return hosts
-}
-
-// implementation is what servers are told of their client.
-//
-// Spec: 2026-07-28, schema, Implementation.
-func implementation() []byte {
-	return wire.AppendEdited(nil, nil,
-		wire.Edit{Name: "name", Value: wire.Quote("mcpbridge")},
-		wire.Edit{Name: "version", Value: wire.Quote(release.Version())})
 }

@@ -103,7 +103,7 @@ func TestOptionsArrive(t *testing.T) {
 	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Hurry", "Guard", "Quiet"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {
 		t.Errorf("options of a command that are not set: %v", got)
 	}
-	if got := b.gatewayOptions(); got.MaxBody != 4096 || got.MaxTopics != 7 || got.CacheBytes != 70_000 || got.MaxStreams != int(limits.Streams.Default) {
+	if got := b.gatewayOptions(); got.Limits.Of(limits.Body) != 4096 || got.Limits.Of(limits.ListenTopics) != 7 || got.Limits.Of(limits.Cache) != 70_000 || got.Limits.Of(limits.Streams) != limits.Streams.Default {
 		t.Errorf("limits = %+v, want those of the options", got)
 	}
 }

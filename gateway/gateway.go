@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
-	"github.com/mcpbridge/mcpbridge/internal/clientconn"
+	"github.com/mcpbridge/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/observation/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/release"
@@ -206,7 +206,7 @@ func (g *Gateway) MetricsHandler() http.Handler { return g.metrics.Handler() }
 // Its connections have small send buffers, so that a client that does not read is noticed
 // soon, and so is one that is gone, within writeTimeout. Zero means 10 s.
 func Listen(ctx context.Context, address string, writeTimeout time.Duration) (net.Listener, error) {
-	return clientconn.Listen(ctx, address, writeTimeout)
+	return httpserver.Listen(ctx, address, writeTimeout)
 }
 
 // A Snapshot says how a Gateway is doing.

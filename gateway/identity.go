@@ -68,7 +68,7 @@ func (b *build) commonIdentity() commonIdentity {
 	}
 	for _, l := range limits.All() {
 		if !slices.Contains(liveLimits, l) {
-			out.limits = append(out.limits, b.limit(l))
+			out.limits = append(out.limits, limits.Set(b.opts.Limits).Of(l))
 		}
 	}
 	if b.hasJWT() {

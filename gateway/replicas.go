@@ -12,7 +12,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/observation/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
 )
 
@@ -71,9 +70,9 @@ func newNode(o *Options, counts *metrics.Metrics) (*node.Node, error) {
 	case r == nil:
 		return nil, nil
 	case (r.Engine == nil) == (r.Peers == ""):
-		return nil, fmt.Errorf("mcpbridge: Replicas: want exactly one of Engine and Peers; for an Engine import %s or %s", engineurl.NATS.Package(), engineurl.Redis.Package())
+		return nil, fmt.Errorf("mcpbridge: Replicas: want exactly one of Engine and Peers; for an Engine import %s or %s", replicas.NATS.Package(), replicas.Redis.Package())
 	}
-	if u, err := engineurl.Parse(r.Peers); err == nil {
+	if u, err := replicas.ParseURL(r.Peers); err == nil {
 		return nil, fmt.Errorf("mcpbridge: Replicas: Peers has the URL of an engine; import %s, and set Engine to its Engine with this URL", u.Kind.Package())
 	}
 	if err := r.checkHeartbeat(); err != nil {

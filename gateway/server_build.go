@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
+	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -162,7 +163,7 @@ func (s serverBuild) serverOptions(p *serverParts) server.Options {
 			Credentials:  p.credentials,
 			RoundTripper: s.RoundTripper,
 			TLS:          s.TLS,
-			ClientInfo:   implementation(),
+			ClientInfo:   release.Implementation(),
 			Settings:     s.set,
 			Subscribes:   s.b.number(limits.SubscribesEach),
 			MaxMessage:   s.b.number(limits.UpstreamMessage),

@@ -3,13 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/console"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/remember"
 )
 
@@ -98,7 +98,7 @@ func (p process) console(cmd *cobra.Command) (*console.Admin, error) {
 	path, _ := fs.GetString("config")
 	at, _ := fs.GetString("admin")
 	if token == "" {
-		token = p.getenv("MCPBRIDGE_ADMIN_TOKEN")
+		token, _ = value.Environ(p.environ)("MCPBRIDGE_ADMIN_TOKEN")
 	}
 	if at != "" && path == "" {
 		address, err := console.ParseAddress(at)
@@ -124,14 +124,4 @@ func (p process) console(cmd *cobra.Command) (*console.Admin, error) {
 	}
 	a := &console.Admin{Address: address, Token: cmp.Or(token, c.AdminToken)}
 	return a, a.LearnToken(stateDir(c, p.environ))
-}
-
-// getenv returns a variable of the environment.
-func (p process) getenv(name string) string {
-	for _, entry := range p.environ {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value
-		}
-	}
-	return ""
 }

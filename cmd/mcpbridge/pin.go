@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/pinned"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
 )
@@ -52,9 +51,7 @@ server could not be asked.`,
 // run compares the tools, and accepts what differs if it is to.
 func (a *pinning) run(ctx context.Context, p *client.Printer, tools []string) (err error) {
 	var end func(context.Context) error
-	a.Server = a.config.Servers[0].Name
-	a.Record = func(changes []pin.Change) error { return pinned.Record(a.config.Audit, a.Server, changes) }
-	a.Recorded = a.config.Audit.Required
+	a.Server, a.Audit = a.config.Servers[0].Name, a.config.Audit
 	if a.Store, end, err = a.pinStore(); err != nil {
 		return err
 	}

@@ -5,8 +5,8 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/clients"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/inner"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -19,7 +19,7 @@ func (p *prober) playAs(ctx context.Context, out io.Writer, as []clients.Client,
 		return usageError("--as plays clients of Streamable HTTP; give an http URL instead of %s, or leave --as out", p.server.Target())
 	}
 	options.AsTheyAre(p.options) // as the server is asked directly
-	g, err := inner.New(p.options)
+	g, err := client.NewGateway(p.options)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/inner"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -159,9 +159,9 @@ func (t *target) open(ctx context.Context) (*client.Client, error) {
 		upstream.SetEra(v.Era)
 	}
 	if upstream.Era() == spec.Modern && s.URL != "" && !s.OverWebSocket() && s.UpstreamAuth == nil && !t.inner {
-		return client.New(s.URL, client.Options{Header: options.Header(s), Info: implementation(), TLS: o.Servers[0].TLS}), nil
+		return client.New(s.URL, client.Options{Header: options.Header(s), Info: release.Implementation(), TLS: o.Servers[0].TLS}), nil
 	}
-	return inner.NewClient(o, s.Name, implementation())
+	return client.NewBehind(o, s.Name, release.Implementation())
 }
 
 // name is the server as a person named it.
@@ -170,7 +170,7 @@ func (t *target) name() string { return t.config.Servers[0].Target() }
 // reach returns the only server of a configuration, and the options of a gateway for it.
 func (p process) reach(c *config.Config, guard transport.Guard) (*gateway.Options, *server.Server, error) {
 	o := newOptions(c, false, p, slog.New(slog.DiscardHandler), guard)
-	o.Drain, o.DebugErrors = inner.Drain, true
+	o.Drain, o.DebugErrors = client.Drain, true
 	options.OfCommand(o)
 	if p.listed != nil {
 		options.AsTheyAre(o)

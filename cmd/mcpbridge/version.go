@@ -9,17 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
-
-// implementation is what both peers are told of us.
-//
-// Spec: 2026-07-28, schema, Implementation.
-func implementation() []byte {
-	return wire.AppendEdited(nil, nil,
-		wire.Edit{Name: "name", Value: wire.Quote("mcpbridge")},
-		wire.Edit{Name: "version", Value: wire.Quote(release.Version())})
-}
 
 // versionInfo is what version prints.
 type versionInfo struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/server"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
 // replicasKey is the key that has all of it.
@@ -62,5 +62,5 @@ func (r *Replicas) Secrets() []string {
 	if r == nil {
 		return nil
 	}
-	return append(slices.Clone(r.Keys), engineurl.Secrets(r.Engine)...)
+	return append(slices.Clone(r.Keys), replicas.URLSecrets(r.Engine)...)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/server"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
 var prefixForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -58,13 +58,13 @@ func (r *Replicas) checkKeys(rep *key.Report) {
 }
 
 func (r *Replicas) checkEngine(rep *key.Report) {
-	u, err := engineurl.Parse(r.Engine)
+	u, err := replicas.ParseURL(r.Engine)
 	switch {
 	case err != nil:
 		rep.Fail(key.Join(replicasKey, "engine"), "%v", err)
-	case u.Kind != engineurl.NATS && r.Credentials != "":
+	case u.Kind != replicas.NATS && r.Credentials != "":
 		rep.Fail(key.Join(replicasKey, "credentials"), "is for NATS alone; write the user and password of Redis into engine: rediss://user:password@host:6379")
-	case u.Kind != engineurl.NATS && !u.TLS && r.EngineTLS != server.TLS{}:
+	case u.Kind != replicas.NATS && !u.TLS && r.EngineTLS != server.TLS{}:
 		rep.Fail(key.Join(replicasKey, "engine_tls"), "has no effect, since engine is without TLS; write rediss://, or remove it")
 	default:
 		r.warnOfEngine(rep, u)
@@ -73,8 +73,8 @@ func (r *Replicas) checkEngine(rep *key.Report) {
 
 // warnOfEngine warns of an engine beyond this machine that anybody may use, or that others may
 // read and alter on the way. Hosts are not named: one may be a piece of a password.
-func (r *Replicas) warnOfEngine(rep *key.Report, u *engineurl.URL) {
-	beyond := func(h engineurl.Host) bool {
+func (r *Replicas) warnOfEngine(rep *key.Report, u *replicas.URL) {
+	beyond := func(h replicas.Host) bool {
 		host, _, _ := net.SplitHostPort(h.Addr) // Parse has joined it
 		return !value.Loopback(host)
 	}
@@ -82,17 +82,17 @@ func (r *Replicas) warnOfEngine(rep *key.Report, u *engineurl.URL) {
 		return
 	}
 	path := key.Join(replicasKey, "engine")
-	open := func(h engineurl.Host) bool { return beyond(h) && h.User == nil }
+	open := func(h replicas.Host) bool { return beyond(h) && h.User == nil }
 	switch {
 	case r.Credentials != "" || r.EngineTLS.Cert != "":
-	case u.Kind == engineurl.NATS && slices.ContainsFunc(u.Hosts, open):
+	case u.Kind == replicas.NATS && slices.ContainsFunc(u.Hosts, open):
 		rep.Warn(path, "is beyond this machine, and has no credentials: whoever reaches it can end sessions; have NATS want a password, and write nats://user:password@ before each host, or name a file in credentials")
-	case u.Kind != engineurl.NATS && u.Hosts[0].User == nil:
+	case u.Kind != replicas.NATS && u.Hosts[0].User == nil:
 		rep.Warn(path, "is beyond this machine, and has no credentials: whoever reaches it can end sessions; have Redis want a password, and write user:password@ before the first host")
 	}
 	switch {
 	case u.TLS || r.EngineTLS != server.TLS{}:
-	case u.Kind == engineurl.NATS:
+	case u.Kind == replicas.NATS:
 		rep.Warn(path, "is beyond this machine, and does not insist on TLS, so that others may read and alter on the way what replicas tell each other, and the password; write tls://, or set engine_tls, unless the network encrypts it")
 	default:
 		rep.Warn(path, "is beyond this machine, and without TLS, so that others may read and alter on the way what replicas tell each other, and the password; write rediss for redis in it, unless the network encrypts it")

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -23,7 +22,7 @@ const (
 )
 
 // probePauses are the pauses after probes without evidence.
-var probePauses = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
+var probePauses = wake.Backoff{Min: time.Second, Max: 30 * time.Second}
 
 // clientPause is the minimum pause between probes of a server that is down, if its clients
 // send requests: all of them together ask it no more often.
@@ -32,7 +31,7 @@ const clientPause = 250 * time.Millisecond
 // doubtPauses are the minimum pauses between probes because of doubts. They grow with each
 // probe that changed nothing: some servers crash, and some modern ones respond like legacy
 // ones.
-var doubtPauses = backoff.Backoff{Min: 10 * time.Second, Max: time.Minute}
+var doubtPauses = wake.Backoff{Min: 10 * time.Second, Max: time.Minute}
 
 const (
 	// closeTimeout bounds the end of a back that was replaced.

@@ -8,9 +8,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // run probes until there is a verdict, and again when it is old or in doubt.
@@ -59,7 +59,7 @@ func (d *Detector) decide(ctx context.Context) spec.Era {
 		select {
 		case <-d.doubts: // probes are in progress already
 		case <-d.requests:
-		case <-time.After(backoff.Jitter(pause)):
+		case <-time.After(wake.Jitter(pause)):
 		case <-d.closing:
 			return spec.Unknown
 		}

@@ -33,6 +33,13 @@ func WriteError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
 	_ = writeJSON(w, status, Message{Text: wire.AppendError(nil, id, e)})
 }
 
+// WriteBusy writes the error of a request that may be sent again in a second, as [WriteError]
+// does.
+func WriteBusy(w http.ResponseWriter, id wire.ID, e *wire.Error) {
+	w.Header().Set("Retry-After", "1")
+	WriteError(w, http.StatusServiceUnavailable, id, e)
+}
+
 // jsonType is the value of a header. It must not be changed.
 var jsonType = []string{"application/json"}
 

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 func TestResponseIsJSONOrAStream(t *testing.T) {
@@ -26,6 +29,14 @@ func TestResponseIsJSONOrAStream(t *testing.T) {
 		if err != ErrEnded {
 			t.Errorf("%s() after JSON = %v, want %v", what, err, ErrEnded)
 		}
+	}
+}
+
+func TestWriteBusy(t *testing.T) {
+	w := httptest.NewRecorder()
+	WriteBusy(w, wire.NumberID(7), wire.Errorf(spec.CodeInternal, "try again"))
+	if after := w.Header().Get("Retry-After"); w.Code != http.StatusServiceUnavailable || after != "1" || !strings.Contains(w.Body.String(), `"id":7`) {
+		t.Errorf("status %d, Retry-After %q, body %s; want 503, 1 and the id", w.Code, after, w.Body)
 	}
 }
 

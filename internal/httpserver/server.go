@@ -1,6 +1,7 @@
 // Package httpserver serves HTTP on one listener, with TLS or without, until it is shut
-// down. It bounds what a client can hold before it has sent a request. An [InMemory] serves a
-// handler of this process without sockets.
+// down. It bounds what a client can hold before it has sent a request. Connections of [Listen]
+// notice a client that does not read, or is gone, and cost little per request. An [InMemory]
+// serves a handler of this process without sockets.
 package httpserver
 
 import (

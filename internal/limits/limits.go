@@ -8,7 +8,10 @@
 // The package does not enforce the limits.
 package limits
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A Limit is one limit.
 type Limit struct {
@@ -18,6 +21,16 @@ type Limit struct {
 	Bytes    bool   // the limit is a number of bytes
 	Doc      string // what it bounds
 }
+
+// A Set has values of limits by their keys. A limit that it lacks, or that is 0 there, has its
+// default.
+type Set map[string]int64
+
+// Of returns the value of a limit.
+func (s Set) Of(l *Limit) int64 { return cmp.Or(s[l.Key], l.Default) }
+
+// Int is Of for a limit that fits.
+func (s Set) Int(l *Limit) int { return int(s.Of(l)) }
 
 // Raise returns the end of the text of an error about the limit.
 func (l *Limit) Raise() string { return "raise limits." + l.Key }

@@ -37,3 +37,10 @@ func TestShares(t *testing.T) {
 		}
 	}
 }
+
+func TestSet(t *testing.T) {
+	s := Set{"body": 5, "depth": 0}
+	if s.Of(Body) != 5 || s.Int(Depth) != int(Depth.Default) || s.Of(Requests) != Requests.Default || Set(nil).Of(Body) != Body.Default {
+		t.Errorf("body %d, depth %d, requests %d; want 5 and defaults", s.Of(Body), s.Int(Depth), s.Of(Requests))
+	}
+}

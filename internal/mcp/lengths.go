@@ -10,7 +10,7 @@ import (
 )
 
 // Lengths are limits on the parts of a client's message that are stored or repeated in
-// other messages, in bytes of JSON. Zero means the default.
+// other messages, in bytes of JSON.
 type Lengths struct {
 	ID            int // of a request
 	ProgressToken int
@@ -35,15 +35,12 @@ func (e *TooLongError) Error() string {
 // Wire returns the error for the client.
 func (e *TooLongError) Wire() *wire.Error { return wire.Errorf(spec.CodeInvalidParams, "%v", e) }
 
-// Fill replaces zero values by their defaults.
-func (l *Lengths) Fill() {
-	l.ID = cmp.Or(l.ID, int(limits.ID.Default))
-	l.ProgressToken = cmp.Or(l.ProgressToken, int(limits.ProgressToken.Default))
-	l.Method = cmp.Or(l.Method, int(limits.Method.Default))
-	l.URI = cmp.Or(l.URI, int(limits.URI.Default))
-	l.Filter = cmp.Or(l.Filter, int(limits.Filter.Default))
-	l.ClientInfo = cmp.Or(l.ClientInfo, int(limits.ClientInfo.Default))
-	l.Capabilities = cmp.Or(l.Capabilities, int(limits.Capabilities.Default))
+// LengthsOf returns those of a set of limits.
+func LengthsOf(s limits.Set) Lengths {
+	return Lengths{
+		ID: s.Int(limits.ID), ProgressToken: s.Int(limits.ProgressToken), Method: s.Int(limits.Method), URI: s.Int(limits.URI),
+		Filter: s.Int(limits.Filter), ClientInfo: s.Int(limits.ClientInfo), Capabilities: s.Int(limits.Capabilities),
+	}
 }
 
 // Check returns an error for the first part of a client's message that is too long, or

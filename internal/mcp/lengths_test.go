@@ -10,7 +10,6 @@ import (
 // Each part of a message that is stored or repeated has a limit, and the error names both.
 func TestBoundedLengths(t *testing.T) {
 	l := Lengths{ID: 10, ProgressToken: 10, Method: 30, URI: 10, Filter: 50, ClientInfo: 20, Capabilities: 20}
-	l.Fill()
 	long := `"` + strings.Repeat("x", 60) + `"`
 	for _, tt := range []struct{ message, what string }{
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, ""},

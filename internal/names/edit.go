@@ -1,8 +1,6 @@
 package names
 
 import (
-	"errors"
-
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
@@ -78,6 +76,3 @@ func Unknown(era spec.Era, op *policy.Operation) *wire.Error {
 	we.Data = wire.AppendEdited(nil, nil, wire.Edit{Name: "uri", Value: wire.Quote(name)})
 	return we
 }
-
-// IsClash reports whether two things of a server would have one name.
-func IsClash(err error) bool { return errors.As(err, new(*ClashError)) }

@@ -2,9 +2,7 @@ package peer
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -105,15 +103,6 @@ func (g *Group) helloAt(ctx context.Context, to replicas.Replica, now func() tim
 	}
 	a.text, err = io.ReadAll(io.LimitReader(resp.Body, maxHello))
 	return a, err
-}
-
-// proves returns what the other says of itself, and whether one of the keys has signed it.
-func (g *Group) proves(a *answer) (said greeting, ours bool) {
-	proof := a.header.Get(proofHeader)
-	for _, k := range g.keys.Load().keys {
-		ours = ours || hmac.Equal([]byte(proof), []byte(proofOf(k, a.envelope, a.text)))
-	}
-	return said, ours && a.status == http.StatusOK && json.Unmarshal(a.text, &said) == nil
 }
 
 // unreached says why there is no answer.

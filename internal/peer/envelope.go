@@ -1,9 +1,12 @@
 package peer
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -55,6 +58,29 @@ func (e *Envelope) Sender() mcp.Sender {
 		s.Share, s.Identity = mcp.Share{Principal: e.Identity.Principal}, e.Identity
 	}
 	return s
+}
+
+// fill sets on whose behalf a request is sent.
+func (e *Envelope) fill(s mcp.Sender) {
+	e.Identity, e.Net = s.Identity, s.Net
+}
+
+// digestOf sets the digest of a body that can be read twice.
+func (e *Envelope) digestOf(r *http.Request) error {
+	if r.GetBody == nil || r.ContentLength <= 0 {
+		return nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }() // it is in memory
+	h := sha256.New()
+	if _, err := io.Copy(h, body); err != nil {
+		return err
+	}
+	e.Digest = base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+	return nil
 }
 
 // text returns the envelope as it is signed.

@@ -2,18 +2,13 @@ package peer
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -50,10 +45,7 @@ type Metrics interface {
 // A Group is what one replica knows of the others, and reaches them by. It is safe for
 // concurrent use.
 type Group struct {
-	engine  replicas.Engine
-	keys    atomic.Pointer[keyring]
-	nonce   atomic.Uint64
-	replays replays
+	sealer
 	secure  bool // replicas are reached over TLS
 	plain   bool // but those that have none
 	client  *http1.Transport
@@ -76,23 +68,13 @@ func New(o Options) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
 	}
-	g := &Group{engine: o.Engine, secure: o.TLS != nil, plain: o.Plaintext, connect: dialer.DialContext, log: o.Logger, metrics: o.Metrics}
+	g := &Group{sealer: sealer{engine: o.Engine}, secure: o.TLS != nil, plain: o.Plaintext, connect: dialer.DialContext, log: o.Logger, metrics: o.Metrics}
 	if g.keys.Store(ring); g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
 	g.live, g.end = context.WithCancel(context.Background())
 	g.client = http1.NewTransport(g.newTransport(o.TLS))
 	return g, nil
-}
-
-// Replace sets the keys for further envelopes. If it fails, nothing has changed.
-func (g *Group) Replace(keys ...string) error {
-	ring, err := newKeyring(keys)
-	if err != nil {
-		return err
-	}
-	g.keys.Store(ring)
-	return nil
 }
 
 // Engine is the one of the Options.
@@ -136,16 +118,15 @@ func (g *Group) URL(to replicas.Replica, path string) string {
 
 // RoundTripper returns what sends requests of this replica, or of those that sender names, to
 // another one. Nil for sender means an anonymous one. Errors are a [*GoneError] or
-// [*SilentError] if the other can't be reached. purpose is for the log.
-func (g *Group) RoundTripper(to replicas.Replica, purpose string, sender func(*http.Request) mcp.Sender) http.RoundTripper {
-	return &roundTripper{g, to, purpose, sender}
+// [*SilentError] if the other can't be reached.
+func (g *Group) RoundTripper(to replicas.Replica, sender func(*http.Request) mcp.Sender) http.RoundTripper {
+	return &roundTripper{g, to, sender}
 }
 
 type roundTripper struct {
-	g       *Group
-	to      replicas.Replica
-	purpose string
-	sender  func(*http.Request) mcp.Sender
+	g      *Group
+	to     replicas.Replica
+	sender func(*http.Request) mcp.Sender
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -166,42 +147,5 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.g.send(out, t.to)
 }
 
-// digestOf sets the digest of a body that can be read twice.
-func (e *Envelope) digestOf(r *http.Request) error {
-	if r.GetBody == nil || r.ContentLength <= 0 {
-		return nil
-	}
-	body, err := r.GetBody()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = body.Close() }() // it is in memory
-	h := sha256.New()
-	if _, err := io.Copy(h, body); err != nil {
-		return err
-	}
-	e.Digest = base64.RawURLEncoding.EncodeToString(h.Sum(nil))
-	return nil
-}
-
 // CloseIdleConnections does nothing: the connections are the Group's.
 func (t *roundTripper) CloseIdleConnections() {}
-
-// fill sets on whose behalf a request is sent.
-func (e *Envelope) fill(s mcp.Sender) {
-	e.Identity, e.Net = s.Identity, s.Net
-}
-
-// seal completes and signs the envelope of a request.
-func (g *Group) seal(e *Envelope, to replicas.Replica, r *http.Request) {
-	g.sealUntil(e, to, r, replicas.Now().Add(lifetime))
-}
-
-// sealUntil completes and signs an envelope that expires at a time.
-func (g *Group) sealUntil(e *Envelope, to replicas.Replica, r *http.Request, expires time.Time) {
-	e.From, e.To = g.Self().Instance, to.Instance
-	e.Expires, e.Nonce = expires.Truncate(time.Millisecond), g.nonce.Add(1)
-	text := e.text()
-	sum := g.keys.Load().sign(text, r)
-	r.Header[Header] = []string{string(appendMAC(make([]byte, 0, len(text)+64), text, sum[:]))}
-}

@@ -74,7 +74,7 @@ func TestForwardToStranger(t *testing.T) {
 				}
 			}
 			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://x/peer/session/files", strings.NewReader(`{"token":"secret"}`))
-			if resp, err := g.RoundTripper(fake, "session", nil).RoundTrip(req); err == nil {
+			if resp, err := g.RoundTripper(fake, nil).RoundTrip(req); err == nil {
 				_ = resp.Body.Close()
 				t.Error("a session is handed to it")
 			}

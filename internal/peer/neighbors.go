@@ -50,7 +50,7 @@ func (g *Group) Tell(ctx context.Context, to replicas.Replica, record []byte) er
 	if err != nil {
 		return err
 	}
-	resp, err := g.tellHeaders(to, "heartbeat", r)
+	resp, err := g.tellHeaders(to, r)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (g *Group) Ask(ctx context.Context, to replicas.Replica, key string) (epoch
 	if err != nil {
 		return 0, err
 	}
-	resp, err := g.tellHeaders(to, "claim", r)
+	resp, err := g.tellHeaders(to, r)
 	if err != nil {
 		return 0, err
 	}
@@ -86,8 +86,8 @@ func (g *Group) Ask(ctx context.Context, to replicas.Replica, key string) (epoch
 
 // tellHeaders sends a request whose answer is its status and headers. The error wraps ErrGone if
 // another replica answers.
-func (g *Group) tellHeaders(to replicas.Replica, purpose string, r *http.Request) (*http.Response, error) {
-	resp, err := g.RoundTripper(to, purpose, nil).RoundTrip(r)
+func (g *Group) tellHeaders(to replicas.Replica, r *http.Request) (*http.Response, error) {
+	resp, err := g.RoundTripper(to, nil).RoundTrip(r)
 	if gone := (*GoneError)(nil); errors.As(err, &gone) && gone.Replaced { // refusing a connect is no proof
 		return nil, fmt.Errorf("%w: %w", replicas.ErrGone, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"hash"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
@@ -29,54 +28,6 @@ func refused(reason string) error {
 
 // ErrAltered is the error of reading a body that is not the one of the envelope.
 var ErrAltered = errors.New("the body is not the one that was signed")
-
-// Open returns the envelope of a request to the peer listener, and removes its header. The
-// error is a [*RefusedError]. An envelope is accepted once.
-func (g *Group) Open(r *http.Request) (*Envelope, error) {
-	values := r.Header[Header]
-	delete(r.Header, Header)
-	if len(values) != 1 || len(values[0]) > maxEnvelope {
-		return nil, refused("there is no envelope")
-	}
-	if v, _, _ := strings.Cut(values[0], ";"); v != firstPart {
-		return nil, &RefusedError{Status: http.StatusUnauthorized, Reason: "the envelope is of a version that this replica does not understand; compare the versions of mcpbridge", Version: true}
-	}
-	text, mac, ok := strings.Cut(values[0], macPart)
-	code, err := base64.RawURLEncoding.DecodeString(mac)
-	if !ok || err != nil || !g.keys.Load().verify(code, text, r) {
-		return nil, refused("the envelope is not signed with a key of this replica; compare replicas.keys")
-	}
-	e, err := parse(text)
-	if err != nil {
-		return nil, refused(err.Error())
-	}
-	if err := g.check(e, r); err != nil {
-		return nil, err
-	}
-	if e.Digest != "" {
-		err = checkBody(r, e.Digest)
-	}
-	return e, err
-}
-
-// check checks an envelope whose signature is valid.
-func (g *Group) check(e *Envelope, r *http.Request) error {
-	now := replicas.Now()
-	isHello := e.To == "" && r.Method == http.MethodGet && r.URL.Path == HelloPath
-	switch left := e.Expires.Sub(now); {
-	case e.To != g.Self().Instance && !isHello:
-		return &RefusedError{Status: http.StatusMisdirectedRequest, Reason: "the envelope is for another replica"}
-	case left <= 0 || left > 2*lifetime:
-		return refused("the envelope has expired, or is not valid yet; compare the clocks of the replicas")
-	}
-	if err := g.replays.accept(e.From, e.Nonce, now); err != nil {
-		return err
-	}
-	if e.Identity != nil && !e.Identity.Expires.IsZero() && !e.Identity.Accepted().After(now) {
-		return &RefusedError{Status: http.StatusUnauthorized, Reason: "the credential has expired", Expired: true}
-	}
-	return nil
-}
 
 // Refuse answers a request whose envelope was refused with err.
 func Refuse(w http.ResponseWriter, err error) {

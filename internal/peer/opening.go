@@ -47,7 +47,7 @@ func (g *Group) part(f Forward, opening string, why error) bool {
 	if err != nil {
 		return false
 	}
-	resp, err := g.RoundTripper(f.To, "part", func(*http.Request) mcp.Sender { return f.Sender }).RoundTrip(r)
+	resp, err := g.RoundTripper(f.To, func(*http.Request) mcp.Sender { return f.Sender }).RoundTrip(r)
 	if err != nil {
 		return false
 	}

@@ -4,6 +4,8 @@ package release
 import (
 	"cmp"
 	"runtime/debug"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 const module = "github.com/mcpbridge/mcpbridge"
@@ -20,6 +22,15 @@ func Version() string {
 		info = new(debug.BuildInfo)
 	}
 	return cmp.Or(stamped, noted(info), "(devel)")
+}
+
+// Implementation is what peers are told of this program.
+//
+// Spec: 2026-07-28, schema, Implementation.
+func Implementation() []byte {
+	return wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "name", Value: wire.Quote("mcpbridge")},
+		wire.Edit{Name: "version", Value: wire.Quote(Version())})
 }
 
 // noted returns the version of the module in a program, which may be another one's.

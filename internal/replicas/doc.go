@@ -7,7 +7,9 @@
 // engine may be away while sessions go on. What it said last stands until it
 // is back.
 //
-// Here are the types, and the engine of a replica that is alone. Package
+// Here are the types, the engine of a replica that is alone, and the URLs by
+// which engines are named, whose errors contain nothing of the URL but its
+// scheme: a password may stand anywhere in one that is misspelled. Package
 // member is what the engines with a broker have in common; natskv and rediskv
 // are the brokers; dnspeers knows of members alone.
 package replicas

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -21,7 +20,7 @@ import (
 
 // lookPauses are the pauses before a server is asked again that opened no session. They grow,
 // since a command has another process for each attempt.
-var lookPauses = backoff.Backoff{Min: 10 * time.Second, Max: detect.DefaultHorizon}
+var lookPauses = wake.Backoff{Min: 10 * time.Second, Max: detect.DefaultHorizon}
 
 // sides is the back of a server that speaks the modern era, and serves each client in the
 // client's own if it speaks both. Sessions of legacy clients are relayed to its legacy side,
@@ -95,7 +94,7 @@ func (b *sides) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		wait := backoff.Jitter(pause)
+		wait := wake.Jitter(pause)
 		switch {
 		case err == nil && v.Era == spec.Legacy:
 			started.Do(b.legacy.Start)
@@ -108,7 +107,7 @@ func (b *sides) run(ctx context.Context) {
 			b.settle(cmp.Or(v.Reason, errorText(err)))
 			pause = lookPauses.Next(pause)
 		}
-		if backoff.Wait(ctx, wait) != nil || !b.awaitDoubt(ctx) {
+		if wake.Wait(ctx, wait) != nil || !b.awaitDoubt(ctx) {
 			return
 		}
 	}

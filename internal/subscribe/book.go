@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // A Driver makes subscriptions at a server for a [Book]. Only the book's loop calls its
@@ -58,7 +58,7 @@ type Book[S any] struct {
 // A source is what all books of one server share.
 type source struct {
 	*upstream.Options // read-only
-	retry             backoff.Backoff
+	retry             wake.Backoff
 	allowances        *Allowances
 	// reached is set when the server has responded: so it exists, and requests wait for it
 	// when it is down.
@@ -68,7 +68,7 @@ type source struct {
 
 func newBook[S any](up *source, p mcp.Profile) *Book[S] {
 	return &Book[S]{
-		inbox:   inbox{poked: make(chan struct{}, 1), reports: make(chan func())},
+		inbox:   inbox{poked: wake.NewSignal(), reports: make(chan func())},
 		topics:  topics[S]{up: up, all: make(map[key]*Topic[S])},
 		profile: p,
 		born:    time.Now(),
@@ -82,7 +82,7 @@ func (b *Book[S]) Now() time.Duration { return b.clock }
 // Pause returns the pause after so many failures in a row, with a random part, so that the
 // profiles do not all send at once.
 func (b *Book[S]) Pause(failures int) time.Duration {
-	return backoff.Jitter(b.up.retry.After(failures))
+	return wake.Jitter(b.up.retry.After(failures))
 }
 
 // At makes the driver look at t at a time, instead of the time set before; 0 means never.

@@ -3,12 +3,14 @@ package subscribe
 import (
 	"context"
 	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // An inbox is how other goroutines reach the loop of a [Book].
 type inbox struct {
-	poked   chan struct{} // capacity 1
-	reports chan func()   // received from while the loop runs
+	poked   wake.Signal
+	reports chan func() // received from while the loop runs
 	workers sync.WaitGroup
 
 	// Used by the loop only.
@@ -42,12 +44,7 @@ func (in *inbox) Join() { in.workers.Wait() }
 
 // Poke makes the loop call the driver's Pump. It never blocks, and may be called by any
 // goroutine, even after the loop has ended.
-func (in *inbox) Poke() {
-	select {
-	case in.poked <- struct{}{}:
-	default: // the loop calls it anyway
-	}
-}
+func (in *inbox) Poke() { in.poked.Send() }
 
 // drop tells the loop that the subscriber of q has left. It never blocks, may be called by
 // any goroutine, and does nothing after the loop has ended.

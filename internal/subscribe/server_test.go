@@ -8,12 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const scope = "files/1"
@@ -86,7 +86,7 @@ func onStage(t *testing.T, o upstream.Options, test func(t *testing.T, st *stage
 		aud := watchtest.NewAudience(&watchtest.Journal{})
 		o.Name, o.Changes, o.Metrics = "files", aud, aud
 		o.Fill(spec.Legacy)
-		st.table = NewTable(&o, backoff.Backoff{}, func(b *Book[bool], _ mcp.Profile) *server { return &server{st: st, book: b} })
+		st.table = NewTable(&o, wake.Backoff{}, func(b *Book[bool], _ mcp.Profile) *server { return &server{st: st, book: b} })
 		st.Hub = &watchtest.Hub{Audience: aud, T: t, Scope: scope, Watch: st.table.Watch}
 		defer st.table.Close()
 		test(t, st)

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // A Table contains the books of one server, at most one per profile. A book runs while
@@ -40,7 +40,7 @@ type run[S any, D Driver[S]] struct {
 
 // NewTable returns a Table without books. o must be complete; retry has the pauses between
 // attempts. newDriver returns the Driver of a profile's Book, and must not block.
-func NewTable[S any, D Driver[S]](o *upstream.Options, retry backoff.Backoff, newDriver func(*Book[S], mcp.Profile) D) *Table[S, D] {
+func NewTable[S any, D Driver[S]](o *upstream.Options, retry wake.Backoff, newDriver func(*Book[S], mcp.Profile) D) *Table[S, D] {
 	up := &source{Options: o, retry: retry, allowances: NewAllowances(o)}
 	return &Table[S, D]{up: up, make: newDriver, open: make(map[string]*run[S, D])}
 }

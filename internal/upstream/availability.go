@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -16,7 +15,7 @@ import (
 )
 
 // reachPauses are the pauses between attempts to reach a server.
-var reachPauses = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
+var reachPauses = wake.Backoff{Min: time.Second, Max: 30 * time.Second}
 
 // A State says whether a server can be reached.
 type State uint8
@@ -194,10 +193,10 @@ func (a *Availability) Supervise(ctx context.Context, try func(context.Context) 
 // reach tries until it succeeds, with growing pauses unless a request needs the server.
 func (a *Availability) reach(ctx context.Context, try func(context.Context) error) {
 	for pause := reachPauses.Min; ctx.Err() == nil; pause = reachPauses.Next(pause) {
-		if err := try(ctx); err == nil || aboutCaller(err) || backoff.Wait(ctx, reachPauses.Min) != nil {
+		if err := try(ctx); err == nil || aboutCaller(err) || wake.Wait(ctx, reachPauses.Min) != nil {
 			return
 		}
-		t := time.NewTimer(backoff.Jitter(pause) - reachPauses.Min)
+		t := time.NewTimer(wake.Jitter(pause) - reachPauses.Min)
 		select {
 		case <-t.C:
 		case <-a.wanted:

@@ -88,8 +88,8 @@ func TestStatusError(t *testing.T) {
 		{429, Refused, false}, {500, MayHaveRun, false}, {503, MayHaveRun, false}, {299, MayHaveRun, false},
 	} {
 		e := &StatusError{Code: tt.code}
-		if e.Fate() != tt.fate || e.LooksForeign() != tt.foreign || e.Failure().Fate != tt.fate || e.Public() != e.Error() {
-			t.Errorf("%v: fate %v, foreign %v; want %v and %v", e, e.Fate(), e.LooksForeign(), tt.fate, tt.foreign)
+		if e.Fate() != tt.fate || LooksForeign(e.Code) != tt.foreign || e.Failure().Fate != tt.fate || e.Public() != e.Error() {
+			t.Errorf("%v: fate %v, foreign %v; want %v and %v", e, e.Fate(), LooksForeign(e.Code), tt.fate, tt.foreign)
 		}
 	}
 	if text := (&StatusError{Code: 799}).Error(); text != "HTTP 799 (unknown status)" {

@@ -3,7 +3,7 @@ package upstream
 import (
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 )
 
 // pauses are the pauses after the second and later failures of a server.
-var pauses = backoff.Backoff{Min: 200 * time.Millisecond, Max: 5 * time.Second}
+var pauses = wake.Backoff{Min: 200 * time.Millisecond, Max: 5 * time.Second}
 
 // A Pause limits how often a failing server is started again, and how long requests wait
 // for it. The zero value is for a server that has not failed. Its owner must guard it.

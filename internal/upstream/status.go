@@ -66,13 +66,13 @@ func (e *StatusError) Fate() Fate {
 // Failure returns the Failure of the request.
 func (e *StatusError) Failure() *Failure { return &Failure{Cause: e, Fate: e.Fate()} }
 
-// LooksForeign reports whether the status is one that a server of another era or transport
+// LooksForeign reports whether a status is one that a server of another era or transport
 // responds with.
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility; 2025-11-25, basic/transports,
 // Backwards Compatibility.
-func (e *StatusError) LooksForeign() bool {
-	switch e.Code {
+func LooksForeign(status int) bool {
+	switch status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
 		return true
 	}

@@ -1,4 +1,4 @@
-// Package wake has signals between goroutines.
+// Package wake has what goroutines wait for: signals of others, and pauses between retries.
 package wake
 
 // A Signal wakes the goroutine that receives from it. It stays set until it is received,

@@ -286,6 +286,14 @@ func Quote(s string) []byte { return AppendString(nil, s) }
 // IsObject reports whether text, which has passed [Check], is an object.
 func IsObject(text []byte) bool { return begins(text, '{') }
 
+// IsEmptyObject reports whether text, which has passed [Check], is an object without members.
+func IsEmptyObject(text []byte) bool {
+	for range Members(text) {
+		return false
+	}
+	return IsObject(text)
+}
+
 // IsArray reports whether text, which has passed [Check], is an array.
 func IsArray(text []byte) bool { return begins(text, '[') }
 

@@ -23,7 +23,7 @@ func (o *Outline) plainOf(text []byte) Plain {
 	}
 	for i, m := range o.at[:o.n] {
 		name := text[m.name:m.nameEnd]
-		if !isPlainName(name) {
+		if !IsPlain(name) {
 			return Plain{}
 		}
 		for _, before := range o.at[:i] {
@@ -35,8 +35,9 @@ func (o *Outline) plainOf(text []byte) Plain {
 	return Plain{&text[0], len(text)}
 }
 
-func isPlainName(name []byte) bool {
-	for _, b := range name {
+// IsPlain reports whether text is ASCII without escapes.
+func IsPlain(text []byte) bool {
+	for _, b := range text {
 		if b >= 0x80 || b == '\\' {
 			return false
 		}

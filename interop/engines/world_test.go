@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 )
 
 // logger shows errors; ENGINES_LOG=debug shows all.
@@ -23,9 +22,9 @@ func logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
-func parse(t *testing.T, text string) *engineurl.URL {
+func parse(t *testing.T, text string) *replicas.URL {
 	t.Helper()
-	u, err := engineurl.Parse(text)
+	u, err := replicas.ParseURL(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -85,7 +85,7 @@ func playSchedule(t *testing.T, seed uint64, n *scheduled) {
 				if got, _ := wire.GetString(q.Params, "message"); got != who {
 					t.Errorf("seed %d: %s was asked what is for %s", seed, who, got)
 				}
-				if err := backoff.Wait(ctx, time.Duration(roll(int(2*time.Second)))); err != nil {
+				if err := wake.Wait(ctx, time.Duration(roll(int(2*time.Second)))); err != nil {
 					return mcp.InputResponse{}, err
 				}
 				return mcp.InputResponse{Result: fmt.Appendf(nil, `{"action":"accept","content":{"me":%q}}`, who)}, nil
@@ -308,7 +308,7 @@ func TestM2L20QuestionsOfCancelledCalls(t *testing.T) {
 		calls.Go(func() {
 			x := &backtest.Client{Answer: backtest.Answers(map[string]string{"elicitation/create": accepted})}
 			x.Answer = func(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
-				return mcp.InputResponse{Result: []byte(accepted)}, backoff.Wait(ctx, time.Second)
+				return mcp.InputResponse{Result: []byte(accepted)}, wake.Wait(ctx, time.Second)
 			}
 			if _, err := b.Serve(ctx, askable("leaves"), x); err == nil {
 				t.Error("the cancelled call was answered")

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // A child that dies as it starts is started now and then, however many ask for it,
@@ -46,7 +46,7 @@ func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
 				if waited := time.Since(asked); waited > 10*upstream.MaxWait {
 					t.Errorf("a caller waited %v", waited)
 				}
-				_ = backoff.Wait(t.Context(), 50*time.Millisecond)
+				_ = wake.Wait(t.Context(), 50*time.Millisecond)
 			}
 		})
 	}

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
 )
@@ -175,7 +175,7 @@ func (c *command) handleFailure(ctx context.Context, p *transport.Process, asked
 		return true, err
 	case disturbed:
 		c.launcher.SetLocks(true)
-		return backoff.Wait(ctx, restartPause) == nil, err
+		return wake.Wait(ctx, restartPause) == nil, err
 	case beside > 0:
 		c.launcher.SetLocks(true)
 		if how := transport.Exited(p.Err()); how != nil {
@@ -194,7 +194,7 @@ func (c *command) awaitOthers(ctx context.Context, to pool.Newcomer) bool {
 		if c.launcher.Alive() == 0 {
 			return true
 		}
-		if time.Since(begun) >= othersTimeout || backoff.Wait(ctx, othersPoll) != nil {
+		if time.Since(begun) >= othersTimeout || wake.Wait(ctx, othersPoll) != nil {
 			break
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -93,18 +92,6 @@ func (b *Back) dialConn(ctx context.Context, l *link.Link) error {
 	return nil
 }
 
-// looksLikeSSE reports whether the status of a refused initialize is that of a server
-// without Streamable HTTP.
-//
-// Spec: 2025-11-25, basic/transports, Backwards Compatibility.
-func looksLikeSSE(status int) bool {
-	switch status {
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
-		return true
-	}
-	return false
-}
-
 // dialHTTP calls open with a connector for Streamable HTTP or, if the server refuses that
 // like one which only has it, for HTTP+SSE. From then on the transport that worked is
 // tried first.
@@ -116,7 +103,7 @@ func (b *Back) dialHTTP(ctx context.Context, at *link.Endpoint, open opener) err
 	if b.usesSSE.Load() {
 		err := open(ctx, overSSE)
 		var status *upstream.StatusError
-		if err == nil || !errors.As(err, &status) || !looksLikeSSE(status.Code) {
+		if err == nil || !errors.As(err, &status) || !upstream.LooksForeign(status.Code) {
 			return err
 		}
 		b.setUsesSSE(false) // it was replaced by another server
@@ -128,7 +115,7 @@ func (b *Back) dialHTTP(ctx context.Context, at *link.Endpoint, open opener) err
 		return nil
 	})
 	var no *relay.Refusal // the server has read the request
-	if err == nil || b.opts.Transport == TransportHTTP || !looksLikeSSE(tried.Refusal()) || errors.As(err, &no) {
+	if err == nil || b.opts.Transport == TransportHTTP || !upstream.LooksForeign(tried.Refusal()) || errors.As(err, &no) {
 		return err
 	}
 	if older := open(ctx, overSSE); older != nil {

@@ -33,7 +33,7 @@ func inputParams(capabilities, params []byte) []byte {
 	edits := []wire.Edit{{Name: "task"}, {Name: "elicitationId"}}
 	if meta := wire.Get(params, "_meta"); wire.IsObject(meta) {
 		meta = wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaProgressToken}, wire.Edit{Name: tasks.MetaRelated})
-		if emptyObject(meta) {
+		if wire.IsEmptyObject(meta) {
 			meta = nil
 		}
 		edits = append(edits, wire.Edit{Name: "_meta", Value: meta})

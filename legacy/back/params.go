@@ -60,16 +60,8 @@ func appendMeta(dst, meta []byte, token int64, x *trace.Exchange) []byte {
 		wire.Edit{Name: spec.MetaClientInfo},
 		wire.Edit{Name: spec.MetaClientCapabilities},
 		wire.Edit{Name: spec.MetaLogLevel})
-	if string(out[before:]) == "{}" && !emptyObject(meta) {
+	if string(out[before:]) == "{}" && !wire.IsEmptyObject(meta) {
 		return dst
 	}
 	return append(out, ',')
-}
-
-// emptyObject reports whether text is an object without members.
-func emptyObject(text []byte) bool {
-	for range wire.Members(text) {
-		return false
-	}
-	return wire.IsObject(text)
 }

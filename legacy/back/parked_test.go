@@ -11,12 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -67,7 +67,7 @@ func parking(t *testing.T, b *Back, n int) {
 		return n
 	}
 	for end := time.Now().Add(bridgetest.Patience); left() > 0 && time.Now().Before(end); { // an answer's last moment
-		_ = backoff.Wait(t.Context(), time.Millisecond)
+		_ = wake.Wait(t.Context(), time.Millisecond)
 	}
 	if n := left(); n > 0 {
 		t.Errorf("%d calls and questions were left behind", n)

@@ -10,20 +10,20 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // answersAfter is the ask of a client that takes its time.
 func answersAfter(d time.Duration, result string) func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 	return func(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
-		return mcp.InputResponse{Result: []byte(result)}, backoff.Wait(ctx, d)
+		return mcp.InputResponse{Result: []byte(result)}, wake.Wait(ctx, d)
 	}
 }
 
@@ -41,9 +41,9 @@ func TestM2L14TheClockStandsStillWhileParked(t *testing.T) {
 		bridgetest.RunBubble(t, "M2L-14 "+tt.name, func(t *testing.T) {
 			b := newAsker(t, Options{Options: upstream.Options{Settings: settings.Server{Timeouts: times}}}, func(a *legacytest.Server) {
 				a.Call = func(c *legacytest.ServerCall) string {
-					backoff.Wait(c.Context(), tt.before)
+					wake.Wait(c.Context(), tt.before)
 					c.Elicit()
-					backoff.Wait(c.Context(), tt.after)
+					wake.Wait(c.Context(), tt.after)
 					return said("done")
 				}
 			})

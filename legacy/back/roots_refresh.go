@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -72,7 +72,7 @@ func (r *roots) awaitStartup(ctx context.Context) error {
 	defer r.setStarting(false)
 	_, err := r.s.Request(bounded, spec.MethodPing, nil)
 	if err == nil && !r.isDue() {
-		err = backoff.Wait(bounded, reorderTime)
+		err = wake.Wait(bounded, reorderTime)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -100,7 +100,7 @@ func (r *roots) await(ctx context.Context) error {
 	}
 	// Servers read the directories before they use them, and don't tell when they have
 	// finished: a call right after the answer would still use the old roots.
-	return backoff.Wait(ctx, rootsSettleTime)
+	return wake.Wait(ctx, rootsSettleTime)
 }
 
 // waitOpen waits until a roots/list is pending, or none is, and reports whether that

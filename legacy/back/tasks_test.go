@@ -10,13 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -103,7 +103,7 @@ func TestM2L07QuestionsOfATask(t *testing.T) {
 		var question string
 		x := &backtest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			question = string(q.Params)
-			return mcp.InputResponse{Result: []byte(accepted)}, backoff.Wait(ctx, time.Hour)
+			return mcp.InputResponse{Result: []byte(accepted)}, wake.Wait(ctx, time.Hour)
 		}}
 		var other sync.WaitGroup
 		other.Go(func() {

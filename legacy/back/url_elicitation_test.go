@@ -12,13 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -79,7 +79,7 @@ func (v *visitor) ask(ctx context.Context, q mcp.InputRequest) (mcp.InputRespons
 	v.mu.Lock()
 	v.urls = append(v.urls, strings.TrimPrefix(url, "https://example.com/"))
 	v.mu.Unlock()
-	if err := backoff.Wait(ctx, v.after); err != nil {
+	if err := wake.Wait(ctx, v.after); err != nil {
 		return mcp.InputResponse{}, err
 	}
 	return mcp.InputResponse{Result: json.RawMessage(fmt.Sprintf(`{"action":%q}`, v.action))}, nil

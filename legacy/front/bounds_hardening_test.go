@@ -3,11 +3,13 @@ package front
 import (
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 )
 
 // A session that follows ever more resources would hold ever more memory (CWE-770).
 func TestSubscriptionsOfASessionAreBounded(t *testing.T) {
-	st := newRig(t, func(o *Options) { o.MaxTopics = 2 })
+	st := newRig(t, func(o *Options) { o.Limits = limits.Set{"listen_topics": 2} })
 	g := st.Enter(t, "2025-11-25")
 	for _, uri := range []string{"note://a", "note://b", "note://a"} {
 		if r := g.Call(t, "resources/subscribe", `{"uri":"`+uri+`"}`); r.Code() != 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -31,7 +32,7 @@ func (m *smallMemory) Refuse() error {
 // for becomes an error, and a message before it is lost, which is told of (CWE-770).
 func TestAnswersForClientsDrawOnTheMemory(t *testing.T) {
 	memory := &smallMemory{Budget: budget.New(2 << 20)}
-	st := newRig(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
+	st := newRig(t, func(o *Options) { o.Memory = memory; o.Limits = limits.Set{"client_events": 4 << 20} })
 	big := strings.Repeat("x", 700<<10)
 	var noteErr error
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
@@ -70,7 +71,7 @@ func TestAnswersForClientsDrawOnTheMemory(t *testing.T) {
 // refused.
 func TestOwnWrittenEventsGoFirst(t *testing.T) {
 	memory := &smallMemory{Budget: budget.New(2 << 20)}
-	st := newRig(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
+	st := newRig(t, func(o *Options) { o.Memory = memory; o.Limits = limits.Set{"client_events": 4 << 20} })
 	big := strings.Repeat("x", 200<<10)
 	st.handle = func(ctx context.Context, _ *mcp.Request, x mcp.Caller) (string, error) {
 		err := x.Notify(ctx, mcp.Notification{Method: spec.NotifyMessage, Params: []byte(`{"level":"error","data":"` + big + `"}`)})

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
@@ -251,7 +252,10 @@ func TestL2M28NothingIsLeft(t *testing.T) {
 }
 
 func TestL2M28StuckSessionEnds(t *testing.T) {
-	st := newRig(t, func(o *Options) { o.WriteTimeout, o.MaxStored = 50*time.Millisecond, 64<<10 })
+	st := newRig(t, func(o *Options) {
+		o.WriteTimeout = 50 * time.Millisecond
+		o.Limits = limits.Set{"client_events": 64 << 10}
+	})
 	g := st.Enter(t, "2025-11-25")
 	p := st.subscription(t)
 	f := g.Listen(t) // and never read

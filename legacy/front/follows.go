@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/status"
@@ -55,7 +56,7 @@ func (s *subscriptions) note(uri string, on bool) {
 	if held && !on {
 		s.uris = slices.Delete(s.uris, at, at+1)
 	}
-	full := len(s.uris) >= s.session.front.opts.MaxTopics
+	full := len(s.uris) >= s.session.front.opts.Limits.Int(limits.ListenTopics)
 	s.mu.Unlock()
 	switch {
 	case held && !on:

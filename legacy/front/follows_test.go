@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -119,7 +120,7 @@ func TestBridgedSessionIsNoFollowing(t *testing.T) {
 // Whoever subscribes to one resource after another has no more noted than the limit, and
 // than the memory that there is.
 func TestHardeningNotedSubscriptions(t *testing.T) {
-	st := relayedRig(t, func(o *Options) { o.MaxTopics = 2 })
+	st := relayedRig(t, func(o *Options) { o.Limits = limits.Set{"listen_topics": 2} })
 	g := st.Enter(t, "2025-11-25")
 	for i := range 10 {
 		if r := g.Call(t, "resources/subscribe", fmt.Sprintf(`{"uri":"x://%d"}`, i)); r.Status != 200 || r.Code() != 0 {

@@ -53,9 +53,6 @@ type Options struct {
 	Subscriber mcp.Subscriber
 	// Relayer relays sessions to a server of the same era; nil if there is none.
 	Relayer mcp.Relayer
-	// Command says that each upstream session is a process. None ends in favor of another
-	// principal.
-	Command bool
 	// Admit sets a request's profile, or refuses the request. Required.
 	Admit func(*mcp.Request) error
 	// Memory bounds the memory for clients. Nil means no bound.
@@ -65,20 +62,13 @@ type Options struct {
 	// their own. Empty means a random one.
 	Instance string
 
-	// MaxSessions bounds the sessions over HTTP, MaxSessionsEach those of one share. At
-	// the limit, the Streamable HTTP session that has been idle longest ends, of the same
-	// share first. Zero means the defaults of limits.ClientSessions and
-	// limits.ClientSessionsEach.
-	MaxSessions, MaxSessionsEach int
+	// Limits bound the sessions over HTTP, what they subscribe to, and the events that they
+	// store for clients that reconnect. At the limit on sessions, the Streamable HTTP session
+	// that has been idle longest ends, of the same share first.
+	Limits limits.Set
 	// Idle is how long a session lasts without an open stream or a call in flight. Zero
 	// means DefaultSessionIdle.
 	Idle time.Duration
-	// MaxStored bounds the events that a session stores for a client that reconnects, in
-	// bytes. Zero means the default of limits.ClientEvents.
-	MaxStored int
-	// MaxTopics bounds the resources that a session subscribes to. Zero means the default
-	// of limits.ListenTopics.
-	MaxTopics int
 	// RootsChanged is told that a client's roots have changed, by its notification as a request
 	// that was admitted. Nil tells nobody.
 	RootsChanged func(*mcp.Request)
@@ -162,7 +152,7 @@ func New(opts Options) (*Front, error) {
 	f.limits = downstream.NewLimitLog(opts.Name, opts.Metrics, f.log)
 	f.sessions = newSessions(f)
 	f.streams = eventstream.Options{
-		Instance: opts.Instance, MaxStored: opts.MaxStored, KeepAlive: opts.KeepAlive,
+		Instance: opts.Instance, MaxStored: opts.Limits.Int(limits.ClientEvents), KeepAlive: opts.KeepAlive,
 		Until: opts.Until, Ending: f.ending, Limit: f.limit, Logger: f.log,
 	}
 	return f, nil
@@ -171,11 +161,7 @@ func New(opts Options) (*Front, error) {
 // fill sets defaults.
 func (o *Options) fill() {
 	o.Instance = cmp.Or(o.Instance, rand.Text()[:8])
-	o.MaxSessions = cmp.Or(o.MaxSessions, int(limits.ClientSessions.Default))
-	o.MaxSessionsEach = cmp.Or(o.MaxSessionsEach, int(limits.ClientSessionsEach.Default))
 	o.Idle = cmp.Or(o.Idle, DefaultSessionIdle)
-	o.MaxStored = cmp.Or(o.MaxStored, int(limits.ClientEvents.Default))
-	o.MaxTopics = cmp.Or(o.MaxTopics, int(limits.ListenTopics.Default))
 	if o.Check == nil {
 		o.Check = func(*wire.Message) error { return nil }
 	}

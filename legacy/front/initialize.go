@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
@@ -108,7 +108,7 @@ func (f *Front) whenStarted(ctx context.Context, req *mcp.Request, ask func(cont
 	defer cancel()
 	for {
 		err := ask(ctx)
-		if err == nil || !errors.Is(err, mcp.ErrStarting) || backoff.Wait(ctx, startPoll) != nil {
+		if err == nil || !errors.Is(err, mcp.ErrStarting) || wake.Wait(ctx, startPoll) != nil {
 			return err
 		}
 		if err := f.opts.Admit(req); err != nil { // again, since the server's era may be known now

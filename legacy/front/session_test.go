@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -166,7 +167,7 @@ func TestL2M02SessionIDs(t *testing.T) {
 
 func TestL2M03SessionsAreBounded(t *testing.T) {
 	release := make(chan struct{})
-	st := newRig(t, func(o *Options) { o.MaxSessions, o.MaxSessionsEach = 3, 2 })
+	st := newRig(t, func(o *Options) { o.Limits = limits.Set{"client_sessions": 3, "client_sessions_each": 2} })
 	st.handle = func(ctx context.Context, _ *mcp.Request, _ mcp.Caller) (string, error) {
 		<-release
 		return `{"content":[]}`, nil

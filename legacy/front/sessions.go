@@ -66,7 +66,7 @@ func newSessions(f *Front) *sessions {
 		panic(err) // only a size that is not positive is an error
 	}
 	return &sessions{front: f, byID: make(map[SessionID]*session), idle: idle, places: downstream.Places{
-		All: limits.ClientSessions, Max: f.opts.MaxSessions, Each: limits.ClientSessionsEach, MaxEach: f.opts.MaxSessionsEach,
+		All: limits.ClientSessions, Max: f.opts.Limits.Int(limits.ClientSessions), Each: limits.ClientSessionsEach, MaxEach: f.opts.Limits.Int(limits.ClientSessionsEach),
 	}}
 }
 

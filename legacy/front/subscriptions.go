@@ -10,17 +10,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
 )
 
 // listRetries are the pauses between attempts to subscribe to lists.
-var listRetries = backoff.Backoff{Min: time.Second, Max: time.Minute}
+var listRetries = wake.Backoff{Min: time.Second, Max: time.Minute}
 
 // subscriptionSize is the memory of a subscription without its URI, in bytes.
 const subscriptionSize = 512
@@ -108,7 +108,7 @@ func (s *subscriptions) addAll(ctx context.Context, want mcp.Filter) {
 			level = slog.LevelDebug
 		}
 		s.session.front.log.Log(ctx, level, "subscribing failed, trying again", "session", s.session.name, "error", err)
-		if backoff.Wait(ctx, backoff.Jitter(pause)) != nil {
+		if wake.Wait(ctx, wake.Jitter(pause)) != nil {
 			return
 		}
 	}
@@ -219,7 +219,7 @@ func (s *subscriptions) ask(ctx context.Context, uri string) error {
 
 // reserve takes a place for a URI until unreserve.
 func (s *subscriptions) reserve(uri string) error {
-	most := s.session.front.opts.MaxTopics
+	most := s.session.front.opts.Limits.Int(limits.ListenTopics)
 	s.mu.Lock()
 	_, held := slices.BinarySearch(s.uris, uri)
 	full := !held && len(s.uris)+s.reserved >= most

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -92,7 +91,7 @@ func (g *getStream) run(ctx context.Context) {
 	cut, err := g.first(ctx)
 	var again pacer
 	for pause := again.after(cut.retry, cut.useful()); err == nil && ctx.Err() == nil; {
-		if backoff.Wait(ctx, backoff.Jitter(pause)) != nil {
+		if wake.Wait(ctx, wake.Jitter(pause)) != nil {
 			return
 		}
 		before := cut

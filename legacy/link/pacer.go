@@ -3,7 +3,7 @@ package link
 import (
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -19,10 +19,10 @@ const (
 
 // emptyPauses are the minimum pauses from then on. They bound how late a response or a
 // change can arrive. Jitter adds up to a quarter.
-var emptyPauses = backoff.Backoff{Min: time.Second, Max: 5 * time.Second}
+var emptyPauses = wake.Backoff{Min: time.Second, Max: 5 * time.Second}
 
 // streamRetries are the pauses before the next attempt to open a stream.
-var streamRetries = backoff.Backoff{Min: 100 * time.Millisecond, Max: 30 * time.Second}
+var streamRetries = wake.Backoff{Min: 100 * time.Millisecond, Max: 30 * time.Second}
 
 // A pacer decides when to reopen a stream that the server has closed. The server's retry
 // time applies as long as its streams have messages. Otherwise a server that closes empty

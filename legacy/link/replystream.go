@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -75,7 +75,7 @@ func (h *streamable) resume(ctx context.Context, c *Call, at *position) error {
 		if at.lastID == "" {
 			return at.why
 		}
-		if err := backoff.Wait(ctx, backoff.Jitter(pause)); err != nil {
+		if err := wake.Wait(ctx, wake.Jitter(pause)); err != nil {
 			return err
 		}
 		next, err := h.reopen(ctx, c, at)

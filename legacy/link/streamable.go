@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -98,7 +98,7 @@ func (h *streamable) do(ctx context.Context, c *Call, frame []byte) error {
 // may arrive on the GET stream.
 func (h *streamable) accepted(ctx context.Context, f *upstream.Failure) error {
 	if h.listening() {
-		if err := backoff.Wait(ctx, acceptedTimeout); err != nil {
+		if err := wake.Wait(ctx, acceptedTimeout); err != nil {
 			return err
 		}
 	}

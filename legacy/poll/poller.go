@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -132,7 +131,7 @@ func (p *Poller) Unwatch(kind fanout.Kind, uri string) {
 }
 
 func (p *Poller) next(k key) time.Time {
-	return time.Now().Add(backoff.Jitter(p.opts.Every.of(k.kind)))
+	return time.Now().Add(wake.Jitter(p.opts.Every.of(k.kind)))
 }
 
 // run polls until there is nothing to poll, or the session has ended.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // enter finds or adds an entry, and uses it. reserved says that it has a reserved place.
@@ -77,7 +77,7 @@ func (p *Pool) mayOpenLocked(profile mcp.Profile) (time.Duration, error) {
 // open opens the session of e after a pause.
 func (p *Pool) open(ctx context.Context, e *entry, profile mcp.Profile, dial DialFunc, pause time.Duration) {
 	var s Session
-	err := backoff.Wait(ctx, pause)
+	err := wake.Wait(ctx, pause)
 	begun := time.Now()
 	if err == nil {
 		s, err = dial(ctx, profile)

@@ -57,7 +57,7 @@ func appendCapabilities(dst, caps []byte, known []string) []byte {
 func appendExtensions(dst []byte, k wire.Key, set []byte) []byte {
 	if wire.Get(set, spec.ExtensionTasks) != nil {
 		set = wire.AppendEdited(nil, set, wire.Edit{Name: spec.ExtensionTasks})
-		if isEmpty(set) {
+		if wire.IsEmptyObject(set) {
 			return dst
 		}
 	}

@@ -46,7 +46,7 @@ func advice(e *wire.Error) string {
 func capabilityNames(caps []byte) string {
 	var names []string
 	for k, v := range wire.Members(caps) {
-		if isEmpty(v) || !wire.IsObject(v) {
+		if wire.IsEmptyObject(v) || !wire.IsObject(v) {
 			names = append(names, k.String())
 			continue
 		}

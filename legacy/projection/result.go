@@ -130,7 +130,7 @@ func appendMeta(dst, meta []byte) []byte {
 	}
 	at := len(dst)
 	dst = wire.AppendEdited(dst, meta, modernMeta...)
-	if string(dst[at:]) == "{}" && !isEmpty(meta) {
+	if string(dst[at:]) == "{}" && !wire.IsEmptyObject(meta) {
 		return dst[:from]
 	}
 	return append(dst, ',')
@@ -149,12 +149,4 @@ func plain(k wire.Key) []byte {
 // closed ends a list whose elements are each followed by a comma.
 func closed(dst []byte, end byte) []byte {
 	return append(bytes.TrimSuffix(dst, []byte{','}), end)
-}
-
-// isEmpty reports whether text is an object without members.
-func isEmpty(text []byte) bool {
-	for range wire.Members(text) {
-		return false
-	}
-	return wire.IsObject(text)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -163,7 +164,8 @@ func TestS02UnreadIsBounded(t *testing.T) {
 	logs := &bridgetest.Logs{}
 	b, peers := pipeBack(t, back.Options{})
 	st := newLinkedFront(t, func(o *front.Options) {
-		o.Relayer, o.Logger, o.MaxStored = b, slog.New(logs), 2000
+		o.Relayer, o.Logger = b, slog.New(logs)
+		o.Limits = limits.Set{"client_events": 2000}
 	})
 	go func() {
 		p := <-peers

@@ -8,11 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 var errAway = errors.New("connection refused")
@@ -138,7 +138,7 @@ func TestM2L37LateReportOfALostSession(t *testing.T) {
 
 // What a failing session has put off is tried at once on the next.
 func TestM2L37NewSessionForgetsFailures(t *testing.T) {
-	seldom := backoff.Backoff{Min: time.Second, Max: 16 * time.Second}
+	seldom := wake.Backoff{Min: time.Second, Max: 16 * time.Second}
 	withRig(t, options{pace: pace{seldom, Unreachable, usual.parallel}}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopic("a")).WantHonored("a")
 		time.Sleep(20 * time.Second)

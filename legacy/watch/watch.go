@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // Unreachable is how long streams stay open if their server can't be reached.
@@ -19,13 +19,13 @@ const Unreachable = 2 * time.Minute
 
 // A pace has times and limits.
 type pace struct {
-	retry       backoff.Backoff // the pauses between attempts
-	unreachable time.Duration   // see Unreachable
-	parallel    int             // the limit of calls in flight
+	retry       wake.Backoff  // the pauses between attempts
+	unreachable time.Duration // see Unreachable
+	parallel    int           // the limit of calls in flight
 }
 
 var usual = pace{
-	retry:       backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second},
+	retry:       wake.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second},
 	unreachable: Unreachable,
 	parallel:    32,
 }

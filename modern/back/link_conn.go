@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
@@ -87,7 +87,7 @@ func (l *connLink) get(ctx context.Context) (*conn, error) {
 		case p != nil:
 			return p, nil
 		case pause > 0:
-			if err := backoff.Wait(ctx, pause); err != nil {
+			if err := wake.Wait(ctx, pause); err != nil {
 				return nil, err
 			}
 			continue

@@ -12,11 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
@@ -373,7 +373,7 @@ func TestEagerDials(t *testing.T) {
 func TestDialOutlivesItsFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo)}, Dial: func(ctx context.Context) (transport.Conn, error) {
-			if err := backoff.Wait(ctx, 5*time.Second); err != nil {
+			if err := wake.Wait(ctx, 5*time.Second); err != nil {
 				return nil, err
 			}
 			near, far := transport.NewPipe()

@@ -131,7 +131,7 @@ func (l *httpLink) rejected(ctx context.Context, c *upstreamCall, r *upstream.Re
 		a.Status = status.Code
 		return a, nil
 	}
-	if status.LooksForeign() || status.Code == http.StatusNotAcceptable {
+	if upstream.LooksForeign(status.Code) || status.Code == http.StatusNotAcceptable {
 		l.opts.Doubt("it answered " + c.Method + " with " + status.Error())
 	}
 	return upstream.Response{}, status.Failure()

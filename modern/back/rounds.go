@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -22,7 +22,7 @@ const (
 
 // inputPolls are the pauses before a request is sent again if its server requested that
 // without input requests.
-var inputPolls = backoff.Backoff{Min: 250 * time.Millisecond, Max: 5 * time.Second}
+var inputPolls = wake.Backoff{Min: 250 * time.Millisecond, Max: 5 * time.Second}
 
 var errNoAnswer = errors.New("the client did not answer in time")
 
@@ -51,7 +51,7 @@ func (s *servedRequest) gatherInput(ctx context.Context, result []byte, round in
 	case state == nil:
 		return nil, wire.Errorf(spec.CodeInternal, "server %q answered %s with input_required, but without input requests or requestState", s.b.opts.Name, s.req.Method)
 	}
-	return more, backoff.Wait(ctx, inputPolls.After(round))
+	return more, wake.Wait(ctx, inputPolls.After(round))
 }
 
 func inputRequestsOf(requests []byte) []inputRequest {

@@ -57,9 +57,8 @@ type Options struct {
 	// KeepAlive is the interval of comments on an idle stream. Zero means
 	// DefaultKeepAlive.
 	KeepAlive time.Duration
-	// MaxTopics bounds the resources in the filter of one listen stream. Zero means the
-	// default of limits.ListenTopics.
-	MaxTopics int
+	// Limits bound the resources in the filter of one listen stream, and the parked calls.
+	Limits limits.Set
 	// MaxInFlight bounds the requests in flight of one Conn, including listen streams.
 	// Zero means DefaultMaxInFlight.
 	MaxInFlight int
@@ -81,9 +80,6 @@ type Options struct {
 	// return when their streams have ended.
 	Streams *downstream.Streams
 
-	// MaxParked bounds the parked calls, MaxParkedEach those of one share. Zero means the
-	// defaults of limits.Parked and limits.ParkedEach.
-	MaxParked, MaxParkedEach int
 	// Sealer encrypts requestStates. Nil means one with a random key.
 	Sealer *requeststate.Sealer
 
@@ -112,7 +108,6 @@ func New(opts Options) (*Front, error) {
 	}
 	opts.WriteTimeout = cmp.Or(opts.WriteTimeout, DefaultWriteTimeout)
 	opts.KeepAlive = cmp.Or(opts.KeepAlive, DefaultKeepAlive)
-	opts.MaxTopics = cmp.Or(opts.MaxTopics, int(limits.ListenTopics.Default))
 	opts.MaxInFlight = cmp.Or(opts.MaxInFlight, DefaultMaxInFlight)
 	if opts.Upstream == nil {
 		opts.Upstream = func() spec.Era { return spec.Legacy }
@@ -121,8 +116,6 @@ func New(opts Options) (*Front, error) {
 	opts.Metrics = cmp.Or[mcp.Metrics](opts.Metrics, mcp.NoMetrics{})
 	opts.Settings.Gather = cmp.Or(opts.Settings.Gather, DefaultGather)
 	opts.Settings.ParkedTTL = cmp.Or(opts.Settings.ParkedTTL, DefaultParkedTTL)
-	opts.MaxParked = cmp.Or(opts.MaxParked, int(limits.Parked.Default))
-	opts.MaxParkedEach = cmp.Or(opts.MaxParkedEach, int(limits.ParkedEach.Default))
 	var err error
 	if opts.Sealer == nil {
 		if opts.Sealer, err = requeststate.NewSealer(); err != nil {

@@ -62,9 +62,9 @@ func (f *Front) readFilter(req *mcp.Request) (mcp.Filter, error) {
 	if err != nil {
 		return want, err
 	}
-	if n := len(want.URIs); n > f.opts.MaxTopics {
-		f.limits.Hit(limits.ListenTopics.Key, "listen stream refused: too many resources", "want", n, "limit", f.opts.MaxTopics)
-		return want, mcp.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams, or %s", n, f.opts.MaxTopics, limits.ListenTopics.Raise())
+	if n, most := len(want.URIs), f.opts.Limits.Int(limits.ListenTopics); n > most {
+		f.limits.Hit(limits.ListenTopics.Key, "listen stream refused: too many resources", "want", n, "limit", most)
+		return want, mcp.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams, or %s", n, most, limits.ListenTopics.Raise())
 	}
 	return want, nil
 }

@@ -68,22 +68,14 @@ func checkMirror(m protocol.Mirror, h http.Header, value []byte) error {
 	}
 	text, ok := protocol.DecodeHeader(got)
 	if !ok || !sameValue(text, value) {
-		return mismatch(m.Header, got, plainText(value))
+		return mismatch(m.Header, got, protocol.PlainText(value))
 	}
 	return nil
 }
 
-// plainText returns a JSON scalar as in a header before encoding.
-func plainText(value []byte) string {
-	if value[0] == '"' {
-		return wire.Unquote(value)
-	}
-	return string(value)
-}
-
 // sameValue compares the value of a header with an argument: numbers as numbers.
 func sameValue(text string, value []byte) bool {
-	if plainText(value) == text {
+	if protocol.PlainText(value) == text {
 		return true
 	}
 	if value[0] != '-' && (value[0] < '0' || value[0] > '9') {

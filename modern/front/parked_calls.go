@@ -32,7 +32,7 @@ type parkedCalls struct {
 
 func newParkedCalls(f *Front) *parkedCalls {
 	return &parkedCalls{front: f, byID: make(map[uint64]*parkedCall), places: downstream.Places{
-		All: limits.Parked, Max: f.opts.MaxParked, Each: limits.ParkedEach, MaxEach: f.opts.MaxParkedEach,
+		All: limits.Parked, Max: f.opts.Limits.Int(limits.Parked), Each: limits.ParkedEach, MaxEach: f.opts.Limits.Int(limits.ParkedEach),
 	}}
 }
 

@@ -3,6 +3,8 @@ package protocol
 import (
 	"encoding/base64"
 	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // Markers of an encoded header value.
@@ -44,6 +46,14 @@ func EncodeHeader(value string) string {
 		return value
 	}
 	return encodedPrefix + base64.StdEncoding.EncodeToString([]byte(value)) + encodedSuffix
+}
+
+// PlainText returns a JSON scalar as it is in a header before encoding: a string without its quotes.
+func PlainText(value []byte) string {
+	if len(value) > 0 && value[0] == '"' {
+		return wire.Unquote(value)
+	}
+	return string(value)
 }
 
 // headerSafe also refuses tabs, which the specification allows: some clients and proxies

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -24,10 +24,10 @@ const (
 )
 
 // omittedPauses are the pauses before a topic that a server left out is requested again.
-var omittedPauses = backoff.Backoff{Min: time.Second, Max: 5 * time.Minute}
+var omittedPauses = wake.Backoff{Min: time.Second, Max: 5 * time.Minute}
 
 // omittedPause is the pause after a server has left out a topic so many times in a row.
-func omittedPause(times int) time.Duration { return backoff.Jitter(omittedPauses.After(times)) }
+func omittedPause(times int) time.Duration { return wake.Jitter(omittedPauses.After(times)) }
 
 // answered handles the outcome of a listen request.
 func (w *watch) answered(ctx context.Context, l *listen, stream Stream, err error) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -109,7 +109,7 @@ func (m merger) later() {
 	if m.mergeAt == 0 {
 		m.mergeFirst = m.book.Now()
 	}
-	m.mergeAt = min(m.book.Now()+backoff.Jitter(settle), m.mergeFirst+5*settle)
+	m.mergeAt = min(m.book.Now()+wake.Jitter(settle), m.mergeFirst+5*settle)
 }
 
 // excess removes unneeded topics from the streams by a merge. If the server allows only one
@@ -119,7 +119,7 @@ func (m merger) excess() {
 	if m.opts.single {
 		wait = 10 * settle
 	}
-	m.mergeBy(m.book.Now(), m.book.Now()+backoff.Jitter(wait))
+	m.mergeBy(m.book.Now(), m.book.Now()+wake.Jitter(wait))
 }
 
 // next returns when pump or endOverlaps has something to do.

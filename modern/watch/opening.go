@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -198,7 +198,7 @@ func (w *watch) send(ctx context.Context, l *listen) {
 // open waits until the share may send, and opens a stream.
 func (w *watch) open(ctx context.Context, l *listen, want mcp.Filter) (Stream, error) {
 	for !w.payer.Enter() {
-		if err := backoff.Wait(ctx, crowdedPause); err != nil {
+		if err := wake.Wait(ctx, crowdedPause); err != nil {
 			return nil, err
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -74,7 +74,7 @@ func (sc *listenScript) listen(ctx context.Context, _ mcp.Profile, want mcp.Filt
 	if answer != nil {
 		a = answer(want)
 	}
-	if err := backoff.Wait(ctx, a.takes); err != nil {
+	if err := wake.Wait(ctx, a.takes); err != nil {
 		return nil, err
 	}
 	if a.err != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // gracefulRest is the pause after a server has ended a stream: it may be reducing its load.
@@ -129,7 +129,7 @@ func (w *watch) reopenAfter(s *sharedStream, err error) time.Duration {
 	wait := w.book.Pause(w.broken)
 	w.broken++
 	if err == ErrEnded {
-		wait = max(wait, backoff.Jitter(gracefulRest))
+		wait = max(wait, wake.Jitter(gracefulRest))
 	}
 	return wait
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 )
 
 // retry are the pauses between attempts.
-var retry = backoff.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second}
+var retry = wake.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second}
 
 // ErrEnded says that the server has ended a listen stream gracefully.
 var ErrEnded = errors.New("the server ended the stream")

@@ -45,22 +45,15 @@ func New(o Options) *Control {
 
 // Open refuses a request for the server's description if its sender may not use the server
 // at all.
-func (c *Control) Open(req *mcp.Request) error {
-	if c == nil {
-		return nil
-	}
-	if err := c.unwritten(req.Method); err != nil {
-		return err
-	}
-	q := request{c: c, sender: c.senderOf(req), method: req.Method}
-	err := q.open(nil)
-	q.record(err)
-	return err
-}
+func (c *Control) Open(req *mcp.Request) error { return c.open(req, nil, true) }
 
 // OpenRelay is Open for m, an initialize that is forwarded unchanged. It records only a
 // refusal: an allowed initialize may turn out not to be forwarded.
-func (c *Control) OpenRelay(req *mcp.Request, m *wire.Message) error {
+func (c *Control) OpenRelay(req *mcp.Request, m *wire.Message) error { return c.open(req, m, false) }
+
+// open decides on a request that begins the use of the server. recorded says whether the record
+// has it if it is allowed.
+func (c *Control) open(req *mcp.Request, m *wire.Message, recorded bool) error {
 	if c == nil {
 		return nil
 	}
@@ -69,7 +62,7 @@ func (c *Control) OpenRelay(req *mcp.Request, m *wire.Message) error {
 	}
 	q := request{c: c, sender: c.senderOf(req), method: req.Method}
 	err := q.open(m)
-	if err != nil {
+	if err != nil || recorded {
 		q.record(err)
 	}
 	return err

@@ -3,6 +3,8 @@ package admission
 import (
 	"context"
 	"sync/atomic"
+
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // A Lifetime is the time in which a server is served. Safe for concurrent use.
@@ -11,12 +13,12 @@ type Lifetime struct {
 	why   atomic.Pointer[error] // why it is served no more; nil as long as it is
 	over  context.Context       // ends once why is set
 	end   context.CancelFunc
-	idle  chan struct{} // capacity 1: nothing uses it any more
+	idle  wake.Signal // nothing uses it any more
 }
 
 // NewLifetime returns a Lifetime that has begun.
 func NewLifetime() *Lifetime {
-	l := &Lifetime{idle: make(chan struct{}, 1)}
+	l := &Lifetime{idle: wake.NewSignal()}
 	l.over, l.end = context.WithCancel(context.Background())
 	return l
 }
@@ -37,10 +39,7 @@ func (l *Lifetime) Hold() { l.users.Add(1) }
 // Leave counts a user out.
 func (l *Lifetime) Leave() {
 	if l.users.Add(-1) == 0 && l.Reason() != nil {
-		select {
-		case l.idle <- struct{}{}:
-		default: // it is known
-		}
+		l.idle.Send()
 	}
 }
 

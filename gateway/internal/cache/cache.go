@@ -124,16 +124,7 @@ func (c *Cache) Heed(fresh func() bool) { c.fresh = fresh }
 
 // Clear removes all results, and prevents that those in a fetch are cached, because changes
 // may have been missed.
-func (c *Cache) Clear() {
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, s := range c.scopes {
-		c.evictLocked(s, "changed", everything)
-	}
-}
+func (c *Cache) Clear() { c.evictAll("changed", func(*scopeEntries) bool { return true }) }
 
 // Keeps reports whether results of a method can be cached.
 func Keeps(method string) bool {
@@ -287,29 +278,30 @@ func (c *Cache) Close() {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.closed = true
-	for _, s := range c.scopes {
-		c.evictLocked(s, "closed", everything)
-	}
+	c.mu.Unlock()
+	c.evictAll("closed", func(*scopeEntries) bool { return true })
 }
 
 // Forget removes all results of a server, and prevents that those in a fetch are cached,
 // because the server was replaced.
 func (c *Cache) Forget(server string) {
+	c.evictAll("changed", func(s *scopeEntries) bool { return s.server == server })
+}
+
+// evictAll removes all results of the scopes that are meant.
+func (c *Cache) evictAll(why string, meant func(*scopeEntries) bool) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.scopes {
-		if s.server == server {
-			c.evictLocked(s, "changed", everything)
+		if meant(s) {
+			c.evictLocked(s, why, func(*key) bool { return true })
 		}
 	}
 }
-
-func everything(*key) bool { return true }
 
 // evictLocked removes the results of a scope whose keys are affected.
 func (c *Cache) evictLocked(s *scopeEntries, why string, affected func(*key) bool) {

@@ -128,9 +128,7 @@ func (g *Group) refuseAbsent(a *Absent, to replicas.Replica, err error) {
 		downstream.WriteError(a.W, http.StatusBadGateway, wire.ID{}, wire.Errorf(spec.CodeInternal,
 			"server %q: the replica that has it has not answered; the request may have taken effect: check before sending it again", a.Server))
 	} else {
-		a.W.Header().Set("Retry-After", "1")
-		downstream.WriteError(a.W, http.StatusServiceUnavailable, wire.ID{}, wire.Errorf(spec.CodeInternal,
-			"server %q: the replica that has it does not answer; try again", a.Server))
+		downstream.WriteBusy(a.W, wire.ID{}, wire.Errorf(spec.CodeInternal, "server %q: the replica that has it does not answer; try again", a.Server))
 	}
 	g.unanswered.Warn(g.opts.Logger, "forwarded request without a response", "upstream", a.Server, "replica", to.Instance, "err", err)
 }

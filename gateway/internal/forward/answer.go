@@ -72,9 +72,7 @@ func (s *Server) notAnswered(q *Request, f peer.Forward, err error) {
 		s.g.unanswered.Warn(s.g.opts.Logger, "forwarded request without a response", "upstream", s.o.Name, "replica", f.To.Instance, "err", err)
 	}
 	if known || errors.As(err, &refusing) || mayRepeat(q.R, &m) {
-		q.W.Header().Set("Retry-After", "1")
-		downstream.WriteError(q.W, http.StatusServiceUnavailable, m.ID, wire.Errorf(spec.CodeInternal,
-			"this is held by a replica that does not answer; try again"))
+		downstream.WriteBusy(q.W, m.ID, wire.Errorf(spec.CodeInternal, "this is held by a replica that does not answer; try again"))
 		return
 	}
 	downstream.WriteError(q.W, http.StatusBadGateway, m.ID, wire.Errorf(spec.CodeInternal,

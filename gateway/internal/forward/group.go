@@ -12,7 +12,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/handover"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/placement"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
@@ -21,7 +20,7 @@ import (
 type Options struct {
 	Peers *peer.Group
 	// Claims are those of the engine of Peers, or what shares them with others.
-	Claims placement.Claims
+	Claims Claims
 	// Sockets has the WebSockets of clients, also of those that other replicas serve.
 	Sockets *sockets.Set
 	// Streams ends when the streams of all servers are to end.
@@ -39,7 +38,7 @@ type Options struct {
 type Group struct {
 	opts       Options
 	instance   string // of this replica
-	placement  *placement.Table
+	placement  *table
 	drain      drain
 	unanswered transport.WarnLimiter // of requests that other replicas have not answered
 	absent     downstream.Streams    // of servers that this replica does not have
@@ -50,7 +49,7 @@ func New(o Options) (*Group, error) {
 	g := &Group{opts: o, instance: o.Peers.Self().Instance}
 	var full transport.WarnLimiter
 	var err error
-	g.placement, err = placement.New(placement.Options{Engine: o.Peers.Engine(), Claims: o.Claims, Logger: o.Logger, Full: func() {
+	g.placement, err = newTable(tableOptions{Engine: o.Peers.Engine(), Claims: o.Claims, Logger: o.Logger, Full: func() {
 		o.Metrics.Limit("", "placed_profiles")
 		full.Warn(o.Logger, "too many profiles have a replica that serves them: the one that was not used for longest is forgotten, and claimed again at its next call")
 	}})

@@ -6,13 +6,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/placement"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
@@ -83,8 +82,7 @@ func (s *Server) next(ctx context.Context, name string, to replicas.Replica, err
 // refuseHeld answers a request that was not forwarded: another replica may serve the principal, and
 // can't be reached.
 func (s *Server) refuseHeld(q *Request, id wire.ID) {
-	q.W.Header().Set("Retry-After", "1")
-	downstream.WriteError(q.W, http.StatusServiceUnavailable, id, wire.Errorf(spec.CodeInternal,
+	downstream.WriteBusy(q.W, id, wire.Errorf(spec.CodeInternal,
 		"server %q: the replica that serves you does not answer; try again: another one takes over within some seconds", s.o.Name))
 }
 
@@ -115,10 +113,10 @@ func (s *Server) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller, next
 
 // notOurs returns the error for a request that this replica may not serve.
 func (s *Server) notOurs(req *mcp.Request, why error) error {
-	if why == placement.ErrElsewhere && req.Session != "" {
+	if why == errElsewhere && req.Session != "" {
 		return wire.Errorf(spec.CodeSessionNotFound, "server %q: %v; initialize anew", s.o.Name, why)
 	}
-	if _, continues := wire.GetString(req.Params, "requestState"); continues && why == placement.ErrElsewhere { // which comes here each time
+	if _, continues := wire.GetString(req.Params, "requestState"); continues && why == errElsewhere { // which comes here each time
 		return mcp.Refuse(spec.CodeInvalidParams, "server %q: %v; send the call anew, without requestState and inputResponses", s.o.Name, why)
 	}
 	return &mcp.Refusal{Status: http.StatusServiceUnavailable, Later: true, RetryAfter: time.Second,
@@ -158,7 +156,7 @@ func (s *Server) ownSessions(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, verdictWait)
 	defer cancel()
 	for s.o.Back.Era() == spec.Unknown && errors.Is(s.o.Back.Err(), mcp.ErrStarting) {
-		if backoff.Wait(ctx, verdictPoll) != nil {
+		if wake.Wait(ctx, verdictPoll) != nil {
 			break
 		}
 	}

@@ -103,7 +103,8 @@ func know(t *testing.T, all []*replica) {
 
 func newReplica(t *testing.T, broker *replicastest.Broker, instance string, listens bool, options ...option) *replica {
 	t.Helper()
-	r := &replica{t: t, instance: instance, sockets: sockets.New(8, 8), life: admission.NewLifetime()}
+	r := &replica{t: t, instance: instance, sockets: sockets.New(), life: admission.NewLifetime()}
+	r.sockets.Bound(8, 8)
 	r.era.Store(uint32(spec.Modern))
 	self := replicas.Replica{Instance: instance, Addr: "127.0.0.1:1", Version: "test", Revision: replicas.Revision}
 	if listens {

@@ -157,8 +157,7 @@ func (t *sessionRoute) refuseUnknown(err error) {
 // refuseBusy answers that the request may be sent again in a moment.
 func (t *sessionRoute) refuseBusy(e *wire.Error) {
 	m := t.s.unread(t.q)
-	t.q.W.Header().Set("Retry-After", "1")
-	downstream.WriteError(t.q.W, http.StatusServiceUnavailable, m.ID, e)
+	downstream.WriteBusy(t.q.W, m.ID, e)
 }
 
 func (t *sessionRoute) refuseGone() {

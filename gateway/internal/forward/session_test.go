@@ -73,7 +73,7 @@ func TestSessionsThatAreForwarded(t *testing.T) {
 // sendPeer sends a request of a session as another replica does, on behalf of alice.
 func (r *replica) sendPeer(to *replica, body string, h http.Header) (status int, by string) {
 	r.t.Helper()
-	rt := r.peers.RoundTripper(to.peers.Self(), "test", func(*http.Request) mcp.Sender {
+	rt := r.peers.RoundTripper(to.peers.Self(), func(*http.Request) mcp.Sender {
 		return mcp.Sender{Share: mcp.Share{Principal: alice}, Identity: &mcp.Identity{Principal: alice}}
 	})
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://localhost"+Streamable.Path(serverName), strings.NewReader(body))

@@ -7,17 +7,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // maxShort bounds the lists that lack a member and are completed by a change.
 const maxShort = 4096
 
 // askAgain are the pauses between two attempts to list a member that a list lacks.
-var askAgain = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
+var askAgain = wake.Backoff{Min: time.Second, Max: 30 * time.Second}
 
 // listChanges are the changes that tell that a list has changed.
 var listChanges = map[string]fanout.Kind{
@@ -117,7 +117,7 @@ func topicOf(k shortKey) fanout.Topic {
 // ask asks the members that a list lacks until one can be listed, or nobody follows the list.
 func (s *shortLists) ask(ctx context.Context, k shortKey, l *shortList) {
 	for failures := 0; ; failures++ {
-		if backoff.Wait(ctx, backoff.Jitter(askAgain.After(failures))) != nil {
+		if wake.Wait(ctx, wake.Jitter(askAgain.After(failures))) != nil {
 			return
 		}
 		lacks := s.stillLacks(k, l)

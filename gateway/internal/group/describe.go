@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -92,7 +92,7 @@ func (b *Back) describeOne(ctx context.Context, req *mcp.Request, i int) (*mcp.D
 				return d, nil
 			}
 		}
-		if !errors.Is(err, mcp.ErrStarting) || backoff.Wait(w.ctx, startPoll) != nil {
+		if !errors.Is(err, mcp.ErrStarting) || wake.Wait(w.ctx, startPoll) != nil {
 			return nil, w.why(err)
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // listenAgain are the pauses before a member whose stream has ended is listened to again.
-var listenAgain = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
+var listenAgain = wake.Backoff{Min: time.Second, Max: 30 * time.Second}
 
 // serveListen serves the part of a listen request that is about tasks and extensions, with
 // streams of the members' own. Changes of lists and resources are followed as by other clients:
@@ -209,7 +209,7 @@ func (p *listenedPart) run(ctx context.Context) {
 		res, _ := p.m.Serve(ctx, p.req, p)
 		res.Release()
 		p.settle(nil) // without an acknowledgment it takes nothing
-		if backoff.Wait(ctx, listenAgain.After(attempt)) != nil {
+		if wake.Wait(ctx, listenAgain.After(attempt)) != nil {
 			return
 		}
 		if m, err := p.b.at(p.m.index); err == nil {

@@ -42,10 +42,9 @@ type Hub struct {
 
 // Options configures a Hub.
 type Options struct {
-	Cache                      *cache.Cache // nil if nothing is kept
-	MaxStreams, MaxStreamsEach int          // open listen streams; each: of a share
-	Logger                     *slog.Logger
-	Metrics                    mcp.Metrics
+	Cache   *cache.Cache // nil if nothing is kept
+	Logger  *slog.Logger
+	Metrics mcp.Metrics
 	// Until ends a stream once its credential has; forget ends the watch.
 	Until func(id *mcp.Identity, end func(reason error)) (forget func())
 }
@@ -59,7 +58,7 @@ type Server interface {
 	ForClient(err error) error // what clients are told
 }
 
-// New returns a Hub. The caller calls Close.
+// New returns a Hub, which has no place for streams before Bound. The caller calls Close.
 func New(opts Options) *Hub {
 	return &Hub{
 		index:         newIndex(),
@@ -67,7 +66,7 @@ func New(opts Options) *Hub {
 		logger:        opts.Logger,
 		metrics:       opts.Metrics,
 		until:         opts.Until,
-		streams:       downstream.Places{All: limits.Streams, Max: opts.MaxStreams, Each: limits.StreamsEach, MaxEach: opts.MaxStreamsEach},
+		streams:       downstream.Places{All: limits.Streams, Each: limits.StreamsEach},
 		subscriptions: make(map[*fanout.Mailbox]*Subscription),
 		peers:         peers{index: newIndex()},
 		scratch:       sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},
@@ -199,7 +198,7 @@ func (h *Hub) EndSubscriptions(s Server, reason error) {
 	}
 }
 
-// Bound sets the limits on listen streams.
+// Bound sets the limits on open listen streams: on all, and on those of each share.
 func (h *Hub) Bound(all, each int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

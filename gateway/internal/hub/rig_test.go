@@ -102,7 +102,7 @@ type rig struct {
 func newRig(t *testing.T, c *cache.Cache) *rig {
 	r := &rig{source: &source{name: "peer"}, logs: &bridgetest.Log{}, metrics: &backtest.Metrics{}}
 	r.Hub = New(Options{
-		Cache: c, MaxStreams: 3, MaxStreamsEach: 2, Logger: slog.New(slog.NewTextHandler(r.logs, nil)), Metrics: r.metrics,
+		Cache: c, Logger: slog.New(slog.NewTextHandler(r.logs, nil)), Metrics: r.metrics,
 		Until: func(_ *mcp.Identity, end func(error)) func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -114,6 +114,7 @@ func newRig(t *testing.T, c *cache.Cache) *rig {
 			}
 		},
 	})
+	r.Bound(3, 2)
 	t.Cleanup(r.Close)
 	return r
 }

@@ -101,13 +101,13 @@ func newForwarded(s *server, so *ServerOptions) *forward.Server {
 	if s.g.forward == nil {
 		return nil
 	}
-	_, whole := s.guard.auth.(auth.MTLS)
+	_, whole := s.guard.Auth.(auth.MTLS)
 	return s.g.forward.Open(forward.ServerOptions{
 		Name: s.name, Front: s.legacy, Back: s.back, Life: s.life, Streams: &s.streams, Whole: whole,
 		HoldFor: so.HoldFor, ClaimFor: s.claimFor, OwnSessions: s.profiles.PerSession, Untried: untried(s.back),
 		Parse: s.parse,
 		RefuseBody: func(w http.ResponseWriter, r *http.Request, err error) {
-			s.g.now().bodies.refuse(w, r, s.limits, err)
+			s.g.now().bodies.Refuse(w, r, s.limits, err)
 		},
 	})
 }
@@ -177,60 +177,54 @@ func newControl(so *ServerOptions, metrics mcp.Metrics) *access.Control {
 func newLegacyFront(s *server, so *ServerOptions) (*legacyfront.Front, error) {
 	g, opts := s.g, s.opts
 	return legacyfront.New(legacyfront.Options{
-		Name:            so.Name,
-		Handler:         s,
-		Describer:       s,
-		Subscriber:      s,
-		Relayer:         s,
-		Command:         so.Command,
-		Admit:           s.admit,
-		RootsChanged:    s.RootsChanged,
-		TellLosses:      s.group != nil,
-		Memory:          s.memory,
-		Instance:        g.instance,
-		Streams:         &s.streams,
-		Until:           g.expiry.Until,
-		MaxSessions:     opts.MaxSessions,
-		MaxSessionsEach: opts.MaxSessionsEach,
-		Idle:            opts.SessionIdle,
-		MaxStored:       opts.MaxStored,
-		MaxTopics:       opts.MaxTopics,
-		Check:           s.check,
-		WriteTimeout:    opts.WriteTimeout,
-		KeepAlive:       opts.KeepAlive,
-		Drain:           opts.Drain,
-		Settings:        so.Settings,
-		Quirks:          so.Quirks,
-		Ended:           s.sessionEnded,
-		Logger:          g.opts.Logger,
-		Metrics:         g.opts.Metrics,
+		Name:         so.Name,
+		Handler:      s,
+		Describer:    s,
+		Subscriber:   s,
+		Relayer:      s,
+		Admit:        s.admit,
+		RootsChanged: s.RootsChanged,
+		TellLosses:   s.group != nil,
+		Memory:       s.memory,
+		Instance:     g.instance,
+		Streams:      &s.streams,
+		Until:        g.expiry.Until,
+		Limits:       opts.Limits,
+		Idle:         opts.SessionIdle,
+		Check:        s.check,
+		WriteTimeout: opts.WriteTimeout,
+		KeepAlive:    opts.KeepAlive,
+		Drain:        opts.Drain,
+		Settings:     so.Settings,
+		Quirks:       so.Quirks,
+		Ended:        s.sessionEnded,
+		Logger:       g.opts.Logger,
+		Metrics:      g.opts.Metrics,
 	})
 }
 
 func newModernFront(s *server, so *ServerOptions) (*modernfront.Front, error) {
 	g, opts := s.g, s.opts
 	return modernfront.New(modernfront.Options{
-		Name:          so.Name,
-		Revisions:     spec.AllRevisions(),
-		Handler:       s,
-		Describer:     s,
-		Subscriber:    s,
-		Admit:         s.admit,
-		Memory:        s.memory,
-		Settings:      so.Settings,
-		Quirks:        so.Quirks,
-		Upstream:      s.back.Era,
-		Group:         s.group != nil,
-		MemberEra:     s.memberEra(),
-		WriteTimeout:  opts.WriteTimeout,
-		KeepAlive:     opts.KeepAlive,
-		Streams:       &s.streams,
-		MaxParked:     opts.MaxParked,
-		MaxParkedEach: opts.MaxParkedEach,
-		MaxTopics:     opts.MaxTopics,
-		Sealer:        g.sealer,
-		Replicas:      g.peers != nil,
-		Logger:        g.opts.Logger,
-		Metrics:       g.opts.Metrics,
+		Name:         so.Name,
+		Revisions:    spec.AllRevisions(),
+		Handler:      s,
+		Describer:    s,
+		Subscriber:   s,
+		Admit:        s.admit,
+		Memory:       s.memory,
+		Settings:     so.Settings,
+		Quirks:       so.Quirks,
+		Upstream:     s.back.Era,
+		Group:        s.group != nil,
+		MemberEra:    s.memberEra(),
+		WriteTimeout: opts.WriteTimeout,
+		KeepAlive:    opts.KeepAlive,
+		Streams:      &s.streams,
+		Limits:       opts.Limits,
+		Sealer:       g.sealer,
+		Replicas:     g.peers != nil,
+		Logger:       g.opts.Logger,
+		Metrics:      g.opts.Metrics,
 	})
 }

@@ -32,7 +32,7 @@ func TestKeptResultsGoBeforeAnythingIsRefused(t *testing.T) {
 	t.Parallel()
 	const each = 300 << 10
 	seen := &evictions{}
-	r := newKeepingRig(t, func(o *Options) { o.Memory, o.CacheBytes, o.Metrics = 4<<20, 64<<20, seen })
+	r := newKeepingRig(t, func(o *Options) { o.Metrics = seen; o.bound("memory", 4<<20); o.bound("cache", 64<<20) })
 	r.peer.answer("resources/read", `{"contents":[{"uri":"u:x","text":"`+strings.Repeat("x", each)+`"}]}`)
 	r.peer.answer("tools/call", `{"content":[]}`)
 	for n := range 4 {
@@ -86,7 +86,8 @@ func newLargePeer(t *testing.T, modernEra, stream bool) *largePeer {
 		}
 	})
 	p.rig = newRig(t, func(o *Options) {
-		o.Memory, o.Metrics = 16<<20, p.limits
+		o.Metrics = p.limits
+		o.bound("memory", 16<<20)
 		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
 			info := []byte(`{"name":"mcpbridge","version":"test"}`)
 			if modernEra {
@@ -173,7 +174,7 @@ func TestConnectionsTakeMemory(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limits := &tally{}
-			r := newRig(t, func(o *Options) { o.Memory, o.Metrics = 1<<20, limits })
+			r := newRig(t, func(o *Options) { o.Metrics = limits; o.bound("memory", 1<<20) })
 			var last *http.Response
 			for n := 0; n == 0 || n <= most && last.StatusCode == tt.open; n++ {
 				last = r.openAt(t, http.MethodGet, tt.path, "", tt.header)
@@ -189,7 +190,7 @@ func TestConnectionsTakeMemory(t *testing.T) {
 // What was refused for a limit says when to try again, where HTTP has a header for it.
 func TestRefusalsSayWhenToTryAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *Options) { o.MaxSessions, o.MaxSocketsEach, o.MaxParked = 1, 1, 1 })
+	r := newRig(t, func(o *Options) { o.bound("client_sessions", 1); o.bound("websockets_each", 1); o.bound("parked", 1) })
 	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}
 	defer r.open(t, http.MethodGet, "", upgrade).Body.Close()

@@ -23,7 +23,8 @@ func TestM2L08CacheIsBounded(t *testing.T) {
 	var mu sync.Mutex
 	why := make(map[string]int)
 	r := newKeepingRig(t, func(o *Options) {
-		o.CacheEntries, o.CacheBytes = 20, 16<<10
+		o.bound("cache_entries", 20)
+		o.bound("cache", 16<<10)
 		o.Metrics = evictionHook{f: func(w string) { mu.Lock(); defer mu.Unlock(); why[w]++ }}
 	})
 	read := func(i, size int) {

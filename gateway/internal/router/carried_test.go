@@ -175,7 +175,7 @@ func TestCarriedHolderDies(t *testing.T) {
 
 // What a replica refuses, the client is told by it.
 func TestCarriedRefused(t *testing.T) {
-	d := newStateful(t, 2, func(o *Options) { o.MaxSockets = 1 })
+	d := newStateful(t, 2, func(o *Options) { o.bound("websockets", 1) })
 	other, holder, by := d.other(t)
 	holder.socket(t).wantFrom("1", by)
 	ws, resp := other.raw(t, nil)

@@ -30,7 +30,7 @@ func (g *Gateway) route(t *table, at forward.Endpoint) {
 		return
 	}
 	t.handle(string(at), func(w http.ResponseWriter, r *http.Request) {
-		if g.toldOf(w, r, t) {
+		if t.tells(w, r) {
 			downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 				"this gateway has several servers: use %s/NAME%s", at, t.listed()))
 		}
@@ -51,27 +51,27 @@ func (g *Gateway) serveAbsent(w http.ResponseWriter, r *http.Request, t *table, 
 	if g.forward != nil && g.passAbsent(w, r, at, name) {
 		return
 	}
-	if g.toldOf(w, r, t) {
+	if t.tells(w, r) {
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, t.unknownServer(name))
 	}
 }
 
-// toldOf reports whether the sender of a request to a path that is no server's may hear so.
+// tells reports whether the sender of a request to a path that is no server's may hear so.
 // If not, it has refused the request. Where servers have metadata everybody may, since that
 // tells who asks which names there are. A token could not be verified, for it is for one
 // server, and clients would log in to hear of a misspelling.
-func (g *Gateway) toldOf(w http.ResponseWriter, r *http.Request, t *table) bool {
+func (t *table) tells(w http.ResponseWriter, r *http.Request) bool {
 	if t.hasMetadata() {
 		w.Header().Set("Connection", "close") // the rest of the body is not read
 		return true
 	}
-	_, ok := g.authenticate(w, r, &t.guard)
+	_, ok := t.guard.Authenticate(w, r)
 	return ok
 }
 
 // hasMetadata reports whether servers have metadata unless they have an auth of their own.
 func (t *table) hasMetadata() bool {
-	_, ok := t.guard.auth.(auth.Resource)
+	_, ok := t.guard.Auth.(auth.Resource)
 	return ok
 }
 
@@ -94,8 +94,9 @@ func (t *table) serverAt(u *url.URL) *server {
 	return t.servers[name]
 }
 
-func (g *Gateway) serveNowhere(w http.ResponseWriter, r *http.Request, t *table) {
-	if g.toldOf(w, r, t) {
+// serveNowhere answers a request to a path that is no server's.
+func (t *table) serveNowhere(w http.ResponseWriter, r *http.Request) {
+	if t.tells(w, r) {
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"nothing is served at %s; use /mcp/NAME%s", r.URL.Path, t.listed()))
 	}
@@ -115,9 +116,9 @@ func endChunked(w http.ResponseWriter, r *http.Request) {
 // parse parses a client's message, and checks the lengths of its parts. If err is not nil,
 // the Message is that of [wire.Parse], without an id that is too long to be repeated.
 func (s *server) parse(text []byte) (wire.Message, error) {
-	opts := &s.g.now().opts
-	m, err := wire.Parse(text, wire.Options{MaxDepth: opts.MaxDepth, UniqueParams: true, NullParams: s.quirks.Tolerates(quirks.NullParams)})
-	if m.ID.Len() > opts.Lengths.ID && err != nil {
+	t := s.g.now()
+	m, err := wire.Parse(text, wire.Options{MaxDepth: t.depth, UniqueParams: true, NullParams: s.quirks.Tolerates(quirks.NullParams)})
+	if m.ID.Len() > t.lengths.ID && err != nil {
 		m.ID = wire.ID{}
 	}
 	if err == nil {
@@ -131,13 +132,13 @@ func (s *server) parse(text []byte) (wire.Message, error) {
 // reportDepth counts and logs a message that nests too deeply.
 func (s *server) reportDepth(err error) {
 	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) && syntax.TooDeep() {
-		s.limits.Hit(limits.Depth.Key, "message refused: it nests too deeply", "limit", cmp.Or(s.g.now().opts.MaxDepth, wire.DefaultMaxDepth))
+		s.limits.Hit(limits.Depth.Key, "message refused: it nests too deeply", "limit", s.g.now().depth)
 	}
 }
 
 // check returns an error if a part of a message is too long, after counting and logging it.
 func (s *server) check(m *wire.Message) error {
-	tooLong := s.g.now().opts.Lengths.Check(m)
+	tooLong := s.g.now().lengths.Check(m)
 	if tooLong == nil {
 		return nil // and no typed nil in the interface
 	}

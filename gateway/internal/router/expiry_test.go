@@ -73,7 +73,7 @@ func TestA03PassedStreamEndsWithItsResult(t *testing.T) {
 	t.Parallel()
 	p := newTaskPeer(t)
 	w := newTaskRig(t, p)
-	w.g.now().servers["peer"].guard.auth = shortLived{}
+	w.g.now().servers["peer"].guard.Auth = shortLived{}
 	body := askableBody("5", "subscriptions/listen", withTasks, `"notifications":{"taskIds":["x"]}`)
 	l := newLines(t, w.open(t, http.MethodPost, body, of(alice, lasts, modernHeaders("subscriptions/listen", ""))))
 	l.want("acknowledged")

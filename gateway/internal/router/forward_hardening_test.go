@@ -87,7 +87,7 @@ func TestForwardTheft(t *testing.T) {
 // sendAs sends a request to a port as a replica does, on behalf of a principal.
 func (r *replica) sendAs(t *testing.T, to replicas.Replica, path, who string, h http.Header) (*http.Response, error) {
 	t.Helper()
-	rt := r.peers.RoundTripper(to, "test", func(*http.Request) mcp.Sender {
+	rt := r.peers.RoundTripper(to, func(*http.Request) mcp.Sender {
 		return mcp.Sender{Share: mcp.Share{Principal: mcp.Principal(who)}, Identity: &mcp.Identity{Principal: mcp.Principal(who)}}
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+path, strings.NewReader(listTools))
@@ -287,7 +287,7 @@ func sendRaw(t *testing.T, addr, text string) int {
 // A body that does not come is waited for at the edge, and no longer than elsewhere; a large
 // one is bounded at the holder, which answers before it has come.
 func TestForwardSlowBody(t *testing.T) {
-	all := newReplicas(t, 2, func(o *Options) { o.BodyTimeout, o.MaxBody = 300*time.Millisecond, 100<<10 })
+	all := newReplicas(t, 2, func(o *Options) { o.BodyTimeout = 300 * time.Millisecond; o.bound("body", 100<<10) })
 	a, b := all[0], all[1]
 	session := a.initialize(t)
 	for name, tc := range map[string]struct{ length, sent, want int }{"small": {1000, 1, 408}, "large": {90 << 10, 40 << 10, 408}, "too large": {400 << 10, 200 << 10, 413}} {
@@ -346,7 +346,7 @@ func TestForwardExpired(t *testing.T) {
 		})
 	})
 	session := all[0].openAs(t, "alice")
-	rt := all[1].peers.RoundTripper(all[0].peers.Self(), "test", func(*http.Request) mcp.Sender {
+	rt := all[1].peers.RoundTripper(all[0].peers.Self(), func(*http.Request) mcp.Sender {
 		return mcp.Sender{Identity: &mcp.Identity{Principal: "alice", Expires: time.Now().Add(-time.Second)}}
 	})
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp/peer", strings.NewReader(listTools))

@@ -21,7 +21,7 @@ type cell struct {
 
 func TestFrontRefuses(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *Options) { o.MaxBody = 4096; o.MaxDepth = 20 })
+	r := newRig(t, func(o *Options) { o.bound("body", 4096); o.bound("depth", 20) })
 	good := modernBody("1", "tools/list", "")
 	call := modernBody(`"c"`, "tools/call", `"name":"echo","arguments":{}`)
 	set := func(k, v string) func(http.Header) { return func(h http.Header) { h.Set(k, v) } }

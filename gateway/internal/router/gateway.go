@@ -10,12 +10,12 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
-	"github.com/mcpbridge/mcpbridge/gateway/internal/expiry"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/sockets"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
@@ -35,7 +35,7 @@ type Gateway struct {
 	sealer   *requeststate.Sealer
 	sockets  *sockets.Set // the WebSockets of all servers' clients
 	inflight admission.Counter
-	expiry   *expiry.Expirer // of the credentials of what is open
+	expiry   *admission.Expirer // of the credentials of what is open
 
 	// Set by New, read-only after.
 	instance string // prefix of the ids of sessions, events and requestStates
@@ -82,17 +82,17 @@ func New(opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	memory := budget.New(opts.Memory)
+	memory := budget.New(opts.memory())
 	results, err := newCache(opts, memory)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{
-		opts: opts, budget: memory, sealer: sealer, sockets: sockets.New(opts.MaxSockets, opts.MaxSocketsEach),
-		instance: opts.Instance, replication: replication{peers: opts.Peers}, expiry: expiry.New(), retiring: retirement{of: make(map[string]int)},
+		opts: opts, budget: memory, sealer: sealer, sockets: sockets.New(),
+		instance: opts.Instance, replication: replication{peers: opts.Peers}, expiry: admission.NewExpirer(), retiring: retirement{of: make(map[string]int)},
 		limits: downstream.NewLimitLog("", opts.Metrics, opts.Logger),
 	}
-	g.hub = hub.New(hub.Options{Cache: results, MaxStreams: opts.MaxStreams, MaxStreamsEach: opts.MaxStreamsEach, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
+	g.hub = hub.New(hub.Options{Cache: results, Logger: opts.Logger, Metrics: opts.Metrics, Until: g.expiry.Until})
 	g.live, g.cut = context.WithCancel(context.Background())
 	g.streams, g.endAll = context.WithCancel(g.live)
 	g.bound(&opts)
@@ -127,7 +127,7 @@ func (g *Gateway) release() {
 
 // newCache returns a cache, for servers that have results to cache.
 func newCache(o Options, memory *budget.Budget) (*cache.Cache, error) {
-	return cache.New(cache.Options{Entries: o.CacheEntries, Bytes: o.CacheBytes, Memory: memory, Metrics: o.Metrics})
+	return cache.New(cache.Options{Entries: o.Limits.Int(limits.CacheEntries), Bytes: o.Limits.Int(limits.Cache), Memory: memory, Metrics: o.Metrics})
 }
 
 // Start connects to all servers in the background.
@@ -144,7 +144,7 @@ func (g *Gateway) Start() {
 // [Gateway.EndConnections].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := g.now()
-	t.bodies.bound(w, r)
+	t.bodies.Bound(w, r)
 	endChunked(w, r)
 	if t.isPage(r) {
 		g.servePage(w, r, t)
@@ -180,7 +180,7 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 
 // serveEntered has a request to a server served that was entered.
 func (g *Gateway) serveEntered(w http.ResponseWriter, r *http.Request, s *server, at forward.Endpoint) {
-	sender, ok := g.authenticate(w, r, &s.guard)
+	sender, ok := s.guard.Authenticate(w, r)
 	if !ok {
 		return
 	}

@@ -255,7 +255,7 @@ func TestHandoverWaitsForCalls(t *testing.T) {
 
 // The limits of who goes on with a session apply: what is too much ends with its replica.
 func TestHandoverIsBounded(t *testing.T) {
-	d := newDeployment(t, 2, func(o *Options) { o.MaxSessions = 1 })
+	d := newDeployment(t, 2, func(o *Options) { o.bound("client_sessions", 1) })
 	a, b := d.all[0], d.all[1]
 	own := b.initialize(t)
 	stream := b.open(t, http.MethodGet, "", sessionHeaders(own)) // so that it is in use

@@ -18,7 +18,6 @@ func (g *Gateway) refuseInFlight(w http.ResponseWriter, r *http.Request, limit *
 // refuseBusy answers a request that may succeed later. It does not read the rest of the
 // body.
 func refuseBusy(w http.ResponseWriter, e *wire.Error) {
-	w.Header().Set("Retry-After", "1")
 	w.Header().Set("Connection", "close")
-	downstream.WriteError(w, http.StatusServiceUnavailable, wire.ID{}, e)
+	downstream.WriteBusy(w, wire.ID{}, e)
 }

@@ -45,26 +45,26 @@ func TestEachLimitIsToldOfThreeTimes(t *testing.T) {
 		change func(*Options)
 		hit    func(*testing.T, *rig) string
 	}{
-		{"body", func(o *Options) { o.MaxBody = 1000 }, func(t *testing.T, r *rig) string {
+		{"body", func(o *Options) { o.bound("body", 1000) }, func(t *testing.T, r *rig) string {
 			return r.send(t, http.MethodPost, call, modernHeaders("tools/call", "a")).body
 		}},
-		{"depth", func(o *Options) { o.MaxDepth = 20 }, func(t *testing.T, r *rig) string {
+		{"depth", func(o *Options) { o.bound("depth", 20) }, func(t *testing.T, r *rig) string {
 			return r.send(t, http.MethodPost, deep, modernHeaders("tools/call", "a")).body
 		}},
-		{"listen_topics", func(o *Options) { o.MaxTopics = 1 }, func(t *testing.T, r *rig) string {
+		{"listen_topics", func(o *Options) { o.bound("listen_topics", 1) }, func(t *testing.T, r *rig) string {
 			return r.send(t, http.MethodPost, topics, modernHeaders("subscriptions/listen", "")).body
 		}},
-		{"streams", func(o *Options) { o.MaxStreams = 1 }, func(t *testing.T, r *rig) string {
+		{"streams", func(o *Options) { o.bound("streams", 1) }, func(t *testing.T, r *rig) string {
 			one := strings.Replace(topics, `,"u:b"`, "", 1)
 			r.listen(t, "7", `{"resourceSubscriptions":["u:a"]}`).next() // its acknowledgment
 			return r.send(t, http.MethodPost, one, modernHeaders("subscriptions/listen", "")).body
 		}},
-		{"websockets", func(o *Options) { o.MaxSockets = 1 }, socket},
-		{"websockets_each", func(o *Options) { o.MaxSocketsEach = 1 }, socket},
-		{"client_sessions", func(o *Options) { o.MaxSessions = 1 }, session},
-		{"client_sessions_each", func(o *Options) { o.MaxSessionsEach = 1 }, session},
-		{"parked", func(o *Options) { o.MaxParked = 1 }, asks},
-		{"parked_each", func(o *Options) { o.MaxParkedEach = 1 }, asks},
+		{"websockets", func(o *Options) { o.bound("websockets", 1) }, socket},
+		{"websockets_each", func(o *Options) { o.bound("websockets_each", 1) }, socket},
+		{"client_sessions", func(o *Options) { o.bound("client_sessions", 1) }, session},
+		{"client_sessions_each", func(o *Options) { o.bound("client_sessions_each", 1) }, session},
+		{"parked", func(o *Options) { o.bound("parked", 1) }, asks},
+		{"parked_each", func(o *Options) { o.bound("parked_each", 1) }, asks},
 		{"upstream_message", nil, func(t *testing.T, r *rig) string {
 			r.peer.answer("tools/call", `{"content":[{"type":"text","text":"`+strings.Repeat("x", 9000)+`"}]}`)
 			return r.send(t, http.MethodPost, call, modernHeaders("tools/call", "a")).body
@@ -127,12 +127,12 @@ func TestLimitsAreGatheredInTheLog(t *testing.T) {
 		change      func(*Options)
 		hit         func(*testing.T, *rig)
 	}{
-		{"body", "body", func(o *Options) { o.MaxBody = 1000 }, post("tools/call", call)},
-		{"depth", "depth", func(o *Options) { o.MaxDepth = 20 }, post("tools/call", deep)},
-		{"topics", "listen_topics", func(o *Options) { o.MaxTopics = 1 }, post("subscriptions/listen", topics)},
-		{"id", "id", func(o *Options) { o.Lengths.ID = 50 }, post("tools/list", long)},
-		{"memory", "memory", func(o *Options) { o.Memory = 1000 }, post("tools/call", call)},
-		{"sessions", "client_sessions", func(o *Options) { o.MaxSessions = 1 }, func(t *testing.T, r *rig) {
+		{"body", "body", func(o *Options) { o.bound("body", 1000) }, post("tools/call", call)},
+		{"depth", "depth", func(o *Options) { o.bound("depth", 20) }, post("tools/call", deep)},
+		{"topics", "listen_topics", func(o *Options) { o.bound("listen_topics", 1) }, post("subscriptions/listen", topics)},
+		{"id", "id", func(o *Options) { o.bound("id", 50) }, post("tools/list", long)},
+		{"memory", "memory", func(o *Options) { o.bound("memory", 1000) }, post("tools/call", call)},
+		{"sessions", "client_sessions", func(o *Options) { o.bound("client_sessions", 1) }, func(t *testing.T, r *rig) {
 			get := legacyHeaders(r.send(t, http.MethodPost, hello, legacyHeaders("")).header.Get("Mcp-Session-Id"))
 			get.Set("Accept", "text/event-stream")
 			defer r.open(t, http.MethodGet, "", get).Body.Close()
@@ -140,8 +140,8 @@ func TestLimitsAreGatheredInTheLog(t *testing.T) {
 				r.send(t, http.MethodPost, hello, legacyHeaders(""))
 			}
 		}},
-		{"body of a WebSocket", "body", func(o *Options) { o.MaxBody = 1000 }, sockets(call)},
-		{"depth of a WebSocket", "depth", func(o *Options) { o.MaxDepth = 20 }, sockets(deep)},
+		{"body of a WebSocket", "body", func(o *Options) { o.bound("body", 1000) }, sockets(call)},
+		{"depth of a WebSocket", "depth", func(o *Options) { o.bound("depth", 20) }, sockets(deep)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			hits := &tally{}

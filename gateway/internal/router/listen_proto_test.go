@@ -71,7 +71,7 @@ func TestHardeningStreamsAreNoRequestsInFlight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const most = 10 // a request is in flight for a moment after its response was read
-			r := newRig(t, func(o *Options) { o.MaxRequests, o.MaxRequestsEach = most, most })
+			r := newRig(t, func(o *Options) { o.bound("requests", most); o.bound("requests_each", most) })
 			r.peer.answer("tools/list", `{"tools":[]}`)
 			s := httptest.NewUnstartedServer(r.g)
 			start(s)

@@ -187,7 +187,10 @@ func newWorldOf(t *testing.T, era spec.Era, isolation settings.Isolation, creds 
 	}
 	w.rig = newRig(t, func(o *Options) {
 		o.Auth, o.Metrics = tokens, w.limits
-		o.MaxParkedEach, o.MaxSessionsEach, o.MaxSocketsEach, o.MaxStreamsEach = 1, 4, 4, 4
+		o.bound("parked_each", 1)
+		o.bound("client_sessions_each", 4)
+		o.bound("websockets_each", 4)
+		o.bound("streams_each", 4)
 		o.Servers = []ServerOptions{w.server("peer", o, isolation), w.server(other, o, isolation)}
 		change(o)
 	})

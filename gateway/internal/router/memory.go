@@ -28,6 +28,6 @@ func (m *clientMemory) Account(share mcp.Share) *budget.Account {
 
 // Refuse implements [mcp.Memory].
 func (m *clientMemory) Refuse() error {
-	m.limits.Hit(limits.Memory.Key, "request refused: "+memoryUsedUp, "limit", m.g.now().opts.Memory)
+	m.limits.Hit(limits.Memory.Key, "request refused: "+memoryUsedUp, "limit", m.g.now().opts.memory())
 	return &mcp.Refusal{Later: true, Err: wire.Errorf(spec.CodeInternal, memoryUsedUp+"; try again in a moment, or %s", limits.Memory.Raise())}
 }

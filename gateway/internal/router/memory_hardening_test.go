@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
@@ -70,10 +71,10 @@ func TestLongPartsAreRefused(t *testing.T) {
 		{"capabilities", "", "", legacy("1", "initialize", `{"protocolVersion":"2025-11-25","capabilities":{"x":"`+long+`"}}`)},
 	} {
 		t.Run(tt.limit+" "+tt.method[:min(len(tt.method), 20)], func(t *testing.T) {
-			limits := &tally{}
+			counts := &tally{}
 			r := newRig(t, func(o *Options) {
-				o.Metrics = limits
-				o.Lengths = mcp.Lengths{ID: 250, ProgressToken: 250, Method: 250, URI: 250, Filter: 400, ClientInfo: 250, Capabilities: 250}
+				o.Metrics = counts
+				o.Limits = limits.Set{"id": 250, "progress_token": 250, "method": 250, "uri": 250, "filter": 400, "client_info": 250, "capabilities": 250}
 			})
 			header, status := modernHeaders(tt.method, tt.name), http.StatusBadRequest
 			if tt.method == "" {
@@ -90,7 +91,7 @@ func TestLongPartsAreRefused(t *testing.T) {
 			if got.status != status {
 				t.Errorf("status = %d, want %d", got.status, status)
 			}
-			if n := limits.limits(tt.limit); n != 2 || !strings.Contains(r.logs.String(), "a part is too long") {
+			if n := counts.limits(tt.limit); n != 2 || !strings.Contains(r.logs.String(), "a part is too long") {
 				t.Errorf("%d hits, want 2 and a log line", n)
 			}
 			if n := len(r.peer.sent(tt.method)); tt.method != "" && n != 0 {
@@ -103,7 +104,7 @@ func TestLongPartsAreRefused(t *testing.T) {
 // A message of a batch is held to the same lengths as one by itself.
 func TestLongPartsInABatchAreRefused(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *Options) { o.Lengths.ID = 100 })
+	r := newRig(t, func(o *Options) { o.bound("id", 100) })
 	session := r.send(t, http.MethodPost, strings.Replace(hello, "2025-11-25", "2025-03-26", 1), legacyHeaders("")).header.Get("Mcp-Session-Id")
 	long := strings.Repeat("x", 101)
 	got := r.send(t, http.MethodPost, `[{"jsonrpc":"2.0","id":"`+long+`","method":"tools/list"},{"jsonrpc":"2.0","id":7,"method":"ping"}]`, legacyHeaders(session))
@@ -120,10 +121,12 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			limits := &tally{}
 			r := newRig(t, func(o *Options) {
-				o.Metrics, o.MaxRequests = limits, 2
+				o.Metrics = limits
+				o.bound("requests", 2)
 				o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-User")), nil })
 				if limit == "requests_each" {
-					o.MaxRequests, o.MaxRequestsEach = 100, 2
+					o.bound("requests", 100)
+					o.bound("requests_each", 2)
 				}
 			})
 			hold := make(chan struct{})
@@ -191,7 +194,8 @@ func TestMemoryOfMessagesIsBounded(t *testing.T) {
 	t.Parallel()
 	limits := &tally{}
 	r := newRig(t, func(o *Options) {
-		o.Memory, o.Metrics = 16<<20, limits
+		o.Metrics = limits
+		o.bound("memory", 16<<20)
 		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-User")), nil })
 	})
 	hold := make(chan struct{})
@@ -240,7 +244,8 @@ func TestMemoryOfMessagesIsBounded(t *testing.T) {
 func TestRequestsAndMemoryAreByAddress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) {
-		o.MaxRequestsEach, o.Memory = 1, 1<<20
+		o.bound("requests_each", 1)
+		o.bound("memory", 1<<20)
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}
 	})
 	hold := make(chan struct{})
@@ -320,7 +325,7 @@ func TestUnfinishedMessagesAreInTheMemory(t *testing.T) {
 	addresses, each, size := bridgetest.Numbers(10, 20), bridgetest.Numbers(20, 52), bridgetest.Numbers(1<<20, 3<<20)
 	limit, beyond := int64(bridgetest.Numbers(16<<20, 64<<20)), int64(bridgetest.Numbers(32<<20, 64<<20))
 	limits := &tally{}
-	r := newRig(t, func(o *Options) { o.Memory, o.Metrics, o.MaxBody = limit, limits, 4<<20 })
+	r := newRig(t, func(o *Options) { o.Metrics = limits; o.bound("memory", int(limit)); o.bound("body", 4<<20) })
 	r.peer.answer("tools/list", `{"tools":[]}`)
 	good := r.from(t, "127.0.0.99", "")
 	latency := func() time.Duration {

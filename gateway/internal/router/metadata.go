@@ -24,19 +24,19 @@ const metadataAge = 300
 func (t *table) publishMetadata() error {
 	documents := make(map[string][]byte)
 	for _, s := range t.inOrder() {
-		resource, ok := s.guard.auth.(auth.Resource)
-		if !ok || s.guard.endpoint == nil {
+		resource, ok := s.guard.Auth.(auth.Resource)
+		if !ok || s.guard.Endpoint == nil {
 			continue
 		}
-		path := s.guard.endpoint.MetadataPath
+		path := s.guard.Endpoint.MetadataPath
 		if documents[path] != nil {
-			return fmt.Errorf("server %s: another server has the public URL %s, too", s.name, s.guard.endpoint.Resource)
+			return fmt.Errorf("server %s: another server has the public URL %s, too", s.name, s.guard.Endpoint.Resource)
 		}
-		documents[path] = resource.Metadata(s.guard.endpoint)
+		documents[path] = resource.Metadata(s.guard.Endpoint)
 	}
 	for _, s := range t.inOrder() {
-		if here := auth.WellKnown + "/mcp/" + s.name; s.guard.endpoint != nil && documents[here] == nil {
-			documents[here] = documents[s.guard.endpoint.MetadataPath]
+		if here := auth.WellKnown + "/mcp/" + s.name; s.guard.Endpoint != nil && documents[here] == nil {
+			documents[here] = documents[s.guard.Endpoint.MetadataPath]
 		}
 	}
 	serve := func(w http.ResponseWriter, r *http.Request) {

@@ -228,7 +228,7 @@ func TestU03EndpointHasThePrefix(t *testing.T) {
 func TestHTTPSSERefuses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) {
-		o.MaxBody = 4096
+		o.bound("body", 4096)
 		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("Authorization")), nil })
 	})
 	c := r.openEvents(t, "/sse/peer", http.Header{"Authorization": {"ada"}})
@@ -316,7 +316,7 @@ func TestF09HTTPSSESessionEndsWithItsStream(t *testing.T) {
 func TestL2M03HTTPSSESessionsAreBounded(t *testing.T) {
 	t.Parallel()
 	m := &tally{}
-	r := newRig(t, func(o *Options) { o.MaxSessions, o.Metrics = 2, m })
+	r := newRig(t, func(o *Options) { o.Metrics = m; o.bound("client_sessions", 2) })
 	one := r.openEvents(t, "/sse/peer", nil)
 	r.openEvents(t, "/sse/peer", nil)
 	got := r.sendTo(t, http.MethodGet, "/sse/peer", "", "", http.Header{"Accept": {"text/event-stream"}})

@@ -24,7 +24,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// Defaults of Options, but for limits that package limits declares.
+// Defaults of Options.
 const (
 	DefaultMemory      = 1 << 30
 	DefaultBodyTimeout = 30 * time.Second
@@ -97,42 +97,11 @@ type Options struct {
 	// Handovers count the sessions that are handed over to Peers. Nil counts nothing.
 	Handovers handover.Metrics
 
-	// Memory bounds the memory for all clients of all servers, in bytes: messages and their
-	// responses, calls, sessions, subscriptions, and cached results. It is divided among
-	// shares. Zero means DefaultMemory.
-	Memory int64
-	// MaxBody bounds a request body in bytes. Zero means the default of limits.Body.
-	MaxBody int64
-	// MaxDepth bounds how deeply JSON may nest. Zero means the wire package's
-	// default.
-	MaxDepth int
-	// Lengths bound parts of a client's message. Zero means their defaults.
-	Lengths mcp.Lengths
-	// MaxRequests bounds the HTTP requests in flight, MaxRequestsEach those of one
-	// principal. Zero means the defaults of limits.Requests and limits.RequestsEach.
-	MaxRequests, MaxRequestsEach int
-	// MaxStreams bounds the open listen streams, MaxStreamsEach those of one share. Zero
-	// means the defaults of limits.Streams and limits.StreamsEach.
-	MaxStreams, MaxStreamsEach int
-	// MaxTopics bounds the resources of one listen stream, or of one legacy session. Zero
-	// means the front's default.
-	MaxTopics int
-	// MaxParked bounds the parked calls of one server, MaxParkedEach those of one share.
-	// Zero means the front's defaults.
-	MaxParked, MaxParkedEach int
-	// MaxSessions bounds the legacy sessions with one server, MaxSessionsEach those of one
-	// share. SessionIdle is how long an unused session lasts, and MaxStored bounds the
-	// events that it stores for a client that reconnects, in bytes. Zero means the front's
-	// defaults.
-	MaxSessions, MaxSessionsEach int
-	SessionIdle                  time.Duration
-	MaxStored                    int
-	// MaxSockets bounds the open WebSockets of clients, MaxSocketsEach those of one
-	// principal. Zero means the defaults of limits.WebSockets and limits.WebSocketsEach.
-	MaxSockets, MaxSocketsEach int
-	// CacheEntries and CacheBytes bound the cached results of all servers. Zero means the
-	// defaults of limits.CacheEntries and limits.Cache.
-	CacheEntries, CacheBytes int
+	// Limits bound what clients can make the gateway use. That on memory is divided among shares;
+	// 0 means DefaultMemory.
+	Limits limits.Set
+	// SessionIdle is how long an unused session lasts. Zero means the front's default.
+	SessionIdle time.Duration
 	// StateKeys are the secrets that encrypt requestStates. The first one encrypts; the
 	// others decrypt only. Empty means a random one for the life of the Gateway.
 	StateKeys []string
@@ -200,25 +169,18 @@ func (so *ServerOptions) oneSession() bool {
 	return so.Command && so.Settings.Isolation == settings.IsolateNothing
 }
 
+// memory is the memory for all clients of all servers, in bytes: messages and their responses,
+// calls, sessions, subscriptions, and cached results.
+func (opts *Options) memory() int64 { return cmp.Or(opts.Limits.Of(limits.Memory), DefaultMemory) }
+
 // fill sets the defaults.
 func (opts *Options) fill() {
 	if opts.Peers != nil {
 		opts.Instance = opts.Peers.Self().Instance
 	}
 	opts.Instance = cmp.Or(opts.Instance, rand.Text()[:8])
-	opts.Memory = cmp.Or(opts.Memory, DefaultMemory)
-	opts.MaxBody = cmp.Or(opts.MaxBody, limits.Body.Default)
-	opts.Lengths.Fill()
-	opts.MaxRequests = cmp.Or(opts.MaxRequests, int(limits.Requests.Default))
-	opts.MaxRequestsEach = cmp.Or(opts.MaxRequestsEach, int(limits.RequestsEach.Default))
-	opts.MaxStreams = cmp.Or(opts.MaxStreams, int(limits.Streams.Default))
-	opts.MaxStreamsEach = cmp.Or(opts.MaxStreamsEach, int(limits.StreamsEach.Default))
-	opts.CacheEntries = cmp.Or(opts.CacheEntries, int(limits.CacheEntries.Default))
-	opts.CacheBytes = cmp.Or(opts.CacheBytes, int(limits.Cache.Default))
 	opts.BodyTimeout = cmp.Or(opts.BodyTimeout, DefaultBodyTimeout)
 	opts.Drain = cmp.Or(opts.Drain, DefaultDrain)
-	opts.MaxSockets = cmp.Or(opts.MaxSockets, int(limits.WebSockets.Default))
-	opts.MaxSocketsEach = cmp.Or(opts.MaxSocketsEach, int(limits.WebSocketsEach.Default))
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -2,9 +2,11 @@ package router
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
@@ -55,7 +57,7 @@ func (g *Gateway) PeerHandler() http.Handler {
 
 func (g peerListener) servePeer(w http.ResponseWriter, r *http.Request, routes []peerRoute) {
 	t := g.now()
-	t.bodies.bound(w, r)
+	t.bodies.Bound(w, r)
 	endChunked(w, r)
 	if g.peers == nil {
 		http.NotFound(w, r)
@@ -63,7 +65,7 @@ func (g peerListener) servePeer(w http.ResponseWriter, r *http.Request, routes [
 	}
 	e, err := g.peers.Open(r)
 	if err != nil {
-		t.guard.refuseEnvelope(w, r, err)
+		refuseEnvelope(t.guard, w, r, err)
 		return
 	}
 	r.RemoteAddr = cmp.Or(e.Addr, r.RemoteAddr)
@@ -75,6 +77,17 @@ func (g peerListener) servePeer(w http.ResponseWriter, r *http.Request, routes [
 		}
 	}
 	http.NotFound(w, r)
+}
+
+// refuseEnvelope answers a request of another replica whose envelope was refused: what it says
+// of a client's credential is for the client.
+func refuseEnvelope(g *admission.Guard, w http.ResponseWriter, r *http.Request, err error) {
+	if refusal := (*peer.RefusedError)(nil); errors.As(err, &refusal) && refusal.Expired {
+		g.Refuse(w, r, &auth.Refusal{Code: auth.CodeInvalidToken, Reason: refusal.Reason})
+		return
+	}
+	g.ReportPeer(r, err)
+	peer.Refuse(w, err)
 }
 
 // forwardedTo serves a request that another replica has forwarded to a server.
@@ -112,7 +125,7 @@ func forwardedTo(at forward.Endpoint) func(peerListener, http.ResponseWriter, *h
 // connected to this one. The certificate of a client is known to the other alone, which does not
 // know what it is worth here.
 func (g peerListener) serveFor(w http.ResponseWriter, r *http.Request, s *server, at forward.Endpoint) {
-	if auth.ByCertificate(s.guard.auth, r) {
+	if auth.ByCertificate(s.guard.Auth, r) {
 		peer.Unserve(w)
 		return
 	}
@@ -125,15 +138,15 @@ func (g peerListener) serveFor(w http.ResponseWriter, r *http.Request, s *server
 func (g peerListener) senderOf(w http.ResponseWriter, r *http.Request, s *server, e *peer.Envelope) (mcp.Sender, bool) {
 	sender := e.Sender()
 	sender.Via = e.From
-	if auth.MayBeVouchedFor(s.guard.auth, r, e.Identity) {
+	if auth.MayBeVouchedFor(s.guard.Auth, r, e.Identity) {
 		return sender, true
 	}
-	id, err := s.guard.auth.Authenticate(r, s.guard.endpoint)
+	id, err := s.guard.Auth.Authenticate(r, s.guard.Endpoint)
 	if err == nil && principalOf(id) != sender.Principal {
 		err = &auth.Refusal{Verbatim: true, Reason: "the credential is not the principal's that another replica has named"}
 	}
 	if err != nil {
-		s.guard.refuse(w, r, err)
+		s.guard.Refuse(w, r, err)
 		return sender, false
 	}
 	sender.Identity = id

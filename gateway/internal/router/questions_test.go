@@ -273,7 +273,7 @@ func TestM2L19ParkedCallsExpire(t *testing.T) {
 
 func TestM2L19ParkedCallsAreBounded(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *Options) { o.MaxParked = 1 })
+	r := newRig(t, func(o *Options) { o.bound("parked", 1) })
 	r.peer.handle["tools/call"] = func(c *peerCall) string { return say(c.ask("elicitation/create", `{"message":"1"}`)) }
 	rd := r.tool(t, "1", allQuestions, "").round(t)
 	if got := r.tool(t, "2", allQuestions, ""); !strings.Contains(got.body, "limits.parked") {

@@ -47,7 +47,7 @@ func (s *server) wantsLogin(err error) bool {
 // cleanRefusal removes secrets from an error response to initialize.
 func (s *server) cleanRefusal(answer []byte) []byte {
 	if m, err := wire.Parse(answer, wire.Options{}); err == nil && m.Error != nil {
-		return s.g.now().errors.cleanAnswer(answer, m.Error)
+		return s.g.now().errors.CleanAnswer(answer, m.Error)
 	}
 	return answer
 }
@@ -93,7 +93,7 @@ func (c *loggedCall) Answer(text []byte, failed error) {
 		id, _ := wire.ParseID(wire.Get(text, "id")) // valid: it is made here
 		text = wire.AppendError(nil, id, visit.Error(s.name, s.userLogins, c.relay.opened))
 	} else if failed != nil && errors.As(failed, &we) {
-		text = c.relay.s.g.now().errors.cleanAnswer(text, we)
+		text = c.relay.s.g.now().errors.CleanAnswer(text, we)
 	}
 	c.trace.Sent(text)
 	c.RelayedCall.Answer(text, failed)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
@@ -72,11 +73,12 @@ func (t *table) leftBy(next *table) (left []*server) {
 
 // bound applies the limits on what all servers share.
 func (g *Gateway) bound(opts *Options) {
-	g.inflight.Bound(opts.MaxRequests, opts.MaxRequestsEach)
-	g.sockets.Bound(opts.MaxSockets, opts.MaxSocketsEach)
-	g.hub.Bound(opts.MaxStreams, opts.MaxStreamsEach)
-	g.hub.Cache().Bound(opts.CacheEntries, opts.CacheBytes)
-	g.budget.Bound(opts.Memory)
+	l := opts.Limits
+	g.inflight.Bound(l.Int(limits.Requests), l.Int(limits.RequestsEach))
+	g.sockets.Bound(l.Int(limits.WebSockets), l.Int(limits.WebSocketsEach))
+	g.hub.Bound(l.Int(limits.Streams), l.Int(limits.StreamsEach))
+	g.hub.Cache().Bound(l.Int(limits.CacheEntries), l.Int(limits.Cache))
+	g.budget.Bound(opts.memory())
 }
 
 // retire ends a server that is in no table any more: first its streams, then its calls and

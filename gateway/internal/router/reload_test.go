@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -186,7 +187,7 @@ func TestReloadLimits(t *testing.T) {
 	first := r.listen(t, "1", `{"toolsListChanged":true}`)
 	first.next()
 	kept := []ServerOptions{{Name: "peer", Kept: true}}
-	r.reload(t, Options{Servers: kept, MaxStreams: 1, MaxBody: 1024})
+	r.reload(t, Options{Servers: kept, Limits: limits.Set{"streams": 1, "body": 1024}})
 	listen := modernBody("2", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
 	if got := r.send(t, http.MethodPost, listen, modernHeaders("subscriptions/listen", "")); !strings.Contains(got.body, "1 listen streams are open, the limit") {
 		t.Errorf("a second stream = %d %s, want it refused", got.status, got.body)

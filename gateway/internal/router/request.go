@@ -117,7 +117,7 @@ func (q *request) read() bool {
 		return false
 	}
 	q.memory = mcp.NewReservation(q.s.memory, q.sender.Share)
-	body, ok := q.s.g.now().bodies.read(q.w, q.r, q.s.limits, &q.memory)
+	body, ok := q.s.g.now().bodies.Read(q.w, q.r, q.s.limits, &q.memory)
 	if !ok {
 		return false
 	}

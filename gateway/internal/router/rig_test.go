@@ -11,12 +11,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -273,6 +275,17 @@ type rig struct {
 	peer   *scriptedPeer
 	modern *modernPeer // of a modern rig
 	logs   *bridgetest.Log
+}
+
+// bound sets a limit by its key.
+func (o *Options) bound(key string, most int) {
+	if !slices.ContainsFunc(limits.All(), func(l *limits.Limit) bool { return l.Key == key }) {
+		panic("there is no limit " + key)
+	}
+	if o.Limits == nil {
+		o.Limits = make(limits.Set)
+	}
+	o.Limits[key] = int64(most)
 }
 
 func newRig(t *testing.T, change func(*Options)) *rig {

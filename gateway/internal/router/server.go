@@ -45,7 +45,7 @@ type server struct {
 	together   together
 	shared     bool // all clients have one session upstream
 	log        *requestLog
-	guard      guard
+	guard      *admission.Guard
 	onlyFor    mcp.Principal   // empty for everybody
 	userLogins visit.Logins    // of its principals; nil for none
 	access     *access.Control // nil if nothing is controlled
@@ -70,12 +70,9 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	if err := checkKept(so.Settings.Kept()); err != nil {
 		return nil, err
 	}
-	guard, err := newGuard(authOf(so, opts), so.PublicURL, newRefusedLog(so.Name, g, opts))
+	guard, err := newGuard(g, so.Name, authOf(so, opts), so.PublicURL, opts.Audit)
 	if err != nil {
 		return nil, err
-	}
-	if guard.endpoint != nil {
-		guard.endpoint.Share = func(r *http.Request) mcp.Share { return g.now().proxies.ShareOf(r, mcp.Anonymous) }
 	}
 	refused := downstream.NewLimitLog(so.Name, g.opts.Metrics, g.opts.Logger.With("upstream", so.Name))
 	s := &server{g: g, limits: refused, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, shared: so.oneSession(), together: newTogether(so), quirks: so.Quirks, memory: &clientMemory{g, refused},

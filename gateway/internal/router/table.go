@@ -6,6 +6,9 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/origin"
 )
 
@@ -18,9 +21,11 @@ type table struct {
 	mux     *http.ServeMux
 	origins origin.Policy
 	proxies admission.Proxies
-	bodies  bodyReader
-	errors  errorFilter
-	guard   guard // of paths that are no server's
+	bodies  admission.Bodies
+	lengths mcp.Lengths
+	depth   int // how deeply messages may nest
+	errors  downstream.ErrorFilter
+	guard   *admission.Guard // of paths that are no server's
 }
 
 // now returns the table that requests are served by.
@@ -33,15 +38,16 @@ func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) 
 		opts: opts, servers: make(map[string]*server), mux: http.NewServeMux(),
 		origins: origin.Policy{Hosts: origin.Hosts{Machine: opts.MachineName, Allowed: opts.AllowedHosts}, Allowed: opts.AllowedOrigins},
 		proxies: opts.TrustedProxies,
-		bodies:  bodyReader{opts.MaxBody, opts.BodyTimeout},
-		errors:  errorFilter{opts.Secrets, opts.DebugErrors},
+		bodies:  admission.Bodies{Max: opts.Limits.Of(limits.Body), Timeout: opts.BodyTimeout},
+		lengths: mcp.LengthsOf(opts.Limits), depth: opts.Limits.Int(limits.Depth),
+		errors: downstream.ErrorFilter{Secrets: opts.Secrets, Debug: opts.DebugErrors},
 	}
 	defer func() {
 		if err != nil {
 			abandon(fresh)
 		}
 	}()
-	if t.guard, err = newGuard(opts.authElsewhere(), "", newRefusedLog("", g, &t.opts)); err != nil {
+	if t.guard, err = newGuard(g, "", opts.authElsewhere(), "", opts.Audit); err != nil {
 		return nil, nil, err
 	}
 	for _, so := range opts.Servers {
@@ -81,7 +87,7 @@ func (g *Gateway) publish(t *table) error {
 	for _, at := range []forward.Endpoint{forward.Streamable, forward.Events, forward.Messages} {
 		g.route(t, at)
 	}
-	t.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { g.serveNowhere(w, r, t) })
+	t.mux.HandleFunc("/", t.serveNowhere)
 	return t.publishMetadata()
 }
 

@@ -226,7 +226,7 @@ type tenants struct {
 func newTenants(t *testing.T, isolation settings.Isolation) *tenants {
 	w := &tenants{t: t, server: newTenantPeer(t), capabilities: `{"elicitation":{}}`}
 	w.rig = newRig(t, func(o *Options) {
-		o.MaxParkedEach = 1
+		o.bound("parked_each", 1)
 		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get(whoHeader)), nil })
 		o.Servers = []ServerOptions{{Name: "peer", Settings: settings.Server{Isolation: isolation, Cache: public("tools/list", "resources/read")}, Open: func(c mcp.Changes) (mcp.Back, error) {
 			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: w.server.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond, Cache: map[string]settings.CacheHint{"tools/list": public("tools/list")["tools/list"], "resources/read": {TTL: time.Minute}}},

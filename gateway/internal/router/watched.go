@@ -48,14 +48,11 @@ func (g *Gateway) share(peers *peer.Group) {
 	}
 	log := g.opts.Logger
 	g.sharing.sources = source.NewGroup(source.Options{
-		Engine: peers.Engine(), URL: peers.URL, Logger: log,
-		RoundTripper: func(to replicas.Replica, sender func(*http.Request) mcp.Sender) http.RoundTripper {
-			return peers.RoundTripper(to, "watch", sender)
-		},
+		Engine: peers.Engine(), URL: peers.URL, Logger: log, RoundTripper: peers.RoundTripper,
 	})
 	g.sharing.evictions = evict.NewGroup(evict.Options{
 		Engine: peers.Engine(), URL: peers.URL, Logger: log, Metrics: g.opts.Metrics, Cache: g.hub.Cache(), Scope: func(server string) string { return g.now().scopeOf(server) },
-		RoundTripper: func(to replicas.Replica) http.RoundTripper { return peers.RoundTripper(to, "evict", nil) },
+		RoundTripper: func(to replicas.Replica) http.RoundTripper { return peers.RoundTripper(to, nil) },
 	})
 	g.hub.Cache().Heed(g.sharing.evictions.Fresh)
 }

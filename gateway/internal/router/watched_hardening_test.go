@@ -21,7 +21,7 @@ func (r *replica) scopeFor(who string) string {
 // postAs posts a message to a path of a port as a replica does, on behalf of a principal.
 func (r *replica) postAs(t *testing.T, to replicas.Replica, path, who, body string, h http.Header) (status int, text string) {
 	t.Helper()
-	rt := r.peers.RoundTripper(to, "test", func(*http.Request) mcp.Sender {
+	rt := r.peers.RoundTripper(to, func(*http.Request) mcp.Sender {
 		return mcp.Sender{Share: mcp.Share{Principal: mcp.Principal(who)}, Identity: &mcp.Identity{Principal: mcp.Principal(who)}}
 	})
 	var res *http.Response
@@ -117,7 +117,7 @@ func TestWatchAtAReusedAddress(t *testing.T) {
 	all := newReplicas(t, 3, watchTogether)
 	a, b, c := all[0], all[1], all[2]
 	wrong := replicas.Replica{Instance: a.peers.Self().Instance, Addr: c.peers.Self().Addr}
-	rt := b.peers.RoundTripper(wrong, "test", nil)
+	rt := b.peers.RoundTripper(wrong, nil)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/peer/watch/peer", strings.NewReader(listenFor(a.scopeFor("anonymous"))))
 	if err != nil {
 		t.Fatal(err)

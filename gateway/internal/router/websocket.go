@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/gateway/internal/expiry"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/sockets"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
@@ -34,7 +34,7 @@ func (q *request) serveSocket() {
 		CheckOrigin: t.origins.Allow,
 		Header:      openingHeader(lent.Name),
 		WebSocketOptions: transport.WebSocketOptions{
-			MaxMessage: int(t.opts.MaxBody), WriteTimeout: t.opts.WriteTimeout, KeepAlive: t.opts.KeepAlive,
+			MaxMessage: int(t.bodies.Max), WriteTimeout: t.opts.WriteTimeout, KeepAlive: t.opts.KeepAlive,
 			MessageTimeout: t.opts.BodyTimeout,
 			Memory:         &arriving{mcp.NewReservation(s.memory, q.sender.Share)},
 		},
@@ -152,7 +152,7 @@ func (s *server) runSocket(ctx context.Context, c *socket, lent sockets.Loan, se
 
 // ownEnd returns why the WebSocket alone ends that ctx is of; nil if it is not alone.
 func ownEnd(ctx context.Context) error {
-	if why := context.Cause(ctx); why == expiry.ErrExpired || why == expiry.ErrRefused || why == sockets.ErrYielded {
+	if why := context.Cause(ctx); why == admission.ErrExpired || why == admission.ErrRefused || why == sockets.ErrYielded {
 		return why
 	}
 	return nil
@@ -200,7 +200,7 @@ func (c *socket) Close() error {
 	switch {
 	case why != nil && (errors.As(*why, &over) || errors.As(*why, &replaced)):
 		return c.End(transport.CloseRestart, (*why).Error())
-	case why != nil && (*why == expiry.ErrExpired || *why == expiry.ErrRefused):
+	case why != nil && (*why == admission.ErrExpired || *why == admission.ErrRefused):
 		return c.End(transport.CloseUnauthorized, (*why).Error()+"; connect again with another")
 	case why != nil && *why == sockets.ErrYielded:
 		return c.End(transport.CloseTryLater, (*why).Error()+"; close some, or "+limits.WebSockets.Raise()+", and connect again in 1 second")

@@ -293,7 +293,7 @@ func (c *counts) hit(what string) bool {
 func TestF07WebSocketMessageTooLong(t *testing.T) {
 	t.Parallel()
 	limits := &counts{}
-	r := newRig(t, func(o *Options) { o.MaxBody, o.Metrics = 2000, limits })
+	r := newRig(t, func(o *Options) { o.Metrics = limits; o.bound("body", 2000) })
 	l := r.shaken(t)
 	go func() {
 		_ = l.conn.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 1<<20) + `"}}`))
@@ -325,7 +325,9 @@ func TestWebSocketLimits(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			limits := &counts{}
 			r := newRig(t, func(o *Options) {
-				o.MaxSockets, o.MaxSocketsEach, o.Metrics = tt.max, tt.each, limits
+				o.Metrics = limits
+				o.bound("websockets", tt.max)
+				o.bound("websockets_each", tt.each)
 				o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-Who")), nil })
 			})
 			var first *websocket.Conn

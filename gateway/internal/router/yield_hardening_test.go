@@ -79,7 +79,7 @@ func (g *guest) tell(t *testing.T, text string) {
 func TestHardeningWebSocketsOfTheBiggestYield(t *testing.T) {
 	t.Parallel()
 	hits := &tally{}
-	r := newRig(t, func(o *Options) { o.MaxSockets, o.MaxSocketsEach, o.Metrics = 7, 5, hits })
+	r := newRig(t, func(o *Options) { o.Metrics = hits; o.bound("websockets", 7); o.bound("websockets_each", 5) })
 	hold := make(chan struct{})
 	r.peer.hold["tools/call"] = hold
 	r.peer.answer("tools/call", `{"content":[]}`)
@@ -141,7 +141,7 @@ func TestHardeningWebSocketsOfTheBiggestYield(t *testing.T) {
 // So do two that hold all listen streams: the oldest one ends with its result.
 func TestHardeningStreamsOfTheBiggestYield(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *Options) { o.MaxStreams, o.MaxStreamsEach = 6, 4 })
+	r := newRig(t, func(o *Options) { o.bound("streams", 6); o.bound("streams_each", 4) })
 	listen := modernBody("1", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
 	open := func(addr string) *guest {
 		t.Helper()

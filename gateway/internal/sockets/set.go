@@ -51,10 +51,10 @@ type holder struct {
 	yielded bool // its place is another one's, while it ends
 }
 
-// New returns an empty Set, with its limits: of all WebSockets, and of those of each share.
-func New(all, each int) *Set {
+// New returns an empty Set. It has no place before Bound.
+func New() *Set {
 	s := &Set{open: make(map[Socket]holder), lent: make(map[string]context.CancelCauseFunc), places: downstream.Places{
-		All: limits.WebSockets, Max: all, Each: limits.WebSocketsEach, MaxEach: each,
+		All: limits.WebSockets, Each: limits.WebSocketsEach,
 	}}
 	s.live, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -166,7 +166,7 @@ func (s *Set) cut() int {
 	return len(open)
 }
 
-// Bound sets the limits.
+// Bound sets the limits: of all WebSockets, and of those of each share.
 func (s *Set) Bound(all, each int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,8 +24,14 @@ func (c *conn) Idle() (time.Time, bool) { return c.since, c.busy }
 
 func share(p mcp.Principal) mcp.Share { return mcp.Share{Principal: p} }
 
+func newSet(all, each int) *Set {
+	s := New()
+	s.Bound(all, each)
+	return s
+}
+
 func TestPlaces(t *testing.T) {
-	s := New(2, 1)
+	s := newSet(2, 1)
 	ada := new(conn)
 	if _, err := s.Reserve(share("ada")); err != nil {
 		t.Fatal(err)
@@ -56,7 +62,7 @@ func TestPlaces(t *testing.T) {
 // Two clients that hold all WebSockets keep nobody out: of who has the most the one ends that has
 // been idle for longest, without calls if possible. Its place is given once.
 func TestHardeningBiggestHolderOfSocketsYields(t *testing.T) {
-	s, begin := New(7, 5), time.Now()
+	s, begin := newSet(7, 5), time.Now()
 	open := func(who mcp.Principal, wantYield bool) {
 		t.Helper()
 		if yielded, err := s.Reserve(share(who)); yielded != wantYield || err != nil {
@@ -113,7 +119,7 @@ func TestHardeningBiggestHolderOfSocketsYields(t *testing.T) {
 // All are waited for, and cut when there is no more time.
 func TestStopAndWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := New(2, 2), new(conn)
+		s, c := newSet(2, 2), new(conn)
 		if _, err := s.Reserve(share("ada")); err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +149,7 @@ func TestStopAndWait(t *testing.T) {
 
 // What was lent ends by its name, with all, and leaves nothing.
 func TestLoans(t *testing.T) {
-	s := New(2, 2)
+	s := newSet(2, 2)
 	if own := s.Lend(""); own.Name != "" || own.Live != s.Live() {
 		t.Error("the WebSocket of a client of this replica is lent")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -55,7 +56,7 @@ func NewEndpoint(o EndpointOptions) (*Endpoint, error) {
 	var err error
 	e.front, err = modernfront.New(modernfront.Options{
 		Name: o.Server.Name(), Handler: none{}, Describer: none{}, Subscriber: e, Admit: e.setProfile,
-		Memory: o.Memory, Streams: o.Streams, KeepAlive: keepAlive, MaxTopics: maxTopics,
+		Memory: o.Memory, Streams: o.Streams, KeepAlive: keepAlive, Limits: limits.Set{limits.ListenTopics.Key: maxTopics},
 		Settings: settings.Server{Tasks: "off"}, Logger: o.Logger, Metrics: o.Metrics,
 	})
 	return e, err

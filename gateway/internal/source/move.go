@@ -5,15 +5,15 @@ import (
 	"errors"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // moveTimeout bounds one attempt to move a scope.
 const moveTimeout = 15 * time.Second
 
 // movePauses are the pauses between attempts to move a scope to the server's back.
-var movePauses = backoff.Backoff{Min: 250 * time.Millisecond, Max: 5 * time.Second}
+var movePauses = wake.Backoff{Min: 250 * time.Millisecond, Max: 5 * time.Second}
 
 // errNotHonored is why a topic ends that the next owner does not watch.
 var errNotHonored = errors.New("the server does not report its changes to the replica that watches from now on")
@@ -62,7 +62,7 @@ func (s *Source) move(sc *scope) {
 		default:
 			s.drop(sc, m.to)
 			s.group.opts.Logger.Warn("the server can't be watched, trying again", "upstream", s.opts.Name, "err", err)
-			if backoff.Wait(s.group.live, backoff.Jitter(movePauses.After(failures))) != nil {
+			if wake.Wait(s.group.live, wake.Jitter(movePauses.After(failures))) != nil {
 				return
 			}
 			failures++

@@ -80,8 +80,9 @@ type replica struct {
 func (r *rig) add(name string) *replica {
 	rep := &replica{rig: r, name: name, l: bridgetest.Listen()}
 	rep.rt = rep.l.Transport()
-	rep.hub = hub.New(hub.Options{MaxStreams: 100_000, MaxStreamsEach: 100_000, Logger: slog.New(slog.DiscardHandler), Metrics: mcp.NoMetrics{},
+	rep.hub = hub.New(hub.Options{Logger: slog.New(slog.DiscardHandler), Metrics: mcp.NoMetrics{},
 		Until: func(*mcp.Identity, func(error)) func() { return func() {} }})
+	rep.hub.Bound(100_000, 100_000)
 	rep.engine = r.broker.Join(r.t, name, name+":2528")
 	made := server.New(server.Options{Options: upstream.Options{Settings: settings.Server{Era: "modern"}, Name: "files", URL: "http://files.test/mcp", RoundTripper: r.server.transport(r.t), ClientInfo: json.RawMessage(info)}})
 	engine, claims := replicas.Engine(rep.engine), source.Names{Server: "files"}

@@ -19,7 +19,6 @@ import (
 	"log/slog"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/natskv"
 )
 
@@ -40,7 +39,7 @@ type Engine struct {
 
 // Open is called by gateway.New, and by nobody else: what it returns is a type of this module.
 func (e Engine) Open(instance string, log *slog.Logger) (any, error) {
-	u, err := engineurl.ParseNATS(e.URL)
+	u, err := replicas.ParseNATS(e.URL)
 	if err != nil {
 		return nil, fmt.Errorf("the engine %w", err)
 	}

@@ -25,11 +25,11 @@ const root = "../../.."
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/observation/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs", "internal/settings", "internal/status", "internal/quirks"}
+	bottom = []string{"index", "internal/wire", "internal/observation/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/limits", "internal/wake", "internal/certs", "internal/settings", "internal/status", "internal/quirks"}
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/clients", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/inner", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/pinned", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/system"}
+	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/clients", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/system"}
 
 	// configParts is what the keys of every subject are made of.
 	configParts = []string{"internal/config/key", "internal/config/value"}
@@ -42,40 +42,36 @@ var (
 // may not exist.
 var layers = map[string][]string{
 	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/value", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/audit", "internal/trust/login", "internal/trust/pin"}),
-	// What commands do, without flags: reading replies as a client, writing for people, what
+	// What commands do, without flags: reading replies as a client, through a gateway of its own
+	// where that is needed, and telling the audit log who accepts tools; writing for people, what
 	// was found out about a server and what a configuration serves.
-	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/trust/pin", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/client": {"gateway", "internal/config", "internal/httpserver", "internal/trust/audit", "internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/trust/pin", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
 	// What published clients send first, and whether a server takes it.
 	"cmd/mcpbridge/internal/clients": {"internal/spec", "internal/sse", "internal/transport", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/output":  {"internal/config", "internal/linebuffer", "internal/redact"}, // the log
-	"cmd/mcpbridge/internal/inner":   {"gateway", "internal/httpserver", "cmd/mcpbridge/internal/client"},
-	"cmd/mcpbridge/internal/report":  {"internal/compat", "internal/config", "internal/mcp", "internal/names", "internal/quirks", "internal/replicas", "internal/replicas/engineurl", "internal/server", "internal/spec", "internal/trust/policy", "internal/wire", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/report":  {"internal/compat", "internal/config", "internal/mcp", "internal/names", "internal/quirks", "internal/replicas", "internal/server", "internal/spec", "internal/trust/policy", "internal/wire", "cmd/mcpbridge/internal/output"},
 	// What a configuration says, for the public package: only this one has both.
-	"cmd/mcpbridge/internal/options": {"gateway", "gateway/replicas/nats", "gateway/replicas/redis", "internal/certs", "internal/config", "internal/config/value", "internal/replicas/engineurl", "internal/settings"},
+	"cmd/mcpbridge/internal/options": {"gateway", "gateway/replicas/nats", "gateway/replicas/redis", "internal/certs", "internal/config", "internal/config/value", "internal/replicas", "internal/settings"},
 	// The memory of the process, which is one of the limits, and its service manager.
-	"cmd/mcpbridge/internal/system": {"internal/config"},
+	"cmd/mcpbridge/internal/system": {"internal/config", "internal/config/value"},
 	// What SIGHUP means, and what became of reading the configuration again.
 	"cmd/mcpbridge/internal/reload": {"internal/trust/audit", "internal/config", "internal/config/layer", "internal/config/value", "internal/limits"}, // each attempt has an audit record
-	// Who accepts tools has a line in the audit log.
-	"cmd/mcpbridge/internal/pinned": {"internal/config", "internal/trust/audit", "internal/trust/pin"},
 	// What the admin address of another process shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/observation/admin/live", "internal/status", "cmd/mcpbridge/internal/output"},
 
-	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/expiry", "gateway/internal/forward", "gateway/internal/group", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "gateway/internal/profile", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream", "gateway/internal/visit"}),
+	"gateway/internal/router": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/auth", "gateway/internal/admission", "gateway/internal/cache", "internal/detect", "internal/downstream", "gateway/internal/forward", "gateway/internal/group", "gateway/internal/hub", "internal/origin", "gateway/internal/overview", "gateway/internal/owner", "internal/peer", "gateway/internal/profile", "internal/replicas", "internal/replicas/evict", "internal/replicas/handover", "gateway/internal/source", "internal/requeststate", "gateway/internal/sockets", "internal/upstream", "gateway/internal/visit"}),
 	// Where a request is answered: the router asks once for each.
-	"gateway/internal/forward": slices.Concat(waist, bottom, []string{"gateway/internal/admission", "gateway/internal/sockets", "internal/downstream", "internal/peer", "internal/replicas", "internal/replicas/handover", "internal/replicas/placement", "legacy/front"}),
+	"gateway/internal/forward": slices.Concat(waist, bottom, []string{"gateway/internal/admission", "gateway/internal/sockets", "internal/downstream", "internal/peer", "internal/replicas", "internal/replicas/handover", "legacy/front"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
 	"gateway/internal/hub": slices.Concat(waist, bottom, []string{"gateway/internal/cache", "internal/downstream"}),
-	// What comes before a request is looked at: how its connection was accepted, and which page
-	// may have sent it.
-	"internal/clientconn": {"internal/transport"},
-	"internal/origin":     {"internal/downstream", "internal/spec", "internal/wire"},
+	// What comes before a request is looked at: which page may have sent it.
+	"internal/origin": {"internal/downstream", "internal/spec", "internal/wire"},
 	// What the admin address shows of a gateway, and asks it for.
 	"gateway/internal/overview":  slices.Concat(waist, bottom, []string{"gateway/internal/hub", "internal/replicas"}),
 	"internal/observation/admin": slices.Concat(eras, waist, bottom, []string{"internal/observation/admin/live"}),
 	// What passes while somebody looks.
 	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace"},
-	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/layer", "internal/config/server", "internal/hostfile", "internal/names", "internal/replicas/engineurl"}),
+	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/layer", "internal/config/server", "internal/hostfile", "internal/names", "internal/replicas"}),
 	// The tree of keys and the mistakes in them; what values look like, what they refer to,
 	// and what of them is secret; what files, the environment and flags have.
 	"internal/config/key":   {"internal/hostfile", "internal/limits"},
@@ -93,7 +89,7 @@ var layers = map[string][]string{
 	// What a client of a session has not read yet.
 	"legacy/eventstream": {"internal/downstream", "internal/fanout", "internal/limits", "internal/mcp", "internal/spec", "internal/wake", "internal/wire"},
 	// What a profile is subscribed to upstream.
-	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe", "internal/upstream"},
+	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/wake", "internal/subscribe", "internal/upstream"},
 	"legacy/poll":  slices.Concat(waist, bottom, []string{"internal/upstream", "legacy/watch"}),
 	"legacy/pool":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/tasks": {"internal/mcp", "internal/spec", "internal/transport", "internal/upstream", "internal/wake", "internal/wire"},
@@ -103,7 +99,7 @@ var layers = map[string][]string{
 	"modern/front": slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream", "internal/requeststate"}),
 	"modern/back":  slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream", "modern/watch"}),
 	// Which listen streams a profile has open upstream.
-	"modern/watch":    {"internal/mcp", "internal/transport", "internal/fanout", "internal/spec", "internal/wire", "internal/backoff", "internal/subscribe", "internal/upstream"},
+	"modern/watch":    {"internal/mcp", "internal/transport", "internal/fanout", "internal/spec", "internal/wire", "internal/wake", "internal/subscribe", "internal/upstream"},
 	"modern/protocol": {"internal/mcp", "internal/wire", "internal/spec"},
 
 	// How one server is reached: the same for the backs of both eras.
@@ -126,7 +122,7 @@ var layers = map[string][]string{
 	"internal/downstream": slices.Concat(waist, bottom),
 
 	// Who waits for which changes: the same for the backs of both eras.
-	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits", "internal/backoff", "internal/upstream"},
+	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits", "internal/wake", "internal/upstream"},
 
 	// How requests reach another replica: it does not know which replica holds what.
 	"internal/peer": {"internal/downstream", "internal/http1", "internal/mcp", "internal/replicas", "internal/spec", "internal/transport"},
@@ -156,12 +152,9 @@ var layers = map[string][]string{
 	// Who shares what at a server: the gateway asks before a front goes on.
 	"gateway/internal/profile": slices.Concat(waist, bottom),
 
-	// Until when what is open may go on: the gateway ends it.
-	"gateway/internal/expiry": {"internal/mcp"},
-
-	// How many requests are served, against whose share they count, and until when a server is
-	// served: the gateway asks before anything else.
-	"gateway/internal/admission": {"internal/limits", "internal/mcp"},
+	// Who sent a request, how many are served, against whose share they count, until when a server
+	// is served, and until when what is open may go on: the gateway asks before anything else.
+	"gateway/internal/admission": slices.Concat(waist, bottom, []string{"internal/downstream", "internal/trust/audit", "internal/trust/auth"}),
 	// The WebSockets of clients: their places, and their end.
 	"gateway/internal/sockets": {"internal/downstream", "internal/limits", "internal/mcp"},
 
@@ -197,41 +190,34 @@ var layers = map[string][]string{
 	"internal/http1":  nil,
 	// Certificates, keys and authorities in files: for listeners, and for servers.
 	"internal/certs": nil,
-	// Goroutines that wait are woken at every layer: it lies below the bottom.
+	// Goroutines wait at every layer, to be woken or for a time: it lies below the bottom.
 	"internal/wake": nil,
 	// How much memory is left, and for whom.
 	"internal/budget": nil,
 
-	// How long to wait before something is tried again.
-	"internal/backoff": nil,
-
 	// Which replica holds what. Engines differ in where they keep it: each by itself, over
 	// what they have in common; tests have one in memory.
 	"internal/replicas":        nil,
-	"internal/replicas/member": {"internal/backoff", "internal/replicas", "internal/wake"},
+	"internal/replicas/member": {"internal/replicas", "internal/wake"},
 	// Who watches a profile upstream: it stands before a back, and opens others, of which it
 	// knows the interface alone. Other replicas reach it by a modern front before the hub.
-	"gateway/internal/source": {"gateway/internal/hub", "internal/backoff", "internal/downstream", "internal/fanout", "internal/mcp", "internal/replicas", "internal/settings", "internal/spec", "internal/upstream", "internal/wake", "internal/wire", "modern/front"},
+	"gateway/internal/source": {"gateway/internal/hub", "internal/downstream", "internal/fanout", "internal/limits", "internal/mcp", "internal/replicas", "internal/settings", "internal/spec", "internal/upstream", "internal/wake", "internal/wire", "modern/front"},
 	// Cached results leave all replicas: it knows scopes, and no results.
-	"internal/replicas/evict":   {"internal/backoff", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
+	"internal/replicas/evict":   {"internal/wake", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
 	"internal/dev/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},
 	// A package of its own, since the gateway is made of what replicastest tests.
 	"internal/dev/replicastest/gateways": {"gateway", "internal/dev/bridgetest"},
 
 	"internal/replicas/dnspeers": {"internal/replicas", "internal/wake"},
-	// The URL of an engine: whoever connects reads it, and the configuration checks it.
-	"internal/replicas/engineurl": nil,
-	"internal/replicas/natskv":    {"internal/backoff", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
-	"internal/replicas/rediskv":   {"internal/backoff", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/member", "internal/wake"},
+	"internal/replicas/natskv":   {"internal/replicas", "internal/replicas/member", "internal/wake"},
+	"internal/replicas/rediskv":  {"internal/replicas", "internal/replicas/member", "internal/wake"},
 	// How sessions of legacy clients outlive their replica.
 	"internal/replicas/handover": {"internal/mcp", "internal/replicas", "internal/spec", "internal/transport", "internal/wake", "legacy/front"},
-	// Which replica serves the calls of a profile, where the server has a state.
-	"internal/replicas/placement": {"internal/replicas"},
-	// What listens, for clients and for other replicas, and what bounds them before; HTTP
-	// without sockets.
+	// What listens, for clients and for other replicas, how their connections are accepted, and
+	// what bounds them before; HTTP without sockets.
 	"internal/httpserver": {"internal/limits", "internal/transport"},
 	// What makes a process one of several: the public package alone knows it.
-	"internal/replicas/node": {"internal/backoff", "internal/httpserver", "internal/limits", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/engineurl", "internal/replicas/member"},
+	"internal/replicas/node": {"internal/wake", "internal/httpserver", "internal/limits", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/member"},
 
 	// What bounds what: the configuration has a key for each, whoever counts has its
 	// default and its name.
@@ -276,11 +262,11 @@ var layers = map[string][]string{
 	"internal/dev/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "internal/clientconn", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/engineurl", "internal/replicas/node", "gateway/internal/group", "gateway/internal/visit", "internal/remember", "internal/trust/userlogin"}), // what members of groups listed before is remembered for all of them
+	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/node", "gateway/internal/group", "gateway/internal/visit", "internal/remember", "internal/trust/userlogin"}), // what members of groups listed before is remembered for all of them
 	// An engine of replicas each, with its client: whoever puts a program together imports those
 	// that it is to have. The gateway has only their interface.
-	"gateway/replicas/nats":  {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/natskv"},
-	"gateway/replicas/redis": {"internal/replicas", "internal/replicas/engineurl", "internal/replicas/rediskv"},
+	"gateway/replicas/nats":  {"internal/replicas", "internal/replicas/natskv"},
+	"gateway/replicas/redis": {"internal/replicas", "internal/replicas/rediskv"},
 	// Programs that embed a gateway: what others import, and no more.
 	"examples/embedded":      {"gateway", "examples/internal/notes"},
 	"examples/authenticator": {"gateway", "examples/internal/notes"},
@@ -299,38 +285,37 @@ var layers = map[string][]string{
 	// What a command line runs.
 	"internal/argv": {"internal/hostfile"},
 
-	// Which version runs.
-	"internal/release": nil,
+	// Which version runs, and what peers are told of it.
+	"internal/release": {"internal/wire"},
 }
 
 // testLayers says what the test files of a package may import beyond that.
 // Every package's tests may import the package itself and internal/dev/bridgetest.
 var testLayers = map[string][]string{
-	"cmd/mcpbridge":               {"internal/dev/bridgetest", "internal/dev/bridgetest/backtest"},
-	"examples/embedded":           {"examples/internal/program"},
-	"examples/authenticator":      {"examples/internal/program"},
-	"examples/middleware":         {"examples/internal/program"},
-	"internal/trust/auth":         {"internal/dev/bridgetest/issuertest"},
-	"internal/config/key":         {"internal/config"}, // which has the keys
-	"internal/config/layer":       {"internal/config", "internal/settings"},
-	"internal/config/server":      {"internal/config"},
-	"internal/config/value":       {"internal/config"},
-	"internal/settings":           {"internal/config"}, // which reads them
-	"internal/quirks":             {"internal/config"}, // which has a name for each
-	"gateway/replicas/nats":       {"gateway", "internal/dev/replicastest/gateways"},
-	"gateway/replicas/redis":      {"gateway", "internal/dev/replicastest/gateways"},
-	"internal/replicas/evict":     {"internal/dev/replicastest"},
-	"gateway/internal/forward":    {"internal/dev/replicastest"},
-	"gateway/internal/source":     {"internal/dev/replicastest", "internal/server", "modern/protocol"},
-	"internal/replicas/handover":  {"internal/fanout", "internal/dev/replicastest", "internal/wire"},
-	"internal/replicas/member":    {"internal/dev/replicastest"},
-	"internal/replicas/natskv":    {"internal/dev/replicastest"},
-	"internal/replicas/rediskv":   {"internal/dev/replicastest"},
-	"internal/replicas/placement": {"internal/dev/replicastest"},
-	"internal/replicas/node":      {"internal/certs", "internal/dev/replicastest"},
-	"internal/peer":               {"internal/dev/replicastest"},
-	"gateway/internal/router":     {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/trust/fetch", "internal/trust/login", "internal/trust/userlogin", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
-	"internal/httpserver":         {"internal/certs"},
+	"cmd/mcpbridge":              {"internal/dev/bridgetest", "internal/dev/bridgetest/backtest"},
+	"examples/embedded":          {"examples/internal/program"},
+	"examples/authenticator":     {"examples/internal/program"},
+	"examples/middleware":        {"examples/internal/program"},
+	"internal/trust/auth":        {"internal/dev/bridgetest/issuertest"},
+	"internal/config/key":        {"internal/config"}, // which has the keys
+	"internal/config/layer":      {"internal/config", "internal/settings"},
+	"internal/config/server":     {"internal/config"},
+	"internal/config/value":      {"internal/config"},
+	"internal/settings":          {"internal/config"}, // which reads them
+	"internal/quirks":            {"internal/config"}, // which has a name for each
+	"gateway/replicas/nats":      {"gateway", "internal/dev/replicastest/gateways"},
+	"gateway/replicas/redis":     {"gateway", "internal/dev/replicastest/gateways"},
+	"internal/replicas/evict":    {"internal/dev/replicastest"},
+	"gateway/internal/forward":   {"internal/dev/replicastest"},
+	"gateway/internal/source":    {"internal/dev/replicastest", "internal/server", "modern/protocol"},
+	"internal/replicas/handover": {"internal/fanout", "internal/dev/replicastest", "internal/limits", "internal/wire"},
+	"internal/replicas/member":   {"internal/dev/replicastest"},
+	"internal/replicas/natskv":   {"internal/dev/replicastest"},
+	"internal/replicas/rediskv":  {"internal/dev/replicastest"},
+	"internal/replicas/node":     {"internal/certs", "internal/dev/replicastest"},
+	"internal/peer":              {"internal/dev/replicastest"},
+	"gateway/internal/router":    {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/trust/fetch", "internal/trust/login", "internal/trust/userlogin", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
+	"internal/httpserver":        {"internal/certs"},
 	// A report is about a server that was asked.
 	"cmd/mcpbridge/internal/report": {"internal/upstream"},
 	// A session that is passed on shows only where a front and a back are joined.

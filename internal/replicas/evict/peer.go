@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 	maxBytes   = 8 << 20
 )
 
-var pauses = backoff.Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second}
+var pauses = wake.Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second}
 
 // A message is what replicas tell each other. Scopes are those of mcp.PlainScope.
 type message struct {
@@ -115,7 +115,7 @@ func (p *peer) run() {
 		if !p.again(m, waiting) {
 			p.g.late.Warn(p.g.opts.Logger, "telling a replica what to evict, trying again", "replica", p.to.Instance, "err", err)
 		}
-		if backoff.Wait(p.g.live, backoff.Jitter(pauses.After(failures-1))) != nil {
+		if wake.Wait(p.g.live, wake.Jitter(pauses.After(failures-1))) != nil {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestServeRefusesTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t, "AAAAAAAA")
-		a, b := rig.by["AAAAAAAA"], rig.add("BBBBBBBB", legacyfront.Options{MaxSessions: 1})
+		a, b := rig.by["AAAAAAAA"], rig.add("BBBBBBBB", legacyfront.Options{Limits: limits.Set{"client_sessions": 1}})
 		rig.settle()
 		id := a.open(t, "1AAAAAAAA-1")
 		own := b.open(t, "1BBBBBBBB-1")

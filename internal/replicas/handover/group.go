@@ -27,7 +27,7 @@ type Options struct {
 	// URL returns where a path is at another replica.
 	URL func(to replicas.Replica, path string) string
 	// RoundTripper sends requests to another replica.
-	RoundTripper func(to replicas.Replica, purpose string, sender func(*http.Request) mcp.Sender) http.RoundTripper
+	RoundTripper func(to replicas.Replica, sender func(*http.Request) mcp.Sender) http.RoundTripper
 
 	Logger  *slog.Logger // nil discards
 	Metrics Metrics      // nil counts nothing

@@ -195,7 +195,7 @@ func (g *Group) send(ctx context.Context, s Server, to replicas.Replica, p *parc
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := g.opts.RoundTripper(to, "session", nil).RoundTrip(req)
+	resp, err := g.opts.RoundTripper(to, nil).RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

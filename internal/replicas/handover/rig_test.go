@@ -95,7 +95,7 @@ func (rig *rig) group(r *replica, e replicas.Engine) *Group {
 	g, err := New(Options{
 		Engine: e, Logger: slog.New(&r.logs), Metrics: r,
 		URL: func(to replicas.Replica, path string) string { return "http://" + to.Addr + path },
-		RoundTripper: func(to replicas.Replica, _ string, _ func(*http.Request) mcp.Sender) http.RoundTripper {
+		RoundTripper: func(to replicas.Replica, _ func(*http.Request) mcp.Sender) http.RoundTripper {
 			return &network{rig, r.name, to.Instance}
 		},
 	})

@@ -3,8 +3,6 @@ package member
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -13,8 +11,8 @@ import (
 // A claimer claims names for a Member, and gives them up.
 type claimer struct {
 	m       *Member
-	taking  int // claims that are being taken from others; m.mu guards it
-	waiting int // calls of Claim that wait; m.mu guards it, too
+	taking  int // claims that are being taken from others; the picture's mu guards it
+	waiting int // calls of Claim that wait; the picture's mu guards it, too
 }
 
 // tries bounds how often one claim is raced for.
@@ -30,7 +28,7 @@ var (
 // Holder returns who holds a name, by what is known here.
 func (m *Member) Holder(name string) (replicas.Claim, bool) {
 	key := replicas.Key(name)
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	w := m.wishes.all[key]
 	known := w != nil && !w.doubted
 	var c replicas.Claim
@@ -38,24 +36,11 @@ func (m *Member) Holder(name string) (replicas.Claim, bool) {
 		c.Holder, known = m.holderLocked(w.claim.holder)
 		c.Epoch = w.claim.epoch
 	}
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 	if !known {
 		return m.told(key)
 	}
 	return c, known
-}
-
-// Claims implements [replicas.Lister].
-func (m *Member) Claims() []replicas.Named {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := make([]replicas.Named, 0, len(m.wishes.all))
-	for _, key := range slices.Sorted(maps.Keys(m.wishes.all)) {
-		w := m.wishes.all[key]
-		holder, _ := m.holderLocked(w.claim.holder)
-		all = append(all, replicas.Named{Key: key, Claim: replicas.Claim{Holder: holder, Epoch: w.claim.epoch}})
-	}
-	return all
 }
 
 // Claim returns who holds name, and claims it if nobody living does.
@@ -73,8 +58,8 @@ func (m *Member) Yield(ctx context.Context, name string, to replicas.Replica) (c
 	key := replicas.Key(name)
 	err = m.ask(ctx, func(ctx context.Context) error {
 		got, err := m.claims.give(ctx, key, to.Instance)
-		m.mu.Lock()
-		defer m.mu.Unlock()
+		m.picture.mu.Lock()
+		defer m.picture.mu.Unlock()
 		c = m.toldLocked(got)
 		return err
 	})
@@ -87,12 +72,12 @@ func (cl *claimer) give(ctx context.Context, key, to string) (claim, error) {
 		if err != nil {
 			return claim{}, err
 		}
-		cl.m.mu.Lock()
+		cl.m.picture.mu.Lock()
 		heir, _ := cl.m.holderLocked(to)
 		next := claim{holder: to, epoch: max(l.claim.epoch, cl.m.wishes.highest(key)) + 1, pace: heir.Pace}
 		own := l.claim.holder == cl.m.self.Instance
 		lives, _ := cl.m.keepsLocked(l.claim)
-		cl.m.mu.Unlock()
+		cl.m.picture.mu.Unlock()
 		if !own && !lives {
 			lives, err = cl.look(ctx, l)
 		}
@@ -118,8 +103,8 @@ func (cl *claimer) give(ctx context.Context, key, to string) (claim, error) {
 
 // Release ends the wish for name.
 func (m *Member) Release(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.picture.mu.Lock()
+	defer m.picture.mu.Unlock()
 	if m.wishes.release(replicas.Key(name), m.self.Instance) {
 		m.kick.Send()
 	}
@@ -138,8 +123,8 @@ func (cl *claimer) load(ctx context.Context, key string) (l loaded, err error) {
 		return loaded{}, err
 	}
 	l.claim = parse(l.entry.Value)
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
+	cl.m.picture.mu.Lock()
+	defer cl.m.picture.mu.Unlock()
 	l.since = cl.m.now()
 	l.term, _ = cl.m.lease.term(l.since)
 	if w := cl.m.wishes.all[key]; w != nil {
@@ -193,8 +178,8 @@ func (cl *claimer) settle(ctx context.Context, key string, from claim) (claim, e
 // lease. What it was given, or has held before, is claimed anew: by that somebody who has judged it
 // before learns that it is not silent any more.
 func (cl *claimer) confirmed(key string, c claim) bool {
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
+	cl.m.picture.mu.Lock()
+	defer cl.m.picture.mu.Unlock()
 	w := cl.m.wishes.all[key]
 	return w != nil && w.claim == c && !w.doubted
 }
@@ -215,8 +200,8 @@ func (cl *claimer) take(ctx context.Context, key string, l loaded, next claim) (
 
 // holds reports whether this replica has held key itself, and is not forgotten.
 func (cl *claimer) holds(key string) bool {
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
+	cl.m.picture.mu.Lock()
+	defer cl.m.picture.mu.Unlock()
 	w := cl.m.wishes.all[key]
 	return w != nil && w.claim.holder == cl.m.self.Instance && !w.found && !w.forgotten
 }
@@ -226,9 +211,9 @@ func (cl *claimer) holds(key string) bool {
 // come back, tells that it lives before it claims anew what it holds.
 func (cl *claimer) look(ctx context.Context, l loaded) (bool, error) {
 	m := cl.m
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	keeps, sure := cl.judgeLocked(l)
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 	if sure {
 		return keeps, nil
 	}
@@ -237,8 +222,8 @@ func (cl *claimer) look(ctx context.Context, l loaded) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.picture.mu.Lock()
+	defer m.picture.mu.Unlock()
 	m.hearMembersLocked(asked, m.now(), snap, false)
 	m.publishLocked()
 	keeps, sure = cl.judgeLocked(l)
@@ -265,8 +250,8 @@ func (cl *claimer) judgeLocked(l loaded) (keeps, sure bool) {
 
 // successor is the claim by which this replica follows c.
 func (cl *claimer) successor(key string, c claim) (claim, error) {
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
+	cl.m.picture.mu.Lock()
+	defer cl.m.picture.mu.Unlock()
 	if cl.m.state != joined {
 		return claim{}, replicas.ErrClosed
 	}
@@ -279,8 +264,8 @@ func (cl *claimer) successor(key string, c claim) (claim, error) {
 
 // note remembers that another replica holds key, or this one still, if it is wanted still.
 func (cl *claimer) note(key string, c claim) claim {
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
+	cl.m.picture.mu.Lock()
+	defer cl.m.picture.mu.Unlock()
 	if cl.m.wishes.note(key, c, cl.m.self.Instance) {
 		cl.m.kick.Send()
 	}
@@ -291,8 +276,8 @@ func (cl *claimer) note(key string, c claim) claim {
 // left is given back. If the lease has run out meanwhile, others may have taken it already.
 func (cl *claimer) noteOwn(key string, c claim, term int) claim {
 	m := cl.m
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.picture.mu.Lock()
+	defer m.picture.mu.Unlock()
 	late := m.state == left
 	if late {
 		m.wishes.resigns[key] = true

@@ -55,7 +55,7 @@ func TestForms(t *testing.T) {
 // A record that can't be read has its replica not count, and is told of once in a while.
 func TestUnreadRecord(t *testing.T) {
 	var log bytes.Buffer
-	ps, now := newPeers(slog.New(slog.NewTextHandler(&log, nil)), replicas.Unobserved{}), time.Now()
+	ps, now := newPeers(newJournal(slog.New(slog.NewTextHandler(&log, nil))), replicas.Unobserved{}), time.Now()
 	for i, record := range []string{`{"addr":["10.0.0.1:2528"],"beat":1}`, `{"address":"10.0.0.1:2528","beat":2}`, `no JSON`} {
 		ps.hear(now.Add(time.Duration(i)*time.Minute/4), Snapshot{Members: map[string][]byte{"BBBBBBBB": []byte(record)}}, replicas.Replica{Instance: "AAAAAAAA"}, false)
 	}

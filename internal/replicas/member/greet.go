@@ -3,7 +3,6 @@ package member
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
@@ -11,31 +10,23 @@ import (
 // greetTimeout bounds the answer to a greeting.
 const greetTimeout = replicas.Heartbeat
 
-// judgeLocked finds out who is silent at the engine, and returns whom to greet: who answers has
-// its sessions still.
-func (m *Member) judgeLocked(now time.Time) (greet []*peer) {
-	greet, news := m.peers.judge(now, m.self.Pace, m.neighbors != nil && m.state == joined)
-	m.news = m.news || news
-	return greet
-}
-
 // greet asks a replica that is silent at the engine whether it lives.
 func (m *Member) greet(ctx context.Context, p *peer) {
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	to, seen := p.Replica, p.seen
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
 	defer cancel()
 	err := m.neighbors.Greet(ctx, to)
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.picture.mu.Lock()
+	defer m.picture.mu.Unlock()
 	p.greeting = false
 	m.peers.greets--
 	switch {
 	case m.ctx.Err() != nil, !p.lives, p.seen != seen: // it was heard, or has left
 	case err == nil:
 		if p.greeted.IsZero() {
-			m.peers.log(changes, slog.LevelWarn, "a replica is silent at the engine, and answers: it keeps its sessions, and others may take what it has claimed", "replica", to.Instance, "addr", to.Addr)
+			m.journal.log(changes, slog.LevelWarn, "a replica is silent at the engine, and answers: it keeps its sessions, and others may take what it has claimed", "replica", to.Instance, "addr", to.Addr)
 			m.seen.Moved("unheard")
 		}
 		p.greeted = m.now()

@@ -2,14 +2,13 @@ package member
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -17,19 +16,19 @@ const (
 	// many are at the same time.
 	maxInquiries    = 16384
 	inquiriesAtOnce = 64
-	// askTimeout bounds the answers.
+	// askTimeout bounds the answers, and the wait for a turn before.
 	askTimeout = replicas.Heartbeat
 	// recall is how long the answer of a holder counts: it gives up what is not used for minutes.
 	recall = 30 * replicas.Heartbeat
-	// sinceAsk is the first revision that says what it holds.
-	sinceAsk = 4
 )
 
 var errOverasked = fmt.Errorf("%w: other replicas were asked for %d names already, or too many at this moment", replicas.ErrUnasked, maxInquiries)
 
 // inquiries are what other replicas have answered in an outage. It is safe for concurrent use.
 type inquiries struct {
-	turns chan struct{} // has a value for each that is under way
+	journal *journal
+	seen    replicas.Observer
+	turns   chan struct{} // has a value for each that is under way
 
 	mu     sync.Mutex // guards the fields below; a leaf
 	outage uint64
@@ -45,13 +44,9 @@ type inquiry struct {
 	left  bool // who has asked did not wait for the answer
 }
 
-// errSilent says that the answer of a replica is no promise for all of an outage, since its others take
-// it for dead, and don't ask it whether it hears the engine.
-var errSilent = errors.New("a replica that was silent does not hold it, and may claim it")
-
-var errSaysNothing = errors.New("a replica of this version does not say what it holds")
-
-func newInquiries() *inquiries { return &inquiries{turns: make(chan struct{}, inquiriesAtOnce)} }
+func newInquiries(j *journal, seen replicas.Observer) *inquiries {
+	return &inquiries{journal: j, seen: seen, turns: make(chan struct{}, inquiriesAtOnce)}
+}
 
 // begin returns what is asked of a name in an outage, and whether the caller has to ask it, and then
 // call end. It is nil if too many were asked.
@@ -89,41 +84,38 @@ func (qs *inquiries) answered(outage uint64, key string, now time.Time) (c repli
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.by[key]
-	if outage == 0 || qs.outage != outage || q == nil || !q.isDone() || q.past(now) {
+	if outage == 0 || qs.outage != outage || q == nil || !wake.Closed(q.done) || q.past(now) {
 		return replicas.Claim{}, false
 	}
 	return q.claim, true
 }
 
-func (q *inquiry) isDone() bool {
+// inTurn calls ask once it has its turn, unless that takes too long.
+func (qs *inquiries) inTurn(ctx context.Context, ask func() (replicas.Claim, error)) (replicas.Claim, error) {
+	wait, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	select {
-	case <-q.done:
-		return true
-	default:
-		return false
+	case qs.turns <- struct{}{}:
+		defer func() { <-qs.turns }()
+		return ask()
+	case <-wait.Done():
 	}
+	if ctx.Err() != nil {
+		return replicas.Claim{}, context.Cause(ctx)
+	}
+	return replicas.Claim{}, qs.overasked()
+}
+
+// overasked tells that too many names are asked for, and returns the error.
+func (qs *inquiries) overasked() error {
+	qs.seen.Overasked()
+	qs.journal.log(warnings, slog.LevelWarn, "the engine is away, and too many names are asked for whether other replicas hold them: their requests are refused", "most", maxInquiries, "at once", inquiriesAtOnce)
+	return errOverasked
 }
 
 // past reports whether the answer does not count any more.
 func (q *inquiry) past(now time.Time) bool {
-	return q.isDone() && q.claim.Holder.Instance != "" && now.Sub(q.at) >= recall
-}
-
-// outage is which one lasts, if this replica knows still those among whom it does, and had heard the
-// engine for the whole time before: else it may not know all. Otherwise it is zero.
-func (m *Member) outage() uint64 {
-	n, among := m.lease.outage(m.now())
-	if n == 0 || !m.knowsAll() || !slices.EqualFunc(m.View().Members, among, func(r replicas.Replica, instance string) bool { return r.Instance == instance }) {
-		return 0
-	}
-	return n
-}
-
-// knowsAll reports whether the engine was heard without a gap for as long as anybody may be silent.
-func (m *Member) knowsAll() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.clock.heard.Sub(m.clock.since) >= m.view.Load().Slowest.Patience()
+	return wake.Closed(q.done) && q.claim.Holder.Instance != "" && now.Sub(q.at) >= recall
 }
 
 // Vacant implements [replicas.Engine].
@@ -152,9 +144,14 @@ func (m *Member) Inquire(ctx context.Context, name string) error {
 		q, asks := m.inquiries.begin(outage, key, m.now())
 		switch {
 		case q == nil:
-			return m.overasked()
+			return m.inquiries.overasked()
 		case asks:
-			c, err := m.askInTurn(ctx, key)
+			c, err := m.inquiries.inTurn(ctx, func() (replicas.Claim, error) {
+				m.picture.mu.Lock()
+				living, silent := m.peers.living(), m.peers.silents()
+				m.picture.mu.Unlock()
+				return m.neighborhood.askAll(ctx, key, living, silent)
+			})
 			m.inquiries.end(q, key, c, err, ctx.Err() != nil)
 			return err
 		}
@@ -169,80 +166,11 @@ func (m *Member) Inquire(ctx context.Context, name string) error {
 	}
 }
 
-// askInTurn asks all others who holds key, once it has its turn.
-func (m *Member) askInTurn(ctx context.Context, key string) (replicas.Claim, error) {
-	wait, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	select {
-	case m.inquiries.turns <- struct{}{}:
-		defer func() { <-m.inquiries.turns }()
-		return m.askAll(ctx, key)
-	case <-wait.Done():
-	}
-	if ctx.Err() != nil {
-		return replicas.Claim{}, context.Cause(ctx)
-	}
-	return replicas.Claim{}, m.overasked()
-}
-
-// askAll asks all others who holds key, also those that were silent when the engine was heard last: they
-// may be back. One that holds it may be the only one that answers.
-func (m *Member) askAll(ctx context.Context, key string) (c replicas.Claim, err error) {
-	m.mu.Lock()
-	to := m.peers.living()
-	lives := len(to)
-	to = append(to, m.peers.silents()...)
-	m.mu.Unlock()
-	asked, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	epochs, errs := make([]uint64, len(to)), make([]error, len(to))
-	var all sync.WaitGroup
-	for i, r := range to {
-		all.Go(func() {
-			if errs[i] = errSaysNothing; r.Revision >= sinceAsk {
-				epochs[i], errs[i] = m.neighbors.Ask(asked, r, key)
-			}
-			if errs[i] == nil && epochs[i] == 0 && i >= lives {
-				errs[i] = errSilent
-			}
-		})
-	}
-	all.Wait()
-	for i, r := range to {
-		if errs[i] == nil && epochs[i] > c.Epoch {
-			c = replicas.Claim{Holder: r, Epoch: epochs[i]}
-		}
-	}
-	if c.Epoch > 0 {
-		return c, nil
-	}
-	for _, each := range errs {
-		if each != nil && !errors.Is(each, replicas.ErrGone) {
-			err = each
-		}
-	}
-	if ctx.Err() != nil {
-		return c, context.Cause(ctx)
-	}
-	if err != nil {
-		return c, fmt.Errorf("%w: %w", replicas.ErrUnasked, err)
-	}
-	return c, nil
-}
-
-func (m *Member) overasked() error {
-	m.seen.Overasked()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.peers.log(warnings, slog.LevelWarn, "the engine is away, and too many names are asked for whether other replicas hold them: their requests are refused", "most", maxInquiries, "at once", inquiriesAtOnce)
-	return errOverasked
-}
-
 // Holds implements [replicas.Engine]. What this replica has held, and can't act on, it claims anew as
 // soon as the engine is there: so that counts.
 func (m *Member) Holds(key string) (epoch uint64, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.picture.mu.Lock()
+	defer m.picture.mu.Unlock()
 	w := m.wishes.all[key]
 	switch {
 	case m.state != joined:

@@ -116,19 +116,6 @@ const (
 	tellTimeout = replicas.Heartbeat
 )
 
-// Meet implements [replicas.Engine].
-func (m *Member) Meet(n replicas.Neighbors) { m.neighbors = n }
-
-// Leased implements [replicas.Engine].
-func (m *Member) Leased() bool { return m.lease.holds(m.now()) }
-
-// Teller implements [replicas.Engine].
-func (m *Member) Teller() (replicas.Replica, bool) {
-	m.lease.mu.Lock()
-	defer m.lease.mu.Unlock()
-	return m.lease.by, m.lease.by.Instance != ""
-}
-
 // TellFor implements [replicas.Engine]. The record has to be of the replica that asks.
 func (m *Member) TellFor(ctx context.Context, instance string, record []byte) error {
 	r, rec, err := decode(instance, record)
@@ -159,8 +146,8 @@ var errTaking = errors.New("this replica is about to claim something")
 // lives, and then only after the whole time: whoever hears that the engine is away counts on that, and
 // may serve without a claim what nobody holds. It reports false if something is being taken.
 func (cl *claimer) promise() bool {
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
+	cl.m.picture.mu.Lock()
+	defer cl.m.picture.mu.Unlock()
 	return cl.promiseLocked()
 }
 
@@ -178,8 +165,8 @@ func (cl *claimer) promiseLocked() bool {
 // Call endTaking after that.
 func (cl *claimer) beginTaking(key string, forgotten bool) bool {
 	m := cl.m
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.picture.mu.Lock()
+	defer m.picture.mu.Unlock()
 	if now := m.now(); m.clock.failed || now.Before(m.clock.promised) && !forgotten {
 		if w := m.wishes.all[key]; w != nil {
 			w.due = later(w.due, later(m.clock.promised, now.Add(courtesy)))
@@ -191,8 +178,8 @@ func (cl *claimer) beginTaking(key string, forgotten bool) bool {
 }
 
 func (cl *claimer) endTaking() {
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
+	cl.m.picture.mu.Lock()
+	defer cl.m.picture.mu.Unlock()
 	cl.taking--
 }
 
@@ -204,7 +191,7 @@ func (m *Member) tell(ctx context.Context) {
 		select {
 		case <-tick.C:
 			if now := m.now(); m.lease.due(now) {
-				m.asking.Go(func() { m.tellOthers(ctx, now) }) // ends within tellTimeout
+				m.neighborhood.asking.Go(func() { m.tellOthers(ctx, now) }) // ends within tellTimeout
 			}
 		case <-ctx.Done():
 			return
@@ -221,71 +208,8 @@ func (m *Member) tellOthers(ctx context.Context, begun time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	errs := make([]error, len(to))
-	var all sync.WaitGroup
-	for i, r := range to {
-		all.Go(func() {
-			if errs[i] = errBefore; r.Revision >= sinceTell {
-				errs[i] = m.neighbors.Tell(ctx, r, text)
-			}
-			if errs[i] == nil {
-				m.lease.extend(m.now(), begun, r, nil)
-			}
-		})
-	}
-	all.Wait()
-	if away, among := m.agreed(to, errs); away {
+	errs := m.neighborhood.tellAll(ctx, to, text, func(by replicas.Replica) { m.lease.extend(m.now(), begun, by, nil) })
+	if away, among := agreed(m.View().Self.Instance, to, errs); away {
 		m.lease.extend(m.now(), begun, replicas.Replica{}, among)
 	}
-}
-
-// agreed reports whether all that were asked have said that they don't hear the engine and know
-// nobody else. If all know the same ones, it returns those, in order.
-func (m *Member) agreed(to []replicas.Replica, errs []error) (away bool, among []string) {
-	asked := []string{m.View().Self.Instance}
-	for _, r := range to {
-		asked = append(asked, r.Instance)
-	}
-	slices.Sort(asked)
-	among = asked
-	for _, err := range errs {
-		if !errors.Is(err, replicas.ErrAway) && !errors.Is(err, replicas.ErrGone) {
-			return false, nil
-		}
-		away := (*replicas.AwayError)(nil)
-		if !errors.As(err, &away) || len(away.Knows) == 0 { // it is of an earlier version, or gone
-			continue
-		}
-		if slices.ContainsFunc(away.Knows, func(instance string) bool {
-			_, found := slices.BinarySearch(asked, instance)
-			return !found
-		}) {
-			return false, nil // somebody whom this replica does not know may hear the engine
-		}
-		if len(away.Knows) != len(asked) {
-			among = nil
-		}
-	}
-	return true, among
-}
-
-// sinceTell is the first revision that writes heartbeats of others.
-const sinceTell = 2
-
-var errBefore = errors.New("a replica of this version writes no heartbeats of others")
-
-// nextBeat returns the next heartbeat of this replica, and to whom it may be told; nil if this
-// replica has not joined, or has left.
-func (m *Member) nextBeat() (to []replicas.Replica, text []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.state != joined {
-		return nil, nil
-	}
-	m.clock.beats++
-	text, err := encode(m.self, m.clock.beats, false)
-	if err != nil {
-		return nil, nil // as the loop says
-	}
-	return m.peers.living(), text
 }

@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // neighbors are how one replica of a room reaches the others.
@@ -40,7 +40,7 @@ func (n *neighbors) Tell(ctx context.Context, to replicas.Replica, record []byte
 	}
 	n.told.Add(1)
 	err := n.all[to.Instance].TellFor(ctx, n.self.View().Self.Instance, record)
-	return cmp.Or(backoff.Wait(ctx, time.Duration(n.takes.Load())), err)
+	return cmp.Or(wake.Wait(ctx, time.Duration(n.takes.Load())), err)
 }
 
 func (n *neighbors) Ask(_ context.Context, to replicas.Replica, key string) (uint64, error) {

@@ -15,28 +15,6 @@ const (
 	hintGap = 20 * time.Millisecond
 )
 
-// clock is when things were done, and are due. Member.mu guards it.
-type clock struct {
-	beats  uint64           // heartbeats of this replica
-	wrote  time.Time        // when the last one was begun that this replica has written itself
-	shown  bool             // the store has told of this replica
-	told   replicas.Replica // this one, as the last heartbeat had it; zero if others may not know it
-	beat   time.Time        // when the next one is due
-	round  time.Time        // when the last round ended
-	heard  time.Time        // when the store answered last
-	polled time.Time        // until when all is known that it was told of others
-	since  time.Time        // since when it tells of others without a gap
-	quiet  time.Time        // until when nobody claims what nobody holds, since it answered again
-	away   time.Time        // since when it does not
-	failed bool             // the last round did, or others count on that
-	// promises are how often they were told so, and kept how many of them the last round knew that
-	// has heard the store.
-	promises, kept uint64
-	promised       time.Time // until when nothing is taken therefore, since it answered again
-	why            error     // the last round that did
-	hint           time.Time // when a hint is followed; zero if there is none
-}
-
 // run has a round at each heartbeat, hint and kick, until Close.
 func (m *Member) run(ctx context.Context) {
 	defer close(m.done)
@@ -63,35 +41,6 @@ func (m *Member) run(ctx context.Context) {
 	}
 }
 
-// hinted has the next round follow soon, but not at once if there was one just before.
-func (m *Member) hinted(now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.clock.hint.IsZero() {
-		m.clock.hint = later(now, m.clock.round.Add(hintGap))
-	}
-}
-
-// pause is how long nothing is due.
-func (m *Member) pause(now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	next := m.clock.round.Add(m.self.Pace.Every())
-	if m.state == joined {
-		next = sooner(next, m.clock.beat)
-	}
-	next = sooner(next, m.clock.hint)
-	if m.clock.failed {
-		// What is due waits until the store is there.
-		return max(m.clock.round.Add(retry).Sub(now), 0)
-	}
-	next = m.peers.nextSilent(now, next, m.self.Pace)
-	if m.state == joined {
-		next = m.wishes.nextDue(next)
-	}
-	return max(next.Sub(now), 0)
-}
-
 // sooner is the first of both; a zero b is none.
 func sooner(a, b time.Time) time.Time {
 	if b.IsZero() || a.Before(b) {
@@ -112,19 +61,22 @@ func later(a, b time.Time) time.Time {
 // learns what it has lost before it renews.
 func (m *Member) round(ctx context.Context) {
 	began := m.now()
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	promises := m.clock.promises
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 	err := m.exchange(ctx)
 	now := m.now()
-	m.mu.Lock()
-	m.settleClockLocked(now, err, promises)
+	m.picture.mu.Lock()
+	if err == nil || m.ctx.Err() == nil { // not if Close has ended the round
+		m.settleClockLocked(now, err, promises, m.neighbors != nil)
+		m.answered(err, !m.clock.away.IsZero())
+	}
 	if now.Sub(began) > stall(m.self.Pace) {
 		m.clock.round = began // this replica was stopped meanwhile: the next round is due
 	}
 	m.publishLocked()
 	m.seen.Claims(m.wishes.own(m.self.Instance), len(m.wishes.all))
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 }
 
 // stall is the time between rounds after which this replica was stopped, so that others may have
@@ -140,10 +92,10 @@ func (m *Member) exchange(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	greet := m.hearLocked(asked, m.now(), snap, fresh)
 	m.publishLocked()
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 	for _, p := range greet {
 		m.asking.Go(func() { m.greet(m.ctx, p) }) // ends within greetTimeout
 	}
@@ -156,27 +108,30 @@ func (m *Member) exchange(ctx context.Context) error {
 	return m.claims.resign(ctx)
 }
 
-// begin returns the wanted keys, and whether what the broker told may be too old.
-func (m *Member) begin(now time.Time) (keys []string, fresh bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.clock.hint = time.Time{}
-	stalled := now.Sub(m.clock.round) > stall(m.self.Pace)
-	return m.wishes.keys(), stalled || m.clock.failed
+// hearLocked takes in what the store knows, which was asked before now. After a time without the
+// store, or of this replica's own absence, nobody is judged by it. It returns whom to greet.
+func (m *Member) hearLocked(asked, now time.Time, snap Snapshot, fresh bool) (greet []*peer) {
+	m.hearMembersLocked(asked, now, snap, fresh)
+	greet = m.judgeLocked(now, m.neighbors != nil)
+	if m.news {
+		m.publishLocked() // who takes a claim goes by who lives
+	}
+	m.claims.hearClaimsLocked(asked, now, snap.Claims)
+	return greet
 }
 
 // renew writes the heartbeat if it is due.
 func (m *Member) renew(ctx context.Context) error {
 	begun := m.now()
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	if m.state != joined || begun.Before(m.clock.beat) && !m.peers.unsure(begun, &m.clock, m.self.Pace) {
-		m.mu.Unlock()
+		m.picture.mu.Unlock()
 		return nil
 	}
 	m.clock.beats++
 	m.clock.beat = begun.Add(m.self.Pace.Every())
 	self, beat, news := m.self, m.clock.beats, m.clock.told != m.self
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 	data, err := encode(self, beat, false)
 	if err != nil {
 		return err
@@ -186,8 +141,8 @@ func (m *Member) renew(ctx context.Context) error {
 	if err := m.store.Beat(ctx, Beat{Instance: self.Instance, Record: data, Count: beat, Lasts: self.Pace.Patience(), News: news}); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.picture.mu.Lock()
+	defer m.picture.mu.Unlock()
 	m.clock.told, m.clock.wrote = self, begun
 	now := m.now()
 	if !m.lease.holds(now) {
@@ -199,49 +154,4 @@ func (m *Member) renew(ctx context.Context) error {
 	}
 	m.lease.renew(now, begun, self.Pace)
 	return nil
-}
-
-// backLocked notes that the store is back, in a round that knew so many promises: nobody claims what
-// nobody holds for a while, since a holder of which it knows no more claims that again. If others were
-// told that it was away, or do not know this replica, one of them may serve without a claim for as long
-// as that counts.
-func (m *Member) backLocked(now time.Time, promises uint64) {
-	c, slowest := &m.clock, m.view.Load().Slowest
-	if promises != c.kept || m.neighbors != nil && c.heard.IsZero() {
-		c.promised = later(c.promised, now.Add(slowest.Patience()))
-	}
-	c.quiet = later(later(c.quiet, now.Add(grace(slowest))), c.promised)
-}
-
-// settleClockLocked notes whether the store answered, in a round that knew so many promises. One that
-// was made meanwhile is kept by the next round.
-func (m *Member) settleClockLocked(now time.Time, err error, promises uint64) {
-	c := &m.clock
-	c.round = now
-	if err == nil {
-		if !c.away.IsZero() {
-			m.logger.Info("the engine of the replicas is back", "away", now.Sub(c.away).Round(time.Millisecond))
-			c.away, m.news = time.Time{}, true
-			m.seen.Away(false)
-		}
-		if c.failed {
-			m.backLocked(now, promises)
-		}
-		c.heard, c.failed, c.why, c.kept = now, c.promises != promises, nil, promises
-		return
-	}
-	if m.ctx.Err() != nil {
-		return
-	}
-	c.why = err
-	c.failed, c.beat, c.told = true, time.Time{}, replicas.Replica{}
-	m.seen.Failed()
-	if c.away.IsZero() && now.Sub(c.heard) >= 2*m.self.Pace.Every() {
-		c.away, m.news = now, true
-		if !c.heard.IsZero() {
-			c.away = c.heard
-		}
-		m.logger.Warn("the engine of the replicas is away: sessions and calls go on", "since", c.away, "error", err)
-		m.seen.Away(true)
-	}
 }

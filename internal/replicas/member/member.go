@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -25,46 +23,21 @@ type Options struct {
 // A Member is this replica's part in the deployment. It implements
 // replicas.Engine.
 type Member struct {
-	// Set by New, read-only after.
-	store  Store
-	logger *slog.Logger
-	seen   replicas.Observer
-	now    func() time.Time
-	kick   wake.Signal // runs a round at once
-	cancel context.CancelFunc
-	ctx    context.Context // of the loop; ends by Close
-	done   chan struct{}   // closed when the loop has returned
+	*asker
+	*picture
+	neighborhood
 
-	view      atomic.Pointer[replicas.View]
+	// Set by New, read-only after.
+	journal *journal
+	kick    wake.Signal // runs a round at once
+	cancel  context.CancelFunc
+	ctx     context.Context // of the loop; ends by Close
+	done    chan struct{}   // closed when the loop has returned
+
 	sweeper   *sweeper
 	claims    claimer
-	lease     lease
 	inquiries *inquiries
-
-	neighbors replicas.Neighbors // nil if there are none; read-only after Join
-	asking    sync.WaitGroup     // what they are asked
-
-	// mu guards the fields below. It is held for map work only, never while the store is
-	// asked.
-	mu      sync.Mutex
-	state   phase
-	self    replicas.Replica
-	peers   *peers
-	wishes  *wishes
-	clock   clock
-	changed chan struct{} // of the view
-	news    bool          // the next view differs
 }
-
-// phase is where a Member is in its life.
-type phase int
-
-const (
-	created phase = iota
-	joined
-	left
-	closed
-)
 
 // New returns a Member that has not joined. It owns the store. Close ends it.
 func New(store Store, opts Options) *Member {
@@ -73,26 +46,15 @@ func New(store Store, opts Options) *Member {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	j := newJournal(opts.Logger)
 	m := &Member{
-		store:     store,
-		logger:    opts.Logger,
-		seen:      opts.Observer,
-		now:       opts.Now,
-		kick:      wake.NewSignal(),
-		done:      make(chan struct{}),
-		peers:     newPeers(opts.Logger, opts.Observer),
-		wishes:    newWishes(opts.Logger, opts.Observer),
-		inquiries: newInquiries(),
-		changed:   make(chan struct{}),
+		asker: &asker{store: store, away: true}, picture: newPicture(opts, j), journal: j, inquiries: newInquiries(j, opts.Observer),
+		kick: wake.NewSignal(), done: make(chan struct{}),
 	}
 	m.sweeper, m.claims.m = &sweeper{m: m}, m
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.view.Store(&replicas.View{Changed: m.changed})
 	return m
 }
-
-// View is what was last heard.
-func (m *Member) View() *replicas.View { return m.view.Load() }
 
 // Join begins the heartbeats. The loop and the sweeps end by Close.
 func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
@@ -100,13 +62,14 @@ func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
 		return errors.New("joining the replicas: a replica needs an instance and an address")
 	}
 	self.Pace = self.Pace.Bounded()
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	if m.state != created {
-		m.mu.Unlock()
+		m.picture.mu.Unlock()
 		return errors.New("joining the replicas: it was done before")
 	}
 	m.state, m.self, m.news = joined, self, true
-	m.mu.Unlock()
+	m.join()
+	m.picture.mu.Unlock()
 	stop := context.AfterFunc(ctx, m.cancel)
 	m.round(m.ctx)
 	if !stop() {
@@ -124,27 +87,27 @@ func (m *Member) Join(ctx context.Context, self replicas.Replica) error {
 // Update changes what is told of this replica.
 func (m *Member) Update(self replicas.Replica) {
 	self.Pace = self.Pace.Bounded()
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	m.news = m.news || m.self != self
 	m.self = self
 	m.clock.beat = time.Time{} // due
 	m.publishLocked()
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 	m.kick.Send()
 }
 
 // Leave writes the last record of this replica, by which its claims are void
 // for everybody, and then deletes them.
 func (m *Member) Leave(ctx context.Context) error {
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	if m.state != joined {
-		m.mu.Unlock()
+		m.picture.mu.Unlock()
 		return nil
 	}
 	m.state = left
 	self, beat := m.self, m.clock.beats+1
 	m.wishes.resignAll(self.Instance)
-	m.mu.Unlock()
+	m.picture.mu.Unlock()
 	data, err := encode(self, beat, true)
 	if err == nil {
 		err = m.store.Beat(ctx, Beat{Instance: self.Instance, Record: data, Count: beat, Lasts: self.Pace.Patience(), News: true})
@@ -157,10 +120,11 @@ func (m *Member) Leave(ctx context.Context) error {
 
 // Close ends the loop and closes the store.
 func (m *Member) Close(ctx context.Context) error {
-	m.mu.Lock()
+	m.picture.mu.Lock()
 	was := m.state
 	m.state = closed
-	m.mu.Unlock()
+	m.end()
+	m.picture.mu.Unlock()
 	if was == closed {
 		return nil
 	}
@@ -171,63 +135,4 @@ func (m *Member) Close(ctx context.Context) error {
 	m.sweeper.running.Wait()
 	m.asking.Wait()
 	return m.store.Close(ctx)
-}
-
-// usable returns why the store can't be asked, or nil.
-func (m *Member) usable() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.usableLocked()
-}
-
-func (m *Member) usableLocked() error {
-	switch {
-	case m.state == closed:
-		return replicas.ErrClosed
-	case !m.clock.away.IsZero() || m.clock.heard.IsZero():
-		return replicas.ErrAway
-	}
-	return nil
-}
-
-// ask calls f with a bound of time, if the store is there.
-func (m *Member) ask(ctx context.Context, f func(context.Context) error) error {
-	if err := m.usable(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	err := f(ctx)
-	if err == nil || errors.Is(err, replicas.ErrNotFound) || errors.Is(err, replicas.ErrTooLarge) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", replicas.ErrAway, err)
-}
-
-// Put keeps a record until ttl is over.
-func (m *Member) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
-	if len(data) > replicas.MaxRecord {
-		return fmt.Errorf("%w: %d bytes, over %d", replicas.ErrTooLarge, len(data), replicas.MaxRecord)
-	}
-	return m.ask(ctx, func(ctx context.Context) error {
-		return m.store.Put(ctx, replicas.Key(key), data, ttl)
-	})
-}
-
-// Get returns a record.
-func (m *Member) Get(ctx context.Context, key string) (data []byte, err error) {
-	err = m.ask(ctx, func(ctx context.Context) (err error) {
-		data, err = m.store.Get(ctx, replicas.Key(key))
-		return err
-	})
-	return data, err
-}
-
-// Take returns a record and deletes it.
-func (m *Member) Take(ctx context.Context, key string) (data []byte, err error) {
-	err = m.ask(ctx, func(ctx context.Context) (err error) {
-		data, err = m.store.Take(ctx, replicas.Key(key))
-		return err
-	})
-	return data, err
 }

@@ -55,7 +55,7 @@ func (c *citizen) serve(ctx context.Context, name string) {
 	}
 }
 
-// find finds out who holds a name, as placement.Table.Find does.
+// find finds out who holds a name, as forward's table.Find does.
 func (c *citizen) find(ctx context.Context, name string) {
 	if _, held := c.Holder(name); held {
 		return
@@ -66,7 +66,7 @@ func (c *citizen) find(ctx context.Context, name string) {
 	}
 }
 
-// owns returns the reign in which the replica may act as the owner: it looks as placement.Table.Owns
+// owns returns the reign in which the replica may act as the owner: it looks as forward's table.Owns
 // does.
 func (c *citizen) owns(name string) (reign, bool) {
 	view := c.View()

@@ -1,7 +1,6 @@
 package member
 
 import (
-	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -30,53 +29,24 @@ func (p *peer) keeps(polled time.Time, pace replicas.Pace) bool {
 	return !p.left && polled.Sub(p.seen) < pace.Slower(p.Pace).Patience()
 }
 
-// peers are the other replicas that were heard. Member.mu guards the map.
+// peers are the other replicas that were heard. picture.mu guards the map.
 type peers struct {
-	all    map[string]*peer // by instance
-	greets int              // greetings under way
-	logger *slog.Logger
-	seen   replicas.Observer
-	minute time.Time      // since when lines are counted
-	lines  map[string]int // of the log in this minute, by their message
+	all     map[string]*peer // by instance
+	greets  int              // greetings under way
+	journal *journal
+	seen    replicas.Observer
 }
 
-const (
-	// warnings bounds how often a minute what is wrong in records is logged.
-	warnings = 1
-	// changes bounds how often a minute the same change of replicas is logged.
-	changes = 50
-	// maxGreetings bounds the greetings under way: whoever else writes at the engine may have
-	// filled it with records.
-	maxGreetings = 32
-)
+// maxGreetings bounds the greetings under way: whoever else writes at the engine may have filled it
+// with records.
+const maxGreetings = 32
 
 // forgetting is how long a silent replica is known at least. One that comes back later acts on nothing
 // that it had before, until others have noticed: while the engine was away, they did not ask it.
 func forgetting(pace replicas.Pace) time.Duration { return 2 * pace.TTL() }
 
-func newPeers(logger *slog.Logger, seen replicas.Observer) *peers {
-	return &peers{all: make(map[string]*peer), logger: logger, seen: seen, lines: make(map[string]int)}
-}
-
-// log logs a line, unless the same message was logged often enough in this minute.
-func (ps *peers) log(most int, level slog.Level, msg string, args ...any) {
-	if ps.lines[msg]++; ps.lines[msg] <= most {
-		ps.logger.Log(context.Background(), level, msg, args...)
-	}
-}
-
-// gather begins another minute, and tells how often changes were not logged in the last one.
-func (ps *peers) gather(now time.Time) {
-	if now.Sub(ps.minute) < time.Minute {
-		return
-	}
-	ps.minute = now
-	for msg, n := range ps.lines {
-		if n > changes {
-			ps.logger.Warn("the same of more replicas in the last minute", "what", msg, "times", n-changes)
-		}
-	}
-	clear(ps.lines)
+func newPeers(j *journal, seen replicas.Observer) *peers {
+	return &peers{all: make(map[string]*peer), journal: j, seen: seen}
 }
 
 // unsure reports whether somebody has to be judged, and what the engine has told is too old for
@@ -93,7 +63,7 @@ func (ps *peers) unsure(now time.Time, c *clock, pace replicas.Pace) bool {
 // hear takes in all records but that of self. If they are fresh after an absence, nobody was silent
 // before. It reports whether there is news.
 func (ps *peers) hear(now time.Time, snap Snapshot, self replicas.Replica, fresh bool) (news bool) {
-	ps.gather(now)
+	ps.journal.gather(now)
 	skipped := snap.Skipped
 	for _, instance := range slices.Sorted(maps.Keys(snap.Members)) {
 		data := snap.Members[instance]
@@ -141,7 +111,7 @@ func (ps *peers) judge(now time.Time, pace replicas.Pace, greets bool) (greet []
 // silent notes that a replica is dead.
 func (ps *peers) silent(p *peer) {
 	p.lives, p.greeted = false, time.Time{}
-	ps.log(changes, slog.LevelWarn, "a replica is silent", "replica", p.Instance, "addr", p.Addr)
+	ps.journal.log(changes, slog.LevelWarn, "a replica is silent", "replica", p.Instance, "addr", p.Addr)
 	ps.seen.Moved("silent")
 }
 
@@ -151,12 +121,12 @@ func (ps *peers) record(now time.Time, instance string, data []byte) (news bool)
 	p := ps.all[instance]
 	switch {
 	case err != nil:
-		ps.log(warnings, slog.LevelWarn, "a replica does not count here; compare the versions of mcpbridge", "error", err)
+		ps.journal.log(warnings, slog.LevelWarn, "a replica does not count here; compare the versions of mcpbridge", "error", err)
 	case rec.Left:
 		return ps.part(r, p, rec.Beat)
 	case p == nil:
 		ps.all[instance] = &peer{Replica: r, beat: rec.Beat, seen: now, lives: true}
-		ps.log(changes, slog.LevelInfo, "a replica joined", "replica", instance, "addr", r.Addr, "version", r.Version)
+		ps.journal.log(changes, slog.LevelInfo, "a replica joined", "replica", instance, "addr", r.Addr, "version", r.Version)
 		ps.seen.Moved("joined")
 		return true
 	case p.beat < rec.Beat: // others were overtaken, by the last one for example
@@ -169,22 +139,22 @@ func (ps *peers) record(now time.Time, instance string, data []byte) (news bool)
 func (ps *peers) skip(s Skipped) {
 	if s.Records > 0 {
 		ps.seen.Skipped()
-		ps.log(warnings, slog.LevelWarn, "records at the engine are skipped: they are too large, or too many; see who else writes there, and give each deployment its own replicas.prefix",
+		ps.journal.log(warnings, slog.LevelWarn, "records at the engine are skipped: they are too large, or too many; see who else writes there, and give each deployment its own replicas.prefix",
 			"records", s.Records, "one", s.Where)
 	}
 }
 
 func (ps *peers) heardAgain(now time.Time, p *peer, r replicas.Replica, beat uint64) (news bool) {
 	if !p.lives {
-		ps.log(changes, slog.LevelInfo, "a replica is heard again", "replica", r.Instance, "addr", r.Addr)
+		ps.journal.log(changes, slog.LevelInfo, "a replica is heard again", "replica", r.Instance, "addr", r.Addr)
 		ps.seen.Moved("joined")
 	}
 	if r.Draining && !p.Draining {
-		ps.log(changes, slog.LevelInfo, "a replica takes no new work", "replica", r.Instance)
+		ps.journal.log(changes, slog.LevelInfo, "a replica takes no new work", "replica", r.Instance)
 		ps.seen.Moved("draining")
 	}
 	if !p.greeted.IsZero() {
-		ps.log(changes, slog.LevelInfo, "a replica is heard at the engine again", "replica", r.Instance, "addr", r.Addr)
+		ps.journal.log(changes, slog.LevelInfo, "a replica is heard at the engine again", "replica", r.Instance, "addr", r.Addr)
 	}
 	news = !p.lives || p.Replica != r
 	p.Replica, p.beat, p.seen, p.lives, p.left, p.greeted = r, beat, now, true, false, time.Time{}
@@ -202,27 +172,26 @@ func (ps *peers) part(r replicas.Replica, p *peer, beat uint64) (news bool) {
 		return false
 	}
 	p.lives = false
-	ps.log(changes, slog.LevelInfo, "a replica left", "replica", r.Instance)
+	ps.journal.log(changes, slog.LevelInfo, "a replica left", "replica", r.Instance)
 	ps.seen.Moved("left")
 	return true
 }
 
-// silents returns those that are taken for dead, and have not left, in order.
-func (ps *peers) silents() (all []replicas.Replica) {
-	for _, p := range ps.all {
-		if !p.lives && !p.left {
-			all = append(all, p.Replica)
-		}
-	}
-	slices.SortFunc(all, func(a, b replicas.Replica) int { return strings.Compare(a.Instance, b.Instance) })
-	return all
+// silents returns those that are taken for dead, and have not left.
+func (ps *peers) silents() []replicas.Replica {
+	return ps.those(func(p *peer) bool { return !p.lives && !p.left })
 }
 
-// living returns those that live, in order, with room for this replica.
+// living returns those that live.
 func (ps *peers) living() []replicas.Replica {
+	return ps.those(func(p *peer) bool { return p.lives })
+}
+
+// those returns the replicas that are meant, in order, with room for this one.
+func (ps *peers) those(meant func(*peer) bool) []replicas.Replica {
 	all := make([]replicas.Replica, 0, len(ps.all)+1)
 	for _, p := range ps.all {
-		if p.lives {
+		if meant(p) {
 			all = append(all, p.Replica)
 		}
 	}

@@ -24,7 +24,7 @@ type records struct {
 }
 
 func newRecords(t *testing.T) *records {
-	return &records{newPeers(slog.New(slog.DiscardHandler), replicas.Unobserved{}), t, time.Now()}
+	return &records{newPeers(newJournal(slog.New(slog.DiscardHandler)), replicas.Unobserved{}), t, time.Now()}
 }
 
 // hear takes in a snapshot as a round does, without greetings.
@@ -106,7 +106,7 @@ func TestAddressInBrackets(t *testing.T) {
 func TestBoundedRecords(t *testing.T) {
 	var log bytes.Buffer
 	r := newRecords(t)
-	r.logger = slog.New(slog.NewTextHandler(&log, nil))
+	r.journal.logger = slog.New(slog.NewTextHandler(&log, nil))
 	r.tell(1, false)
 	told := make(map[string][]byte)
 	for i := range 20_000 {
@@ -177,7 +177,8 @@ func TestTooManyWait(t *testing.T) {
 	var log bytes.Buffer
 	seen := new(crowds)
 	m := New(nil, Options{Observer: seen, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	m.state, m.clock.heard = joined, time.Now()
+	m.state = joined
+	m.answered(nil, false)
 	w := m.wishes.want("key")
 	brief, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -207,18 +208,18 @@ func TestAPromiseOutlastsARound(t *testing.T) {
 		if m.claims.beginTaking("key", false) {
 			t.Fatal("it takes what it has promised not to")
 		}
-		m.mu.Lock()
-		m.settleClockLocked(now, nil, known)
+		m.picture.mu.Lock()
+		m.settleClockLocked(now, nil, known, false)
 		quiet := m.clock.quiet.Sub(now)
-		m.mu.Unlock()
+		m.picture.mu.Unlock()
 		if last := i == 1; m.clock.failed == last || last && quiet < replicas.MemberTTL {
 			t.Errorf("after a round that knew %d promises: failed %v, and it claims nothing anew for %v", known, m.clock.failed, quiet)
 		}
 	}
-	m.mu.Lock() // a short absence in which nobody has asked
+	m.picture.mu.Lock() // a short absence in which nobody has asked
 	m.clock.failed = true
-	m.settleClockLocked(now.Add(replicas.Heartbeat), nil, m.clock.promises)
-	m.mu.Unlock()
+	m.settleClockLocked(now.Add(replicas.Heartbeat), nil, m.clock.promises, false)
+	m.picture.mu.Unlock()
 	for _, d := range []time.Duration{0, replicas.MemberTTL, replicas.Heartbeat} {
 		now = now.Add(d)
 		if takes := m.claims.beginTaking("key", false); takes != (d == replicas.Heartbeat) {
@@ -229,9 +230,6 @@ func TestAPromiseOutlastsARound(t *testing.T) {
 
 // What others have said of the engine, and whom they know.
 func TestAgreed(t *testing.T) {
-	m := New(nil, Options{})
-	m.self.Instance, m.news = "aaaa", true
-	m.publishLocked()
 	to := []replicas.Replica{{Instance: "bbbb"}, {Instance: "cccc"}}
 	says := func(knows ...string) error { return &replicas.AwayError{Knows: knows, Err: replicas.ErrAway} }
 	for what, tt := range map[string]struct {
@@ -246,7 +244,7 @@ func TestAgreed(t *testing.T) {
 		"one has written it":         {[]error{says("aaaa", "bbbb", "cccc"), nil}, false, false},
 		"one is about to take":       {[]error{says("aaaa", "bbbb", "cccc"), errTaking}, false, false},
 	} {
-		away, among := m.agreed(to, tt.errs)
+		away, among := agreed("aaaa", to, tt.errs)
 		if alike := slices.Equal(among, []string{"aaaa", "bbbb", "cccc"}); away != tt.away || alike != tt.alike || len(among) > 0 != alike {
 			t.Errorf("%s: away %v, among %q; want %v, and that all know the same: %v", what, away, among, tt.away, tt.alike)
 		}

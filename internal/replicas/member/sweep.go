@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -31,7 +31,7 @@ func (s *sweeper) start(ctx context.Context) {
 }
 
 func (s *sweeper) run(ctx context.Context) {
-	for backoff.Wait(ctx, sweepEvery) == nil {
+	for wake.Wait(ctx, sweepEvery) == nil {
 		if view := s.m.View(); s.m.usable() != nil || view.Pick("sweep").Instance != view.Self.Instance {
 			continue
 		}
@@ -58,18 +58,6 @@ func (s *sweeper) sweep(ctx context.Context) error {
 		return err
 	}
 	return s.deleteStrays(ctx, found)
-}
-
-// stray reports whether nobody stands for a claim.
-func (m *Member) stray(key string, e Entry) bool {
-	c := parse(e.Value)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c.holder == m.self.Instance {
-		return m.wishes.all[key] == nil
-	}
-	lives, _ := m.keepsLocked(c)
-	return !lives
 }
 
 // deleteStrays deletes those that the last sweep found as well, and remembers

@@ -111,18 +111,18 @@ func (cl *claimer) waitLocked(now time.Time, key string, w *wish, c claim, befor
 // the next round, so that this replica's own heartbeat does not.
 func (cl *claimer) takeOver(ctx context.Context) error {
 	var keys []string
-	cl.m.mu.Lock()
+	cl.m.picture.mu.Lock()
 	if cl.m.state == joined {
 		keys = cl.m.wishes.due(cl.m.now())
 	}
-	cl.m.mu.Unlock()
+	cl.m.picture.mu.Unlock()
 	return each(ctx, keys, func(ctx context.Context, key string) error {
-		cl.m.mu.Lock()
+		cl.m.picture.mu.Lock()
 		before := cl.m.wishes.last(key)
-		cl.m.mu.Unlock()
+		cl.m.picture.mu.Unlock()
 		c, err := cl.settle(ctx, key, claim{})
-		cl.m.mu.Lock()
-		defer cl.m.mu.Unlock()
+		cl.m.picture.mu.Lock()
+		defer cl.m.picture.mu.Unlock()
 		if undecided(err) || errors.Is(err, errContended) || errors.Is(err, replicas.ErrClosed) {
 			cl.m.wishes.postpone(key, cl.m.now())
 			return nil
@@ -134,9 +134,9 @@ func (cl *claimer) takeOver(ctx context.Context) error {
 
 // resign deletes claims of this replica that it does not want any more.
 func (cl *claimer) resign(ctx context.Context) error {
-	cl.m.mu.Lock()
+	cl.m.picture.mu.Lock()
 	keys, self := cl.m.wishes.resigned(), cl.m.self.Instance
-	cl.m.mu.Unlock()
+	cl.m.picture.mu.Unlock()
 	return each(ctx, keys, func(ctx context.Context, key string) error {
 		e, err := cl.m.store.Load(ctx, key)
 		if err == nil && parse(e.Value).holder == self && cl.resigning(key) {
@@ -144,17 +144,17 @@ func (cl *claimer) resign(ctx context.Context) error {
 			cl.m.seen.Moved("released")
 		}
 		if err == nil {
-			cl.m.mu.Lock()
+			cl.m.picture.mu.Lock()
 			delete(cl.m.wishes.resigns, key)
-			cl.m.mu.Unlock()
+			cl.m.picture.mu.Unlock()
 		}
 		return err
 	})
 }
 
 func (cl *claimer) resigning(key string) bool {
-	cl.m.mu.Lock()
-	defer cl.m.mu.Unlock()
+	cl.m.picture.mu.Lock()
+	defer cl.m.picture.mu.Unlock()
 	return cl.m.wishes.resigns[key]
 }
 

@@ -23,17 +23,17 @@ func undecided(err error) bool {
 // claimNow wants key, and returns who holds it. If that can't be known yet, the loop finds it out
 // for all who wait, and they ask the engine nothing.
 func (cl *claimer) claimNow(ctx context.Context, key string, from claim) (c replicas.Claim, err error) {
-	cl.m.mu.Lock()
+	cl.m.picture.mu.Lock()
 	w := cl.m.wishes.want(key)
 	before := w.decisions
-	cl.m.mu.Unlock()
+	cl.m.picture.mu.Unlock()
 	err = cl.m.ask(ctx, func(ctx context.Context) error {
 		got, err := cl.settle(ctx, key, from)
 		if err != nil {
 			return err
 		}
-		cl.m.mu.Lock()
-		defer cl.m.mu.Unlock()
+		cl.m.picture.mu.Lock()
+		defer cl.m.picture.mu.Unlock()
 		c = cl.m.toldLocked(got)
 		return nil
 	})
@@ -43,23 +43,17 @@ func (cl *claimer) claimNow(ctx context.Context, key string, from claim) (c repl
 	return cl.await(ctx, key, w, before, err)
 }
 
-// toldLocked is a claim as it is told others.
-func (m *Member) toldLocked(c claim) replicas.Claim {
-	holder, _ := m.holderLocked(c.holder)
-	return replicas.Claim{Holder: holder, Epoch: c.epoch}
-}
-
 // await returns who holds a wish's key, once more has been decided of it than before. why is what
 // it waits for, and its error if that takes too long.
 func (cl *claimer) await(ctx context.Context, key string, w *wish, before uint64, why error) (replicas.Claim, error) {
 	m := cl.m
 	ctx, cancel := context.WithTimeout(ctx, m.View().Slowest.Takeover())
 	defer cancel()
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.picture.mu.Lock()
+	defer m.picture.mu.Unlock()
 	if cl.waiting >= maxWaiting {
 		m.seen.Crowded()
-		m.peers.log(warnings, slog.LevelWarn, "too many calls wait until it is known which replica holds what they claim: others are refused", "waiting", cl.waiting)
+		m.journal.log(warnings, slog.LevelWarn, "too many calls wait until it is known which replica holds what they claim: others are refused", "waiting", cl.waiting)
 		return replicas.Claim{}, fmt.Errorf("%w: %w", replicas.ErrAway, errCrowded)
 	}
 	cl.waiting++
@@ -69,7 +63,7 @@ func (cl *claimer) await(ctx context.Context, key string, w *wish, before uint64
 		m.kick.Send()
 	}
 	for {
-		switch err := m.usableLocked(); {
+		switch err := m.usable(); {
 		case err != nil:
 			return replicas.Claim{}, err
 		case m.state != joined:
@@ -80,14 +74,14 @@ func (cl *claimer) await(ctx context.Context, key string, w *wish, before uint64
 			return m.toldLocked(w.claim), nil
 		}
 		decided, changed := w.decidedLocked(), m.changed
-		m.mu.Unlock()
+		m.picture.mu.Unlock()
 		select {
 		case <-decided:
 		case <-changed: // the engine may be away
 		case <-m.ctx.Done(): // this replica has ended
 		case <-ctx.Done():
 		}
-		m.mu.Lock()
+		m.picture.mu.Lock()
 		if ctx.Err() != nil {
 			return replicas.Claim{}, why
 		}
@@ -135,8 +129,8 @@ func (cl *claimer) earlyLocked(now time.Time, w *wish) time.Time {
 // early reports whether that is so, and has the loop look again once it is not.
 func (cl *claimer) early(key string) bool {
 	m := cl.m
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.picture.mu.Lock()
+	defer m.picture.mu.Unlock()
 	now, w := m.now(), m.wishes.all[key]
 	until := cl.earlyLocked(now, w)
 	if !now.Before(until) {

@@ -45,7 +45,7 @@ func (w *wish) dueAt(t time.Time) {
 }
 
 // wishes are the names that this replica wants, and those that it gives up.
-// Member.mu guards both maps. Methods that take self are told the instance of
+// picture.mu guards both maps. Methods that take self are told the instance of
 // this replica.
 type wishes struct {
 	all     map[string]*wish // by key

@@ -7,8 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -63,7 +63,7 @@ func (b *buckets) write(ctx context.Context, beat member.Beat) (uint64, error) {
 		if !conflict(err) {
 			return revision, err
 		}
-		if err := backoff.Wait(ctx, time.Duration(i)*lagging); err != nil {
+		if err := wake.Wait(ctx, time.Duration(i)*lagging); err != nil {
 			return 0, err
 		}
 	}

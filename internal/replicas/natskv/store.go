@@ -14,20 +14,18 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // Options configure a Store.
 type Options struct {
-	URL         *engineurl.URL // of kind NATS
-	TLS         *tls.Config    // nil: that of the system, where the URL asks for it
-	Credentials string         // file; empty for none
-	Prefix      string         // of the names of the buckets
-	Name        string         // of the connection, for whoever looks at the server
+	URL         *replicas.URL // of kind NATS
+	TLS         *tls.Config   // nil: that of the system, where the URL asks for it
+	Credentials string        // file; empty for none
+	Prefix      string        // of the names of the buckets
+	Name        string        // of the connection, for whoever looks at the server
 	Logger      *slog.Logger
 }
 
@@ -41,7 +39,7 @@ const (
 	pings     = 2
 )
 
-var reconnect = backoff.Backoff{Min: 100 * time.Millisecond, Max: replicas.Heartbeat / 2}
+var reconnect = wake.Backoff{Min: 100 * time.Millisecond, Max: replicas.Heartbeat / 2}
 
 // A Store is a member.Store at NATS.
 type Store struct {
@@ -79,7 +77,7 @@ func (s *Store) options(o Options) []nats.Option {
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
-		nats.CustomReconnectDelay(func(attempts int) time.Duration { return backoff.Jitter(reconnect.After(attempts)) }),
+		nats.CustomReconnectDelay(func(attempts int) time.Duration { return wake.Jitter(reconnect.After(attempts)) }),
 		nats.ReconnectBufSize(-1), // what can't be sent fails
 		nats.Timeout(time.Second), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pings),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -227,7 +225,7 @@ func (s *Store) Claims(ctx context.Context, f func(string, member.Entry)) error 
 }
 
 // servers are the URLs of all servers, as the client reads them.
-func servers(u *engineurl.URL) string {
+func servers(u *replicas.URL) string {
 	scheme := "nats"
 	if u.TLS {
 		scheme = "tls"

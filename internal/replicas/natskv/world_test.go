@@ -15,7 +15,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
 func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
@@ -86,7 +86,7 @@ func (w *world) store() *Store {
 // open returns a store that is about to connect. The test's end closes it.
 func (w *world) open() *Store {
 	w.t.Helper()
-	u, err := engineurl.Parse("nats://replica:open%20sesame@" + w.addr)
+	u, err := replicas.ParseURL("nats://replica:open%20sesame@" + w.addr)
 	if err != nil {
 		w.t.Fatal(err)
 	}

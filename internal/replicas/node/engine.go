@@ -7,7 +7,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/dnspeers"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 )
 
@@ -29,7 +28,7 @@ func (n *Node) openEngine() (replicas.Engine, error) {
 	}
 	store, ok := opened.(member.Store)
 	if !ok {
-		return nil, fmt.Errorf("the engine %T is not one of mcpbridge; import %s or %s, and use its Engine", n.opts.Engine, engineurl.NATS.Package(), engineurl.Redis.Package())
+		return nil, fmt.Errorf("the engine %T is not one of mcpbridge; import %s or %s, and use its Engine", n.opts.Engine, replicas.NATS.Package(), replicas.Redis.Package())
 	}
 	return member.New(store, member.Options{Logger: n.opts.Logger, Observer: n.opts.Observer}), nil
 }

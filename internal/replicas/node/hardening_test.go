@@ -88,7 +88,7 @@ func (g *guarded) send(t *testing.T) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := g.from.RoundTripper(g.to, "test", nil).RoundTrip(r)
+	resp, err := g.from.RoundTripper(g.to, nil).RoundTrip(r)
 	if err == nil {
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()

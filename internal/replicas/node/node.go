@@ -16,11 +16,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/dnspeers"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // Options configure a Node. Exactly one of Engine and Peers is set.
@@ -129,7 +129,7 @@ func (n *Node) awaitHeard(ctx context.Context) error {
 		}
 		pause += replicas.Heartbeat // they look the names up, too
 	}
-	return backoff.Wait(ctx, pause)
+	return wake.Wait(ctx, pause)
 }
 
 // Drain tells the others that this replica takes no new work.

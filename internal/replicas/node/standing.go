@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/dnspeers"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -57,7 +57,7 @@ func (n *Node) beginJudging() {
 	n.standing.stop = stop
 	n.standing.running.Go(func() {
 		begun := time.Now()
-		for pause := time.Duration(0); backoff.Wait(ctx, pause) == nil; {
+		for pause := time.Duration(0); wake.Wait(ctx, pause) == nil; {
 			n.judge(ctx, time.Since(begun))
 			if pause = judgeEvery; n.Standing().Ready {
 				pause = lookEvery

@@ -41,7 +41,7 @@ func TestTLSInSteps(t *testing.T) {
 			if got := r.URL.Scheme == "https"; got != wantTLS {
 				t.Errorf("%d reaches %s by %s", i, to.Addr, r.URL)
 			}
-			resp, err := from.Group().RoundTripper(to, "test", nil).RoundTrip(r)
+			resp, err := from.Group().RoundTripper(to, nil).RoundTrip(r)
 			if err != nil {
 				t.Errorf("from %d to %s: %v", i, to.Addr, err)
 				continue

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
 const (
@@ -29,9 +29,9 @@ const (
 // newClient returns a client that connects when it is asked.
 func newClient(o Options) redis.UniversalClient {
 	switch o.URL.Kind {
-	case engineurl.Sentinel:
+	case replicas.Sentinel:
 		return redis.NewFailoverClient(sentinelOptions(o))
-	case engineurl.Cluster:
+	case replicas.Cluster:
 		return redis.NewClusterClient(clusterOptions(o))
 	}
 	return redis.NewClient(options(o))
@@ -95,7 +95,7 @@ func account(o Options) (user, password string) {
 	return u.Username(), password
 }
 
-func addrs(hosts []engineurl.Host) (all []string) {
+func addrs(hosts []replicas.Host) (all []string) {
 	for _, h := range hosts {
 		all = append(all, h.Addr)
 	}

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
 // Replicas of all versions use the same keys.
 func TestForms(t *testing.T) {
 	forms := bridgetest.ReadForms(t)
-	at, err := engineurl.Parse("redis://nobody.example")
+	at, err := replicas.ParseURL("redis://nobody.example")
 	if err != nil {
 		t.Fatal(err)
 	}

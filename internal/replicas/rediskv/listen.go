@@ -8,11 +8,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // reconnect is the pause before the hints are asked for again.
-var reconnect = backoff.Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second}
+var reconnect = wake.Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second}
 
 // quiet is how long no hint may come before the connection is tried.
 const quiet = 5 * time.Second
@@ -29,7 +29,7 @@ func (s *Store) listen(ctx context.Context) {
 			failures = 0
 		}
 		s.log.Debug("no hints of Redis", "error", err)
-		if backoff.Wait(ctx, backoff.Jitter(reconnect.After(failures))) != nil {
+		if wake.Wait(ctx, wake.Jitter(reconnect.After(failures))) != nil {
 			return
 		}
 		failures++

@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
@@ -29,10 +28,10 @@ const (
 
 // Options configure a Store.
 type Options struct {
-	URL    *engineurl.URL // of one of the kinds of Redis
-	TLS    *tls.Config    // where the URL asks for it; nil: that of the system
-	Prefix string         // of the keys
-	Name   string         // of the connections, for whoever looks at the server
+	URL    *replicas.URL // of one of the kinds of Redis
+	TLS    *tls.Config   // where the URL asks for it; nil: that of the system
+	Prefix string        // of the keys
+	Name   string        // of the connections, for whoever looks at the server
 	Logger *slog.Logger
 	// Dial connects, instead of a net.Dialer and TLS.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)

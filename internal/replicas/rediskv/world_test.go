@@ -14,7 +14,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/member"
 )
 
@@ -99,7 +98,7 @@ func (w *world) Engine(t *testing.T) (replicas.Engine, func(bool)) {
 // closes it.
 func (w *world) open(t *testing.T) (*Store, func(bool)) {
 	t.Helper()
-	u, err := engineurl.Parse("redis://:open%2Fsesame%3F1@redis.example/2")
+	u, err := replicas.ParseURL("redis://:open%2Fsesame%3F1@redis.example/2")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func (s *Store) Save(l *Login) error {
 	if err != nil {
 		return err
 	}
-	if err := s.makeDir(); err != nil {
+	if err := MakeDir(s.dir); err != nil {
 		return err
 	}
 	e := &entry{Server: name(l.Server), Issuer: l.Issuer, Resource: l.Resource}
@@ -316,7 +316,7 @@ const (
 
 // lock waits for a lock that only one goroutine of one process can have.
 func (s *Store) lock(ctx context.Context, server, which string) (unlock func(), err error) {
-	if err := s.makeDir(); err != nil {
+	if err := MakeDir(s.dir); err != nil {
 		return nil, err
 	}
 	return LockFile(ctx, filepath.Join(s.dir, digest(name(server))+"."+which+lockSuffix))
@@ -334,11 +334,12 @@ func LockFile(ctx context.Context, file string) (unlock func(), err error) {
 	return func() { _ = l.Close() }, nil // the lock ends with the file
 }
 
-func (s *Store) makeDir() error {
-	if s.dir == "" {
+// MakeDir makes the folder of logins, which has to have a name.
+func MakeDir(dir string) error {
+	if dir == "" {
 		return errors.New("there is no folder to store logins in: set state_dir")
 	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("creating the folder of the logins: %w", err)
 	}
 	return nil

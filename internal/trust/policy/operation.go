@@ -286,17 +286,7 @@ func sameButCase(k wire.Key, member string) bool {
 	if len(written) == len(member) {
 		return bytes.EqualFold(written, []byte(member))
 	}
-	return !isASCII(written) && strings.EqualFold(k.String(), member)
-}
-
-// isASCII reports whether text is ASCII without escapes.
-func isASCII(text []byte) bool {
-	for _, b := range text {
-		if b >= 0x80 || b == '\\' {
-			return false
-		}
-	}
-	return true
+	return !wire.IsPlain(written) && strings.EqualFold(k.String(), member)
 }
 
 // readReference reads the reference of a completion. If its type is neither prompt nor

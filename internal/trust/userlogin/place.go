@@ -47,7 +47,7 @@ func (f folder) file(key, suffix string) string {
 
 // Keep implements [Place].
 func (f folder) Keep(_ context.Context, key string, record []byte) error {
-	if err := f.make(); err != nil {
+	if err := login.MakeDir(string(f)); err != nil {
 		return err
 	}
 	return login.WritePrivate(f.file(key, recordSuffix), record)
@@ -89,20 +89,10 @@ func (f folder) Discard(_ context.Context, key string) error {
 
 // Lock implements [Place].
 func (f folder) Lock(ctx context.Context, name string) (unlock func(), err error) {
-	if err := f.make(); err != nil {
+	if err := login.MakeDir(string(f)); err != nil {
 		return nil, err
 	}
 	return login.LockFile(ctx, f.file(name, lockSuffix))
-}
-
-func (f folder) make() error {
-	if f == "" {
-		return errors.New("there is no folder to keep logins in: set state_dir")
-	}
-	if err := os.MkdirAll(string(f), 0o700); err != nil {
-		return fmt.Errorf("making the folder of the logins: %w", err)
-	}
-	return nil
 }
 
 // AtEngine returns the Place that all replicas share.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 // A fault is what is wrong with one direction between two parties.
@@ -49,29 +51,43 @@ type crossing struct {
 }
 
 // newLink returns a link to an address.
-func newLink(t testing.TB, addr, to string, w *world) *link {
+func newLink(t testing.TB, to string, w *world) *link {
 	t.Helper()
-	k := &link{t: t, addr: addr, to: to, parties: w.running, faults: make(map[string][2]fault), conns: make(map[*crossing]bool)}
+	k := &link{t: t, to: to, parties: w.running, faults: make(map[string][2]fault), conns: make(map[*crossing]bool)}
 	k.cond = sync.NewCond(&k.mu)
-	k.open()
-	t.Cleanup(k.close)
-	return k
+	var err error
+	for range 10 { // a program that is no test may take the port first
+		k.addr = rig.FreeAddr(t)
+		if err = k.tryOpen(); err == nil {
+			t.Cleanup(k.close)
+			return k
+		}
+	}
+	t.Fatal(err)
+	return nil
 }
 
 // open accepts connections. Before, they are refused.
 func (k *link) open() {
 	k.t.Helper()
+	if err := k.tryOpen(); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *link) tryOpen() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.l != nil {
-		return
+		return nil
 	}
 	l, err := net.Listen("tcp", k.addr)
 	if err != nil {
-		k.t.Fatal(err)
+		return err
 	}
 	k.l = l
 	k.running.Go(func() { k.accept(l) }) // ends with the listener
+	return nil
 }
 
 // shut breaks all connections and refuses new ones, as a machine does whose program has

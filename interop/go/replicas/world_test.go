@@ -93,10 +93,10 @@ func (w *world) newReplica(name string) *replica {
 	r := &replica{w: w, name: name, program: cmp.Or(w.setup.program, programs.Bridge), listen: rig.FreeAddr(t), admin: rig.FreeAddr(t), peer: rig.FreeAddr(t),
 		config: filepath.Join(w.dir, name+".yaml"), log: filepath.Join(w.dir, name+".log")}
 	if w.setup.links {
-		r.inbound = newLink(t, rig.FreeAddr(t), r.peer, w)
+		r.inbound = newLink(t, r.peer, w)
 	}
 	if (w.setup.links || w.setup.engineLinks) && w.engine != nil {
-		r.toEngine = newLink(t, rig.FreeAddr(t), w.engine.addr(), w)
+		r.toEngine = newLink(t, w.engine.addr(), w)
 	}
 	return r
 }

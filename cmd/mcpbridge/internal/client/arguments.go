@@ -1,7 +1,6 @@
 package client
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -111,15 +110,7 @@ func mirror(h http.Header, schema, args []byte) {
 			continue
 		}
 		if name, ok := wire.GetString(p, "x-mcp-header"); ok && name != "" {
-			h.Set(spec.HeaderParamPrefix+name, protocol.EncodeHeader(plainText(value)))
+			h.Set(spec.HeaderParamPrefix+name, protocol.EncodeHeader(protocol.PlainText(value)))
 		}
 	}
-}
-
-// plainText returns the text of a primitive for a header: a string without its quotes.
-func plainText(value json.RawMessage) string {
-	if len(value) > 0 && value[0] == '"' {
-		return wire.Unquote(value)
-	}
-	return string(value)
 }

@@ -1,5 +1,6 @@
 // Package client sends requests to one server of the modern revision for a person, and
-// prints the responses. It refuses input requests.
+// prints the responses. It refuses input requests. A server that needs it is asked through a
+// [Gateway] of this process.
 package client
 
 import (

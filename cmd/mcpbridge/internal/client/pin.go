@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/trust/pin"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -20,10 +21,9 @@ type Pinning struct {
 	Store  pin.Store // what was accepted
 	Accept bool      // accept what differs
 
-	// Record has changes written into the audit log before they are accepted. Recorded says that
-	// they are not if it fails.
-	Record   func([]pin.Change) error
-	Recorded bool
+	// Audit is the log into which changes are written before they are accepted. If it is required,
+	// they are not if that fails.
+	Audit config.Audit
 
 	mu          sync.Mutex // guards definitions
 	definitions [][]byte   // of tools, as the server said them
@@ -86,8 +86,8 @@ func (p *Printer) definitions(ctx context.Context, g *Pinning) ([][]byte, error)
 // accept accepts changes. all has the definitions of all tools, and is nil if only some were
 // looked at.
 func (p *Printer) accept(ctx context.Context, g *Pinning, changes []pin.Change, all [][]byte) error {
-	told := g.Record(changes)
-	if told != nil && g.Recorded {
+	told := g.record(changes)
+	if told != nil && g.Audit.Required {
 		return fmt.Errorf("nothing was accepted, since the audit log is required: %w", told)
 	}
 	kept, err := pin.Update(ctx, g.Store, g.Server, func(f *pin.File) {

@@ -18,7 +18,7 @@ func Gateway(c *config.Config) *gateway.Options {
 	return &gateway.Options{
 		Limits:         limits.ByName(),
 		StateKeys:      c.StateKeys,
-		Replicas:       replicas(c.Replicas),
+		Replicas:       replicasOf(c.Replicas),
 		DebugErrors:    c.DebugErrors,
 		BodyTimeout:    c.BodyTimeout,
 		WriteTimeout:   c.WriteTimeout,

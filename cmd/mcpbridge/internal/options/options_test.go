@@ -96,7 +96,7 @@ func TestEngines(t *testing.T) {
 		"":                                 nil,
 	} {
 		c := &config.Replicas{Engine: url, Credentials: "c", Prefix: "p"}
-		got := replicas(c)
+		got := replicasOf(c)
 		if got.Engine != want {
 			t.Errorf("the engine of %q = %+v, want %+v", url, got.Engine, want)
 		}

@@ -10,11 +10,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/replicas/redis"
 	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
-// replicas returns nil for one replica.
-func replicas(r *config.Replicas) *gateway.Replicas {
+// replicasOf returns nil for one replica.
+func replicasOf(r *config.Replicas) *gateway.Replicas {
 	if r == nil {
 		return nil
 	}
@@ -26,11 +26,11 @@ func replicas(r *config.Replicas) *gateway.Replicas {
 
 // engine returns that of a URL, which was checked; nil with peers.
 func engine(r *config.Replicas, t *tls.Config) gateway.Engine {
-	u, err := engineurl.Parse(r.Engine)
+	u, err := replicas.ParseURL(r.Engine)
 	switch {
 	case err != nil:
 		return nil
-	case u.Kind == engineurl.NATS:
+	case u.Kind == replicas.NATS:
 		return nats.Engine{URL: r.Engine, TLS: t, Credentials: r.Credentials, Prefix: r.Prefix}
 	}
 	return redis.Engine{URL: r.Engine, TLS: t, Prefix: r.Prefix}

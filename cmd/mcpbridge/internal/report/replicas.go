@@ -6,7 +6,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/replicas/engineurl"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
 // Replicas say how several processes would serve together, fit to be shown.
@@ -26,7 +26,7 @@ func replicasOf(r *config.Replicas) *Replicas {
 		return nil
 	}
 	out := &Replicas{Peers: r.Peers, Peer: r.Peer, Advertise: cmp.Or(r.Advertise, r.Peer), TLS: r.TLS.Cert != "", Keys: len(r.Keys)}
-	if u, err := engineurl.Parse(r.Engine); err == nil {
+	if u, err := replicas.ParseURL(r.Engine); err == nil {
 		out.Engine, out.Prefix = u.Masked(), r.Prefix
 	}
 	return out

@@ -5,11 +5,12 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
 // writeTime bounds how long a datagram may wait for the manager to read others.
@@ -32,7 +33,7 @@ type Notifier struct {
 // NewNotifier returns a Notifier for the socket that the environment names, and nil if
 // there is none, or nobody listens there, which is logged.
 func NewNotifier(environ []string, log *slog.Logger) *Notifier {
-	path := value(environ, "NOTIFY_SOCKET")
+	path, _ := value.Environ(environ)("NOTIFY_SOCKET")
 	if path == "" {
 		return nil
 	}
@@ -47,22 +48,14 @@ func NewNotifier(environ []string, log *slog.Logger) *Notifier {
 // interval returns how often the manager wants a sign of life, twice as often as it
 // insists on; zero for never.
 func interval(environ []string, pid int) time.Duration {
-	micros, err := strconv.ParseInt(value(environ, "WATCHDOG_USEC"), 10, 64)
-	of := value(environ, "WATCHDOG_PID")
+	env := value.Environ(environ)
+	every, _ := env("WATCHDOG_USEC")
+	of, _ := env("WATCHDOG_PID")
+	micros, err := strconv.ParseInt(every, 10, 64)
 	if err != nil || micros <= 0 || of != "" && of != strconv.Itoa(pid) {
 		return 0
 	}
 	return time.Duration(micros) * time.Microsecond / 2
-}
-
-// value returns a variable of the environment, of which the last entry counts.
-func value(environ []string, name string) string {
-	for _, entry := range slices.Backward(environ) {
-		if v, ok := strings.CutPrefix(entry, name+"="); ok {
-			return v
-		}
-	}
-	return ""
 }
 
 // Ready says that the process serves, also after Reloading, and how it is in words.

@@ -1,7 +1,7 @@
 package watch
 
 import (
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -159,7 +159,7 @@ func (w *watch) rest(t *topic) {
 	for _, g := range t.State.legs {
 		if g.phase == legRefused {
 			g.to(legResting)
-			g.due = w.book.Now() + backoff.Jitter(refusedAgain.After(g.tries))
+			g.due = w.book.Now() + wake.Jitter(refusedAgain.After(g.tries))
 			g.tries = min(g.tries+1, 32)
 		}
 	}

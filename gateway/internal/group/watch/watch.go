@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
@@ -17,8 +16,8 @@ import (
 // askedAgain are the pauses before a member is asked again that could not be, and refusedAgain
 // those before a resource is asked for again that it had accepted.
 var (
-	askedAgain   = backoff.Backoff{Min: 100 * time.Millisecond, Max: 15 * time.Second}
-	refusedAgain = backoff.Backoff{Min: time.Second, Max: 5 * time.Minute}
+	askedAgain   = wake.Backoff{Min: 100 * time.Millisecond, Max: 15 * time.Second}
+	refusedAgain = wake.Backoff{Min: time.Second, Max: 5 * time.Minute}
 )
 
 // awaitedPause is the longest pause while a subscriber waits.

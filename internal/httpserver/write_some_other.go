@@ -1,0 +1,7 @@
+//go:build !unix
+
+package httpserver
+
+const canAttempt = false
+
+func writeSome(uintptr, []byte) int { return 0 }

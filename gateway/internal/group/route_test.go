@@ -182,6 +182,7 @@ func TestG11RootsReachAllMembers(t *testing.T) {
 // A group that has other members, or whose members were replaced, goes on.
 func TestG18UpdateAndLook(t *testing.T) {
 	files, docs, notes := newFollowed("files", "file:///a"), newFollowed("docs", "doc:1"), newFollowed("notes")
+	notes.gone = true
 	withGroup(t, []*fake{files, docs, notes}, func(t *testing.T, r *groupRig) {
 		r.Listen(append(uriTopics("doc:1"), fanout.Topic{Scope: "all/1", Kind: fanout.ToolsListChanged})...)
 		o := r.opts
@@ -195,9 +196,12 @@ func TestG18UpdateAndLook(t *testing.T) {
 		if err := r.group.Update(Options{}); err == nil {
 			t.Error("Update with nothing = nil, want an error")
 		}
-		notes.change(func(f *fake) { f.gone = true })
-		r.group.Look()
+		time.Sleep(time.Hour)
 		r.WantLog()
+		notes.change(func(f *fake) { f.gone = false })
+		r.group.Look()
+		notes.wantTopics(t, "toolsListChanged")
+		r.WantLog("event toolsListChanged")
 		if n, _ := r.Ended(fanout.Topic{}); n > 0 {
 			t.Errorf("%d topics ended", n)
 		}

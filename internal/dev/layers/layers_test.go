@@ -331,7 +331,7 @@ var testLayers = map[string][]string{
 	"internal/replicas/placement": {"internal/dev/replicastest"},
 	"internal/replicas/node":      {"internal/certs", "internal/dev/replicastest"},
 	"internal/peer":               {"internal/dev/replicastest"},
-	"gateway/internal/router":     {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/trust/fetch", "internal/trust/login", "internal/trust/userlogin", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
+	"gateway/internal/router":     {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/dev/bridgetest/legacytest", "internal/trust/fetch", "internal/trust/login", "internal/trust/userlogin", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
 	"internal/httpserver":         {"internal/certs"},
 	// A report is about a server that was asked.
 	"cmd/mcpbridge/internal/report": {"internal/upstream"},

@@ -75,6 +75,7 @@ type visitor struct {
 	era          spec.Era
 	path         string
 	capabilities string
+	who          string // its principal; empty for none
 	session      string // of a legacy one
 	ids          int
 }
@@ -95,10 +96,14 @@ func (r *rig) visit(t *testing.T, era spec.Era, server string) *visitor {
 }
 
 func (v *visitor) headers(method, name string) http.Header {
+	h := modernHeaders(method, name)
 	if v.era == spec.Legacy {
-		return legacyHeaders(v.session)
+		h = legacyHeaders(v.session)
 	}
-	return modernHeaders(method, name)
+	if v.who != "" {
+		h.Set(whoHeader, v.who)
+	}
+	return h
 }
 
 // post sends a message of a legacy client.

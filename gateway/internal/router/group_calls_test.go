@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
@@ -89,6 +90,8 @@ func TestG12TasksAndStatesOfGroups(t *testing.T) {
 	if got := get(ada, id); !strings.Contains(got.body, `"status":"working"`) || !strings.Contains(got.body, string(wire.Quote(id))) {
 		t.Errorf("the task = %d %s", got.status, got.body)
 	}
+	l := ada.open(spec.MethodListen, "", `"notifications":{"toolsListChanged":true,"taskIds":["task-1","`+id+`"]}`)
+	l.want(`"notifications":{"toolsListChanged":true,"taskIds":["` + id + `"]}`)
 	first := ada.call("new__ask", "")
 	answers := first.round(t).retry(map[string]string{"elicitation/create": accept})
 	for what, v := range map[string]*visitor{"another principal": r.as(t, "bob", "all"), "another group": r.as(t, "ada", "others"), "the member's endpoint": r.as(t, "ada", "new")} {
@@ -202,7 +205,13 @@ func TestG11HeadersFollowTheMember(t *testing.T) {
 // A URI that a member has handed out is read from it, whichever era it is of.
 func TestG05URIsThroughGroups(t *testing.T) {
 	t.Parallel()
-	r := newGroupRig(t, nil)
+	older := newPeer(t)
+	r := newGroupRig(t, func(o *Options) {
+		o.Servers = append(o.Servers, ServerOptions{Name: "older", Open: func(c mcp.Changes) (mcp.Back, error) {
+			return legacyback.New(legacyback.Options{Options: memberOptions("older", older.URL, o, c)})
+		}}, ServerOptions{Name: "olds", Group: groupOf("old", "older")})
+	})
+	t.Cleanup(older.CloseClientConnections)
 	r.old.answer("resources/list", `{"resources":[{"uri":"x:/listed","name":"l"}]}`)
 	r.old.answer("tools/call", `{"content":[{"type":"resource_link","uri":"x:/made","name":"m"}]}`)
 	r.old.answer("resources/read", `{"contents":[{"uri":"x:/y","text":"from old"}]}`)
@@ -215,10 +224,11 @@ func TestG05URIsThroughGroups(t *testing.T) {
 			}
 		}
 	}
-	r.old.answer("resources/read", `{"code":-32002,"message":"gone"}`)
-	r.new.Close()
+	for _, p := range []*scriptedPeer{r.old, older} {
+		p.answer("resources/read", `{"code":-32002,"message":"gone"}`)
+	}
 	for era, code := range map[spec.Era]int64{spec.Modern: spec.CodeInvalidParams, spec.Legacy: spec.CodeResourceNotFound} {
-		if got := r.visit(t, era, "all").ask(spec.MethodResourcesRead, "x:/nobody", `"uri":"x:/nobody"`); int64(got.code()) != code {
+		if got := r.visit(t, era, "olds").ask(spec.MethodResourcesRead, "x:/nobody", `"uri":"x:/nobody"`); int64(got.code()) != code {
 			t.Errorf("%v: what nobody has = %d %s", era, got.status, got.body)
 		}
 	}

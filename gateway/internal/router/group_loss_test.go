@@ -12,7 +12,9 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -40,7 +42,9 @@ func newMortalServer(t *testing.T, name string) *mortalServer {
 // open returns a back of the server.
 func (s *mortalServer) open(o *Options) func(mcp.Changes) (mcp.Back, error) {
 	return func(c mcp.Changes) (mcp.Back, error) {
-		return legacyback.New(legacyback.Options{Options: memberOptions(s.name, "", o, c), Dial: s.dial})
+		opts := memberOptions(s.name, "", o, c)
+		opts.Settings.Subresources = fanout.SubresourcesAsSent
+		return legacyback.New(legacyback.Options{Options: opts, Dial: s.dial})
 	}
 }
 
@@ -100,13 +104,16 @@ func (s *mortalServer) count(what string) (n int) {
 }
 
 // change has a resource change: who has subscribed to it is told.
-func (s *mortalServer) change(uri string) {
+func (s *mortalServer) change(uri string) { s.changeAs(uri, uri) }
+
+// changeAs has a part of a resource change.
+func (s *mortalServer) changeAs(uri, as string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.versions[uri]++
 	for a, uris := range s.sessions {
 		if uris[uri] {
-			a.Send(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%q}}`, uri)
+			a.Send(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%q}}`, as)
 		}
 	}
 }
@@ -143,7 +150,7 @@ type lossRig struct {
 	options     Options
 }
 
-func newLossRig(t *testing.T) *lossRig {
+func newLossRig(t *testing.T, change func(*Options)) *lossRig {
 	r := &lossRig{files: newMortalServer(t, "files"), docs: newMortalServer(t, "docs")}
 	fresh := newCredulousPeer(t)
 	r.rig = newRig(t, func(o *Options) {
@@ -154,6 +161,9 @@ func newLossRig(t *testing.T) *lossRig {
 			{Name: "docs", Open: r.docs.open(o)},
 			{Name: "new", Open: modernMember("new", fresh, o)},
 			{Name: "all", Group: all},
+		}
+		if change != nil {
+			change(o)
 		}
 		r.options = *o
 	})
@@ -183,7 +193,7 @@ func updateOf(uri string) string {
 // log level are back, and it is told so, with the member's name.
 func TestG14LostSessionIsRebuiltAlone(t *testing.T) {
 	t.Parallel()
-	r := newLossRig(t)
+	r := newLossRig(t, nil)
 	v := r.visit(t, spec.Legacy, "all")
 	get := newLines(t, r.openAt(t, http.MethodGet, v.path, "", v.headers("", "")))
 	for _, uri := range []string{"files:a", "docs:a"} {
@@ -232,7 +242,7 @@ func TestG14LostSessionIsRebuiltAlone(t *testing.T) {
 // what the members that live tell comes all the time.
 func TestG13StreamsOutliveMembers(t *testing.T) {
 	t.Parallel()
-	r := newLossRig(t)
+	r := newLossRig(t, nil)
 	listen := newLines(t, r.openAt(t, http.MethodPost, "/mcp/all",
 		modernBody("7", spec.MethodListen, `"notifications":{"toolsListChanged":true,"resourceSubscriptions":["docs:a","files:a"]}`), modernHeaders(spec.MethodListen, "")))
 	listen.want(`"notifications":{"toolsListChanged":true,"resourceSubscriptions":["docs:a","files:a"]},`)
@@ -277,13 +287,44 @@ func TestG13StreamsOutliveMembers(t *testing.T) {
 	r.wantNothingLeft(t)
 }
 
+// What a member hides is in no acknowledgment and in no update of the group, and can't be
+// subscribed to, whichever way.
+func TestG13MembersHideWhatTheyHide(t *testing.T) {
+	t.Parallel()
+	r := newLossRig(t, naming(t, names.Options{Resources: names.Part{Deny: []string{"files:b", "files:a/secret*", "unlisted:*"}}}))
+	listen := newLines(t, r.openAt(t, http.MethodPost, "/mcp/all",
+		modernBody("7", spec.MethodListen, `"notifications":{"resourceSubscriptions":["files:b","FILES:b","docs:a","unlisted:1","files:a"]}`), modernHeaders(spec.MethodListen, "")))
+	listen.want(`"notifications":{"resourceSubscriptions":["docs:a","files:a"]},`)
+	v := r.visit(t, spec.Legacy, "all")
+	for _, uri := range []string{"files:b", "unlisted:1"} {
+		if got := v.ask("resources/subscribe", "", `"uri":"`+uri+`"`); got.code() == 0 {
+			t.Errorf("subscribing to %s = %s, want it refused", uri, got.body)
+		}
+	}
+	if got := v.ask("resources/subscribe", "", `"uri":"files:a"`); got.code() != 0 {
+		t.Fatalf("subscribing to files:a = %s", got.body)
+	}
+	get := newLines(t, r.openAt(t, http.MethodGet, v.path, "", v.headers("", "")))
+	r.files.changeAs("files:a", "files:a/secret/1")
+	r.files.changeAs("files:a", "files:a/open")
+	for _, l := range []*lines{listen, get} {
+		l.want(updateOf("files:a/open"))
+		if all := strings.Join(l.seen, ""); strings.Contains(all, "secret") {
+			t.Errorf("told %s, want nothing of what is hidden", all)
+		}
+	}
+	if n := r.files.count("resources/subscribe files:b") + r.docs.count("resources/subscribe files:b"); n != 0 {
+		t.Errorf("servers were asked %d times for what is hidden", n)
+	}
+}
+
 // A member is killed again and again under many clients of both eras, and changes while it is
 // dead: each client hears after the last change of what it follows, calls of others go on, and no
 // session or stream ends.
 func TestG13KillsUnderManyClients(t *testing.T) {
 	t.Parallel()
 	const clients, kills = 48, 12
-	r := newLossRig(t)
+	r := newLossRig(t, nil)
 	var all []*reader
 	for n := range clients {
 		of := []*mortalServer{r.files, r.docs}[n/2%2]

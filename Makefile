@@ -27,7 +27,7 @@ ALONE_IN_INTEROP := ./firststart ./replicas
 ALONE_IN_TRUNK := ./trunk ./sessions
 ALONE_WHOLE := ./endings ./hostile
 
-BESIDE_INTEROP := ./auth . ./shown ./replicas ./firststart ./matrix ./extensions ./install ./day ./deviations ./page ./patience ./reload ./sweep ./traces ./internal/...
+BESIDE_INTEROP := ./auth . ./shown ./groups ./replicas ./firststart ./matrix ./extensions ./install ./day ./deviations ./page ./patience ./reload ./sweep ./traces ./internal/...
 BESIDE_TRUNK := ./trunk ./chaos ./sessions
 
 # The packages that other programs import.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/install"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -154,21 +155,21 @@ func TestInstallHostFiles(t *testing.T) {
 			if err := os.Chmod(tt.file, 0o640); err != nil {
 				t.Fatal(err)
 			}
-			install := []string{"wrap", "--install", tt.host, "--binary", "/opt/mcpbridge", "--file", tt.file}
+			words := []string{"wrap", "--install", tt.host, "--binary", "/opt/mcpbridge", "--file", tt.file}
 
-			dry := runCommand(t.Context(), hostEnviron, append(install, "--dry-run")...)
+			dry := runCommand(t.Context(), hostEnviron, append(words, "--dry-run")...)
 			same(t, dry.out, dir, filepath.Join(golden, "want-installed.json"))
 			holds(t, tt.file, before)
-			got := runCommand(t.Context(), hostEnviron, install...)
+			got := runCommand(t.Context(), hostEnviron, words...)
 			same(t, got.out, dir, filepath.Join(golden, "want-install.txt"))
 			if got.code != 0 || got.err != "" {
 				t.Errorf("install = %d, %s", got.code, got.err)
 			}
 			holds(t, tt.file, []byte(dry.out))
-			holds(t, tt.file+backupEnding, before)
-			modes(t, 0o640, tt.file, tt.file+backupEnding)
+			holds(t, tt.file+install.BackupEnding, before)
+			modes(t, 0o640, tt.file, tt.file+install.BackupEnding)
 
-			again := runCommand(t.Context(), hostEnviron, install...)
+			again := runCommand(t.Context(), hostEnviron, words...)
 			if !strings.HasPrefix(again.out, tt.file+": nothing was changed\n") || strings.Contains(again.out, "  changed") {
 				t.Errorf("install again says %s", again.out)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/install"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
@@ -52,37 +53,37 @@ func (in *installing) run(p process, servers []string) error {
 		return err
 	}
 	c, f, err := in.edit(p, edit, path)
-	for again := 0; errors.Is(err, errWritten) && again < installTries; again++ {
+	for again := 0; errors.Is(err, install.ErrWritten) && again < installTries; again++ {
 		c, f, err = in.edit(p, edit, path)
 	}
 	if err != nil {
 		return err
 	}
 	if in.dryRun {
-		return c.report(p.stderr, path, "would be changed")
+		return c.Report(p.stderr, path, "would be changed")
 	}
-	return c.say(p.stdout, host, f, path)
+	return c.Say(p.stdout, host, f, path)
 }
 
 // installTries is how often an edit is made anew, if the host has written its file meanwhile.
 const installTries = 10
 
 // edit reads the host's file, and changes it, or prints what it would be.
-func (in *installing) edit(p process, edit *hostfile.Edit, path string) (c installChange, f *installFile, err error) {
-	if f, err = openInstallFile(path); err != nil {
+func (in *installing) edit(p process, edit *hostfile.Edit, path string) (c install.Change, f *install.File, err error) {
+	if f, err = install.Open(path); err != nil {
 		return c, f, err
 	}
-	change := wrapServers
+	change := install.Wrap
 	if in.uninstall != "" {
-		change = unwrapServers
+		change = install.Unwrap
 	}
 	if c, err = change(edit, f); err != nil {
-		return c, f, usageError("%s: %w", path, located(err))
+		return c, f, usageError("%s: %w", path, install.Located(err))
 	}
 	if in.dryRun {
-		return c, f, output.Bytes(p.stdout, c.data)
+		return c, f, output.Bytes(p.stdout, c.Data)
 	}
-	if err = c.apply(f); err != nil {
+	if err = c.Apply(f); err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return c, f, err

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/install"
 )
 
 const twoServers = "{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\"}, // one\n    \"b\": {\"command\": \"y\", \"args\": []},\n  },\n}\n"
@@ -36,7 +38,7 @@ func TestInstallInSteps(t *testing.T) {
 	if got := run("--install", "cursor", "a"); got.code != 0 {
 		t.Fatalf("install a = %+v", got)
 	}
-	holds(t, file+backupEnding, []byte(twoServers))
+	holds(t, file+install.BackupEnding, []byte(twoServers))
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -48,13 +50,13 @@ func TestInstallInSteps(t *testing.T) {
 	if got := run("--install", "cursor", "b"); got.code != 0 {
 		t.Fatalf("install b = %+v", got)
 	}
-	holds(t, file+backupEnding, edit(twoServers))
+	holds(t, file+install.BackupEnding, edit(twoServers))
 	got := run("--uninstall", "cursor", "a")
 	want := file + ": changed\n  a  changed  as it was\nRestart Cursor, or have it read its servers again.\n"
 	if got.out != want || got.code != 0 {
 		t.Errorf("uninstall a = %d, %s, want %s", got.code, got.out, want)
 	}
-	holds(t, file+backupEnding, edit(twoServers))
+	holds(t, file+install.BackupEnding, edit(twoServers))
 	if got := run("--uninstall", "cursor"); got.code != 0 {
 		t.Fatalf("uninstall = %+v", got)
 	}
@@ -111,7 +113,7 @@ func TestInstallMistakes(t *testing.T) {
 		t.Errorf("install of c = %d, %s, want %s", got.code, got.err, want)
 	}
 	holds(t, file, []byte(twoServers))
-	if _, err := os.Stat(file + backupEnding); !os.IsNotExist(err) {
+	if _, err := os.Stat(file + install.BackupEnding); !os.IsNotExist(err) {
 		t.Errorf("a copy was left behind: %v", err)
 	}
 }

@@ -155,12 +155,17 @@ func (m *Mailbox) Refuse(topics ...Topic) {
 	m.dropLocked(dropped)
 }
 
-// Hide makes the mailbox ignore later events of sub-resources for which hides returns true.
-// It must be quick, and safe for concurrent use.
+// Hide makes the mailbox ignore later events of sub-resources for which hides, or one that was
+// given before, returns true. It must be quick, and safe for concurrent use.
 func (m *Mailbox) Hide(hides func(Event) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.ignoredLocked().hides = hides
+	i := m.ignoredLocked()
+	if before := i.hides; before != nil {
+		i.hides = func(ev Event) bool { return before(ev) || hides(ev) }
+		return
+	}
+	i.hides = hides
 }
 
 func (m *Mailbox) ignoredLocked() *ignored {

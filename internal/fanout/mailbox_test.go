@@ -195,6 +195,20 @@ func woken(ready <-chan struct{}) bool {
 	}
 }
 
+// Several may hide sub-resources.
+func TestG13EachHidesSubresources(t *testing.T) {
+	m := NewMailbox(MailboxOptions{})
+	for _, uri := range []string{"note://todo/1", "note://todo/2"} {
+		m.Hide(func(ev Event) bool { return ev.URI == uri })
+	}
+	for _, uri := range []string{"note://todo/1", "note://todo/2", "note://todo/3", "note://todo"} {
+		m.Put(under(todo, uri, ""))
+	}
+	if got := line(drain(m)); got != "note://todo/3 note://todo" {
+		t.Errorf("got %q, want what nobody hides", got)
+	}
+}
+
 // What hides resources has no say in whose session was lost.
 func TestG14HidesResourcesAlone(t *testing.T) {
 	m := NewMailbox(MailboxOptions{})

@@ -1,6 +1,10 @@
 package names
 
-import "strings"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
 
 // What the names of a group of servers are made of.
 const (
@@ -30,6 +34,48 @@ func IsPrefix(text string) bool { return text != "" && Prefix(text) == text }
 // LeastMax returns the length of the longest name that a group must allow for a prefix, so that
 // names with a hash fit.
 func LeastMax(prefix string) int { return len(prefix) + len(Divider) + HashLen }
+
+// InGroup returns the name by which clients of a group see what a member calls own: of at most max
+// bytes, and the same wherever and whenever it is asked for. plain says that the whole own name
+// follows the prefix; otherwise it ends in a digest.
+func InGroup(server, prefix, own string, max int) (shown string, plain bool) {
+	if IsPlain(prefix, own, max) {
+		return prefix + Divider + own, true
+	}
+	digest := sha256.Sum256([]byte(server + "\x00" + own)) // no server's name has a zero
+	cut := Fit(own)
+	cut = cut[:min(len(cut), max-LeastMax(prefix))]
+	return prefix + Divider + cut + "_" + hex.EncodeToString(digest[:8]), false
+}
+
+// IsPlain reports whether an own name is shown as it is, after the prefix, in a name of at most max
+// bytes.
+func IsPlain(prefix, own string, max int) bool {
+	if len(prefix)+len(Divider)+len(own) > max || EndsInHash(own) {
+		return false
+	}
+	for i := range len(own) {
+		if !IsFit(own[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// EndsInHash reports whether a name that ends in an own name ends as one with a hash does: the
+// divider before it has an underscore, too.
+func EndsInHash(own string) bool {
+	at := len(own) - HashLen
+	if at < -1 || at >= 0 && own[at] != '_' {
+		return false
+	}
+	for _, c := range []byte(own[at+1:]) {
+		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
+			return false
+		}
+	}
+	return true
+}
 
 // Fit returns a name with a dash for each character that not all clients take.
 func Fit(name string) string {

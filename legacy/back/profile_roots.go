@@ -27,7 +27,6 @@ func (b *Back) RootsChanged(req *mcp.Request) {
 	if len(b.opts.Settings.Roots) > 0 {
 		return
 	}
-	b.roots.remove(req.Profile.Scope)
 	for _, s := range b.sessions(req.Profile.Scope) {
 		s.roots.changedAt(req)
 	}

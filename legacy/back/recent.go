@@ -38,13 +38,6 @@ func (r *recent[K, V]) put(key K, v V) (before V) {
 	return before
 }
 
-// remove removes a key.
-func (r *recent[K, V]) remove(key K) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lru.Remove(key)
-}
-
 // getOr returns the value of a key. If there is none, it stores the result of make.
 func (r *recent[K, V]) getOr(key K, make func() V) V {
 	r.mu.Lock()

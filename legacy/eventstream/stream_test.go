@@ -103,8 +103,13 @@ func TestL2M25OneResponseCarriesChanges(t *testing.T) {
 		r := newRig(1 << 20)
 		delivered := 0
 		changes := &Changes{
-			Mail:      fanout.NewMailbox(fanout.MailboxOptions{}),
-			Append:    func(dst []byte, ev fanout.Event) []byte { return append(dst, ev.Topic.URI...) },
+			Mail: fanout.NewMailbox(fanout.MailboxOptions{}),
+			Append: func(dst []byte, ev fanout.Event) []byte {
+				if ev.Topic.URI == "unwanted" {
+					return dst
+				}
+				return append(dst, ev.Topic.URI...)
+			},
 			Delivered: func() { delivered++ },
 		}
 		change := func(uri string) {
@@ -118,6 +123,7 @@ func TestL2M25OneResponseCarriesChanges(t *testing.T) {
 		second, leave := attach(t, r.Add(wire.ID{}), 0, changes)
 		defer leave()
 		first.ends(errReplaced)
+		change("unwanted")
 		change("note:b")
 		second.want("note:b")
 		over := errors.New("its credential is over")

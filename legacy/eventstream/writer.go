@@ -192,7 +192,11 @@ func (w *Writer) writeChanges() error {
 		if !ok {
 			break
 		}
-		if err := w.change(ev); err != nil {
+		msg := w.changes.Append(nil, ev)
+		if len(msg) == 0 {
+			continue // the client does not want it
+		}
+		if err := w.change(msg); err != nil {
 			w.changes.Mail.Put(ev) // for the next response; the client may get it twice
 			return err
 		}
@@ -204,11 +208,7 @@ func (w *Writer) writeChanges() error {
 	return nil
 }
 
-func (w *Writer) change(ev fanout.Event) error {
-	msg := w.changes.Append(nil, ev)
-	if len(msg) == 0 {
-		return nil // the client does not want it
-	}
+func (w *Writer) change(msg []byte) error {
 	if err := w.stream.Put(context.Background(), msg, false); err != nil {
 		return err
 	}

@@ -148,6 +148,23 @@ func TestG14LostSessionsAreLogged(t *testing.T) {
 	again.Response.Body.Close()
 }
 
+// On a connection as well.
+func TestG14LostSessionsAreLoggedOnConnections(t *testing.T) {
+	st := newRig(t, func(o *Options) { o.TellLosses = true })
+	l := legacytest.NewLine(t, st.front.OpenConn)
+	l.Send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}`)
+	l.Want(`{"jsonrpc":"2.0","id":0,"result":`)
+	l.Send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	p := st.subscription(t)
+	p.lose("files")
+	l.Want(lostOfFiles)
+	l.Send(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`)
+	l.Want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	p.lose("files")
+	p.change("note://a")
+	l.Want(changed("note://a"))
+}
+
 // Only sessions of groups ask for losses, and only if the server said that it logs.
 func TestG14LossesAreOfGroups(t *testing.T) {
 	for _, tt := range []struct {

@@ -34,8 +34,17 @@ func Open(o Options, c mcp.Changes) (*Group, error) {
 func newGroup(b *Back, c mcp.Changes) *Group {
 	g := &Group{changes: c}
 	g.back.Store(b)
-	g.watches = watch.New(watch.Options{Name: b.opts.Name, View: b.view(), Changes: told{g}, Logger: b.opts.Logger, Metrics: b.opts.Metrics})
+	g.watches = watch.New(watch.Options{
+		Name: b.opts.Name, View: b.view(), Changes: told{g}, HandedOut: g.handedOut, Logger: b.opts.Logger, Metrics: b.opts.Metrics,
+	})
 	return g
+}
+
+// handedOut remembers that an update of a member has named a URI.
+func (g *Group) handedOut(p *mcp.Profile, member, uri string) {
+	if b := g.back.Load(); b.place(member) >= 0 {
+		b.handedOut(p, b.place(member), uri)
+	}
 }
 
 // Update has the Group be configured by other options, of the same name: members may have come,

@@ -2,8 +2,6 @@ package group
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -98,46 +96,15 @@ func (b *Back) shown(i int, k policy.Kind, own string) string {
 
 // shown returns the name that begins with the member's prefix.
 func (n *naming) shown(m *MemberOptions, own string) string {
-	if n.isPlain(m.Prefix, own) {
-		return m.Prefix + divider + own
-	}
-	digest := sha256.Sum256([]byte(m.Name + "\x00" + own)) // no server's name has a zero
-	cut := names.Fit(own)
-	cut = cut[:min(len(cut), n.max-LeastNameMax(m.Prefix))]
-	shown := m.Prefix + divider + cut + "_" + hex.EncodeToString(digest[:8])
-	if len(own) <= maxName {
+	shown, plain := names.InGroup(m.Name, m.Prefix, own, n.max)
+	if !plain && len(own) <= maxName {
 		n.hashed.Add(shown, own)
 	}
 	return shown
 }
 
 // isPlain reports whether an own name is shown as it is, after the prefix.
-func (n *naming) isPlain(prefix, own string) bool {
-	if len(prefix)+len(divider)+len(own) > n.max || endsInHash(own) {
-		return false
-	}
-	for i := range len(own) {
-		if !names.IsFit(own[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// endsInHash reports whether a name that ends in an own name ends as one with a hash does: the
-// divider before it has an underscore, too.
-func endsInHash(own string) bool {
-	at := len(own) - hashLen
-	if at < -1 || at >= 0 && own[at] != '_' {
-		return false
-	}
-	for _, c := range []byte(own[at+1:]) {
-		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
-			return false
-		}
-	}
-	return true
-}
+func (n *naming) isPlain(prefix, own string) bool { return names.IsPlain(prefix, own, n.max) }
 
 // A memberAt is a member and its place in the group.
 type memberAt struct {
@@ -177,7 +144,7 @@ func (b *Back) ownerOf(ctx context.Context, req *mcp.Request, k policy.Kind, sho
 		return m, "", unknown(req, k, shown)
 	}
 	switch plain := b.naming.isPlain(prefix, own); {
-	case !plain && !endsInHash(own):
+	case !plain && !names.EndsInHash(own):
 		return m, "", unknown(req, k, shown) // another spelling of what has a name with a hash
 	case !plain:
 		return b.ownerOfHashed(ctx, req, k, i, shown)

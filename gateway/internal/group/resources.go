@@ -137,17 +137,8 @@ func (b *Back) matching(p *mcp.Profile, uri string) (places []int) {
 	return places
 }
 
-// holders returns the places of those members that have a URI: the one that lists it, or else the
-// one that has handed it out, or else all that have a template for it. Without any, nobody is
-// known to have it. Lists that are not known are read, as the client that has sent req.
-func (b *Back) holders(ctx context.Context, req *mcp.Request, uri string) ([]int, error) {
-	if i, err := b.findLister(ctx, req, uri); err != nil || i >= 0 {
-		return []int{i}, err
-	}
-	return b.holdersOf(&req.Profile, uri), nil
-}
-
-// holdersOf is holders as far as that is known without asking.
+// holdersOf returns the places of those members that have a URI, as far as is known: the one that
+// lists it, or else the one that has handed it out, or else all that have a template for it.
 func (b *Back) holdersOf(p *mcp.Profile, uri string) []int {
 	if i, _ := b.listerOf(p, uri, false); i >= 0 {
 		return []int{i}

@@ -168,9 +168,10 @@ func TestG05Holders(t *testing.T) {
 	req := request(spec.MethodListen, "")
 	req.ClientInfo, req.Capabilities = []byte(`{"name":"c"}`), []byte(`{"roots":{}}`)
 	r.handedOut(&req.Profile, 1, "doc:///1")
+	r.learn(t.Context(), DefaultPatience, req, spec.MethodResourcesList, spec.MethodResourcesTemplates)
 	for uri, want := range map[string][]int{"x:/b": {1}, "doc:///1": {1}, "doc:///2": {0, 2}, "x:/nobody": nil} {
-		if got, err := r.holders(t.Context(), req, uri); !slices.Equal(got, want) || err != nil {
-			t.Errorf("%s is held at %v, %v, want %v", uri, got, err, want)
+		if got := r.holdersOf(&req.Profile, uri); !slices.Equal(got, want) {
+			t.Errorf("%s is held at %v, want %v", uri, got, want)
 		}
 	}
 	const meta = `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":{"name":"c"}}}`
@@ -178,9 +179,6 @@ func TestG05Holders(t *testing.T) {
 		t.Errorf("b was asked %s with %s", sent.Method, sent.Params)
 	}
 	one := newRig(t, nil, withResources("a", nil))
-	if got, err := one.holders(t.Context(), req, "x:/any"); !slices.Equal(got, []int{0}) || err != nil {
-		t.Errorf("in a group of one: %v, %v", got, err)
-	}
 	if _, err := one.read(t, reads("x:/any")); err == nil || len(one.members["a"].requests()) != 1 {
 		t.Errorf("a group of one asked %q", one.members["a"].requests())
 	}

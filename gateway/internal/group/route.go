@@ -126,6 +126,17 @@ func (b *Back) subscribable(req *mcp.Request) (places []int) {
 	return places
 }
 
+// Hides reports whether the sender of a request must not hear of a change of a sub-resource, since a
+// member that may have told it does not let it follow that.
+func (g *Group) Hides(req *mcp.Request, ev fanout.Event) bool {
+	b := g.back.Load()
+	holders := b.holdersOf(&req.Profile, ev.Topic.URI)
+	if len(holders) == 0 {
+		holders = b.subscribable(req)
+	}
+	return !b.mayFollow(req, holders, ev.URI)
+}
+
 // mayFollow reports whether members let the sender of a request follow a resource.
 func (b *Back) mayFollow(req *mcp.Request, places []int, uri string) bool {
 	for _, i := range places {

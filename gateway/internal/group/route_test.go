@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,6 +90,22 @@ func TestG13PolicyOfMembers(t *testing.T) {
 		docs.wantTopics(t, "resourceUpdated doc:1")
 		docs.change(func(f *fake) { f.gone = true }) // its policy is not known
 		r.Listen(uriTopics("doc:1")...).WantHonored("")
+	})
+}
+
+// A sub-resource that a member does not let a client follow is told to nobody else either.
+func TestG13PolicyOfSubresources(t *testing.T) {
+	files, docs := newFollowed("files", "file:///a"), newFollowed("docs")
+	files.denies, docs.denies = []string{"file:///a/secret"}, []string{"new:1/secret", "file:///a/open"}
+	withGroup(t, []*fake{files, docs}, func(t *testing.T, r *groupRig) {
+		r.Listen(uriTopics("file:///a", "new:1")...).WantHonored("file:///a new:1")
+		req := request(spec.MethodListen, "")
+		for uri, want := range map[string]bool{"file:///a/secret": true, "file:///a/open": false, "new:1/secret": true, "new:1/open": false} {
+			of := uriTopics(uri[:strings.LastIndexByte(uri, '/')])[0]
+			if got := r.group.Hides(req, fanout.Event{Topic: of, URI: uri}); got != want {
+				t.Errorf("Hides(%s) = %v, want %v", uri, got, want)
+			}
+		}
 	})
 }
 
@@ -182,6 +199,7 @@ func TestG11RootsReachAllMembers(t *testing.T) {
 // A group that has other members, or whose members were replaced, goes on.
 func TestG18UpdateAndLook(t *testing.T) {
 	files, docs, notes := newFollowed("files", "file:///a"), newFollowed("docs", "doc:1"), newFollowed("notes")
+	notes.gone = true
 	withGroup(t, []*fake{files, docs, notes}, func(t *testing.T, r *groupRig) {
 		r.Listen(append(uriTopics("doc:1"), fanout.Topic{Scope: "all/1", Kind: fanout.ToolsListChanged})...)
 		o := r.opts
@@ -195,9 +213,12 @@ func TestG18UpdateAndLook(t *testing.T) {
 		if err := r.group.Update(Options{}); err == nil {
 			t.Error("Update with nothing = nil, want an error")
 		}
-		notes.change(func(f *fake) { f.gone = true })
-		r.group.Look()
+		time.Sleep(time.Hour)
 		r.WantLog()
+		notes.change(func(f *fake) { f.gone = false })
+		r.group.Look()
+		notes.wantTopics(t, "toolsListChanged")
+		r.WantLog("event toolsListChanged")
 		if n, _ := r.Ended(fanout.Topic{}); n > 0 {
 			t.Errorf("%d topics ended", n)
 		}

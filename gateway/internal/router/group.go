@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -61,13 +62,15 @@ func (s *server) groupOptions(o *group.Options) group.Options {
 	return out
 }
 
-// forGroup returns a subscription to a group whose members know on whose behalf it is.
-func (s *server) forGroup(req *mcp.Request, sub mcp.Subscription) mcp.Subscription {
+// forGroup returns a subscription to a group whose members know on whose behalf it is. What one of
+// them hides is not put into mail.
+func (s *server) forGroup(req *mcp.Request, mail *fanout.Mailbox, sub mcp.Subscription) mcp.Subscription {
 	if s.group == nil {
 		return sub
 	}
 	by := *req // without its texts, which need not stay
 	by.Params, by.Extra, by.ParamHeaders, by.Observed = nil, nil, nil, mcp.Observed{}
+	mail.Hide(func(ev fanout.Event) bool { return s.group.Hides(&by, ev) })
 	return &onBehalf{sub, &by}
 }
 

@@ -33,9 +33,7 @@ func newGroupRig(t *testing.T, change func(*Options)) *groupRig {
 			{Name: "old", Open: func(c mcp.Changes) (mcp.Back, error) {
 				return legacyback.New(legacyback.Options{Options: memberOptions("old", r.old.URL, o, c)})
 			}},
-			{Name: "new", Open: func(c mcp.Changes) (mcp.Back, error) {
-				return modernback.New(modernback.Options{Options: memberOptions("new", r.new.URL, o, c)})
-			}},
+			{Name: "new", Open: modernMember("new", r.new, o)},
 			{Name: "all", Group: groupOf("old", "new")},
 		}
 		if change != nil {
@@ -48,6 +46,13 @@ func newGroupRig(t *testing.T, change func(*Options)) *groupRig {
 	r.old.answer("tools/list", `{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}`)
 	r.old.answer("tools/call", say("of old"))
 	return r
+}
+
+// modernMember returns what opens the back of a modern server.
+func modernMember(name string, p *credulousPeer, o *Options) func(mcp.Changes) (mcp.Back, error) {
+	return func(c mcp.Changes) (mcp.Back, error) {
+		return modernback.New(modernback.Options{Options: memberOptions(name, p.URL, o, c)})
+	}
 }
 
 func memberOptions(name, url string, o *Options, c mcp.Changes) upstream.Options {
@@ -70,6 +75,7 @@ type visitor struct {
 	era          spec.Era
 	path         string
 	capabilities string
+	who          string // its principal; empty for none
 	session      string // of a legacy one
 	ids          int
 }
@@ -90,10 +96,14 @@ func (r *rig) visit(t *testing.T, era spec.Era, server string) *visitor {
 }
 
 func (v *visitor) headers(method, name string) http.Header {
+	h := modernHeaders(method, name)
 	if v.era == spec.Legacy {
-		return legacyHeaders(v.session)
+		h = legacyHeaders(v.session)
 	}
-	return modernHeaders(method, name)
+	if v.who != "" {
+		h.Set(whoHeader, v.who)
+	}
+	return h
 }
 
 // post sends a message of a legacy client.

@@ -239,9 +239,9 @@ func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.Subscri
 	case err != nil:
 		return nil, s.ForClient(err) // and no typed nil in the interface
 	case o.Stream:
-		return s.forGroup(req, s.access.Subscription(req, mail, o, &loggedStream{Subscription: sub, s: s, req: req, begin: begin})), nil
+		return s.forGroup(req, mail, s.access.Subscription(req, mail, o, &loggedStream{Subscription: sub, s: s, req: req, begin: begin})), nil
 	}
-	return s.forGroup(req, s.access.Subscription(req, mail, o, sub)), nil
+	return s.forGroup(req, mail, s.access.Subscription(req, mail, o, sub)), nil
 }
 
 // Name implements [hub.Server].

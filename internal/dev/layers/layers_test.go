@@ -29,7 +29,7 @@ var (
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/clients", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/system"}
+	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/clients", "cmd/mcpbridge/internal/console", "cmd/mcpbridge/internal/install", "cmd/mcpbridge/internal/options", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/reload", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/system"}
 
 	// configParts is what the keys of every subject are made of.
 	configParts = []string{"internal/config/key", "internal/config/value"}
@@ -56,6 +56,8 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/system": {"internal/config", "internal/config/value"},
 	// What SIGHUP means, and what became of reading the configuration again.
 	"cmd/mcpbridge/internal/reload": {"internal/trust/audit", "internal/config", "internal/config/layer", "internal/config/value", "internal/limits"}, // each attempt has an audit record
+	// What becomes of desktop clients' files.
+	"cmd/mcpbridge/internal/install": {"internal/config/value", "internal/hostfile", "cmd/mcpbridge/internal/output"},
 	// What the admin address of another process shows, in a terminal.
 	"cmd/mcpbridge/internal/console": {"internal/observation/admin/live", "internal/status", "cmd/mcpbridge/internal/output"},
 
@@ -314,7 +316,7 @@ var testLayers = map[string][]string{
 	"internal/replicas/rediskv":  {"internal/dev/replicastest"},
 	"internal/replicas/node":     {"internal/certs", "internal/dev/replicastest"},
 	"internal/peer":              {"internal/dev/replicastest"},
-	"gateway/internal/router":    {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/trust/fetch", "internal/trust/login", "internal/trust/userlogin", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
+	"gateway/internal/router":    {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/dev/bridgetest/legacytest", "internal/trust/fetch", "internal/trust/login", "internal/trust/userlogin", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
 	"internal/httpserver":        {"internal/certs"},
 	// A report is about a server that was asked.
 	"cmd/mcpbridge/internal/report": {"internal/upstream"},

@@ -175,6 +175,9 @@ func (w *watch) drain(ctx context.Context, f *contact) {
 			w.book.Do(ctx, func() { w.rebuilt(f) })
 			continue
 		}
+		if told := w.all.opts.HandedOut; told != nil && ev.URI != "" && ev.URI != ev.Topic.URI {
+			told(&w.profile, f.link.name, ev.URI)
+		}
 		ev.Topic.Scope = w.profile.Scope
 		w.book.HearOf(ev)
 	}

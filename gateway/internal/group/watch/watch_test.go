@@ -49,6 +49,23 @@ func TestG13SubresourcesAsMembersTell(t *testing.T) {
 	})
 }
 
+// A URI that an update names is known to be the member's.
+func TestG05UpdatesHandOutURIs(t *testing.T) {
+	files := newFake("files", "file:///a")
+	withRig(t, []*fake{newFake("docs"), files}, func(t *testing.T, r *rig) {
+		var handed []string
+		r.ws.opts.HandedOut = func(p *mcp.Profile, member, uri string) { handed = append(handed, p.Scope+" "+member+" "+uri) }
+		r.Listen(append(resources("file:///a"), toolsList)...)
+		files.publish(fanout.ResourceUpdated, "file:///a")
+		files.publish(fanout.ToolsListChanged, "")
+		files.publishAs(fanout.ResourceUpdated, "file:///a", "file:///a/1", "")
+		synctest.Wait()
+		if want := []string{groupScope + " files file:///a/1"}; !slices.Equal(handed, want) {
+			t.Errorf("handed out: %q, want %q", handed, want)
+		}
+	})
+}
+
 // Many clients of a profile cost a member what one does, and leave nothing.
 func TestG13ManyClientsFollowOnce(t *testing.T) {
 	files, docs := newFake("files", "file:///a"), newFake("docs", "doc:1")

@@ -18,8 +18,11 @@ type Options struct {
 	Name    string // the group's
 	View    *View
 	Changes mcp.Changes // gets the group's
-	Logger  *slog.Logger
-	Metrics mcp.Metrics
+	// HandedOut is told of each URI that a member's update names beside the one that is followed
+	// for the profile. Nil tells nobody.
+	HandedOut func(p *mcp.Profile, member, uri string)
+	Logger    *slog.Logger
+	Metrics   mcp.Metrics
 }
 
 // Watches are those of a group, one for each profile that follows something. They are safe for

@@ -1,4 +1,4 @@
-package main
+package install
 
 import (
 	"bytes"
@@ -11,16 +11,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
-// An installFile is a host's file with the copy from before mcpbridge was put in.
-type installFile struct {
+// A File is a host's file with the copy from before mcpbridge was put in.
+type File struct {
 	path   string // of the file itself, where the host has a link to it
 	was    fs.FileInfo
 	data   []byte
 	before []byte // nil if there is no copy
 }
 
-// openInstallFile reads a host's file, and its copy if there is one.
-func openInstallFile(path string) (*installFile, error) {
+// Open reads a host's file, and its copy if there is one.
+func Open(path string) (*File, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, fmt.Errorf("finding the host's file: %w", err)
@@ -29,11 +29,11 @@ func openInstallFile(path string) (*installFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the host's file: %w", err)
 	}
-	f := &installFile{path: real, was: info}
+	f := &File{path: real, was: info}
 	if f.data, err = value.ReadFile(real, value.MaxFile, false, nil); err != nil {
 		return nil, fmt.Errorf("reading the host's file: %w", err)
 	}
-	f.before, err = value.ReadFile(real+backupEnding, value.MaxFile, false, nil)
+	f.before, err = value.ReadFile(real+BackupEnding, value.MaxFile, false, nil)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading the copy of the host's file: %w", err)
 	}
@@ -42,7 +42,7 @@ func openInstallFile(path string) (*installFile, error) {
 
 // write replaces a file as a whole: a host that reads it meanwhile sees the old one or
 // the new one. It keeps the mode of the host's file, which may hold secrets, and its owner.
-func (f *installFile) write(path string, data []byte) (err error) {
+func (f *File) write(path string, data []byte) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("writing beside it: %w", err)
@@ -76,14 +76,14 @@ func (f *installFile) write(path string, data []byte) (err error) {
 	return nil
 }
 
-// errWritten says that the host has written its file since it was read.
-var errWritten = errors.New("the host writes it at the moment; try again once it is closed")
+// ErrWritten says that the host has written its file since it was read.
+var ErrWritten = errors.New("the host writes it at the moment; try again once it is closed")
 
-// unchanged returns errWritten if the file is not as it was read.
-func (f *installFile) unchanged() error {
+// unchanged returns ErrWritten if the file is not as it was read.
+func (f *File) unchanged() error {
 	now, err := value.ReadFile(f.path, value.MaxFile, false, nil)
 	if err == nil && !bytes.Equal(now, f.data) {
-		err = errWritten
+		err = ErrWritten
 	}
 	return err
 }

@@ -54,7 +54,7 @@ func (b *Back) askFor(ctx context.Context, m *memberAt, req *mcp.Request, p *par
 // member that has it: that lists it, has handed it out, has a template for it, or knows it when
 // asked.
 func (b *Back) serveURI(ctx context.Context, req *mcp.Request, p *params, c mcp.Caller, uri string) (*mcp.Result, error) {
-	left := b.opts.Patience
+	var left time.Duration
 	for again := true; ; again = false {
 		begun := time.Now()
 		i, err := b.findLister(ctx, req, uri)

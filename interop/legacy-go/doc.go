@@ -21,6 +21,8 @@
 //	GET  /admin/subscriptions                     what the tool subscriptions returns
 //	GET  /admin/ledger?after=SEQ                  what the tool ledger returns
 //
+// With -tool NAME it has one more tool, so that a server started anew has other ones.
+//
 // With -refuse FILE the URIs in FILE, one on a line, can't be subscribed to. The
 // file is read at each attempt, and may be absent, so that a server started anew
 // with the same command refuses what the former one granted.

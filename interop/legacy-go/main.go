@@ -21,6 +21,7 @@ type flags struct {
 	eventIDs, json bool
 	ledger, refuse string
 	items          int
+	tool           string
 }
 
 func main() {
@@ -32,6 +33,7 @@ func main() {
 	flag.StringVar(&f.ledger, "ledger", "", "append the ledger to `FILE`")
 	flag.StringVar(&f.refuse, "refuse", "", "refuse to subscribe to the URIs in `FILE`")
 	flag.IntVar(&f.items, "items", itemCount, "serve so many resources")
+	flag.StringVar(&f.tool, "tool", "", "have another tool, of this `NAME`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -50,6 +52,7 @@ func run(ctx context.Context, f flags) error {
 	defer l.close()
 	l.add(entry{What: "start", PID: os.Getpid()})
 	b := newBoard(l, f.refuse, f.items)
+	b.addNamed(f.tool)
 	g := &gate{}
 	if f.admin != "" {
 		stop, err := serve(f.admin, adminHandler(b, g))

@@ -57,6 +57,15 @@ func (b *board) addTools() {
 	b.addAsk()
 }
 
+// addNamed adds a tool that does nothing, unless its name is empty.
+func (b *board) addNamed(name string) {
+	if name == "" {
+		return
+	}
+	mcp.AddTool(b.server, &mcp.Tool{Name: name, Description: "does nothing"},
+		func(context.Context, *mcp.CallToolRequest, noArgs) (*mcp.CallToolResult, any, error) { return nil, nil, nil })
+}
+
 func (b *board) addText() {
 	mcp.AddTool(b.server, &mcp.Tool{Name: "text", Description: "returns a text of a given size"},
 		func(_ context.Context, _ *mcp.CallToolRequest, a textArgs) (*mcp.CallToolResult, any, error) {

@@ -57,6 +57,9 @@ func newBoard(l *ledger, f flags) *board {
 	b.addStatelessTools()
 	addOddTools(b.server)
 	b.addTools()
+	if f.tool != "" {
+		addConstant(b.server, f.tool)
+	}
 	b.addResources()
 	addPrompts(b.server)
 	return b

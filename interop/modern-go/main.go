@@ -21,6 +21,7 @@ type flags struct {
 	ledger, refuse string
 	items, page    int
 	ttl            time.Duration
+	tool           string
 }
 
 func main() {
@@ -32,6 +33,7 @@ func main() {
 	flag.IntVar(&f.items, "items", 60, "serve so many res://item/NNN")
 	flag.IntVar(&f.page, "page", 0, "list so many to a page; 0 means 1000")
 	flag.DurationVar(&f.ttl, "ttl", 0, "let lists and discovery be cached so long")
+	flag.StringVar(&f.tool, "tool", "", "have another tool, of this `NAME`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

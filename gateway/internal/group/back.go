@@ -86,6 +86,7 @@ type Back struct {
 	background *background
 	leftOut    *lru.Cache[string, struct{}] // what was left out of lists, and told
 	where      *whereabouts
+	next       atomic.Pointer[Back] // what has replaced it; nil while nothing has
 }
 
 // New returns a Back that reports changes to c. The caller calls Close.
@@ -115,6 +116,7 @@ func New(o Options, c mcp.Changes) (*Back, error) {
 
 // inherit takes what another Back of the group remembers of members. Call it before b is used.
 func (b *Back) inherit(former *Back) {
+	former.next.Store(b)
 	b.naming.former = former.naming.former
 	b.where = former.where
 }

@@ -39,7 +39,7 @@ func (b *Back) serveListen(ctx context.Context, req *mcp.Request, c mcp.Caller) 
 	if err := s.acknowledge(ctx); err != nil {
 		return nil, err
 	}
-	<-ctx.Done()
+	s.hold(ctx)
 	return nil, context.Cause(ctx)
 }
 
@@ -51,6 +51,23 @@ type listening struct {
 	ids          []byte          // of tasks in it, an array
 	parts        []*listenedPart // one for each member that gets a part of the filter
 	acknowledged chan struct{}   // closed once the client has the acknowledgment
+}
+
+// hold waits for the end of ctx. A member that a reload takes out of the group tells nothing more.
+func (s *listening) hold(ctx context.Context) {
+	for of := s.b; of != nil; of = of.next.Load() {
+		for _, p := range s.parts {
+			if of.place(p.m.Name) < 0 {
+				p.cancel()
+			}
+		}
+		select {
+		case <-of.background.live.Done():
+		case <-ctx.Done():
+			return
+		}
+	}
+	<-ctx.Done() // which ends soon, since the group does
 }
 
 // divide makes the parts. An id of a task goes to the member whose it is, and what is not known
@@ -159,7 +176,7 @@ func (s *listening) grantedKind(name string) []byte {
 // A listenedPart is the stream of one member. It is the mcp.Caller of its request.
 type listenedPart struct {
 	*listening
-	m      memberAt
+	m      memberAt // as it was at the beginning
 	req    *mcp.Request
 	tasks  map[string]string // ids as the client knows them, by the member's own
 	cancel context.CancelFunc
@@ -205,15 +222,20 @@ func (p *listenedPart) settle(granted []byte) {
 
 // run listens to the member, again and again, until ctx ends.
 func (p *listenedPart) run(ctx context.Context) {
+	m := p.m
 	for attempt := 0; ctx.Err() == nil; attempt++ {
-		res, _ := p.m.Serve(ctx, p.req, p)
+		begun := time.Now()
+		res, _ := m.Serve(ctx, p.req, p)
 		res.Release()
 		p.settle(nil) // without an acknowledgment it takes nothing
+		if time.Since(begun) > listenAgain.Max {
+			attempt = 0
+		}
 		if wake.Wait(ctx, listenAgain.After(attempt)) != nil {
 			return
 		}
-		if m, err := p.b.at(p.m.index); err == nil {
-			p.m = m
+		if now, err := p.b.at(m.index); err == nil {
+			m = now // it may have been replaced
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 type stream struct {
 	filter string
 	caller mcp.Caller
+	ctx    context.Context
 	end    chan error
 }
 
@@ -37,7 +38,7 @@ func (s *stream) tell(t *testing.T, method, params string) {
 func listened(name string) (*fake, chan *stream) {
 	f, streams := newFake(name), make(chan *stream, 8)
 	f.serve = func(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
-		s := &stream{string(wire.Get(req.Params, memberFilter)), c, make(chan error, 1)}
+		s := &stream{string(wire.Get(req.Params, memberFilter)), c, ctx, make(chan error, 1)}
 		streams <- s
 		select {
 		case err := <-s.end:
@@ -183,4 +184,42 @@ func TestG12ListeningWithoutAnswer(t *testing.T) {
 	if got := r.members["a"].requests(); slices.Contains(got, spec.MethodListen) {
 		t.Errorf("the member was asked %q", got)
 	}
+}
+
+// A reload takes the streams of members that leave the group, and no others.
+func TestG18ListeningThroughReloads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, ofA := listened("a")
+		b, ofB := listened("b")
+		first, second := newRig(t, nil, a, b), newRig(t, nil, b)
+		second.inherit(first.Back)
+		client := &backtest.Caller{Told: make(chan string, 16)}
+		ctx, leave := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { // ends with ctx
+			_, err := first.Serve(ctx, request(spec.MethodListen, `{"notifications":{"events":true}}`), client)
+			ended <- err
+		}()
+		leaving, staying := <-ofA, <-ofB
+		leaving.acknowledge(t, `{"events":true}`)
+		staying.acknowledge(t, `{"events":true}`)
+		<-client.Told
+		first.close() // as it is replaced
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Fatal("the stream has ended")
+		}
+		staying.end <- nil
+		again := <-ofB
+		again.tell(t, "notifications/events/event", `{}`)
+		if got := <-client.Told; got != "notifications/events/event {}" {
+			t.Errorf("the client was told %s", got)
+		}
+		time.Sleep(time.Hour)
+		if len(ofA) > 0 || leaving.ctx.Err() == nil {
+			t.Error("the member that has left is listened to")
+		}
+		leave()
+		<-ended
+	})
 }

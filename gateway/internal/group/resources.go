@@ -54,12 +54,14 @@ func (b *Back) askFor(ctx context.Context, m *memberAt, req *mcp.Request, p *par
 // member that has it: that lists it, has handed it out, has a template for it, or knows it when
 // asked.
 func (b *Back) serveURI(ctx context.Context, req *mcp.Request, p *params, c mcp.Caller, uri string) (*mcp.Result, error) {
-	begun := time.Now()
+	var left time.Duration
 	for again := true; ; again = false {
+		begun := time.Now()
 		i, err := b.findLister(ctx, req, uri)
 		if err != nil {
 			return nil, err
 		}
+		left = b.opts.Patience - time.Since(begun)
 		if i < 0 {
 			break
 		}
@@ -81,7 +83,7 @@ func (b *Back) serveURI(ctx context.Context, req *mcp.Request, p *params, c mcp.
 	if len(matching) == 1 && s.ask(ctx, matching[0]) {
 		return s.res, s.err
 	}
-	if s.guess(ctx, b.opts.Patience-time.Since(begun), matching); s.res == nil && s.err == nil {
+	if s.guess(ctx, left, matching); s.res == nil && s.err == nil {
 		return nil, s.notFound(uri)
 	}
 	return s.res, s.err

@@ -271,7 +271,14 @@ func TestG05TemplatesComeBeforeOthers(t *testing.T) {
 		if by, err := r.read(t, reads("doc:///1")); by != "b" {
 			t.Errorf("read from %q, %v", by, err)
 		}
-		b.change(func(f *fake) { f.serve = nil })
+		b.change(func(f *fake) {
+			f.serve = func(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+				if req.Method == spec.MethodResourcesRead {
+					time.Sleep(time.Minute) // and then it does not have it
+				}
+				return nil, nil
+			}
+		})
 		if by, err := r.read(t, reads("doc:///1")); by != "a" {
 			t.Errorf("where b does not have it: read from %q, %v", by, err)
 		}

@@ -1,15 +1,21 @@
 package router
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -232,4 +238,89 @@ func TestG05URIsThroughGroups(t *testing.T) {
 			t.Errorf("%v: what nobody has = %d %s", era, got.status, got.body)
 		}
 	}
+}
+
+// No spelling, alias or other method is a way through a group to what a member hides, or calls
+// otherwise: it is refused, and stands in the audit log.
+func TestG11NoWayAround(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit")
+	log, err := audit.Open(audit.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	shown, err := names.New(names.Options{
+		Tools:   names.Part{Deny: []string{"secret*"}, Rename: map[string]string{"a": "alpha"}},
+		Prompts: names.Part{Deny: []string{"hush"}}, Resources: names.Part{Deny: []string{"x:/secret/*"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newGroupRig(t, func(o *Options) {
+		for i := range o.Servers {
+			o.Servers[i].Access.Audit = log
+		}
+		o.Servers[0].Access.Names = shown
+		o.Servers = append(o.Servers, ServerOptions{Name: "olds", Group: groupOf("old"), Access: access.Options{Audit: log}})
+	})
+	const ui = `"inputSchema":{"type":"object"},"_meta":{"ui":{}}`
+	r.old.answer("tools/list", `{"tools":[{"name":"a",`+ui+`},{"name":"secret",`+ui+`}]}`)
+	r.old.answer("resources/templates/list", `{"resourceTemplates":[{"uriTemplate":"x:/{+all}","name":"x"}]}`)
+	tried := 0
+	for _, era := range bothEras {
+		v := r.visit(t, era, "olds")
+		for _, name := range []string{
+			"old__secret", "old__SECRET", "old__ſecret", "old__secret_x", "old__secret%78", "old__secret ", "secret", "Secret", "old__a", "old__A", "a", "OLD__alpha", "old_alpha", "alpha", "olds__alpha",
+		} {
+			if got := v.ask(spec.MethodToolsCall, headerOf(name), `"name":`+string(wire.Quote(name))); got.code() == 0 && name != "alpha" { // which is for apps
+				t.Errorf("%v: calling %q = %d %s", era, name, got.status, got.body)
+			}
+		}
+		for _, name := range []string{"old__hush", "old__HUSH", "old__huſh", "old__hush ", "hush", "Hush", "OLD__x", "x"} {
+			if got := v.ask(spec.MethodPromptsGet, headerOf(name), `"name":`+string(wire.Quote(name))); got.code() == 0 {
+				t.Errorf("%v: getting %q = %d %s", era, name, got.status, got.body)
+			}
+		}
+		tried += 14 + 8
+		for _, uri := range []string{"x:/secret/a", "x:/SECRET/a", "X:/secret/a", "x:/%73ecret/a", "x:/secret%2Fa", "x:/b/../secret/a", "x:/./secret/a"} {
+			if got := v.ask(spec.MethodResourcesRead, uri, `"uri":`+string(wire.Quote(uri))); got.code() == 0 {
+				t.Errorf("%v: reading %q = %d %s", era, uri, got.status, got.body)
+			}
+			if got := v.ask(spec.MethodComplete, "", `"ref":{"type":"ref/resource","uri":`+string(wire.Quote(uri))+`},"argument":{"name":"a","value":""}`); got.code() == 0 {
+				t.Errorf("%v: completing %q = %d %s", era, uri, got.status, got.body)
+			}
+			tried += 2
+		}
+		if got := v.ask(spec.MethodComplete, "", `"ref":{"type":"ref/prompt","name":"old__hush"},"argument":{"name":"a","value":""}`); got.code() == 0 {
+			t.Errorf("%v: completing a prompt = %d %s", era, got.status, got.body)
+		}
+		tried++
+		if got := v.call("old__alpha", ""); !strings.Contains(got.body, "of old") {
+			t.Errorf("%v: what is shown = %d %s", era, got.status, got.body)
+		}
+	}
+	for method, most := range map[string]int{"tools/call": 4, "prompts/get": 0, "resources/read": 0, "completion/complete": 0} {
+		if got := r.old.sent(method); len(got) > most {
+			t.Errorf("the member got %d of %s: %s", len(got), method, got)
+		}
+	}
+	r.eventually(t, "all is in the audit log", func() bool {
+		text, _ := os.ReadFile(path)
+		n := 0
+		for _, line := range groupLines(t, string(text)) {
+			if strings.Contains(line, " deny ") || strings.HasSuffix(line, " error") {
+				n++
+			}
+		}
+		return n >= tried
+	})
+}
+
+// headerOf returns a name as a client has it in a header.
+func headerOf(name string) string {
+	if strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return r > '~' }) {
+		return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(name)) + "?="
+	}
+	return name
 }

@@ -38,6 +38,15 @@ type Client struct {
 	last    int
 	replies map[int]chan remote.Line // capacity 1; by command
 	answers map[string]json.RawMessage
+	decide  func(q Question) // nil: answers decide
+}
+
+// A Question is one that the server puts to the client.
+type Question struct {
+	Method string
+	Params json.RawMessage
+	// Answer gives the client's answer. It is called once, by anybody, at any time.
+	Answer func(result json.RawMessage) error
 }
 
 // Start starts the program of a client. Whoever gets a Client calls End.
@@ -112,7 +121,16 @@ func (c *Client) Expect(answers map[string]json.RawMessage) {
 	c.Asked.Clear()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answers = answers
+	c.answers, c.decide = answers, nil
+}
+
+// Decide has questions from here on decided by f, which must not block. It forgets what arrived
+// before, as Expect does.
+func (c *Client) Decide(f func(q Question)) {
+	c.Expect(nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.decide = f
 }
 
 // read takes in what the client tells.
@@ -166,7 +184,14 @@ func (c *Client) answer(l remote.Line) {
 	c.Asked.Put(map[string]any{"method": l.Method, "params": match.Wire(l.Params)})
 	c.mu.Lock()
 	result, ok := c.answers[l.Method]
+	decide := c.decide
 	c.mu.Unlock()
+	if decide != nil {
+		decide(Question{l.Method, l.Params, func(result json.RawMessage) error {
+			return c.Send(&remote.Command{Method: remote.Answer, Of: l.Ask, Result: result})
+		}})
+		return
+	}
 	cmd := remote.Command{Method: remote.Answer, Of: l.Ask, Result: result}
 	if !ok {
 		cmd.Error = &remote.Error{Code: -32600, Message: "nobody expects " + l.Method}

@@ -151,6 +151,7 @@ func (b *build) options(former *current) router.Options {
 func (b *build) gatewayOptions() router.Options {
 	o := b.opts
 	return router.Options{
+		Default:         o.Default,
 		Peers:           b.group(),
 		Memory:          b.limit(limits.Memory),
 		MaxBody:         b.limit(limits.Body),

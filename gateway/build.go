@@ -147,6 +147,7 @@ func (b *build) options(former *current) router.Options {
 func (b *build) gatewayOptions() router.Options {
 	o := b.opts
 	return router.Options{
+		Default:        o.Default,
 		Peers:          b.group(),
 		Limits:         maps.Clone(o.Limits),
 		SessionIdle:    o.SessionIdle,

@@ -47,7 +47,7 @@ func unset(v any) (names []string) {
 // Every option arrives.
 func TestOptionsArrive(t *testing.T) {
 	o := Options{
-		MachineName: "m", AllowedHosts: []string{"h"}, AllowedOrigins: []string{"o"}, TrustedProxies: []netip.Prefix{{}}, StateKeys: []string{"k"},
+		Default: "s", MachineName: "m", AllowedHosts: []string{"h"}, AllowedOrigins: []string{"o"}, TrustedProxies: []netip.Prefix{{}}, StateKeys: []string{"k"},
 		Auth: &Auth{Tokens: []StaticToken{{Name: "ada", Token: "t"}}}, PublicURL: "https://mcp.example.com",
 		Environ: []string{"PATH=/bin"}, StateDir: "dir", PinDir: t.TempDir(), Audit: filepath.Join(t.TempDir(), "audit"), Limits: map[string]int64{"memory": 100 << 20, "body": 4096, "listen_topics": 7, "cache": 70_000, "metric_tools": 3},
 	}

@@ -109,7 +109,7 @@ func (g *Gateway) Start() {
 }
 
 // ServeHTTP serves /mcp/NAME and, for clients that have only HTTP+SSE, /sse/NAME and
-// /message/NAME. NAME may be left out if there is one server.
+// /message/NAME. NAME may be left out for [Options.Default].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.inner.ServeHTTP(w, r) }
 
 // ServeStdio serves one client over files, as a rule [os.Stdin] and [os.Stdout], one

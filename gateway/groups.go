@@ -128,7 +128,7 @@ func (g groupBuild) checkMember(s *ServerOptions) error {
 		return fmt.Errorf("server %q has another Auth: the group would be a way around it", s.Name)
 	case a != nil && a.Passthrough:
 		return fmt.Errorf("server %q is sent the caller's own token, which others of the group must not get; want UpstreamAuth without Passthrough", s.Name)
-	case a != nil && a.TokenExchange != nil && b.opts.Authenticator == nil && (clients == nil || clients.JWT == nil):
+	case a != nil && a.TokenExchange != nil && b.opts.Authenticator == nil && b.opts.hooks.Caller == "" && (clients == nil || clients.JWT == nil):
 		return fmt.Errorf("server %q exchanges the tokens of callers, and clients of the group have none; want Auth with a JWT", s.Name)
 	}
 	return nil

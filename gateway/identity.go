@@ -75,7 +75,7 @@ func (b *build) commonIdentity() commonIdentity {
 		out.claims = b.policyClaims()
 	}
 	o := &out.Options
-	o.Servers, o.Groups, o.Limits, o.PublicURL, o.Auth, o.Authenticator, o.Logger = nil, nil, nil, "", o.Auth.identity(), nil, nil
+	o.Servers, o.Groups, o.Default, o.Limits, o.PublicURL, o.Auth, o.Authenticator, o.Logger = nil, nil, "", nil, "", o.Auth.identity(), nil, nil
 	o.AllowedHosts, o.AllowedOrigins, o.MachineName, o.TrustedProxies = nil, nil, "", nil
 	o.StateKeys, o.Replicas, o.Secrets, o.DebugErrors, o.BodyTimeout = nil, nil, nil, false, 0
 	o.Logins.Keys = nil

@@ -14,6 +14,9 @@ type Options struct {
 	Servers []ServerOptions
 	// Groups are groups of Servers, which are served at /mcp/NAME each, too.
 	Groups []GroupOptions
+	// Default is the name of the server or group that is also served at /mcp, without a name.
+	// Empty means the only one, if there is no other.
+	Default string
 
 	// Authenticator says on whose behalf a request is. Nil means that all clients are
 	// anonymous, and are told apart by their addresses where each may have only so much

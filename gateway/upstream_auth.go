@@ -212,7 +212,7 @@ func (s serverBuild) storedLogin(l *StoredLogin) *login.Stored {
 	s.b.secrets.Learn(l.ClientSecret)
 	f := s.loginFlow()
 	o := login.StoredOptions{Name: s.Name, HTTP: f.HTTP, Keeper: f.Store.KeeperOf(s.URL), Principal: mcp.Principal(l.Principal), Secrets: s.b.secrets}
-	if f.Browse = s.b.opts.hooks.Browse; f.Browse != nil {
+	if f.Browse = s.b.opts.hooks.Browse[s.Name]; f.Browse != nil {
 		o.Flow, o.Name = f, withoutQuery(s.URL) // it may not be in any file
 	}
 	return login.NewStored(o)

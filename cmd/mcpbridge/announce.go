@@ -37,6 +37,10 @@ func (d *daemon) announce() error {
 			example = s
 		}
 	}
+	for i := range d.config.Groups {
+		name := d.config.Groups[i].Name
+		a.Endpoints = append(a.Endpoints, announcedEndpoint{name, report.Endpoint(d.config, addr, name)})
+	}
 	if d.asJSON {
 		return output.JSON(d.stdout, a)
 	}

@@ -151,7 +151,8 @@ func TestListServers(t *testing.T) {
 
 // What the shell asks for when a person presses Tab.
 func TestCompletion(t *testing.T) {
-	file := configFile(t, "servers:\n  notes: {builtin: notebook}\n  tool: {command: x}\n")
+	servers := "servers:\n  notes: {builtin: notebook}\n  tool: {command: x}\n"
+	file, grouped := configFile(t, servers), configFile(t, servers+"groups: {team: {servers: [notes, tool]}, some: {servers: [notes]}}\n")
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -162,6 +163,9 @@ func TestCompletion(t *testing.T) {
 		{[]string{"read", "-c", file, "notes", "note://j"}, "note://journal\n:4\n"},
 		{[]string{"listen", "-c", file, ""}, "notes\tbuiltin notebook\ntool\tx\n:4\n"},
 		{[]string{"ls", "-c", file, ""}, "notes\tbuiltin notebook\ntool\tx\n:4\n"},
+		{[]string{"call", "-c", grouped, ""}, "notes\tbuiltin notebook\ntool\tx\nsome\ta group of notes\nteam\ta group of notes, tool\n:4\n"},
+		{[]string{"call", "-c", grouped, "some", ""}, "notes__edit_note\tReplace a note's text, or add a note.\nnotes__enable_search\tAdd the search tool.\n:4\n"},
+		{[]string{"call", "-c", grouped, "team", ""}, ":4\n"},
 	} {
 		got := runCommand(t.Context(), nil, append([]string{"__complete"}, tt.args...)...)
 		if got.code != 0 || got.out != tt.want {

@@ -32,26 +32,33 @@ type upstream struct {
 // who decides what a command is asked first.
 func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, guard transport.Guard) *gateway.Options {
 	o := options.Gateway(c)
+	o.Default = c.Default
 	o.MachineName, o.Environ, o.OneClient, o.Logger = machineName(), environOf(p), oneClient, log
 	o.StateDir = remember.Dir(p.environ)
 	o.PinDir = stateDir(c, p.environ)
 	o.Logins = loginOptions(c, p.environ)
 	if oneClient {
-		o.Replicas = nil // nobody else serves it
+		o.Replicas, o.Auth = nil, nil // nobody else serves it, or is served
 		o.Drain, o.CloseGrace = options.OneClient(c.Drain)
 	}
-	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, Caller: p.caller, Listed: p.listed, QuietRequests: p.accessLog, Dial: make(map[string]func(context.Context) (transport.Conn, error)), Settings: make(map[string]settings.Server)}
+	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, Caller: p.caller, Listed: p.listed, QuietRequests: p.accessLog, Dial: make(map[string]func(context.Context) (transport.Conn, error)), Browse: make(map[string]func(string) error), Settings: make(map[string]settings.Server)}
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		if s.Disabled {
 			continue
 		}
 		server := options.Server(s)
+		if oneClient {
+			server.Auth = nil
+		}
 		server.Env = c.EnvOf(s, p.environ)
 		hooks.Settings[s.Name] = options.Settings(s)
 		if oneClient {
 			auth, browse := onDemand(p, s)
-			server.UpstreamAuth, hooks.Browse = options.UpstreamAuth(auth), browse
+			server.UpstreamAuth = options.UpstreamAuth(auth)
+			if browse != nil {
+				hooks.Browse[s.Name] = browse
+			}
 		}
 		server.RoundTripper = p.upstream.http
 		options.AddAccess(&server, s)
@@ -63,7 +70,11 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 		}
 	}
 	for i := range c.Groups {
-		o.Groups = append(o.Groups, options.Group(&c.Groups[i]))
+		group := options.Group(&c.Groups[i])
+		if oneClient {
+			group.Auth = nil
+		}
+		o.Groups = append(o.Groups, group)
 	}
 	hook.Set(o, hooks)
 	return o

@@ -46,6 +46,9 @@ func serversOf(path string, environ []string) []cobra.Completion {
 	for i := range c.Servers {
 		names = append(names, cobra.CompletionWithDesc(c.Servers[i].Name, c.Servers[i].Target()))
 	}
+	for i := range c.Groups {
+		names = append(names, cobra.CompletionWithDesc(c.Groups[i].Name, "a group of "+strings.Join(c.Groups[i].Members, ", ")))
+	}
 	return names
 }
 
@@ -54,7 +57,7 @@ func serversOf(path string, environ []string) []cobra.Completion {
 func (a *asking) offered(cmd *cobra.Command, args []string, method, member string) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
-	if a.readFrom(cmd, args, -1) != nil || a.config.Servers[0].Command != "" {
+	if a.readFrom(cmd, args, -1) != nil || slices.ContainsFunc(a.config.Servers, func(s config.Server) bool { return s.Command != "" }) {
 		return nil
 	}
 	server, err := a.open(ctx)

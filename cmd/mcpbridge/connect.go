@@ -57,7 +57,7 @@ func (p process) askServers(ctx context.Context, c *config.Config, o *gateway.Op
 		time.Sleep(20 * time.Millisecond)
 	}
 	told := sides(c, g)
-	states = &report.States{Servers: []report.State{}}
+	states = &report.States{Servers: []report.State{}, Groups: report.NamesOfGroups(ctx, c, hook.Inner(g).Ask)}
 	for _, s := range g.Snapshot().Servers {
 		state := report.State{
 			Name: s.Name, State: string(s.State), Ready: s.State == gateway.StateReady, Reason: p.secrets.String(cmp.Or(s.Error, told[s.Name])),

@@ -114,6 +114,7 @@ func (l *loginFlags) logoutOf(cmd *cobra.Command, args []string, of *console.Log
 
 // readLogin finds out which server is meant. It has to be one that can be logged in to.
 func (l *loginFlags) readLogin(cmd *cobra.Command, args []string) error {
+	l.single = true
 	if err := l.read(cmd, args); err != nil {
 		return err
 	}

@@ -22,10 +22,10 @@ func newListCommand(p process) *cobra.Command {
 	})
 	cmd := &cobra.Command{
 		Use:   "ls [URL | NAME] [-c FILE]\n  mcpbridge ls -- COMMAND ARGS...",
-		Short: "List what a server has, or the servers of a file",
+		Short: "List what a server or a group has, or those of a file",
 		Long: `Lists the tools, prompts and resources of a server, which is named as for call
-and may be of any revision. With a file and no NAME it lists the file's servers,
-and asks none.
+and may be of any revision. With a file and no NAME it lists the file's servers
+and groups, and asks none.
 
 Exit codes: 0 done; 1 the server could not be asked.`,
 		Example: `  mcpbridge ls http://127.0.0.1:2526/mcp/notebook
@@ -55,7 +55,7 @@ func (a *asking) listServers() error {
 	}
 	s := report.NewSummary(c, a.envNames)
 	if a.asJSON {
-		return output.JSON(a.stdout, s.Servers)
+		return output.JSON(a.stdout, s.All())
 	}
 	tw := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	for _, server := range s.Servers {
@@ -64,6 +64,9 @@ func (a *asking) listServers() error {
 			disabled = "  (disabled)"
 		}
 		_, _ = output.Printf(tw, "%s\t%s%s\n", server.Name, server.Target, disabled) // its error comes with Flush
+	}
+	for _, g := range s.Groups {
+		_, _ = output.Printf(tw, "%s\tgroup of %s\n", g.Name, g.Text())
 	}
 	return tw.Flush()
 }

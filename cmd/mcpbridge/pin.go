@@ -38,7 +38,7 @@ server could not be asked.`,
 			if a.path == "" || len(args) == 0 {
 				return usageError("which server? Give its NAME in a file, as in mcpbridge pin files -c config.yaml")
 			}
-			a.inner, a.listed = true, a.Listed
+			a.inner, a.single, a.listed = true, true, a.Listed
 			return a.command(0, "", a.run)(cmd, args)
 		},
 		ValidArgsFunction: a.complete(spec.MethodToolsList, "name"),

@@ -1,10 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,20 +38,23 @@ MCPBRIDGE_SERVERS__DOCS_EXAMPLE_COM__HEADERS__AUTHORIZATION.
 its headers, directly and through mcpbridge, and says what is refused and why. What
 clients send is known from published code and reports; --as all plays each in turn.
 
+NAME may be a group: then each of its servers is asked.
+
 Exit codes: 0 the server answered; 1 no MCP server answered, and why, or, with --as,
 mcpbridge refuses what the server takes; 2 wrong usage.`
 
 func newProbeCommand(p process) *cobra.Command {
 	var headers []string
-	var as string
+	var path, as string
 	var asJSON bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "probe URL | -- COMMAND ARGS...",
+		Use:   "probe URL | NAME -c FILE | -- COMMAND ARGS...",
 		Short: "Find out what a server is, and what of it clients of the other era get",
 		Long:  probeLong,
 		Example: `  mcpbridge probe https://docs.example.com/mcp -H "Authorization: Bearer $DOCS_TOKEN"
   mcpbridge probe -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  mcpbridge probe team -c config.yaml
   mcpbridge probe --json http://127.0.0.1:3000/mcp | jq -r '.crossings[] | select(.outcome == "refused").feature'
   mcpbridge probe http://127.0.0.1:3000/mcp --as claude-code
   mcpbridge probe --as all -- npx -y @modelcontextprotocol/server-everything`,
@@ -62,10 +66,19 @@ func newProbeCommand(p process) *cobra.Command {
 					return &exitError{exitUsage, err}
 				}
 			}
-			pr, err := newProber(p, cmd, args, headers, timeout)
+			c, isGroup, err := p.probed(cmd, args, path, headers, timeout)
 			if err == nil && !asJSON { // which says that, too, and how long it took
-				err = p.startable(cmd, []config.Server{*pr.server})
+				err = p.startable(cmd, c.Servers)
 			}
+			switch {
+			case err != nil:
+				return err
+			case isGroup && as != "":
+				return usageError("--as plays clients against one server; name one of %s", strings.Join(serverNames(c), ", "))
+			case isGroup:
+				return p.probeAll(cmd.Context(), cmd.OutOrStdout(), c, asJSON)
+			}
+			pr, err := newProber(cmd.Context(), p, c)
 			if err != nil {
 				return err
 			}
@@ -78,6 +91,7 @@ func newProbeCommand(p process) *cobra.Command {
 	}
 	nameFlag(cmd)
 	fs := cmd.Flags()
+	fs.StringVarP(&path, "config", "c", "", "file in which the server, or the group, has the NAME")
 	fs.StringArrayVarP(&headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
 	fs.DurationVar(&timeout, "timeout", 0, "bound of each question (default timeouts.connect: 10s for a URL, 60s for a command)")
 	fs.StringVar(&as, "as", "", "play the opening of `CLIENT` instead, as of claude-code, or of all that are known")
@@ -97,45 +111,79 @@ type prober struct {
 	begun    time.Time
 }
 
-// newProber reads the one server that the arguments name.
-func newProber(p process, cmd *cobra.Command, args, headers []string, timeout time.Duration) (*prober, error) {
+// probed reads the one server that the arguments name, or the group and its servers.
+func (p process) probed(cmd *cobra.Command, args []string, path string, headers []string, timeout time.Duration) (one *config.Config, isGroup bool, err error) {
 	if cmd.ArgsLenAtDash() == 0 && len(headers) > 0 {
-		return nil, usageError("a command gets no headers; leave --header out, or give a URL")
-	}
-	o, err := p.oneServer(config.Options{Environ: p.environ}, cmd, args)
-	if err != nil {
-		return nil, err
-	}
-	named := &o.Servers[0]
-	if named.Headers, err = readHeaders(headers); err != nil {
-		return nil, err
+		return nil, false, usageError("a command gets no headers; leave --header out, or give a URL")
 	}
 	if timeout < 0 {
-		return nil, usageError("--timeout %v is negative; leave it out for 10s (a URL) or 60s (a command)", timeout)
+		return nil, false, usageError("--timeout %v is negative; leave it out for 10s (a URL) or 60s (a command)", timeout)
+	}
+	o, name := config.Options{Path: path, Environ: p.environ}, strings.Join(args, " ")
+	switch {
+	case path == "":
+		if o, err = p.oneServer(o, cmd, args); err != nil {
+			return nil, false, err
+		}
+		name = o.Servers[0].Name
+		if o.Servers[0].Headers, err = readHeaders(headers); err != nil {
+			return nil, false, err
+		}
+	case len(headers) > 0:
+		return nil, false, usageError("headers of %s stand in the file; leave --header out", name)
 	}
 	c, err := p.load(o)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	at := slices.IndexFunc(c.Servers, func(s config.Server) bool { return s.Name == named.Name })
-	server := &c.Servers[at]
-	if timeout > 0 {
-		server.Timeouts.Connect, server.Timeouts.Request = timeout, timeout
+	if one = c.Only(name); one == nil {
+		return nil, false, usageError("no server or group of %s is called %q; there are: %s", path, name, strings.Join(serverNames(c), ", "))
 	}
-	log := slog.New(slog.DiscardHandler)
-	one := *c
-	one.Servers = []config.Server{*server}
-	pr := &prober{process: p, config: &one, server: &one.Servers[0], begun: time.Now(), keep: guard.New(log)}
-	if err = p.authorize(cmd.Context(), pr.config); err != nil {
-		return nil, err
+	for i := range one.Servers {
+		if t := &one.Servers[i].Timeouts; timeout > 0 {
+			t.Connect, t.Request = timeout, timeout
+		}
 	}
-	if pr.options, pr.upstream, err = p.reach(pr.config, pr.keep); err != nil {
+	return one, len(one.Groups) > 0, nil
+}
+
+// newProber returns what probes the only server of a configuration. Who gets it closes keep.
+func newProber(ctx context.Context, p process, c *config.Config) (*prober, error) {
+	pr := &prober{process: p, config: c, server: &c.Servers[0], begun: time.Now(), keep: guard.New(slog.New(slog.DiscardHandler))}
+	err := p.authorize(ctx, c)
+	if err == nil {
+		pr.options, pr.upstream, err = p.reach(c, pr.keep)
+	}
+	if err != nil {
+		pr.keep.Close()
 		return nil, err
 	}
 	if output.IsTerminal(p.stderr) {
 		pr.progress = p.stderr
 	}
 	return pr, nil
+}
+
+// probeAll probes each server of a group.
+func (p process) probeAll(ctx context.Context, out io.Writer, c *config.Config, asJSON bool) (err error) {
+	reports := []*report.Report{}
+	for i := range c.Servers {
+		pr, failed := newProber(ctx, p, c.Only(c.Servers[i].Name))
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
+		if !asJSON {
+			_, _ = output.Printf(out, "%s\n", c.Servers[i].Name) // the error is the report's, too
+			err = errors.Join(err, pr.run(ctx, out, false))
+		} else if r, failed := pr.report(ctx); r != nil {
+			reports, err = append(reports, r), errors.Join(err, failed)
+		}
+		pr.keep.Close()
+	}
+	if asJSON {
+		err = errors.Join(output.JSON(p.secrets.Writer(out), reports), err)
+	}
+	return err
 }
 
 // readHeaders reads headers as people write them for curl.
@@ -153,22 +201,29 @@ func readHeaders(lines []string) (map[string]string, error) {
 }
 
 func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
+	r, err := p.report(ctx)
+	if r == nil {
+		return err
+	}
+	out = p.secrets.Writer(out)
+	if asJSON {
+		return cmp.Or(output.JSON(out, r), err)
+	}
+	return cmp.Or(r.Print(out), err)
+}
+
+// report returns what was found out, and why that is no MCP server, or the error of finding it out.
+func (p *prober) report(ctx context.Context) (*report.Report, error) {
 	v, err := p.examine(ctx)
 	p.upstream.Close()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := report.New(p.upstream, p.server, v)
-	out = p.secrets.Writer(out)
-	if asJSON {
-		err = output.JSON(out, r)
-	} else {
-		err = r.Print(out)
-	}
-	if err == nil && v.Era == spec.Unknown {
+	if v.Era == spec.Unknown {
 		err = noServer(p.upstream, &v, p.server)
 	}
-	return err
+	return r, err
 }
 
 // examine finds out the era and then asks the server, as one of that era, what it has.

@@ -20,7 +20,8 @@ import (
 const serveHelp = `Serves the servers of a configuration, or one server given by its URL or
 command; given nothing, a small notebook server that is built in. Each server
 has an endpoint http://ADDRESS/mcp/NAME; one of the command line is called after
-its package, script or host, or as --name says. A server that is down is retried while
+its package, script or host, or as --name says. Groups of FILE have endpoints, too;
+--all makes one of all its servers, at http://ADDRESS/mcp. A server that is down is retried while
 the others are served.
 
 The environment sets configuration keys too: MCPBRIDGE_LISTEN,
@@ -38,18 +39,22 @@ SIGTERM ends the process at once. Commands end with it however it ends.`
 
 func newServeCommand(p process) *cobra.Command {
 	var path string
-	var asJSON, watch bool
+	var asJSON, watch, all bool
 	cmd := &cobra.Command{
-		Use:   "serve [FILE | URL | -- COMMAND ARGS...]",
+		Use:   "serve [FILE | --all FILE | URL | -- COMMAND ARGS...]",
 		Short: "Serve MCP servers of any revision to clients of any revision",
 		Long:  serveHelp,
 		Example: `  mcpbridge serve
   mcpbridge serve config.yaml --listen 127.0.0.1:8000
   mcpbridge serve .vscode/mcp.json
+  mcpbridge serve --all .vscode/mcp.json
   mcpbridge serve --name docs https://docs.example.com/mcp
   mcpbridge serve -- npx -y @modelcontextprotocol/server-filesystem ~/notes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := p.serveOptions(cmd, path, args)
+			if o.All = all; all && err == nil && o.Path == "" {
+				err = usageError("--all serves the servers of a file as one; which file? Write serve --all FILE")
+			}
 			if err == nil {
 				err = rename(cmd, &o)
 			}
@@ -78,6 +83,7 @@ func newServeCommand(p process) *cobra.Command {
 	nameFlag(cmd)
 	cmd.Flags().StringVarP(&path, "config", "c", "", "YAML file, as config.example.yaml has it, or a desktop client's own")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the endpoints as JSON")
+	cmd.Flags().BoolVar(&all, "all", false, "serve all servers of FILE as one, too, at /mcp")
 	cmd.Flags().BoolVar(&watch, "watch", true, "reload the configuration when its files change")
 	return cmd
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,9 +28,11 @@ type target struct {
 	headers []string // of -H
 	token   string   // of --token, as it was written
 	inner   bool     // the server is always asked through a gateway
+	single  bool     // a group is no answer
 
 	// Set by read.
-	config *config.Config // of that server alone
+	config *config.Config // of that server alone, or of a group and its servers
+	group  *config.Group  // nil for a server
 	words  []string       // the arguments that do not name the server
 }
 
@@ -99,36 +100,40 @@ func (t *target) load(o config.Options, name string) error {
 		return err
 	}
 	t.learn(c)
-	at := slices.IndexFunc(c.Servers, func(s config.Server) bool { return s.Name == name })
-	if at < 0 {
+	if t.config = c.Only(name); t.config == nil {
 		return usageError("no server of %s is called %q; there are: %s", o.Path, name, strings.Join(serverNames(c), ", "))
 	}
-	s := &c.Servers[at]
-	s.Remember = false // it is asked itself
-	shown := s.Names()
-	t.inner = t.inner || !shown.IsZero()
+	if t.group = t.config.Group(name); t.group != nil && t.single {
+		return usageError("%s is a group; name one of its servers: %s", name, strings.Join(t.group.Members, ", "))
+	}
+	for i := range t.config.Servers {
+		s := &t.config.Servers[i]
+		s.Remember = false // it is asked itself
+		shown := s.Names()
+		t.inner = t.inner || !shown.IsZero()
+	}
+	s := &t.config.Servers[0]
 	switch {
-	case o.Path == "":
-	case len(t.headers) > 0 && s.URL == "":
+	case o.Path == "" || len(t.headers) == 0:
+	case s.URL == "" || t.group != nil:
 		return usageError("%s is no URL and gets no headers; leave --header out", name)
-	case len(t.headers) > 0:
+	default:
 		if s.Headers, err = readHeaders(t.headers); err != nil {
 			return err
 		}
-		t.learn(c)
+		t.learn(t.config)
 	}
-	one := *c
-	one.Servers = []config.Server{*s}
-	one.Servers[0].Disabled = false
-	t.config = &one
 	return nil
 }
 
-// serverNames are the names of a configuration's servers.
+// serverNames are the names of a configuration's servers and groups.
 func serverNames(c *config.Config) []string {
 	var names []string
 	for i := range c.Servers {
 		names = append(names, c.Servers[i].Name)
+	}
+	for i := range c.Groups {
+		names = append(names, c.Groups[i].Name)
 	}
 	return names
 }
@@ -136,8 +141,7 @@ func serverNames(c *config.Config) []string {
 // open connects to the server. A modern one that has a URL is asked directly, so that what
 // is printed is what it sent; every other is asked through a gateway of its own.
 func (t *target) open(ctx context.Context) (*client.Client, error) {
-	s := &t.config.Servers[0]
-	if err := t.takeToken(s); err != nil {
+	if err := t.takeToken(); err != nil {
 		return nil, err
 	}
 	if err := t.authorize(ctx, t.config); err != nil {
@@ -147,6 +151,10 @@ func (t *target) open(ctx context.Context) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.group != nil {
+		return client.NewBehind(o, t.group.Name, release.Implementation())
+	}
+	s := &t.config.Servers[0]
 	if upstream.Era() == spec.Unknown {
 		v, err := upstream.Judge(ctx)
 		if err == nil && v.Era == spec.Unknown {
@@ -165,9 +173,14 @@ func (t *target) open(ctx context.Context) (*client.Client, error) {
 }
 
 // name is the server as a person named it.
-func (t *target) name() string { return t.config.Servers[0].Target() }
+func (t *target) name() string {
+	if t.group != nil {
+		return "the group " + t.group.Name
+	}
+	return t.config.Servers[0].Target()
+}
 
-// reach returns the only server of a configuration, and the options of a gateway for it.
+// reach returns the first server of a configuration, and the options of a gateway for it.
 func (p process) reach(c *config.Config, guard transport.Guard) (*gateway.Options, *server.Server, error) {
 	o := newOptions(c, false, p, slog.New(slog.DiscardHandler), guard)
 	o.Drain, o.DebugErrors = client.Drain, true

@@ -68,7 +68,7 @@ func dashed(typed []string, flags *pflag.FlagSet) []string {
 	for at := 2; at < len(typed); at++ {
 		word := typed[at]
 		if !strings.HasPrefix(word, "-") {
-			if strings.Contains(word, "://") || looksLikeFile(word) {
+			if strings.Contains(word, "://") || looksLikeFile(word) || isOfFile(typed[at+1:]) {
 				return typed
 			}
 			return slices.Insert(slices.Clone(typed), at, "--")
@@ -83,6 +83,12 @@ func dashed(typed []string, flags *pflag.FlagSet) []string {
 		}
 	}
 	return typed
+}
+
+// isOfFile reports whether the words after a name say that it is that of a group or server of a
+// file: a command that gets such words is not likely.
+func isOfFile(words []string) bool {
+	return len(words) == 2 && (words[0] == "-c" || words[0] == "--config") && looksLikeFile(words[1]) && existingFile(words[1])
 }
 
 // takesValue reports whether the word after a flag is its value. known says that there is

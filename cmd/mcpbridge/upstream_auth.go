@@ -31,7 +31,11 @@ func loginOptions(c *config.Config, environ []string) gateway.Logins {
 // standard error, too, which clients keep in a log. The error of browse is
 // [login.ErrNoBrowser], or that of writing.
 func onDemand(p process, o *config.Server) (auth *config.UpstreamAuth, browse func(url string) error) {
-	auth = o.UpstreamAuth
+	if auth = o.UpstreamAuth; auth != nil && auth.OAuth != nil { // whose login it is, is who has started the program
+		own := *auth.OAuth
+		own.Principal, own.Per, own.SharedIdentity = "", "", true
+		auth = &config.UpstreamAuth{OAuth: &own}
+	}
 	if auth == nil && o.URL != "" && !o.OverWebSocket() && !o.HasHeader("Authorization") {
 		auth = &config.UpstreamAuth{OAuth: &config.StoredLogin{SharedIdentity: true}}
 	}
@@ -46,15 +50,17 @@ func onDemand(p process, o *config.Server) (auth *config.UpstreamAuth, browse fu
 	}
 }
 
-// takeToken reads the token of whoever types a command, for a server that is sent the token of
+// takeToken reads the token of whoever types a command, for servers that are sent the token of
 // each caller, or one that is issued in exchange for it.
-func (t *target) takeToken(s *config.Server) error {
-	of := ""
-	switch a := s.UpstreamAuth; {
-	case a != nil && a.Passthrough != nil:
-		of = "passthrough"
-	case a != nil && a.TokenExchange != nil:
-		of = "token_exchange"
+func (t *target) takeToken() error {
+	of, s := "", &t.config.Servers[0]
+	for i := range t.config.Servers {
+		switch a := t.config.Servers[i].UpstreamAuth; {
+		case a != nil && a.Passthrough != nil:
+			of, s = "passthrough", &t.config.Servers[i]
+		case a != nil && a.TokenExchange != nil:
+			of, s = "token_exchange", &t.config.Servers[i]
+		}
 	}
 	switch {
 	case of == "" && t.token == "":
@@ -77,10 +83,18 @@ func (t *target) takeToken(s *config.Server) error {
 	return nil
 }
 
-// authorize has requests to the only server of a configuration sent with the stored login,
-// if there is one: whoever types a command is who has logged in.
+// authorize has requests to the servers of a configuration sent with the stored logins, if there
+// are some: whoever types a command is who has logged in.
 func (p process) authorize(ctx context.Context, c *config.Config) error {
-	s := &c.Servers[0]
+	for i := range c.Servers {
+		if err := p.authorizeOne(ctx, c, &c.Servers[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p process) authorizeOne(ctx context.Context, c *config.Config, s *config.Server) error {
 	if s.URL == "" || s.HasHeader("Authorization") || s.UpstreamAuth != nil && s.UpstreamAuth.OAuth == nil {
 		return nil
 	}

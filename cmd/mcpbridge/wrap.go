@@ -56,13 +56,16 @@ was is kept beside it; --uninstall takes mcpbridge out again.`
 
 func newWrapCommand(p process) *cobra.Command {
 	var in installing
+	var from wrapSource
 	var verbose bool
 	cmd := &cobra.Command{
-		Use:   "wrap URL | COMMAND ARGS... | --install HOST [SERVER...]",
-		Short: "Serve one MCP server on standard input and output",
+		Use:   "wrap URL | COMMAND ARGS... | GROUP -c FILE | --all FILE\n  mcpbridge wrap --install HOST [SERVER...]",
+		Short: "Serve one MCP server, or a group, on standard input and output",
 		Long:  wrapHelp,
 		Example: `  mcpbridge wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   mcpbridge wrap https://docs.example.com/mcp
+  mcpbridge wrap --all ~/.cursor/mcp.json
+  mcpbridge wrap team -c config.yaml
   mcpbridge wrap --install cursor --dry-run
   mcpbridge wrap --install vscode files git
   mcpbridge wrap --uninstall vscode
@@ -76,33 +79,60 @@ func newWrapCommand(p process) *cobra.Command {
 				return in.run(p, args)
 			}
 			if p.stdin != nil && output.IsTerminal(p.stdin) {
-				return atTerminal(args)
+				return from.atTerminal(args)
 			}
-			c, err := p.wrapConfig(cmd, args, verbose)
+			c, name, err := p.wrapConfig(cmd, &from, args, verbose)
 			if err != nil {
 				return err
 			}
 			system.BoundMemory(c, system.WrapMemory, p.environ)
 			w := &wrapping{process: p, config: c, log: output.NewLog(p.stderr, c.Log, p.secrets)}
-			return w.run(cmd.Context(), c.Servers[0].Name)
+			return w.run(cmd.Context(), name)
 		},
 	}
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log every request, too, and what the server writes to its standard error")
 	cmd.Flags().String("log-level", "", "debug, info, warn or error (default warn; info with -v)")
+	cmd.Flags().StringVarP(&from.path, "config", "c", "", "`FILE` in which the group, or the server, has the NAME")
+	cmd.Flags().BoolVar(&from.all, "all", false, "serve all servers of a file as one; or, with --install, all that the host has")
 	nameFlag(cmd)
 	in.flags(cmd.Flags())
 	return cmd
 }
 
-// wrapConfig is the configuration of the one server that the arguments name.
-func (p process) wrapConfig(cmd *cobra.Command, args []string, verbose bool) (*config.Config, error) {
-	o, err := p.oneServer(config.Options{Environ: p.environ, Flags: cmd.Flags(), FlagKeys: flagKeys, OneUser: true}, cmd, args)
+// A wrapSource is what flags say of what is served.
+type wrapSource struct {
+	path string // of -c
+	all  bool
+}
+
+// options returns what is to be read, and the name of what is to be served of it: the one server
+// that the arguments name, a server or a group of a file, or all servers of a file.
+func (w *wrapSource) options(p process, cmd *cobra.Command, args []string) (o config.Options, name string, err error) {
+	o = config.Options{Path: w.path, Environ: p.environ, Flags: cmd.Flags(), FlagKeys: flagKeys, OneUser: true, All: w.all}
+	switch {
+	case w.all:
+		o.Path, err = configPath(w.path, args)
+		return o, config.AllServers, err
+	case w.path != "" && len(args) != 1:
+		return o, "", usageError("want the NAME of one group or server of %s", w.path)
+	case w.path != "":
+		return o, args[0], nil
+	}
+	if o, err = p.oneServer(o, cmd, args); err != nil {
+		return o, "", err
+	}
+	return o, o.Servers[0].Name, nil
+}
+
+// wrapConfig is the configuration of what the arguments name, and its name.
+func (p process) wrapConfig(cmd *cobra.Command, from *wrapSource, args []string, verbose bool) (*config.Config, string, error) {
+	o, name, err := from.options(p, cmd, args)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	c, err := p.loadStartable(cmd, o)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if !sets(p.environ, "DRAIN") {
 		c.Drain = wrapDrain
@@ -113,14 +143,19 @@ func (p process) wrapConfig(cmd *cobra.Command, args []string, verbose bool) (*c
 	if !verbose && !cmd.Flags().Changed("log-level") && !sets(p.environ, "LOG__LEVEL") {
 		c.Log.Level = "warn"
 	}
-	other := func(s config.Server) bool { return s.Name != o.Servers[0].Name }
-	c.Servers = slices.DeleteFunc(c.Servers, other)
-	return c, nil
+	one := c.Only(name)
+	if one == nil {
+		return nil, "", usageError("no group or server of %s is called %q; there are: %s", o.Path, name, strings.Join(serverNames(c), ", "))
+	}
+	return one, name, nil
 }
 
 // atTerminal says what wrap is for to a person who types it.
-func atTerminal(args []string) error {
+func (w *wrapSource) atTerminal(args []string) error {
 	server := "URL"
+	if w.path != "" || w.all {
+		return usageError("wrap is started by a desktop client, which writes messages to it; this is a terminal\nto see what is in the file, write: mcpbridge check FILE --connect\nto serve it to clients by a URL, write: mcpbridge serve FILE, with --all for all its servers as one")
+	}
 	if len(args) > 0 {
 		server = args[0]
 	}

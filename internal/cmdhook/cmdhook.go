@@ -42,9 +42,9 @@ type Hooks struct {
 	// Dialed is told of each attempt to open a WebSocket to a server, with nil if it
 	// succeeds. It does not block.
 	Dialed func(error)
-	// Browse leads a person to a URL, to log in where a server wants that. Nil means that
-	// nobody is there.
-	Browse func(url string) error
+	// Browse leads a person to a URL, to log in where a server wants that, by the names of
+	// servers. Nil means that nobody is there.
+	Browse map[string]func(url string) error
 	// Observers are told of the requests of clients. Nil tells nobody.
 	Observers *trace.Observers
 	// Caller is the token of the only client, as if each request had brought it, for servers that

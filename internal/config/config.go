@@ -57,6 +57,8 @@ type Config struct {
 	Servers []Server `koanf:"-"`
 	// Groups are in the order of their names.
 	Groups []Group `koanf:"-"`
+	// Default is the name of the group that needs none in the URL; empty for none.
+	Default string `koanf:"-"`
 	// MakeToken says that a token has to be made: clients come from other machines, and
 	// no authentication is configured.
 	MakeToken bool `koanf:"-"`

@@ -113,7 +113,9 @@ func (c checker) unfit(g *Group, s *Server) string {
 	a := s.UpstreamAuth
 	clients := c.AuthOfGroup(g)
 	switch {
-	case !sameClients(c.AuthOf(s), clients):
+	case c.o.OneUser && a != nil && a.TokenExchange != nil:
+		return s.Name + " exchanges the tokens of its callers, and on standard input there are none"
+	case !c.o.OneUser && !sameClients(c.AuthOf(s), clients):
 		return "clients of " + s.Name + " prove who they are otherwise than those of the group, which would be a way around it; write the same auth for both"
 	case a != nil && a.Passthrough != nil:
 		return s.Name + " gets the token of its caller (passthrough), which is for that server alone, and clients of a group have one for all"
@@ -174,6 +176,29 @@ func (cfg *Config) AuthOfGroup(g *Group) *server.Auth {
 	return cfg.Auth
 }
 
+// PublicURLOfGroup returns the URL by which clients know a group; empty if it is not known.
+func (cfg *Config) PublicURLOfGroup(g *Group) string { return cfg.publicURL(g.PublicURL, g.Name) }
+
+// Only returns the configuration of one server alone, which is enabled then, or of one group and
+// its servers. It returns nil if there is none of the name.
+func (cfg *Config) Only(name string) *Config {
+	one := *cfg
+	one.Servers, one.Groups, one.Default = nil, nil, ""
+	members := []string{name}
+	if g := cfg.Group(name); g != nil {
+		one.Groups, members = []Group{*g}, g.Members
+	}
+	for _, member := range members {
+		s := cfg.Server(member)
+		if s == nil {
+			return nil
+		}
+		one.Servers = append(one.Servers, *s)
+		one.Servers[len(one.Servers)-1].Disabled = false
+	}
+	return &one
+}
+
 // An endpoint is what clients connect to.
 type endpoint struct {
 	path, name        string
@@ -190,7 +215,7 @@ func (cfg *Config) endpoints() (all []endpoint) {
 	}
 	for i := range cfg.Groups {
 		g := &cfg.Groups[i]
-		all = append(all, endpoint{key.Join("groups", g.Name), g.Name, g.PublicURL, cfg.publicURL(g.PublicURL, g.Name), g.Auth, cfg.AuthOfGroup(g)})
+		all = append(all, endpoint{key.Join("groups", g.Name), g.Name, g.PublicURL, cfg.PublicURLOfGroup(g), g.Auth, cfg.AuthOfGroup(g)})
 	}
 	return all
 }

@@ -37,8 +37,10 @@ type Options struct {
 	// who clients are: see Config.MakeToken.
 	MayMakeToken bool
 	// OneUser says that whoever starts the program is its only client: a stored login need
-	// not say whose it is.
+	// not say whose it is, nor clients of a group who they are.
 	OneUser bool
+	// All says that there is a group of all servers called AllServers, unless a file has one.
+	All bool
 	// Stop is closed when files are to be read no more. It may be nil.
 	Stop <-chan struct{}
 }
@@ -59,9 +61,17 @@ func Load(o Options) (*Config, []key.Problem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if o.All {
+		if err = addAll(given); err != nil {
+			return nil, nil, err
+		}
+	}
 	c, err := decode(given, rep)
 	if err != nil {
 		return nil, rep.Sorted(), err
+	}
+	if o.All {
+		c.Default = AllServers
 	}
 	c.resolve(value.ScopeOf(o.Path, o.Environ, rep), rep)
 	c.files = rep.Files
@@ -73,6 +83,21 @@ func Load(o Options) (*Config, []key.Problem, error) {
 		return nil, rep.Sorted(), err
 	}
 	return c, rep.Sorted(), nil
+}
+
+// AllServers is the name of a group of all servers.
+const AllServers = "all"
+
+// addAll adds a group of all servers, unless there is one.
+func addAll(given *layer.Given) error {
+	path := key.Join("groups", AllServers, "servers")
+	if given.Exists(path) {
+		return nil
+	}
+	if err := given.Set(path, []any{server.AllServers}); err != nil {
+		return fmt.Errorf("adding a group of all servers: %v", err)
+	}
+	return nil
 }
 
 // name returns the name of the configuration in messages.

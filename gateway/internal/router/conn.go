@@ -34,7 +34,7 @@ type connection struct {
 }
 
 // ServeConn serves one client over a connection of messages, and closes it. server is a
-// server's name; empty means the only server. The envelope of each message decides its
+// server's name; empty means the one that needs no name. The envelope of each message decides its
 // era, independently of earlier messages: clients probe, and then initialize on the same
 // connection.
 //
@@ -48,10 +48,10 @@ type connection struct {
 // with Initialization-Based Versions.
 func (g *Gateway) ServeConn(ctx context.Context, conn transport.Conn, server string) error {
 	t := g.now()
-	if server == "" && len(t.order) == 1 {
-		server = t.order[0]
-	}
 	s := t.servers[server]
+	if server == "" {
+		s = t.unnamed()
+	}
 	if s == nil {
 		return errors.Join(t.unknownServer(server), conn.Close())
 	}

@@ -18,15 +18,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// route serves path/NAME for each server, and path if there is only one server.
+// route serves path/NAME for each server, and path for the one that needs no name.
 func (g *Gateway) route(t *table, at forward.Endpoint) {
 	for name, s := range t.servers {
 		t.handle(at.Path(name), func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, s, at) })
 	}
 	t.handle(at.Path("{name}"), func(w http.ResponseWriter, r *http.Request) { g.serveAbsent(w, r, t, at) })
-	if len(t.order) == 1 {
-		only := t.servers[t.order[0]]
-		t.handle(string(at), func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, only, at) })
+	if s := t.unnamed(); s != nil {
+		t.handle(string(at), func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, s, at) })
 		return
 	}
 	t.handle(string(at), func(w http.ResponseWriter, r *http.Request) {

@@ -87,6 +87,9 @@ type ServerOptions struct {
 // Options configure a Gateway.
 type Options struct {
 	Servers []ServerOptions
+	// Default is the name of the server that is also served without a name. Empty means the
+	// only one.
+	Default string
 
 	// Instance begins the ids of sessions, events and requestStates: eight characters of
 	// [rand.Text], new with each start. Empty means that of Peers, or a random one.

@@ -61,6 +61,9 @@ func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) 
 		t.servers[so.Name] = s
 		t.order = append(t.order, so.Name)
 	}
+	if opts.Default != "" && t.servers[opts.Default] == nil {
+		return nil, fresh, fmt.Errorf("there is no server %q, which is to be served without a name", opts.Default)
+	}
 	return t, fresh, g.publish(t)
 }
 
@@ -89,6 +92,14 @@ func (g *Gateway) publish(t *table) error {
 	}
 	t.mux.HandleFunc("/", t.serveNowhere)
 	return t.publishMetadata()
+}
+
+// unnamed returns the server that is also served without a name; nil if there is none.
+func (t *table) unnamed() *server {
+	if t.opts.Default == "" && len(t.order) == 1 {
+		return t.servers[t.order[0]]
+	}
+	return t.servers[t.opts.Default]
 }
 
 // inOrder returns the servers in the order they were given.

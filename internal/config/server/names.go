@@ -25,7 +25,11 @@ type ShownResources struct {
 
 // Names returns what clients see of the server, and how.
 func (s *Options) Names() names.Options {
-	return names.Options{Tools: names.Part(s.Tools), Prompts: names.Part(s.Prompts), Resources: names.Part{Allow: s.Resources.Allow, Deny: s.Resources.Deny}}
+	return names.Options{Tools: s.Tools.part(), Prompts: s.Prompts.part(), Resources: names.Part{Allow: s.Resources.Allow, Deny: s.Resources.Deny}}
+}
+
+func (s *Shown) part() names.Part {
+	return names.Part{Allow: s.Allow, Deny: s.Deny, Rename: s.Rename, Describe: s.Describe}
 }
 
 // CheckNames finds below path what contradicts itself.

@@ -6,9 +6,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
-// Endpoint returns the URL of a server's endpoint as a client on this machine reaches it.
+// Endpoint returns the URL of the endpoint of a server or a group as a client on this machine
+// reaches it.
 func Endpoint(c *config.Config, addr, name string) string {
-	return scheme(c.TLS.Cert != "") + reachable(addr) + "/mcp/" + name
+	at := scheme(c.TLS.Cert != "") + reachable(addr) + "/mcp"
+	if name == c.Default && name != "" {
+		return at
+	}
+	return at + "/" + name
 }
 
 // Admin returns where the admin address is, or its socket.

@@ -79,12 +79,12 @@ const maxPages = 100
 
 // Unmatched returns what of the keys tools and prompts of a server is about nothing that it has,
 // or would give two things one name. ask sends it a request, past those keys.
-func Unmatched(ctx context.Context, c *config.Config, server string, ask func(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)) (found []string) {
-	at := slices.IndexFunc(c.Servers, func(s config.Server) bool { return s.Name == server })
-	if at < 0 {
+func Unmatched(ctx context.Context, c *config.Config, server string, ask Asker) (found []string) {
+	s := c.Server(server)
+	if s == nil {
 		return nil
 	}
-	o := c.Servers[at].Names()
+	o := s.Names()
 	for _, of := range []struct {
 		kind   policy.Kind
 		method string
@@ -117,7 +117,11 @@ func listed(method string, ask func(params []byte) (json.RawMessage, error)) (al
 			return nil, err
 		}
 		for item := range wire.Elements(wire.Get(page, spec.Array(method))) {
-			if name, ok := wire.GetString(item, "name"); ok {
+			member := "name"
+			if method == spec.MethodResourcesList {
+				member = "uri"
+			}
+			if name, ok := wire.GetString(item, member); ok {
 				all = append(all, name)
 			}
 		}

@@ -14,7 +14,8 @@ import (
 
 // States are how those answered that a configuration names.
 type States struct {
-	Servers  []State        `json:"servers"`
+	Servers  []State        `json:"servers"` // and groups
+	Groups   []GroupNames   `json:"groups,omitempty"`
 	Replicas *ReplicaStates `json:"replicas,omitempty"` // nil without replicas
 }
 
@@ -119,6 +120,7 @@ func (s *States) Print(w io.Writer) error {
 			_, _ = output.Printf(tw, "%s\twarning\t%s\n", one.Name, text)
 		}
 	}
+	printNames(tw, s.Groups)
 	s.Replicas.print(tw)
 	return tw.Flush() // the writes above end up here, and so does their error
 }

@@ -17,6 +17,7 @@ type Summary struct {
 	Admin   string   `json:"admin,omitempty"`
 	Include []string `json:"include,omitempty"` // files that were read, too
 	Servers []Served `json:"servers"`
+	Groups  []Group  `json:"groups,omitempty"`
 
 	Replicas *Replicas `json:"replicas,omitempty"` // nil for one
 	Connect  *States   `json:"connect,omitempty"`  // nil if nobody was asked
@@ -50,11 +51,24 @@ func NewSummary(c *config.Config, env func(*config.Config, *config.Server) []str
 			Headers: s.HeaderNames(), Env: env(c, s), Disabled: s.Disabled,
 		}
 		if !s.Disabled {
-			sum.Endpoint, sum.Clients, sum.Shown = Endpoint(c, c.Listen, s.Name), clientsOf(c, s), shownOf(s)
+			sum.Endpoint, sum.Clients, sum.Shown = Endpoint(c, c.Listen, s.Name), proofs(c, c.AuthOf(s), c.PublicURLOf(s)), shownOf(s)
 		}
 		out.Servers = append(out.Servers, sum)
 	}
+	out.Groups = groupsOf(c)
 	return out
+}
+
+// All returns the servers, and then the groups.
+func (s *Summary) All() []any {
+	all := []any{}
+	for _, server := range s.Servers {
+		all = append(all, server)
+	}
+	for _, g := range s.Groups {
+		all = append(all, g)
+	}
+	return all
 }
 
 // Print prints it for people. path is the file that was read.
@@ -77,25 +91,41 @@ func (s Summary) Print(w io.Writer, path string) error {
 		}
 		_, _ = output.Printf(tw, "%s\t%s\t%s\t%s\t%s\t%gs\n", server.Name, at, server.Target, server.Era, server.Isolation, server.Connect)
 	}
+	printGroups(tw, s.Groups)
 	for i, server := range slices.DeleteFunc(slices.Clone(s.Servers), func(s Served) bool { return s.Env == nil || s.Disabled }) {
 		if i == 0 {
 			_, _ = output.Printf(tw, "\nSERVER\tVARIABLES OF ITS COMMAND\n")
 		}
 		_, _ = output.Printf(tw, "%s\t%s\n", server.Name, strings.Join(server.Env, ", "))
 	}
-	for i, server := range slices.DeleteFunc(slices.Clone(s.Servers), func(s Served) bool { return s.Clients == "" }) {
-		if i == 0 {
-			_, _ = output.Printf(tw, "\nSERVER\tCLIENTS PROVE WHO THEY ARE BY\n")
-		}
-		_, _ = output.Printf(tw, "%s\t%s\n", server.Name, server.Clients)
-	}
+	s.printClients(tw)
 	printShown(tw, s.Servers)
 	return tw.Flush() // the writes above end up here, and so does their error
 }
 
-// clientsOf says how clients of a server prove who they are; empty if they don't.
-func clientsOf(c *config.Config, s *config.Server) string {
-	a := c.AuthOf(s)
+// printClients says how clients prove who they are, of servers and groups where they do.
+func (s Summary) printClients(w io.Writer) {
+	some := false
+	row := func(name, clients string) {
+		if clients == "" {
+			return
+		}
+		if !some {
+			_, _ = output.Printf(w, "\nSERVER\tCLIENTS PROVE WHO THEY ARE BY\n") // its error comes with Flush
+		}
+		some = true
+		_, _ = output.Printf(w, "%s\t%s\n", name, clients)
+	}
+	for _, server := range s.Servers {
+		row(server.Name, server.Clients)
+	}
+	for _, g := range s.Groups {
+		row(g.Name, g.Clients)
+	}
+}
+
+// proofs says how clients of an endpoint with a public URL prove who they are; empty if they don't.
+func proofs(c *config.Config, a *config.Auth, publicURL string) string {
 	if a == nil {
 		return ""
 	}
@@ -109,7 +139,7 @@ func clientsOf(c *config.Config, s *config.Server) string {
 		}
 	}
 	if len(issuers) > 0 {
-		ways = append(ways, fmt.Sprintf("access tokens of %s for %s", strings.Join(issuers, " and "), c.PublicURLOf(s)))
+		ways = append(ways, fmt.Sprintf("access tokens of %s for %s", strings.Join(issuers, " and "), publicURL))
 	}
 	if a.MTLS != nil {
 		ways = append(ways, "certificates of "+c.TLS.ClientCA)

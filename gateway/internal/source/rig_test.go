@@ -43,6 +43,7 @@ type rig struct {
 	cuts   map[[2]string]bool // who does not reach whom
 	stalls map[[2]string]bool // whose requests of whom carry nothing
 	open   map[[2]string][]context.CancelFunc
+	takes  func() time.Duration // for each message between replicas; nil: none
 }
 
 func newRig(t *testing.T, names ...string) *rig {
@@ -173,7 +174,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	res, err := rig.by[n.to.Instance].rt.RoundTrip(out)
 	if err == nil {
-		res.Body = &stallingBody{res.Body, ctx, func() bool { return rig.isStalled(cut) }}
+		res.Body = &stallingBody{&slowBody{res.Body, rig}, ctx, func() bool { return rig.isStalled(cut) }}
 	}
 	return res, err
 }

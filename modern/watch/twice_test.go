@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
@@ -17,6 +16,13 @@ import (
 func (st *rig) streams() (former, heir *scriptedListen) {
 	st.merging(uriTopics("a", "c"), uriTopics("b"))
 	return st.server.open[0], st.server.open[2]
+}
+
+// asSent are options by which subscribers are told of each sub-resource.
+func asSent() options {
+	o := new(upstream.Options)
+	o.Settings.Subresources = fanout.SubresourcesAsSent
+	return options{Options: o}
 }
 
 // is sends the change of a URI with a number.
@@ -51,7 +57,7 @@ func TestL2M21NumberedChangesAreToldOnce(t *testing.T) {
 
 // Changes of sub-resources may have changed places: each of them has its own numbers.
 func TestL2M21NumbersAreOfEachSubresource(t *testing.T) {
-	withRig(t, options{Options: &upstream.Options{Settings: settings.Server{Subresources: fanout.SubresourcesAsSent}}}, func(t *testing.T, st *rig) {
+	withRig(t, asSent(), func(t *testing.T, st *rig) {
 		former, heir := st.streams()
 		former.is("a/x", 7)
 		former.is("a/y", 6)
@@ -66,7 +72,7 @@ func TestL2M21NumbersAreOfEachSubresource(t *testing.T) {
 
 // Nothing says of a change of a sub-resource that another one was before it.
 func TestL2M21SubresourcesWithoutNumbersAreAllTold(t *testing.T) {
-	withRig(t, options{Options: &upstream.Options{Settings: settings.Server{Subresources: fanout.SubresourcesAsSent}}}, func(t *testing.T, st *rig) {
+	withRig(t, asSent(), func(t *testing.T, st *rig) {
 		former, heir := st.streams()
 		heir.is("a", 0)
 		heir.is("a/x", 0)

@@ -81,9 +81,9 @@ func TestNoChangeIsLostWhileStreamsAreMerged(t *testing.T) {
 }
 
 func mergeOverASlowNetwork(t *testing.T, seed uint64) {
-	random := rand.New(rand.NewPCG(seed, 1))
+	random, network := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
 	r := newRig(t, "a", "b")
-	r.slow(func() time.Duration { return time.Duration(random.IntN(40)) * time.Millisecond })
+	r.slow(func() time.Duration { return time.Duration(network.IntN(40)) * time.Millisecond })
 	uris := []string{"u:0", "u:1", "u:2", "u:3"}
 	r.by["a"].follow("ada", uris...)
 	quiet()

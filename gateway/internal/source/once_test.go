@@ -73,7 +73,7 @@ func (rep *replica) deliveries() func() map[string]int {
 // The same with a network that takes its time, another one for each message: no stream is told
 // more often than there were changes, and none misses the last of them.
 func TestNoChangeIsLostWhileStreamsAreMerged(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { mergeOverASlowNetwork(t, seed) })
 		})

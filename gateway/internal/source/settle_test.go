@@ -206,6 +206,13 @@ func TestAStreamWhoseOwnerIsGone(t *testing.T) {
 		t.Run(fmt.Sprint(refuses), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, ada := newTown(t)
+				var asked atomic.Int64
+				if refuses {
+					r.by["a"].srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+						asked.Add(1)
+						http.Error(w, "not now", http.StatusServiceUnavailable)
+					})
+				}
 				r.by["c"].follow(ada, "u:1")
 				quiet()
 				r.broker.SetAway(true)
@@ -215,13 +222,6 @@ func TestAStreamWhoseOwnerIsGone(t *testing.T) {
 				r.mu.Lock()
 				r.gone = "c"
 				r.mu.Unlock()
-				var asked atomic.Int64
-				if refuses {
-					r.by["a"].srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-						asked.Add(1)
-						http.Error(w, "not now", http.StatusServiceUnavailable)
-					})
-				}
 				time.Sleep(2 * time.Minute)
 				r.wantSubscriptions("its owner is gone", 1, "u:1")
 				b.take()

@@ -135,10 +135,24 @@ func (t *town) beginWithEngine(n int) (what string, end func()) {
 	}
 }
 
-// rejoin has a replica begin in the place of one that was killed, unless another one has.
+// rejoin has a replica begin in the place of one that was killed, unless another one has. If the engine
+// is there, nothing else happens until one of the others has heard that, for two heartbeats at most: else
+// the new one were at the engine's side of a partition of all others, about which nothing can be done.
 func (t *town) rejoin(n int) {
-	if t.at(n).dead.Err() != nil {
-		t.join(n)
+	if t.at(n).dead.Err() == nil {
+		return
+	}
+	t.join(n)
+	unheard := func() bool {
+		for i := range t.all {
+			if c := t.at(i); i != n && c.dead.Err() == nil && c.View().Away.IsZero() {
+				return false
+			}
+		}
+		return !t.away
+	}
+	for by := time.Now().Add(2 * t.unit); unheard() && time.Now().Before(by); {
+		time.Sleep(t.unit / 20)
 	}
 }
 

@@ -70,7 +70,7 @@ func BenchmarkFanOut(b *testing.B) {
 // The budget of an idle listen stream is 6 KiB. Its mailbox may take a twentieth of that,
 // before its first event and after.
 func TestIdleMailboxBytes(t *testing.T) {
-	const n, most = 10_000, 300
+	const n, most = 10_000, 6 << 10 / 20
 	ev := makeEvents(1)[0]
 	all := make([]*fanout.Mailbox, n)
 	before := heapAlloc()

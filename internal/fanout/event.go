@@ -86,6 +86,9 @@ type Event struct {
 	// nil. All receivers of the event share its bytes: they must not be changed, and must
 	// not belong to a buffer that is reused.
 	Meta json.RawMessage `json:"meta,omitempty"`
+	// Number is that of the change, among those of one topic that one replica tells: a later
+	// one has a higher. 0: it has none.
+	Number uint64 `json:"-"`
 }
 
 // named returns the URI that the event is about.

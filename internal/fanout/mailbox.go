@@ -39,7 +39,7 @@ type MailboxOptions struct {
 //	}
 //
 // At most one event is pending per topic and URI. A repeated event keeps the position of
-// the first, and only replaces its Meta. So a mailbox never holds more than
+// the first, and only replaces its Meta and, by a higher one, its Number. So a mailbox never holds more than
 // MaxSubresources+1 events per topic of its subscriber, however slow the writer is. Next
 // returns events in the order in which they became pending.
 type Mailbox struct {

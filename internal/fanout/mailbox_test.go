@@ -108,6 +108,25 @@ func TestM2L35SixtyFourSubresources(t *testing.T) {
 
 // The mailbox of a blocked writer takes no more memory than its topics need, whatever is
 // put and dropped meanwhile.
+// What stands for several events has the highest of their numbers, in whatever order they were put.
+func TestM2L35TheHighestNumberStays(t *testing.T) {
+	numbered := func(uri string, number uint64) Event { return Event{Topic: todo, URI: uri, Number: number} }
+	for name, put := range map[string][]Event{
+		"one after the other":     {numbered("", 1), numbered("", 3)},
+		"changed places":          {numbered("", 3), numbered("", 2)},
+		"a later one collapses":   {numbered("a", 1), numbered("b", 3), numbered("c", 2)},
+		"into one that was first": {numbered("a", 1), numbered("", 3), numbered("b", 1), numbered("c", 2)},
+	} {
+		m := NewMailbox(MailboxOptions{MaxSubresources: 2})
+		for _, ev := range put {
+			m.Put(ev)
+		}
+		if got := drain(m); len(got) != 1 || got[0].Number != 3 {
+			t.Errorf("%s: %v, want one with the number 3", name, got)
+		}
+	}
+}
+
 func TestM2L35StuckWriterIsBounded(t *testing.T) {
 	m := NewMailbox(MailboxOptions{})
 	for i := range 20_000 {

@@ -9,7 +9,7 @@ func (m *Mailbox) putLocked(ev Event) (added bool) {
 		ev.URI = ev.Topic.URI
 	}
 	if at, ok := m.findLocked(ev); ok {
-		m.queue[at] = ev
+		m.replaceLocked(at, ev)
 		return false
 	}
 	if ev.isSubresource() && m.fullLocked(ev.Topic) {
@@ -42,6 +42,9 @@ func (m *Mailbox) collapseLocked(ev Event) (added bool) {
 	n := m.pendingSubsLocked(ev.Topic)
 	replaced := n.at
 	n.at, n.collapsed = nil, true
+	for _, at := range replaced {
+		ev.Number = max(ev.Number, m.queue[at].Number)
+	}
 	at, ok := m.findLocked(ev)
 	if !ok && len(replaced) == 0 {
 		m.appendLocked(ev)
@@ -53,11 +56,17 @@ func (m *Mailbox) collapseLocked(ev Event) (added bool) {
 		m.unplaceLocked(at)
 		m.placeLocked(ev, at)
 	}
-	m.queue[at] = ev
+	m.replaceLocked(at, ev)
 	for _, at := range replaced {
 		m.clearLocked(at)
 	}
 	return false
+}
+
+// replaceLocked has ev stand for the pending event at a position, too.
+func (m *Mailbox) replaceLocked(at int, ev Event) {
+	ev.Number = max(ev.Number, m.queue[at].Number) // those who put them may have changed places
+	m.queue[at] = ev
 }
 
 // appendLocked makes ev, which is not pending, the last pending event.

@@ -93,6 +93,14 @@ const MetaServer = "dev.mcpbridge/server"
 // Spec: tasks extension, draft of 2026-09-16.
 const MetaRelatedTasks = MetaPrefix + "relatedTaskIds"
 
+// Keys of _meta between replicas. MetaNumbers in a listen request asks for numbers of changes, by true.
+// MetaNumber in a change is its number: of two changes of one resource or list that a replica tells,
+// the later one has the higher. A change that comes on two streams has the same on both.
+const (
+	MetaNumbers = "dev.mcpbridge/numbers"
+	MetaNumber  = "dev.mcpbridge/number"
+)
+
 // ExtensionTasks is the name of the tasks extension of 2026. It differs from the tasks of
 // 2025-11-25, and passes only between modern clients and modern servers.
 const ExtensionTasks = MetaPrefix + "tasks"

@@ -15,11 +15,12 @@ import (
 // any order. An update of another resource goes to the nearest accepted ancestor, or is
 // dropped (M2L-33). Hear reports whether a subscriber gets the change, now or later.
 //
-// If there are several streams, carries reports whether the stream of ev has to report t;
-// nil means that it has. If not, the change arrives on another stream, too.
-func (ts *topics[S]) Hear(ev fanout.Event, carries func(t *Topic[S]) bool) bool {
+// If there are several streams, brings reports whether the stream of ev has to report it as a
+// change of t; nil means that it has. If not, the change arrives on another stream, too. It is
+// called only if the change is published by what it returns, and with the state of topics locked.
+func (ts *topics[S]) Hear(ev fanout.Event, brings func(t *Topic[S], ev fanout.Event) bool) bool {
 	at := ev.Topic
-	if ts.hear(at, ev, carries) {
+	if ts.hear(at, ev, brings) {
 		return true
 	}
 	if at.Kind != fanout.ResourceUpdated {
@@ -27,7 +28,7 @@ func (ts *topics[S]) Hear(ev fanout.Event, carries func(t *Topic[S]) bool) bool 
 	}
 	if ts.up.Settings.Subresources != fanout.SubresourcesOff {
 		for uri := range fanout.Ancestors(ev.Topic.URI) {
-			if at.URI = uri; ts.hear(at, ev, carries) {
+			if at.URI = uri; ts.hear(at, ev, brings) {
 				return true
 			}
 		}
@@ -45,7 +46,7 @@ func (ts *topics[S]) HearOf(ev fanout.Event) bool {
 }
 
 // hear publishes a change under the topic at, and reports whether that was accepted.
-func (ts *topics[S]) hear(at fanout.Topic, ev fanout.Event, carries func(*Topic[S]) bool) bool {
+func (ts *topics[S]) hear(at fanout.Topic, ev fanout.Event, brings func(*Topic[S], fanout.Event) bool) bool {
 	ts.mu.Lock()
 	t := ts.all[keyOf(at)]
 	if t == nil || !t.promised {
@@ -55,19 +56,23 @@ func (ts *topics[S]) hear(at fanout.Topic, ev fanout.Event, carries func(*Topic[
 		ts.mu.Unlock()
 		return false
 	}
-	topic, fading, carried := t.Topic, t.fading, carries == nil || carries(t)
+	topic, fading := t.Topic, t.fading && t.Kind == fanout.ResourceUpdated
+	brought := fading || brings == nil || brings(t, ev)
 	ts.mu.Unlock()
-	if fading && topic.Kind == fanout.ResourceUpdated && !ts.up.Changes.Wanted(topic) {
-		return false // its ancestors may have subscribers
+	if fading {
+		if !ts.up.Changes.Wanted(topic) {
+			return false // its ancestors may have subscribers
+		}
+		ts.Update(func() { brought = brings == nil || brings(t, ev) })
 	}
-	if carried {
+	if brought {
 		ts.up.Changes.Publish(ts.under(topic, ev))
 	}
 	return true
 }
 
 // under returns the event for a change under a topic. It does not keep the URI that was
-// sent if it is the topic's own.
+// sent if it is the topic's own, nor the number, which is of another replica.
 func (ts *topics[S]) under(t fanout.Topic, ev fanout.Event) fanout.Event {
 	out := fanout.Event{Topic: t, URI: t.URI, Meta: ev.Meta}
 	if ts.up.Settings.Subresources == fanout.SubresourcesAsSent && ev.Topic.URI != t.URI {

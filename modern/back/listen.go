@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -49,7 +50,7 @@ func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (
 		var refusal *wire.Error
 		switch {
 		case err == nil:
-			return &evictingStream{s, b, p.Scope}, nil
+			return b.streamOf(s, p), nil
 		case errors.As(err, &refusal) && !negotiated && b.renegotiated(refusal):
 			continue
 		case errors.Is(err, errNoAck):
@@ -104,6 +105,24 @@ func (b *Back) listenError(err error) error {
 	return err
 }
 
+// streamOf returns an open stream with what the Back does about its changes.
+func (b *Back) streamOf(s watch.Stream, p mcp.Profile) watch.Stream {
+	if b.opts.Peer != nil {
+		return numberedStream{s}
+	}
+	return &evictingStream{s, b, p.Scope}
+}
+
+// A numberedStream has changes that another replica has numbered.
+type numberedStream struct{ watch.Stream }
+
+func (s numberedStream) Next() (fanout.Event, error) {
+	ev, err := s.Stream.Next()
+	ev.Number, _ = strconv.ParseUint(string(wire.Get(ev.Meta, spec.MetaNumber)), 10, 64) // 0 of an earlier version
+	ev.Meta = withoutMember(ev.Meta, spec.MetaNumber)
+	return ev, err
+}
+
 // An evictingStream evicts the cached schemas of tools when tools change.
 type evictingStream struct {
 	watch.Stream
@@ -141,16 +160,15 @@ func changeOf(m *wire.Message, scope string, granted mcp.Filter) (fanout.Event, 
 		topic.URI, _ = wire.GetString(m.Params, "uri")
 		ok = ok && topic.URI != ""
 	}
-	return fanout.Event{Topic: topic, Meta: foreignMeta(wire.Get(m.Params, "_meta"))}, ok
+	return fanout.Event{Topic: topic, Meta: withoutMember(wire.Get(m.Params, "_meta"), spec.MetaSubscriptionID)}, ok
 }
 
-// foreignMeta returns the members of a change's _meta without that of the stream; nil if
-// there are none.
-func foreignMeta(meta []byte) json.RawMessage {
+// withoutMember returns the members of a change's _meta without one; nil if there are no others.
+func withoutMember(meta []byte, name string) json.RawMessage {
 	if !wire.IsObject(meta) {
 		return nil
 	}
-	out := wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaSubscriptionID})
+	out := wire.AppendEdited(nil, meta, wire.Edit{Name: name})
 	if len(out) == len("{}") {
 		return nil
 	}

@@ -59,6 +59,9 @@ type Options struct {
 	KeepAlive time.Duration
 	// Limits bound the resources in the filter of one listen stream, and the parked calls.
 	Limits limits.Set
+	// Numbers says that clients are other replicas: those that ask get numbers of changes, see
+	// spec.MetaNumbers.
+	Numbers bool
 	// MaxInFlight bounds the requests in flight of one Conn, including listen streams.
 	// Zero means DefaultMaxInFlight.
 	MaxInFlight int

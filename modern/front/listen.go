@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -37,7 +38,7 @@ func (f *Front) listen(ctx context.Context, req *mcp.Request, p *reply) error {
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
 	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (write func(), err error) {
-		s := &stream{front: f, reply: p, principal: req.Principal, profile: req.Profile, mail: mail}
+		s := &stream{front: f, reply: p, principal: req.Principal, profile: req.Profile, mail: mail, numbers: f.wantsNumbers(req)}
 		return s.open(ctx, req, want)
 	})
 }
@@ -77,6 +78,8 @@ type stream struct {
 	mail   *fanout.Mailbox
 	memory mcp.Reservation
 	sub    mcp.Subscription
+
+	numbers bool // its client is a replica that asks for those of changes
 
 	// The principal and profile of its request.
 	principal mcp.Principal
@@ -158,6 +161,9 @@ func (s *stream) writeChanges() error {
 	n := 0
 	for ev, ok := s.mail.Next(); ok; ev, ok = s.mail.Next() {
 		n++
+		if s.numbers {
+			ev.Meta = numbered(ev)
+		}
 		*msg = appendChange((*msg)[:0], ev, s.reply.id)
 		if err := s.reply.writer.put(*msg); err != nil {
 			return err
@@ -184,6 +190,16 @@ func appendChange(dst []byte, ev fanout.Event, id wire.ID) []byte {
 		dst = append(wire.AppendString(append(dst, `"uri":`...), ev.URI), ',')
 	}
 	return append(appendStamp(dst, ev.Meta, id), "}}"...)
+}
+
+// wantsNumbers reports whether a listen request asks for the numbers of changes.
+func (f *Front) wantsNumbers(req *mcp.Request) bool {
+	return f.opts.Numbers && string(wire.Get(wire.Get(req.Params, "_meta"), spec.MetaNumbers)) == "true"
+}
+
+// numbered returns the meta of ev with its number.
+func numbered(ev fanout.Event) []byte {
+	return wire.AppendEdited(nil, ev.Meta, wire.Edit{Name: spec.MetaNumber, Value: strconv.AppendUint(nil, ev.Number, 10)})
 }
 
 // appendStamp appends the _meta member of a stream's message: the members in foreign, and

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
@@ -40,7 +41,7 @@ type ending struct {
 // the topics of several. When that is acknowledged, the replaced streams stay open for a
 // while, because changes that the server sent before may still arrive on them, or may have
 // arrived and be unread. In that time the new stream is not merged, so that a change arrives
-// on at most two streams.
+// on at most two streams, see brings.
 type mergeState struct {
 	mergeAt    time.Duration // when to merge all; 0: never
 	mergeFirst time.Duration // since when a merge is due
@@ -176,6 +177,7 @@ func (m merger) start(ctx context.Context, streams []*sharedStream, fresh []*top
 		s.replaced = true
 	}
 	m.merging = true
+	m.expectTwice()
 	m.send(ctx, l)
 }
 
@@ -225,27 +227,37 @@ func (s *sharedStream) look(now time.Duration) (closes, unread bool) {
 	return false, false
 }
 
-// endOverlaps closes streams that a merge has replaced, once they have been read. If the
-// reader of one never catches up, what is unread is lost, so each of its topics may have
-// changed.
+// endOverlaps closes streams that a merge has replaced, once they have been read.
 func (m merger) endOverlaps() {
 	for _, s := range slices.Clone(m.streams) {
-		closes, unread := s.look(m.book.Now())
-		if !closes {
-			continue
+		if closes, unread := s.look(m.book.Now()); closes {
+			gone := m.endOverlap(s)
+			if unread {
+				m.tellUnread(gone)
+			}
 		}
-		gone := m.endOverlap(s)
-		if !unread {
-			continue
-		}
-		for _, t := range gone {
-			m.book.Miss(t)
-			m.book.TellMissed(t)
-		}
-		m.opts.Metrics.Limit(m.opts.Name, "listen_overlap")
-		m.opts.Logger.Warn("a listen stream was replaced by another, and closed before all of its changes were read: "+
-			"they arrive faster than they can be handled; its topics are reported as changed", "topics", len(gone))
 	}
+}
+
+// tellUnread tells of topics of a stream whose reader never caught up, and which was closed. What
+// is unread is lost, so each of them may have changed, unless that was told after what is unread.
+func (m merger) tellUnread(topics []*topic) {
+	var lost []*topic
+	m.book.Update(func() {
+		lost = slices.DeleteFunc(topics, func(t *topic) bool {
+			return t.State.heard && m.opts.Settings.Subresources != fanout.SubresourcesAsSent
+		})
+	})
+	if len(lost) == 0 {
+		return
+	}
+	for _, t := range lost {
+		m.book.Miss(t)
+		m.book.TellMissed(t)
+	}
+	m.opts.Metrics.Limit(m.opts.Name, "listen_overlap")
+	m.opts.Logger.Warn("a listen stream was replaced by another, and closed before all of its changes were read: "+
+		"they arrive faster than they can be handled; its topics are reported as changed", "topics", len(lost))
 }
 
 // endOverlap removes from a stream the topics that other streams have, or that are not

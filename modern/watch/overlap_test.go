@@ -15,17 +15,24 @@ import (
 // overlapping makes two streams and waits for the merge of both: all three are open.
 func overlapping(st *rig) (former *scriptedListen) {
 	st.t.Helper()
-	st.Listen(uriTopic("a"), uriTopic("c"))
-	st.Listen(uriTopic("b"))
-	for begin := time.Now(); len(st.server.carried()) < 3; time.Sleep(time.Millisecond) {
+	st.merging(uriTopics("a", "c"), uriTopics("b"))
+	return st.server.open[0]
+}
+
+// merging makes a stream for each of some topics, and waits for the merge of all: it is the last
+// that is open.
+func (st *rig) merging(streams ...[]fanout.Topic) {
+	st.t.Helper()
+	for _, topics := range streams {
+		st.Listen(topics...)
+	}
+	before := len(st.server.carried())
+	for begin := time.Now(); len(st.server.carried()) == before; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 10*time.Second {
 			st.t.Fatal("no merge within 10 s")
 		}
 		synctest.Wait()
 	}
-	st.server.mu.Lock()
-	defer st.server.mu.Unlock()
-	return st.server.open[0]
 }
 
 // send puts n changes of a on a stream, numbered.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
@@ -31,7 +32,7 @@ func (w *watch) take(ctx context.Context, stream Stream, topics []*topic) {
 	w.streams = append(w.streams, s)
 	w.book.Update(func() {
 		for _, t := range topics {
-			t.State.on = append(t.State.on, s)
+			t.State.on, t.State.heard = append(t.State.on, s), false
 		}
 	})
 	if w.opts.single { // with several streams, changes that were missed are reported at once
@@ -55,7 +56,7 @@ func accept(b *book, t *topic, tell bool) {
 // read publishes the changes that arrive on a stream, and reports its end.
 func (w *watch) read(ctx context.Context, s *sharedStream) {
 	defer s.stream.Close()
-	carries := func(t *topic) bool { return slices.Contains(t.State.on, s) }
+	brings := func(t *topic, ev fanout.Event) bool { return w.brings(s, t, ev) }
 	throttle := transport.Throttle{Busy: transport.Never, Done: ctx.Done()}
 	for {
 		s.pace.begin()
@@ -65,7 +66,7 @@ func (w *watch) read(ctx context.Context, s *sharedStream) {
 			w.book.Do(ctx, func() { w.ended(s, err) })
 			return
 		}
-		if !w.book.Hear(ev, carries) {
+		if !w.book.Hear(ev, brings) {
 			throttle.Message(len(ev.Topic.URI))
 		}
 	}
@@ -100,6 +101,7 @@ func (w *watch) ended(s *sharedStream, err error) {
 	if !slices.Contains(w.streams, s) {
 		return // it was closed by this side
 	}
+	relied := w.reliedOn(s)
 	w.detach(s)
 	var lost []*topic
 	for _, t := range s.topics {
@@ -111,7 +113,7 @@ func (w *watch) ended(s *sharedStream, err error) {
 			if t.State.place == none {
 				lost = append(lost, t)
 			}
-		case err != ErrEnded: // messages may have been lost
+		case err != ErrEnded || relied[t]: // messages may have been lost
 			w.book.Tell(t)
 		}
 	}

@@ -83,6 +83,8 @@ type watch struct {
 	openings
 	mergeState
 	gapState
+
+	told told // guarded by the lock of the book's topics
 }
 
 type (
@@ -95,7 +97,8 @@ type state struct {
 	place   place
 	omitted bool            // the last acknowledgment left it out
 	tries   uint8           // acknowledgments in a row that left it out
-	on      []*sharedStream // the streams that have it: two while streams are merged; see carried
+	on      []*sharedStream // the streams that have it, oldest first: two while streams are merged; see carried
+	heard   bool            // the last of on has brought a change; see brings
 }
 
 // place says where a topic waits for a stream.
@@ -153,6 +156,7 @@ func (w *watch) Look(t *topic) {
 // Pump implements [subscribe.Driver]: it opens the streams that are needed and allowed.
 func (w *watch) Pump(ctx context.Context) {
 	merger{w}.endOverlaps()
+	w.expectOnce()
 	if w.book.TakeResponse() {
 		w.reached()
 	}

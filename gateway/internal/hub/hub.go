@@ -264,6 +264,7 @@ func (h *Hub) subscription(mail *fanout.Mailbox) *Subscription {
 func (h *Hub) deliver(ev fanout.Event) {
 	h.deliverLocally(ev)
 	if h.peers.index.Has(ev.Topic) {
+		ev.Number = h.peers.last.Add(1)
 		h.each(h.peers.index, ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
 	}
 }

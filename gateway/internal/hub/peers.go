@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"sync/atomic"
+
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
@@ -12,7 +14,8 @@ const maxPeers = 16384
 // peers are the listen streams of other replicas.
 type peers struct {
 	index *Index
-	open  int // guarded by Hub.mu
+	open  int           // guarded by Hub.mu
+	last  atomic.Uint64 // the number of the last change that was told, see fanout.Event
 }
 
 // fullOfPeers counts and logs that other replicas have too many streams. They watch by

@@ -56,7 +56,7 @@ func NewEndpoint(o EndpointOptions) (*Endpoint, error) {
 	var err error
 	e.front, err = modernfront.New(modernfront.Options{
 		Name: o.Server.Name(), Handler: none{}, Describer: none{}, Subscriber: e, Admit: e.setProfile,
-		Memory: o.Memory, Streams: o.Streams, KeepAlive: keepAlive, Limits: limits.Set{limits.ListenTopics.Key: maxTopics},
+		Memory: o.Memory, Streams: o.Streams, KeepAlive: keepAlive, Limits: limits.Set{limits.ListenTopics.Key: maxTopics}, Numbers: true,
 		Settings: settings.Server{Tasks: "off"}, Logger: o.Logger, Metrics: o.Metrics,
 	})
 	return e, err

@@ -54,17 +54,21 @@ func TestFormOfWatching(t *testing.T) {
 		if len(rec.all) != 1 {
 			t.Fatalf("the owner was asked %d times: %q", len(rec.all), rec.all)
 		}
-		forms.Want("listen", rec.all[0])
+		forms.Want("listen/numbers", rec.all[0])
 	})
-	t.Run("later", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { wantWatchedForLater(t, forms) })
-	})
+	for _, name := range []string{"listen", "listen/numbers", "listen/later"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { wantWatched(t, forms, name) })
+		})
+	}
 }
 
-// The owner serves what it understands of a request of a later version, and says what that is.
-func wantWatchedForLater(t *testing.T, forms *bridgetest.Forms) {
+// The owner serves what it understands of a request of an earlier or a later version, and says what
+// that is.
+func wantWatched(t *testing.T, forms *bridgetest.Forms, name string) {
 	r := newRig(t, "a")
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://a:2528/peer/watch/files", strings.NewReader(forms.Text("listen/later")))
+	text := forms.Text(name)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://a:2528/peer/watch/files", strings.NewReader(text[strings.IndexByte(text, '{'):]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,9 +90,9 @@ func wantWatchedForLater(t *testing.T, forms *bridgetest.Forms) {
 		}
 		return "the end"
 	}
-	forms.Want("listen/later/acknowledged", next())
+	forms.Want(name+"/acknowledged", next())
 	r.server.push("u:1")
-	forms.Want("listen/later/updated", next())
+	forms.Want(name+"/updated", next())
 }
 
 // Replicas of all versions claim a profile by the same name.

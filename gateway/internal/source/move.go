@@ -57,11 +57,12 @@ func (s *Source) move(sc *scope) {
 		case err == nil || m.until.Err() != nil:
 			s.drop(sc, m.to)
 			failures = 0
-		case m.to != s.own:
-			s.unable(sc, m.to, failedFor, err)
+		case m.to != s.own && s.unable(sc, m.to, failedFor, err):
 		default:
-			s.drop(sc, m.to)
-			s.group.opts.Logger.Warn("the server can't be watched, trying again", "upstream", s.opts.Name, "err", err)
+			if m.to == s.own {
+				s.drop(sc, m.to)
+			}
+			s.group.opts.Logger.Warn("the server can't be watched, trying again", "upstream", s.opts.Name, "by", m.to.String(), "err", err)
 			if wake.Wait(s.group.live, wake.Jitter(movePauses.After(failures))) != nil {
 				return
 			}

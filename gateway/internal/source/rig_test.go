@@ -43,6 +43,10 @@ type rig struct {
 	cuts   map[[2]string]bool // who does not reach whom
 	stalls map[[2]string]bool // whose requests of whom carry nothing
 	open   map[[2]string][]context.CancelFunc
+	takes  func() time.Duration // for each message between replicas; nil: none
+	meet   bool                 // replicas ask each other without the engine
+	mute   string               // the replica that writes no heartbeats of others
+	gone   string               // the replica in whose place another one answers
 }
 
 func newRig(t *testing.T, names ...string) *rig {
@@ -83,7 +87,13 @@ func (r *rig) add(name string) *replica {
 	rep.hub = hub.New(hub.Options{Logger: slog.New(slog.DiscardHandler), Metrics: mcp.NoMetrics{},
 		Until: func(*mcp.Identity, func(error)) func() { return func() {} }})
 	rep.hub.Bound(100_000, 100_000)
-	rep.engine = r.broker.Join(r.t, name, name+":2528")
+	rep.engine = r.broker.Unjoined(r.t)
+	if r.meet {
+		rep.engine.Meet(neighbors{rep})
+	}
+	if err := rep.engine.Join(r.t.Context(), replicas.Replica{Instance: name, Addr: name + ":2528", Version: "test", Revision: replicas.Revision}); err != nil {
+		r.t.Fatal(err)
+	}
 	made := server.New(server.Options{Options: upstream.Options{Settings: settings.Server{Era: "modern"}, Name: "files", URL: "http://files.test/mcp", RoundTripper: r.server.transport(r.t), ClientInfo: json.RawMessage(info)}})
 	engine, claims := replicas.Engine(rep.engine), source.Names{Server: "files"}
 	if r.asked != nil {
@@ -173,7 +183,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	res, err := rig.by[n.to.Instance].rt.RoundTrip(out)
 	if err == nil {
-		res.Body = &stallingBody{res.Body, ctx, func() bool { return rig.isStalled(cut) }}
+		res.Body = &stallingBody{&slowBody{res.Body, rig}, ctx, func() bool { return rig.isStalled(cut) }}
 	}
 	return res, err
 }

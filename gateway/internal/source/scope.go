@@ -38,6 +38,8 @@ type scope struct {
 	users   int             // calls of Watch under way, and follows
 	idle    time.Time       // since when there are none; zero if there are
 
+	barred    bool   // this replica may not watch it: another one serves all of its principal, or may
+	unowned   bool   // it is barred, and not known which one
 	refusedBy string // the instance that did not serve the scope
 	until     time.Time
 	tenure
@@ -86,8 +88,17 @@ type follow struct {
 	left    bool
 }
 
-// enter returns the scope of a profile, after the engine was asked who owns it.
+// enter returns the scope of a profile, after the engine was asked who owns it, or the other
+// replicas.
 func (s *Source) enter(ctx context.Context, p mcp.Profile) (*scope, error) {
+	sc, err := s.join(ctx, p)
+	if err == nil {
+		s.settle(ctx, sc)
+	}
+	return sc, err
+}
+
+func (s *Source) join(ctx context.Context, p mcp.Profile) (*scope, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -134,16 +145,19 @@ func (s *Source) aimLocked(sc *scope, t *target) {
 	s.dropLocked(sc, former)
 }
 
-// use returns what watches a scope, until the context ends; nil after Close. The caller gives
-// it back by keep, leave, unable or drop.
-func (s *Source) use(sc *scope) (*target, context.Context) {
+// use returns what watches a scope, until the context ends. The caller gives it back by keep,
+// leave, unable or drop.
+func (s *Source) use(sc *scope) (*target, context.Context, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, nil
+	switch {
+	case s.closed:
+		return nil, nil, mcp.ErrShutdown
+	case sc.unowned:
+		return nil, nil, s.refuse()
 	}
 	s.takeLocked(sc, sc.aim)
-	return sc.aim, sc.moves
+	return sc.aim, sc.moves, nil
 }
 
 // drop gives a target back.
@@ -181,20 +195,22 @@ func (s *Source) leave(sc *scope, f *follow) {
 	}
 }
 
-// unable notes that a target did not watch for a scope. If that was another replica, this one
-// watches itself for a while.
-func (s *Source) unable(sc *scope, t *target, pause time.Duration, err error) {
+// unable notes that another replica did not watch for a scope. This one watches itself for a while,
+// unless it may not: then it reports false.
+func (s *Source) unable(sc *scope, t *target, pause time.Duration, err error) bool {
 	s.mu.Lock()
 	s.dropLocked(sc, t)
-	if t != s.own && sc.aim == t {
+	barred := sc.barred
+	if sc.aim == t && !barred {
 		sc.refusedBy, sc.until = t.to.Instance, time.Now().Add(pause)
 		s.aimLocked(sc, s.own)
 		s.moveLocked(sc)
 	}
 	s.mu.Unlock()
-	if t != s.own {
+	if !barred {
 		s.group.opts.Logger.Info("the owner does not watch, watching here", "upstream", s.opts.Name, "replica", t.to.Instance, "err", err)
 	}
+	return !barred
 }
 
 // look looks at all scopes: which have another owner, and which have had no subscribers for
@@ -218,6 +234,7 @@ func (s *Source) look() {
 	for _, sc := range used {
 		s.lookAt(sc)
 	}
+	s.settleAll(used)
 }
 
 // endLocked ends a scope that nobody uses.
@@ -230,20 +247,23 @@ func (s *Source) endLocked(sc *scope) {
 // lookAt has a scope watched by its owner.
 func (s *Source) lookAt(sc *scope) {
 	claim, owned := s.owner(sc)
+	drained, others := s.group.isDrained(), owned && !s.group.isSelf(claim.Holder)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sc.aim == nil || s.closed {
 		return
 	}
+	sc.barred = s.opts.Claims.Whole && !sc.chosen.Load() && !drained && (!owned || others && claim.Epoch == 0)
 	aim := s.own
 	switch {
-	case s.group.isDrained():
+	case drained:
 		aim = s.stayLocked(sc)
-	case !owned && sc.ownerless():
-		aim = sc.aim
-	case owned && !s.group.isSelf(claim.Holder) && s.reachesLocked(sc, claim):
+	case others && s.reachesLocked(sc, claim):
 		aim = s.peerLocked(claim.Holder)
+	case sc.barred, !owned && sc.ownerless():
+		aim = sc.aim
 	}
+	sc.unowned = sc.barred && (!others || aim.to.Instance != claim.Holder.Instance)
 	if aim != sc.aim {
 		s.aimLocked(sc, aim)
 	}
@@ -252,13 +272,38 @@ func (s *Source) lookAt(sc *scope) {
 }
 
 // owner returns who owns a scope. Where one replica serves all calls of a profile, it watches
-// for the others, too: without claims, the one that all choose does both.
-func (s *Source) owner(sc *scope) (replicas.Claim, bool) {
-	claim, owned := s.group.Holder(sc.name)
-	if view := s.group.opts.Engine.View(); !owned && s.opts.Claims.Whole && (sc.chosen.Load() || !view.Away.IsZero()) {
+// for the others, too. Without claims, the one that all choose does both; while the engine is away,
+// of what nobody is known to hold, who hears the engine and can claim it, or that one, once all others
+// were asked: see settle. Such an owner has no epoch.
+func (s *Source) owner(sc *scope) (c replicas.Claim, owned bool) {
+	engine := s.group.opts.Engine
+	c, owned = s.group.Holder(sc.name)
+	view := engine.View()
+	switch {
+	case owned || !s.opts.Claims.Whole:
+		return c, owned
+	case sc.chosen.Load():
 		return replicas.Claim{Holder: view.Choose(sc.name)}, true
+	case view.Away.IsZero():
+		return c, false
 	}
-	return claim, owned
+	if teller, there := engine.Teller(); there {
+		return replicas.Claim{Holder: s.asked(sc, view, teller)}, true
+	}
+	return replicas.Claim{Holder: view.Choose(sc.name)}, engine.Vacant(sc.name) > 0
+}
+
+// asked returns the replica that was asked to watch a scope, and may have claimed it by that, as long as
+// it lives; else the next one, of those that can.
+func (s *Source) asked(sc *scope, view *replicas.View, next replicas.Replica) replicas.Replica {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sc.aim != nil {
+		if r, lives := view.Member(sc.aim.to.Instance); lives {
+			return r
+		}
+	}
+	return next
 }
 
 // stayLocked returns what watches a scope of a replica that is draining: as before, as long

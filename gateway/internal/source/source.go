@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -41,6 +42,8 @@ type Source struct {
 	scopes map[string]*scope
 	peers  map[string]*target // by instance
 	closed bool
+
+	settling atomic.Bool // see settleAll
 }
 
 var _ mcp.Source = (*Source)(nil)
@@ -74,6 +77,10 @@ func (s *Source) WatchHere(ctx context.Context, p mcp.Profile, want []fanout.Top
 	if err != nil {
 		return nil, nil, err
 	}
+	if s.isBarred(sc) {
+		s.leave(sc, &follow{})
+		return nil, nil, s.refuse()
+	}
 	p.Share.Charged = true // by the other replica
 	honored, release, err := s.own.watch.Watch(ctx, p, want)
 	f := &follow{release: release, pinned: true}
@@ -92,10 +99,10 @@ func isOfSession(p mcp.Profile) bool { return p.Revision != "" }
 // follow watches for one caller, wherever that is done for the scope.
 func (s *Source) follow(ctx context.Context, sc *scope, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	for {
-		t, moved := s.use(sc)
-		if t == nil {
+		t, moved, err := s.use(sc)
+		if err != nil {
 			s.leave(sc, &follow{})
-			return nil, nil, mcp.ErrShutdown
+			return nil, nil, err
 		}
 		until, cancel := context.WithCancelCause(ctx)
 		unhook := context.AfterFunc(moved, func() { cancel(errMoved) })
@@ -112,8 +119,9 @@ func (s *Source) follow(ctx context.Context, sc *scope, p mcp.Profile, want []fa
 			return nil, nil, err
 		case moved.Err() != nil:
 			s.drop(sc, t)
-		default:
-			s.unable(sc, t, failedFor, err)
+		case !s.unable(sc, t, failedFor, err):
+			s.leave(sc, &follow{})
+			return nil, nil, s.refuse()
 		}
 	}
 }

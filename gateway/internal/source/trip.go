@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -31,7 +32,7 @@ var errSilent = errors.New("the replica has not sent anything for too long")
 
 // metaOf returns what the _meta of a profile's listen requests has.
 func metaOf(p mcp.Profile) []wire.Edit {
-	return []wire.Edit{{Name: metaScope, Value: wire.Quote(Name(p.Scope))}}
+	return []wire.Edit{{Name: metaScope, Value: wire.Quote(Name(p.Scope))}, {Name: spec.MetaNumbers, Value: []byte("true")}}
 }
 
 // onBehalf names the principal of each request to the RoundTripper. The header does not leave

@@ -224,7 +224,7 @@ func (cl *claimer) look(ctx context.Context, l loaded) (bool, error) {
 	}
 	m.picture.mu.Lock()
 	defer m.picture.mu.Unlock()
-	m.hearMembersLocked(asked, m.now(), snap, false)
+	m.hearMembersLocked(asked, m.now(), snap, false, m.neighbors != nil)
 	m.publishLocked()
 	keeps, sure = cl.judgeLocked(l)
 	switch {

@@ -28,26 +28,28 @@ func TestForms(t *testing.T) {
 		want  replicas.Replica
 		beat  uint64
 		left  bool
+		quiet time.Duration
 		other bool // written by another version
 	}{
-		{"member", one, 17, false, false},
-		{"member/draining", draining, 18, false, false},
-		{"member/left", draining, 19, true, false},
-		{"member/revision", later, 17, false, false},
-		{"member/serving", serving, 21, false, false},
-		{"member/slow", slow, 22, false, false},
-		{"member/later", later, 20, false, true},
+		{"member", one, 17, false, 0, false},
+		{"member/draining", draining, 18, false, 0, false},
+		{"member/left", draining, 19, true, 0, false},
+		{"member/revision", later, 17, false, 0, false},
+		{"member/serving", serving, 21, false, 0, false},
+		{"member/slow", slow, 22, false, 0, false},
+		{"member/quiet", one, 23, false, 3500 * time.Millisecond, false},
+		{"member/later", later, 20, false, 0, true},
 	} {
 		if !tt.other {
-			text, err := encode(tt.want, tt.beat, tt.left)
+			text, err := encode(tt.want, tt.beat, tt.left, tt.quiet)
 			if err != nil {
 				t.Fatal(err)
 			}
 			forms.Want(tt.name, string(text))
 		}
 		got, rec, err := decode("AAAAAAAA", []byte(forms.Text(tt.name)))
-		if err != nil || got != tt.want || rec.Beat != tt.beat || rec.Left != tt.left {
-			t.Errorf("%s is read as %+v, beat %d, left %v, %v", tt.name, got, rec.Beat, rec.Left, err)
+		if err != nil || got != tt.want || rec.Beat != tt.beat || rec.Left != tt.left || rec.Quiet != tt.quiet.Milliseconds() {
+			t.Errorf("%s is read as %+v, beat %d, left %v, quiet %d, %v", tt.name, got, rec.Beat, rec.Left, rec.Quiet, err)
 		}
 	}
 }

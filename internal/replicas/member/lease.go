@@ -167,9 +167,10 @@ func (cl *claimer) beginTaking(key string, forgotten bool) bool {
 	m := cl.m
 	m.picture.mu.Lock()
 	defer m.picture.mu.Unlock()
-	if now := m.now(); m.clock.failed || now.Before(m.clock.promised) && !forgotten {
+	promised := later(m.clock.promised, m.clock.newcomer.promised)
+	if now := m.now(); m.clock.failed || now.Before(promised) && !forgotten {
 		if w := m.wishes.all[key]; w != nil {
-			w.due = later(w.due, later(m.clock.promised, now.Add(courtesy)))
+			w.due = later(w.due, later(promised, now.Add(courtesy)))
 		}
 		return false
 	}

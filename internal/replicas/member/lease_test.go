@@ -164,7 +164,7 @@ func TestOwnersGoOnWithoutAnEngine(t *testing.T) {
 			t.Error("there is no lease after the engine was heard")
 		}
 		wantHolder(t, "profile", "", r[0]) // who was away for so long may have been forgotten by others
-		pass(t, 2*time.Second)
+		pass(t, 3*time.Second)
 		wantHolder(t, "profile", "aaaa", r[:]...)
 	})
 }

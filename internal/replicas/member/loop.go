@@ -111,7 +111,7 @@ func (m *Member) exchange(ctx context.Context) error {
 // hearLocked takes in what the store knows, which was asked before now. After a time without the
 // store, or of this replica's own absence, nobody is judged by it. It returns whom to greet.
 func (m *Member) hearLocked(asked, now time.Time, snap Snapshot, fresh bool) (greet []*peer) {
-	m.hearMembersLocked(asked, now, snap, fresh)
+	m.hearMembersLocked(asked, now, snap, fresh, m.neighbors != nil)
 	greet = m.judgeLocked(now, m.neighbors != nil)
 	if m.news {
 		m.publishLocked() // who takes a claim goes by who lives
@@ -130,9 +130,9 @@ func (m *Member) renew(ctx context.Context) error {
 	}
 	m.clock.beats++
 	m.clock.beat = begun.Add(m.self.Pace.Every())
-	self, beat, news := m.self, m.clock.beats, m.clock.told != m.self
+	self, beat, news, quiet := m.self, m.clock.beats, m.clock.told != m.self, m.quietLocked(begun)
 	m.picture.mu.Unlock()
-	data, err := encode(self, beat, false)
+	data, err := encode(self, beat, false, quiet)
 	if err != nil {
 		return err
 	}

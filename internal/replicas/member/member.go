@@ -108,7 +108,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	self, beat := m.self, m.clock.beats+1
 	m.wishes.resignAll(self.Instance)
 	m.picture.mu.Unlock()
-	data, err := encode(self, beat, true)
+	data, err := encode(self, beat, true, 0)
 	if err == nil {
 		err = m.store.Beat(ctx, Beat{Instance: self.Instance, Record: data, Count: beat, Lasts: self.Pace.Patience(), News: true})
 	}

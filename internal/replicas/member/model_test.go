@@ -86,7 +86,7 @@ func (c *citizen) owns(name string) (reign, bool) {
 func (t *town) fault() (what string, end func()) {
 	n, m := t.draw(3), t.draw(3)
 	one := t.at(n)
-	switch t.draw(9) {
+	switch t.draw(10) {
 	case 0, 1:
 		one.SetAway(true)
 		return one.instance + " is cut off from the engine", func() { one.SetAway(false) }
@@ -112,24 +112,46 @@ func (t *town) fault() (what string, end func()) {
 		return fmt.Sprint("the engine takes up to ", most), func() { t.engineSlow(swift) }
 	case 7:
 		one.die()
-		return one.instance + " is killed", func() {
-			t.awaitHeard()
-			if t.at(n).dead.Err() != nil { // it may have been killed twice
-				t.join(n)
-			}
-		}
+		return one.instance + " is killed", func() { t.rejoin(n) }
+	case 8:
+		return t.beginWithEngine(n)
 	}
 	t.setSlow(900 * time.Millisecond)
 	return "replicas are slow", func() { t.setSlow(swift) }
 }
 
-// awaitHeard waits until who serves without a claim has heard the engine, if that is there. Else who
-// joins it is known to none of the others, and nothing can be done about that.
-func (t *town) awaitHeard() {
-	serves := func(c *citizen) bool {
-		return slices.ContainsFunc(names[:], func(name string) bool { return c.Vacant(name) > 0 })
+// beginWithEngine has a replica begin when the engine is back, or up to a second later.
+func (t *town) beginWithEngine(n int) (what string, end func()) {
+	t.engineAway(true)
+	time.Sleep(time.Duration(t.draw(6000)) * t.unit / 1000)
+	t.open()
+	time.Sleep(time.Duration(t.draw(4000)) * t.unit / 1000)
+	one := t.at(n)
+	one.die()
+	return "the engine is away, and the next replica starts when it is back, instead of " + one.instance, func() {
+		t.engineAway(false)
+		time.Sleep(time.Duration(t.draw(int64(1+t.draw(1000)))) * time.Millisecond)
+		t.rejoin(n)
 	}
-	for !t.away && slices.ContainsFunc(t.all[:], serves) {
+}
+
+// rejoin has a replica begin in the place of one that was killed, unless another one has. If the engine
+// is there, nothing else happens until one of the others has heard that, for two heartbeats at most: else
+// the new one were at the engine's side of a partition of all others, about which nothing can be done.
+func (t *town) rejoin(n int) {
+	if t.at(n).dead.Err() == nil {
+		return
+	}
+	t.join(n)
+	unheard := func() bool {
+		for i := range t.all {
+			if c := t.at(i); i != n && c.dead.Err() == nil && c.View().Away.IsZero() {
+				return false
+			}
+		}
+		return !t.away
+	}
+	for by := time.Now().Add(2 * t.unit); unheard() && time.Now().Before(by); {
 		time.Sleep(t.unit / 20)
 	}
 }
@@ -225,7 +247,7 @@ func fromEnv(name string, otherwise uint64) uint64 {
 	return otherwise
 }
 
-// At most one owner acknowledges, whatever is slow, stopped, killed or cut off, with clocks of
+// At most one owner acknowledges, whatever is slow, stopped, killed or cut off, and begins whenever, with clocks of
 // different speeds and heartbeats of different paces; and each name finds an owner again, also one that
 // only its owner, or nobody, has wanted before the engine was away. MODEL is
 // the number of schedules, SEED the first one. One alone is told in full. A seed tells the same story

@@ -35,6 +35,8 @@ type peers struct {
 	greets  int              // greetings under way
 	journal *journal
 	seen    replicas.Observer
+
+	promised time.Time // until when one of them takes nothing, by what it tells; picture.mu guards it
 }
 
 // maxGreetings bounds the greetings under way: whoever else writes at the engine may have filled it
@@ -119,6 +121,9 @@ func (ps *peers) silent(p *peer) {
 func (ps *peers) record(now time.Time, instance string, data []byte) (news bool) {
 	r, rec, err := decode(instance, data)
 	p := ps.all[instance]
+	if err == nil && (p == nil || p.beat < rec.Beat) {
+		ps.promised = later(ps.promised, now.Add(time.Duration(rec.Quiet)*time.Millisecond))
+	}
 	switch {
 	case err != nil:
 		ps.journal.log(warnings, slog.LevelWarn, "a replica does not count here; compare the versions of mcpbridge", "error", err)

@@ -35,7 +35,7 @@ func (r *records) hear(now time.Time, snap Snapshot, self string, fresh bool) {
 
 func (r *records) tell(beat uint64, left bool) {
 	r.t.Helper()
-	data, err := encode(replicas.Replica{Addr: "10.0.0.2:2528"}, beat, left)
+	data, err := encode(replicas.Replica{Addr: "10.0.0.2:2528"}, beat, left, 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}

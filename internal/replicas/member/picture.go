@@ -14,18 +14,19 @@ import (
 
 // clock is when things were done, and are due. picture.mu guards it.
 type clock struct {
-	beats  uint64           // heartbeats of this replica
-	wrote  time.Time        // when the last one was begun that this replica has written itself
-	shown  bool             // the store has told of this replica
-	told   replicas.Replica // this one, as the last heartbeat had it; zero if others may not know it
-	beat   time.Time        // when the next one is due
-	round  time.Time        // when the last round ended
-	heard  time.Time        // when the store answered last
-	polled time.Time        // until when all is known that it was told of others
-	since  time.Time        // since when it tells of others without a gap
-	quiet  time.Time        // until when nobody claims what nobody holds, since it answered again
-	away   time.Time        // since when it does not
-	failed bool             // the last round did, or others count on that
+	beats    uint64 // heartbeats of this replica
+	newcomer newcomer
+	wrote    time.Time        // when the last one was begun that this replica has written itself
+	shown    bool             // the store has told of this replica
+	told     replicas.Replica // this one, as the last heartbeat had it; zero if others may not know it
+	beat     time.Time        // when the next one is due
+	round    time.Time        // when the last round ended
+	heard    time.Time        // when the store answered last
+	polled   time.Time        // until when all is known that it was told of others
+	since    time.Time        // since when it tells of others without a gap
+	quiet    time.Time        // until when nobody claims what nobody holds, since it answered again
+	away     time.Time        // since when it does not
+	failed   bool             // the last round did, or others count on that
 	// promises are how often they were told so, and kept how many of them the last round knew that
 	// has heard the store.
 	promises, kept uint64
@@ -165,7 +166,7 @@ func (p *picture) nextBeat() (to []replicas.Replica, text []byte) {
 		return nil, nil
 	}
 	p.clock.beats++
-	text, err := encode(p.self, p.clock.beats, false)
+	text, err := encode(p.self, p.clock.beats, false, 0)
 	if err != nil {
 		return nil, nil // as the loop says
 	}
@@ -173,10 +174,13 @@ func (p *picture) nextBeat() (to []replicas.Replica, text []byte) {
 }
 
 // hearMembersLocked takes in who lives. Who is heard was heard when the answer came, but who was
-// not heard may have been, since the store was asked.
-func (p *picture) hearMembersLocked(asked, now time.Time, snap Snapshot, fresh bool) {
+// not heard may have been, since the store was asked. reaches says that others are reached without it.
+func (p *picture) hearMembersLocked(asked, now time.Time, snap Snapshot, fresh, reaches bool) {
 	p.clock.polled = later(p.clock.polled, asked.Add(-snap.Age))
 	p.news = p.peers.hear(now, snap, p.self, fresh) || p.news
+	if reaches {
+		p.clock.quiet = later(p.clock.quiet, p.clock.newcomer.hear(now, p.peers.promised))
+	}
 	if fresh || p.clock.since.IsZero() {
 		p.clock.since = now
 	}

@@ -91,10 +91,12 @@ type record struct {
 	Pace     int64            `json:"pace,omitempty"` // in milliseconds, if it is not the default
 	Beat     uint64           `json:"beat"`           // rises
 	Left     bool             `json:"left,omitempty"` // the last record of a replica that ended
+	// Quiet is for how many milliseconds it takes nothing, since others count on that; see newcomer.
+	Quiet int64 `json:"quiet,omitempty"`
 }
 
-func encode(r replicas.Replica, beat uint64, left bool) ([]byte, error) {
-	return json.Marshal(record{Addr: r.Addr, Version: r.Version, Revision: r.Revision, Draining: r.Draining, Ready: r.Ready, Servers: r.Servers, TLS: r.TLS, Pace: milliseconds(r.Pace), Beat: beat, Left: left})
+func encode(r replicas.Replica, beat uint64, left bool, quiet time.Duration) ([]byte, error) {
+	return json.Marshal(record{Addr: r.Addr, Version: r.Version, Revision: r.Revision, Draining: r.Draining, Ready: r.Ready, Servers: r.Servers, TLS: r.TLS, Pace: milliseconds(r.Pace), Beat: beat, Left: left, Quiet: quiet.Milliseconds()})
 }
 
 // Told returns the count of a record, and how long it is to be kept; zero and the least if it
@@ -115,6 +117,7 @@ func decode(instance string, data []byte) (replicas.Replica, record, error) {
 	if err != nil {
 		return replicas.Replica{}, record{}, fmt.Errorf("reading the record of replica %q: %v", instance, err)
 	}
+	rec.Quiet = min(max(rec.Quiet, 0), replicas.Pace(replicas.SlowestHeartbeat).Patience().Milliseconds())
 	return replicas.Replica{Instance: instance, Addr: replicas.Address(rec.Addr), Version: rec.Version, Revision: rec.Revision, Draining: rec.Draining, Ready: rec.Ready, Servers: rec.Servers.Bounded(), TLS: rec.TLS, Pace: paceOf(rec.Pace)}, rec, nil
 }
 

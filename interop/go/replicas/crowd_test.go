@@ -71,9 +71,9 @@ func (c *crowd) close() {
 	}
 }
 
-// steady changes each resource until each stream is told once, rounds times in a row. While a
-// replica merges its streams at another one, which it does some time after the last topic
-// came, two of them have a topic.
+// steady changes each resource until each stream is told once, rounds times in a row. While the
+// owner merges its streams at a modern server, which it does some time after the last topic came,
+// two of them have a topic.
 func (c *crowd) steady(t *testing.T, rounds int) {
 	t.Helper()
 	inOrder := 0

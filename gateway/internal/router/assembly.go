@@ -184,7 +184,7 @@ func newLegacyFront(s *server, so *ServerOptions) (*legacyfront.Front, error) {
 		Relayer:         s,
 		Command:         so.Command,
 		Admit:           s.admit,
-		RootsChanged:    s.RootsChanged,
+		Clients:         s,
 		TellLosses:      s.group != nil,
 		Memory:          s.memory,
 		Instance:        g.instance,

@@ -158,6 +158,7 @@ soak: ## the same in numbers that CI has no time for
 	SEED=1 DEVIATIONS=2000 $(GO) -C interop/go test -count=1 -timeout 30m -v ./deviations
 	DAY=full $(GO) -C interop/go test -count=1 -timeout 90m -v ./day
 	SWEEP=all $(GO) -C interop/go test -count=1 -timeout 20m -v ./sweep
+	QUESTIONS=1000 LOSSES=100 FOLLOWERS=200 $(GO) -C interop/go test -count=1 -timeout 120m -v ./groups
 	AUTHSOAK=10m $(GO) -C interop/go test -count=1 -timeout 15m -v -run TestSoak ./auth
 	USERS=200 $(GO) -C interop/go test -count=1 -timeout 30m -v -run TestUsersAtReplicas ./auth
 

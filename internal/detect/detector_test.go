@@ -19,10 +19,11 @@ import (
 type eraBack struct {
 	era             spec.Era
 	started, closed atomic.Int32
-	roots           atomic.Int32 // how often it was told of changed roots
+	roots, left     atomic.Int32 // how often it was told of changed roots, and of clients that left
 }
 
 func (b *eraBack) RootsChanged(*mcp.Request) { b.roots.Add(1) }
+func (b *eraBack) ClientLeft(*mcp.Request)   { b.left.Add(1) }
 
 func (b *eraBack) Serve(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
 	return mcp.NewResult([]byte(`{"era":"`+b.era.String()+`"}`), nil), nil
@@ -103,17 +104,19 @@ func TestDetectorServesAsTheProbeFound(t *testing.T) {
 	}
 }
 
-// Changed roots are passed to the back, if there is one that follows them.
-func TestG14RootsChangesReachTheBack(t *testing.T) {
+// What becomes of clients is passed to the back, if there is one.
+func TestG14ClientsAreFollowedByTheBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, Finding{Era: spec.Legacy})
 		defer s.Close(t.Context())
 		s.RootsChanged(&mcp.Request{})
+		s.ClientLeft(&mcp.Request{})
 		s.Start()
 		synctest.Wait()
 		s.RootsChanged(&mcp.Request{})
-		if n := s.opened[0].roots.Load(); n != 1 {
-			t.Errorf("the back was told %d times, want once", n)
+		s.ClientLeft(&mcp.Request{})
+		if roots, left := s.opened[0].roots.Load(), s.opened[0].left.Load(); roots != 1 || left != 1 {
+			t.Errorf("the back was told %d times of roots, %d of clients, want once each", roots, left)
 		}
 	})
 }

@@ -79,10 +79,17 @@ func (d *Detector) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic
 	}
 }
 
-// RootsChanged implements [mcp.RootsFollower].
+// RootsChanged implements [mcp.ClientFollower].
 func (d *Detector) RootsChanged(req *mcp.Request) {
-	if f, ok := d.current().(mcp.RootsFollower); ok {
+	if f, ok := d.current().(mcp.ClientFollower); ok {
 		f.RootsChanged(req)
+	}
+}
+
+// ClientLeft implements [mcp.ClientFollower].
+func (d *Detector) ClientLeft(req *mcp.Request) {
+	if f, ok := d.current().(mcp.ClientFollower); ok {
+		f.ClientLeft(req)
 	}
 }
 

@@ -22,9 +22,13 @@ type Back interface {
 	Close(ctx context.Context) error
 }
 
-// A RootsFollower is a back, or a member of a group, that is told when the roots of a client have
-// changed: the client has sent [spec.NotifyRootsListChanged], as req, in the profile of req.
-// RootsChanged does not wait for the server.
-type RootsFollower interface {
+// A ClientFollower is a back, or a member of a group, that is told what becomes of legacy clients.
+// Each request has the client's profile. Neither method waits for the server.
+type ClientFollower interface {
+	// RootsChanged says that the client's roots have changed: it has sent
+	// [spec.NotifyRootsListChanged].
 	RootsChanged(req *Request)
+	// ClientLeft says that the client's session has ended: what is its alone is not needed
+	// any more.
+	ClientLeft(req *Request)
 }

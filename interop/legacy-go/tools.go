@@ -63,7 +63,9 @@ func (b *board) addNamed(name string) {
 		return
 	}
 	mcp.AddTool(b.server, &mcp.Tool{Name: name, Description: "does nothing"},
-		func(context.Context, *mcp.CallToolRequest, noArgs) (*mcp.CallToolResult, any, error) { return nil, nil, nil })
+		func(context.Context, *mcp.CallToolRequest, noArgs) (*mcp.CallToolResult, any, error) {
+			return nil, nil, nil
+		})
 }
 
 func (b *board) addText() {

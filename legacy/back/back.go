@@ -43,8 +43,8 @@ type Back struct {
 }
 
 var (
-	_ mcp.Upstream      = (*Back)(nil)
-	_ mcp.RootsFollower = (*Back)(nil)
+	_ mcp.Upstream       = (*Back)(nil)
+	_ mcp.ClientFollower = (*Back)(nil)
 )
 
 // New checks opts and sets defaults. It starts nothing; see [Back.Start]. The caller must

@@ -224,3 +224,33 @@ func (nobodysCall) Trace() *trace.Request                 { return nil }
 func (nobodysCall) Message(context.Context, []byte) error { return nil }
 func (nobodysCall) Answer([]byte, error)                  {}
 func (nobodysCall) Lost(error)                            {}
+
+// The process of a client that has left ends, and nobody has lost anything by that; that of clients
+// who share one does not.
+func TestG14ClientThatLeftHasLostNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, counts := lossRig(t, Options{MaxSessions: 4})
+		of := func(scope string, revision spec.Revision) *mcp.Request {
+			req := ask(spec.MethodToolsCall, `{"name":"x"}`)
+			req.Profile.Scope, req.Profile.Revision = scope, revision
+			return req
+		}
+		own, shared := of("own", spec.LatestLegacy), of("shared", "")
+		for _, req := range []*mcp.Request{own, shared} {
+			if _, err := body(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
+				t.Fatal(err)
+			}
+			b.ClientLeft(req)
+		}
+		synctest.Wait()
+		if n := len(b.sessions("own")); n != 0 {
+			t.Errorf("%d sessions of a client that has left", n)
+		}
+		if n := len(b.sessions("shared")); n != 1 {
+			t.Errorf("%d sessions of clients who share one, want 1", n)
+		}
+		if n := counts.Count("lost idle"); n != 0 {
+			t.Errorf("%d clients have lost something", n)
+		}
+	})
+}

@@ -20,7 +20,7 @@ type profileRoots struct {
 
 func (p profileRoots) last() json.RawMessage { return p.b.roots.get(p.scope) }
 
-// RootsChanged implements [mcp.RootsFollower]: the server of each open session of the profile gets
+// RootsChanged implements [mcp.ClientFollower]: the server of each open session of the profile gets
 // the client's roots anew before the next call, as refresh does. One that did not ask for any is
 // told that they have changed.
 func (b *Back) RootsChanged(req *mcp.Request) {

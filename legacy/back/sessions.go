@@ -101,6 +101,14 @@ func (b *Back) session(ctx context.Context, p mcp.Profile, private bool) (*sessi
 	return s, release, err
 }
 
+// ClientLeft implements [mcp.ClientFollower]: the sessions that the client had for itself end once
+// nobody uses them.
+func (b *Back) ClientLeft(req *mcp.Request) {
+	if req.Profile.Revision != "" {
+		b.pool.Release(req.Profile.Scope)
+	}
+}
+
 // sessions returns the open sessions of a scope, including those of its lanes.
 func (b *Back) sessions(scope string) (out []*session) {
 	for _, of := range b.pool.Sessions(scope) {

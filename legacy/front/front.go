@@ -69,9 +69,8 @@ type Options struct {
 	// Idle is how long a session lasts without an open stream or a call in flight. Zero
 	// means DefaultSessionIdle.
 	Idle time.Duration
-	// RootsChanged is told that a client's roots have changed, by its notification as a request
-	// that was admitted. Nil tells nobody.
-	RootsChanged func(*mcp.Request)
+	// Clients is told what becomes of clients whose sessions are not relayed. Nil tells nobody.
+	Clients mcp.ClientFollower
 	// TellLosses has each session told by a log message when a server may have lost what it
 	// had of its client. It is for groups: other servers say so in results.
 	TellLosses bool

@@ -106,6 +106,9 @@ func (s *session) close() {
 	s.streams.Close()
 	s.wait()
 	s.streams.Release()
+	if to := s.front.opts.Clients; to != nil && !s.hasOwnUpstream() {
+		s.follow(to.ClientLeft, &wire.Message{})
+	}
 }
 
 // An Ended is a session that has ended.
@@ -206,25 +209,23 @@ func (s *session) receiveNotification(m *wire.Message) {
 	case spec.NotifyCancelled:
 		s.cancelCall(m.Params)
 	case spec.NotifyRootsListChanged:
-		s.rootsChanged(m)
+		// They are asked for when a server needs them.
+		if to := s.front.opts.Clients; to != nil && !s.follow(to.RootsChanged, m) {
+			s.front.drop("client notification")
+		}
 	default:
 		s.front.drop("client notification")
 	}
 }
 
-// rootsChanged passes on that the client's roots have changed. They are asked for when a server
-// needs them.
-func (s *session) rootsChanged(m *wire.Message) {
-	tell := s.front.opts.RootsChanged
-	if tell == nil {
-		return
-	}
+// follow tells something of the client, with m as a request, and reports whether that was admitted.
+func (s *session) follow(to func(*mcp.Request), m *wire.Message) bool {
 	req := s.neutralRequest(m, originOf(s.opener))
 	if err := s.front.opts.Admit(req); err != nil {
-		s.front.drop("client notification")
-		return
+		return false
 	}
-	tell(req)
+	to(req)
+	return true
 }
 
 // cancelCall handles notifications/cancelled. The cancelled call has no response.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -223,9 +224,28 @@ func TestL2M04WhatTheGatewayServes(t *testing.T) {
 	}
 }
 
-// The server is told of changed roots, in the client's session, if somebody is to be.
-func TestG14RootsChangesArePassedOn(t *testing.T) {
-	var told []*mcp.Request
+// A clientNotes notes what it is told of clients.
+type clientNotes struct {
+	mu    sync.Mutex
+	roots []*mcp.Request
+	left  []*mcp.Request
+}
+
+func (n *clientNotes) RootsChanged(req *mcp.Request) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.roots = append(n.roots, req)
+}
+
+func (n *clientNotes) ClientLeft(req *mcp.Request) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.left = append(n.left, req)
+}
+
+// The server is told of changed roots, in the client's session, and when that has ended.
+func TestG14ClientsAreFollowed(t *testing.T) {
+	var notes clientNotes
 	refuse := false
 	st := newRig(t, func(o *Options) {
 		admit := o.Admit
@@ -235,19 +255,30 @@ func TestG14RootsChangesArePassedOn(t *testing.T) {
 			}
 			return admit(req)
 		}
-		o.RootsChanged = func(req *mcp.Request) { told = append(told, req) }
+		o.Clients = &notes
 	})
 	g := st.Enter(t, "2025-11-25")
 	for range 2 {
 		g.Post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 		refuse = true
 	}
+	refuse = false
+	told := notes.roots
 	if len(told) != 1 || told[0].Method != "notifications/roots/list_changed" || told[0].Session == "" || told[0].Profile.Scope != "docs/"+told[0].Session {
 		t.Errorf("told %v, want the notification that was admitted, of the session", told)
 	}
 	if n := st.Count("client notification"); n != 1 {
 		t.Errorf("%d notifications dropped, want the one that was not admitted", n)
 	}
+	if len(notes.left) != 0 {
+		t.Error("it is told to have left, and has not")
+	}
+	st.Send(t, "DELETE", "", "Mcp-Session-Id", g.ID)
+	bridgetest.Eventually(t, "it has left", func() bool {
+		notes.mu.Lock()
+		defer notes.mu.Unlock()
+		return len(notes.left) == 1 && notes.left[0].Profile.Scope == told[0].Profile.Scope
+	})
 }
 
 func TestL2M12LevelGoesAlong(t *testing.T) {

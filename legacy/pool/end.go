@@ -31,7 +31,7 @@ func (p *Pool) idleLocked(e *entry) {
 	switch {
 	case !e.s.Alive():
 		p.endLocked(e, endLost)
-	case e.private:
+	case e.private, e.released:
 		p.endLocked(e, endReleased)
 	default:
 		p.idle.Add(e, struct{}{})
@@ -40,6 +40,22 @@ func (p *Pool) idleLocked(e *entry) {
 			p.armLocked(e, lasts)
 		}
 		p.yieldLocked(e)
+	}
+}
+
+// Release has the sessions of a scope, and of its lanes, end once nobody uses them, at once if
+// nobody does: the client has left whose they are alone.
+func (p *Pool) Release(scope string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for e := range p.all {
+		if own, _ := CutLane(e.scope); own != scope {
+			continue
+		}
+		e.released = true
+		if e.uses == 0 && e.opened() {
+			p.endLocked(e, endReleased)
+		}
 	}
 }
 

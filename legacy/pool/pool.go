@@ -110,15 +110,16 @@ type entry struct {
 	err error
 
 	// Guarded by Pool.mu.
-	uses   int
-	since  time.Time
-	left   time.Time     // when it was last in use; valid only if it is idle
-	timer  *time.Timer   // nil until it is idle for the first time
-	yields *limits.Limit // why it ends, if it does for a request that found no place
-	armed  bool          // the timer runs; it may run while the entry is in use
-	told   bool          // see tellLocked
-	ended  bool
-	gone   chan struct{} // closed when the session has ended at the server; nil until it is being ended
+	uses     int
+	since    time.Time
+	left     time.Time     // when it was last in use; valid only if it is idle
+	timer    *time.Timer   // nil until it is idle for the first time
+	yields   *limits.Limit // why it ends, if it does for a request that found no place
+	armed    bool          // the timer runs; it may run while the entry is in use
+	released bool          // it ends once it is not used any more
+	told     bool          // see tellLocked
+	ended    bool
+	gone     chan struct{} // closed when the session has ended at the server; nil until it is being ended
 }
 
 // errUnwanted is the cause when a dial is stopped because no request waits for it any more.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
@@ -176,6 +177,38 @@ func TestCloseEndsCallsInFlight(t *testing.T) {
 		}
 		if err := r.list(t.Context(), "a"); err == nil {
 			t.Error("a request after Close = nil error")
+		}
+	})
+}
+
+// Sessions whose one client has left end at once if nobody uses them, and else when nobody does.
+// Those of others stay.
+func TestG14ReleasedSessionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, peers := pipeRig(t, Options{})
+		open := func(scope string) (Session, func()) {
+			t.Helper()
+			go func() { (<-peers).Run() }() // ends with the session
+			s, release, err := r.Get(t.Context(), mcp.Profile{Scope: scope}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s, release
+		}
+		idle, leave := open("a")
+		leave()
+		lane, leaveLane := open(OnLane(mcp.Profile{Scope: "a"}, 1).Scope)
+		other, leave := open("b")
+		leave()
+		r.Release("a")
+		synctest.Wait()
+		if idle.Alive() || !lane.Alive() || !other.Alive() {
+			t.Errorf("alive: idle %v, in use %v, of another %v; want the idle one ended", idle.Alive(), lane.Alive(), other.Alive())
+		}
+		leaveLane()
+		synctest.Wait()
+		if lane.Alive() || !other.Alive() {
+			t.Errorf("alive: %v, of another %v; want the one ended that is not used any more", lane.Alive(), other.Alive())
 		}
 	})
 }

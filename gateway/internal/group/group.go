@@ -18,8 +18,8 @@ type Group struct {
 }
 
 var (
-	_ mcp.Back          = (*Group)(nil)
-	_ mcp.RootsFollower = (*Group)(nil)
+	_ mcp.Back           = (*Group)(nil)
+	_ mcp.ClientFollower = (*Group)(nil)
 )
 
 // Open returns a Group that reports changes to c. The caller calls Close.
@@ -76,12 +76,22 @@ func (g *Group) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descriptio
 	return g.back.Load().Describe(ctx, req)
 }
 
-// RootsChanged implements [mcp.RootsFollower]: each member is told.
+// RootsChanged implements [mcp.ClientFollower]: each member is told.
 func (g *Group) RootsChanged(req *mcp.Request) {
+	g.each(func(m Member) { m.RootsChanged(req) })
+}
+
+// ClientLeft implements [mcp.ClientFollower]: each member is told.
+func (g *Group) ClientLeft(req *mcp.Request) {
+	g.each(func(m Member) { m.ClientLeft(req) })
+}
+
+// each calls do for the members that are served now.
+func (g *Group) each(do func(Member)) {
 	b := g.back.Load()
 	for i := range b.opts.Members {
 		if m, err := b.at(i); err == nil {
-			m.RootsChanged(req)
+			do(m)
 		}
 	}
 }

@@ -20,8 +20,8 @@ type Member interface {
 	// Follows reports whether the sender of a request may subscribe to a resource, as the
 	// member's own policy says.
 	Follows(req *mcp.Request, uri string) bool
-	// RootsChanged implements [mcp.RootsFollower], like Serve.
-	mcp.RootsFollower
+	// RootsChanged and ClientLeft implement [mcp.ClientFollower], like Serve.
+	mcp.ClientFollower
 	// Era returns the era of the server, or spec.Unknown before it is known.
 	Era() spec.Era
 	// Err returns nil if the server could be reached, or else why not, as [mcp.Back] does.

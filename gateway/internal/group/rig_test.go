@@ -319,7 +319,12 @@ func (f *fake) Subscribe(mcp.Profile, *fanout.Mailbox, func(fanout.Topic, error)
 func (f *fake) Follows(_ *mcp.Request, uri string) bool { return !slices.Contains(f.denies, uri) }
 
 // RootsChanged implements [Member].
-func (f *fake) RootsChanged(req *mcp.Request) {
+func (f *fake) RootsChanged(req *mcp.Request) { f.note(req) }
+
+// ClientLeft implements [Member].
+func (f *fake) ClientLeft(req *mcp.Request) { f.note(req) }
+
+func (f *fake) note(req *mcp.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	sent := *req

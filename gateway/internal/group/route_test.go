@@ -182,14 +182,15 @@ func TestG13FollowedListsAreCompleted(t *testing.T) {
 	})
 }
 
-// All members are told of changed roots.
-func TestG11RootsReachAllMembers(t *testing.T) {
+// All members are told of changed roots, and of clients that have left.
+func TestG11WhatIsForAllReachesAll(t *testing.T) {
 	files, docs, gone := newFollowed("files"), newFollowed("docs"), newFollowed("gone")
 	gone.gone = true
 	withGroup(t, []*fake{files, gone, docs}, func(t *testing.T, r *groupRig) {
 		r.group.RootsChanged(request(spec.NotifyRootsListChanged, ""))
+		r.group.ClientLeft(request("", ""))
 		for _, f := range []*fake{files, docs} {
-			if got := f.requests(); !slices.Equal(got, []string{spec.NotifyRootsListChanged}) {
+			if got := f.requests(); !slices.Equal(got, []string{spec.NotifyRootsListChanged, ""}) {
 				t.Errorf("%s was told %q", f.name, got)
 			}
 		}

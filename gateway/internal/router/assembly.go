@@ -183,7 +183,7 @@ func newLegacyFront(s *server, so *ServerOptions) (*legacyfront.Front, error) {
 		Subscriber:   s,
 		Relayer:      s,
 		Admit:        s.admit,
-		RootsChanged: s.RootsChanged,
+		Clients:      s,
 		TellLosses:   s.group != nil,
 		Memory:       s.memory,
 		Instance:     g.instance,

@@ -118,6 +118,13 @@ func (s *mortalServer) changeAs(uri, as string) {
 	}
 }
 
+// live returns how many sessions are open.
+func (s *mortalServer) live() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
 // version returns how often a resource has changed.
 func (s *mortalServer) version(uri string) int64 {
 	s.mu.Lock()
@@ -236,6 +243,7 @@ func TestG14LostSessionIsRebuiltAlone(t *testing.T) {
 	}
 	get.wantEnd()
 	r.wantNothingLeft(t)
+	r.eventually(t, "the sessions with members have ended", func() bool { return r.files.live() == 0 && r.docs.live() == 0 })
 }
 
 // A listen stream of a group goes on when a member loses its sessions, is replaced, or has gone;

@@ -113,13 +113,19 @@ func (m member) Follows(req *mcp.Request, uri string) bool {
 }
 
 // RootsChanged implements [group.Member].
-func (m member) RootsChanged(req *mcp.Request) {
+func (m member) RootsChanged(req *mcp.Request) { m.follow(req, m.server.RootsChanged) }
+
+// ClientLeft implements [group.Member].
+func (m member) ClientLeft(req *mcp.Request) { m.follow(req, m.server.ClientLeft) }
+
+// follow has the server told something of a client of the group.
+func (m member) follow(req *mcp.Request, tell func(*mcp.Request)) {
 	if !m.life.Enter() {
 		return
 	}
 	defer m.life.Leave()
 	if own, err := m.forMember(req); err == nil {
-		m.server.RootsChanged(own)
+		tell(own)
 	}
 }
 

@@ -264,10 +264,17 @@ func (s *server) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) 
 	return s.back.Watch(ctx, p, want)
 }
 
-// RootsChanged implements [mcp.RootsFollower].
+// RootsChanged implements [mcp.ClientFollower].
 func (s *server) RootsChanged(req *mcp.Request) {
-	if f, ok := s.back.(mcp.RootsFollower); ok {
+	if f, ok := s.back.(mcp.ClientFollower); ok {
 		f.RootsChanged(req)
+	}
+}
+
+// ClientLeft implements [mcp.ClientFollower].
+func (s *server) ClientLeft(req *mcp.Request) {
+	if f, ok := s.back.(mcp.ClientFollower); ok {
+		f.ClientLeft(req)
 	}
 }
 

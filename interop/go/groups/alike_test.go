@@ -53,6 +53,8 @@ func (v *visitor) otherWays(b *bridge) (ways []remote.Target) {
 		ways = append(ways, remote.Target{Transport: "sse", URL: v.tap.URL("/sse/all")})
 	case "python-1.30.0":
 		ways = append(ways, remote.Target{Transport: "ws", URL: "ws://" + b.listen + "/mcp/all"})
+	case "typescript-2.4.0", "go-1.6.1":
+		ways = append(ways, b.wrapped("all"))
 	}
 	return ways
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
+	"github.com/mcpbridge/mcpbridge/interop/remote"
 )
 
 var programs rig.Binaries
@@ -106,4 +107,10 @@ func inline(v any) string {
 		panic(err) // strings alone
 	}
 	return string(text)
+}
+
+// wrapped is an mcpbridge wrap of a group by its name, with the configuration of b.
+func (b *bridge) wrapped(group string) remote.Target {
+	argv := process.WithCache("env", "MCPBRIDGE_LOG__LEVEL=warn", programs.Bridge, "wrap", group, "-c", b.config)
+	return remote.Target{Transport: "stdio", Argv: argv}
 }

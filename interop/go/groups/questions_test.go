@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/interop/internal/ledger"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 	"github.com/mcpbridge/mcpbridge/interop/internal/steer"
+	"github.com/mcpbridge/mcpbridge/interop/remote"
 )
 
 // askers are the servers that ask, with the names of members.
@@ -50,8 +51,12 @@ func TestG15QuestionsOfTwoMembers(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				v := startVisitor(t, c, b, dir, nil)
 				for j, name := range []string{"olds", "news", "mixed"} {
-					s := &schedules{v: v, group: name, wanted: asked, random: rand.New(rand.NewPCG(seed, uint64(10*i+j)))}
-					s.run(n)
+					s := &schedules{v: v, way: "http", group: name, wanted: asked, random: rand.New(rand.NewPCG(seed, uint64(10*i+j)))}
+					s.run(n, v.httpTarget(name))
+				}
+				if c.name == "typescript-1.32.2" || c.name == "go-1.8.0" {
+					s := &schedules{v: v, way: "wrap", group: "mixed", wanted: asked, random: rand.New(rand.NewPCG(seed, uint64(10*i+3)))}
+					s.run(n, b.wrapped("mixed"))
 				}
 			})
 		})
@@ -123,6 +128,7 @@ func (w *wanted) judge(t *testing.T, dir string) {
 // schedules are calls of one client of one group.
 type schedules struct {
 	v      *visitor
+	way    string
 	group  string
 	wanted *wanted
 	random *rand.Rand // used by run's goroutine alone
@@ -140,10 +146,10 @@ type question struct {
 	nonce string
 }
 
-func (s *schedules) run(n int) {
+func (s *schedules) run(n int, to remote.Target) {
 	t := s.v.t
 	t.Helper()
-	s.v.open(s.v.httpTarget(s.group))
+	s.v.open(to)
 	s.seen = make(map[string]int)
 	s.v.Decide(s.decide)
 	for i := range n {
@@ -166,7 +172,7 @@ func (s *schedules) once(i int) {
 	var running [2]steer.Running
 	var nonces [2]string
 	for _, k := range order {
-		nonces[k] = fmt.Sprintf("<%s %s %d %s>", s.v.name, s.group, i, pair[k])
+		nonces[k] = fmt.Sprintf("<%s %s %s %d %s>", s.v.name, s.way, s.group, i, pair[k])
 		s.wanted.add(pair[k], nonces[k], times[k])
 		args := map[string]any{"nonce": nonces[k], "delay": s.random.IntN(10), "times": times[k]}
 		if strings.HasPrefix(pair[k], "new") {

@@ -34,6 +34,7 @@ type build struct {
 	secrets *redact.Redactor
 	metrics mcp.Metrics
 	losses  *upstream.Losses // those of the Gateway
+	lists   *listDefinitions // likewise
 
 	node        *node.Node      // nil for one replica
 	place       userlogin.Place // of the Gateway, for logins of principals; nil until it is known
@@ -60,7 +61,7 @@ func allParts(servers []*serverParts, groups []*groupParts) []*serverParts {
 var discard = slog.New(slog.DiscardHandler)
 
 func newBuild(o *Options, m mcp.Metrics) *build {
-	b := &build{opts: o, secrets: o.hooks.Secrets, metrics: m, common: &common{}, kept: make(map[*serverParts]bool)}
+	b := &build{opts: o, secrets: o.hooks.Secrets, metrics: m, common: &common{}, kept: make(map[*serverParts]bool), lists: &listDefinitions{}}
 	if b.secrets == nil {
 		b.secrets = redact.New()
 	}

@@ -32,6 +32,7 @@ type Gateway struct {
 	inner   *router.Gateway
 	metrics *metrics.Metrics
 	losses  *upstream.Losses
+	lists   *listDefinitions
 	stdio   transport.StdioOptions // without files
 
 	hurry      chan struct{} // closed by hasten
@@ -83,7 +84,7 @@ func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}
-	g := &Gateway{inner: inner, place: b.place, metrics: counts, node: n, turn: make(chan struct{}, 1), hurry: b.hurry, losses: b.losses}
+	g := &Gateway{inner: inner, place: b.place, metrics: counts, node: n, turn: make(chan struct{}, 1), hurry: b.hurry, losses: b.losses, lists: b.lists}
 	g.hasten = sync.OnceFunc(func() { close(g.hurry) })
 	g.closeGrace = cmp.Or(o.CloseGrace, transport.DefaultCloseGrace)
 	g.stand(b)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
@@ -181,7 +182,7 @@ func (g groupBuild) entry(p *groupParts, former *current) router.ServerOptions {
 // memory returns where lists of members are remembered: at the engine that all replicas share, or
 // in the folder of the user.
 func (b *build) memory() group.Memory {
-	l := &remember.Lists{Logger: b.opts.Logger, Definition: b.listDefinition()}
+	l := &remember.Lists{Logger: b.opts.Logger, Definition: b.lists.of}
 	if r := b.opts.Replicas; b.node != nil && r != nil && r.Engine != nil {
 		l.Store = &remember.Shared{Records: b.node.Engine(), Logger: b.opts.Logger}
 		return l
@@ -190,16 +191,29 @@ func (b *build) memory() group.Memory {
 	return l
 }
 
-// listDefinition returns what tells lists of servers apart that are configured otherwise: nothing
-// of one of which nothing is remembered.
-func (b *build) listDefinition() func(server string) string {
-	definitions := make(map[string]string)
+// listDefinitions tell lists of servers apart that are configured otherwise, as they are now:
+// groups that go on must not remember what is hidden since a reload.
+type listDefinitions struct {
+	byServer atomic.Pointer[map[string]string]
+}
+
+// of returns the definition of a server's lists; empty for one of which nothing is remembered.
+func (d *listDefinitions) of(server string) string {
+	if all := d.byServer.Load(); all != nil {
+		return (*all)[server]
+	}
+	return ""
+}
+
+// use has the definitions of a build count.
+func (d *listDefinitions) use(b *build) {
+	all := make(map[string]string)
 	for i := range b.opts.Servers {
-		if s := b.of(&b.opts.Servers[i]); s.Remember {
-			definitions[s.Name] = s.shownDigest()
+		if s := b.of(&b.opts.Servers[i]); s.Remember && len(b.opts.Groups) > 0 {
+			all[s.Name] = s.shownDigest()
 		}
 	}
-	return func(server string) string { return definitions[server] }
+	d.byServer.Store(&all)
 }
 
 // shownDigest returns a digest of what defines a server, and what clients see of it.

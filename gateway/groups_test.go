@@ -179,6 +179,40 @@ func TestG18TokensOfGroups(t *testing.T) {
 	}
 }
 
+// Lists of members are remembered, of URLs, too, by what defines a server and what clients see of
+// it, as it is since the last reload.
+func TestG08ListsAreRememberedByWhatIsShown(t *testing.T) {
+	at := func(deny ...string) Options {
+		return Options{
+			StateDir: t.TempDir(), Groups: []GroupOptions{{Name: "all", Members: []string{"a", "b"}}},
+			Servers: []ServerOptions{{Name: "a", URL: "http://127.0.0.1:1/", Remember: true, Tools: Shown{Deny: deny}}, {Name: "b", URL: "http://127.0.0.1:2/"}},
+		}
+	}
+	first := at()
+	g, err := New(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Shutdown(t.Context()) }()
+	was := g.lists.of("a")
+	if was == "" || g.lists.of("b") != "" || g.lists.of("none") != "" {
+		t.Errorf("definitions %q, %q, want one of a alone", was, g.lists.of("b"))
+	}
+	second := at("x")
+	second.StateDir = first.StateDir
+	if _, err := g.Reload(second); err != nil {
+		t.Fatal(err)
+	}
+	if is := g.lists.of("a"); is == "" || is == was {
+		t.Errorf("what is hidden since a reload is remembered by %q, before it was %q", is, was)
+	}
+	second.Servers[0].Policy = &Policy{Default: DefaultDeny}
+	before := g.lists.of("a")
+	if _, err := g.Reload(second); err != nil || g.lists.of("a") == before {
+		t.Errorf("with a policy the definition is %q, %v", g.lists.of("a"), err)
+	}
+}
+
 // initialize opens a session of a legacy client.
 func (r *running) initialize(server string) (session string) {
 	r.t.Helper()

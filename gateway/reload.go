@@ -48,7 +48,7 @@ func (g *Gateway) Reload(o Options) (*Reloaded, error) {
 		return nil, err
 	}
 	b := newBuild(&o, g.metrics)
-	b.node, b.hurry, b.losses, b.place = g.node, g.hurry, g.losses, g.place
+	b.node, b.hurry, b.losses, b.lists, b.place = g.node, g.hurry, g.losses, g.lists, g.place
 	if g.node == nil || o.Replicas == nil || o.Replicas.Engine == nil {
 		b.place = placeOf(&o, nil)
 	}
@@ -88,6 +88,7 @@ func (g *Gateway) stand(b *build) {
 			b.common.users.Add(1)
 		}
 	}
+	g.lists.use(b)
 	g.tellServers(b.opts)
 }
 

@@ -21,7 +21,25 @@ func TestReadmeRecipes(t *testing.T) {
 	if len(blocks) != 4 {
 		t.Errorf("%d configurations, want those of Claude Desktop, VS Code, Cursor and mcpbridge", len(blocks))
 	}
-	environ := []string{"HOME=/home/me", "DOCS_TOKEN=secret-token", "INPUT_DOCS_TOKEN=secret-token"}
+	checkRecipes(t, blocks)
+}
+
+// So are those of the page about groups.
+func TestGroupRecipes(t *testing.T) {
+	text, err := os.ReadFile("../../docs/groups.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := fence.FindAllStringSubmatch(string(text), -1)
+	if len(blocks) != 4 {
+		t.Errorf("%d configurations, want the first one, and three recipes", len(blocks))
+	}
+	checkRecipes(t, blocks)
+}
+
+func checkRecipes(t *testing.T, blocks [][]string) {
+	t.Helper()
+	environ := []string{"HOME=/home/me", "DOCS_TOKEN=secret-token", "INPUT_DOCS_TOKEN=secret-token", "CRM_SECRET=s", "WIKI_TOKEN=t"}
 	for _, b := range blocks {
 		path := filepath.Join(t.TempDir(), "config."+b[1])
 		if err := os.WriteFile(path, []byte(b[2]), 0o600); err != nil {

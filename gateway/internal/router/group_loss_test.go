@@ -32,6 +32,8 @@ type mortalServer struct {
 	opened   int
 	heard    []string // what came in, but for the handshake
 	dead     bool     // no session can be opened
+	calls    int
+	serve    func(*legacytest.ServerCall) string // see hold
 	versions map[string]int64
 }
 
@@ -56,7 +58,7 @@ func (s *mortalServer) dial(context.Context) (transport.Conn, error) {
 	}
 	near, far := transport.NewPipe()
 	a := legacytest.NewServer(s.t, far)
-	a.Call = func(*legacytest.ServerCall) string { return say("of " + s.name) }
+	a.Call = s.serveCall
 	a.On = map[string]func(wire.Message) string{
 		"tools/list": func(wire.Message) string { return `{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}` },
 		"resources/list": func(wire.Message) string {
@@ -77,6 +79,38 @@ func (s *mortalServer) dial(context.Context) (transport.Conn, error) {
 		delete(s.sessions, a)
 	}()
 	return near, nil
+}
+
+// serveCall answers a call, as hold says if it was called.
+func (s *mortalServer) serveCall(c *legacytest.ServerCall) string {
+	s.mu.Lock()
+	s.calls++
+	serve := s.serve
+	s.mu.Unlock()
+	if serve != nil {
+		return serve(c)
+	}
+	return say("of " + s.name)
+}
+
+// hold has calls answered by a function of the test.
+func (s *mortalServer) hold(serve func(*legacytest.ServerCall) string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serve = serve
+}
+
+// sessionsOpened returns how many sessions were opened.
+func (s *mortalServer) sessionsOpened() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened
+}
+
+func (s *mortalServer) called() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls
 }
 
 func (s *mortalServer) take(a *legacytest.Server, m wire.Message) string {

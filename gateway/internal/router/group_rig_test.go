@@ -84,7 +84,13 @@ type visitor struct {
 // session.
 func (r *rig) visit(t *testing.T, era spec.Era, server string) *visitor {
 	t.Helper()
-	v := &visitor{r: r, t: t, era: era, path: "/mcp/" + server, capabilities: allQuestions}
+	return r.visitAs(t, era, server, "")
+}
+
+// visitAs returns a client of a principal.
+func (r *rig) visitAs(t *testing.T, era spec.Era, server, who string) *visitor {
+	t.Helper()
+	v := &visitor{r: r, t: t, era: era, path: "/mcp/" + server, capabilities: allQuestions, who: who}
 	if era == spec.Legacy {
 		got := v.post(strings.Replace(hello, `"capabilities":{}`, `"capabilities":`+v.capabilities, 1))
 		if v.session = got.header.Get("Mcp-Session-Id"); v.session == "" {

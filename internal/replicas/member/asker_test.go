@@ -22,6 +22,8 @@ func (s *slowStore) Kept(context.Context, string) ([]byte, string, error) {
 	return []byte("record"), "1", nil
 }
 
+func (s *slowStore) Poll(context.Context, []string, bool) (Snapshot, error) { return Snapshot{}, nil }
+
 // What is kept may be asked for before this replica joins: the store is waited for. Then it is asked
 // while it is there, and never after the end.
 func TestAskerAsks(t *testing.T) {

@@ -14,6 +14,11 @@ type Places struct {
 	each map[mcp.Share]int
 }
 
+// PlacesOf returns Places of a set of limits.
+func PlacesOf(s limits.Set, all, each *limits.Limit) Places {
+	return Places{All: all, Each: each, Max: s.Int(all), MaxEach: s.Int(each)}
+}
+
 // Full returns the limit that prevents another place for a share, and its value; nil if
 // there is a place.
 func (p *Places) Full(share mcp.Share) (limit *limits.Limit, most int) {

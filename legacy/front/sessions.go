@@ -65,9 +65,8 @@ func newSessions(f *Front) *sessions {
 	if err != nil {
 		panic(err) // only a size that is not positive is an error
 	}
-	return &sessions{front: f, byID: make(map[SessionID]*session), idle: idle, places: downstream.Places{
-		All: limits.ClientSessions, Max: f.opts.Limits.Int(limits.ClientSessions), Each: limits.ClientSessionsEach, MaxEach: f.opts.Limits.Int(limits.ClientSessionsEach),
-	}}
+	places := downstream.PlacesOf(f.opts.Limits, limits.ClientSessions, limits.ClientSessionsEach)
+	return &sessions{front: f, byID: make(map[SessionID]*session), idle: idle, places: places}
 }
 
 // add adds a session, which is in use until release.

@@ -31,9 +31,7 @@ type parkedCalls struct {
 }
 
 func newParkedCalls(f *Front) *parkedCalls {
-	return &parkedCalls{front: f, byID: make(map[uint64]*parkedCall), places: downstream.Places{
-		All: limits.Parked, Max: f.opts.Limits.Int(limits.Parked), Each: limits.ParkedEach, MaxEach: f.opts.Limits.Int(limits.ParkedEach),
-	}}
+	return &parkedCalls{front: f, byID: make(map[uint64]*parkedCall), places: downstream.PlacesOf(f.opts.Limits, limits.Parked, limits.ParkedEach)}
 }
 
 // canRequestInput reports whether the client supports any input requests.

@@ -228,6 +228,26 @@ func TestAPromiseOutlastsARound(t *testing.T) {
 	}
 }
 
+// A replica that hears the engine for the first time after a round that failed takes nothing for the
+// whole time, if others are reached without it: they don't know it, and one may serve without a claim.
+func TestTheFirstAnswerAfterAnAbsence(t *testing.T) {
+	for _, reached := range []bool{true, false} {
+		now := time.Now()
+		m := New(&slowStore{}, Options{Now: func() time.Time { return now }})
+		if reached {
+			m.Meet(nobodyNear{})
+		}
+		m.clock.failed = true
+		m.round(t.Context())
+		if takes := m.claims.beginTaking("key", false); takes == reached {
+			t.Errorf("it takes what it has not held: %v, where others are reached: %v", takes, reached)
+		}
+	}
+}
+
+// nobodyNear are no neighbors.
+type nobodyNear struct{ replicas.Neighbors }
+
 // What others have said of the engine, and whom they know.
 func TestAgreed(t *testing.T) {
 	to := []replicas.Replica{{Instance: "bbbb"}, {Instance: "cccc"}}

@@ -76,6 +76,9 @@ func newWrapCommand(p process) *cobra.Command {
             "npx", "-y", "@modelcontextprotocol/server-filesystem", "/notes"]}`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if in.asked(cmd) {
+				if from.all {
+					return usageError("--all is for a FILE; --install HOST without names takes all servers of the host, each with an entry of its own; see mcpbridge wrap --help")
+				}
 				return in.run(p, args)
 			}
 			if p.stdin != nil && output.IsTerminal(p.stdin) {
@@ -93,7 +96,7 @@ func newWrapCommand(p process) *cobra.Command {
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log every request, too, and what the server writes to its standard error")
 	cmd.Flags().String("log-level", "", "debug, info, warn or error (default warn; info with -v)")
 	cmd.Flags().StringVarP(&from.path, "config", "c", "", "`FILE` in which the group, or the server, has the NAME")
-	cmd.Flags().BoolVar(&from.all, "all", false, "serve all servers of a file as one; or, with --install, all that the host has")
+	cmd.Flags().BoolVar(&from.all, "all", false, "serve all servers of a file as one")
 	nameFlag(cmd)
 	in.flags(cmd.Flags())
 	return cmd

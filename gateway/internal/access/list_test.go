@@ -54,7 +54,7 @@ func TestListsAreTheirReadersAlone(t *testing.T) {
 		policy *policy.Policy
 		public bool
 	}{{"with a policy", readers(), false}, {"without", nil, true}} {
-		q := request{c: &Control{Options{Policy: tt.policy}}, method: spec.MethodToolsList}
+		q := request{c: &Control{opts: Options{Policy: tt.policy}}, method: spec.MethodToolsList}
 		res, _ := fixed{[]byte(`{"tools":[]}`)}.Serve(t.Context(), nil, nil) // never fails
 		res.Cache.Public = true
 		if q.filter(res); res.Cache.Public != tt.public {

@@ -186,7 +186,7 @@ func (q *request) recordIn(ctx context.Context, err error) {
 	kind, name := q.op.About()
 	r := audit.Record{
 		Address: q.sender.address, Request: q.sender.request, Trace: q.sender.trace,
-		Time: q.begin, Principal: string(q.sender.share.Principal), Client: cmp.Or(q.client, mcp.ClientName(q.sender.info)), Session: q.sender.session,
+		Time: q.begin, Principal: string(q.sender.share.Principal), Client: cmp.Or(q.client, q.c.clients.Of(q.sender.info)), Session: q.sender.session,
 		Server: q.c.opts.Server, Group: q.sender.passage.At(q.c.opts.Server), Era: q.sender.era.String(), Method: q.method, Kind: kind.String(), Name: name,
 		Decision: "allow", Rule: q.decision.Rule, Outcome: mcp.OutcomeName(ctx, err), Took: time.Since(q.begin),
 	}

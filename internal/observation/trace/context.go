@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -41,6 +42,9 @@ func (c Context) TraceID() string {
 
 // FromMeta returns the context in _meta.
 func FromMeta(meta []byte) (c Context) {
+	if !mayHaveContext(meta) {
+		return c
+	}
 	for k, v := range wire.Members(meta) {
 		switch {
 		case k.Is(Traceparent):
@@ -52,6 +56,12 @@ func FromMeta(meta []byte) (c Context) {
 		}
 	}
 	return c
+}
+
+// mayHaveContext reports whether it is worth while to read _meta: most of it has none, and this
+// is asked of each request.
+func mayHaveContext(meta []byte) bool {
+	return bytes.Contains(meta, []byte("trace")) || bytes.Contains(meta, []byte(Baggage)) || bytes.IndexByte(meta, '\\') >= 0
 }
 
 // FromHeader returns the context in an HTTP header with canonical names.

@@ -90,18 +90,23 @@ func Login(what, server, principal, by, address, why string) *Record {
 
 // append appends the line to dst.
 func (r *Record) append(dst []byte) []byte {
-	dst = append(dst, `{"time":"`...)
-	dst = append(r.Time.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z07:00"), '"')
-	for _, f := range [...]struct{ name, text string }{
-		{"principal", r.Principal}, {"address", r.Address}, {"server", r.Server}, {"group", r.Group}, {"era", r.Era}, {"method", r.Method},
-		{"kind", r.Kind}, {"name", withoutQuery(r.Kind, r.Name)}, {"decision", r.Decision}, {"reason", r.Reason},
-		{"outcome", r.Outcome}, {"session", r.Session}, {"client", r.Client}, {"request", r.Request}, {"trace", r.Trace}, {"digest", r.Digest},
-	} {
-		if f.text != "" {
-			dst = append(append(append(dst, `,"`...), f.name...), `":`...)
-			dst = wire.AppendString(dst, cut(f.text))
-		}
-	}
+	dst = appendTime(append(dst, `{"time":`...), r.Time)
+	dst = appendText(dst, `,"principal":`, r.Principal)
+	dst = appendText(dst, `,"address":`, r.Address)
+	dst = appendText(dst, `,"server":`, r.Server)
+	dst = appendText(dst, `,"group":`, r.Group)
+	dst = appendWord(dst, `,"era":"`, r.Era)
+	dst = appendText(dst, `,"method":`, r.Method)
+	dst = appendWord(dst, `,"kind":"`, r.Kind)
+	dst = appendText(dst, `,"name":`, withoutQuery(r.Kind, r.Name))
+	dst = appendWord(dst, `,"decision":"`, r.Decision)
+	dst = appendText(dst, `,"reason":`, r.Reason)
+	dst = appendWord(dst, `,"outcome":"`, r.Outcome)
+	dst = appendText(dst, `,"session":`, r.Session)
+	dst = appendText(dst, `,"client":`, r.Client)
+	dst = appendWord(dst, `,"request":"`, r.Request)
+	dst = appendText(dst, `,"trace":`, r.Trace)
+	dst = appendText(dst, `,"digest":`, r.Digest)
 	dst = appendNames(dst, r.Changed)
 	if r.Rule > 0 {
 		dst = strconv.AppendInt(append(dst, `,"rule":`...), int64(r.Rule), 10)
@@ -109,8 +114,37 @@ func (r *Record) append(dst []byte) []byte {
 	if r.Times > 1 {
 		dst = strconv.AppendInt(append(dst, `,"times":`...), int64(r.Times), 10)
 	}
-	dst = strconv.AppendFloat(append(dst, `,"ms":`...), float64(r.Took.Microseconds())/1000, 'f', 3, 64)
-	return append(dst, "}\n"...)
+	took := max(r.Took, 0).Microseconds()
+	dst = strconv.AppendInt(append(dst, `,"ms":`...), took/1000, 10)
+	return append(appendMillis(dst, int(took%1000)), "}\n"...)
+}
+
+// appendTime appends a time in UTC with milliseconds, as a JSON string.
+func appendTime(dst []byte, t time.Time) []byte {
+	dst = t.UTC().AppendFormat(append(dst, '"'), time.RFC3339) // which is faster than other layouts
+	dst = appendMillis(dst[:len(dst)-len("Z")], t.Nanosecond()/1e6)
+	return append(dst, `Z"`...)
+}
+
+// appendMillis appends the fraction of a thousand parts.
+func appendMillis(dst []byte, n int) []byte {
+	return append(dst, '.', byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10))
+}
+
+// appendWord is appendText for a text that is one of our own words or ids.
+func appendWord(dst []byte, begin, word string) []byte {
+	if word == "" {
+		return dst
+	}
+	return append(append(append(dst, begin...), word...), '"')
+}
+
+// appendText appends a member, unless its text is empty. begin is what stands before the text.
+func appendText(dst []byte, begin, text string) []byte {
+	if text == "" {
+		return dst
+	}
+	return wire.AppendString(append(dst, begin...), cut(text))
 }
 
 // appendNames appends the member changed, unless there are no names.

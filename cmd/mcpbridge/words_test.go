@@ -150,6 +150,27 @@ func TestFirstLineOfCall(t *testing.T) {
 	}
 }
 
+// What a server prints besides messages is told of at once, also if it works then.
+func TestStrayOutputIsTold(t *testing.T) {
+	const told = `mcpbridge: sh wrote "hello" to its standard output, where only messages belong; the line is skipped` + "\n"
+	for _, tt := range []struct {
+		name, script, want string
+		args               []string
+	}{
+		{"a banner", "echo hello; exec " + os.Args[0] + " modern-notebook-on-stdio", told, []string{"ls"}},
+		{"text alone", "echo hello; exec sleep 60", told + `mcpbridge: sh -c echo hello; exec sleep 60 does not answer: it has not read its first request within timeouts.connect; ` +
+			`it wrote "hello" to its standard output, where only messages belong; does the command run, and speak MCP on its standard output?` + "\n", []string{"probe", "--timeout", "3s"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := runCommand(t.Context(), []string{"GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}, append(tt.args, "--", "sh", "-c", tt.script)...)
+			if got.err != tt.want {
+				t.Errorf("it said\n%swant\n%s", got.err, tt.want)
+			}
+		})
+	}
+}
+
 // A desktop client keeps the log of wrap: it has what is wrong, and the rest if asked for.
 func TestWrapLogsWarnings(t *testing.T) {
 	for _, tt := range []struct {

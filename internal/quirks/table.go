@@ -277,7 +277,7 @@ var table = [end]Description{
 		ID: "U-04", Name: "stdout-noise", Side: Server, Always: true,
 		Seen:   "A command writes lines that are no messages to its standard output.",
 		Where:  "Azure DevOps (microsoft/azure-devops-mcp#147), EWS (azizmazrou/ews-mcp#133), Dash (Kapeli/dash-mcp-server#10)",
-		Done:   "They are skipped, and logged at a bounded rate.",
+		Done:   "They are skipped, and logged at a bounded rate; of the first one, and of text alone for 10 s, people are warned.",
 		Costs:  "Nothing.",
 		Breaks: "Nothing but messages may be written there", Section: "2025-11-25, basic/transports, stdio",
 		Since: "0.1.0",

@@ -162,7 +162,7 @@ func (s *Server) judgeSilence(p *transport.Process, v *mcp.Verdict) {
 		return
 	case !p.HasRead():
 		v.Era, v.Starting = spec.Unknown, true
-		v.Reason = "it has not read its first request within timeouts.connect"
+		v.Reason = "it has not read its first request within timeouts.connect" + p.Noise()
 	}
 	p.SetSilent(true)
 	s.launcher.Keep(p)

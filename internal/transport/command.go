@@ -136,7 +136,8 @@ type Command struct {
 	noise      atomic.Pointer[string] // the first skipped line; nil if none
 	early      int                    // the skipped lines that were not told of; for Read alone
 	speaks     bool                   // a message was read; for Read alone
-	skips      *lineLimit             // for skipped lines
+	skips      *lineLimit             // for skipped lines after the first
+	stray      strayOutput            // the first skipped line
 
 	lines *lineReader // owned by Read
 
@@ -175,6 +176,7 @@ func StartCommand(opts CommandOptions) (*Command, error) {
 	c.skips = &lineLimit{log: c.log, source: "standard output"}
 	c.stderrTail = &stderrTail{secrets: opts.Secrets, lines: &lineLimit{log: c.log, source: "standard error"}, done: make(chan struct{})}
 	c.stderrTail.quiet.Store(opts.Quiet)
+	c.stray = strayOutput{log: c.log, level: c.stderrTail.level}
 	if err := c.start(); err != nil {
 		return nil, fmt.Errorf("starting server %s: %w", name, err)
 	}
@@ -230,6 +232,7 @@ func (c *Command) Read() ([]byte, error) {
 		line, partial, err := c.lines.next()
 		if err == io.EOF {
 			c.skips.end() // what the child wrote before its end has been read by now
+			c.stray.end()
 		}
 		if err != nil {
 			return nil, c.readError(err)
@@ -270,6 +273,7 @@ func (c *Command) Close() error {
 		c.stdout.Close()
 		<-discarded
 		c.skips.end()
+		c.stray.end()
 		c.reportDetached()
 	})
 	return c.closeErr

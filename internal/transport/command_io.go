@@ -48,7 +48,10 @@ func (c *Command) message(line []byte, partial bool) ([]byte, bool) {
 		c.tellNoise()
 		return nil, false
 	}
-	c.speaks = true
+	if !c.speaks {
+		c.speaks = true
+		c.stray.spoke()
+	}
 	c.tellNoise()
 	return msg, true
 }
@@ -64,15 +67,16 @@ func (c *Command) tellNoise() {
 func (c *Command) skip(line []byte) {
 	isFirst := c.noise.Load() == nil
 	level := c.stderrTail.level()
-	allowed := c.skips.allows(level)
-	if !isFirst && !allowed {
+	if !isFirst && !c.skips.allows(level) {
 		return
 	}
 	text := redact.Cut(string(line[:min(len(line), 2*loggedNoise)]), loggedNoise)
-	c.noise.CompareAndSwap(nil, &text)
-	if allowed {
-		c.log.Log(context.Background(), level, "skipping output that is not a message", "line", text, "bytes", len(line))
+	if isFirst {
+		c.noise.Store(&text)
+		c.stray.begin(text, len(line), c.speaks)
+		return
 	}
+	c.log.Log(context.Background(), level, MsgStray, StrayLine, text, "bytes", len(line))
 }
 
 // A drainer reads a child's output. After the end of the child its deadline is set: it

@@ -185,6 +185,9 @@ func (p *Process) EndsWithin(d time.Duration) bool {
 	}
 }
 
+// Noise is [Noise] of the process.
+func (p *Process) Noise() string { return Noise(p.conn) }
+
 // Ending returns, for people, how a process has ended, and what it wrote instead of
 // messages.
 func (p *Process) Ending() string {

@@ -1,0 +1,62 @@
+package output
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+// StrayLog returns a log for a command that asks a server once: of all that is logged, it says
+// only that a server writes what is no message to its standard output.
+func StrayLog(w io.Writer, secrets *redact.Redactor) *slog.Logger {
+	return slog.New(&strayHandler{w: w, secrets: secrets})
+}
+
+// A strayHandler implements [slog.Handler].
+type strayHandler struct {
+	w       io.Writer
+	secrets *redact.Redactor
+	server  string
+}
+
+// Enabled implements [slog.Handler].
+func (h *strayHandler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn
+}
+
+// Handle implements [slog.Handler].
+func (h *strayHandler) Handle(_ context.Context, r slog.Record) error {
+	var line string
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == transport.StrayLine {
+			line = h.secrets.String(a.Value.String())
+		}
+		return true
+	})
+	switch r.Message {
+	case transport.MsgStray:
+		_, err := Printf(h.w, "mcpbridge: %s wrote %q to its standard output, where only messages belong; the line is skipped\n", h.server, line)
+		return err
+	case transport.MsgMute:
+		_, err := Printf(h.w, "mcpbridge: %s has written text, such as %q, but no message for 10 s: does it speak MCP on its standard output?\n", h.server, line)
+		return err
+	}
+	return nil
+}
+
+// WithAttrs implements [slog.Handler].
+func (h *strayHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *h
+	for _, a := range attrs {
+		if a.Key == "upstream" {
+			with.server = a.Value.String()
+		}
+	}
+	return &with
+}
+
+// WithGroup implements [slog.Handler].
+func (h *strayHandler) WithGroup(string) slog.Handler { return h }

@@ -103,7 +103,7 @@ func (noGuard) Ended(int) {}
 type ExitError struct {
 	Name   string
 	Status string   // "exit status 1", "signal: killed"
-	Stderr []string // its last lines on standard error, oldest first; bounded
+	Stderr []string // lines on standard error that tell most, the last ones among them, oldest first; bounded
 }
 
 func (e *ExitError) Error() string {
@@ -360,7 +360,7 @@ func (c *Command) exitError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ExitError{Name: c.name, Status: err.Error(), Stderr: c.stderrTail.last()}
+	return &ExitError{Name: c.name, Status: err.Error(), Stderr: c.stderrTail.telling()}
 }
 
 func (c *Command) readError(err error) error {

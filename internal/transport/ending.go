@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,7 +81,7 @@ func (e *detailedError) Unwrap() error { return e.error }
 // Public returns the text for clients.
 func (e *detailedError) Public() string { return Public(e.error) }
 
-// Exited returns an error with how a child ended and its last lines on standard error,
+// Exited returns an error with how a child ended and lines of its standard error,
 // which often have the cause. It returns nil if err has no exit status, or has status 0.
 func Exited(err error) error {
 	var exit *ExitError
@@ -92,8 +93,14 @@ func Exited(err error) error {
 		return ended
 	}
 	words := redact.Looks(strings.Join(exit.Stderr, "\n"))
+	if slices.Contains(exit.Stderr, gap) {
+		return &detailedError{ended, fmt.Sprintf("; from its standard error: %q", redact.Cut(words, mostTelling))}
+	}
 	return &detailedError{ended, fmt.Sprintf("; its last lines on standard error: %q", lastPart(words))}
 }
+
+// mostTelling limits the lines that are quoted because they tell something, in bytes.
+const mostTelling = 800
 
 // lastPart returns the last part of a server's output for an error message.
 func lastPart(text string) string {

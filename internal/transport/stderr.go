@@ -17,12 +17,12 @@ import (
 const (
 	stderrBuffer = 16 << 10
 	stderrLine   = 2 << 10 // longer lines are cut
-	keptWords    = 5       // lines
+	keptLines    = 32      // of which the error about the end quotes some
 	keptWord     = 512     // bytes of a line
 )
 
 // A stderrTail reads a child's standard error line by line, logs the lines, and keeps the
-// last few for the error about its end.
+// last ones for the error about its end.
 type stderrTail struct {
 	secrets *redact.Redactor // may be nil
 	lines   *lineLimit       // of the log
@@ -31,7 +31,7 @@ type stderrTail struct {
 
 	// mu guards the fields below.
 	mu   sync.Mutex
-	kept [keptWords][]byte // a ring buffer, which reuses its lines
+	kept [keptLines][]byte // a ring buffer, which reuses its lines
 	seen int               // number of lines
 }
 
@@ -76,20 +76,24 @@ func (w *stderrTail) level() slog.Level {
 func (w *stderrTail) keep(line []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := w.seen % keptWords
+	at := w.seen % keptLines
 	w.kept[at] = append(w.kept[at][:0], line...)
 	w.seen++
 }
 
-// last returns the last lines, oldest first, with secrets hidden.
-func (w *stderrTail) last() []string {
+// telling returns the lines that tell most about the end, oldest first, with secrets hidden.
+func (w *stderrTail) telling() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []string
-	for i := max(0, w.seen-keptWords); i < w.seen; i++ {
-		out = append(out, w.secrets.String(redact.Cut(string(w.kept[i%keptWords]), keptWord)))
+	var lines []string
+	for i := max(0, w.seen-keptLines); i < w.seen; i++ {
+		lines = append(lines, string(w.kept[i%keptLines]))
 	}
-	return out
+	chosen := tellingLines(lines, w.seen <= keptLines)
+	for i, line := range chosen {
+		chosen[i] = w.secrets.String(redact.Cut(line, keptWord))
+	}
+	return chosen
 }
 
 // finish waits until drain has read the rest of f, and closes f. It does not wait for a

@@ -268,9 +268,8 @@ func TestG13AskedAgainForWhoWaits(t *testing.T) {
 		files.lose()
 		for asked := -1; asked != files.asked(); {
 			asked = files.asked()
-			time.Sleep(askedAgain.Max / 4)
+			time.Sleep(askedAgain.Max / 4) // in which it was not asked
 		}
-		time.Sleep(time.Second)
 		files.setErr(nil)
 		r.Listen(resources("file:///b")...).WantHonored("file:///b")
 		time.Sleep(time.Millisecond)

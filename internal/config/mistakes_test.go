@@ -146,7 +146,10 @@ func TestMistakes(t *testing.T) {
 		{"tabs", "servers:\n\ta:\n\t\tbuiltin: notebook\n", "c.yaml:2: this line is indented with a tab, and YAML requires spaces; write two spaces for each tab"},
 		{"tabs further down", "servers:\n  a:\n  \tbuiltin: notebook\n", "c.yaml:3: this line is indented with a tab, and YAML requires spaces; write two spaces for each tab"},
 		{"a tab that is not to blame", "servers:\n  a: {builtin: notebook,\n\t}\n  b: {\n", "c.yaml:4: not readable as YAML or JSON: did not find expected node content"},
-		{"not YAML", "servers:\n  a: {builtin: notebook\n", "c.yaml:1: not readable as YAML or JSON: did not find expected ',' or '}'"},
+		{"not YAML", "servers:\n  a: {builtin: notebook\n", "c.yaml:1: not readable as YAML or JSON: did not find expected ',' or '}'; a { is not closed, or a text in it wants quotes"},
+		{"a key too far left", "servers:\n  a:\n    command: cat\n   args: [x]\n", "c.yaml:4: not readable as YAML or JSON: did not find expected key; the keys of one level have to begin in the same column"},
+		{"a package without quotes", "servers:\n  a:\n    args: [-y, @scope/package]\n", `c.yaml:3: not readable as YAML or JSON: found character that cannot start any token; a text that begins with @, ` + "`" + ` or % wants quotes, as in "@scope/package"`},
+		{"a text with a colon", "servers:\n  a:\n    headers:\n      Authorization: Bearer: x\n", `c.yaml:4: not readable as YAML or JSON: mapping values are not allowed in this context; the line is indented deeper than its neighbours, or it has a text with ": " in it, which wants quotes`},
 		{"two documents", notebook + "---\n" + notebook, "c.yaml:2: a second YAML document begins here; keep one"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -208,7 +211,8 @@ func TestMistakesInTheEnvironment(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	_, warnings, err := Load(Options{
-		Path:    write(t, "inputs: [{id: x}]\nservers:\n  a:\n    builtin: notebook\n    autoApprove: [x]\n    alwaysAllow: []\n"),
+		Path: write(t, "inputs: [{id: x}]\nservers:\n  a:\n    builtin: notebook\n    autoApprove: [x]\n    alwaysAllow: []\n"+
+			"  b: {command: npx -y foo}\n  c: {command: ~/bin/x, cwd: ~/notes}\n  d: {command: go, cwd: /no/such}\n  e: {command: no-such, cwd: /}\n  f: {command: x y, disabled: true}\n"),
 		Environ: []string{"MCPBRIDGE_PORT=tcp://10.0.0.1:2526", "MCPBRIDGE_SERVERS={}", "MCPBRIDGE_LIMITS__=1"},
 	})
 	if err != nil {
@@ -223,7 +227,11 @@ MCPBRIDGE_SERVERS: names no key of the configuration and has no effect; levels a
 MCPBRIDGE_LIMITS__: names no key of the configuration and has no effect; levels are separated by __
 c.yaml:1: inputs: belongs to desktop clients and has no effect here
 c.yaml:5: servers.a.autoApprove: belongs to desktop clients and has no effect here
-c.yaml:6: servers.a.alwaysAllow: belongs to desktop clients and has no effect here`
+c.yaml:6: servers.a.alwaysAllow: belongs to desktop clients and has no effect here
+c.yaml:7: servers.b.command: there is no program of this name; write its arguments apart: command: npx, args: [-y, foo]
+c.yaml:8: servers.c.command: ~ is not expanded here; write ${HOME}/bin/x
+c.yaml:8: servers.c.cwd: ~ is not expanded here; write ${HOME}/notes
+c.yaml:9: servers.d.cwd: there is no such folder, without which the command can't start`
 	if s := strings.Join(got, "\n"); s != want {
 		t.Errorf("warnings =\n%s\nwant\n%s", s, want)
 	}

@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net"
-	"os"
-	"os/exec"
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -26,7 +26,7 @@ func advice(v *mcp.Verdict, o *Options) string {
 	}
 	switch {
 	case o.isCommand():
-		return commandAdvice(v.Cause)
+		return commandAdvice(v.Cause, o)
 	case v.Status >= 300:
 		return statusAdvice(v.Status, o)
 	case o.overWebSocket() && v.Status >= 200:
@@ -71,12 +71,20 @@ func statusAdvice(status int, o *Options) string {
 }
 
 // commandAdvice returns what to do about a command.
-func commandAdvice(err error) string {
-	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
-		return "give the path of a program that can be run"
+func commandAdvice(err error, o *Options) string {
+	var start *fs.PathError
+	switch program := o.Command.Argv[0]; {
+	case errors.As(err, &start) && start.Op == "chdir":
+		return "correct the server's cwd, or make the folder"
+	case !transport.NotStarted(err):
+		return "does the command run, and speak MCP on its standard output?"
+	case strings.HasPrefix(program, "~/"):
+		return "~ is not expanded here; write ${HOME}" + program[1:]
+	case strings.Contains(strings.TrimSpace(program), " ") && !strings.ContainsAny(program, `/\`):
+		words := strings.Fields(program)
+		return fmt.Sprintf("write its arguments apart: command: %s, args: [%s]", words[0], strings.Join(words[1:], ", "))
 	}
-	return "does the command run, and speak MCP on its standard output?"
+	return "give the path of a program that can be run"
 }
 
 // Trouble says in a few words, after the server's name, what is wrong with a server whose

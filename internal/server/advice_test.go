@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -103,10 +104,17 @@ func TestAdviceOnCommands(t *testing.T) {
 			}
 		})
 	}
-	for _, argv := range []string{"./no-such-command", "mcpbridge-no-such-command"} {
+	for _, tt := range []struct{ program, dir, advice string }{
+		{"./no-such-command", "", "give the path of a program"},
+		{"mcpbridge-no-such-command", "", "give the path of a program"},
+		{"~/bin/no-such-command", "", "write ${HOME}/bin/no-such-command"},
+		{"npx -y foo", "", "command: npx, args: [-y, foo]"},
+		{os.Args[0], t.TempDir() + "/none", "correct the server's cwd"},
+		{os.Args[0], os.Args[0], "correct the server's cwd"},
+	} {
 		o := options("")
-		o.Command.Argv = []string{argv}
-		wantAdvice(t, New(o), "can't start", "give the path of a program")
+		o.Command.Argv, o.Command.Dir = []string{tt.program}, tt.dir
+		wantAdvice(t, New(o), "can't start", tt.advice)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -203,7 +204,7 @@ func (c *Command) start() error {
 	closeAll(p.inR, p.outW, p.errW)
 	if err != nil {
 		closeAll(p.inW, p.outR, p.errR)
-		return err
+		return c.whyNotStarted(err)
 	}
 	c.stdin, c.stdout, c.stderr = p.inW, p.outR, p.errR
 	c.lines = &lineReader{src: drainer{c.stdout}, limit: c.opts.MaxMessage}
@@ -216,6 +217,22 @@ func (c *Command) start() error {
 	go c.stderrTail.drain(c.stderr)
 	go c.wait()
 	return nil
+}
+
+// whyNotStarted names the working directory if that is missing: the system says the same as of a
+// program that is missing, and names that.
+func (c *Command) whyNotStarted(err error) error {
+	if c.opts.Dir == "" {
+		return err
+	}
+	at, missing := os.Stat(c.opts.Dir)
+	switch {
+	case missing != nil:
+		return &fs.PathError{Op: "chdir", Path: c.opts.Dir, Err: errors.Unwrap(missing)}
+	case !at.IsDir():
+		return &fs.PathError{Op: "chdir", Path: c.opts.Dir, Err: errors.New("it is no folder")}
+	}
+	return err
 }
 
 func (c *Command) launch() (leader int, err error) {

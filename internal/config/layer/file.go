@@ -115,7 +115,13 @@ func notYAML(rep *key.Report, path string, data []byte, err error) {
 		rep.FailAt(at, "", "this line is indented with a tab, and YAML requires spaces; write two spaces for each tab")
 		return
 	}
-	rep.FailAt(at, "", "not readable as YAML or JSON: %s", why)
+	hint := hintOf(why)
+	if strings.Contains(why, "did not find expected key") || strings.Contains(why, "did not find expected '-'") {
+		if line := misindented(data); line > 0 {
+			at = key.InFile(path, line)
+		}
+	}
+	rep.FailAt(at, "", "not readable as YAML or JSON: %s%s", why, hint)
 }
 
 // unlined returns the offset of a mistake for which the parser gives no line: that of the

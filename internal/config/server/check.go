@@ -1,8 +1,11 @@
 package server
 
 import (
+	"errors"
 	"maps"
 	"net/url"
+	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -37,6 +40,9 @@ func (s *Options) Check(rep *key.Report, path string, of *key.Key) {
 	if s.URL != "" {
 		c.url()
 	}
+	if s.Command != "" && !s.Disabled {
+		c.command()
+	}
 	for name := range s.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(s.Env[name], "\x00") {
 			rep.Fail(key.Join(path, "env"), "contains a variable with an empty name, = in its name, or a zero byte; correct or remove it")
@@ -47,6 +53,27 @@ func (s *Options) Check(rep *key.Report, path string, of *key.Key) {
 	c.cache()
 	if t := s.Timeouts; t.Request > t.Max {
 		rep.Fail(key.Join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", hostfile.DurationText(t.Request), hostfile.DurationText(t.Max))
+	}
+}
+
+// command warns of what can't be started as it is written. It may be there when it is started.
+func (c checker) command() {
+	here := key.Join(c.path, "command")
+	first, rest, spaced := strings.Cut(strings.TrimSpace(c.Command), " ")
+	switch _, err := exec.LookPath(c.Command); {
+	case err == nil, errors.Is(err, exec.ErrDot):
+	case strings.HasPrefix(c.Command, "~/"):
+		c.rep.Warn(here, "~ is not expanded here; write ${HOME}%s", c.Command[1:])
+	case spaced && !strings.ContainsAny(first, `/\`):
+		c.rep.Warn(here, "there is no program of this name; write its arguments apart: command: %s, args: [%s]", first, strings.Join(strings.Fields(rest), ", "))
+	}
+	if c.Cwd == "" {
+		return
+	}
+	if strings.HasPrefix(c.Cwd, "~") {
+		c.rep.Warn(key.Join(c.path, "cwd"), "~ is not expanded here; write ${HOME}%s", c.Cwd[1:])
+	} else if at, err := os.Stat(c.Cwd); err != nil || !at.IsDir() {
+		c.rep.Warn(key.Join(c.path, "cwd"), "there is no such folder, without which the command can't start")
 	}
 }
 

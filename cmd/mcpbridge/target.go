@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -24,11 +26,12 @@ import (
 // A target is what the flags and arguments of call, listen and the like name.
 type target struct {
 	process
-	path    string   // of -c
-	headers []string // of -H
-	token   string   // of --token, as it was written
-	inner   bool     // the server is always asked through a gateway
-	single  bool     // a group is no answer
+	path    string        // of -c
+	headers []string      // of -H
+	token   string        // of --token, as it was written
+	timeout time.Duration // of --timeout; zero for what the server has
+	inner   bool          // the server is always asked through a gateway
+	single  bool          // a group is no answer
 
 	// Set by read.
 	config *config.Config // of that server alone, or of a group and its servers
@@ -40,6 +43,7 @@ type target struct {
 func (t *target) flags(fs *pflag.FlagSet) {
 	fs.StringVarP(&t.path, "config", "c", "", "file in which the server has the NAME")
 	fs.StringArrayVarP(&t.headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
+	fs.DurationVar(&t.timeout, "timeout", 0, "how long the server may take to start, and for each answer (default what the file says, or 60s)")
 	fs.StringVar(&t.token, "token", "", "your token, for a server that is sent that of each caller; `${NAME}` and ${file:PATH} stand for a variable and a file")
 }
 
@@ -54,6 +58,8 @@ func (t *target) read(cmd *cobra.Command, args []string) error {
 func (t *target) readFrom(cmd *cobra.Command, args []string, dash int) error {
 	o := config.Options{Environ: t.environ}
 	switch {
+	case t.timeout < 0:
+		return usageError("--timeout %v is negative; leave it out for what the file says, or 60s", t.timeout)
 	case dash >= 0 && t.path != "":
 		return usageError("a file and a command are both given; leave one out")
 	case dash >= 0 && len(t.headers) > 0:
@@ -109,6 +115,7 @@ func (t *target) load(o config.Options, name string) error {
 	for i := range t.config.Servers {
 		s := &t.config.Servers[i]
 		s.Remember = false // it is asked itself
+		t.give(&s.Timeouts)
 		shown := s.Names()
 		t.inner = t.inner || !shown.IsZero()
 	}
@@ -124,6 +131,13 @@ func (t *target) load(o config.Options, name string) error {
 		t.learn(t.config)
 	}
 	return nil
+}
+
+// give sets what --timeout says.
+func (t *target) give(of *settings.Timeouts) {
+	if t.timeout > 0 {
+		of.Connect, of.Request, of.Max = t.timeout, t.timeout, max(of.Max, t.timeout)
+	}
 }
 
 // serverNames are the names of a configuration's servers and groups.

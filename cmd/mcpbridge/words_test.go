@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,6 +149,37 @@ func TestFirstLineOfCall(t *testing.T) {
 					t.Errorf("%s = %d, %s, want %s", command, got.code, got.err, want)
 				}
 			})
+		}
+	}
+}
+
+// An HTTP error has what the server says of it, and a redirect its target without what is secret.
+func TestWordsOfHTTPErrors(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "https://ada:pw@docs.example.com/mcp?key=secret", http.StatusTemporaryRedirect)
+		case "/forbidden":
+			http.Error(w, "ada is not in the group", http.StatusForbidden)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, `{"error": "the database is down"}`)
+		}
+	}))
+	t.Cleanup(s.Close)
+	for _, tt := range []struct{ path, want string }{
+		{"/moved", `redirects to another URL: it answered server/discover with HTTP 307 Temporary Redirect; redirects are not followed: configure the URL it leads to, https://docs.example.com/mcp; use that URL`},
+		{"/forbidden", `refuses access: it answered server/discover with HTTP 403 Forbidden: "ada is not in the group"; check that the credentials in the server's headers allow it; ` +
+			`do the credentials allow it? Give others: --header 'Authorization: Bearer …', or log in as another user: mcpbridge logout, then mcpbridge login`},
+		{"/broken", `answers with errors: it answered server/discover with HTTP 500 Internal Server Error: "the database is down"; opening a session failed: initialize: HTTP 500 Internal Server Error: ` +
+			`"the database is down"; it fails on every request: read its log`},
+	} {
+		for _, command := range []string{"ls", "probe"} {
+			if got, want := runCommand(t.Context(), nil, command, "--timeout", "20s", s.URL+tt.path), "mcpbridge: "+s.URL+tt.path+" "+tt.want+"\n"; got.code != exitFailure || got.err != want {
+				t.Errorf("%s of %s = %d, %s, want %s", command, tt.path, got.code, got.err, want)
+			}
 		}
 	}
 }

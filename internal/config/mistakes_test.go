@@ -212,7 +212,7 @@ func TestMistakesInTheEnvironment(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	_, warnings, err := Load(Options{
 		Path: write(t, "inputs: [{id: x}]\nservers:\n  a:\n    builtin: notebook\n    autoApprove: [x]\n    alwaysAllow: []\n"+
-			"  b: {command: npx -y foo}\n  c: {command: ~/bin/x, cwd: ~/notes}\n  d: {command: go, cwd: /no/such}\n  e: {command: no-such, cwd: /}\n  f: {command: x y, disabled: true}\n"),
+			"  b: {command: npx -y foo}\n  c: {command: ~/bin/x, cwd: ~/notes}\n  e: {command: no-such, cwd: /}\n  f: {command: x y, disabled: true}\n"),
 		Environ: []string{"MCPBRIDGE_PORT=tcp://10.0.0.1:2526", "MCPBRIDGE_SERVERS={}", "MCPBRIDGE_LIMITS__=1"},
 	})
 	if err != nil {
@@ -230,8 +230,7 @@ c.yaml:5: servers.a.autoApprove: belongs to desktop clients and has no effect he
 c.yaml:6: servers.a.alwaysAllow: belongs to desktop clients and has no effect here
 c.yaml:7: servers.b.command: there is no program of this name; write its arguments apart: command: npx, args: [-y, foo]
 c.yaml:8: servers.c.command: ~ is not expanded here; write ${HOME}/bin/x
-c.yaml:8: servers.c.cwd: ~ is not expanded here; write ${HOME}/notes
-c.yaml:9: servers.d.cwd: there is no such folder, without which the command can't start`
+c.yaml:8: servers.c.cwd: ~ is not expanded here; write ${HOME}/notes`
 	if s := strings.Join(got, "\n"); s != want {
 		t.Errorf("warnings =\n%s\nwant\n%s", s, want)
 	}

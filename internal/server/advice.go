@@ -54,7 +54,9 @@ func nextStep(v *mcp.Verdict, o *Options) string {
 func statusAdvice(status int, o *Options) string {
 	plain := strings.HasPrefix(o.URL, "http:") || strings.HasPrefix(o.URL, "ws:")
 	switch {
-	case status == 401 || status == 403:
+	case status == 403:
+		return "do the credentials allow it? Give others: --header 'Authorization: Bearer …', or log in as another user: mcpbridge logout, then mcpbridge login"
+	case status == 401:
 		return "give it credentials: --header 'Authorization: Bearer …', or log in: mcpbridge login"
 	case status == 407:
 		return "the proxy requires credentials: set them in HTTPS_PROXY or HTTP_PROXY"
@@ -63,7 +65,7 @@ func statusAdvice(status int, o *Options) string {
 	case status >= 500:
 		return "it fails on every request: read its log"
 	case status <= 399:
-		return "use the URL that it redirects to: curl -i shows it"
+		return "use that URL"
 	case status == 400 && plain:
 		return "is the path right, and plain " + o.URL[:strings.IndexByte(o.URL, ':')] + ":// correct? Many servers are at /mcp"
 	}
@@ -129,8 +131,10 @@ func isDial(err error) bool {
 
 func statusTrouble(status int) string {
 	switch {
-	case status == 401, status == 403:
+	case status == 401:
 		return "wants credentials"
+	case status == 403:
+		return "refuses access"
 	case status == 407:
 		return "is behind a proxy that wants credentials"
 	case status == 429:

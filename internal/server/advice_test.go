@@ -34,9 +34,10 @@ func TestAdviceOverHTTP(t *testing.T) {
 		trouble, advice string
 	}{
 		{"401", &backtest.OddServer{Status: 401, Kind: "text/plain"}, "wants credentials", "give it credentials: --header"},
-		{"403", &backtest.OddServer{Status: 403, Kind: "text/plain"}, "wants credentials", "give it credentials: --header"},
+		{"403", &backtest.OddServer{Status: 403, Kind: "text/plain"}, "refuses access", "do the credentials allow it?"},
 		{"407", &backtest.OddServer{Status: 407, Kind: "text/plain"}, "is behind a proxy that wants credentials", "the proxy requires credentials"},
 		{"429", &backtest.OddServer{Status: 429, Kind: "text/plain"}, "is busy", "try again later"},
+		{"403 with its reason", &backtest.OddServer{Status: 403, Kind: "text/plain", Body: "ada is not in the group\n"}, "refuses access", "do the credentials allow it?"},
 		{"503", &backtest.OddServer{Status: 503, Kind: "text/plain"}, "answers with errors", "read its log"},
 		{"307", &backtest.OddServer{Status: 307, Kind: "text/plain"}, "redirects to another URL", "use the URL that it redirects to"},
 		{"404", &backtest.OddServer{Status: 404, Kind: "text/html"}, "is not an MCP server", "is the path right?"},
@@ -59,7 +60,7 @@ func TestAdviceOverWebSocket(t *testing.T) {
 		trouble, advice string
 	}{
 		{401, "wants credentials", "give it credentials: --header"},
-		{403, "wants credentials", "give it credentials: --header"},
+		{403, "refuses access", "do the credentials allow it?"},
 		{404, "is not an MCP server", "is the path right?"},
 		{429, "is busy", "try again later"},
 		{502, "answers with errors", "read its log"},

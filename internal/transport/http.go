@@ -64,6 +64,19 @@ func WantsSlash(from *url.URL, resp *http.Response) bool {
 	return err == nil && to.Host == from.Host && to.Path == from.Path+"/"
 }
 
+// RedirectTarget returns where a redirect of from leads: the URL without user, query and fragment,
+// which may be secret. It is empty if resp is no redirect, or says no other URL.
+func RedirectTarget(from *url.URL, resp *http.Response) string {
+	if resp.StatusCode < 300 || resp.StatusCode > 399 || resp.Header.Get("Location") == "" {
+		return ""
+	}
+	to, err := from.Parse(resp.Header.Get("Location"))
+	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" {
+		return ""
+	}
+	return (&url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}).String()
+}
+
 // ReadAll reads all of src, which is one message, into a buffer from [GetBuffer]. size is
 // the expected size. It returns a [*TooLongError] if there are more than limit bytes. The
 // caller owns the buffer, even on errors.

@@ -1,15 +1,20 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -252,12 +257,45 @@ func (r *Reply) Rejection() (status *StatusError, m *wire.Message) {
 	if err == nil {
 		r.msg, err = wire.Parse(text, parsing)
 	}
-	status = &StatusError{Code: r.resp.StatusCode, Slash: transport.WantsSlash(r.h.url, r.resp)}
+	status = &StatusError{Code: r.resp.StatusCode, Slash: transport.WantsSlash(r.h.url, r.resp), Target: transport.RedirectTarget(r.h.url, r.resp)}
 	if err != nil || r.msg.Error == nil {
+		if status.Code == http.StatusForbidden || status.Code >= 500 {
+			status.Note = noteIn(r.resp.Header.Get("Content-Type"), text)
+		}
 		return status, nil
 	}
 	status.Note = mcp.Shorten(r.msg.Error.Message)
 	return status, &r.msg
+}
+
+// noteIn returns what a body that is no message says of an error, quoted; empty if it is markup, or
+// empty.
+func noteIn(kind string, body []byte) string {
+	kind, _, _ = strings.Cut(kind, ";")
+	switch strings.TrimSpace(strings.ToLower(kind)) {
+	case "text/plain", "application/json", "application/problem+json":
+	default:
+		return ""
+	}
+	body = bytes.TrimSpace(body)
+	for k, v := range wire.Members(checked(body)) {
+		if k.Is("error_description") || k.Is("message") || k.Is("detail") || k.Is("error") {
+			body = []byte(wire.Unquote(v))
+			break
+		}
+	}
+	if len(body) == 0 {
+		return ""
+	}
+	return strconv.Quote(mcp.Shorten(redact.Looks(string(body))))
+}
+
+// checked returns text that is JSON, and else nothing.
+func checked(text []byte) []byte {
+	if json.Valid(text) {
+		return text
+	}
+	return nil
 }
 
 // Discard closes a reply that is not needed. It first reads a short rest, so that the

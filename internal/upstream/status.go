@@ -11,7 +11,8 @@ type StatusError struct {
 	Code int
 	Note string // the text of the server's own error, shortened; empty if there is none
 
-	Slash bool // it redirects to the same URL with a slash at its end
+	Slash  bool   // it redirects to the same URL with a slash at its end
+	Target string // the URL that it redirects to, without what may be secret; empty if there is none
 }
 
 func (e *StatusError) Error() string {
@@ -35,8 +36,12 @@ func (e *StatusError) AboutCredentials() bool {
 // semicolon.
 func (e *StatusError) Advice() string {
 	switch {
+	case e.Code == http.StatusForbidden:
+		return "; check that the credentials in the server's headers allow it"
 	case e.AboutCredentials():
 		return "; check the credentials in the server's headers"
+	case e.Target != "" && !e.Slash:
+		return "; redirects are not followed: configure the URL it leads to, " + e.Target
 	case e.Slash:
 		return "; redirects are not followed: put a / at the end of its URL"
 	case e.Code >= 300 && e.Code <= 399:

@@ -41,6 +41,9 @@ func (r *Report) Opened(path string) {
 	}
 }
 
+// InFile reports whether the value at a path is on a line of a file.
+func (r *Report) InFile(path string) bool { return r.find(path).Line > 0 }
+
 // Fail adds a mistake of the value at a path.
 func (r *Report) Fail(path, format string, args ...any) {
 	r.FailAt(r.find(path), path, format, args...)

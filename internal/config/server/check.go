@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"net/url"
-	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -40,7 +39,7 @@ func (s *Options) Check(rep *key.Report, path string, of *key.Key) {
 	if s.URL != "" {
 		c.url()
 	}
-	if s.Command != "" && !s.Disabled {
+	if s.Command != "" && !s.Disabled && rep.InFile(path) {
 		c.command()
 	}
 	for name := range s.Env {
@@ -67,13 +66,8 @@ func (c checker) command() {
 	case spaced && !strings.ContainsAny(first, `/\`):
 		c.rep.Warn(here, "there is no program of this name; write its arguments apart: command: %s, args: [%s]", first, strings.Join(strings.Fields(rest), ", "))
 	}
-	if c.Cwd == "" {
-		return
-	}
 	if strings.HasPrefix(c.Cwd, "~") {
 		c.rep.Warn(key.Join(c.path, "cwd"), "~ is not expanded here; write ${HOME}%s", c.Cwd[1:])
-	} else if at, err := os.Stat(c.Cwd); err != nil || !at.IsDir() {
-		c.rep.Warn(key.Join(c.path, "cwd"), "there is no such folder, without which the command can't start")
 	}
 }
 

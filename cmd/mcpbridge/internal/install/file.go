@@ -41,8 +41,8 @@ func Open(path string) (*File, error) {
 }
 
 // write replaces a file as a whole: a host that reads it meanwhile sees the old one or
-// the new one. It keeps the mode of the host's file, which may hold secrets, and its owner.
-func (f *File) write(path string, data []byte) (err error) {
+// the new one. It gets the owner of the host's file, and the mode, of which it never had more.
+func (f *File) write(path string, data []byte, mode fs.FileMode) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("writing beside it: %w", err)
@@ -54,7 +54,7 @@ func (f *File) write(path string, data []byte) (err error) {
 	}()
 	_, err = tmp.Write(data)
 	if err == nil {
-		err = tmp.Chmod(f.was.Mode().Perm())
+		err = tmp.Chmod(mode)
 	}
 	if err == nil {
 		err = keepOwner(tmp, f.was)
@@ -86,4 +86,28 @@ func (f *File) unchanged() error {
 		err = ErrWritten
 	}
 	return err
+}
+
+// mode is that of the host's file.
+func (f *File) mode() fs.FileMode { return f.was.Mode().Perm() }
+
+// makeDir makes a folder that only the owner of the host's file may read, with those above it that
+// are missing.
+func (f *File) makeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if up := filepath.Dir(dir); up != dir {
+		if err := f.makeDir(up); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("making the folder of what is moved: %w", err)
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("making the folder of what is moved: %w", err)
+	}
+	return errors.Join(keepOwner(d, f.was), d.Close())
 }

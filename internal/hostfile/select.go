@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -52,6 +53,42 @@ func InheritEnv(adapted *yaml.Node) (names []string) {
 		}
 	}
 	return names
+}
+
+// longestPrefix is how long the beginning of names may be by which clients know the server of a tool.
+const longestPrefix = 24
+
+// ShortPrefixes gives adapted servers whose names are too long for the beginning of a tool's name,
+// such as addresses of repositories, one by the last part of the name that the host has, in the
+// order of the file. Otherwise many of them would begin alike.
+func ShortPrefixes(adapted *yaml.Node, hosts []string) {
+	taken := make(map[string]bool)
+	servers := pairs(valueOf(adapted, "servers"))
+	for _, kv := range servers {
+		taken[kv.name()] = true
+	}
+	for i, kv := range servers {
+		if len(kv.name()) <= longestPrefix || valueOf(kv.value, "prefix") != nil {
+			continue
+		}
+		long := strings.TrimRight(hosts[i], "/")
+		last := long[strings.LastIndexByte(long, '/')+1:]
+		prefix := shortPrefix(last, "")
+		for n := 2; taken[prefix]; n++ {
+			prefix = shortPrefix(last, fmt.Sprintf("-%d", n))
+		}
+		taken[prefix] = true
+		kv.value.Content = append(kv.value.Content, text("prefix", kv.key.Line), text(prefix, kv.key.Line))
+	}
+}
+
+// shortPrefix returns the beginning of a name, with an end, made fit for names of tools.
+func shortPrefix(name, end string) string {
+	name = strings.ReplaceAll(Name(name), ".", "-")
+	for strings.Contains(name, "__") {
+		name = strings.ReplaceAll(name, "__", "_")
+	}
+	return strings.TrimRight(name[:min(len(name), longestPrefix-len(end))], "_-") + end
 }
 
 // AddServers returns a file of mcpbridge with the servers of another one that it has not, and

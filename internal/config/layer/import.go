@@ -42,6 +42,7 @@ func Moved(h *hostfile.Host, path string, data []byte, servers []string, nameMax
 	}
 	adapted, notes := h.Adapt(hostfile.Select(root, servers), hostOptions(path, environ, keys))
 	called = hostfile.InheritEnv(adapted)
+	hostfile.ShortPrefixes(adapted, hostfile.InOrder(data, servers))
 	head := fmt.Sprintf("The servers of %[1]s that stood in %[2]s.\nmcpbridge wrap --install %[3]s --all has moved them here, and --uninstall %[3]s puts them back.\n%[1]s sees what is changed here when it starts mcpbridge again.", h.Title, path, h.Name)
 	if text, err = hostfile.YAML(adapted, notes, head); err != nil {
 		return nil, nil, nil, err

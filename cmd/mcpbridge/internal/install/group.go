@@ -89,9 +89,6 @@ func (g *Group) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// Moved reports whether the host's file has the one entry, or had it.
-func (g *Group) Moved() bool { return g.before != nil || g.Has(g.file.data) }
-
 // plain returns the host's file without the one entry, what became of its servers, and which they
 // are.
 func (g *Group) plain() (data []byte, changes []hostfile.Change, servers []string, err error) {
@@ -115,7 +112,7 @@ func (g *Group) plain() (data []byte, changes []hostfile.Change, servers []strin
 // Gather works out what to write to make one entry of the servers of a host's file, and of those
 // that it has had since.
 func (g *Group) Gather() (c Change, err error) {
-	plain, _, old, err := g.plain()
+	plain, restored, old, err := g.plain()
 	if err != nil {
 		return c, err
 	}
@@ -143,7 +140,8 @@ func (g *Group) Gather() (c Change, err error) {
 	for _, name := range old {
 		c.outcomes = append(c.outcomes, hostfile.Change{Server: name, Done: "moved before"})
 	}
-	if len(servers) == len(old) {
+	done := len(old) == 0 || g.text != nil && !slices.ContainsFunc(restored, func(r hostfile.Change) bool { return !r.Changed })
+	if len(servers) == len(old) && done {
 		return c, nil
 	}
 	return c, g.move(&c, plain, servers, nameMax)
@@ -234,7 +232,7 @@ func (g *Group) Scatter() (Change, error) {
 	}
 	c.outcomes = changes
 	c.changed = !bytes.Equal(c.Data, g.file.data)
-	if g.before != nil {
+	if _, err := os.Stat(g.dir); err == nil {
 		c.moved = &moved{Group: g, back: true}
 		c.changed = true // the folder is removed
 	}
@@ -251,25 +249,38 @@ type moved struct {
 	kept        string // where the servers are that were changed by hand
 }
 
+// A content is what a file of the folder is to have.
+type content struct {
+	name string
+	data []byte
+}
+
+// contents returns what is written beside the host's file, in this order: each way that it may be
+// interrupted, the files fit each other.
+func (m *moved) contents() ([]content, error) {
+	said, err := json.MarshalIndent(m.record, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("writing down what is moved: %v", err)
+	}
+	return []content{{beforeFile, m.plain}, {recordFile, append(said, '\n')}, {movedFile, m.text}}, nil
+}
+
 // write writes what the one entry needs, before the host's file has it: whatever happens between,
 // the servers are in one of them.
 func (m *moved) write(f *File) error {
 	if m == nil || m.back {
 		return nil
 	}
-	said, err := json.MarshalIndent(m.record, "", "  ")
+	all, err := m.contents()
 	if err != nil {
-		return fmt.Errorf("writing down what is moved: %v", err)
+		return err
 	}
 	if err := f.makeDir(m.dir); err != nil {
 		return err
 	}
-	for _, w := range []struct {
-		name string
-		data []byte
-	}{{beforeFile, m.plain}, {recordFile, append(said, '\n')}, {movedFile, m.text}} {
-		if err := f.write(filepath.Join(m.dir, w.name), w.data, private); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(m.dir, w.name), err)
+	for _, c := range all {
+		if err := f.write(filepath.Join(m.dir, c.name), c.data, private); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(m.dir, c.name), err)
 		}
 	}
 	return nil

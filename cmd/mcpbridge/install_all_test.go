@@ -269,3 +269,34 @@ func TestG18InstalledEntryServes(t *testing.T) {
 	w.send(modernRequest("2", "tools/call", `,"name":"old__edit_note","arguments":{"name":"x","text":"y"}`))
 	w.want(`"id":2`, "saved")
 }
+
+// Where the host has a link to its file, paths are those beside the link, which stays one.
+func TestInstallAllThroughLink(t *testing.T) {
+	const text = `{"mcpServers": {"a": {"command": "x", "envFile": "mine.env"}}}`
+	file, run := userFile(t, text)
+	real := filepath.Join(t.TempDir(), "dotfiles.json")
+	if err := os.Rename(file, real); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "mine.env"), []byte("A=b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, file); err != nil {
+		t.Skip(err)
+	}
+	if got := run("--install", "cursor", "--all"); got.code != 0 || !strings.Contains(got.out, "  a  moved\n") {
+		t.Fatalf("install = %+v", got)
+	}
+	folder := movedFolder(t, filepath.Join(filepath.Dir(filepath.Dir(file)), ".local", "state", "mcpbridge"))
+	data, err := os.ReadFile(filepath.Join(folder, "servers.yaml"))
+	if want := "env_file: " + filepath.Join(filepath.Dir(file), "mine.env"); err != nil || !strings.Contains(string(data), want) {
+		t.Errorf("moved were %s, %v, want %s in it", data, err, want)
+	}
+	if info, err := os.Lstat(file); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("%s is no link any more: %v, %v", file, info, err)
+	}
+	if got := run("--uninstall", "cursor"); got.code != 0 {
+		t.Errorf("uninstall = %+v", got)
+	}
+	holds(t, real, []byte(text))
+}

@@ -22,6 +22,8 @@ type Group struct {
 	*Edit // Only names the servers to move; empty means all suitable ones
 	// File is what the servers are moved to.
 	File string
+	// Entry is the name of the one entry; empty for [GroupName].
+	Entry string
 	// Path is that of the host's file.
 	Path string
 	Machine
@@ -209,7 +211,7 @@ func (g *Group) hunks(data []byte, move []string) ([]hunk, error) {
 		return nil, err
 	}
 	t := g.tableOf(data, &v)
-	name := t.unused()
+	name := cmp.Or(g.Entry, t.unused())
 	last := -1
 	for i := range t.list {
 		if slices.Contains(move, t.list[i].name) {
@@ -386,6 +388,20 @@ func sameEnd(a, b []byte) (n int) {
 func (g *Group) isEntry(en *entry) bool {
 	args := en.args()
 	return len(args) == 3 && args[0] == "wrap" && args[1] == "--all" && args[2] == g.File
+}
+
+// Files returns the files that servers of a host's file have wrap --all serve.
+func (g *Group) Files(data []byte) (files []string) {
+	v, err := parse(data)
+	if err != nil {
+		return nil
+	}
+	for _, en := range g.entries(data, &v) {
+		if args := en.args(); len(args) == 3 && args[0] == "wrap" && args[1] == "--all" {
+			files = append(files, args[2])
+		}
+	}
+	return files
 }
 
 // Has reports whether a file has the one entry.

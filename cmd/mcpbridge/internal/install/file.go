@@ -13,6 +13,7 @@ import (
 
 // A File is a host's file with the copy from before mcpbridge was put in.
 type File struct {
+	given  string // its path
 	path   string // of the file itself, where the host has a link to it
 	was    fs.FileInfo
 	data   []byte
@@ -29,7 +30,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the host's file: %w", err)
 	}
-	f := &File{path: real, was: info}
+	f := &File{given: path, path: real, was: info}
 	if f.data, err = value.ReadFile(real, value.MaxFile, false, nil); err != nil {
 		return nil, fmt.Errorf("reading the host's file: %w", err)
 	}

@@ -57,13 +57,16 @@ type record struct {
 // for what outlives the process.
 func OpenGroup(g *Group, f *File, state string) error {
 	path, err := filepath.Abs(f.path)
+	if err == nil {
+		g.Path, err = filepath.Abs(f.given)
+	}
 	if err != nil {
 		return fmt.Errorf("finding the host's file: %w", err)
 	}
-	sum := sha256.Sum256([]byte(path))
-	g.file, g.Path, g.last = f, path, record{}
-	g.dir = filepath.Join(state, "hosts", g.Host.Name+"-"+hex.EncodeToString(sum[:4]))
+	g.file = f
+	g.dir = g.folder(filepath.Join(state, "hosts", g.Host.Name+"-"+sum([]byte(path))[:8]))
 	g.File = filepath.Join(g.dir, movedFile)
+	g.Entry = g.EntryName(f.data)
 	said, err := g.read(recordFile)
 	if err != nil || said == nil {
 		return err
@@ -75,6 +78,17 @@ func OpenGroup(g *Group, f *File, state string) error {
 		g.text, err = g.read(movedFile)
 	}
 	return err
+}
+
+// folder returns where the servers were moved to, if the host's file says so; the state folder may
+// have been another one then. Otherwise it is dir.
+func (g *Group) folder(dir string) string {
+	for _, file := range g.Files(g.file.data) {
+		if there := filepath.Dir(file); filepath.Base(file) == movedFile && filepath.Base(there) == filepath.Base(dir) && filepath.IsAbs(there) {
+			return there
+		}
+	}
+	return dir
 }
 
 // read reads a file of the folder; nil if there is none.
@@ -120,7 +134,7 @@ func (g *Group) Gather() (c Change, err error) {
 	if err != nil {
 		return c, err
 	}
-	nameMax := g.Host.NameMax(g.EntryName(g.file.data))
+	nameMax := g.Host.NameMax(g.Entry)
 	servers := slices.Clone(old)
 	for _, name := range found {
 		if slices.Contains(old, name) {
@@ -144,7 +158,7 @@ func (g *Group) Gather() (c Change, err error) {
 	if len(servers) == len(old) && done {
 		return c, nil
 	}
-	return c, g.move(&c, plain, servers, nameMax)
+	return c, g.move(&c, plain, servers, servers[len(old):], nameMax)
 }
 
 // whyNot returns why a server can't be moved to others; "" if it can. What is wrong with those now
@@ -164,8 +178,8 @@ func (g *Group) whyNot(plain []byte, name string, others []string, nameMax int) 
 	return leftOut, err
 }
 
-// move adds to a change that servers are moved, of which some were before.
-func (g *Group) move(c *Change, plain []byte, servers []string, nameMax int) error {
+// move adds to a change that servers are moved, of which some are fresh: they were not before.
+func (g *Group) move(c *Change, plain []byte, servers, fresh []string, nameMax int) error {
 	text, notes, err := g.Convert(plain, servers, nameMax)
 	if err != nil {
 		return err
@@ -176,10 +190,8 @@ func (g *Group) move(c *Change, plain []byte, servers []string, nameMax int) err
 	if g.Has(g.file.data) {
 		c.Data = g.Carry(c.Data, g.file.data)
 	}
-	for _, name := range servers {
-		if g.before == nil || !slices.Contains(g.last.Servers, name) {
-			c.outcomes = append(c.outcomes, hostfile.Change{Server: name, Changed: true, Why: notes[name], Done: "moved"})
-		}
+	for _, name := range fresh {
+		c.outcomes = append(c.outcomes, hostfile.Change{Server: name, Changed: true, Why: notes[name], Done: "moved"})
 	}
 	m := &moved{Group: g, plain: plain, text: text, record: record{g.Path, servers, []string{sum(text)}}}
 	if g.edited() {
@@ -199,6 +211,7 @@ func (g *Group) edited() bool {
 	return g.text != nil && !slices.Contains(g.last.Sums, sum(g.text))
 }
 
+// sum returns a digest of a text.
 func sum(text []byte) string {
 	s := sha256.Sum256(text)
 	return hex.EncodeToString(s[:])

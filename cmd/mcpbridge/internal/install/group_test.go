@@ -108,6 +108,24 @@ func cutOff(t *testing.T, path, state string, written int) {
 	}
 }
 
+// What was moved is found where the entry says, though the state folder is another one now; and the
+// entry keeps the name that it was given.
+func TestGroupStaysWhereItIs(t *testing.T) {
+	dir := t.TempDir()
+	path, state := filepath.Join(dir, "mcp.json"), filepath.Join(dir, "state")
+	write(t, path, grouped)
+	gather(t, path, state)
+	write(t, path, strings.Replace(strings.Replace(read(t, path), `"mcpbridge"`, `"all"`, 1), `    "all"`, "    \"c\": {\"command\": \"z\"},\n    \"all\"", 1))
+	gather(t, path, filepath.Join(dir, "other"))
+	if text := read(t, path); strings.Count(text, "command") != 1 || !strings.Contains(text, `"all": {`) || !strings.Contains(text, state) {
+		t.Errorf("the file has %s", text)
+	}
+	scattered(t, path, filepath.Join(dir, "other"), strings.Replace(grouped, `    "b"`, "    \"c\": {\"command\": \"z\"},\n    \"b\"", 1))
+	if left, _ := filepath.Glob(filepath.Join(state, "hosts", "*")); len(left) > 0 {
+		t.Errorf("left over: %q", left)
+	}
+}
+
 // Where the host's file is back already and the folder is not gone yet, it goes.
 func TestScatterCutOff(t *testing.T) {
 	dir := t.TempDir()
@@ -141,6 +159,25 @@ func TestGatherLosesNoWriteOfTheHost(t *testing.T) {
 	}
 	gather(t, path, state)
 	scattered(t, path, state, after)
+}
+
+// The host's file is written last: as long as the servers are nowhere else, they stay there.
+func TestGatherWritesTheHostLast(t *testing.T) {
+	dir := t.TempDir()
+	path, state := filepath.Join(dir, "mcp.json"), filepath.Join(dir, "state")
+	write(t, path, grouped)
+	g, f := openGroup(t, path, state)
+	c, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, state, "is no folder")
+	if err := c.Apply(f); err == nil {
+		t.Error("it was moved nowhere")
+	}
+	if got := read(t, path); got != grouped {
+		t.Errorf("the file has %s", got)
+	}
 }
 
 func write(t *testing.T, path, text string) {

@@ -224,7 +224,6 @@ func TestCodex(t *testing.T) {
 		{[]string{"import"}, "mcpbridge: want a host and at most one file; see mcpbridge import --help\n"},
 		{[]string{"import", "cursor", "none.json"}, "mcpbridge: reading the configuration: open none.json: no such file or directory\n"},
 		{[]string{"import", "cursor"}, "mcpbridge: Cursor has no file at " + dir + "/.cursor/mcp.json or " + dir + "/home/.cursor/mcp.json; name the file\n"},
-		{[]string{"wrap", "--install", "cursor", "--all"}, "mcpbridge: --all is for a FILE; --install HOST without names takes all servers of the host, each with an entry of its own; see mcpbridge wrap --help\n"},
 		{[]string{"wrap", "--install", "cursor", "--uninstall", "cursor"}, "mcpbridge: want one of --install HOST and --uninstall HOST; see mcpbridge wrap --help\n"},
 		{[]string{"wrap", "--install", "cursor", "--binary", "x", "--file", "none.json"}, "mcpbridge: finding the host's file: lstat none.json: no such file or directory\n"},
 	} {

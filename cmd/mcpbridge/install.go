@@ -13,7 +13,11 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/install"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/config/layer"
+	"github.com/mcpbridge/mcpbridge/internal/config/value"
 	"github.com/mcpbridge/mcpbridge/internal/hostfile"
+	"github.com/mcpbridge/mcpbridge/internal/remember"
 )
 
 // An installing puts mcpbridge into a host's configuration file, or takes it out.
@@ -21,6 +25,7 @@ type installing struct {
 	install, uninstall string // the host
 	file, binary       string
 	dryRun             bool
+	all                bool // one entry of all servers
 }
 
 func (in *installing) flags(fs *pflag.FlagSet) {
@@ -73,11 +78,7 @@ func (in *installing) edit(p process, edit *hostfile.Edit, path string) (c insta
 	if f, err = install.Open(path); err != nil {
 		return c, f, err
 	}
-	change := install.Wrap
-	if in.uninstall != "" {
-		change = install.Unwrap
-	}
-	if c, err = change(edit, f); err != nil {
+	if c, err = in.change(p, edit, f); err != nil {
 		return c, f, usageError("%s: %w", path, install.Located(err))
 	}
 	if in.dryRun {
@@ -87,6 +88,78 @@ func (in *installing) edit(p process, edit *hostfile.Edit, path string) (c insta
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return c, f, err
+}
+
+// change works out what becomes of the host's file.
+func (in *installing) change(p process, edit *hostfile.Edit, f *install.File) (install.Change, error) {
+	g := &install.Group{Group: hostfile.Group{Edit: edit, Machine: layer.ThisMachine(p.environ)}, Check: checkMoved(p)}
+	g.Convert = func(data []byte, servers []string, nameMax int) ([]byte, map[string]string, error) {
+		return convertMoved(g, data, servers, nameMax, p.environ)
+	}
+	state, ok := value.Environ(p.environ)(layer.Prefix + "STATE_DIR")
+	if !ok {
+		state = remember.StateDir(p.environ)
+	}
+	switch {
+	case state == "" && in.all:
+		return install.Change{}, errors.New("there is no folder to move the servers to; set " + layer.Prefix + "STATE_DIR, or HOME")
+	case state == "" && in.uninstall != "":
+		return install.Unwrap(edit, f)
+	case !in.all && in.uninstall == "":
+		return install.Wrap(edit, f)
+	}
+	if err := install.OpenGroup(g, f, state); err != nil {
+		return install.Change{}, err
+	}
+	if in.uninstall != "" {
+		return g.Scatter()
+	}
+	return g.Gather()
+}
+
+// convertMoved returns the configuration of servers that are moved out of a host's file, and what
+// is different of each there.
+func convertMoved(g *install.Group, data []byte, servers []string, nameMax int, environ []string) ([]byte, map[string]string, error) {
+	text, called, notes, err := config.Moved(g.Host, g.Path, data, servers, nameMax, environ)
+	if err != nil {
+		return nil, nil, err
+	}
+	about := make(map[string]string)
+	for i, name := range hostfile.InOrder(data, servers) {
+		var all []string
+		for _, n := range notes {
+			if len(n.Path) > 1 && n.Path[1] == called[i] {
+				all = append(all, strings.Join(append(slices.Clone(n.Path[2:]), n.Text), ": "))
+			}
+		}
+		about[name] = strings.Join(all, "; ")
+	}
+	return text, about, nil
+}
+
+// checkMoved returns what finds out whether wrap could serve a configuration.
+func checkMoved(p process) func(text []byte) (wrong, leftOut string, err error) {
+	return func(text []byte) (wrong, leftOut string, err error) {
+		f, err := os.CreateTemp("", "mcpbridge-*.yaml") // with mode 0600
+		if err != nil {
+			return "", "", fmt.Errorf("checking what is moved: %w", err)
+		}
+		defer func() { _ = os.Remove(f.Name()) }() // nobody knows of it
+		_, err = f.Write(text)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return "", "", fmt.Errorf("checking what is moved: %w", err)
+		}
+		_, warnings, err := config.Load(config.Options{Path: f.Name(), Environ: p.environ, OneUser: true, All: true})
+		for _, w := range warnings {
+			if strings.HasPrefix(w.Key, "groups.") {
+				leftOut = w.Message
+			}
+		}
+		if e := (*config.Error)(nil); errors.As(err, &e) {
+			return e.Problems[0].Message, leftOut, nil
+		}
+		return "", leftOut, err
+	}
 }
 
 // program is the command that the host is to start.

@@ -52,14 +52,19 @@ The flags of wrap stand before the command, which needs no -- in front of it.
 or those named, run under wrap: claude (Claude Desktop), claude-code, vscode, cursor,
 windsurf, cline or gemini. Everything else in the file stays as it is, byte for byte.
 Servers that the client logs in to by OAuth are left alone. A copy of the file as it
-was is kept beside it; --uninstall takes mcpbridge out again.`
+was is kept beside it; --uninstall takes mcpbridge out again.
+
+--install HOST --all moves them to a file of their own, which only you can read, and
+writes one entry instead that serves all of them: the client sees their tools as
+NAME__tool. Servers that the client asks the user something for, has disabled or has
+in a sandbox stay. Repeat it to move servers that were added since.`
 
 func newWrapCommand(p process) *cobra.Command {
 	var in installing
 	var from wrapSource
 	var verbose bool
 	cmd := &cobra.Command{
-		Use:   "wrap URL | COMMAND ARGS... | GROUP -c FILE | --all FILE\n  mcpbridge wrap --install HOST [SERVER...]",
+		Use:   "wrap URL | COMMAND ARGS... | GROUP -c FILE | --all FILE\n  mcpbridge wrap --install HOST [--all] [SERVER...]",
 		Short: "Serve one MCP server, or a group, on standard input and output",
 		Long:  wrapHelp,
 		Example: `  mcpbridge wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
@@ -68,6 +73,7 @@ func newWrapCommand(p process) *cobra.Command {
   mcpbridge wrap team -c config.yaml
   mcpbridge wrap --install cursor --dry-run
   mcpbridge wrap --install vscode files git
+  mcpbridge wrap --install claude --all
   mcpbridge wrap --uninstall vscode
 
   in a desktop client's configuration, before and after:
@@ -76,9 +82,7 @@ func newWrapCommand(p process) *cobra.Command {
             "npx", "-y", "@modelcontextprotocol/server-filesystem", "/notes"]}`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if in.asked(cmd) {
-				if from.all {
-					return usageError("--all is for a FILE; --install HOST without names takes all servers of the host, each with an entry of its own; see mcpbridge wrap --help")
-				}
+				in.all = from.all
 				return in.run(p, args)
 			}
 			if p.stdin != nil && output.IsTerminal(p.stdin) {
@@ -96,7 +100,7 @@ func newWrapCommand(p process) *cobra.Command {
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log every request, too, and what the server writes to its standard error")
 	cmd.Flags().String("log-level", "", "debug, info, warn or error (default warn; info with -v)")
 	cmd.Flags().StringVarP(&from.path, "config", "c", "", "`FILE` in which the group, or the server, has the NAME")
-	cmd.Flags().BoolVar(&from.all, "all", false, "serve all servers of a file as one")
+	cmd.Flags().BoolVar(&from.all, "all", false, "serve all servers of a file as one; with --install, have one entry of all servers of the host")
 	nameFlag(cmd)
 	in.flags(cmd.Flags())
 	return cmd

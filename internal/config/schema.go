@@ -39,3 +39,9 @@ func JSONSchema() []byte { return schema.JSONSchema(layer.Foreign) }
 func Import(h *hostfile.Host, path string, environ []string) ([]byte, error) {
 	return layer.Import(h, path, environ, schema)
 }
+
+// Moved converts servers of a host's file to a file of mcpbridge that serves them as one: see
+// [layer.Moved].
+func Moved(h *hostfile.Host, path string, data []byte, servers []string, nameMax int, environ []string) (text []byte, called []string, notes []hostfile.Note, err error) {
+	return layer.Moved(h, path, data, servers, nameMax, environ, schema)
+}

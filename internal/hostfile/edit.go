@@ -2,6 +2,7 @@ package hostfile
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -23,17 +24,18 @@ type Change struct {
 	Server  string
 	Changed bool
 	Why     string // why it was not changed, or a remark on the change
+	Done    string // what was done with it; "changed" if empty
 }
 
 // Install returns data with its servers under mcpbridge wrap. The error is a
 // [*SyntaxError], or names an unknown server.
 func (e *Edit) Install(data []byte) ([]byte, []Change, error) {
 	return e.each(data, func(en *entry) ([]byte, Change) {
-		if why := e.reasonToSkip(en); why != "" {
-			return nil, Change{en.name, false, why}
+		if why := cmp.Or(e.reasonToSkip(en), reasonNotToPass(en)); why != "" {
+			return nil, Change{Server: en.name, Why: why}
 		}
 		text, why := e.wrapped(en)
-		return text, Change{en.name, text != nil, why}
+		return text, Change{Server: en.name, Changed: text != nil, Why: why}
 	})
 }
 
@@ -53,20 +55,20 @@ func (e *Edit) Uninstall(data, before []byte) ([]byte, []Change, error) {
 	}
 	return e.each(data, func(en *entry) ([]byte, Change) {
 		if !en.isWrapped(e.Binary) {
-			return nil, Change{en.name, false, "does not run under mcpbridge"}
+			return nil, Change{Server: en.name, Why: "does not run under mcpbridge"}
 		}
 		was := old[en.path]
 		if was != nil {
 			as := &Edit{Host: e.Host, Binary: en.string("command")}
 			if text, _ := as.wrapped(was); bytes.Equal(text, en.text) {
-				return was.text, Change{en.name, true, "as it was"}
+				return was.text, Change{Server: en.name, Changed: true, Why: "as it was"}
 			}
 		}
 		text := e.unwrapped(en, was)
 		if text == nil {
-			return nil, Change{en.name, false, "was changed so much that nothing tells what ran before; edit it by hand"}
+			return nil, Change{Server: en.name, Why: "was changed so much that nothing tells what ran before; edit it by hand"}
 		}
-		return text, Change{en.name, true, "changed since: what you changed is kept"}
+		return text, Change{Server: en.name, Changed: true, Why: "changed since: what you changed is kept"}
 	})
 }
 

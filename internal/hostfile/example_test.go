@@ -42,5 +42,5 @@ func ExampleEdit_Install() {
 	fmt.Printf("%s\n%+v %v\n", out, outcomes, err)
 	// Output:
 	// {"mcpServers": {"clock": {"command": "/usr/local/bin/mcpbridge", "args": ["wrap", "--", "clock-mcp"] /* mine */}}}
-	// [{Server:clock Changed:true Why:}] <nil>
+	// [{Server:clock Changed:true Why: Done:}] <nil>
 }

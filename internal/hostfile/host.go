@@ -20,15 +20,21 @@ type Host struct {
 	// folder is the folder of a project's file, below the project's folder; "" if there
 	// is none.
 	folder string
+	// beside is what the host counts with names of tools, besides the name of their server,
+	// and longest what it allows together; 0 for what all hosts do.
+	beside, longest int
 	// variables says that the host supports ${userHome}, ${workspaceFolder} and the like.
 	variables bool
 }
 
+// longestName is how long names of tools may be in all hosts.
+const longestName = 64
+
 var (
-	claude     = &Host{Name: "claude", Title: "Claude Desktop", table: "mcpServers"}
-	claudeCode = &Host{Name: "claude-code", Title: "Claude Code", table: "mcpServers"}
+	claude     = &Host{Name: "claude", Title: "Claude Desktop", table: "mcpServers", beside: len("mcp____"), longest: longestName}
+	claudeCode = &Host{Name: "claude-code", Title: "Claude Code", table: "mcpServers", beside: len("mcp____"), longest: longestName}
 	vscode     = &Host{Name: "vscode", Title: "VS Code", table: "servers", folder: ".vscode", variables: true}
-	cursor     = &Host{Name: "cursor", Title: "Cursor", table: "mcpServers", folder: ".cursor", variables: true}
+	cursor     = &Host{Name: "cursor", Title: "Cursor", table: "mcpServers", folder: ".cursor", variables: true, beside: len(":"), longest: 60}
 	windsurf   = &Host{Name: "windsurf", Title: "Windsurf", table: "mcpServers"}
 	cline      = &Host{Name: "cline", Title: "Cline", table: "mcpServers", seconds: true}
 	gemini     = &Host{Name: "gemini", Title: "Gemini CLI", table: "mcpServers", folder: ".gemini"}
@@ -47,6 +53,15 @@ func Named(name string) *Host {
 		return nil
 	}
 	return All[i]
+}
+
+// NameMax returns how long names of tools may be, of a server with the given name in the host's
+// file: some hosts count that name, too.
+func (h *Host) NameMax(server string) int {
+	if h.longest == 0 {
+		return longestName
+	}
+	return h.longest - h.beside - len(server)
 }
 
 // Guess returns the host of a file by the path, or by keys that only one host has, or

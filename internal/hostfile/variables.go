@@ -3,6 +3,7 @@ package hostfile
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -92,3 +93,40 @@ var (
 	// bareVariable matches $NAME, which Gemini CLI also expands.
 	bareVariable = regexp.MustCompile(`(^|[^$])\$([A-Za-z_][A-Za-z0-9_]*)`)
 )
+
+// expands reports whether the host replaces variables in the values of its file.
+func (h *Host) expands() bool { return h != claude && h != cline }
+
+// variablesIn returns the environment variables that the host replaces in a text.
+func (h *Host) variablesIn(text string) (names []string) {
+	if h == gemini {
+		text = bareVariable.ReplaceAllString(text, "$1$${$2}")
+	}
+	for _, ref := range braced.FindAllString(text, -1) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(ref[2:len(ref)-1], "env:"), ":-")
+		ours := strings.HasPrefix(name, "MCPBRIDGE_") || name == "CLAUDE_PROJECT_DIR"
+		if h.expands() && variableName.MatchString(name) && !ours && !slices.Contains(names, name) && h.reads(ref) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// reads reports whether the host takes ${…} for an environment variable.
+func (h *Host) reads(ref string) bool {
+	return strings.HasPrefix(ref, "${env:") || h == claudeCode || h == gemini
+}
+
+// reference returns what the host replaces by an environment variable, or by nothing if it is not
+// set.
+func (h *Host) reference(name string) string {
+	switch h {
+	case claudeCode:
+		return "${" + name + ":-}"
+	case gemini:
+		return "${" + name + "}"
+	}
+	return "${env:" + name + "}"
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -63,14 +63,23 @@ func (e *Edit) reasonToSkipURL(en *entry, target string) string {
 	if !strings.HasPrefix(target, "$") && !slices.Contains([]string{"http", "https", "ws", "wss"}, strings.ToLower(scheme)) {
 		return "is reached in a way that mcpbridge does not know: " + scheme
 	}
+	named := slices.Contains(e.Only, en.name)
+	if !named && member(en.object, "headers") == nil && !strings.Contains(target, "?") && !isLocal(target) {
+		return "has no credentials in the file, so " + e.Host.Title + " may log in to it by OAuth, which mcpbridge can't do in its place; name it to wrap it all the same"
+	}
+	return ""
+}
+
+// reasonNotToPass returns why the server's headers can't be passed on to a mcpbridge of its own,
+// or "".
+func reasonNotToPass(en *entry) string {
+	if en.object == nil || en.string("command") != "" {
+		return ""
+	}
 	for name := range headers(en.object) {
 		if strings.Contains(name, "__") {
 			return "has a header with __ in its name, which no environment variable can pass on"
 		}
-	}
-	named := slices.Contains(e.Only, en.name)
-	if !named && member(en.object, "headers") == nil && !strings.Contains(target, "?") && !isLocal(target) {
-		return "has no credentials in the file, so " + e.Host.Title + " may log in to it by OAuth, which mcpbridge can't do in its place; name it to wrap it all the same"
 	}
 	return ""
 }

@@ -31,3 +31,21 @@ func Import(h *hostfile.Host, path string, environ []string, keys *key.Key) ([]b
 	head := fmt.Sprintf("The servers of %s, from %s.\nServe them with mcpbridge serve -c, or look first with mcpbridge check -c.", h.Title, path)
 	return hostfile.YAML(adapted, notes, head)
 }
+
+// Moved converts servers of a host's file, of which data is the content, to a file of mcpbridge that
+// serves them as one, under the same environment, with names of at most nameMax. It returns it with
+// what the servers are called there, in the order of the file, and what is different of each.
+func Moved(h *hostfile.Host, path string, data []byte, servers []string, nameMax int, environ []string, keys *key.Key) (text []byte, called []string, notes []hostfile.Note, err error) {
+	root, err := hostfile.Parse(data)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	adapted, notes := h.Adapt(hostfile.Select(root, servers), hostOptions(path, environ, keys))
+	called = hostfile.InheritEnv(adapted)
+	hostfile.ShortPrefixes(adapted, hostfile.InOrder(data, servers))
+	head := fmt.Sprintf("The servers of %[1]s that stood in %[2]s.\nmcpbridge wrap --install %[3]s --all has moved them here, and --uninstall %[3]s puts them back.\n%[1]s sees what is changed here when it starts mcpbridge again.", h.Title, path, h.Name)
+	if text, err = hostfile.YAML(adapted, notes, head); err != nil {
+		return nil, nil, nil, err
+	}
+	return fmt.Appendf(text, "groups:\n  all:\n    servers: [\"*\"]\n    name_max: %d\n", nameMax), called, notes, nil
+}

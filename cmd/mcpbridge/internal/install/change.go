@@ -2,6 +2,7 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,7 @@ type Change struct {
 	drop     bool   // the copy is not needed any more
 	changed  bool
 	outcomes []hostfile.Change
+	moved    *moved // nil if no servers are moved
 }
 
 // Wrap works out what to write to have a host run its servers under wrap. The copy that is
@@ -58,17 +60,22 @@ func (c *Change) Apply(f *File) error {
 		return nil
 	}
 	if c.backup != nil {
-		if err := f.write(f.path+BackupEnding, c.backup); err != nil {
+		if err := f.write(f.path+BackupEnding, c.backup, f.mode()); err != nil {
 			return err
 		}
 	}
-	if err := f.write(f.path, c.Data); err != nil {
+	if err := c.moved.write(f); err != nil {
 		return err
 	}
-	if c.drop && f.before != nil {
-		return os.Remove(f.path + BackupEnding)
+	if err := f.write(f.path, c.Data, f.mode()); err != nil {
+		return errors.Join(err, c.moved.undo())
 	}
-	return nil
+	if c.drop && f.before != nil {
+		if err := os.Remove(f.path + BackupEnding); err != nil {
+			return err
+		}
+	}
+	return c.moved.clear()
 }
 
 // Say tells the user what was done, and what to do next.
@@ -85,6 +92,7 @@ func (c *Change) Say(w io.Writer, host *hostfile.Host, f *File, path string) err
 	case c.drop && f.before != nil:
 		_, _ = output.Printf(w, "\nThe copy from before, %s, was removed.\n", f.path+BackupEnding)
 	}
+	c.moved.say(w, host)
 	_, err := output.Printf(w, "Restart %s, or have it read its servers again.\n", host.Title)
 	return err
 }
@@ -95,8 +103,8 @@ func (c *Change) Report(w io.Writer, path, what string) error {
 	_, _ = output.Printf(tw, "%s: %s\n", path, what)
 	for _, o := range c.outcomes {
 		done := "left alone"
-		if o.Changed {
-			done = "changed"
+		if o.Changed || o.Done != "" {
+			done = cmp.Or(o.Done, "changed")
 		}
 		why := ""
 		if o.Why != "" {

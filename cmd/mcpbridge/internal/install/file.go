@@ -13,6 +13,7 @@ import (
 
 // A File is a host's file with the copy from before mcpbridge was put in.
 type File struct {
+	given  string // its path
 	path   string // of the file itself, where the host has a link to it
 	was    fs.FileInfo
 	data   []byte
@@ -29,7 +30,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the host's file: %w", err)
 	}
-	f := &File{path: real, was: info}
+	f := &File{given: path, path: real, was: info}
 	if f.data, err = value.ReadFile(real, value.MaxFile, false, nil); err != nil {
 		return nil, fmt.Errorf("reading the host's file: %w", err)
 	}
@@ -41,8 +42,8 @@ func Open(path string) (*File, error) {
 }
 
 // write replaces a file as a whole: a host that reads it meanwhile sees the old one or
-// the new one. It keeps the mode of the host's file, which may hold secrets, and its owner.
-func (f *File) write(path string, data []byte) (err error) {
+// the new one. It gets the owner of the host's file, and the mode, of which it never had more.
+func (f *File) write(path string, data []byte, mode fs.FileMode) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("writing beside it: %w", err)
@@ -54,7 +55,7 @@ func (f *File) write(path string, data []byte) (err error) {
 	}()
 	_, err = tmp.Write(data)
 	if err == nil {
-		err = tmp.Chmod(f.was.Mode().Perm())
+		err = tmp.Chmod(mode)
 	}
 	if err == nil {
 		err = keepOwner(tmp, f.was)
@@ -86,4 +87,28 @@ func (f *File) unchanged() error {
 		err = ErrWritten
 	}
 	return err
+}
+
+// mode is that of the host's file.
+func (f *File) mode() fs.FileMode { return f.was.Mode().Perm() }
+
+// makeDir makes a folder that only the owner of the host's file may read, with those above it that
+// are missing.
+func (f *File) makeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if up := filepath.Dir(dir); up != dir {
+		if err := f.makeDir(up); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("making the folder of what is moved: %w", err)
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("making the folder of what is moved: %w", err)
+	}
+	return errors.Join(keepOwner(d, f.was), d.Close())
 }

@@ -132,6 +132,7 @@ func TestL2M22AListenWaitsForACommandThatStarts(t *testing.T) {
 		if err != nil || len(honored) != 1 {
 			t.Errorf("Watch = %v, %v, want what the server accepts after its start", honored, err)
 		}
+		synctest.Wait() // what the server writes after its acknowledgment has been read
 		if err := b.Close(context.Background()); err != nil && !errors.Is(err, transport.ErrClosed) {
 			t.Errorf("Close = %v", err)
 		}

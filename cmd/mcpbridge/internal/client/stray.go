@@ -1,10 +1,11 @@
-package output
+package client
 
 import (
 	"context"
 	"io"
 	"log/slog"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -38,10 +39,10 @@ func (h *strayHandler) Handle(_ context.Context, r slog.Record) error {
 	})
 	switch r.Message {
 	case transport.MsgStray:
-		_, err := Printf(h.w, "mcpbridge: %s wrote %q to its standard output, where only messages belong; the line is skipped\n", h.server, line)
+		_, err := output.Printf(h.w, "mcpbridge: %s wrote %q to its standard output, where only messages belong; the line is skipped\n", h.server, line)
 		return err
 	case transport.MsgMute:
-		_, err := Printf(h.w, "mcpbridge: %s has written text, such as %q, but no message for 10 s: does it speak MCP on its standard output?\n", h.server, line)
+		_, err := output.Printf(h.w, "mcpbridge: %s has written text, such as %q, but no message for 10 s: does it speak MCP on its standard output?\n", h.server, line)
 		return err
 	}
 	return nil

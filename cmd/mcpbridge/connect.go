@@ -18,7 +18,7 @@ import (
 // connect asks every server of a configuration, as serve does at its start, and then the
 // replicas, as another one would.
 func (p process) connect(ctx context.Context, c *config.Config, r *report.Replicas) (states *report.States, err error) {
-	log := client.StrayLog(p.stderr, p.secrets)
+	log := client.StrayLog(p.stderr, p.secrets.String)
 	keep := guard.New(log)
 	defer keep.Close() // after all that it minds
 	o := newOptions(c, false, p, log, keep)

@@ -195,7 +195,7 @@ func (t *target) name() string {
 
 // reach returns the first server of a configuration, and the options of a gateway for it.
 func (p process) reach(c *config.Config, guard transport.Guard) (*gateway.Options, *server.Server, error) {
-	o := newOptions(c, false, p, client.StrayLog(p.stderr, p.secrets), guard)
+	o := newOptions(c, false, p, client.StrayLog(p.stderr, p.secrets.String), guard)
 	o.Drain, o.DebugErrors = client.Drain, true
 	options.OfCommand(o)
 	if p.listed != nil {

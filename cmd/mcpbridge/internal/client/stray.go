@@ -6,21 +6,20 @@ import (
 	"log/slog"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
-	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // StrayLog returns a log for a command that asks a server once: of all that is logged, it says
-// only that a server writes what is no message to its standard output.
-func StrayLog(w io.Writer, secrets *redact.Redactor) *slog.Logger {
-	return slog.New(&strayHandler{w: w, secrets: secrets})
+// only that a server writes what is no message to its standard output. hide hides secrets.
+func StrayLog(w io.Writer, hide func(string) string) *slog.Logger {
+	return slog.New(&strayHandler{w: w, hide: hide})
 }
 
 // A strayHandler implements [slog.Handler].
 type strayHandler struct {
-	w       io.Writer
-	secrets *redact.Redactor
-	server  string
+	w      io.Writer
+	hide   func(string) string // hides secrets
+	server string
 }
 
 // Enabled implements [slog.Handler].
@@ -33,7 +32,7 @@ func (h *strayHandler) Handle(_ context.Context, r slog.Record) error {
 	var line string
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == transport.StrayLine {
-			line = h.secrets.String(a.Value.String())
+			line = h.hide(a.Value.String())
 		}
 		return true
 	})

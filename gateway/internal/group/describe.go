@@ -258,7 +258,7 @@ func (b *Back) Err() error {
 		name := b.opts.Members[i].Name
 		m, err := b.at(i)
 		if err == nil {
-			if err = m.Err(); err == nil && !b.opts.Require {
+			if err = m.Err(nil); err == nil && !b.opts.Require {
 				return nil
 			}
 		}

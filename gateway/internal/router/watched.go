@@ -114,7 +114,7 @@ func (h servedHere) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (
 		return nil, g.tooManyInFlight("another replica", limit, most)
 	}
 	defer place.Leave()
-	res, err := placed{h.s}.Serve(ctx, req, c)
+	res, err := placed(h).Serve(ctx, req, c)
 	if err == nil && res.StateLost != "" {
 		tellLost(res)
 	}

@@ -72,7 +72,7 @@ func TestOptionsArrive(t *testing.T) {
 	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers", "Instance", "Peers", "Handovers", "Pages", "PagePaths", "Losses", "Observers", "QuietRequests"}) {
 		t.Errorf("options of the gateway that are not set: %v", got)
 	}
-	if got := unset(b.of(&s).serverOptions(p)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "Records", "Definition", "MaxSessionsEach"}) {
+	if got := unset(b.of(&s).serverOptions(p)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "Records", "Definition", "InGroup", "MaxSessionsEach"}) {
 		t.Errorf("options of a URL that are not set: %v", got)
 	}
 	if got := unset(s.settings()); !slices.Equal(got, []string{"Tasks"}) { // which HideExtensions say

@@ -41,6 +41,9 @@ func TestGroupOptionsArrive(t *testing.T) {
 	if got := unset(entry.Access); !slices.Equal(got, []string{"Server", "Pins", "Audit", "Names", "Metrics"}) {
 		t.Errorf("options of the access to a group that are not set: %v", got)
 	}
+	if of := b.of(&o.Servers[0]); !of.serverOptions(&serverParts{}).InGroup {
+		t.Error("a member is not told that it is one")
+	}
 	if m := entry.Group.Members[0]; m.Name != "a.b" || m.Prefix != "a-b" {
 		t.Errorf("the member is %+v", m)
 	}

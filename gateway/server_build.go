@@ -177,6 +177,7 @@ func (s serverBuild) serverOptions(p *serverParts) server.Options {
 		Dial:        s.b.opts.hooks.Dial[s.Name],
 		Dialed:      s.b.opts.hooks.Dialed,
 		OneClient:   s.b.opts.OneClient,
+		InGroup:     slices.ContainsFunc(s.b.opts.Groups, func(g GroupOptions) bool { return slices.Contains(g.Members, s.Name) }),
 		ClientIdle:  s.b.opts.clientIdle(),
 		KeepAlive:   s.b.opts.KeepAlive,
 		MaxSessions: s.b.number(limits.Sessions),

@@ -91,15 +91,6 @@ type pass struct {
 	hello bool
 }
 
-// send sends a request to a replica, if that can be reached.
-func (g *Group) send(r *http.Request, to replicas.Replica) (*http.Response, error) {
-	gate := g.gates.of(g, to)
-	if err := gate.enter(r.Context()); err != nil {
-		return nil, err
-	}
-	return g.sendPast(pass{t: gate}, r)
-}
-
 // sendPast sends a request to the replica behind a gate, whatever that says.
 func (g *Group) sendPast(p pass, r *http.Request) (*http.Response, error) {
 	t := p.t

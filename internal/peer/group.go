@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -118,7 +119,8 @@ func (g *Group) URL(to replicas.Replica, path string) string {
 
 // RoundTripper returns what sends requests of this replica, or of those that sender names, to
 // another one. Nil for sender means an anonymous one. Errors are a [*GoneError] or
-// [*SilentError] if the other can't be reached.
+// [*SilentError] if the other can't be reached. A request whose replica gives no sign of life before the
+// response begins ends.
 func (g *Group) RoundTripper(to replicas.Replica, sender func(*http.Request) mcp.Sender) http.RoundTripper {
 	return &roundTripper{g, to, sender}
 }
@@ -131,7 +133,18 @@ type roundTripper struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
-	out := r.Clone(r.Context())
+	ctx, cancel := context.WithCancelCause(r.Context())
+	resp, err := t.roundTrip(ctx, cancel, r)
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	resp.Body = &endedBody{resp.Body, cancel}
+	return resp, nil
+}
+
+func (t *roundTripper) roundTrip(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request) (*http.Response, error) {
+	out := r.Clone(ctx)
 	out.URL.Scheme, out.URL.Host = t.g.scheme(t.to), t.to.Addr
 	if out.Header == nil {
 		out.Header = make(http.Header)
@@ -144,7 +157,29 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.g.seal(e, t.to, out)
-	return t.g.send(out, t.to)
+	gate := t.g.gates.of(t.g, t.to)
+	if err := gate.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer gate.doubt(ctx, cancel)()
+	resp, err := t.g.sendPast(pass{t: gate}, out)
+	if err != nil && context.Cause(ctx) == errNoSign {
+		return nil, errNoSign
+	}
+	return resp, err
+}
+
+// An endedBody is a body whose context ends with it.
+type endedBody struct {
+	io.ReadCloser
+	end context.CancelCauseFunc
+}
+
+// Close implements [io.Closer].
+func (b *endedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.end(nil)
+	return err
 }
 
 // CloseIdleConnections does nothing: the connections are the Group's.

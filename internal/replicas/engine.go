@@ -34,7 +34,8 @@ const (
 	// 2: a heartbeat is written for another replica.
 	// 3: a client is authenticated for a replica that has not the server, and TLS is told of.
 	// 4: a replica says whether it holds a name.
-	Revision = 4
+	// 5: a request to a member of a group is served for another replica.
+	Revision = 5
 )
 
 var (

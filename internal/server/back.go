@@ -30,7 +30,7 @@ func (s *Server) open(changes mcp.Changes, doubt func(string)) (mcp.Back, error)
 	o := detect.Options{
 		Name:        s.opts.Name,
 		Era:         era,
-		ClientFirst: s.opts.OneClient && s.opts.isCommand(),
+		ClientFirst: s.opts.followsClient(),
 		Launcher:    s.launcher,
 		OnDemand:    s.opts.Records != nil,
 		Memory:      s.remembered(),

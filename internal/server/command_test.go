@@ -226,6 +226,25 @@ func TestU01FirstRequestOfTheOnlyClientIsTheProbe(t *testing.T) {
 	})
 }
 
+// In a group the only client's first request says nothing of a command, which is asked as any other:
+// at the start, for discovery first, so that what it is does not hang on who asks.
+func TestU01OnlyClientOfAGroup(t *testing.T) {
+	bridgetest.RunBubble(t, "modern", func(t *testing.T) {
+		o := options("")
+		o.OneClient, o.InGroup = true, true
+		s, starts := byCommand(t, o, pinned)
+		b := open(t, s)
+		b.Start()
+		time.Sleep(time.Second)
+		if b.Era() != spec.Modern || starts.Load() != 1 {
+			t.Errorf("the server is %v after %d processes, want a modern one before anybody asks", b.Era(), starts.Load())
+		}
+		if _, err := b.Describe(t.Context(), from(spec.Legacy, spec.MethodDiscover, "{}")); err != nil || starts.Load() != 1 {
+			t.Errorf("Describe: %v, by %d processes", err, starts.Load())
+		}
+	})
+}
+
 // A probe of a command is quiet: its end is logged, and counted with its start.
 func TestProbeOfARealCommand(t *testing.T) {
 	var log bridgetest.Log

@@ -12,10 +12,12 @@ import (
 // peerConnect is Timeouts.Connect for another replica: it is near.
 const peerConnect = time.Second
 
-// OpenPeer returns a back that watches the server at another replica, to which this one is a
-// modern client. The server's own headers and credentials are not sent.
+// OpenPeer returns a back that watches the server at another replica, or has it serve requests of
+// groups there: to that replica this one is a modern client. The server's own headers and credentials are not sent.
 func (s *Server) OpenPeer(p upstream.Peer) (mcp.Back, error) {
 	from := &s.opts.Options
+	timeouts := from.Settings.Timeouts
+	timeouts.Connect = peerConnect
 	return asBack(modernback.New(modernback.Options{Peer: &p, Options: upstream.Options{
 		Name:         from.Name,
 		URL:          p.URL,
@@ -23,7 +25,7 @@ func (s *Server) OpenPeer(p upstream.Peer) (mcp.Back, error) {
 		Credentials:  p.Credentials,
 		ClientInfo:   from.ClientInfo,
 		Settings: settings.Server{
-			Linger: from.Settings.Linger, Subresources: from.Settings.Subresources, Timeouts: settings.Timeouts{Connect: peerConnect},
+			Linger: from.Settings.Linger, Subresources: from.Settings.Subresources, Timeouts: timeouts,
 		},
 		Subscribes: from.Subscribes,
 		MaxMessage: from.MaxMessage,

@@ -44,8 +44,8 @@ type Options struct {
 	Records    remember.Records
 	Definition string
 	// OneClient says that the server has only one client, whose first request is a
-	// command's first request.
-	OneClient bool
+	// command's first request: unless it is InGroup, where what a client sends is not the server's.
+	OneClient, InGroup bool
 
 	ClientIdle, KeepAlive        time.Duration
 	MaxSessions, MaxSessionsEach int
@@ -53,6 +53,9 @@ type Options struct {
 
 // isCommand reports whether the server is a command.
 func (o *Options) isCommand() bool { return len(o.Command.Argv) > 0 }
+
+// followsClient reports whether the first request of the only client decides how the server is asked.
+func (o *Options) followsClient() bool { return o.OneClient && !o.InGroup && o.isCommand() }
 
 // overWebSocket reports whether the server is reached over a WebSocket.
 func (o *Options) overWebSocket() bool {

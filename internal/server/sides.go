@@ -49,7 +49,7 @@ const undecided = "it was not asked yet"
 // byClient reports whether each client is served in its own era. A command with one client is
 // of that client's era anyway.
 func (s *Server) byClient() bool {
-	return s.opts.Settings.ByClient() && !(s.opts.OneClient && s.opts.isCommand())
+	return s.opts.Settings.ByClient() && !s.opts.followsClient()
 }
 
 // openSides returns the back of a server that speaks the modern era, by modern, and maybe the

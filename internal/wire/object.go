@@ -281,7 +281,7 @@ func appendEscaped(dst []byte, s string) []byte {
 }
 
 // Quote returns s as a JSON string.
-func Quote(s string) []byte { return AppendString(nil, s) }
+func Quote(s string) []byte { return AppendString(make([]byte, 0, len(s)+len(`""`)), s) }
 
 // IsObject reports whether text, which has passed [Check], is an object.
 func IsObject(text []byte) bool { return begins(text, '{') }

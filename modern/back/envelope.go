@@ -19,6 +19,7 @@ type envelope struct {
 	info         json.RawMessage
 	level        spec.LogLevel
 	token        int64           // the progress token
+	peer         []wire.Edit     // what another replica is told; nil for a server
 	trace        *trace.Exchange // has the context of the trace; nil keeps the client's
 	whole        bool            // the client has no envelope: empty values are removed
 }
@@ -31,9 +32,14 @@ func (b *Back) envelopeOf(req *mcp.Request, level spec.LogLevel, id int64) envel
 		e.token = id
 	}
 	capabilities := firstOf(req.Capabilities, req.Profile.Capabilities)
+	if b.opts.Peer != nil {
+		e.peer = b.opts.Peer.Meta(req.Profile)
+	}
 	if e.whole {
 		declared := firstOf(req.Profile.Capabilities, capabilities)
-		e.capabilities = mcp.WithoutTasks(declared, b.hiddenFrom(req.Era), withoutListChanged(declared)...)
+		if e.capabilities = declared; b.opts.Peer == nil { // another replica finds the profile by them
+			e.capabilities = mcp.WithoutTasks(declared, b.hiddenFrom(req.Era), withoutListChanged(declared)...)
+		}
 		e.info = firstOf(req.ClientInfo, req.Profile.ClientInfo, b.opts.ClientInfo)
 		e.level = level
 	} else if edits := mcp.Hiding(capabilities, b.hide); len(edits) > 0 {
@@ -67,7 +73,7 @@ func upstreamParams(req *mcp.Request, e envelope, more []wire.Edit) []byte {
 
 // edit returns _meta with the envelope.
 func (e envelope) edit(meta []byte) []byte {
-	edits := make([]wire.Edit, 0, 8)
+	edits := append(make([]wire.Edit, 0, 8), e.peer...)
 	set := func(name string, value []byte) {
 		if value != nil || e.whole {
 			edits = append(edits, wire.Edit{Name: name, Value: value})

@@ -42,7 +42,7 @@ var (
 func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (watch.Stream, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.ackTimeout(), errNoAck)
 	defer cancel()
-	params := b.listenParams(p, want)
+	params := listenParams(want)
 	for negotiated := false; ; negotiated = true {
 		c := b.ownCall(spec.MethodListen, params, p)
 		s, err := b.link.listen(ctx, c)
@@ -79,12 +79,8 @@ func (b *Back) isStarting() bool {
 }
 
 // listenParams returns the params of a listen request.
-func (b *Back) listenParams(p mcp.Profile, want mcp.Filter) []byte {
-	params := append(protocol.AppendFilter([]byte(`{"notifications":`), want), '}')
-	if b.opts.Peer == nil {
-		return params
-	}
-	return wire.AppendEdited(nil, params, wire.Edit{Name: "_meta", Value: wire.AppendEdited(nil, nil, b.opts.Peer.Meta(p)...)})
+func listenParams(want mcp.Filter) []byte {
+	return append(protocol.AppendFilter([]byte(`{"notifications":`), want), '}')
 }
 
 // refusedByPeer returns the error of a listen request that another replica has refused. It

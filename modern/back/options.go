@@ -29,8 +29,7 @@ type Options struct {
 	// the server wrote them. Describe returns it until the server was reached or not. Nil
 	// means none.
 	Probed *mcp.Description
-	// Peer says that the server is another replica of the gateway, which serves listen
-	// requests alone. Nil means that it is none.
+	// Peer says that the server is another replica of the gateway. Nil means that it is none.
 	Peer *upstream.Peer
 }
 

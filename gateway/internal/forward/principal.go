@@ -82,18 +82,30 @@ func (s *Server) next(ctx context.Context, name string, to replicas.Replica, err
 // refuseHeld answers a request that was not forwarded: another replica may serve the principal, and
 // can't be reached.
 func (s *Server) refuseHeld(q *Request, id wire.ID) {
-	downstream.WriteBusy(q.W, id, wire.Errorf(spec.CodeInternal,
-		"server %q: the replica that serves you does not answer; try again: another one takes over within some seconds", s.o.Name))
+	downstream.WriteBusy(q.W, id, s.heldError())
+}
+
+func (s *Server) heldError() *wire.Error {
+	return wire.Errorf(spec.CodeInternal, "server %q: the replica that serves you does not answer; try again: another one takes over within some seconds", s.o.Name)
 }
 
 // Serve has next serve a request here, if this replica is the one to serve its principal, and no
-// other can have become that by the time of the response.
+// other can have become that by the time of the response. One that has come through a group is
+// served by whichever replica that is.
 func (s *Server) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller, next mcp.Handler) (*mcp.Result, error) {
-	name := s.claim(req.Profile.Principal)
-	if name == "" || req.Session != "" && s.o.OwnSessions() {
+	name := s.claimOf(req)
+	switch {
+	case name == "":
 		return next.Serve(ctx, req, c)
+	case s.isMember(req):
+		return s.serveMember(ctx, name, req, c, next)
 	}
 	s.g.placement.Find(ctx, name, s.o.HoldFor) // it is used
+	return s.serveHere(ctx, name, req, c, next)
+}
+
+// serveHere has next serve a request of the principal that claims a name.
+func (s *Server) serveHere(ctx context.Context, name string, req *mcp.Request, c mcp.Caller, next mcp.Handler) (*mcp.Result, error) {
 	epoch, err := s.g.placement.Owns(name)
 	if err != nil {
 		return nil, s.notOurs(req, err)

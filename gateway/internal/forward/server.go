@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -31,7 +32,7 @@ const (
 // Path returns where a server has the endpoint.
 func (e Endpoint) Path(server string) string { return string(e) + "/" + server }
 
-// ServerOptions describe a server. All are required but HoldFor and Untried.
+// ServerOptions describe a server. All are required but HoldFor, Untried and Remote.
 type ServerOptions struct {
 	Name    string
 	Front   *legacyfront.Front // has its clients' sessions
@@ -53,6 +54,10 @@ type ServerOptions struct {
 	// Untried reports whether nobody has asked the server here, and nothing is known of it from
 	// other replicas, so that OwnSessions does not know. Nil means that it was tried.
 	Untried func() bool
+
+	// Remote returns the server at another replica, for what clients of groups here ask of it; nil
+	// if others can't be asked.
+	Remote func(to replicas.Replica) Remote
 
 	// Parse parses a client's message. If it fails, the message has the id, if that is known.
 	Parse func(text []byte) (wire.Message, error)

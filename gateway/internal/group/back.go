@@ -84,6 +84,7 @@ type Back struct {
 	joined     map[string]*atomic.Pointer[joined] // by method; read-only
 	short      *shortLists
 	background *background
+	describing []atomic.Bool                // the members that are asked in the background for their descriptions, by place
 	leftOut    *lru.Cache[string, struct{}] // what was left out of lists, and told
 	where      *whereabouts
 	next       atomic.Pointer[Back] // what has replaced it; nil while nothing has
@@ -110,7 +111,7 @@ func New(o Options, c mcp.Changes) (*Back, error) {
 	for _, method := range lists {
 		b.joined[method] = new(atomic.Pointer[joined])
 	}
-	b.short, b.background = newShortLists(b), newBackground()
+	b.short, b.background, b.describing = newShortLists(b), newBackground(), make([]atomic.Bool, len(o.Members))
 	return b, nil
 }
 

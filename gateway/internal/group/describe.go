@@ -37,6 +37,11 @@ type described struct {
 // Spec: 2026-07-28, server/discover; 2025-11-25, basic/lifecycle, Initialization.
 func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	all := b.describeAll(ctx, req)
+	for i := range all {
+		if ctx.Err() == nil && isComing(all[i].err) {
+			b.describeLater(req, i)
+		}
+	}
 	if err := b.judgeDescriptions(ctx, all); err != nil {
 		return nil, err
 	}
@@ -82,7 +87,32 @@ func (b *Back) describeOne(ctx context.Context, req *mcp.Request, i int) (*mcp.D
 		}
 		return m.Describe(ctx, req)
 	}
-	w, cancel := wait(ctx, b.opts.Patience)
+	return b.awaitDescription(ctx, b.opts.Patience, req, i)
+}
+
+// describeLater goes on asking a member that has not described itself in time: what it says is
+// remembered for the next run, whose first client need not wait then.
+func (b *Back) describeLater(req *mcp.Request, i int) {
+	if b.describing[i].Swap(true) {
+		return
+	}
+	asks := *req // without its texts, which need not stay
+	asks.Params, asks.Extra, asks.ParamHeaders, asks.Observed = nil, nil, nil, mcp.Observed{}
+	b.background.start(func(ctx context.Context) { // ends within StartPatience
+		defer b.describing[i].Store(false)
+		_, _ = b.awaitDescription(ctx, b.opts.StartPatience, &asks, i) // nobody waits for it
+	})
+}
+
+// isComing reports whether a member that was not described may be soon.
+func isComing(err error) bool {
+	return errors.Is(err, mcp.ErrStarting) || errors.As(err, new(*silentError))
+}
+
+// awaitDescription returns the description of a member, for which it waits while the member is
+// starting.
+func (b *Back) awaitDescription(ctx context.Context, patience time.Duration, req *mcp.Request, i int) (*mcp.Description, error) {
+	w, cancel := wait(ctx, patience)
 	defer cancel()
 	for {
 		m, err := b.at(i)
@@ -107,7 +137,7 @@ func (b *Back) judgeDescriptions(ctx context.Context, all []described) error {
 		if m.err == nil {
 			continue
 		}
-		coming = coming || errors.Is(m.err, mcp.ErrStarting) || errors.As(m.err, new(*silentError))
+		coming = coming || isComing(m.err)
 		why = append(why, fmt.Sprintf("server %q: %s", m.of.Name, mcp.WireError(m.err).Message))
 	}
 	switch {
@@ -258,7 +288,7 @@ func (b *Back) Err() error {
 		name := b.opts.Members[i].Name
 		m, err := b.at(i)
 		if err == nil {
-			if err = m.Err(); err == nil && !b.opts.Require {
+			if err = m.Err(nil); err == nil && !b.opts.Require {
 				return nil
 			}
 		}

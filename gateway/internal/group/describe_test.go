@@ -3,7 +3,9 @@ package group
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,6 +93,56 @@ func TestG10UnknownMembers(t *testing.T) {
 				}
 				if d.Cache != want {
 					t.Errorf("it may be cached %+v, want %+v", d.Cache, want)
+				}
+			})
+		})
+	}
+}
+
+// Ten commands that start side by side are described a moment after the slowest of them, or after
+// patience, and at once if they are remembered. One that takes longer is asked on, so that it is
+// remembered the next time.
+func TestG10TenCommands(t *testing.T) {
+	const moment = 100 * time.Millisecond
+	for _, tt := range []struct {
+		name           string
+		slowest        time.Duration
+		takes, atMost  time.Duration
+		described      int
+		describedLater int // a minute later
+	}{
+		{"slowest within patience", 1490 * time.Millisecond, 1490 * time.Millisecond, 1490*time.Millisecond + moment, 10, 10},
+		{"slowest beyond", 5 * time.Second, DefaultPatience, DefaultPatience, 9, 10},
+		{"slowest never", time.Hour, DefaultPatience, DefaultPatience, 9, 9},
+		{"remembered", 0, 0, 0, 10, 10},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var members []*fake
+				var described atomic.Int64
+				for n := range 10 {
+					f := newFake(fmt.Sprint("m", n))
+					starts := time.Now().Add(tt.slowest * time.Duration(n+1) / 10)
+					if n < 9 {
+						starts = time.Now().Add(min(tt.slowest, time.Second) * time.Duration(n+1) / 10)
+					}
+					f.describe = func(context.Context, *mcp.Request) (*mcp.Description, error) {
+						if time.Now().Before(starts) {
+							return nil, mcp.ErrStarting
+						}
+						described.Add(1)
+						return &mcp.Description{Capabilities: []byte(`{"tools":{}}`)}, nil
+					}
+					members = append(members, f)
+				}
+				r, begin := newRig(t, nil, members...), time.Now()
+				describe(t, r)
+				if took := time.Since(begin); took < tt.takes || took > tt.atMost || described.Load() != int64(tt.described) {
+					t.Errorf("after %v, with %d described, want %v and %d", took, described.Load(), tt.takes, tt.described)
+				}
+				time.Sleep(time.Minute)
+				if n := described.Load(); n != int64(tt.describedLater) {
+					t.Errorf("%d are described in the end, want %d", n, tt.describedLater)
 				}
 			})
 		})

@@ -137,7 +137,7 @@ func TestG07CursorsAreSealed(t *testing.T) {
 }
 
 // All members are asked at the same time: 50 that take a second each are listed in a second.
-func TestG07MembersAreAskedTogether(t *testing.T) {
+func TestG07AndG20MembersAreAskedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var members []*fake
 		for i := range 50 {

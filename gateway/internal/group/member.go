@@ -24,8 +24,9 @@ type Member interface {
 	mcp.ClientFollower
 	// Era returns the era of the server, or spec.Unknown before it is known.
 	Era() spec.Era
-	// Err returns nil if the server could be reached, or else why not, as [mcp.Back] does.
-	Err() error
+	// Err returns nil if the server could be reached, or another replica serves it to the sender of
+	// req, or else why not, as [mcp.Back] does. Nil for req asks for the server alone.
+	Err(req *mcp.Request) error
 }
 
 // A Following is what a group follows at a member.

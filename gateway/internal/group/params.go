@@ -22,7 +22,17 @@ const (
 type params struct {
 	name        string // of subject
 	subject     []byte // what the request is about: a string
+	cut         []byte // the part of subject that a member does not get; nil for none
 	state, meta []byte
+}
+
+// cutTo has a member get its own name, if that is the end of the shown one as it was sent: nothing
+// need be written then.
+func (p *params) cutTo(shown, own string) bool {
+	if len(p.subject) == len(`""`)+len(shown) && strings.HasSuffix(shown, own) {
+		p.cut = p.subject[1 : 1+len(shown)-len(own)]
+	}
+	return p.cut != nil
 }
 
 // readParams reads the params of a request, in which a member called subject says what it is
@@ -90,7 +100,7 @@ func only(object []byte, name string) (value []byte, err error) {
 	return value, nil
 }
 
-// forMember returns a request as a member gets it: with another subject unless that is nil, and
+// forMember returns a request as a member gets it: with another subject, unless that is nil or cut, and
 // with what the member has handed out as it was. All other bytes stay.
 func (b *Back) forMember(req *mcp.Request, p *params, m *memberAt, subject []byte) (*mcp.Request, error) {
 	var few [3]wire.Edit
@@ -106,9 +116,13 @@ func (b *Back) forMember(req *mcp.Request, p *params, m *memberAt, subject []byt
 		edits = append(edits, wire.Edit{Name: "_meta", Value: meta})
 	}
 	switch {
+	case p.cut != nil && len(edits) == 0: // as in most calls
+		return withParams(req, replaced(req.Params, p.cut, nil)), nil
+	case p.cut != nil:
+		edits = append(edits, wire.Edit{Name: p.name, Value: replaced(p.subject, p.cut, nil)})
 	case subject == nil && len(edits) == 0:
 		return req, nil
-	case len(edits) == 0: // as in most calls
+	case len(edits) == 0:
 		return withParams(req, replaced(req.Params, p.subject, subject)), nil
 	case subject != nil:
 		edits = append(edits, wire.Edit{Name: p.name, Value: subject})

@@ -196,7 +196,7 @@ func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading
 		return out
 	}
 	w := usual
-	if errors.Is(m.Err(), mcp.ErrStarting) {
+	if errors.Is(m.Err(r.req), mcp.ErrStarting) {
 		if !r.fresh && r.recall(out) {
 			r.b.noteReading(r.req, out)
 			return out
@@ -251,7 +251,7 @@ func (r *reader) lacks(w waiting, m memberAt) bool {
 	if err != nil || mcp.Declares(d.Capabilities, spec.Capability(r.list.method)) {
 		return false
 	}
-	if m.Err() != nil {
+	if m.Err(r.req) != nil {
 		return true
 	}
 	d, err = m.Describe(w.ctx, r.req)

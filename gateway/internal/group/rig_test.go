@@ -159,7 +159,7 @@ func (f *fake) isGone() bool {
 func (f *fake) Era() spec.Era { return f.era }
 
 // Err implements [Member].
-func (f *fake) Err() error {
+func (f *fake) Err(*mcp.Request) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err

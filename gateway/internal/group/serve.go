@@ -56,7 +56,7 @@ func (b *Back) serveNamed(ctx context.Context, req *mcp.Request, c mcp.Caller, k
 		return nil, b.explainBare(req, k, shown, err)
 	}
 	var subject []byte
-	if own != shown {
+	if own != shown && !p.cutTo(shown, own) {
 		subject = wire.Quote(own)
 	}
 	sent, err := b.forMember(req, &p, &m, subject)

@@ -48,6 +48,34 @@ func TestCallAllocatesNoMore(t *testing.T) {
 	}
 }
 
+// A call through a group takes few allocations more than one at its server's own endpoint: its own
+// request, name, params and way.
+func TestG20CallThroughAGroupAllocatesLittleMore(t *testing.T) {
+	echoed := func(mcp.Changes) (mcp.Back, error) { return echo{}, nil }
+	g, err := New(Options{Servers: []ServerOptions{{Name: "a", Open: echoed}, {Name: "b", Open: echoed}, {Name: "all", Group: groupOf("a", "b")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close(context.Background()) })
+	allocations := func(path, tool string) float64 {
+		body, header := modernBody("1", spec.MethodToolsCall, `"name":"`+tool+`","arguments":{}`), modernHeaders(spec.MethodToolsCall, tool)
+		call := func() {
+			r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1"+path, strings.NewReader(body))
+			r.Header = header
+			w := httptest.NewRecorder()
+			if g.ServeHTTP(w, r); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"content"`) {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+		}
+		call()
+		return testing.AllocsPerRun(1000, call)
+	}
+	own, through := allocations("/mcp/a", "read"), allocations("/mcp/all", "a__read")
+	if most := own + 9 + forgotten(); through > most {
+		t.Errorf("%v allocations for a call through a group, want %v at most: it takes %v at its server's endpoint", through, most, own)
+	}
+}
+
 // forgotten is how many allocations more a call has under the race detector, which has pools
 // forget some of what they are given.
 func forgotten() float64 {

@@ -54,6 +54,14 @@ func (p placed) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp
 	return p.s.back.Serve(ctx, req, c)
 }
 
+// Describe implements [mcp.Describer].
+func (p placed) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
+	if f := p.s.together.forward; f != nil {
+		return f.Describe(ctx, req, p.s.back)
+	}
+	return p.s.back.Describe(ctx, req)
+}
+
 // openBack opens the back of a server, and what watches it together with other replicas.
 func openBack(s *server, so *ServerOptions) (err error) {
 	h := s.g.hub
@@ -70,7 +78,7 @@ func openBack(s *server, so *ServerOptions) (err error) {
 	})
 	if s.back, err = so.Open(s.together.source.Changes()); err == nil {
 		s.together.source.Use(s.back)
-		s.together.endpoint, err = newEndpoint(s)
+		s.together.endpoint, err = newEndpoint(s, so)
 	}
 	return err
 }
@@ -86,11 +94,12 @@ func tellOthers(s *server, so *ServerOptions, next mcp.Changes) mcp.Changes {
 	return c
 }
 
-// newEndpoint returns what watches the server for other replicas.
-func newEndpoint(s *server) (*source.Endpoint, error) {
+// newEndpoint returns what watches the server for other replicas, and serves their groups.
+func newEndpoint(s *server, so *ServerOptions) (*source.Endpoint, error) {
 	g := s.g
 	return source.NewEndpoint(source.EndpointOptions{
 		Server: watchedHere{s, s.together.source}, Hub: g.hub, Profiles: s.profiles.Candidates,
+		Handler: servedHere{s}, Describer: s.back, Settings: so.Settings, Era: s.back.Era, Sealer: g.sealer,
 		Memory: s.memory, Streams: &s.streams, Logger: g.opts.Logger, Metrics: g.opts.Metrics,
 	})
 }
@@ -104,7 +113,7 @@ func newForwarded(s *server, so *ServerOptions) *forward.Server {
 	_, whole := s.guard.Auth.(auth.MTLS)
 	return s.g.forward.Open(forward.ServerOptions{
 		Name: s.name, Front: s.legacy, Back: s.back, Life: s.life, Streams: &s.streams, Whole: whole,
-		HoldFor: so.HoldFor, ClaimFor: s.claimFor, OwnSessions: s.profiles.PerSession, Untried: untried(s.back),
+		HoldFor: so.HoldFor, Remote: s.remote(), ClaimFor: s.claimFor, OwnSessions: s.profiles.PerSession, Untried: untried(s.back),
 		Parse: s.parse,
 		RefuseBody: func(w http.ResponseWriter, r *http.Request, err error) {
 			s.g.now().bodies.Refuse(w, r, s.limits, err)

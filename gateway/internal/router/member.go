@@ -36,14 +36,14 @@ func (g *Gateway) members(of string) group.Find {
 
 // enter counts a user of the server, until Leave of its life. A reload may have replaced it since
 // it was found: then it is the one that is served now.
-func (m member) enter() (*server, error) {
+func (m member) enter() (member, error) {
 	if m.life.Enter() {
-		return m.server, nil
+		return m, nil
 	}
 	if s := m.g.now().servers[m.name]; s != nil && s.life.Enter() {
-		return s, nil
+		return member{s, m.of}, nil
 	}
-	return nil, wire.Errorf(spec.CodeInternal, "%v", m.life.Reason())
+	return m, wire.Errorf(spec.CodeInternal, "%v", m.life.Reason())
 }
 
 // Serve implements [group.Member].
@@ -63,15 +63,18 @@ func (m member) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp
 			own.Trace.Pass(s.name, s.log.names.Subject(own.Method, own.Params))
 		}
 	}
-	return s.Serve(ctx, own, c)
+	return s.server.Serve(ctx, own, c)
 }
 
 // forMember returns the request of a client of a group as one to the server itself.
-func (s *server) forMember(req *mcp.Request) (*mcp.Request, error) {
+func (m member) forMember(req *mcp.Request) (*mcp.Request, error) {
 	own := *req
-	own.Profile = s.profiles.Of(req.Profile)
-	s.profiles.Saw(req.Identity)
-	return &own, s.allow(&own)
+	own.Profile = m.profiles.Of(req.Profile)
+	if own.Passage == nil { // what the group asks for itself
+		own.Passage = &mcp.Passage{Group: m.of}
+	}
+	m.profiles.Saw(req.Identity)
+	return &own, m.allow(&own)
 }
 
 // Describe implements [group.Member].
@@ -88,7 +91,7 @@ func (m member) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descriptio
 	if err != nil {
 		return nil, s.ForClient(err)
 	}
-	d, err := s.back.Describe(ctx, own)
+	d, err := placed{s.server}.Describe(ctx, own)
 	if s.wantsLogin(err) {
 		d, err = visit.Undescribed(), nil
 	}
@@ -133,4 +136,15 @@ func (m member) follow(req *mcp.Request, tell func(*mcp.Request)) {
 func (m member) Era() spec.Era { return m.back.Era() }
 
 // Err implements [group.Member].
-func (m member) Err() error { return m.back.Err() }
+func (m member) Err(req *mcp.Request) error {
+	err := m.back.Err()
+	if err == nil || req == nil || m.together.forward == nil {
+		return err
+	}
+	own := *req
+	own.Profile = m.profiles.Of(req.Profile)
+	if m.together.forward.ServedElsewhere(&own) {
+		return nil
+	}
+	return err
+}

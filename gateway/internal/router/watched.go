@@ -102,7 +102,34 @@ func (h watchedHere) Watch(ctx context.Context, p mcp.Profile, want []fanout.Top
 	return h.source.WatchHere(ctx, p, want)
 }
 
-// serveWatch serves a listen request of another replica.
+// servedHere serves what clients of groups at other replicas ask of a server: they were checked
+// there.
+type servedHere struct{ s *server }
+
+// Serve implements [mcp.Handler].
+func (h servedHere) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	g := h.s.g
+	place, limit, most := g.inflight.EnterCounted()
+	if limit != nil {
+		return nil, g.tooManyInFlight("another replica", limit, most)
+	}
+	defer place.Leave()
+	res, err := placed(h).Serve(ctx, req, c)
+	if err == nil && res.StateLost != "" {
+		tellLost(res)
+	}
+	return res, err
+}
+
+// remote returns what has another replica serve a request to the server; nil if none can.
+func (s *server) remote() func(replicas.Replica) forward.Remote {
+	if s.together.source == nil {
+		return nil
+	}
+	return func(to replicas.Replica) forward.Remote { return s.together.source.At(to) }
+}
+
+// serveWatch serves a request of another replica: to listen, or for a client of a group.
 func (g peerListener) serveWatch(w http.ResponseWriter, r *http.Request, e *peer.Envelope, name string) {
 	t := g.now()
 	s := t.servers[name]

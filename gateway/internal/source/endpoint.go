@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -31,6 +32,13 @@ const (
 type EndpointOptions struct {
 	Server hub.Server // watches here, and asks no other replica
 	Hub    *hub.Hub
+	// Handler and Describer serve here what clients of groups at other replicas ask.
+	Handler   mcp.Handler
+	Describer mcp.Describer
+	// Settings, Sealer and Era, of the server, are for calls that wait for input here.
+	Settings settings.Server
+	Sealer   *requeststate.Sealer
+	Era      func() spec.Era
 	// Profiles returns the profiles that a request may mean.
 	Profiles func(*mcp.Request) []mcp.Profile
 
@@ -41,7 +49,8 @@ type EndpointOptions struct {
 }
 
 // An Endpoint serves the listen requests of other replicas, which take this one for the owner
-// of a profile, for one server. To them this replica is a modern server, see decision 0012.
+// of a profile, for one server, and what clients of their groups ask of that. To them this replica
+// is a modern server, see decision 0012.
 // Policy, and the limits of clients, were applied where the clients are.
 type Endpoint struct {
 	opts  EndpointOptions
@@ -55,9 +64,10 @@ func NewEndpoint(o EndpointOptions) (*Endpoint, error) {
 	e := &Endpoint{opts: o}
 	var err error
 	e.front, err = modernfront.New(modernfront.Options{
-		Name: o.Server.Name(), Handler: none{}, Describer: none{}, Subscriber: e, Admit: e.setProfile,
+		Name: o.Server.Name(), Handler: served{o.Handler}, Describer: o.Describer, Subscriber: e, Admit: e.setProfile,
+		Sealer: o.Sealer, Upstream: o.Era, Settings: o.Settings, Replicas: true,
 		Memory: o.Memory, Streams: o.Streams, KeepAlive: keepAlive, Limits: limits.Set{limits.ListenTopics.Key: maxTopics}, Numbers: true,
-		Settings: settings.Server{Tasks: "off"}, Logger: o.Logger, Metrics: o.Metrics,
+		Logger: o.Logger, Metrics: o.Metrics,
 	})
 	return e, err
 }
@@ -92,9 +102,6 @@ func (e *Endpoint) read(w http.ResponseWriter, r *http.Request) (*wire.Message, 
 // setProfile sets the profile of a request: the one whose scope it names. So a replica of another
 // configuration, or one that takes the server for another era, is refused.
 func (e *Endpoint) setProfile(req *mcp.Request) error {
-	if req.Method != spec.MethodListen {
-		return mcp.Refuse(spec.CodeMethodNotFound, "replicas send %s alone", spec.MethodListen)
-	}
 	want := wire.Unquote(wire.Get(wire.Get(req.Params, "_meta"), metaScope))
 	for _, p := range e.opts.Profiles(req) {
 		if Name(p.Scope) == want {
@@ -116,17 +123,10 @@ func (e *Endpoint) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.Subsc
 	return sub, nil
 }
 
-var errListenOnly = errors.New("replicas are served listen requests alone")
-
-// none serves what setProfile refuses, and has no description for the end of a stream.
-type none struct{}
+// served serves requests of other replicas, without what is between replicas.
+type served struct{ next mcp.Handler }
 
 // Serve implements [mcp.Handler].
-func (none) Serve(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
-	return nil, errListenOnly
-}
-
-// Describe implements [mcp.Describer].
-func (none) Describe(context.Context, *mcp.Request) (*mcp.Description, error) {
-	return nil, errListenOnly
+func (h served) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	return h.next.Serve(ctx, withoutPeerMeta(req), c)
 }

@@ -129,6 +129,7 @@ func (g *Group) look(view *replicas.View) {
 	}
 	g.reach.forget(view)
 	for _, s := range g.all() {
+		s.forgetRemotes(view)
 		s.look()
 	}
 }

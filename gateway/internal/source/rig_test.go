@@ -77,7 +77,8 @@ type replica struct {
 	l        *bridgetest.Listener
 	rt       *http.Transport
 	own      mcp.Back
-	differs  bool // its profiles are not those of others
+	differs  bool                                    // its profiles are not those of others
+	answers  func(*mcp.Request) (*mcp.Result, error) // what is asked of the server for others; nil has the server do so
 	killed   sync.Once
 }
 
@@ -115,7 +116,7 @@ func (r *rig) add(name string) *replica {
 		r.t.Fatal(err)
 	}
 	rep.source.Use(rep.own)
-	rep.endpoint, err = source.NewEndpoint(source.EndpointOptions{Server: here{served{rep}}, Hub: rep.hub, Profiles: rep.profiles, Streams: &rep.streams})
+	rep.endpoint, err = source.NewEndpoint(source.EndpointOptions{Server: here{served{rep}}, Hub: rep.hub, Handler: answering{rep}, Describer: rep.own, Profiles: rep.profiles, Streams: &rep.streams})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -147,6 +148,17 @@ func (rep *replica) profile(p mcp.Principal, capabilities []byte) mcp.Profile {
 		scope += "other"
 	}
 	return mcp.Profile{Scope: scope, Principal: p, Capabilities: capabilities}
+}
+
+// answering answers for other replicas.
+type answering struct{ *replica }
+
+// Serve implements [mcp.Handler].
+func (a answering) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	if a.answers == nil {
+		return a.own.Serve(ctx, req, c)
+	}
+	return a.answers(req)
 }
 
 type network struct {

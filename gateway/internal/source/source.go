@@ -30,7 +30,8 @@ type ServerOptions struct {
 	WantedByPeers func(fanout.Topic) bool
 }
 
-// A Source watches one server, itself or through other replicas. It is an [mcp.Source].
+// A Source watches one server, itself or through other replicas, and asks others for clients of
+// groups. It is an [mcp.Source].
 type Source struct {
 	group *Group
 	opts  ServerOptions
@@ -43,6 +44,8 @@ type Source struct {
 	peers  map[string]*target // by instance
 	closed bool
 
+	remotes map[string]*target // what serves requests at other replicas, by instance
+
 	settling atomic.Bool // see settleAll
 }
 
@@ -50,7 +53,7 @@ var _ mcp.Source = (*Source)(nil)
 
 // Open returns a Source. The caller must call Use before Watch, and Close.
 func (g *Group) Open(o ServerOptions) *Source {
-	s := &Source{group: g, opts: o, own: new(target), scopes: make(map[string]*scope), peers: make(map[string]*target)}
+	s := &Source{group: g, opts: o, own: new(target), scopes: make(map[string]*scope), peers: make(map[string]*target), remotes: make(map[string]*target)}
 	g.add(s)
 	return s
 }
@@ -131,14 +134,16 @@ func (s *Source) Close(ctx context.Context) {
 	s.group.remove(s)
 	s.mu.Lock()
 	s.closed = true
-	scopes, peers := s.scopes, s.peers
-	s.scopes, s.peers = make(map[string]*scope), make(map[string]*target)
+	scopes, peers, remotes := s.scopes, s.peers, s.remotes
+	s.scopes, s.peers, s.remotes = make(map[string]*scope), make(map[string]*target), nil
 	s.mu.Unlock()
 	for _, sc := range scopes {
 		sc.moved()
 		s.group.Release(sc.name)
 	}
-	for _, t := range peers {
-		_ = t.back.Close(ctx) // nobody is left to hear of it
+	for _, all := range []map[string]*target{peers, remotes} {
+		for _, t := range all {
+			_ = t.back.Close(ctx) // nobody is left to hear of it
+		}
 	}
 }

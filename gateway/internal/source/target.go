@@ -60,6 +60,11 @@ func (s *Source) dropUnusedLocked(t *target) {
 		return
 	}
 	delete(s.peers, t.to.Instance)
+	s.closeSoon(t)
+}
+
+// closeSoon closes the back of a target that nobody uses any more.
+func (s *Source) closeSoon(t *target) {
 	s.group.running.Go(func() { // ends within closeTimeout
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()

@@ -21,7 +21,7 @@ const (
 	keepAlive = 5 * time.Second
 	// silentAfter is when a stream counts as broken on which nothing comes.
 	silentAfter = 12 * time.Second
-	// metaScope is the member of _meta in a listen request that names the scope, so that the
+	// metaScope is the member of _meta in a request that names the scope, so that the
 	// owner can refuse one that it takes for another.
 	metaScope = "dev.mcpbridge/scope"
 
@@ -30,7 +30,10 @@ const (
 
 var errSilent = errors.New("the replica has not sent anything for too long")
 
-// metaOf returns what the _meta of a profile's listen requests has.
+// ownMeta removes what metaOf adds.
+var ownMeta = []wire.Edit{{Name: metaScope}, {Name: spec.MetaNumbers}}
+
+// metaOf returns what the _meta of a profile's requests has.
 func metaOf(p mcp.Profile) []wire.Edit {
 	return []wire.Edit{{Name: metaScope, Value: wire.Quote(Name(p.Scope))}, {Name: spec.MetaNumbers, Value: []byte("true")}}
 }
@@ -79,10 +82,18 @@ type tripper struct {
 // RoundTrip implements [http.RoundTripper].
 func (t *tripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	out := r.Clone(context.WithValue(ctx, senderKey{}, readSender(r.Header)))
+	sender := readSender(r.Header)
+	on, _ := ctx.Value(errandKey{}).(*errand)
+	if on != nil {
+		sender = on.sender
+	}
+	out := r.Clone(context.WithValue(ctx, senderKey{}, sender))
 	out.Header.Del("Authorization")
 	begin := time.Now()
 	resp, err := t.next.RoundTrip(out)
+	if on != nil {
+		on.failed = err
+	}
 	if err != nil {
 		if r.Context().Err() == nil {
 			t.reach.failed(t.to, begin)

@@ -28,8 +28,13 @@ type clientConn struct {
 	request []byte // its own; nil for the target's
 }
 
-// newTarget connects to addr and checks one answer in full.
+// newTarget connects to addr and checks one answer in full, which is that of a call.
 func newTarget(c *child, addr string, request []byte, want, conns int) (*target, error) {
+	return newTargetOf(c, addr, request, `"result":{"content":[{"type":"text"`, want, conns)
+}
+
+// newTargetOf is newTarget for answers that have a text.
+func newTargetOf(c *child, addr string, request []byte, has string, want, conns int) (*target, error) {
 	t := &target{child: c, request: request, want: want}
 	for range conns {
 		conn, err := net.Dial("tcp", addr)
@@ -42,7 +47,7 @@ func newTarget(c *child, addr string, request []byte, want, conns int) (*target,
 	if err := t.conns[0].call(t, &text); err != nil {
 		return nil, err
 	}
-	if !bytes.Contains(text.Bytes(), []byte(`"result":{"content":[{"type":"text"`)) {
+	if !bytes.Contains(text.Bytes(), []byte(has)) {
 		return nil, fmt.Errorf("%s answered %.500s", c.name, text.String())
 	}
 	return t, nil

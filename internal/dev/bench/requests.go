@@ -22,9 +22,19 @@ func legacyCall(host, path string, size int) []byte {
 
 // modernCall is what a modern client posts for the same.
 func modernCall(host, path string, size int, headers ...string) []byte {
-	name := toolName(size)
+	return modernCallOf(host, path, toolName(size), headers...)
+}
+
+// modernCallOf is what a modern client posts for the tool of a name.
+func modernCallOf(host, path, name string, headers ...string) []byte {
 	return post(host, path, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"`+name+`","arguments":{"path":"/srv/notes/today.md","lines":100},`+envelope+`}}`,
 		append(headers, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: "+name)...)
+}
+
+// modernList is what a modern client posts for the first page of a list of tools.
+func modernList(host, path string) []byte {
+	return post(host, path, `{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{`+envelope+`}}`,
+		"MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/list")
 }
 
 // modernListen is what a modern client posts to hear of URIs.

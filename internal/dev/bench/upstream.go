@@ -34,8 +34,8 @@ func newLegacyServer() *legacyServer {
 	return &legacyServer{results: make(map[string][]byte), streams: make(map[chan []byte]struct{})}
 }
 
-// answer appends the response to a message; nothing to a notification.
-func (s *legacyServer) answer(dst, text []byte) ([]byte, error) {
+// answer appends the response to a message that came to a path; nothing to a notification.
+func (s *legacyServer) answer(dst, text []byte, path string) ([]byte, error) {
 	m, err := wire.Parse(text, wire.Options{})
 	if err != nil || m.Kind() != wire.Request {
 		return dst, err
@@ -50,8 +50,28 @@ func (s *legacyServer) answer(dst, text []byte) ([]byte, error) {
 			dst, name = appendLog(dst, n), "text_100"
 		}
 		result = s.result(name)
+	case spec.MethodToolsList:
+		result = listOfTools(path)
 	}
 	return wire.AppendResult(dst, m.ID, result, nil), nil
+}
+
+// toolsPath is where the server has a number of tools of the size that servers have, whose names begin
+// with a text and are called as toolName says: both follow.
+const toolsPath = "/tools/"
+
+// listOfTools returns the list of tools at a path: none at most.
+func listOfTools(path string) []byte {
+	rest, _ := strings.CutPrefix(path, toolsPath)
+	begin, n, _ := strings.Cut(rest, "/")
+	count, _ := strconv.Atoi(n)
+	var tools []string
+	for i := range count {
+		tools = append(tools, fmt.Sprintf(`{"name":"%s%s","title":"Read a file","description":"Reads a file of the workspace as text, and returns its lines with their numbers. `+
+			`Use it before you edit a file.","inputSchema":{"type":"object","properties":{"path":{"type":"string","description":"The path of the file, relative to the root of the workspace."},`+
+			`"from":{"type":"integer","minimum":1},"lines":{"type":"integer"}},"required":["path"]},"annotations":{"readOnlyHint":true}}`, begin, toolName(smallCall+i)))
+	}
+	return []byte(`{"tools":[` + strings.Join(tools, ",") + "]}")
 }
 
 // appendLog appends the log messages of a tool, a line each, before its result.
@@ -88,7 +108,7 @@ func (s *legacyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var reply []byte
 	if err == nil {
-		reply, err = s.answer(nil, body)
+		reply, err = s.answer(nil, body, r.URL.Path)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -167,7 +187,7 @@ func runStdio(*control, roleOptions) error {
 			return nil
 		}
 		if err == nil {
-			reply, err = s.answer(reply[:0], bytes.TrimSpace(line))
+			reply, err = s.answer(reply[:0], bytes.TrimSpace(line), "")
 		}
 		if err != nil {
 			return err

@@ -202,8 +202,9 @@ var layers = map[string][]string{
 	"internal/replicas":        nil,
 	"internal/replicas/member": {"internal/replicas", "internal/wake"},
 	// Who watches a profile upstream: it stands before a back, and opens others, of which it
-	// knows the interface alone. Other replicas reach it by a modern front before the hub.
-	"gateway/internal/source": {"gateway/internal/hub", "internal/downstream", "internal/fanout", "internal/limits", "internal/mcp", "internal/replicas", "internal/settings", "internal/spec", "internal/upstream", "internal/wake", "internal/wire", "modern/front"},
+	// knows the interface alone. Other replicas reach it by a modern front before the hub, which
+	// seals the state of calls that wait for input.
+	"gateway/internal/source": {"gateway/internal/hub", "internal/downstream", "internal/fanout", "internal/limits", "internal/mcp", "internal/replicas", "internal/requeststate", "internal/settings", "internal/spec", "internal/upstream", "internal/wake", "internal/wire", "modern/front"},
 	// Cached results leave all replicas: it knows scopes, and no results.
 	"internal/replicas/evict":   {"internal/wake", "internal/fanout", "internal/mcp", "internal/replicas", "internal/transport"},
 	"internal/dev/replicastest": {"internal/replicas", "internal/replicas/member", "internal/wake"},

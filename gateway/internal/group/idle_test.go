@@ -1,0 +1,78 @@
+package group
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// A group that nobody uses has no goroutine, and asks nobody for anything: neither before it is used
+// for the first time, nor once its clients have left, also if a member is missing, or never starts.
+func TestG20IdleGroup(t *testing.T) {
+	files, down, starting := newFollowed("files", "file:///a"), newFake("down", "x"), newFake("starting", "x")
+	down.err = errors.New("connection refused")
+	members := []*fake{files, down, starting}
+	withGroup(t, members, func(t *testing.T, r *groupRig) {
+		starting.startsAfter(1000 * time.Hour)
+		starting.err = mcp.ErrStarting
+		synctest.Wait()
+		before := runtime.NumGoroutine()
+		idle := func(when string) {
+			t.Helper()
+			time.Sleep(time.Minute) // what is under way has patience
+			synctest.Wait()
+			goroutines, asked := runtime.NumGoroutine(), asked(members)
+			time.Sleep(24 * time.Hour)
+			synctest.Wait()
+			if n := runtime.NumGoroutine(); goroutines != before || n != before {
+				t.Errorf("%s there are %d goroutines, then %d, and before %d", when, goroutines, n, before)
+			}
+			if n := askedSince(members, asked); n != 0 {
+				t.Errorf("%s members are asked %d times in a day", when, n)
+			}
+		}
+		idle("at first")
+		if n := askedSince(members, make([]int, len(members))); n != 0 {
+			t.Errorf("before it is used members are asked %d times", n)
+		}
+		describe(t, r.rig)
+		listing(t, r.rig, request(spec.MethodToolsList, ""))
+		if _, err := backtest.Body(r.Serve(t.Context(), request(spec.MethodToolsCall, `{"name":"files__tool"}`), &backtest.Caller{})); err != nil {
+			t.Fatal(err)
+		}
+		want := append(mcp.Filter{Tools: true}.Topics("all/1"), uriTopics("file:///a")...)
+		r.Want(1, want...)
+		_, release, err := r.group.Watch(t.Context(), mcp.Profile{Scope: "all/1"}, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := runtime.NumGoroutine(); n <= before {
+			t.Errorf("with a follower there are %d goroutines, and %d without", n, before)
+		}
+		r.Want(-1, want...)
+		release()
+		idle("once all have left")
+	})
+}
+
+// asked returns how often each member was asked.
+func asked(members []*fake) (n []int) {
+	for _, f := range members {
+		n = append(n, len(f.requests()))
+	}
+	return n
+}
+
+func askedSince(members []*fake, before []int) (n int) {
+	for i, now := range asked(members) {
+		n += now - before[i]
+	}
+	return n
+}

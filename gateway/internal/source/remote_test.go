@@ -1,0 +1,81 @@
+package source_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// nobody is the caller of what is neither told nor asked anything.
+type nobody struct{}
+
+func (nobody) Notify(context.Context, mcp.Notification) error { return nil }
+func (nobody) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
+	return nil, mcp.ErrCannotAsk
+}
+
+// callOf returns a call of a principal, of a modern client.
+func (rep *replica) callOf(p mcp.Principal) *mcp.Request {
+	return &mcp.Request{
+		Method: spec.MethodToolsCall, Era: spec.Modern, Revision: spec.LatestModern, Capabilities: []byte("{}"),
+		Principal: p, Identity: &mcp.Identity{Principal: p, Scopes: []string{"read"}}, Share: mcp.Share{Principal: p}, Profile: rep.profile(p, []byte("{}")),
+		Params: []byte(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"x":1},"name":"t","arguments":{"n":1.0e2}}`),
+	}
+}
+
+func (rep *replica) to(other *replica) replicas.Replica {
+	r, _ := rep.engine.View().Member(other.name)
+	return r
+}
+
+// What a client of a group asks of a server is served at another replica as it is: on behalf of its
+// principal, in the same profile, and without what replicas tell each other.
+func TestG19ServedAtAnotherReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "a", "b")
+		a, b := r.by["a"], r.by["b"]
+		var got *mcp.Request
+		a.answers = func(req *mcp.Request) (*mcp.Result, error) {
+			got = req
+			return mcp.NewResult([]byte(`{"resultType":"complete","content":[]}`), nil), nil
+		}
+		req := b.callOf("ada")
+		res, err := b.source.At(b.to(a)).Serve(t.Context(), req, nobody{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(wire.Get(res.Body, "content")) != "[]" {
+			t.Errorf("the result is %s", res.Body)
+		}
+		res.Release()
+		if got.Principal != "ada" || got.Profile.Scope != a.profile("ada", []byte("{}")).Scope {
+			t.Errorf("served for %q in the profile %q", got.Principal, got.Profile.Scope)
+		}
+		if string(got.Params) != string(req.Params) {
+			t.Errorf("served with the params\n%s\nof\n%s", got.Params, req.Params)
+		}
+	})
+}
+
+// A replica that takes the profile for another one refuses, and one that can't be reached is told by
+// the error of what reaches it.
+func TestG19NotServedAtAnotherReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "a", "b")
+		a, b := r.by["a"], r.by["b"]
+		a.differs = true
+		if _, err := b.source.At(b.to(a)).Serve(t.Context(), b.callOf("ada"), nobody{}); err == nil || !strings.Contains(err.Error(), "configured alike") {
+			t.Errorf("another profile: %v", err)
+		}
+		r.cut("a", "b", true)
+		if _, err := b.source.At(b.to(a)).Serve(t.Context(), b.callOf("ada"), nobody{}); err == nil || err.Error() != "the network is cut" {
+			t.Errorf("a replica that can't be reached: %v", err)
+		}
+	})
+}

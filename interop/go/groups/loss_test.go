@@ -2,16 +2,13 @@ package groups
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -69,8 +66,8 @@ type loss struct {
 	followers []follower
 	visitors  []*visitor
 	random    *rand.Rand
-	calls     atomic.Int64
-	slowest   atomic.Int64 // nanoseconds of a call
+	lasting   *handCaller // a legacy session with the group
+	courses   courses
 }
 
 // A follower is a client of the group that follows topics.
@@ -98,7 +95,11 @@ func TestG13LossOfMembers(t *testing.T) {
 			return
 		}
 	}
-	t.Logf("%d losses under %d clients: %d calls of the members that lived succeeded, the slowest in %v", n, len(w.followers), w.calls.Load(), time.Duration(w.slowest.Load()).Round(time.Millisecond))
+	t.Logf("%d losses under %d clients, with calls of the members that lived; through the group: %v; at their own endpoints: %v; through the group by SDKs: %v",
+		n, len(w.followers), &w.courses.group, &w.courses.own, &w.courses.sdks)
+	if n >= 100 {
+		w.courses.judge(t)
+	}
 }
 
 func newLoss(t *testing.T, followers int) *loss {
@@ -115,6 +116,10 @@ func newLoss(t *testing.T, followers int) *loss {
 		fmt.Fprintf(&servers, "  %s: {url: \"http://%s/mcp\", timeouts: {connect: 1m}}\n", m.name, m.addr)
 	}
 	w.bridge = startBridge(t, servers.String(), "  both: {servers: [old, new], patience: 1s}\n")
+	w.lasting = &handCaller{us: w.us, url: w.bridge.at("both"), legacy: true}
+	if err := w.lasting.open(); err != nil {
+		t.Fatal(err)
+	}
 	w.follow(followers, dir)
 	return w
 }
@@ -322,59 +327,4 @@ func (w *loss) wantTools(tool, what string) {
 			return fmt.Sprintf("none of %d is %s", len(items), tool)
 		})
 	}
-}
-
-// callAll calls a member, by hand and by an SDK of each era, over and over until stop. None may fail.
-func (w *loss) callAll(m *mortal) (stop func()) {
-	ctx, cancel := context.WithCancel(w.t.Context())
-	var calling sync.WaitGroup
-	ways := []func() error{func() error { return w.callByHand(m) }}
-	for _, v := range w.visitors[:6] {
-		ways = append(ways, func() error {
-			_, err := v.ask("tools/call", map[string]any{"name": m.name + "__mark", "arguments": map[string]any{"nonce": "n"}}, false)
-			return err
-		})
-	}
-	for i, call := range ways {
-		calling.Go(func() { // ends with ctx
-			for ctx.Err() == nil {
-				begun := time.Now()
-				if err := call(); err != nil {
-					w.t.Errorf("client %d: a call of %s, which lives: %v", i, m.name, err)
-					return
-				}
-				w.calls.Add(1)
-				took := int64(time.Since(begun))
-				for was := w.slowest.Load(); took > was && !w.slowest.CompareAndSwap(was, took); was = w.slowest.Load() {
-				}
-				time.Sleep(20 * time.Millisecond) // so that calls don't take the whole machine
-			}
-		})
-	}
-	return func() { cancel(); calling.Wait() }
-}
-
-// callByHand calls a member as a client of 2026-07-28.
-func (w *loss) callByHand(m *mortal) error {
-	name := m.name + "__mark"
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":%s,"name":%q,"arguments":{"nonce":"n"}}}`, modernMeta, name)
-	req, err := http.NewRequest(http.MethodPost, w.bridge.at("both"), strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header = http.Header{
-		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
-		"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {name},
-	}
-	res, err := w.us.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	var answer struct{ Result json.RawMessage }
-	if err == nil && (json.Unmarshal(text, &answer) != nil || answer.Result == nil) {
-		err = fmt.Errorf("the answer is %s", text)
-	}
-	return err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -279,6 +282,107 @@ func TestG14RebuiltSessionGetsTheLevel(t *testing.T) {
 			synctest.Wait()
 		}
 	})
+}
+
+// owned returns a call of a legacy client that has the session for itself.
+func owned(level string) *mcp.Request {
+	r := callWith("", level)
+	r.Profile.Revision = "2025-11-25"
+	return r
+}
+
+// A client that has the session for itself sets its level at once, and a session that takes the
+// place of a lost one has it before anything else is asked.
+func TestG15LevelIsSetOutsideOfCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		want := func(p *legacytest.ConnPeer, level string) {
+			t.Helper()
+			m := p.Want("logging/setLevel")
+			if got := string(m.Params); got != `{"level":"`+level+`"}` {
+				t.Errorf("setLevel %s, want %s", got, level)
+			}
+			p.Result(m.ID, `{}`)
+		}
+		b.LevelChanged(owned("info")) // there is no session yet
+		for _, level := range []string{"info", "error"} {
+			call := serve(t.Context(), b, owned(level))
+			p := <-peers
+			p.Handshake(legacytest.Everything)
+			want(p, level)
+			p.Result(p.Want("tools/call").ID, `{}`)
+			if <-call.done; call.err != nil {
+				t.Error(call.err)
+			}
+			b.LevelChanged(owned(level)) // which it has
+			b.LevelChanged(owned("error"))
+			if level != "error" {
+				want(p, "error")
+			}
+			other := owned("debug")
+			other.Profile.Revision = "" // of many clients
+			b.LevelChanged(other)
+			again := serve(t.Context(), b, owned("error"))
+			p.Result(p.Want("tools/call").ID, `{}`) // and nothing before
+			<-again.done
+			_ = p.Conn.Close()
+			synctest.Wait()
+		}
+	})
+}
+
+// What a server logs outside of calls is told to a client that has the session for itself, and
+// follows it.
+func TestG15MessagesOutsideOfCalls(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		revision spec.Revision
+		follows  bool
+		want     string
+	}{
+		{"of one client", "2025-11-25", true, `{"level":"info","logger":"l","data":"alone"}`},
+		{"of many", "", true, ""},
+		{"not followed", "2025-11-25", false, ""},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			aud, d := watchtest.NewAudience(&watchtest.Journal{}), &backtest.Metrics{}
+			b, peers := pipeBack(t, Options{Options: upstream.Options{Changes: aud, Metrics: d}})
+			p := mcp.Profile{Scope: testScope, Capabilities: json.RawMessage(`{}`), Revision: tt.revision}
+			topic := listTopic(fanout.StateLost)
+			if !tt.follows {
+				topic = listTopic(fanout.ToolsListChanged)
+			}
+			aud.Want(1, topic)
+			watching := make(chan func())
+			go func() {
+				_, release, err := b.Watch(t.Context(), p, []fanout.Topic{topic})
+				if err != nil {
+					t.Error(err)
+				}
+				watching <- release
+			}()
+			peer := <-peers
+			peer.Handshake(legacytest.Everything)
+			release := <-watching
+			for range 2 {
+				peer.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","logger":"l","data":"alone"}}`)
+			}
+			synctest.Wait()
+			var got []string
+			for _, ev := range aud.Events() {
+				got = append(got, string(ev.Meta))
+			}
+			want, dropped := []string{tt.want, tt.want}, 0
+			if tt.want == "" {
+				want, dropped = nil, 2
+			}
+			if !slices.Equal(got, want) || d.Count("log message") != dropped {
+				t.Errorf("told %q and dropped %d, want %q and %d", got, d.Count("log message"), want, dropped)
+			}
+			aud.Want(-1, topic)
+			release()
+		})
+	}
 }
 
 // A server without logging is never asked for a level; one that refuses it still

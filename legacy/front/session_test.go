@@ -226,15 +226,22 @@ func TestL2M04WhatTheGatewayServes(t *testing.T) {
 
 // A clientNotes notes what it is told of clients.
 type clientNotes struct {
-	mu    sync.Mutex
-	roots []*mcp.Request
-	left  []*mcp.Request
+	mu     sync.Mutex
+	roots  []*mcp.Request
+	levels []*mcp.Request
+	left   []*mcp.Request
 }
 
 func (n *clientNotes) RootsChanged(req *mcp.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.roots = append(n.roots, req)
+}
+
+func (n *clientNotes) LevelChanged(req *mcp.Request) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.levels = append(n.levels, req)
 }
 
 func (n *clientNotes) ClientLeft(req *mcp.Request) {

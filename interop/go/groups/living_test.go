@@ -132,7 +132,7 @@ func (w *loss) timed(c *course, how string, call func() error) error {
 	late := make(chan struct{})
 	watch := time.AfterFunc(callTime, func() {
 		defer close(late)
-		w.t.Logf("a call %s has taken %v; mcpbridge's goroutines:\n%s", how, callTime, w.goroutines())
+		w.t.Logf("a call %s has taken %v; mcpbridge's goroutines:\n%s", how, callTime, w.bridge.goroutines())
 	})
 	err := call()
 	took := time.Since(begun)
@@ -145,20 +145,6 @@ func (w *loss) timed(c *course, how string, call func() error) error {
 	}
 	c.add(took)
 	return nil
-}
-
-// goroutines returns what all goroutines of mcpbridge do.
-func (w *loss) goroutines() string {
-	res, err := w.us.Get("http://" + w.bridge.admin + "/debug/pprof/goroutine?debug=2")
-	if err != nil {
-		return err.Error()
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
 }
 
 // A handCaller calls a tool by hand, as a client of one era. It is used by one goroutine.

@@ -171,7 +171,11 @@ func (w *watch) read(ctx context.Context) {
 // drain passes on what one member tells. The loop handles what is about the member itself.
 func (w *watch) drain(ctx context.Context, f *contact) {
 	for ev, ok := f.mail.Next(); ok; ev, ok = f.mail.Next() {
-		if ev.Topic.Kind == fanout.StateLost {
+		switch {
+		case ev.IsMessage(), ev.URI == fanout.LeftOut:
+			w.passMessage(f.link.name, ev)
+			continue
+		case ev.Topic.Kind == fanout.StateLost:
 			w.book.Do(ctx, func() { w.rebuilt(f) })
 			continue
 		}
@@ -184,6 +188,16 @@ func (w *watch) drain(ctx context.Context, f *contact) {
 	if reason, ended := f.mail.Ended(); ended {
 		w.book.Do(ctx, func() { w.ended(f, reason) })
 	}
+}
+
+// passMessage passes on a log message that a member has sent outside of calls, or that some were
+// left out.
+func (w *watch) passMessage(member string, ev fanout.Event) {
+	ev.Topic.Scope = w.profile.Scope
+	if logged := w.all.opts.Logged; logged != nil && ev.IsMessage() {
+		ev.Meta = logged(member, ev.Meta)
+	}
+	w.all.opts.Changes.Publish(ev)
 }
 
 // ended handles the end of a subscription: the member was replaced, or is served no more. It is

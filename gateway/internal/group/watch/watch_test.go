@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -432,5 +433,33 @@ func TestG19ReplicasFollowForThemselves(t *testing.T) {
 		files.publish(fanout.ResourceUpdated, "file:///a")
 		r.WantLog("event file:///a")
 		other.WantLog()
+	})
+}
+
+// What a member logs outside of calls is told, one by one, as the group has it, and to those alone
+// who follow its sessions.
+func TestG15MessagesOutsideOfCalls(t *testing.T) {
+	files := newLegacy("files")
+	withRig(t, []*fake{files, newFake("docs")}, func(t *testing.T, r *rig) {
+		r.ws.opts.Logged = func(member string, params []byte) []byte { return []byte(member + " logs " + string(params)) }
+		r.Listen(toolsList, losses).WantHonored("toolsListChanged stateLost")
+		for range 2 {
+			files.publishAs(fanout.StateLost, "", "", "hi")
+		}
+		files.publishAs(fanout.StateLost, "", fanout.LeftOut, "")
+		synctest.Wait()
+		var got []string
+		for _, ev := range r.Events() {
+			got = append(got, fmt.Sprintf("%s %s%s", watchtest.TopicName(ev.Topic), ev.Meta, ev.URI))
+			if ev.Topic.Scope != groupScope {
+				t.Errorf("told in scope %s", ev.Topic.Scope)
+			}
+		}
+		for i := range got {
+			got[i] = strings.TrimRight(got[i], " 12") // each has a number of its own
+		}
+		if want := []string{"stateLost files logs hi", "stateLost files logs hi", "stateLost"}; !slices.Equal(got, want) {
+			t.Errorf("told %q, want %q", got, want)
+		}
 	})
 }

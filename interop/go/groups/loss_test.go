@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -172,13 +173,14 @@ type sdkFollower struct {
 	*visitor
 	mu      sync.Mutex       // guards the fields below
 	heard   map[string]int64 // when, by topic
+	logged  map[string]int   // how often, by the text of log messages outside of calls
 	opened  int              // requests that open a session or a stream, at the start
 	started bool
 }
 
 func (w *loss) startFollower(c client, dir string) *sdkFollower {
 	w.t.Helper()
-	f := &sdkFollower{visitor: startVisitor(w.t, c, w.bridge, dir, nil), heard: make(map[string]int64)}
+	f := &sdkFollower{visitor: startVisitor(w.t, c, w.bridge, dir, nil), heard: make(map[string]int64), logged: make(map[string]int)}
 	w.visitors = append(w.visitors, f.visitor)
 	f.open(f.httpTarget("both"))
 	for _, m := range w.members {
@@ -186,9 +188,15 @@ func (w *loss) startFollower(c client, dir string) *sdkFollower {
 			w.t.Fatalf("%s: subscribing to %s: %v", c.name, m.uri, err)
 		}
 	}
+	if !c.modern() {
+		if _, err := f.ask("logging/setLevel", map[string]any{"level": "warning"}, false); err != nil {
+			w.t.Fatalf("%s: setting the log level: %v", c.name, err)
+		}
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	var listening sync.WaitGroup
-	listening.Go(func() { f.hear(ctx) }) // ends with the test
+	listening.Go(func() { f.hear(ctx) }) // both end with the test
+	listening.Go(func() { f.hearMessages(ctx) })
 	w.t.Cleanup(func() { stop(); listening.Wait() })
 	return f
 }
@@ -199,6 +207,18 @@ func (f *sdkFollower) hear(ctx context.Context) {
 		if topic, ok := f.Changed.Take(100 * time.Millisecond); ok {
 			f.mu.Lock()
 			f.heard[topic] = time.Now().UnixNano()
+			f.mu.Unlock()
+		}
+	}
+}
+
+// hearMessages counts log messages.
+func (f *sdkFollower) hearMessages(ctx context.Context) {
+	for ctx.Err() == nil {
+		m, ok := f.Messages.Take(100 * time.Millisecond)
+		if params, isObject := m.(map[string]any); ok && isObject && params["logger"] == "old/board" {
+			f.mu.Lock()
+			f.logged[fmt.Sprint(params["data"])]++
 			f.mu.Unlock()
 		}
 	}
@@ -239,6 +259,33 @@ func (w *loss) touch(m *mortal) int64 {
 	return at
 }
 
+// wantLogged has the legacy member log outside of calls, and waits until all legacy clients have
+// heard it once: what is of the level that they have set, and nothing else.
+func (w *loss) wantLogged(text, what string) {
+	w.t.Helper()
+	old := ledger.Admin{Client: w.us, Addr: w.members[0].admin()}
+	for _, level := range []string{"info", "error"} {
+		if err := old.Tell(http.MethodPost, "log", url.Values{"level": {level}, "text": {level + " " + text}}, new(struct{})); err != nil {
+			w.t.Fatalf("logging: %v", err)
+		}
+	}
+	rig.Until(w.t, recovery, what, func() string {
+		for _, f := range w.followers {
+			s, ok := f.(*sdkFollower)
+			if !ok || s.modern() {
+				continue
+			}
+			s.mu.Lock()
+			heard, more := s.logged["error "+text], s.logged["info "+text]
+			s.mu.Unlock()
+			if heard != 1 || more != 0 {
+				return fmt.Sprintf("%s heard a message %d times, and %d times one that it does not want", s.name, heard, more)
+			}
+		}
+		return ""
+	})
+}
+
 // wantTold waits until all followers were told of a topic.
 func (w *loss) wantTold(topic string, since int64, what string) {
 	w.t.Helper()
@@ -268,6 +315,7 @@ func (w *loss) once(i int, victim, other *mortal, blow int) {
 	t := w.t
 	t.Helper()
 	w.wantTold(victim.uri, w.touch(victim), "an update before the loss")
+	w.wantLogged(fmt.Sprintf("before %d", i), "a log message before the loss")
 	for _, f := range w.followers {
 		if why := f.fault(); why != "" {
 			t.Fatal(why)
@@ -284,6 +332,9 @@ func (w *loss) once(i int, victim, other *mortal, blow int) {
 	for range 1 + w.random.IntN(3) {
 		w.wantTold(other.uri, w.touch(other), "an update of the member that lives")
 	}
+	if other == w.members[0] {
+		w.wantLogged(fmt.Sprintf("during %d", i), "a log message of the member that lives")
+	}
 	w.wantTools(other.name+"__mark", "the tools of the member that lives")
 	tool, begun := "", time.Now().UnixNano()
 	switch blow {
@@ -298,6 +349,9 @@ func (w *loss) once(i int, victim, other *mortal, blow int) {
 		w.wantTold(listen.Tools, begun, "the tools of a member that was lost are told as changed")
 	}
 	w.wantTold(victim.uri, w.touch(victim), "an update after the loss")
+	if victim == w.members[0] {
+		w.wantLogged(fmt.Sprintf("after %d", i), "the log level at the member that was lost, without a call")
+	}
 	w.wantTools(victim.name+"__mark", "the tools of the member that was lost")
 	if tool != "" {
 		w.wantTools(victim.name+"__"+tool, "the other tools of the member that was lost")

@@ -385,6 +385,42 @@ func TestG15MessagesOutsideOfCalls(t *testing.T) {
 	}
 }
 
+// A message that is no call's for certain goes to the only one in flight, if that wants it, and
+// else is told outside of calls: the gateway has requests of its own, which want none.
+func TestG15MessagesBesideCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		aud := watchtest.NewAudience(&watchtest.Journal{})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Changes: aud}})
+		aud.Want(1, listTopic(fanout.StateLost))
+		var peer *legacytest.ConnPeer
+		for _, level := range []string{"", "info"} {
+			req := owned(level)
+			req.Profile.Scope = testScope
+			call := serve(t.Context(), b, req)
+			if peer == nil {
+				peer = <-peers
+				peer.Handshake(legacytest.Everything)
+			}
+			if level != "" {
+				peer.Result(peer.Want("logging/setLevel").ID, `{}`)
+			}
+			id := peer.Want("tools/call").ID
+			peer.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"beside"}}`)
+			synctest.Wait()
+			peer.Result(id, `{}`)
+			<-call.done
+			heard := 0
+			if level != "" {
+				heard = 1
+			}
+			if n := len(call.caller.Heard()); n != heard || len(aud.Events()) != 1 {
+				t.Errorf("a call of level %q heard %d messages, and %d were told beside it so far; want %d and 1", level, n, len(aud.Events()), heard)
+			}
+		}
+		aud.Want(-1, listTopic(fanout.StateLost))
+	})
+}
+
 // A server without logging is never asked for a level; one that refuses it still
 // gets the call, and so does one that does not answer, after a while.
 func TestM2L12LevelDoesNotStopTheCall(t *testing.T) {

@@ -99,15 +99,15 @@ func (s *session) logMessage(ctx context.Context, m *wire.Message, on *upstream.
 	if on == nil {
 		c = s.soleCall()
 	}
-	if c == nil && s.passMessage(m.Params) {
-		return
-	}
 	level, _ := wire.GetString(m.Params, "level")
-	if c == nil || !c.req.LogLevel.Allows(spec.LogLevel(level)) {
+	wanted := c != nil && c.req.LogLevel.Allows(spec.LogLevel(level))
+	switch {
+	case wanted && (on != nil || !c.IsSettled()):
+		s.deliver(ctx, c, from, m.Method, m.Params)
+	case from == nil && s.passMessage(m.Params):
+	default:
 		s.Drop("log message")
-		return
 	}
-	s.deliver(ctx, c, from, m.Method, m.Params)
 }
 
 // passMessage passes a log message that belongs to no call to the client that has the session for

@@ -129,6 +129,7 @@ func without(all []*contact, f *contact) []*contact {
 func (w *watch) ask(ctx context.Context, g *leg) {
 	f, t := g.at.now, g.t
 	g.to(legAsked)
+	g.gone = false
 	f.asked++
 	g.at.tried = w.book.Now()
 	share, of := t.Share(), f.topic(t)
@@ -249,8 +250,8 @@ func (w *watch) takeLost() {
 	}
 	for t := range w.book.All() {
 		for _, g := range t.State.legs {
-			if f := g.at.now; f != nil && g.phase == legHeld && gone[lostTopic{f, f.topic(t)}] {
-				g.lose()
+			if f := g.at.now; f != nil && gone[lostTopic{f, f.topic(t)}] {
+				g.giveUp()
 			}
 		}
 	}

@@ -66,6 +66,10 @@ func (b *Back) LevelChanged(req *mcp.Request) {
 	}
 }
 
+// last returns the last level of the client that has the session for itself; empty if it is not
+// known.
+func (l *logLevel) last() spec.LogLevel { return l.kept.get(l.scope) }
+
 // restore sets the level that the client had set last, if the server has another one. An error
 // doesn't matter: the next call sets it, too.
 func (l *logLevel) restore(ctx context.Context) {
@@ -78,7 +82,7 @@ func (l *logLevel) restore(ctx context.Context) {
 		return
 	}
 	defer func() { <-l.turn }()
-	want := l.kept.get(l.scope)
+	want := l.last()
 	l.mu.Lock()
 	is := l.current
 	l.mu.Unlock()

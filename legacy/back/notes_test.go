@@ -22,6 +22,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/pool"
 )
 
 // callWith returns a tools/call that wants progress and messages.
@@ -331,6 +332,27 @@ func TestG15LevelIsSetOutsideOfCalls(t *testing.T) {
 	})
 }
 
+// What a call has set is a client's level, too, if it has set none itself.
+func TestG15LevelOfCallsOutlivesASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		for _, level := range []string{"debug", ""} { // the latter is the gateway's own, of no level
+			call := serve(t.Context(), b, owned(level))
+			p := <-peers
+			p.Handshake(legacytest.Everything)
+			m := p.Want("logging/setLevel")
+			if got := string(m.Params); got != `{"level":"debug"}` {
+				t.Errorf("setLevel %s, want debug", got)
+			}
+			p.Result(m.ID, `{}`)
+			p.Result(p.Want("tools/call").ID, `{}`)
+			<-call.done
+			_ = p.Conn.Close()
+			synctest.Wait()
+		}
+	})
+}
+
 // What a server logs outside of calls is told to a client that has the session for itself, and
 // follows it.
 func TestG15MessagesOutsideOfCalls(t *testing.T) {
@@ -416,6 +438,58 @@ func TestG15MessagesBesideCalls(t *testing.T) {
 			if n := len(call.caller.Heard()); n != heard || len(aud.Events()) != 1 {
 				t.Errorf("a call of level %q heard %d messages, and %d were told beside it so far; want %d and 1", level, n, len(aud.Events()), heard)
 			}
+		}
+		aud.Want(-1, listTopic(fanout.StateLost))
+	})
+}
+
+// A call that has its response, which its client does not read yet, takes no more messages; nor does
+// a session beside the first one tell them, which would tell them twice.
+func TestG15MessagesAfterTheResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		aud, d := watchtest.NewAudience(&watchtest.Journal{}), &backtest.Metrics{}
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Changes: aud, Metrics: d}})
+		aud.Want(1, listTopic(fanout.StateLost))
+		req := owned("info")
+		req.Profile.Scope = testScope
+		caller, done := &backtest.Caller{Hold: make(chan struct{})}, make(chan struct{})
+		go func() {
+			defer close(done)
+			if _, err := b.Serve(t.Context(), req, caller); err != nil {
+				t.Error(err)
+			}
+		}()
+		first := <-peers
+		first.Handshake(legacytest.Everything)
+		first.Result(first.Want("logging/setLevel").ID, `{}`)
+		id := first.Want("tools/call").ID
+		say := func(p *legacytest.ConnPeer, level, text string) {
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":%q,"data":%q}}`, level, text)
+			synctest.Wait()
+		}
+		say(first, "info", "of the call")
+		first.Result(id, `{}`)
+		synctest.Wait()
+		say(first, "info", "after it")
+		say(first, "debug", "unwanted")
+		close(caller.Hold)
+		<-done
+		opened := make(chan func())
+		go func() {
+			_, release, err := b.session(t.Context(), pool.OnLane(req.Profile, 1), false)
+			if err != nil {
+				t.Error(err)
+			}
+			opened <- release
+		}()
+		second := <-peers
+		second.Handshake(legacytest.Everything)
+		second.Result(second.Want("logging/setLevel").ID, `{}`)
+		release := <-opened
+		say(second, "info", "again")
+		release()
+		if got := aud.Events(); len(got) != 1 || !strings.Contains(string(got[0].Meta), "after it") || len(caller.Heard()) != 1 || d.Count("log message") != 2 {
+			t.Errorf("told %v beside %q, and %d dropped; want what came after the response alone", got, caller.Heard(), d.Count("log message"))
 		}
 		aud.Want(-1, listTopic(fanout.StateLost))
 	})

@@ -99,22 +99,25 @@ func (s *session) logMessage(ctx context.Context, m *wire.Message, on *upstream.
 	if on == nil {
 		c = s.soleCall()
 	}
-	level, _ := wire.GetString(m.Params, "level")
-	wanted := c != nil && c.req.LogLevel.Allows(spec.LogLevel(level))
-	switch {
-	case wanted && (on != nil || !c.IsSettled()):
+	name, _ := wire.GetString(m.Params, "level")
+	level := spec.LogLevel(name)
+	switch wanted := c != nil && c.req.LogLevel.Allows(level); {
+	case wanted && (c == from || !c.IsSettled()):
 		s.deliver(ctx, c, from, m.Method, m.Params)
-	case from == nil && s.passMessage(m.Params):
+	case s.passMessage(level, m.Params):
 	default:
 		s.Drop("log message")
 	}
 }
 
-// passMessage passes a log message that belongs to no call to the client that has the session for
+// passMessage passes a log message that no call wants to the client that has the session for
 // itself, and reports whether it follows such.
-func (s *session) passMessage(params json.RawMessage) bool {
+func (s *session) passMessage(level spec.LogLevel, params json.RawMessage) bool {
 	t := fanout.Topic{Scope: s.roots.profile.scope, Kind: fanout.StateLost}
 	if !s.own || !s.opts.Changes.Wanted(t) {
+		return false
+	}
+	if set := s.level.last(); set != "" && !set.Allows(level) {
 		return false
 	}
 	s.opts.Changes.Publish(fanout.Event{Topic: t, Meta: bytes.Clone(params)})

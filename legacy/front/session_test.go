@@ -270,6 +270,10 @@ func TestG14ClientsAreFollowed(t *testing.T) {
 		refuse = true
 	}
 	refuse = false
+	g.Call(t, "logging/setLevel", `{"level":"info"}`)
+	if len(notes.levels) != 0 {
+		t.Error("a single server is told of the level, which goes along with calls")
+	}
 	told := notes.roots
 	if len(told) != 1 || told[0].Method != "notifications/roots/list_changed" || told[0].Session == "" || told[0].Profile.Scope != "docs/"+told[0].Session {
 		t.Errorf("told %v, want the notification that was admitted, of the session", told)

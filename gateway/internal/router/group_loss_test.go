@@ -306,6 +306,15 @@ func TestG15MessagesOutsideOfCalls(t *testing.T) {
 		v.ask("logging/setLevel", "", `"level":"`+level+`"`)
 		for _, s := range []*mortalServer{r.files, r.docs} {
 			r.eventually(t, "its sessions have the level", func() bool { return s.count("logging/setLevel "+level) == 1 })
+			r.eventually(t, "its sessions are followed", func() bool {
+				s.log("alert", "followed")
+				select {
+				case data := <-gets[level].data:
+					return strings.Contains(data, s.name+"/l")
+				default:
+					return false
+				}
+			})
 		}
 		if n := r.docs.sessionsOpened(); n < i+1 {
 			t.Errorf("%d sessions, want one for each client", n)

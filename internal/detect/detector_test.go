@@ -19,10 +19,12 @@ import (
 type eraBack struct {
 	era             spec.Era
 	started, closed atomic.Int32
-	roots, left     atomic.Int32 // how often it was told of changed roots, and of clients that left
+	// How often it was told of changed roots, of levels, and of clients that left.
+	roots, levels, left atomic.Int32
 }
 
 func (b *eraBack) RootsChanged(*mcp.Request) { b.roots.Add(1) }
+func (b *eraBack) LevelChanged(*mcp.Request) { b.levels.Add(1) }
 func (b *eraBack) ClientLeft(*mcp.Request)   { b.left.Add(1) }
 
 func (b *eraBack) Serve(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
@@ -110,13 +112,15 @@ func TestG14ClientsAreFollowedByTheBack(t *testing.T) {
 		s := newScene(t, Finding{Era: spec.Legacy})
 		defer s.Close(t.Context())
 		s.RootsChanged(&mcp.Request{})
+		s.LevelChanged(&mcp.Request{})
 		s.ClientLeft(&mcp.Request{})
 		s.Start()
 		synctest.Wait()
 		s.RootsChanged(&mcp.Request{})
+		s.LevelChanged(&mcp.Request{})
 		s.ClientLeft(&mcp.Request{})
-		if roots, left := s.opened[0].roots.Load(), s.opened[0].left.Load(); roots != 1 || left != 1 {
-			t.Errorf("the back was told %d times of roots, %d of clients, want once each", roots, left)
+		if b := s.opened[0]; b.roots.Load() != 1 || b.levels.Load() != 1 || b.left.Load() != 1 {
+			t.Errorf("the back was told %d times of roots, %d of levels, %d of clients, want once each", b.roots.Load(), b.levels.Load(), b.left.Load())
 		}
 	})
 }

@@ -86,6 +86,13 @@ func (d *Detector) RootsChanged(req *mcp.Request) {
 	}
 }
 
+// LevelChanged implements [mcp.ClientFollower].
+func (d *Detector) LevelChanged(req *mcp.Request) {
+	if f, ok := d.current().(mcp.ClientFollower); ok {
+		f.LevelChanged(req)
+	}
+}
+
 // ClientLeft implements [mcp.ClientFollower].
 func (d *Detector) ClientLeft(req *mcp.Request) {
 	if f, ok := d.current().(mcp.ClientFollower); ok {

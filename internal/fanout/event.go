@@ -17,8 +17,14 @@ const (
 	ResourceUpdated // the only kind that has a URI
 	// StateLost says that the server may have lost what it had of a client: its session was
 	// lost, and there is another. The URI of an event names the server, if there are several.
+	// An event with a Meta is something else that the session has told outside of calls: see
+	// IsMessage.
 	StateLost
 )
+
+// LeftOut is the URI of an event of StateLost that stands for log messages that a [Mailbox] had
+// no room for.
+const LeftOut = " "
 
 // kindNames are the stable names of kinds that replicas exchange. They must never change.
 // MCP messages do not contain them.
@@ -95,4 +101,10 @@ type Event struct {
 func (e Event) named() string { return cmp.Or(e.URI, e.Topic.URI) }
 
 // isSubresource reports whether the event is about a sub-resource of the topic's URI.
-func (e Event) isSubresource() bool { return e.named() != e.Topic.URI }
+func (e Event) isSubresource() bool {
+	return e.named() != e.Topic.URI && !e.IsMessage() && e.URI != LeftOut
+}
+
+// IsMessage reports whether the event is no change, but a log message that a session upstream got
+// outside of calls: Meta has its params.
+func (e Event) IsMessage() bool { return e.Topic.Kind == StateLost && len(e.Meta) > 0 }

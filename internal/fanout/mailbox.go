@@ -11,6 +11,13 @@ import (
 // event with the topic's own URI replaces them.
 const DefaultMaxSubresources = 64
 
+// MaxMessages is how many log messages may be pending in a mailbox, and MaxMessageBytes how many
+// bytes of them. For those beyond, one event says that they were left out.
+const (
+	MaxMessages     = 64
+	MaxMessageBytes = 64 << 10
+)
+
 // smallPending is the number of pending events up to which a linear search is used. Few
 // streams have more, and for so few events a map costs more than it saves.
 const smallPending = 4
@@ -40,7 +47,8 @@ type MailboxOptions struct {
 //
 // At most one event is pending per topic and URI. A repeated event keeps the position of
 // the first, and only replaces its Meta and, by a higher one, its Number. So a mailbox never holds more than
-// MaxSubresources+1 events per topic of its subscriber, however slow the writer is. Next
+// MaxSubresources+1 events per topic of its subscriber, however slow the writer is. Of log
+// messages none replaces another: there are at most MaxMessages. Next
 // returns events in the order in which they became pending.
 type Mailbox struct {
 	// Set by NewMailbox, read-only after.
@@ -53,7 +61,7 @@ type Mailbox struct {
 	head    int
 	live    int                    // events pending in queue
 	places  map[eventKey]int       // position in queue; nil up to smallPending
-	subs    map[Topic]*pendingSubs // topics with sub-resources pending or collapsed
+	subs    map[Topic]*pendingSubs // topics with sub-resources pending or collapsed, or log messages
 	ignored *ignored               // nil if nothing is
 	end     *ending                // nil until End
 }
@@ -79,6 +87,14 @@ type eventKey struct {
 type pendingSubs struct {
 	at        []int // positions in queue, ascending
 	collapsed bool
+	messages  pendingMessages
+}
+
+// pendingMessages tells which log messages of a topic are pending.
+type pendingMessages struct {
+	last  uint64 // the number of the last one, which tells them apart
+	count int
+	bytes int
 }
 
 // NewMailbox returns an empty Mailbox. It need not be closed.

@@ -348,3 +348,69 @@ func TestEventIsDrainedInPutOrderAcrossGrowth(t *testing.T) {
 		t.Errorf("events came out of order, or not at all: %d of %d", len(got), len(want))
 	}
 }
+
+// Log messages wait one by one, in order with what else is told. Those that there is no room for
+// become one event, and what comes when there is room again follows it.
+func TestG15MessagesWaitOneByOne(t *testing.T) {
+	lost := Topic{Scope: "all", Kind: StateLost}
+	say := func(text string) Event { return Event{Topic: lost, Meta: json.RawMessage(text)} }
+	texts := func(m *Mailbox) (out []string) {
+		for _, ev := range drain(m) {
+			switch {
+			case ev.IsMessage():
+				out = append(out, string(ev.Meta))
+			case ev.URI == LeftOut:
+				out = append(out, "left out")
+			default:
+				out = append(out, ev.Topic.Kind.String()+ev.URI)
+			}
+		}
+		return out
+	}
+	m := NewMailbox(MailboxOptions{})
+	for _, ev := range []Event{say("a"), say("a"), {Topic: lost, URI: "1"}, say("b"), {Topic: lost, URI: "1"}, {Topic: tools}} {
+		m.Put(ev)
+	}
+	if got, want := texts(m), []string{"a", "a", "stateLost1", "b", "toolsListChanged"}; !slices.Equal(got, want) {
+		t.Errorf("drained %q, want %q", got, want)
+	}
+	for range 2 { // draining starts afresh
+		for i := range MaxMessages + 10 {
+			m.Put(say(fmt.Sprint(i)))
+		}
+		m.Put(Event{Topic: tools})
+		if ev, _ := m.Next(); string(ev.Meta) != "0" {
+			t.Errorf("the first is %s, want 0", ev.Meta)
+		}
+		m.Put(say("late"))
+		got := texts(m)
+		if want := []string{"63", "left out", "toolsListChanged", "late"}; len(got) != MaxMessages+2 || !slices.Equal(got[len(got)-4:], want) {
+			t.Errorf("drained %d, %q, want %q at the end", len(got), got, want)
+		}
+	}
+	m.Put(say(strings.Repeat("x", MaxMessageBytes)))
+	m.Put(say("y"))
+	if got := texts(m); len(got) != 2 || got[1] != "left out" {
+		t.Errorf("drained %d, want one message and none for the other", len(got))
+	}
+	m.Put(say("x"))
+	drop(m, lost)
+	m.Put(say("z"))
+	if got := texts(m); !slices.Equal(got, []string{"z"}) {
+		t.Errorf("drained %q after the topic was dropped, want what came later", got)
+	}
+}
+
+// Servers whose sessions were lost are told of one by one, however many messages wait.
+func TestG15MessagesCollapseNoLosses(t *testing.T) {
+	lost := Topic{Scope: "all", Kind: StateLost}
+	m := NewMailbox(MailboxOptions{MaxSubresources: 2})
+	for _, uri := range []string{"files", "docs"} {
+		m.Put(Event{Topic: lost, Meta: json.RawMessage(`1`)})
+		m.Put(under(lost, uri, ""))
+		m.Put(Event{Topic: lost, Meta: json.RawMessage(`2`)})
+	}
+	if got := drain(m); len(got) != 6 || got[1].URI != "files" || got[4].URI != "docs" {
+		t.Errorf("drained %v, want all six", got)
+	}
+}

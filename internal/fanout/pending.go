@@ -1,9 +1,14 @@
 package fanout
 
+import "strconv"
+
 // putLocked makes ev pending, and reports whether the mailbox has one more event.
 func (m *Mailbox) putLocked(ev Event) (added bool) {
 	if m.end != nil || m.ignored.has(ev) {
 		return false
+	}
+	if ev.IsMessage() {
+		ev = m.messageLocked(ev)
 	}
 	if m.collapsedLocked(ev) {
 		ev.URI = ev.Topic.URI
@@ -17,6 +22,20 @@ func (m *Mailbox) putLocked(ev Event) (added bool) {
 	}
 	m.appendLocked(ev)
 	return true
+}
+
+// messageLocked returns the event of a log message, with a URI of its own; or, if there is no room
+// for it, the one that stands for those that are left out.
+func (m *Mailbox) messageLocked(ev Event) Event {
+	t := &m.pendingSubsLocked(ev.Topic).messages
+	if t.count >= MaxMessages || t.bytes+len(ev.Meta) > MaxMessageBytes {
+		return Event{Topic: ev.Topic, URI: LeftOut}
+	}
+	t.last++
+	t.count++
+	t.bytes += len(ev.Meta)
+	ev.URI = LeftOut + strconv.FormatUint(t.last, 10) // which no server has as its name
+	return ev
 }
 
 // collapsedLocked reports whether an event with the topic's own URI replaces ev.
@@ -127,19 +146,22 @@ func (m *Mailbox) clearLocked(at int) {
 	}
 }
 
-// takenLocked updates the topic's sub-resources after ev, the first of the queue, was
+// takenLocked updates the topic's sub-resources and log messages after ev, the first of the queue, was
 // removed.
 func (m *Mailbox) takenLocked(ev Event) {
 	n := m.subs[ev.Topic]
 	switch {
-	case n == nil:
+	case n == nil, ev.URI == LeftOut:
 		return
+	case ev.IsMessage():
+		n.messages.count--
+		n.messages.bytes -= len(ev.Meta)
 	case ev.isSubresource():
 		n.at = n.at[1:]
 	default:
 		n.collapsed = false
 	}
-	if len(n.at) == 0 && !n.collapsed {
+	if len(n.at) == 0 && !n.collapsed && n.messages.count == 0 {
 		delete(m.subs, ev.Topic)
 	}
 }

@@ -23,11 +23,13 @@ type Back interface {
 }
 
 // A ClientFollower is a back, or a member of a group, that is told what becomes of legacy clients.
-// Each request has the client's profile. Neither method waits for the server.
+// Each request has the client's profile. No method waits for the server.
 type ClientFollower interface {
 	// RootsChanged says that the client's roots have changed: it has sent
 	// [spec.NotifyRootsListChanged].
 	RootsChanged(req *Request)
+	// LevelChanged says that the client has set its log level, which the request has.
+	LevelChanged(req *Request)
 	// ClientLeft says that the client's session has ended: what is its alone is not needed
 	// any more.
 	ClientLeft(req *Request)

@@ -35,6 +35,9 @@ func adminHandler(b *board, g *gate) http.Handler {
 	handle("POST /admin/change", func(r *http.Request) (any, error) {
 		return struct{}{}, b.changeList(r.FormValue("kind"))
 	})
+	handle("POST /admin/log", func(r *http.Request) (any, error) {
+		return struct{}{}, b.log(r.Context(), r.FormValue("level"), r.FormValue("text"))
+	})
 	handle("GET /admin/subscriptions", func(*http.Request) (any, error) { return b.subscriptions(), nil })
 	handle("GET /admin/ledger", func(r *http.Request) (any, error) {
 		seq, err := strconv.Atoi(cmp.Or(r.FormValue("after"), "0"))

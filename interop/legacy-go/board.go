@@ -211,3 +211,14 @@ func (b *board) subscriptions() subscriptions {
 	}
 	return all
 }
+
+// log logs outside of calls, in all sessions: the SDK sends it to those whose client has set a
+// level, of that level.
+func (b *board) log(ctx context.Context, level, text string) error {
+	for s := range b.server.Sessions() {
+		if err := s.Log(ctx, &mcp.LoggingMessageParams{Level: mcp.LoggingLevel(level), Logger: "board", Data: text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -18,6 +18,7 @@
 //	POST /admin/cut?how=abrupt|clean&hold=500ms   end all GET streams; answer 503 to new ones for so long
 //	POST /admin/touch?uri=URI&uri=URI&times=N     what the tool touch does
 //	POST /admin/change?kind=tools                 what the tool change_lists does
+//	POST /admin/log?level=LEVEL&text=TEXT         log in all sessions whose client has set a level
 //	GET  /admin/subscriptions                     what the tool subscriptions returns
 //	GET  /admin/ledger?after=SEQ                  what the tool ledger returns
 //

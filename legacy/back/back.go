@@ -40,6 +40,7 @@ type Back struct {
 	known  *recent[string, *mcp.Description]      // the last description, by scope
 	roots  *recent[string, json.RawMessage]       // the last response to roots/list, by scope
 	tools  *recent[string, *tasks.Tools]          // by scope
+	levels *recent[string, spec.LogLevel]         // that clients with sessions of their own have set, by scope
 }
 
 var (
@@ -87,7 +88,10 @@ func (b *Back) newCaches(most int) (err error) {
 	if b.roots, err = newRecent[string, json.RawMessage](most); err != nil {
 		return err
 	}
-	b.tools, err = newRecent[string, *tasks.Tools](most)
+	if b.tools, err = newRecent[string, *tasks.Tools](most); err != nil {
+		return err
+	}
+	b.levels, err = newRecent[string, spec.LogLevel](most)
 	return err
 }
 

@@ -46,6 +46,9 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 	s := newSession(&b.opts, func() *watch.Watch { return b.watchOf(scope) }, profileRoots{b, scope, lane}, mcp.Declares(p.Capabilities, "roots"))
 	s.inputs.onAmbiguous = func() { b.lanes.Ambiguous(scope) }
 	s.tools = b.tools.getOr(scope, tasks.NewTools)
+	if p.Revision != "" {
+		s.own, s.level.scope, s.level.kept = !lane, scope, b.levels
+	}
 	if err := connect(ctx, s.Link); err != nil {
 		return nil, err
 	}
@@ -53,6 +56,9 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 		why := connectError(ctx, s.Link, err)
 		endSession(ctx, s)
 		return nil, why
+	}
+	if s.caps.Logging {
+		s.level.restore(ctx)
 	}
 	return s, nil
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -19,6 +20,10 @@ type logLevel struct {
 	s *sessionLink
 	// turn has capacity 1: the goroutine that has put something in may set the level.
 	turn chan struct{}
+	// Of a profile that is one legacy client's: its scope, and the last levels by scope, which
+	// outlive sessions. Nil for others.
+	scope string
+	kept  *recent[string, spec.LogLevel]
 
 	mu      sync.Mutex    // guards current; a leaf
 	current spec.LogLevel // empty if never set
@@ -47,6 +52,45 @@ func (l *logLevel) raise(ctx context.Context, c *call) error {
 	return l.set(ctx, want)
 }
 
+// LevelChanged implements [mcp.ClientFollower]: the server of each open session that is the client's
+// alone gets the level now, and each later one when it is opened, since it may log outside of calls.
+func (b *Back) LevelChanged(req *mcp.Request) {
+	if req.Profile.Revision == "" {
+		return
+	}
+	b.levels.put(req.Profile.Scope, req.LogLevel)
+	for _, s := range b.sessions(req.Profile.Scope) {
+		if s.caps.Logging {
+			s.Later(context.Background(), s.level.restore)
+		}
+	}
+}
+
+// last returns the last level of the client that has the session for itself; empty if it is not
+// known.
+func (l *logLevel) last() spec.LogLevel { return l.kept.get(l.scope) }
+
+// restore sets the level that the client had set last, if the server has another one. An error
+// doesn't matter: the next call sets it, too.
+func (l *logLevel) restore(ctx context.Context) {
+	if l.kept == nil {
+		return
+	}
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-l.turn }()
+	want := l.last()
+	l.mu.Lock()
+	is := l.current
+	l.mu.Unlock()
+	if want != "" && want != is {
+		_ = l.set(ctx, want)
+	}
+}
+
 // set sends logging/setLevel. Only the holder of turn calls it.
 func (l *logLevel) set(ctx context.Context, want spec.LogLevel) error {
 	bounded, cancel := context.WithTimeout(ctx, levelTimeout)
@@ -60,6 +104,9 @@ func (l *logLevel) set(ctx context.Context, want spec.LogLevel) error {
 		return err
 	case err != nil:
 		l.s.log.Warn("server refused log level", "level", want, "error", err)
+	}
+	if l.kept != nil {
+		l.kept.getOr(l.scope, func() spec.LogLevel { return want })
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

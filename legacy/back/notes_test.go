@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,11 +15,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/pool"
 )
 
 // callWith returns a tools/call that wants progress and messages.
@@ -278,6 +282,216 @@ func TestG14RebuiltSessionGetsTheLevel(t *testing.T) {
 			_ = p.Conn.Close()
 			synctest.Wait()
 		}
+	})
+}
+
+// owned returns a call of a legacy client that has the session for itself.
+func owned(level string) *mcp.Request {
+	r := callWith("", level)
+	r.Profile.Revision = "2025-11-25"
+	return r
+}
+
+// A client that has the session for itself sets its level at once, and a session that takes the
+// place of a lost one has it before anything else is asked.
+func TestG15LevelIsSetOutsideOfCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		want := func(p *legacytest.ConnPeer, level string) {
+			t.Helper()
+			m := p.Want("logging/setLevel")
+			if got := string(m.Params); got != `{"level":"`+level+`"}` {
+				t.Errorf("setLevel %s, want %s", got, level)
+			}
+			p.Result(m.ID, `{}`)
+		}
+		b.LevelChanged(owned("info")) // there is no session yet
+		for _, level := range []string{"info", "error"} {
+			call := serve(t.Context(), b, owned(level))
+			p := <-peers
+			p.Handshake(legacytest.Everything)
+			want(p, level)
+			p.Result(p.Want("tools/call").ID, `{}`)
+			if <-call.done; call.err != nil {
+				t.Error(call.err)
+			}
+			b.LevelChanged(owned(level)) // which it has
+			b.LevelChanged(owned("error"))
+			if level != "error" {
+				want(p, "error")
+			}
+			other := owned("debug")
+			other.Profile.Revision = "" // of many clients
+			b.LevelChanged(other)
+			again := serve(t.Context(), b, owned("error"))
+			p.Result(p.Want("tools/call").ID, `{}`) // and nothing before
+			<-again.done
+			_ = p.Conn.Close()
+			synctest.Wait()
+		}
+	})
+}
+
+// What a call has set is a client's level, too, if it has set none itself.
+func TestG15LevelOfCallsOutlivesASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		for _, level := range []string{"debug", ""} { // the latter is the gateway's own, of no level
+			call := serve(t.Context(), b, owned(level))
+			p := <-peers
+			p.Handshake(legacytest.Everything)
+			m := p.Want("logging/setLevel")
+			if got := string(m.Params); got != `{"level":"debug"}` {
+				t.Errorf("setLevel %s, want debug", got)
+			}
+			p.Result(m.ID, `{}`)
+			p.Result(p.Want("tools/call").ID, `{}`)
+			<-call.done
+			_ = p.Conn.Close()
+			synctest.Wait()
+		}
+	})
+}
+
+// What a server logs outside of calls is told to a client that has the session for itself, and
+// follows it.
+func TestG15MessagesOutsideOfCalls(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		revision spec.Revision
+		follows  bool
+		want     string
+	}{
+		{"of one client", "2025-11-25", true, `{"level":"info","logger":"l","data":"alone"}`},
+		{"of many", "", true, ""},
+		{"not followed", "2025-11-25", false, ""},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			aud, d := watchtest.NewAudience(&watchtest.Journal{}), &backtest.Metrics{}
+			b, peers := pipeBack(t, Options{Options: upstream.Options{Changes: aud, Metrics: d}})
+			p := mcp.Profile{Scope: testScope, Capabilities: json.RawMessage(`{}`), Revision: tt.revision}
+			topic := listTopic(fanout.StateLost)
+			if !tt.follows {
+				topic = listTopic(fanout.ToolsListChanged)
+			}
+			aud.Want(1, topic)
+			watching := make(chan func())
+			go func() {
+				_, release, err := b.Watch(t.Context(), p, []fanout.Topic{topic})
+				if err != nil {
+					t.Error(err)
+				}
+				watching <- release
+			}()
+			peer := <-peers
+			peer.Handshake(legacytest.Everything)
+			release := <-watching
+			for range 2 {
+				peer.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","logger":"l","data":"alone"}}`)
+			}
+			synctest.Wait()
+			var got []string
+			for _, ev := range aud.Events() {
+				got = append(got, string(ev.Meta))
+			}
+			want, dropped := []string{tt.want, tt.want}, 0
+			if tt.want == "" {
+				want, dropped = nil, 2
+			}
+			if !slices.Equal(got, want) || d.Count("log message") != dropped {
+				t.Errorf("told %q and dropped %d, want %q and %d", got, d.Count("log message"), want, dropped)
+			}
+			aud.Want(-1, topic)
+			release()
+		})
+	}
+}
+
+// A message that is no call's for certain goes to the only one in flight, if that wants it, and
+// else is told outside of calls: the gateway has requests of its own, which want none.
+func TestG15MessagesBesideCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		aud := watchtest.NewAudience(&watchtest.Journal{})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Changes: aud}})
+		aud.Want(1, listTopic(fanout.StateLost))
+		var peer *legacytest.ConnPeer
+		for _, level := range []string{"", "info"} {
+			req := owned(level)
+			req.Profile.Scope = testScope
+			call := serve(t.Context(), b, req)
+			if peer == nil {
+				peer = <-peers
+				peer.Handshake(legacytest.Everything)
+			}
+			if level != "" {
+				peer.Result(peer.Want("logging/setLevel").ID, `{}`)
+			}
+			id := peer.Want("tools/call").ID
+			peer.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"beside"}}`)
+			synctest.Wait()
+			peer.Result(id, `{}`)
+			<-call.done
+			heard := 0
+			if level != "" {
+				heard = 1
+			}
+			if n := len(call.caller.Heard()); n != heard || len(aud.Events()) != 1 {
+				t.Errorf("a call of level %q heard %d messages, and %d were told beside it so far; want %d and 1", level, n, len(aud.Events()), heard)
+			}
+		}
+		aud.Want(-1, listTopic(fanout.StateLost))
+	})
+}
+
+// A call that has its response, which its client does not read yet, takes no more messages; nor does
+// a session beside the first one tell them, which would tell them twice.
+func TestG15MessagesAfterTheResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		aud, d := watchtest.NewAudience(&watchtest.Journal{}), &backtest.Metrics{}
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Changes: aud, Metrics: d}})
+		aud.Want(1, listTopic(fanout.StateLost))
+		req := owned("info")
+		req.Profile.Scope = testScope
+		caller, done := &backtest.Caller{Hold: make(chan struct{})}, make(chan struct{})
+		go func() {
+			defer close(done)
+			if _, err := b.Serve(t.Context(), req, caller); err != nil {
+				t.Error(err)
+			}
+		}()
+		first := <-peers
+		first.Handshake(legacytest.Everything)
+		first.Result(first.Want("logging/setLevel").ID, `{}`)
+		id := first.Want("tools/call").ID
+		say := func(p *legacytest.ConnPeer, level, text string) {
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":%q,"data":%q}}`, level, text)
+			synctest.Wait()
+		}
+		say(first, "info", "of the call")
+		first.Result(id, `{}`)
+		synctest.Wait()
+		say(first, "info", "after it")
+		say(first, "debug", "unwanted")
+		close(caller.Hold)
+		<-done
+		opened := make(chan func())
+		go func() {
+			_, release, err := b.session(t.Context(), pool.OnLane(req.Profile, 1), false)
+			if err != nil {
+				t.Error(err)
+			}
+			opened <- release
+		}()
+		second := <-peers
+		second.Handshake(legacytest.Everything)
+		second.Result(second.Want("logging/setLevel").ID, `{}`)
+		release := <-opened
+		say(second, "info", "again")
+		release()
+		if got := aud.Events(); len(got) != 1 || !strings.Contains(string(got[0].Meta), "after it") || len(caller.Heard()) != 1 || d.Count("log message") != 2 {
+			t.Errorf("told %v beside %q, and %d dropped; want what came after the response alone", got, caller.Heard(), d.Count("log message"))
+		}
+		aud.Want(-1, listTopic(fanout.StateLost))
 	})
 }
 

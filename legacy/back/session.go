@@ -29,6 +29,7 @@ type session struct {
 	// Set before the session is handed out, read-only after.
 	negotiated
 	watch func() *watch.Watch // the profile's; returns nil, which ignores changes, if there is none
+	own   bool                // it is the first one of a profile that is one legacy client's
 
 	tools       *tasks.Tools // the profile's
 	polls       *poll.Poller

@@ -1,6 +1,7 @@
 package back
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -91,18 +92,36 @@ func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 }
 
 // logMessage passes a log message to the call on whose stream it arrived, or else to the
-// only call in flight, if the client requested that level.
+// only call in flight, if the client requested that level. A client that has the session for
+// itself may follow the other messages.
 func (s *session) logMessage(ctx context.Context, m *wire.Message, on *upstream.Call, from *call) {
 	c := from
 	if on == nil {
 		c = s.soleCall()
 	}
-	level, _ := wire.GetString(m.Params, "level")
-	if c == nil || !c.req.LogLevel.Allows(spec.LogLevel(level)) {
+	name, _ := wire.GetString(m.Params, "level")
+	level := spec.LogLevel(name)
+	switch wanted := c != nil && c.req.LogLevel.Allows(level); {
+	case wanted && (c == from || !c.IsSettled()):
+		s.deliver(ctx, c, from, m.Method, m.Params)
+	case s.passMessage(level, m.Params):
+	default:
 		s.Drop("log message")
-		return
 	}
-	s.deliver(ctx, c, from, m.Method, m.Params)
+}
+
+// passMessage passes a log message that no call wants to the client that has the session for
+// itself, and reports whether it follows such.
+func (s *session) passMessage(level spec.LogLevel, params json.RawMessage) bool {
+	t := fanout.Topic{Scope: s.roots.profile.scope, Kind: fanout.StateLost}
+	if !s.own || !s.opts.Changes.Wanted(t) {
+		return false
+	}
+	if set := s.level.last(); set != "" && !set.Allows(level) {
+		return false
+	}
+	s.opts.Changes.Publish(fanout.Event{Topic: t, Meta: bytes.Clone(params)})
+	return true
 }
 
 // soleCall returns the call to which a message without attribution belongs: the only one

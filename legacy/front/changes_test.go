@@ -148,6 +148,43 @@ func TestG14LostSessionsAreLogged(t *testing.T) {
 	again.Response.Body.Close()
 }
 
+// log tells of a log message of a member.
+func (p *subscription) log(params string) {
+	p.mail.Put(fanout.Event{Topic: fanout.Topic{Scope: "s", Kind: fanout.StateLost}, Meta: []byte(params)})
+}
+
+// A session of a group gets what members log outside of calls, one by one, of the levels that its
+// client wants, and is told if some are left out. Members are told of the level.
+func TestG15MessagesOutsideOfCalls(t *testing.T) {
+	notes := new(clientNotes)
+	st := newRig(t, func(o *Options) { o.TellLosses, o.Clients = true, notes })
+	g := st.Enter(t, "2025-11-25")
+	p := st.subscription(t)
+	const message = `{"level":"info","logger":"files/l","data":{"n":1.0}}`
+	notification := func(params string) string {
+		return `{"jsonrpc":"2.0","method":"notifications/message","params":` + params + `}`
+	}
+	for range fanout.MaxMessages + 2 {
+		p.log(message)
+	}
+	f := g.Listen(t)
+	for range fanout.MaxMessages {
+		f.Want(notification(message))
+	}
+	f.Want(notification(`{"level":"warning","logger":"docs","data":"log messages are left out here: they came faster than they were read"}`))
+	g.Call(t, "logging/setLevel", `{"level":"warning"}`)
+	g.Call(t, "logging/setLevel", `{"level":"nonsense"}`)
+	p.log(message)
+	p.log(`{"level":"error","logger":null,"data":"bad"}`)
+	f.Want(notification(`{"level":"error","data":"bad"}`))
+	f.Response.Body.Close()
+	notes.mu.Lock()
+	defer notes.mu.Unlock()
+	if len(notes.levels) != 1 || notes.levels[0].LogLevel != "warning" || notes.levels[0].Profile.Scope == "" {
+		t.Errorf("members are told of levels %v, want the one that was set", notes.levels)
+	}
+}
+
 // On a connection as well.
 func TestG14LostSessionsAreLoggedOnConnections(t *testing.T) {
 	st := newRig(t, func(o *Options) { o.TellLosses = true })

@@ -72,7 +72,9 @@ type Options struct {
 	// Clients is told what becomes of clients whose sessions are not relayed. Nil tells nobody.
 	Clients mcp.ClientFollower
 	// TellLosses has each session told by a log message when a server may have lost what it
-	// had of its client. It is for groups: other servers say so in results.
+	// had of its client, and of the log messages that servers send outside of calls; Clients
+	// is told of log levels. It is for groups: other servers say so in results, and get the
+	// level with a call.
 	TellLosses bool
 	// Check returns an error for a message of a batch that is not allowed. The caller has
 	// checked single messages. Nil allows all.

@@ -124,7 +124,7 @@ func (r *request) handle(ctx context.Context, m *wire.Message) ([]byte, error) {
 	case spec.MethodInitialize:
 		return nil, wire.Errorf(spec.CodeInvalidRequest, "this session is initialized; open another for a second handshake")
 	case spec.MethodSetLevel:
-		return empty(m.ID), s.setLevel(m.Params)
+		return empty(m.ID), s.setLevel(m)
 	case spec.MethodSubscribe:
 		req := s.neutralRequest(m, r.from)
 		if err := r.present(req, m); err != nil {
@@ -192,8 +192,8 @@ func (r *request) forward(ctx context.Context, m *wire.Message) ([]byte, error) 
 // setLevel sets the log level.
 //
 // Spec: 2025-11-25, server/utilities/logging, Setting Log Level.
-func (s *session) setLevel(params []byte) error {
-	name, _ := wire.GetString(params, "level")
+func (s *session) setLevel(m *wire.Message) error {
+	name, _ := wire.GetString(m.Params, "level")
 	level := spec.LogLevel(name)
 	switch {
 	case !s.offered.Logging:
@@ -202,8 +202,11 @@ func (s *session) setLevel(params []byte) error {
 		return wire.Errorf(spec.CodeInvalidParams, "unknown log level %q; use one of RFC 5424, such as info", name)
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.level = level
+	s.mu.Unlock()
+	if to := s.front.opts.Clients; to != nil && s.front.opts.TellLosses {
+		s.follow(to.LevelChanged, m)
+	}
 	return nil
 }
 

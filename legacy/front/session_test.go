@@ -226,15 +226,22 @@ func TestL2M04WhatTheGatewayServes(t *testing.T) {
 
 // A clientNotes notes what it is told of clients.
 type clientNotes struct {
-	mu    sync.Mutex
-	roots []*mcp.Request
-	left  []*mcp.Request
+	mu     sync.Mutex
+	roots  []*mcp.Request
+	levels []*mcp.Request
+	left   []*mcp.Request
 }
 
 func (n *clientNotes) RootsChanged(req *mcp.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.roots = append(n.roots, req)
+}
+
+func (n *clientNotes) LevelChanged(req *mcp.Request) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.levels = append(n.levels, req)
 }
 
 func (n *clientNotes) ClientLeft(req *mcp.Request) {
@@ -263,6 +270,10 @@ func TestG14ClientsAreFollowed(t *testing.T) {
 		refuse = true
 	}
 	refuse = false
+	g.Call(t, "logging/setLevel", `{"level":"info"}`)
+	if len(notes.levels) != 0 {
+		t.Error("a single server is told of the level, which goes along with calls")
+	}
 	told := notes.roots
 	if len(told) != 1 || told[0].Method != "notifications/roots/list_changed" || told[0].Session == "" || told[0].Profile.Scope != "docs/"+told[0].Session {
 		t.Errorf("told %v, want the notification that was admitted, of the session", told)

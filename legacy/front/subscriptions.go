@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
+	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
 
 // listRetries are the pauses between attempts to subscribe to lists.
@@ -303,31 +304,56 @@ func (s *subscriptions) changes() *eventstream.Changes {
 
 // appendChange appends the notification of ev; nothing if the client does not want it.
 func (s *session) appendChange(dst []byte, ev fanout.Event) []byte {
-	if ev.Topic.Kind == fanout.StateLost {
-		return s.appendLoss(dst, ev.URI)
+	switch {
+	case ev.Topic.Kind != fanout.StateLost:
+		return appendChange(dst, ev)
+	case ev.IsMessage():
+		return s.appendMessage(dst, ev.Meta)
+	case ev.URI == fanout.LeftOut:
+		s.front.drop("slow caller")
+		return s.appendWarning(dst, s.front.opts.Name, "log messages are left out here: they came faster than they were read")
 	}
-	return appendChange(dst, ev)
+	return s.appendLoss(dst, ev.URI)
+}
+
+// appendMessage appends a log message of a server that belongs to no call.
+//
+// Spec: 2025-11-25, server/utilities/logging, Log Message Notifications.
+func (s *session) appendMessage(dst []byte, params []byte) []byte {
+	level, _ := wire.GetString(params, "level")
+	if !s.wants(spec.LogLevel(level)) {
+		return dst
+	}
+	n := projection.Notification(s.revision, mcp.Notification{Method: spec.NotifyMessage, Params: params})
+	return wire.AppendNotification(dst, n.Method, n.Params, nil)
+}
+
+// wants reports whether the client wants log messages of a level.
+func (s *session) wants(level spec.LogLevel) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.level.Allows(level)
 }
 
 // appendLoss appends the log message that says that a server may have lost what it had of the
 // client; server is empty if several may have.
-//
-// Spec: 2025-11-25, server/utilities/logging, Log Message Notifications.
 func (s *session) appendLoss(dst []byte, server string) []byte {
-	s.mu.Lock()
-	wanted := s.level.Allows(spec.LogWarning)
-	s.mu.Unlock()
-	if !wanted {
-		return dst
-	}
 	text := "several servers have other sessions with this client than before"
 	if server != "" {
 		text = fmt.Sprintf("server %q has another session with this client than before", server)
 	}
 	text += ": what the former one knew may be lost; subscriptions were made again, and what may have changed was told"
+	return s.appendWarning(dst, cmp.Or(server, s.front.opts.Name), text)
+}
+
+// appendWarning appends a log message of the gateway itself.
+func (s *session) appendWarning(dst []byte, logger, text string) []byte {
+	if !s.wants(spec.LogWarning) {
+		return dst
+	}
 	params := wire.AppendEdited(nil, nil,
 		wire.Edit{Name: "level", Value: wire.Quote(string(spec.LogWarning))},
-		wire.Edit{Name: "logger", Value: wire.Quote(cmp.Or(server, s.front.opts.Name))},
+		wire.Edit{Name: "logger", Value: wire.Quote(logger)},
 		wire.Edit{Name: "data", Value: wire.Quote(text)})
 	return wire.AppendNotification(dst, spec.NotifyMessage, params, nil)
 }

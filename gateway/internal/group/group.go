@@ -35,7 +35,7 @@ func newGroup(b *Back, c mcp.Changes) *Group {
 	g := &Group{changes: c}
 	g.back.Store(b)
 	g.watches = watch.New(watch.Options{
-		Name: b.opts.Name, View: b.view(), Changes: told{g}, HandedOut: g.handedOut, Logger: b.opts.Logger, Metrics: b.opts.Metrics,
+		Name: b.opts.Name, View: b.view(), Changes: told{g}, HandedOut: g.handedOut, Logged: loggedBy, Logger: b.opts.Logger, Metrics: b.opts.Metrics,
 	})
 	return g
 }
@@ -79,6 +79,11 @@ func (g *Group) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descriptio
 // RootsChanged implements [mcp.ClientFollower]: each member is told.
 func (g *Group) RootsChanged(req *mcp.Request) {
 	g.each(func(m Member) { m.RootsChanged(req) })
+}
+
+// LevelChanged implements [mcp.ClientFollower]: each member is told.
+func (g *Group) LevelChanged(req *mcp.Request) {
+	g.each(func(m Member) { m.LevelChanged(req) })
 }
 
 // ClientLeft implements [mcp.ClientFollower]: each member is told.

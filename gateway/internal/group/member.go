@@ -20,7 +20,7 @@ type Member interface {
 	// Follows reports whether the sender of a request may subscribe to a resource, as the
 	// member's own policy says.
 	Follows(req *mcp.Request, uri string) bool
-	// RootsChanged and ClientLeft implement [mcp.ClientFollower], like Serve.
+	// RootsChanged, LevelChanged and ClientLeft implement [mcp.ClientFollower], like Serve.
 	mcp.ClientFollower
 	// Era returns the era of the server, or spec.Unknown before it is known.
 	Era() spec.Era

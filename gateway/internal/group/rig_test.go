@@ -321,6 +321,9 @@ func (f *fake) Follows(_ *mcp.Request, uri string) bool { return !slices.Contain
 // RootsChanged implements [Member].
 func (f *fake) RootsChanged(req *mcp.Request) { f.note(req) }
 
+// LevelChanged implements [Member].
+func (f *fake) LevelChanged(req *mcp.Request) { f.note(req) }
+
 // ClientLeft implements [Member].
 func (f *fake) ClientLeft(req *mcp.Request) { f.note(req) }
 

@@ -80,6 +80,19 @@ func TestG05SubscriptionsGoToWhoHasIt(t *testing.T) {
 	})
 }
 
+// A member of which nothing is known yet may have subscriptions: it is asked, too.
+func TestG13MembersOfWhichNothingIsKnown(t *testing.T) {
+	files, docs := newFollowed("files", "file:///a"), newFollowed("docs", "doc:1")
+	docs.describe = func(context.Context, *mcp.Request) (*mcp.Description, error) { return nil, mcp.ErrStarting }
+	withGroup(t, []*fake{files, docs}, func(t *testing.T, r *groupRig) {
+		files.change(func(f *fake) {
+			f.follow = func(_ context.Context, t fanout.Topic) (bool, error) { return t.URI != "new:1", nil }
+		})
+		r.Listen(uriTopics("new:1")...).WantHonored("new:1")
+		docs.wantTopics(t, "resourceUpdated new:1")
+	})
+}
+
 // What a member's policy does not let a client follow is not accepted, wherever else it might be.
 func TestG13PolicyOfMembers(t *testing.T) {
 	files, docs := newFollowed("files", "file:///a", "file:///secret"), newFollowed("docs", "doc:1")

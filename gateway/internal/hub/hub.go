@@ -276,7 +276,7 @@ func (h *Hub) deliverLocally(ev fanout.Event) {
 	if n > 0 {
 		h.metrics.Offered(mcp.ServerOf(ev.Topic.Scope), n)
 	}
-	if watch := h.watch.Load(); watch != nil {
+	if watch := h.watch.Load(); watch != nil && !ev.IsMessage() { // which is no change
 		(*watch)(ev, n)
 	}
 }

@@ -230,6 +230,7 @@ func TestWatch(t *testing.T) {
 	stop := r.Watch(func(_ fanout.Event, followers int) { seen = append(seen, followers) })
 	r.push("ada", "a:1")
 	r.push("bob", "a:1")
+	r.Publish(fanout.Event{Topic: fanout.Topic{Scope: "peer/ada", Kind: fanout.StateLost}, Meta: []byte(`{"data":"a log message is no change"}`)})
 	stop()
 	r.push("ada", "a:1")
 	if len(seen) != 2 || seen[0] != 2 || seen[1] != 0 {

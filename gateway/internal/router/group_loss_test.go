@@ -152,6 +152,15 @@ func (s *mortalServer) changeAs(uri, as string) {
 	}
 }
 
+// log logs outside of calls, in all sessions.
+func (s *mortalServer) log(level, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for a := range s.sessions {
+		a.Send(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":%q,"logger":"l","data":%q}}`, level, text)
+	}
+}
+
 // live returns how many sessions are open.
 func (s *mortalServer) live() int {
 	s.mu.Lock()
@@ -278,6 +287,72 @@ func TestG14LostSessionIsRebuiltAlone(t *testing.T) {
 	get.wantEnd()
 	r.wantNothingLeft(t)
 	r.eventually(t, "the sessions with members have ended", func() bool { return r.files.live() == 0 && r.docs.live() == 0 })
+}
+
+// What a legacy member logs outside of calls reaches each legacy client of the group once, of the
+// level that it has set, after its session was lost, too; and no modern client, as at the member's
+// own endpoint.
+func TestG15MessagesOutsideOfCalls(t *testing.T) {
+	t.Parallel()
+	r := newLossRig(t, nil)
+	listen := newLines(t, r.openAt(t, http.MethodPost, "/mcp/all",
+		modernBody("7", spec.MethodListen, `"notifications":{"toolsListChanged":true,"resourceSubscriptions":["docs:a"]}`), modernHeaders(spec.MethodListen, "")))
+	listen.want(`"resourceSubscriptions":["docs:a"]`)
+	levels := []string{"info", "warning"}
+	gets := make(map[string]*lines)
+	for i, level := range levels {
+		v := r.visit(t, spec.Legacy, "all")
+		gets[level] = newLines(t, r.openAt(t, http.MethodGet, v.path, "", v.headers("", "")))
+		v.ask("logging/setLevel", "", `"level":"`+level+`"`)
+		for _, s := range []*mortalServer{r.files, r.docs} {
+			r.eventually(t, "its sessions have the level", func() bool { return s.count("logging/setLevel "+level) == 1 })
+			r.eventually(t, "its sessions are followed", func() bool {
+				s.log("alert", "followed")
+				select {
+				case data := <-gets[level].data:
+					return strings.Contains(data, s.name+"/l")
+				default:
+					return false
+				}
+			})
+		}
+		if n := r.docs.sessionsOpened(); n < i+1 {
+			t.Errorf("%d sessions, want one for each client", n)
+		}
+	}
+	message := func(of, level, text string) string {
+		return `"params":{"level":"` + level + `","logger":"` + of + `/l","data":"` + text + `"}`
+	}
+	for n := range 3 {
+		text := fmt.Sprint("in round ", n)
+		for _, s := range []*mortalServer{r.files, r.docs} {
+			s.log("info", text)
+			s.log("error", text)
+			gets["info"].order(message(s.name, "info", text), message(s.name, "error", text))
+			gets["warning"].want(message(s.name, "error", text))
+		}
+		r.files.kill(n == 1)
+		r.docs.log("alert", text) // nobody waits for the other
+		for _, level := range levels {
+			gets[level].want(message("docs", "alert", text))
+		}
+		r.files.revive()
+		for _, level := range levels {
+			gets[level].want(lossOfFiles)
+			r.eventually(t, "its session has the level again", func() bool { return r.files.count("logging/setLevel "+level) == n+2 })
+		}
+	}
+	for _, level := range levels {
+		all := strings.Join(gets[level].seen, "\n")
+		if got := strings.Count(all, message("docs", "error", "in round 0")); got > 1 || level == "warning" && strings.Contains(all, `"level":"info"`) {
+			t.Errorf("at %s it was told\n%s", level, all)
+		}
+	}
+	r.docs.change("docs:a")
+	listen.want(updateOf("docs:a"))
+	if all := strings.Join(listen.seen, "\n"); strings.Contains(all, "notifications/message") {
+		t.Errorf("a listen stream was told %s", all)
+	}
 }
 
 // A listen stream of a group goes on when a member loses its sessions, is replaced, or has gone;

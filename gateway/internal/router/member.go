@@ -118,6 +118,9 @@ func (m member) Follows(req *mcp.Request, uri string) bool {
 // RootsChanged implements [group.Member].
 func (m member) RootsChanged(req *mcp.Request) { m.follow(req, m.server.RootsChanged) }
 
+// LevelChanged implements [group.Member].
+func (m member) LevelChanged(req *mcp.Request) { m.follow(req, m.server.LevelChanged) }
+
 // ClientLeft implements [group.Member].
 func (m member) ClientLeft(req *mcp.Request) { m.follow(req, m.server.ClientLeft) }
 

@@ -271,6 +271,13 @@ func (s *server) RootsChanged(req *mcp.Request) {
 	}
 }
 
+// LevelChanged implements [mcp.ClientFollower].
+func (s *server) LevelChanged(req *mcp.Request) {
+	if f, ok := s.back.(mcp.ClientFollower); ok {
+		f.LevelChanged(req)
+	}
+}
+
 // ClientLeft implements [mcp.ClientFollower].
 func (s *server) ClientLeft(req *mcp.Request) {
 	if f, ok := s.back.(mcp.ClientFollower); ok {

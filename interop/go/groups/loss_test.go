@@ -2,16 +2,14 @@ package groups
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +19,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
+
+// longHang is longer than anything waits for a member that hangs.
+const longHang = 70 * time.Second
 
 // recovery is what anything may take to be in order again.
 const recovery = 90 * time.Second
@@ -69,8 +70,8 @@ type loss struct {
 	followers []follower
 	visitors  []*visitor
 	random    *rand.Rand
-	calls     atomic.Int64
-	slowest   atomic.Int64 // nanoseconds of a call
+	lasting   *handCaller // a legacy session with the group
+	courses   courses
 }
 
 // A follower is a client of the group that follows topics.
@@ -97,8 +98,14 @@ func TestG13LossOfMembers(t *testing.T) {
 		if t.Failed() {
 			return
 		}
+		if done := i + 1; done%10 == 0 || done == n {
+			t.Logf("%d losses under %d clients, with calls of the members that lived; through the group: %v; at their own endpoints: %v; through the group by SDKs: %v",
+				done, len(w.followers), &w.courses.group, &w.courses.own, &w.courses.sdks)
+		}
 	}
-	t.Logf("%d losses under %d clients: %d calls of the members that lived succeeded, the slowest in %v", n, len(w.followers), w.calls.Load(), time.Duration(w.slowest.Load()).Round(time.Millisecond))
+	if n >= 100 {
+		w.courses.judge(t)
+	}
 }
 
 func newLoss(t *testing.T, followers int) *loss {
@@ -115,6 +122,10 @@ func newLoss(t *testing.T, followers int) *loss {
 		fmt.Fprintf(&servers, "  %s: {url: \"http://%s/mcp\", timeouts: {connect: 1m}}\n", m.name, m.addr)
 	}
 	w.bridge = startBridge(t, servers.String(), "  both: {servers: [old, new], patience: 1s}\n")
+	w.lasting = &handCaller{us: w.us, url: w.bridge.at("both"), legacy: true}
+	if err := w.lasting.open(); err != nil {
+		t.Fatal(err)
+	}
 	w.follow(followers, dir)
 	return w
 }
@@ -167,13 +178,14 @@ type sdkFollower struct {
 	*visitor
 	mu      sync.Mutex       // guards the fields below
 	heard   map[string]int64 // when, by topic
+	logged  map[string]int   // how often, by the text of log messages outside of calls
 	opened  int              // requests that open a session or a stream, at the start
 	started bool
 }
 
 func (w *loss) startFollower(c client, dir string) *sdkFollower {
 	w.t.Helper()
-	f := &sdkFollower{visitor: startVisitor(w.t, c, w.bridge, dir, nil), heard: make(map[string]int64)}
+	f := &sdkFollower{visitor: startVisitor(w.t, c, w.bridge, dir, nil), heard: make(map[string]int64), logged: make(map[string]int)}
 	w.visitors = append(w.visitors, f.visitor)
 	f.open(f.httpTarget("both"))
 	for _, m := range w.members {
@@ -181,9 +193,15 @@ func (w *loss) startFollower(c client, dir string) *sdkFollower {
 			w.t.Fatalf("%s: subscribing to %s: %v", c.name, m.uri, err)
 		}
 	}
+	if !c.modern() {
+		if _, err := f.ask("logging/setLevel", map[string]any{"level": "warning"}, false); err != nil {
+			w.t.Fatalf("%s: setting the log level: %v", c.name, err)
+		}
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	var listening sync.WaitGroup
-	listening.Go(func() { f.hear(ctx) }) // ends with the test
+	listening.Go(func() { f.hear(ctx) }) // both end with the test
+	listening.Go(func() { f.hearMessages(ctx) })
 	w.t.Cleanup(func() { stop(); listening.Wait() })
 	return f
 }
@@ -194,6 +212,18 @@ func (f *sdkFollower) hear(ctx context.Context) {
 		if topic, ok := f.Changed.Take(100 * time.Millisecond); ok {
 			f.mu.Lock()
 			f.heard[topic] = time.Now().UnixNano()
+			f.mu.Unlock()
+		}
+	}
+}
+
+// hearMessages counts log messages.
+func (f *sdkFollower) hearMessages(ctx context.Context) {
+	for ctx.Err() == nil {
+		m, ok := f.Messages.Take(100 * time.Millisecond)
+		if params, isObject := m.(map[string]any); ok && isObject && params["logger"] == "old/board" {
+			f.mu.Lock()
+			f.logged[fmt.Sprint(params["data"])]++
 			f.mu.Unlock()
 		}
 	}
@@ -234,6 +264,33 @@ func (w *loss) touch(m *mortal) int64 {
 	return at
 }
 
+// wantLogged has the legacy member log outside of calls, and waits until all legacy clients have
+// heard it once: what is of the level that they have set, and nothing else.
+func (w *loss) wantLogged(text, what string) {
+	w.t.Helper()
+	old := ledger.Admin{Client: w.us, Addr: w.members[0].admin()}
+	for _, level := range []string{"info", "error"} {
+		if err := old.Tell(http.MethodPost, "log", url.Values{"level": {level}, "text": {level + " " + text}}, new(struct{})); err != nil {
+			w.t.Fatalf("logging: %v", err)
+		}
+	}
+	rig.Until(w.t, recovery, what, func() string {
+		for _, f := range w.followers {
+			s, ok := f.(*sdkFollower)
+			if !ok || s.modern() {
+				continue
+			}
+			s.mu.Lock()
+			heard, more := s.logged["error "+text], s.logged["info "+text]
+			s.mu.Unlock()
+			if heard != 1 || more != 0 {
+				return fmt.Sprintf("%s heard a message %d times, and %d times one that it does not want", s.name, heard, more)
+			}
+		}
+		return ""
+	})
+}
+
 // wantTold waits until all followers were told of a topic.
 func (w *loss) wantTold(topic string, since int64, what string) {
 	w.t.Helper()
@@ -263,6 +320,7 @@ func (w *loss) once(i int, victim, other *mortal, blow int) {
 	t := w.t
 	t.Helper()
 	w.wantTold(victim.uri, w.touch(victim), "an update before the loss")
+	w.wantLogged(fmt.Sprintf("before %d", i), "a log message before the loss")
 	for _, f := range w.followers {
 		if why := f.fault(); why != "" {
 			t.Fatal(why)
@@ -276,8 +334,15 @@ func (w *loss) once(i int, victim, other *mortal, blow int) {
 		victim.Kill()
 		w.us.CloseIdleConnections()
 	}
-	for range 1 + w.random.IntN(3) {
+	end := time.Now()
+	if blow == hung && i%8 == 7 { // not in CI
+		end = end.Add(longHang)
+	}
+	for n := 1 + w.random.IntN(3); n > 0 || time.Now().Before(end); n-- {
 		w.wantTold(other.uri, w.touch(other), "an update of the member that lives")
+	}
+	if other == w.members[0] {
+		w.wantLogged(fmt.Sprintf("during %d", i), "a log message of the member that lives")
 	}
 	w.wantTools(other.name+"__mark", "the tools of the member that lives")
 	tool, begun := "", time.Now().UnixNano()
@@ -293,6 +358,9 @@ func (w *loss) once(i int, victim, other *mortal, blow int) {
 		w.wantTold(listen.Tools, begun, "the tools of a member that was lost are told as changed")
 	}
 	w.wantTold(victim.uri, w.touch(victim), "an update after the loss")
+	if victim == w.members[0] {
+		w.wantLogged(fmt.Sprintf("after %d", i), "the log level at the member that was lost, without a call")
+	}
 	w.wantTools(victim.name+"__mark", "the tools of the member that was lost")
 	if tool != "" {
 		w.wantTools(victim.name+"__"+tool, "the other tools of the member that was lost")
@@ -305,76 +373,38 @@ func (w *loss) once(i int, victim, other *mortal, blow int) {
 	}
 }
 
+// listsAtOnce is how many clients list at once: a list waits for a member that hangs.
+const listsAtOnce = 16
+
 // wantTools waits until all SDKs' clients list a tool.
 func (w *loss) wantTools(tool, what string) {
 	w.t.Helper()
-	for _, v := range w.visitors {
-		rig.Until(w.t, recovery, what+" at "+v.name, func() string {
-			items, err := v.pages("tools/list", "tools")
-			if err != nil {
-				return err.Error()
+	missing := w.visitors
+	rig.Until(w.t, recovery, what, func() string {
+		why := make([]string, len(missing))
+		_ = rig.Each(len(missing), listsAtOnce, func(i int) error { why[i] = missing[i].lacks(tool); return nil }) // no error
+		var still []*visitor
+		text := ""
+		for i, v := range missing {
+			if why[i] != "" {
+				still, text = append(still, v), v.name+": "+why[i]
 			}
-			for _, item := range items {
-				if item.(map[string]any)["name"] == tool {
-					return ""
-				}
-			}
-			return fmt.Sprintf("none of %d is %s", len(items), tool)
-		})
-	}
+		}
+		missing = still
+		return text
+	})
 }
 
-// callAll calls a member, by hand and by an SDK of each era, over and over until stop. None may fail.
-func (w *loss) callAll(m *mortal) (stop func()) {
-	ctx, cancel := context.WithCancel(w.t.Context())
-	var calling sync.WaitGroup
-	ways := []func() error{func() error { return w.callByHand(m) }}
-	for _, v := range w.visitors[:6] {
-		ways = append(ways, func() error {
-			_, err := v.ask("tools/call", map[string]any{"name": m.name + "__mark", "arguments": map[string]any{"nonce": "n"}}, false)
-			return err
-		})
-	}
-	for i, call := range ways {
-		calling.Go(func() { // ends with ctx
-			for ctx.Err() == nil {
-				begun := time.Now()
-				if err := call(); err != nil {
-					w.t.Errorf("client %d: a call of %s, which lives: %v", i, m.name, err)
-					return
-				}
-				w.calls.Add(1)
-				took := int64(time.Since(begun))
-				for was := w.slowest.Load(); took > was && !w.slowest.CompareAndSwap(was, took); was = w.slowest.Load() {
-				}
-				time.Sleep(20 * time.Millisecond) // so that calls don't take the whole machine
-			}
-		})
-	}
-	return func() { cancel(); calling.Wait() }
-}
-
-// callByHand calls a member as a client of 2026-07-28.
-func (w *loss) callByHand(m *mortal) error {
-	name := m.name + "__mark"
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":%s,"name":%q,"arguments":{"nonce":"n"}}}`, modernMeta, name)
-	req, err := http.NewRequest(http.MethodPost, w.bridge.at("both"), strings.NewReader(body))
+// lacks says why the list of tools has not one of a name; empty if it has.
+func (v *visitor) lacks(tool string) string {
+	items, err := v.pages("tools/list", "tools")
 	if err != nil {
-		return err
+		return err.Error()
 	}
-	req.Header = http.Header{
-		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
-		"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {name},
+	for _, item := range items {
+		if item.(map[string]any)["name"] == tool {
+			return ""
+		}
 	}
-	res, err := w.us.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	var answer struct{ Result json.RawMessage }
-	if err == nil && (json.Unmarshal(text, &answer) != nil || answer.Result == nil) {
-		err = fmt.Errorf("the answer is %s", text)
-	}
-	return err
+	return fmt.Sprintf("none of %d is %s", len(items), tool)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,4 +115,18 @@ func inline(v any) string {
 func (b *bridge) wrapped(group string) remote.Target {
 	argv := process.WithCache("env", "MCPBRIDGE_LOG__LEVEL=warn", programs.Bridge, "wrap", group, "-c", b.config)
 	return remote.Target{Transport: "stdio", Argv: argv}
+}
+
+// goroutines returns what all goroutines of mcpbridge do.
+func (b *bridge) goroutines() string {
+	res, err := http.Get("http://" + b.admin + "/debug/pprof/goroutine?debug=2")
+	if err != nil {
+		return err.Error()
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }

@@ -51,11 +51,11 @@ func TestG15QuestionsOfTwoMembers(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				v := startVisitor(t, c, b, dir, nil)
 				for j, name := range []string{"olds", "news", "mixed"} {
-					s := &schedules{v: v, way: "http", group: name, wanted: asked, random: rand.New(rand.NewPCG(seed, uint64(10*i+j)))}
+					s := &schedules{v: v, bridge: b, way: "http", group: name, wanted: asked, random: rand.New(rand.NewPCG(seed, uint64(10*i+j)))}
 					s.run(n, v.httpTarget(name))
 				}
 				if c.name == "typescript-1.32.2" || c.name == "go-1.8.0" {
-					s := &schedules{v: v, way: "wrap", group: "mixed", wanted: asked, random: rand.New(rand.NewPCG(seed, uint64(10*i+3)))}
+					s := &schedules{v: v, bridge: b, way: "wrap", group: "mixed", wanted: asked, random: rand.New(rand.NewPCG(seed, uint64(10*i+3)))}
 					s.run(n, b.wrapped("mixed"))
 				}
 			})
@@ -128,6 +128,7 @@ func (w *wanted) judge(t *testing.T, dir string) {
 // schedules are calls of one client of one group.
 type schedules struct {
 	v      *visitor
+	bridge *bridge
 	way    string
 	group  string
 	wanted *wanted
@@ -211,7 +212,7 @@ func (s *schedules) finish(r steer.Running, nonce string) {
 	close(done)
 	letting.Wait()
 	if err != nil {
-		t.Fatalf("%s: the call for %q: %v; the client wrote:\n%s", s.group, nonce, err, s.v.Log())
+		t.Fatalf("%s: the call for %q: %v; what passed last:\n%s\nthe client wrote:\n%s\nmcpbridge's goroutines:\n%s", s.group, nonce, err, s.v.lately(), s.v.Log(), s.bridge.goroutines())
 	}
 	if text := inline(result); !strings.Contains(strings.ReplaceAll(strings.ReplaceAll(text, `\u003c`, "<"), `\u003e`, ">"), "re "+nonce) {
 		t.Errorf("%s: the call for %q gave %s", s.group, nonce, text)

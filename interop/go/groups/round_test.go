@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -149,6 +150,20 @@ func outcome(t *testing.T, result any, err error) string {
 		return err.Error()
 	}
 	return inline(result)
+}
+
+// lately returns what has passed last between the client and mcpbridge.
+func (v *visitor) lately() string {
+	all := v.tap.Passed()
+	var out strings.Builder
+	for _, p := range all[max(0, len(all)-60):] {
+		way := "<-"
+		if p.Up {
+			way = "->"
+		}
+		fmt.Fprintf(&out, "%s %s\n", way, p.Text)
+	}
+	return out.String()
 }
 
 func (v *visitor) fill(text string) string {

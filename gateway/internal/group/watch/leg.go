@@ -18,6 +18,7 @@ type leg struct {
 	late  bool          // the topic was accepted without it: changes may have been missed
 	told  bool          // subscribers were told that it is refused
 	had   bool          // the member has told of it
+	gone  bool          // the member gave it up before its answer was heard
 }
 
 // phase says what a leg is at.
@@ -88,6 +89,16 @@ func (g *leg) lose() {
 	g.at.enqueue(g)
 }
 
+// giveUp says that the member has given up the topic: an answer that it tells of it is older.
+func (g *leg) giveUp() {
+	switch g.phase {
+	case legHeld:
+		g.lose()
+	case legAsked:
+		g.gone = true
+	}
+}
+
 // isList reports whether a topic is a list.
 func isList(t *topic) bool {
 	return t.Kind != fanout.ResourceUpdated && t.Kind != fanout.StateLost
@@ -101,6 +112,9 @@ func (w *watch) answered(of *contact, g *leg, takes bool, err error) {
 		case err != nil:
 			w.failed(l, err)
 			l.enqueue(g)
+		case takes && g.gone:
+			l.reached()
+			g.lose()
 		case takes:
 			l.reached()
 			w.taken(g)

@@ -129,6 +129,7 @@ func without(all []*contact, f *contact) []*contact {
 func (w *watch) ask(ctx context.Context, g *leg) {
 	f, t := g.at.now, g.t
 	g.to(legAsked)
+	g.gone = false
 	f.asked++
 	g.at.tried = w.book.Now()
 	share, of := t.Share(), f.topic(t)
@@ -171,7 +172,11 @@ func (w *watch) read(ctx context.Context) {
 // drain passes on what one member tells. The loop handles what is about the member itself.
 func (w *watch) drain(ctx context.Context, f *contact) {
 	for ev, ok := f.mail.Next(); ok; ev, ok = f.mail.Next() {
-		if ev.Topic.Kind == fanout.StateLost {
+		switch {
+		case ev.IsMessage(), ev.URI == fanout.LeftOut:
+			w.passMessage(f.link.name, ev)
+			continue
+		case ev.Topic.Kind == fanout.StateLost:
 			w.book.Do(ctx, func() { w.rebuilt(f) })
 			continue
 		}
@@ -184,6 +189,16 @@ func (w *watch) drain(ctx context.Context, f *contact) {
 	if reason, ended := f.mail.Ended(); ended {
 		w.book.Do(ctx, func() { w.ended(f, reason) })
 	}
+}
+
+// passMessage passes on a log message that a member has sent outside of calls, or that some were
+// left out.
+func (w *watch) passMessage(member string, ev fanout.Event) {
+	ev.Topic.Scope = w.profile.Scope
+	if logged := w.all.opts.Logged; logged != nil && ev.IsMessage() {
+		ev.Meta = logged(member, ev.Meta)
+	}
+	w.all.opts.Changes.Publish(ev)
 }
 
 // ended handles the end of a subscription: the member was replaced, or is served no more. It is
@@ -235,8 +250,8 @@ func (w *watch) takeLost() {
 	}
 	for t := range w.book.All() {
 		for _, g := range t.State.legs {
-			if f := g.at.now; f != nil && g.phase == legHeld && gone[lostTopic{f, f.topic(t)}] {
-				g.lose()
+			if f := g.at.now; f != nil && gone[lostTopic{f, f.topic(t)}] {
+				g.giveUp()
 			}
 		}
 	}

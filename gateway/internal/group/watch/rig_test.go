@@ -148,7 +148,8 @@ type fake struct {
 	err    error // of all that it is asked
 	// follow answers what is to be followed.
 	follow func(context.Context, fanout.Topic) (bool, error)
-	paid   []mcp.Share // for each topic that was to be followed
+	taken  func(fanout.Topic) // called before the answer that it tells of a topic; nil for nothing
+	paid   []mcp.Share        // for each topic that was to be followed
 	subs   []*subscription
 }
 
@@ -301,18 +302,31 @@ func (s *subscription) Follow(ctx context.Context, share mcp.Share, t fanout.Top
 	if takes, err := follow(ctx, t); !takes || err != nil {
 		return false, err
 	}
+	if err := s.take(t); err != nil || !s.of.legacy && t.Kind == fanout.StateLost {
+		return false, err
+	}
+	s.of.mu.Lock()
+	taken := s.of.taken
+	s.of.mu.Unlock()
+	if taken != nil {
+		taken(t)
+	}
+	return true, nil
+}
+
+// take adds a topic.
+func (s *subscription) take(t fanout.Topic) error {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	switch {
 	case s.of.err != nil:
-		return false, s.of.err
+		return s.of.err
 	case !slices.Contains(s.of.subs, s):
-		return false, errReplaced
-	case t.Kind == fanout.StateLost && !s.of.legacy:
-		return false, nil
+		return errReplaced
+	case t.Kind != fanout.StateLost || s.of.legacy:
+		s.topics[t] = true
 	}
-	s.topics[t] = true
-	return true, nil
+	return nil
 }
 
 // Unfollow implements [Following].

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -336,6 +337,48 @@ func TestG13LeavingInTheMiddle(t *testing.T) {
 	})
 }
 
+// A topic that a member gives up before its answer was heard is followed again, and not taken for
+// one that the member tells of.
+func TestG13GivenUpBeforeTheAnswer(t *testing.T) {
+	files := newFake("files", "file:///a")
+	withRig(t, []*fake{files, newFake("docs")}, func(t *testing.T, r *rig) {
+		files.taken = func(of fanout.Topic) {
+			files.change(func(f *fake) { f.taken = nil })
+			files.giveUp(of.Kind, of.URI)
+			time.Sleep(time.Millisecond) // what it gave up is noted meanwhile
+		}
+		r.Listen(resources("file:///a")...).WantHonored("file:///a")
+		files.wantTopics(t, "file:///a")
+		r.take()
+		files.publish(fanout.ResourceUpdated, "file:///a")
+		r.wantInOrder("file:///a")
+	})
+}
+
+// What comes late of a subscription that has ended says nothing of the one in its place.
+func TestG13FormerSubscriptionsSayNothing(t *testing.T) {
+	files := newLegacy("files", "file:///a")
+	withRig(t, []*fake{files, newFake("docs")}, func(t *testing.T, r *rig) {
+		r.Listen(append(resources("file:///a"), losses)...).WantHonored("file:///a stateLost")
+		w := r.ws.table.Of(groupScope)
+		var former *contact
+		w.book.Do(t.Context(), func() { former = w.links[0].now })
+		files.lose()
+		time.Sleep(time.Second)
+		r.wantInOrder("file:///a", "stateLost as files")
+		asked := files.asked()
+		w.noteLost(former, resources("file:///a")[0])
+		w.noteLost(former, fanout.Topic{Scope: former.scope, Kind: fanout.ResourceUpdated, URI: "file:///a"})
+		w.book.Do(t.Context(), func() { w.rebuilt(former) })
+		w.book.Do(t.Context(), func() { w.ended(former, errReplaced) })
+		time.Sleep(time.Minute)
+		r.wantInOrder()
+		if n := files.asked() - asked; n != 0 || files.followers() != 1 {
+			t.Errorf("it was asked %d times again, and is followed %d times, want 0 and 1", n, files.followers())
+		}
+	})
+}
+
 // The loss of a session with a legacy member is told after all else, with its name.
 func TestG14LossNamesTheMember(t *testing.T) {
 	files, docs := newLegacy("files", "file:///a"), newFake("docs", "doc:1")
@@ -431,5 +474,33 @@ func TestG19ReplicasFollowForThemselves(t *testing.T) {
 		files.publish(fanout.ResourceUpdated, "file:///a")
 		r.WantLog("event file:///a")
 		other.WantLog()
+	})
+}
+
+// What a member logs outside of calls is told, one by one, as the group has it, and to those alone
+// who follow its sessions.
+func TestG15MessagesOutsideOfCalls(t *testing.T) {
+	files := newLegacy("files")
+	withRig(t, []*fake{files, newFake("docs")}, func(t *testing.T, r *rig) {
+		r.ws.opts.Logged = func(member string, params []byte) []byte { return []byte(member + " logs " + string(params)) }
+		r.Listen(toolsList, losses).WantHonored("toolsListChanged stateLost")
+		for range 2 {
+			files.publishAs(fanout.StateLost, "", "", "hi")
+		}
+		files.publishAs(fanout.StateLost, "", fanout.LeftOut, "")
+		synctest.Wait()
+		var got []string
+		for _, ev := range r.Events() {
+			got = append(got, fmt.Sprintf("%s %s%s", watchtest.TopicName(ev.Topic), ev.Meta, ev.URI))
+			if ev.Topic.Scope != groupScope {
+				t.Errorf("told in scope %s", ev.Topic.Scope)
+			}
+		}
+		for i := range got {
+			got[i] = strings.TrimRight(got[i], " 12") // each has a number of its own
+		}
+		if want := []string{"stateLost files logs hi", "stateLost files logs hi", "stateLost"}; !slices.Equal(got, want) {
+			t.Errorf("told %q, want %q", got, want)
+		}
 	})
 }

@@ -21,8 +21,10 @@ type Options struct {
 	// HandedOut is told of each URI that a member's update names beside the one that is followed
 	// for the profile. Nil tells nobody.
 	HandedOut func(p *mcp.Profile, member, uri string)
-	Logger    *slog.Logger
-	Metrics   mcp.Metrics
+	// Logged returns the params of a log message of a member as clients get them. Nil leaves them.
+	Logged  func(member string, params []byte) []byte
+	Logger  *slog.Logger
+	Metrics mcp.Metrics
 }
 
 // Watches are those of a group, one for each profile that follows something. They are safe for

@@ -54,6 +54,7 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 		endSession(ctx, s)
 		return nil, why
 	}
+	b.revision.Store(s.negotiated.revision)
 	return s, nil
 }
 

@@ -30,7 +30,10 @@ type Options struct {
 
 // A Control controls the access to one server. It is safe for concurrent use. A nil
 // *Control controls nothing.
-type Control struct{ opts Options }
+type Control struct {
+	opts   Options
+	hidden hidden
+}
 
 // New returns a Control, or nil if the options have no effect.
 func New(o Options) *Control {
@@ -40,7 +43,7 @@ func New(o Options) *Control {
 	if o.Metrics == nil {
 		o.Metrics = mcp.NoMetrics{}
 	}
-	return &Control{o}
+	return &Control{opts: o}
 }
 
 // Open refuses a request for the server's description if its sender may not use the server

@@ -28,8 +28,10 @@ type RoomMember struct {
 	Prefix string `json:"prefix,omitempty"` // of its names, without the underscores; empty for none
 	State  string `json:"state"`            // as of a Server, or gone for one that is not served
 	Error  string `json:"error,omitempty"`  // why it is down
-	// Since is when the state became what it is.
+	// Since is when the state became what it is; zero for a server that was never reached. Failed
+	// is when it was last tried in vain.
 	Since    time.Time `json:"since,omitzero"`
+	Failed   time.Time `json:"failed,omitzero"`
 	Era      string    `json:"era"`
 	Revision string    `json:"revision,omitempty"`
 

@@ -71,7 +71,8 @@ func (r *room) about(m group.MemberOptions, of *Member) status.RoomMember {
 	}
 	if of != nil {
 		t := &of.Told
-		out.State, out.Error, out.Since, out.Era, out.Revision = t.State, r.secrets.String(t.Error), t.Since, t.Era, t.Revision
+		out.State, out.Error, out.Since, out.Failed = t.State, r.secrets.String(t.Error), t.Since, t.LastErrorTime
+		out.Era, out.Revision = t.Era, t.Revision
 	}
 	return out
 }

@@ -87,7 +87,7 @@ func TestG18RoomOfAGroup(t *testing.T) {
 	if n := &room.Members[1]; n.Era != "modern" || n.Revision != string(spec.LatestModern) || n.Tools.Shown == 0 {
 		t.Errorf("new is %+v", n)
 	}
-	if gone.State != "down" || gone.Since.IsZero() || gone.Error == "" || strings.Contains(gone.Error, "the-secret") || gone.Tools.Known {
+	if gone.State != "down" || gone.Failed.IsZero() || gone.Error == "" || strings.Contains(gone.Error, "the-secret") || gone.Tools.Known {
 		t.Errorf("gone is %+v", gone)
 	}
 	wantShown(t, room, listed)

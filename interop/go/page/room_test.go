@@ -77,7 +77,7 @@ func TestG18RoomOfAGroup(t *testing.T) {
 	b.copies(w.base + "/mcp/all")
 	b.picture("room")
 	eval[bool](b, `location.hash = 'groups/bare'; true`)
-	b.sees("Group bare", "never", "3s", "notes and modern have it; say with prefer whose it is", "prefer says that it is that of modern", "connection refused")
+	b.sees("Group bare", "never", "3s", "notes and modern have it; say with prefer whose it is", "prefer says that it is that of modern", "last tried", "connection refused")
 	w.get(t, "/api/groups/bare", &r)
 	for _, want := range []string{"tool touch as poke", "tool ledger as  tools of notes hides it", "tool ask as  notes and modern have it; say with prefer whose it is", "tool text as  prefer says that it is that of modern"} {
 		if got := r.lines("notes"); !slices.Contains(got, want) {

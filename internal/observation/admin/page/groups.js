@@ -22,7 +22,7 @@ function given(g) {
 
 const members = [
   {title: 'Server', class: 'name', show: (m) => [m.name, m.prefix && sub(el('span', {class: 'mono'}, `${m.prefix}__…`))]},
-  {title: 'State', show: (m) => [state(m.state), m.since && sub('for ', when(m.since)), m.error && sub(el('span', {class: 'bad-text'}, m.error))]},
+  {title: 'State', show: (m) => [state(m.state), m.since && sub('for ', when(m.since)), m.state === 'down' && m.failed && sub('last tried ', when(m.failed, '', ' ago')), m.error && sub(el('span', {class: 'bad-text'}, m.error))]},
   {title: 'Era', show: (m) => [era(m.era), m.revision && sub(m.revision)]},
   {title: 'Tools', class: 'num', show: (m) => given(m.tools)},
   {title: 'Prompts', class: 'num', show: (m) => given(m.prompts)},
@@ -93,10 +93,10 @@ function room(r) {
     ])),
     el('div', {class: 'head'}, el('h3', {}, 'Members, in the order of the lists'), el('p', {class: 'quiet'}, 'As clients listed them last: looking asks no server.')),
     el('div', {class: 'panel'}, table('Members', members, r.members, 'The group has no members.')),
-    el('div', {class: 'head'}, el('h3', {}, 'Names that clients see, policies aside'), left > 0 && el('p', {class: 'quiet'}, `${left} more are not listed.`)),
-    el('div', {class: 'panel'}, table('Names', shown, names.filter((n) => !n.why), 'No client has listed the group yet.')),
     el('div', {class: 'head'}, el('h3', {}, 'Hidden')),
     el('div', {class: 'panel'}, table('Hidden', hidden, names.filter((n) => n.why), 'Nothing that is known is hidden.')),
+    el('div', {class: 'head'}, el('h3', {}, 'Names that clients see, policies aside'), left > 0 && el('p', {class: 'quiet'}, `${left} more are not listed.`)),
+    el('div', {class: 'panel'}, table('Names', shown, names.filter((n) => !n.why), 'No client has listed the group yet.')),
   ].filter(Boolean);
 }
 

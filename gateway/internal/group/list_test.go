@@ -519,10 +519,14 @@ func TestKnown(t *testing.T) {
 				t.Errorf("of all pages it is known %+v", got)
 			}
 		}
-		files.pages[spec.MethodToolsList] = [][]string{toolItems("new")}
+		files.pages[spec.MethodToolsList] = [][]string{toolItems("new"), toolItems("other")}
 		namesOf(t, r, request(spec.MethodToolsList, ""))
-		if got := g.Known().Lists[0][spec.MethodToolsList]; len(got.Names) != 1 || got.Names[0] != "new" || got.More {
-			t.Errorf("after a change it is known %+v", got)
+		want.Names = []string{"new"}
+		if bare {
+			want.Names = append(want.Names, "other")
+		}
+		if got := g.Known().Lists[0][spec.MethodToolsList]; !reflect.DeepEqual(got, want) {
+			t.Errorf("after a change it is known %+v, want %+v", got, want)
 		}
 	}
 }

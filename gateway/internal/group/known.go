@@ -40,22 +40,16 @@ func (g *Group) Known() Known {
 	return out
 }
 
-// known returns what a member has listed last; without prefixes, if it has not in the time of this
-// Back, what is remembered of it.
+// known returns what a member has listed last, in the time of this Back.
 func (b *Back) known(i int, l list) (k KnownList, ok bool) {
 	k.Kind = l.kind
 	if p := b.kept.slots[i][l.method].Load(); p != nil {
 		k.Names, k.More, ok = p.names(), p.next != "", true
 	}
-	switch {
-	case k.More:
+	if k.More {
 		var whole bool
 		k.Names, whole = b.kept.rests[i][l.method].appendTo(k.Names)
 		k.More = !whole
-	case !ok && b.opts.Bare && l.kind != policy.Resource:
-		if all := b.naming.tables.Latest(l.kind, i); all != nil {
-			return KnownList{Kind: l.kind, Names: all}, true
-		}
 	}
 	return k, ok
 }

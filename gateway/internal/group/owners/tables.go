@@ -1,7 +1,6 @@
 package owners
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -107,18 +106,6 @@ func (t *Tables) Clear() {
 	defer t.mu.Unlock()
 	t.changes++
 	t.of.Purge()
-}
-
-// Latest returns the names of a kind that were read last of the member at a place, or are remembered
-// of it, sorted; nil if there are none.
-func (t *Tables) Latest(k policy.Kind, place int) []string {
-	t.mu.Lock()
-	s := t.latest[list{k, place}]
-	t.mu.Unlock()
-	if s == nil {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(s.set))
 }
 
 // Begin is called before lists are read for Put.

@@ -7,8 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
 
-// maxRest bounds the names that are known of a list after its first page.
-const maxRest = 2048
+const maxRest = 2048 // names that are known of a list after its first page
 
 // A Known is what is known of a group without asking anybody.
 type Known struct {
@@ -87,12 +86,11 @@ func (r *rest) add(p *page) {
 
 func (r *rest) clear() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.names, r.has, r.whole = nil, nil, false
+	r.mu.Unlock()
 }
 
-// appendTo appends the names to others, without those that these have, and reports whether these are
-// all.
+// appendTo appends the names that others don't have to these, and reports whether that is all.
 func (r *rest) appendTo(names []string) (all []string, whole bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/console"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -103,7 +104,7 @@ func (d *daemon) adminOptions() admin.Options {
 		Source: states{d.gateway, &d.draining, &d.joined, &d.settled}, Metrics: d.gateway.MetricsHandler(), Token: c.AdminToken, MetricsToken: c.MetricsToken,
 		Counts: inner.Metrics(), Logger: d.log, Wrong: d.wrongAdmin,
 		Exposed: c.AdminExposed(), Debug: c.AdminDebug || !c.AdminExposed(),
-		Gateway: shown{inner, c.AdminBodies}, Feed: feed, Logins: inner, Version: release.Version(),
+		Gateway: shown{inner, c.AdminBodies, func(name string) string { return report.Endpoint(c, d.mcp.Addr().String(), name) }}, Feed: feed, Logins: inner, Version: release.Version(),
 		Reload: d.reloadHandler(), LastReload: d.lastReload,
 	}
 }
@@ -127,12 +128,22 @@ func (d *daemon) watch(g cmdhook.Inner, o trace.Observer, changes func(live.Chan
 
 // shown is a gateway as the admin page shows it, with what servers ask if texts.
 type shown struct {
-	g     cmdhook.Inner
-	texts bool
+	g        cmdhook.Inner
+	texts    bool
+	endpoint func(name string) string // as a client on this machine reaches it
 }
 
 // Status implements [admin.Gateway].
 func (s shown) Status() *status.Snapshot { return s.g.Status(s.texts) }
+
+// Room implements [admin.Gateway].
+func (s shown) Room(group string) *status.Room {
+	r := s.g.Room(group)
+	if r != nil && r.Endpoint == "" {
+		r.Endpoint = s.endpoint(group)
+	}
+	return r
+}
 
 // Ask implements [admin.Gateway].
 func (s shown) Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {

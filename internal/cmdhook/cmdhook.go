@@ -93,8 +93,9 @@ type Inner interface {
 	Logins(ctx context.Context) (any, error)
 	EndLogins(ctx context.Context, server, principal string) (any, error)
 
-	// Status, Ask and WatchChanges are what the admin address asks for.
+	// Status, Room, Ask and WatchChanges are what the admin address asks for.
 	Status(texts bool) *status.Snapshot
+	Room(group string) *status.Room
 	Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
 	WatchChanges(func(ev fanout.Event, followers int)) (stop func())
 }

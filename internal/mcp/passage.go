@@ -1,6 +1,9 @@
 package mcp
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // A Passage is the way of a request through a group of servers to those of them that serve it.
 // Each that serves more than a list tells of it by its own name: in the log, and in the audit log.
@@ -10,8 +13,12 @@ type Passage struct {
 	passed atomic.Bool
 }
 
-// Pass says that a member tells of the request.
-func (p *Passage) Pass() { p.passed.Store(true) }
+// Pass says that a member tells of the request. It does nothing for nil.
+func (p *Passage) Pass() {
+	if p != nil {
+		p.passed.Store(true)
+	}
+}
 
 // IsTold reports whether a member tells of the request, so that the group need not. It is false
 // for nil.
@@ -24,4 +31,17 @@ func (p *Passage) At(server string) string {
 		return ""
 	}
 	return p.Group
+}
+
+type passageKey struct{}
+
+// WithPassage returns the context of a request with its way through a group.
+func WithPassage(ctx context.Context, p *Passage) context.Context {
+	return context.WithValue(ctx, passageKey{}, p)
+}
+
+// PassageIn returns what WithPassage has put into a context; nil without it.
+func PassageIn(ctx context.Context) *Passage {
+	p, _ := ctx.Value(passageKey{}).(*Passage)
+	return p
 }

@@ -43,6 +43,8 @@ type Server struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // starting, ready, down or idle
 	Error string `json:"error,omitempty"`
+	// Members are the servers of a group, in order; nil for a server.
+	Members []string `json:"members,omitempty"`
 	Upstream
 	Topics    int `json:"topics"`    // that somebody follows
 	Followers int `json:"followers"` // of all of them
@@ -55,6 +57,7 @@ type Upstream struct {
 	Era       string    `json:"era"`                 // legacy, modern, or unknown before that is known
 	EraReason string    `json:"era_reason,omitempty"`
 	EraSince  time.Time `json:"era_since,omitzero"`
+	Revision  string    `json:"revision,omitempty"` // that is spoken with the server; empty before that is known
 	// Since is when the state became what it is.
 	Since time.Time `json:"since,omitzero"`
 	// Sessions are those that are open with the server.

@@ -30,6 +30,7 @@ type Back struct {
 	endpoint     *link.Endpoint // nil unless the server is reached over HTTP
 	usesSSE      atomic.Bool    // the server was found to use HTTP+SSE
 	namesLegacy  atomic.Bool    // the server has refused the revision that it answered initialize with
+	revision     atomic.Value   // a spec.Revision: that of the last session; nil before the first
 	pool         *pool.Pool
 	watches      *watch.Watches
 	relayed      *relay.Options // options of relays
@@ -225,6 +226,9 @@ func (b *Back) Err() error { return b.availability.Err() }
 // Tell implements [status.Teller].
 func (b *Back) Tell(u *status.Upstream) {
 	u.Era, u.Transport, u.Sessions = spec.Legacy.String(), "connection", b.pool.Len()
+	if r, ok := b.revision.Load().(spec.Revision); ok {
+		u.Revision = string(r)
+	}
 	switch {
 	case b.usesSSE.Load():
 		u.Transport = "sse"

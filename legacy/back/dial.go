@@ -60,6 +60,7 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 	if s.caps.Logging {
 		s.level.restore(ctx)
 	}
+	b.revision.Store(s.negotiated.revision)
 	return s, nil
 }
 

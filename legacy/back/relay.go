@@ -76,5 +76,6 @@ func (b *Back) describeRelayed(r *relay.Session) *mcp.Description {
 	if err != nil {
 		return nil
 	}
+	b.revision.Store(n.revision)
 	return n.describe(&b.opts)
 }

@@ -96,6 +96,9 @@ func (b *Back) Tell(u *status.Upstream) {
 		u.Transport = "http"
 	}
 	b.availability.Tell(u)
+	if now, _ := b.availability.State(); now == upstream.Up {
+		u.Revision = string(b.revision())
+	}
 }
 
 // Start tries to reach the server in the background: at once, and whenever it is down,

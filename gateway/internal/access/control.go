@@ -33,6 +33,7 @@ type Options struct {
 type Control struct {
 	opts    Options
 	clients mcp.ClientNames // of the audit log
+	hidden  hidden
 }
 
 // New returns a Control, or nil if the options have no effect.

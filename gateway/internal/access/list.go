@@ -101,6 +101,9 @@ func (s *listFilter) show(element []byte) ([]byte, error) {
 	shown, err := s.q.c.opts.Names.Item(s.q.op.Lists(), s.name, element)
 	switch {
 	case errors.Is(err, names.ErrHidden):
+		if own, ok := wire.GetString(element, s.name); ok {
+			s.q.c.hidden.add(s.q.method, own)
+		}
 		return nil, nil
 	case err != nil:
 		return nil, wire.Errorf(spec.CodeInternal, "server %q: %v; in its configuration", s.q.c.opts.Server, err)

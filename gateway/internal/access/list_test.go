@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -134,5 +135,31 @@ func TestUnknownPins(t *testing.T) {
 	}
 	if _, err := h.Serve(t.Context(), requestOf(spec.MethodPromptsList, `{}`), nil); err != nil {
 		t.Errorf("%s: %v", spec.MethodPromptsList, err)
+	}
+}
+
+// What the configuration hides is known, so that who looks after it can see it: by the server's own
+// names, once each, and not too much of it.
+func TestHiddenNames(t *testing.T) {
+	var items []string
+	for i := range maxHidden + 3 {
+		items = append(items, fmt.Sprintf(`{"name":"hidden_%03d"}`, i))
+	}
+	c := New(Options{Server: "files", Names: renamed(t)})
+	h := c.Handler(&next{body: `{"tools":[{"name":"read_a"},` + strings.Join(items, ",") + `]}`})
+	for range 2 {
+		if _, err := h.Serve(t.Context(), requestOf(spec.MethodToolsList, `{}`), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := c.Hidden(spec.MethodToolsList)
+	if len(got) != maxHidden || got[0] != "hidden_000" || got[1] != "hidden_001" {
+		t.Errorf("%d names are hidden, %q", len(got), got[:min(len(got), 3)])
+	}
+	if got := c.Hidden(spec.MethodPromptsList); len(got) > 0 {
+		t.Errorf("of prompts %q are hidden", got)
+	}
+	if got := (*Control)(nil).Hidden(spec.MethodToolsList); got != nil {
+		t.Errorf("without control %q are hidden", got)
 	}
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -10,6 +11,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
+
+// maxRefused bounds the lines of the audit log about resources that one request may not follow: the
+// last one is about all others.
+const maxRefused = 64
 
 // Subscription returns the subscription of a request for mail, limited to topics that the
 // policy allows: nothing else is subscribed to at the server.
@@ -44,12 +49,51 @@ type narrowed struct {
 // Spec: 2026-07-28, basic/patterns/subscriptions, Acknowledgment.
 func (n *narrowed) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
 	if n.stream && n.c.hidesResources() {
-		want.URIs = n.allowed(want.URIs)
+		want.URIs = n.allowed(ctx, want.URIs)
 	}
 	begin := time.Now()
 	honored, err := n.Subscription.Add(ctx, want)
 	n.record(ctx, begin, want, err)
 	return honored, err
+}
+
+// Refused records that the sender of a request may not follow resources, for which Follows returns
+// false. The request is told of here then.
+func (c *Control) Refused(ctx context.Context, req *mcp.Request, uris []string) {
+	if c == nil || c.opts.Audit == nil {
+		return
+	}
+	q := request{c: c, sender: c.senderOf(req), method: req.Method}
+	q.observedIn(ctx)
+	q.recordRefused(uris)
+	req.Passage.Pass()
+}
+
+// observedIn takes where a request comes from that is one of its own, in a session.
+func (q *request) observedIn(ctx context.Context) {
+	if o := mcp.ObservedIn(ctx); o != nil {
+		q.sender.origin = q.c.originOf(o.Arrival, o.Trace, o.Meta)
+	}
+}
+
+// recordRefused writes lines about resources that the sender may not follow.
+func (q request) recordRefused(uris []string) {
+	caller := q.sender.caller()
+	q.verdict, q.begin = "deny", time.Now()
+	for i, uri := range uris[:min(len(uris), maxRefused)] {
+		if i == maxRefused-1 {
+			q.times = len(uris) - i
+		}
+		q.op = policy.Use(q.method, policy.Resource, uri)
+		if !q.c.opts.Names.ShowsResource(uri) {
+			q.decision = policy.Decision{}
+			q.record(q.hidden())
+			continue
+		}
+		subscribe := policy.Use(spec.MethodSubscribe, policy.Resource, uri)
+		q.decision = q.c.opts.Policy.Decide(&caller, &subscribe)
+		q.record(q.c.refuse(&q.op, q.decision))
+	}
 }
 
 // Follows reports whether the sender of a request may follow a resource.
@@ -61,12 +105,20 @@ func (c *Control) Follows(req *mcp.Request, uri string) bool {
 	return c.follows(&by, uri)
 }
 
-func (n *narrowed) allowed(uris []string) []string {
-	var left []string
+// allowed returns the resources that the client may follow, and records the others.
+func (n *narrowed) allowed(ctx context.Context, uris []string) []string {
+	var left, refused []string
 	for _, uri := range uris {
 		if n.follows(uri) {
 			left = append(left, uri)
+		} else {
+			refused = append(refused, uri)
 		}
+	}
+	if n.c.opts.Audit != nil && n.method == spec.MethodListen {
+		q := request{c: n.c, sender: n.sender, client: n.client, method: n.method}
+		q.observedIn(ctx)
+		q.recordRefused(refused)
 	}
 	return left
 }
@@ -83,10 +135,9 @@ func (n *narrowed) record(ctx context.Context, begin time.Time, want mcp.Filter,
 	}
 	n.open = n.stream && err == nil
 	q := request{c: n.c, sender: n.sender, client: n.client, method: n.method, begin: begin}
-	if o := mcp.ObservedIn(ctx); o != nil { // a request of its own, in a session
-		q.sender.origin = n.c.originOf(o.Arrival, o.Trace, o.Meta)
-	}
+	q.observedIn(ctx)
 	if q.op, _ = policy.Read(n.method, nil, nil); !n.stream {
+		q.sender.passage = cmp.Or(mcp.PassageIn(ctx), q.sender.passage) // of this request
 		q.op = policy.Use(n.method, policy.Resource, want.URIs[0])
 	}
 	if p := n.c.opts.Policy; p != nil { // it was admitted: this finds the rule

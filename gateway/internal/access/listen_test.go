@@ -3,6 +3,8 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -39,8 +41,8 @@ func TestSubscriptionsAreNarrowed(t *testing.T) {
 		want   []string
 		lines  []string
 	}{
-		{"a stream", spec.MethodListen, true, readers(), []string{etc, open, secret}, nil, []string{open}, []string{"subscriptions/listen : allow 2 ok"}},
-		{"a stream of which nothing is left", spec.MethodListen, true, readers(), []string{etc}, nil, nil, []string{"subscriptions/listen : allow 2 ok"}},
+		{"a stream", spec.MethodListen, true, readers(), []string{etc, open, secret}, nil, []string{open}, []string{"subscriptions/listen resource:file:///etc/a deny 0 refused", "subscriptions/listen resource:file:///open/secret deny 1 refused", "subscriptions/listen : allow 2 ok"}},
+		{"a stream of which nothing is left", spec.MethodListen, true, readers(), []string{etc}, nil, nil, []string{"subscriptions/listen resource:file:///etc/a deny 0 refused", "subscriptions/listen : allow 2 ok"}},
 		{"a stream that fails", spec.MethodListen, true, readers(), []string{open}, errors.New("EOF"), []string{open}, []string{"subscriptions/listen : allow 2 failed"}},
 		{"a stream without a policy", spec.MethodListen, true, nil, []string{etc}, nil, []string{etc}, []string{"subscriptions/listen : allow 0 ok"}},
 		{"a stream of an extension", "events/stream", true, readers(), []string{etc}, nil, nil, nil},
@@ -135,4 +137,43 @@ func TestListensOfTheirOwnAreNarrowed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of very many resources that a stream may not follow the last line has the number of the rest; what
+// the configuration hides is refused as what is not there.
+func TestRefusedTopicsAreBounded(t *testing.T) {
+	log := newAudit(t)
+	c := New(Options{Server: "files", Names: renamed(t), Audit: log.Log})
+	uris := []string{"file:///open/a"}
+	for i := range maxRefused + 9 {
+		uris = append(uris, fmt.Sprintf("file:///vault/%02d", i))
+	}
+	sub := c.Subscription(requestOf(spec.MethodListen, `{}`), fanout.NewMailbox(fanout.MailboxOptions{}), mcp.SubscribeOptions{Stream: true}, &topics{})
+	if _, err := sub.Add(t.Context(), mcp.Filter{URIs: uris}); err != nil {
+		t.Fatal(err)
+	}
+	lines := log.lines(t)
+	if len(lines) != maxRefused+1 || lines[0] != "subscriptions/listen resource:file:///vault/00 deny 0 refused" || lines[maxRefused] != "subscriptions/listen : allow 0 ok" {
+		t.Errorf("the audit log has %d lines, %q", len(lines), lines)
+	}
+	text, err := os.ReadFile(log.path)
+	if err != nil || strings.Count(string(text), `"times":`) != 1 || !strings.Contains(string(text), `"times":10`) || strings.Count(string(text), "not found") != maxRefused {
+		t.Errorf("%v, the log is %s", err, text)
+	}
+}
+
+// What a member of a group refuses has its line there, with the group, and is told of then.
+func TestRefusedByAMember(t *testing.T) {
+	log := newAudit(t)
+	req := requestOf(spec.MethodSubscribe, "")
+	req.Passage = &mcp.Passage{Group: "all"}
+	c := New(Options{Server: "files", Policy: readers(), Audit: log.Log})
+	c.Refused(t.Context(), req, []string{"file:///etc/a"})
+	if got := log.lines(t); !slices.Equal(got, []string{"resources/subscribe resource:file:///etc/a deny 0 refused"}) || !req.Passage.IsTold() {
+		t.Errorf("the audit log has %q, told %v", got, req.Passage.IsTold())
+	}
+	if text, _ := os.ReadFile(log.path); !strings.Contains(string(text), `"group":"all"`) {
+		t.Errorf("the line is %s", text)
+	}
+	(*Control)(nil).Refused(t.Context(), req, nil)
 }

@@ -55,6 +55,7 @@ type request struct {
 	ticket   policy.Ticket
 	verdict  string    // for the audit log; empty if the request is allowed
 	begin    time.Time // zero if the request is not recorded
+	times    int       // how many of the same the line is about; zero for one
 }
 
 // open decides whether the sender may use the server at all.
@@ -129,8 +130,7 @@ func (q *request) resolve(params []byte) error {
 	}
 	own, renamed, ok := q.c.opts.Names.Own(q.op)
 	if !ok {
-		q.verdict = "deny"
-		return &mcp.Refusal{Status: statusDenied, Barred: true, Err: names.Unknown(q.sender.era, &q.op)}
+		return q.hidden()
 	}
 	if renamed {
 		q.op = own
@@ -138,6 +138,12 @@ func (q *request) resolve(params []byte) error {
 		q.params = names.Params(q.method, params, name)
 	}
 	return nil
+}
+
+// hidden refuses a request about what clients do not see.
+func (q *request) hidden() error {
+	q.verdict = "deny"
+	return &mcp.Refusal{Status: statusDenied, Barred: true, Err: names.Unknown(q.sender.era, &q.op)}
 }
 
 // forServer returns the client's request as the server gets it.
@@ -188,7 +194,7 @@ func (q *request) recordIn(ctx context.Context, err error) {
 		Address: q.sender.address, Request: q.sender.request, Trace: q.sender.trace,
 		Time: q.begin, Principal: string(q.sender.share.Principal), Client: cmp.Or(q.client, q.c.clients.Of(q.sender.info)), Session: q.sender.session,
 		Server: q.c.opts.Server, Group: q.sender.passage.At(q.c.opts.Server), Era: q.sender.era.String(), Method: q.method, Kind: kind.String(), Name: name,
-		Decision: "allow", Rule: q.decision.Rule, Outcome: mcp.OutcomeName(ctx, err), Took: time.Since(q.begin),
+		Decision: "allow", Rule: q.decision.Rule, Outcome: mcp.OutcomeName(ctx, err), Took: time.Since(q.begin), Times: q.times,
 	}
 	if q.verdict != "" {
 		r.Decision, r.Reason = q.verdict, mcp.WireError(err).Message

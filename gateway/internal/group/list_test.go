@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -480,4 +482,51 @@ func TestListsEndWithTheirClient(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 	})
+}
+
+// What members have listed is known without asking them again, as far as somebody has read it.
+func TestKnown(t *testing.T) {
+	for _, bare := range []bool{false, true} {
+		files, docs := newFake("files", "read", "write"), newFake("docs", "search")
+		files.pages[spec.MethodToolsList] = append(files.pages[spec.MethodToolsList], toolItems("find"))
+		r := newRig(t, func(o *Options) { o.Bare = bare }, files, docs)
+		g := newGroup(r.Back, r.audience)
+		defer func() { _ = g.Close(t.Context()) }()
+		if k := g.Known(); len(k.Lists) != 2 || len(k.Lists[0])+len(k.Lists[1]) > 0 || k.Patience != DefaultPatience {
+			t.Errorf("before a list it is known: %+v", k.Lists)
+		}
+		namesOf(t, r, request(spec.MethodToolsList, ""))
+		asked := len(files.asked)
+		k := g.Known()
+		want := KnownList{Kind: policy.Tool, Names: []string{"read", "write"}, More: true}
+		if bare { // all pages had to be read
+			want.Names, want.More = []string{"read", "write", "find"}, false
+		}
+		if got := k.Lists[0][spec.MethodToolsList]; !reflect.DeepEqual(got, want) {
+			t.Errorf("bare %v: of files it is known %+v, want %+v", bare, got, want)
+		}
+		if got := k.Lists[1][spec.MethodToolsList]; len(got.Names) != 1 || got.More {
+			t.Errorf("of docs it is known %+v", got)
+		}
+		if len(files.asked) != asked {
+			t.Error("a member was asked")
+		}
+		if first := listing(t, r, request(spec.MethodToolsList, "")); !bare {
+			for range 2 {
+				listing(t, r, listAt(spec.MethodToolsList, first))
+			}
+			if got := g.Known().Lists[0][spec.MethodToolsList]; len(got.Names) != 3 || got.Names[2] != "find" || got.More {
+				t.Errorf("of all pages it is known %+v", got)
+			}
+		}
+		files.pages[spec.MethodToolsList] = [][]string{toolItems("new"), toolItems("other")}
+		namesOf(t, r, request(spec.MethodToolsList, ""))
+		want.Names = []string{"new"}
+		if bare {
+			want.Names = append(want.Names, "other")
+		}
+		if got := g.Known().Lists[0][spec.MethodToolsList]; !reflect.DeepEqual(got, want) {
+			t.Errorf("after a change it is known %+v, want %+v", got, want)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package group
 
 import (
+	"context"
+
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group/watch"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -20,6 +22,9 @@ type Member interface {
 	// Follows reports whether the sender of a request may subscribe to a resource, as the
 	// member's own policy says.
 	Follows(req *mcp.Request, uri string) bool
+	// Refused has the member's audit log say that the sender of a request may not subscribe to
+	// resources.
+	Refused(ctx context.Context, req *mcp.Request, uris []string)
 	// RootsChanged, LevelChanged and ClientLeft implement [mcp.ClientFollower], like Serve.
 	mcp.ClientFollower
 	// Era returns the era of the server, or spec.Unknown before it is known.

@@ -62,15 +62,16 @@ func (p *page) names() []string {
 // again only if the member answers something else. Safe for concurrent use.
 type kept struct {
 	slots []map[string]*atomic.Pointer[page] // by member and method; read-only
+	rests []map[string]*rest                 // of the same lists; read-only
 	bytes atomic.Int64
 }
 
 func newKept(members int) *kept {
-	k := &kept{slots: make([]map[string]*atomic.Pointer[page], members)}
+	k := &kept{slots: make([]map[string]*atomic.Pointer[page], members), rests: make([]map[string]*rest, members)}
 	for i := range k.slots {
-		k.slots[i] = make(map[string]*atomic.Pointer[page])
+		k.slots[i], k.rests[i] = make(map[string]*atomic.Pointer[page]), make(map[string]*rest)
 		for _, method := range lists {
-			k.slots[i][method] = new(atomic.Pointer[page])
+			k.slots[i][method], k.rests[i][method] = new(atomic.Pointer[page]), new(rest)
 		}
 	}
 	return k
@@ -96,6 +97,7 @@ func (k *kept) keep(member int, method string, p *page, body []byte) {
 	}
 	p.body = bytes.Clone(body)
 	former := slot.Swap(p)
+	k.rests[member][method].clear()
 	k.bytes.Add(int64(len(body)))
 	if former != nil {
 		k.bytes.Add(-int64(len(former.body)))
@@ -105,7 +107,9 @@ func (k *kept) keep(member int, method string, p *page, body []byte) {
 // page reads an answer of a member.
 func (b *Back) page(at place, l list, res *mcp.Result) *page {
 	if at.cursor != "" {
-		return b.readPage(at.member, l, res)
+		p := b.readPage(at.member, l, res)
+		b.kept.rests[at.member][l.method].add(p)
+		return p
 	}
 	p := b.kept.find(at.member, l.method, res)
 	if p == nil {

@@ -113,6 +113,8 @@ type fake struct {
 	// follow answers what is to be followed; nil follows all.
 	follow func(context.Context, fanout.Topic) (bool, error)
 	denies []string // resources that clients may not follow
+	// refused are those of which it was told that a client may not follow them.
+	refused []string
 }
 
 var _ Member = (*fake)(nil)
@@ -317,6 +319,13 @@ func (f *fake) Subscribe(mcp.Profile, *fanout.Mailbox, func(fanout.Topic, error)
 
 // Follows implements [Member].
 func (f *fake) Follows(_ *mcp.Request, uri string) bool { return !slices.Contains(f.denies, uri) }
+
+// Refused implements [Member].
+func (f *fake) Refused(_ context.Context, _ *mcp.Request, uris []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused = append(f.refused, uris...)
+}
 
 // RootsChanged implements [Member].
 func (f *fake) RootsChanged(req *mcp.Request) { f.note(req) }

@@ -85,6 +85,7 @@ func (b *Back) view() *watch.View {
 func (b *Back) route(ctx context.Context, req *mcp.Request, want []fanout.Topic) map[fanout.Topic]*watch.Route {
 	by := time.Now().Add(b.opts.Patience)
 	out := make(map[fanout.Topic]*watch.Route)
+	refused := make(map[int][]string) // by the place of the member
 	learned, everywhere := false, sync.OnceValue(func() []int { return b.subscribable(req) })
 	for _, t := range want {
 		if t.Kind != fanout.ResourceUpdated {
@@ -100,11 +101,28 @@ func (b *Back) route(ctx context.Context, req *mcp.Request, want []fanout.Topic)
 		if !known {
 			holders = everywhere()
 		}
-		if len(holders) > 0 && b.mayFollow(req, holders, t.URI) {
+		switch i, no := b.refusing(req, holders, t.URI); {
+		case no:
+			refused[i] = append(refused[i], t.URI)
+		case len(holders) > 0:
 			out[t] = &watch.Route{Members: b.namesAt(holders), Known: known, By: by}
 		}
 	}
+	b.tellRefused(ctx, req, refused)
 	return out
+}
+
+// tellRefused has members' audit logs say what they have refused to a client, once for a request: not
+// when what it follows is subscribed to again.
+func (b *Back) tellRefused(ctx context.Context, req *mcp.Request, refused map[int][]string) {
+	if ctx.Value(requestKey{}) == nil {
+		return
+	}
+	for i, uris := range refused {
+		if m, err := b.at(i); err == nil {
+			m.Refused(ctx, req, uris)
+		}
+	}
 }
 
 // subscribable returns the places of the members that may have subscriptions to resources.
@@ -134,15 +152,16 @@ func (g *Group) Hides(req *mcp.Request, ev fanout.Event) bool {
 	if len(holders) == 0 {
 		holders = b.subscribable(req)
 	}
-	return !b.mayFollow(req, holders, ev.URI)
+	_, refused := b.refusing(req, holders, ev.URI)
+	return refused
 }
 
-// mayFollow reports whether members let the sender of a request follow a resource.
-func (b *Back) mayFollow(req *mcp.Request, places []int, uri string) bool {
+// refusing returns the first of members that does not let the sender of a request follow a resource.
+func (b *Back) refusing(req *mcp.Request, places []int, uri string) (place int, refused bool) {
 	for _, i := range places {
 		if m, err := b.at(i); err != nil || !m.Follows(req, uri) {
-			return false
+			return i, true
 		}
 	}
-	return true
+	return 0, false
 }

@@ -101,8 +101,29 @@ func TestG13PolicyOfMembers(t *testing.T) {
 		r.Listen(uriTopics("file:///secret", "file:///a", "file:///unknown", "doc:1")...).WantHonored("file:///a doc:1")
 		files.wantTopics(t, "resourceUpdated file:///a")
 		docs.wantTopics(t, "resourceUpdated doc:1")
+		if files.refused != nil {
+			t.Errorf("without a request it was told that %q were refused", files.refused)
+		}
 		docs.change(func(f *fake) { f.gone = true }) // its policy is not known
 		r.Listen(uriTopics("doc:1")...).WantHonored("")
+	})
+}
+
+// What a member refuses to a client's request is told to it, once, and nothing else is.
+func TestG13RefusalsAreTold(t *testing.T) {
+	files, docs := newFollowed("files", "file:///a", "file:///secret"), newFollowed("docs", "doc:1")
+	files.denies = []string{"file:///secret", "file:///unknown"}
+	withGroup(t, []*fake{files, docs}, func(t *testing.T, r *groupRig) {
+		topics := append(uriTopics("file:///secret", "file:///a", "file:///unknown", "doc:1"), fanout.Topic{Scope: "all/1", Kind: fanout.ToolsListChanged})
+		r.Want(1, topics...)
+		honored, release, err := r.group.Watch(OnBehalf(t.Context(), request(spec.MethodListen, "")), mcp.Profile{Scope: "all/1"}, topics)
+		if len(honored) != 3 || err != nil {
+			t.Errorf("Watch = %v, %v", honored, err)
+		}
+		release()
+		if got := strings.Join(files.refused, " "); got != "file:///secret file:///unknown" || docs.refused != nil {
+			t.Errorf("it was told that %q were refused, and of docs %q", got, docs.refused)
+		}
 	})
 }
 

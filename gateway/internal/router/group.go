@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -69,18 +70,27 @@ func (s *server) forGroup(req *mcp.Request, mail *fanout.Mailbox, sub mcp.Subscr
 		return sub
 	}
 	by := *req // without its texts, which need not stay
-	by.Params, by.Extra, by.ParamHeaders, by.Observed = nil, nil, nil, mcp.Observed{}
+	by.Params, by.Extra, by.ParamHeaders, by.Observed, by.Passage = nil, nil, nil, mcp.Observed{}, nil
 	mail.Hide(func(ev fanout.Event) bool { return s.group.Hides(&by, ev) })
-	return &onBehalf{sub, &by}
+	o := &onBehalf{Subscription: sub, of: s.name, by: &by}
+	o.observed.Store(&req.Observed)
+	return o
 }
 
 // onBehalf is a subscription to a group.
 type onBehalf struct {
 	mcp.Subscription
-	by *mcp.Request
+	of       string // the group's name
+	by       *mcp.Request
+	observed atomic.Pointer[mcp.Observed] // of the request; nil after the first Add
 }
 
 // Add implements [mcp.Subscription].
 func (o *onBehalf) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
-	return o.Subscription.Add(group.OnBehalf(ctx, o.by), want)
+	by := *o.by
+	if of := o.observed.Swap(nil); of != nil {
+		by.Observed = *of
+	}
+	by.Passage = &mcp.Passage{Group: o.of}
+	return o.Subscription.Add(mcp.WithPassage(group.OnBehalf(ctx, &by), by.Passage), want)
 }

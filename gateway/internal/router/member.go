@@ -115,6 +115,13 @@ func (m member) Follows(req *mcp.Request, uri string) bool {
 	return m.ownerOnly(req) == nil && m.access.Follows(req, uri)
 }
 
+// Refused implements [group.Member].
+func (m member) Refused(ctx context.Context, req *mcp.Request, uris []string) {
+	if m.ownerOnly(req) == nil {
+		m.access.Refused(ctx, req, uris)
+	}
+}
+
 // RootsChanged implements [group.Member].
 func (m member) RootsChanged(req *mcp.Request) { m.follow(req, m.server.RootsChanged) }
 

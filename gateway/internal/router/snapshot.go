@@ -38,19 +38,24 @@ func (g *Gateway) Snapshot() Snapshot {
 	}
 	for _, s := range g.now().inOrder() {
 		snap.Sessions += s.legacy.Sessions()
-		ss := ServerSnapshot{Name: s.name, State: "ready"}
-		d, onDemand := s.back.(*detect.Detector)
-		switch err := s.back.Err(); {
-		case onDemand && d.Asleep():
-			ss.State = "idle"
-		case errors.Is(err, mcp.ErrStarting):
-			ss.State = "starting"
-		case err != nil:
-			ss.State, ss.Error = "down", g.opts.Secrets.String(err.Error())
-		}
-		snap.Servers = append(snap.Servers, ss)
+		snap.Servers = append(snap.Servers, s.snapshot())
 	}
 	return snap
+}
+
+// snapshot returns the state of a server.
+func (s *server) snapshot() ServerSnapshot {
+	out := ServerSnapshot{Name: s.name, State: "ready"}
+	d, onDemand := s.back.(*detect.Detector)
+	switch err := s.back.Err(); {
+	case onDemand && d.Asleep():
+		out.State = "idle"
+	case errors.Is(err, mcp.ErrStarting):
+		out.State = "starting"
+	case err != nil:
+		out.State, out.Error = "down", s.g.opts.Secrets.String(err.Error())
+	}
+	return out
 }
 
 // Names returns the names of the servers in the order they were given.

@@ -35,7 +35,7 @@ func (g *Gateway) Status(texts bool) *status.Snapshot {
 		s.legacy.TellClients(&out.Clients, &out.Questions)
 		s.modern.TellQuestions(&out.Questions)
 		overview.Quirks(&out.Quirks, ss.Name, s.quirks.Meetings())
-		told := status.Server{Name: ss.Name, State: ss.State, Error: ss.Error, Topics: topics[ss.Name], Followers: pairs[ss.Name]}
+		told := status.Server{Name: ss.Name, State: ss.State, Error: ss.Error, Members: s.memberNames(), Topics: topics[ss.Name], Followers: pairs[ss.Name]}
 		out.Servers = append(out.Servers, overview.Server(told, s.back))
 	}
 	for i := range out.Questions.List {

@@ -69,7 +69,7 @@ var layers = map[string][]string{
 	// What comes before a request is looked at: which page may have sent it.
 	"internal/origin": {"internal/downstream", "internal/spec", "internal/wire"},
 	// What the admin address shows of a gateway, and asks it for.
-	"gateway/internal/overview":  slices.Concat(waist, bottom, []string{"gateway/internal/hub", "internal/replicas"}),
+	"gateway/internal/overview":  slices.Concat(waist, bottom, []string{"gateway/internal/group", "gateway/internal/hub", "internal/names", "internal/replicas", "internal/trust/policy"}),
 	"internal/observation/admin": slices.Concat(eras, waist, bottom, []string{"internal/observation/admin/live"}),
 	// What passes while somebody looks.
 	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace"},

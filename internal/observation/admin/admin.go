@@ -51,6 +51,9 @@ type Options struct {
 type Gateway interface {
 	// Status returns what the gateway holds.
 	Status() *status.Snapshot
+	// Room returns what is known of a group of servers; nil if there is none of that name. It
+	// asks none of them.
+	Room(group string) *status.Room
 	// Ask sends tools/list or tools/call to a server. An error is for people.
 	Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
 }

@@ -74,3 +74,18 @@ func TestRoutes(t *testing.T) {
 		t.Error("NewHandler without a source = nil, want an error")
 	}
 }
+
+// A group has a room, and a server has none.
+func TestRooms(t *testing.T) {
+	url, _ := start(t, nil)
+	auth := []string{"Authorization", "Bearer " + secret}
+	if res, text := do(t, "GET", url+"/api/groups/all", "", auth...); res.StatusCode != 200 || !strings.Contains(text, `"members":[{"name":"inside"`) {
+		t.Errorf("the room of all: %s %s", res.Status, text)
+	}
+	if res, text := do(t, "GET", url+"/api/groups/inside", "", auth...); res.StatusCode != 404 || !strings.Contains(text, "/api/groups") {
+		t.Errorf("the room of a server: %s %s", res.Status, text)
+	}
+	if res, text := do(t, "GET", url+"/api/groups", "", auth...); res.StatusCode != 200 || !strings.Contains(text, `"name":"all"`) || strings.Contains(text, "inside\",\"state") {
+		t.Errorf("all groups: %s %s", res.Status, text)
+	}
+}

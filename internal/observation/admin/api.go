@@ -43,6 +43,8 @@ func (a *api) route(mux *http.ServeMux) {
 	get("follows", func(s *fullState) any { return s.Follows })
 	get("questions", func(s *fullState) any { return s.Questions })
 	get("quirks", func(s *fullState) any { return s.Quirks })
+	get("groups", func(s *fullState) any { return groupsOf(s.Servers) })
+	mux.Handle("GET /api/groups/{name}", a.guard.data(http.HandlerFunc(a.room)))
 	mux.Handle("GET /api/calls", a.guard.data(http.HandlerFunc(a.calls)))
 	mux.Handle("GET /api/calls/{id}", a.guard.data(http.HandlerFunc(a.call)))
 	mux.Handle("GET /api/live", a.guard.data(&live.Socket{Feed: a.opts.Feed, State: a.state, Allows: a.guard.allows}))
@@ -72,6 +74,27 @@ func (a *api) full(timed bool) *fullState {
 		s.Reload = a.opts.LastReload()
 	}
 	return s
+}
+
+// groupsOf returns those of servers that are groups.
+func groupsOf(servers []status.Server) []status.Server {
+	groups := []status.Server{}
+	for i := range servers {
+		if servers[i].Members != nil {
+			groups = append(groups, servers[i])
+		}
+	}
+	return groups
+}
+
+// room serves what is known of a group.
+func (a *api) room(w http.ResponseWriter, r *http.Request) {
+	room := a.opts.Gateway.Room(r.PathValue("name"))
+	if room == nil {
+		http.Error(w, "there is no group of this name; /api/groups has all", http.StatusNotFound)
+		return
+	}
+	answer(w, http.StatusOK, room)
 }
 
 // calls serves the last calls. They are observed from the first request for them on.

@@ -23,7 +23,14 @@ const secret = "the-admin-token-1"
 type shown struct{ asked []string }
 
 func (s *shown) Status() *status.Snapshot {
-	return &status.Snapshot{Servers: []status.Server{{Name: "inside"}}}
+	return &status.Snapshot{Servers: []status.Server{{Name: "inside"}, {Name: "all", Members: []string{"inside"}}}}
+}
+
+func (s *shown) Room(group string) *status.Room {
+	if group != "all" {
+		return nil
+	}
+	return &status.Room{Name: "all", Members: []status.RoomMember{{Name: "inside"}}}
 }
 
 func (s *shown) Ask(_ context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {
@@ -89,7 +96,7 @@ func login(t *testing.T, url string) (cookie *http.Cookie, key string) {
 
 // all are the paths that show or do something.
 var all = []string{
-	"GET /api/state", "GET /api/servers", "GET /api/clients", "GET /api/follows", "GET /api/questions", "GET /api/quirks", "GET /api/logins", "POST /api/logout", "GET /api/calls", "GET /api/calls/x", "GET /api/live",
+	"GET /api/state", "GET /api/servers", "GET /api/clients", "GET /api/follows", "GET /api/questions", "GET /api/quirks", "GET /api/logins", "POST /api/logout", "GET /api/calls", "GET /api/calls/x", "GET /api/live", "GET /api/groups", "GET /api/groups/all",
 	"GET /api/tools?server=inside", "POST /api/call", "POST /reload", "GET /debug/pprof/", "GET /debug/pprof/heap", "GET /debug/pprof/profile?seconds=1", "GET /metrics",
 	"GET /assets/app.js",
 }

@@ -58,13 +58,16 @@ func TestHardeningClientsProveWhoTheyAre(t *testing.T) {
 	}
 	h.Require(secret)
 	g.asked = nil
-	for _, path := range append(all, "POST /api/link") {
+	for i, path := range append(all, "POST /api/link") {
 		method, path, _ := strings.Cut(path, " ")
 		want := http.StatusUnauthorized
 		if path == "/metrics" {
 			want = http.StatusOK
 		}
 		for _, headers := range [][]string{nil, {"Authorization", "Bearer "}, {"Authorization", "Bearer another-token-0123"}} {
+			if i >= wrongBurst && len(headers) > 0 && headers[1] != "Bearer " {
+				want = http.StatusTooManyRequests // for so many wrong tokens
+			}
 			if w := ask(h, method, path, call, headers...); w.Code != want || strings.Contains(w.Body.String(), "inside") {
 				t.Errorf("%s %s with %q = %d %s, want %d", method, path, headers, w.Code, w.Body, want)
 			}

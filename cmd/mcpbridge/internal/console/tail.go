@@ -48,8 +48,19 @@ func (o *TailOptions) wants(e *live.Event) bool {
 	if o.Server != "" && o.Server != e.Server {
 		return false
 	}
-	all := strings.Join([]string{e.Server, e.Method, e.Name, e.Client, e.Era, e.Principal, e.Session, e.Outcome, e.Step, e.Error}, "\n")
+	all := strings.Join([]string{e.Server, e.Member, e.Own, e.Method, e.Name, e.Client, e.Era, e.Principal, e.Session, e.Outcome, e.Step, e.Error}, "\n")
 	return strings.Contains(strings.ToLower(all), strings.ToLower(o.Filter))
+}
+
+// there says which member of a group has served a call, and its own name there; empty for none.
+func there(e *live.Event) string {
+	switch {
+	case e.Member == "":
+		return ""
+	case e.Own == "":
+		return "at " + e.Member
+	}
+	return "at " + e.Member + " as " + e.Own
 }
 
 // line returns an event as people read it. What clients and servers say can't steer the
@@ -65,7 +76,7 @@ func line(e *live.Event) string {
 		ending = strings.ReplaceAll(e.Step, "_", " ")
 	}
 	words := []string{e.Time.Local().Format("15:04:05.000"), fmt.Sprintf("%-6s", e.Type), fmt.Sprintf("%-12s", e.Server)}
-	for _, text := range []string{e.Method, e.Name, ending, e.Client, e.Era, e.Principal, e.Error} {
+	for _, text := range []string{e.Method, e.Name, there(e), ending, e.Client, e.Era, e.Principal, e.Error} {
 		if text != "" {
 			words = append(words, text)
 		}

@@ -44,18 +44,21 @@ func TestTail(t *testing.T) {
 		{Time: at, Type: "call", Server: "docs", Method: "tools/call", Name: "search", Outcome: "ok", Millis: 1.5, Client: "ide \x1b[2J", Era: "modern"},
 		{Time: at, Type: "change", Server: "files", Method: "tools", Followers: 4},
 		{Time: at, Type: "step", Server: "docs", Method: "tools/call", Step: "asked_again", Error: "two\nlines"},
+		{Time: at, Type: "call", Server: "all", Member: "docs", Method: "tools/call", Name: "docs__find", Own: "look", Outcome: "ok", Era: "legacy"},
 	}}}
 	call := "12:30:00.000  call    docs          tools/call  search  ok 1.50ms  ide \\x1b[2J  modern\n"
 	change := "12:30:00.000  change  files         tools  4 followers\n"
 	step := "12:30:00.000  step    docs          tools/call  asked again  two\\x0alines\n"
+	grouped := "12:30:00.000  call    all           tools/call  docs__find  at docs as look  ok 0.00ms  legacy\n"
 	const left = "… 5 more are not shown: too many per second\n"
 	for _, tt := range []struct {
 		name string
 		o    TailOptions
 		want string
 	}{
-		{"all", TailOptions{}, call + change + step + left},
+		{"all", TailOptions{}, call + change + step + grouped + left},
 		{"of a server", TailOptions{Server: "files"}, change + left},
+		{"with the own name", TailOptions{Filter: "look"}, grouped + left},
 		{"with a text", TailOptions{Filter: "SEARCH"}, call + left},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -73,7 +76,7 @@ func TestTail(t *testing.T) {
 		var out bridgetest.Log
 		a := &Admin{Address: following(t, "a-token", frames...), Token: "a-token"}
 		_ = a.Tail(t.Context(), &out, TailOptions{JSON: true}) // which has ended
-		if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 3 || !strings.Contains(lines[1], `"followers":4`) {
+		if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 4 || !strings.Contains(lines[1], `"followers":4`) {
 			t.Errorf("Tail prints %q, want an event on each line", lines)
 		}
 	})

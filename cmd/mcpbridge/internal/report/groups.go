@@ -3,7 +3,6 @@ package report
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -70,17 +69,8 @@ func printGroups(w io.Writer, groups []Group) {
 
 // A GroupNames is what clients of a group see, and what they don't, policies aside.
 type GroupNames struct {
-	Group string      `json:"group"`
-	Names []GroupName `json:"names"`
-}
-
-// A GroupName is a tool, prompt or resource of a member.
-type GroupName struct {
-	Kind   string `json:"kind"` // tool, prompt or resource
-	Name   string `json:"name,omitempty"`
-	Server string `json:"server"`
-	Own    string `json:"own"`           // its name there
-	Hidden string `json:"why,omitempty"` // why it has no name in the group; empty if it has
+	Group string            `json:"group"`
+	Names []names.GroupName `json:"names"`
 }
 
 // Asker sends a server a request for a list, past what clients see of it.
@@ -91,19 +81,20 @@ func NamesOfGroups(ctx context.Context, c *config.Config, ask Asker) (all []Grou
 	lists := make(map[string][]string) // own names by server and method
 	for i := range c.Groups {
 		g := &c.Groups[i]
-		out := GroupNames{Group: g.Name, Names: []GroupName{}}
+		out := GroupNames{Group: g.Name, Names: []names.GroupName{}}
+		naming := &names.Group{Bare: g.Prefix == "never", Max: int(g.NameMax), Prefer: g.Prefer}
 		for _, kind := range []policy.Kind{policy.Tool, policy.Prompt, policy.Resource} {
 			method := methodOf(kind)
-			var found []GroupName
+			var found []names.GroupName
 			for _, server := range g.Members {
 				own, known := lists[server+method]
 				if !known {
 					own, _ = listed(method, func(params []byte) (json.RawMessage, error) { return ask(ctx, server, method, params) }) // States say that it is down
 					lists[server+method] = own
 				}
-				found = append(found, namesOf(g, c.Server(server), kind, own)...)
+				found = append(found, namesOf(naming, c.Server(server), kind, own)...)
 			}
-			clash(g, kind, found)
+			naming.Clash(kind, found)
 			out.Names = append(out.Names, found...)
 		}
 		all = append(all, out)
@@ -116,64 +107,22 @@ func methodOf(k policy.Kind) string {
 }
 
 // namesOf returns the names of what a member has, each by itself.
-func namesOf(g *config.Group, s *config.Server, k policy.Kind, own []string) (all []GroupName) {
+func namesOf(g *names.Group, s *config.Server, k policy.Kind, own []string) (all []names.GroupName) {
 	shown, err := names.New(s.Names())
 	if err != nil {
 		return nil // it was checked
 	}
 	for _, name := range own {
-		one := GroupName{Kind: k.String(), Server: s.Name, Own: name}
 		switch at, err := shown.Shown(k, name); {
 		case err == names.ErrHidden:
-			one.Hidden = fmt.Sprintf("%ss of %s hides it", k, s.Name)
+			all = append(all, names.HiddenName(k, s.Name, name))
 		case err != nil:
-			one.Hidden = err.Error()
-		case g.Prefix == "never" || k == policy.Resource:
-			one.Name = at
+			all = append(all, names.GroupName{Kind: k.String(), Server: s.Name, Own: name, Hidden: err.Error()})
 		default:
-			one.Name, _ = names.InGroup(s.Name, s.NamePrefix(), at, int(g.NameMax))
+			all = append(all, g.Name(k, s.Name, s.NamePrefix(), name, at))
 		}
-		all = append(all, one)
 	}
 	return all
-}
-
-// clash takes names away that several members have: of a tool or prompt from all but the preferred
-// one, of a resource from all but the first.
-func clash(g *config.Group, k policy.Kind, found []GroupName) {
-	of := make(map[string][]int)
-	for i := range found {
-		if name := found[i].Name; name != "" {
-			of[name] = append(of[name], i)
-		}
-	}
-	for name, places := range of {
-		if len(places) < 2 {
-			continue
-		}
-		servers := make([]string, len(places))
-		for i, at := range places {
-			servers[i] = found[at].Server
-		}
-		keeps := g.Prefer[name]
-		why := fmt.Sprintf("%s have it; say with prefer whose it is", strings.Join(servers, " and "))
-		switch {
-		case k == policy.Resource:
-			keeps = servers[0]
-			why = keeps + " has it, too, and is before " // the other
-		case slices.Contains(servers, keeps):
-			why = "prefer says that it is that of " + keeps
-		}
-		for i, at := range places {
-			if servers[i] == keeps {
-				continue
-			}
-			found[at].Name, found[at].Hidden = "", why
-			if k == policy.Resource {
-				found[at].Hidden += servers[i]
-			}
-		}
-	}
 }
 
 func printNames(w io.Writer, groups []GroupNames) {
@@ -184,7 +133,7 @@ func printNames(w io.Writer, groups []GroupNames) {
 				_, _ = output.Printf(w, "%s\t%s\t%s\t%s\n", output.Escape(n.Name), n.Kind, n.Server, output.Escape(n.Own))
 			}
 		}
-		for i, n := range slices.DeleteFunc(slices.Clone(g.Names), func(n GroupName) bool { return n.Hidden == "" }) {
+		for i, n := range slices.DeleteFunc(slices.Clone(g.Names), func(n names.GroupName) bool { return n.Hidden == "" }) {
 			if i == 0 {
 				_, _ = output.Printf(w, "\nHIDDEN IN %s\tKIND\tSERVER\tWHY\n", g.Group)
 			}

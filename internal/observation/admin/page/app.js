@@ -4,6 +4,7 @@ import {showCall} from './call.js';
 import {Passing, clients} from './clients.js';
 import {el, replace} from './dom.js';
 import {follows} from './follows.js';
+import {Groups} from './groups.js';
 import {Logins} from './logins.js';
 import {questions} from './questions.js';
 import {quirks} from './quirks.js';
@@ -12,7 +13,7 @@ import {Stream} from './stream.js';
 import {ToolForm} from './tool.js';
 
 const stream = new Stream();
-const views = [servers, clients, follows, stream, questions, quirks, new Logins(), new ToolForm()];
+const views = [servers, new Groups(), clients, follows, stream, questions, quirks, new Logins(), new ToolForm()];
 const model = {state: null, passing: new Passing(), changed: new Map()};
 const main = document.getElementById('main');
 const glow = 1500; // ms for which a topic that has changed is marked
@@ -37,21 +38,25 @@ function say(text) {
 
 function chosen() {
   const [id, rest] = location.hash.slice(1).split('/');
-  return id === 'call' && rest ? {call: rest} : {view: views.find((v) => v.id === id) ?? servers};
+  return id === 'call' && rest ? {call: rest} : {view: views.find((v) => v.id === id) ?? servers, rest: rest && decodeURIComponent(rest)};
 }
 
 // show shows the chosen view. A call stays as it was when it was opened, and a view that
-// keeps its elements changes them itself.
+// keeps its elements changes them itself, when it is told to or when it likes.
 function show(opened) {
   if (!model.state) return;
-  const {view, call} = chosen();
+  const {view, rest, call} = chosen();
   links(view);
   if (call) {
     if (opened) showCall(decodeURIComponent(call), main);
     return;
   }
   document.title = `mcpbridge: ${view.title}`;
-  const shown = view.show(model, actions);
+  if (!opened && view.update) {
+    view.update(model);
+    return;
+  }
+  const shown = view.show(model, actions, rest);
   if (opened) main.replaceChildren(...shown.filter(Boolean));
   else if (!view.keeps) replace(main, ...shown);
 }

@@ -50,7 +50,7 @@ function joined(all) {
 const back = () => el('p', {}, el('a', {href: '#live'}, '← Live'));
 
 const about = (c) => facts([
-  ['Server', c.server], ['Client', c.client], ['Era of the client', [era(c.era), ` ${c.revision ?? ''}`]], ['Principal', c.principal], ['Session', c.session],
+  [c.member ? 'Group' : 'Server', c.server], ['Server', c.member], ['Name there', c.own], ['Client', c.client], ['Era of the client', [era(c.era), ` ${c.revision ?? ''}`]], ['Principal', c.principal], ['Session', c.session],
   ['Began', new Date(c.time).toLocaleString()], ['Took', c.outcome ? millis(c.ms ?? 0) : 'it is running'], ['From the client', bytes(c.bytes_received)], ['To the client', bytes(c.bytes_sent)],
   ['Requests of the client', c.parts > 1 ? `${c.parts}: it answers questions by sending it again` : ''],
 ]);

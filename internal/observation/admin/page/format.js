@@ -6,6 +6,7 @@ const states = {
   starting: ['warn', '◌', 'starting'],
   idle: ['', '○', 'idle'],
   down: ['bad', '▲', 'down'],
+  gone: ['', '–', 'not served'],
 };
 
 const outcomes = {

@@ -21,6 +21,8 @@ export class Logins {
     return [el('div', {class: 'head'}, el('h2', {}, 'Logins of users at servers'), el('button', {type: 'button', onclick: () => this.#read()}, 'Read them again')), el('div', {class: 'panel'}, this.#at)];
   }
 
+  update() {} // who looks reads them again
+
   async #read(said) {
     try {
       const {logins, unread} = await ask('/api/logins');

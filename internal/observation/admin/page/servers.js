@@ -3,7 +3,7 @@ import {el, facts, sub, table} from './dom.js';
 import {bytes, count, era, state, when} from './format.js';
 
 const columns = [
-  {title: 'Server', class: 'name', show: (s) => [s.name, sub(s.transport)]},
+  {title: 'Server', class: 'name', show: (s) => [s.name, s.members ? sub(el('a', {href: `#groups/${s.name}`}, 'a group'), ` of ${s.members.join(', ')}`) : sub(s.transport)]},
   {title: 'State', show: (s) => [state(s.state), s.since && sub('for ', when(s.since)), s.error && sub(el('span', {class: 'bad-text'}, s.error))]},
   {title: 'Era', show: (s) => [era(s.era), s.era_reason && sub(s.era_reason, s.era_since && ['; since ', when(s.era_since, '', ' ago')])]},
   {title: 'Sessions', class: 'num', show: (s) => s.sessions},

@@ -62,7 +62,7 @@ export class Stream {
   }
 
   #passes(e) {
-    return this.#types[e.type] && (this.#words === '' || [e.server, e.method, e.name, e.client, e.principal, e.session, e.outcome, e.step, e.era]
+    return this.#types[e.type] && (this.#words === '' || [e.server, e.member, e.own, e.method, e.name, e.client, e.principal, e.session, e.outcome, e.step, e.era]
       .some((text) => text?.toLowerCase().includes(this.#words)));
   }
 
@@ -85,8 +85,9 @@ function line(e) {
   return el('li', {'data-seq': String(e.seq), 'data-type': e.type},
     el('time', {dateTime: e.time}, clock(e.time)),
     el('span', {class: 'quiet'}, e.type),
-    el('span', {}, e.server),
+    el('span', {}, e.server, e.member && el('span', {class: 'quiet small'}, ` at ${e.member}`)),
     el('span', {}, e.call ? el('button', {type: 'button', class: 'plain', onclick: () => location.assign(`#call/${e.call}`)}, what) : what,
+      e.own && e.own !== e.name && el('span', {class: 'quiet small'}, ` there ${e.own}`),
       e.error && el('span', {class: 'bad-text small'}, ` ${e.error}`)),
     el('span', {}, e.client ?? '', ' ', e.era && era(e.era), e.principal && e.principal !== 'anonymous' && el('span', {class: 'quiet small'}, ` ${e.principal}`)),
     el('span', {class: 'end'}, ending(e)));

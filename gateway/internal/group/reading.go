@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
@@ -102,9 +103,17 @@ func (r *reading) names() (out []string) {
 	return out
 }
 
+// set returns the names of a list.
+func (r *reading) set() *owners.Names {
+	if len(r.pages) == 1 && r.pages[0].set != nil {
+		return r.pages[0].set
+	}
+	return owners.NewNames(r.names())
+}
+
 // A reader asks members for a list on behalf of a request.
 type reader struct {
-	b      *Back
+	of     *listings
 	req    *mcp.Request // of the list
 	list   list
 	caller mcp.Caller
@@ -114,16 +123,16 @@ type reader struct {
 
 // namesReader returns a reader of all that has names of a kind, for a request about something
 // else.
-func (b *Back) namesReader(req *mcp.Request, k policy.Kind) *reader {
-	return b.readerOf(req, nameLists[k])
+func (l *listings) namesReader(req *mcp.Request, k policy.Kind) *reader {
+	return l.readerOf(req, nameLists[k])
 }
 
 // readerOf returns a reader of a whole list, for a request about something else.
-func (b *Back) readerOf(req *mcp.Request, method string) *reader {
+func (l *listings) readerOf(req *mcp.Request, method string) *reader {
 	sent := *req
 	sent.Method, sent.Extra, sent.ParamHeaders, sent.LogLevel = method, nil, nil, ""
 	sent.Params = wire.AppendEdited(nil, nil, wire.Edit{Name: "_meta", Value: envelopeOf(req)})
-	return &reader{b: b, req: withoutProgress(&sent), list: listOf(method), caller: nobody{}, whole: true}
+	return &reader{of: l, req: withoutProgress(&sent), list: listOf(method), caller: nobody{}, whole: true}
 }
 
 // envelopeOf returns the _meta of a request; that of a modern client whose params are gone has
@@ -167,7 +176,7 @@ func (nobody) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResp
 // returns when all have answered, or their time is over.
 func (r *reader) each(ctx context.Context, places []place) []*reading {
 	out := make([]*reading, len(places))
-	usual, cancel := wait(ctx, r.b.opts.Patience)
+	usual, cancel := wait(ctx, r.of.opts.Patience)
 	defer cancel()
 	var asked sync.WaitGroup
 	for i := 1; i < len(places); i++ {
@@ -182,7 +191,7 @@ func (r *reader) each(ctx context.Context, places []place) []*reading {
 
 // read reads from one place.
 func (r *reader) read(ctx context.Context, from place) *reading {
-	usual, cancel := wait(ctx, r.b.opts.Patience)
+	usual, cancel := wait(ctx, r.of.opts.Patience)
 	defer cancel()
 	return r.readIn(ctx, usual, from)
 }
@@ -190,7 +199,7 @@ func (r *reader) read(ctx context.Context, from place) *reading {
 // readIn reads from one place. usual is the time of a member that is not starting.
 func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading {
 	out := &reading{place: from, list: r.list}
-	m, err := r.b.at(from.member)
+	m, err := r.of.roster.at(from.member)
 	if err != nil {
 		out.err = err
 		return out
@@ -198,11 +207,11 @@ func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading
 	w := usual
 	if errors.Is(m.Err(), mcp.ErrStarting) {
 		if !r.fresh && r.recall(out) {
-			r.b.noteReading(r.req, out)
+			r.of.note(r.req, out)
 			return out
 		}
 		var cancel func()
-		w, cancel = wait(ctx, r.b.opts.StartPatience)
+		w, cancel = wait(ctx, r.of.opts.StartPatience)
 		defer cancel()
 	}
 	if r.lacks(w, m) {
@@ -210,7 +219,7 @@ func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading
 	} else if err := r.pages(ctx, w, m, out); err != nil {
 		out.fail(err)
 	}
-	r.b.noteReading(r.req, out)
+	r.of.note(r.req, out)
 	return out
 }
 
@@ -244,7 +253,7 @@ func (e *silentError) Error() string { return fmt.Sprintf("it did not answer wit
 // description that says so may be of a time before the server was replaced, so a server that is
 // there is asked again.
 func (r *reader) lacks(w waiting, m memberAt) bool {
-	if r.b.kept.has(m.index, r.list.method) {
+	if r.of.kept.has(m.index, r.list.method) {
 		return false // it has had a list
 	}
 	d, err := m.Describe(over, r.req)
@@ -293,7 +302,7 @@ func (r *reader) page(w waiting, m memberAt, out *reading, at place) (place, err
 		return at, w.why(err)
 	}
 	defer res.Release()
-	out.add(r.b.page(at, r.list, res), res)
+	out.add(r.of.page(at, r.list, res), res)
 	r.remember(out, res)
 	return place{at.member, out.next()}, nil
 }
@@ -313,12 +322,12 @@ func (r *reader) at(cursor string) *mcp.Request {
 
 // recall reads the list that a member gave before, if it is remembered.
 func (r *reader) recall(out *reading) bool {
-	items := r.b.naming.former.recall(r.b.opts.Members[out.member].Name, r.req, r.list.method)
+	items := r.of.former.recall(r.of.roster.names[out.member], r.req, r.list.method)
 	if items == nil {
 		return false
 	}
 	read := &page{era: spec.Modern} // whatever its era: fronts then look at all of it
-	r.b.readItems(read, out.member, r.list, items)
+	r.of.readItems(read, out.member, r.list, items)
 	out.pages, out.recalled, out.modern = []*page{read}, true, true
 	return true
 }
@@ -327,6 +336,6 @@ func (r *reader) recall(out *reading) bool {
 // a whole here, and so is not remembered.
 func (r *reader) remember(out *reading, res *mcp.Result) {
 	if out.cursor == "" && len(out.pages) == 1 && out.next() == "" {
-		r.b.naming.former.remember(r.b.opts.Members[out.member].Name, r.req, r.list, res)
+		r.of.former.remember(r.of.roster.names[out.member], r.req, r.list, res)
 	}
 }

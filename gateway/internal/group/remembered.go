@@ -96,7 +96,7 @@ func (r *remembered) names(member string, req *mcp.Request, l list) *owners.Name
 	}
 	var names []string
 	for _, v := range wire.NamedElements(items, l.name) {
-		if isName(v) {
+		if owners.IsName(v) {
 			names = append(names, wire.Unquote(v))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -122,7 +123,7 @@ func TestG05ListsChange(t *testing.T) {
 		}
 		a.change(func(f *fake) { f.pages[spec.MethodResourcesList] = [][]string{resourceItems("x:/2")} })
 		b.change(func(f *fake) { f.pages[spec.MethodResourcesList] = [][]string{resourceItems("x:/1")} })
-		time.Sleep(freshFor)
+		time.Sleep(owners.FreshFor)
 		for uri, want := range map[string]string{"x:/1": "b", "x:/2": "a"} {
 			if by, err := r.read(t, reads(uri)); by != want {
 				t.Errorf("%s is read from %q, %v, want %s", uri, by, err, want)
@@ -153,7 +154,7 @@ func TestG05ListsWhoseChangeWasTold(t *testing.T) {
 	a.change(func(f *fake) { f.gone = true })
 	_, err := r.read(t, reads("x:/2"))
 	wantError(t, "of a member that is away", err, spec.CodeInternal, `"a"`)
-	if n := r.holdersOf(&reads("").Profile, "x:/2"); !slices.Equal(n, []int{0}) {
+	if n := r.uris.Holders(&reads("").Profile, r.roster.names, "x:/2"); !slices.Equal(n, []int{0}) {
 		t.Errorf("it is held at %v", n)
 	}
 }
@@ -167,10 +168,10 @@ func TestG05Holders(t *testing.T) {
 	r := newRig(t, nil, a, b, c)
 	req := request(spec.MethodListen, "")
 	req.ClientInfo, req.Capabilities = []byte(`{"name":"c"}`), []byte(`{"roots":{}}`)
-	r.handedOut(&req.Profile, 1, "doc:///1")
-	r.learn(t.Context(), DefaultPatience, req, spec.MethodResourcesList, spec.MethodResourcesTemplates)
+	r.uris.HandOut(&req.Profile, r.roster.names[1], "doc:///1")
+	r.listings.learn(t.Context(), DefaultPatience, req, spec.MethodResourcesList, spec.MethodResourcesTemplates)
 	for uri, want := range map[string][]int{"x:/b": {1}, "doc:///1": {1}, "doc:///2": {0, 2}, "x:/nobody": nil} {
-		if got := r.holdersOf(&req.Profile, uri); !slices.Equal(got, want) {
+		if got := r.uris.Holders(&req.Profile, r.roster.names, uri); !slices.Equal(got, want) {
 			t.Errorf("%s is held at %v, want %v", uri, got, want)
 		}
 	}
@@ -188,9 +189,8 @@ func TestG05Holders(t *testing.T) {
 func TestG05AReloadForgetsNothing(t *testing.T) {
 	a, b := withResources("a", nil, "x:/new"), withResources("b", nil, "x:/new")
 	r := newRig(t, nil, a, b)
-	r.handedOut(&reads("").Profile, 1, "x:/new")
-	next := newRig(t, nil, withResources("c", nil, "x:/new"), b, a)
-	next.inherit(r.Back)
+	r.uris.HandOut(&reads("").Profile, "b", "x:/new")
+	next := newRigAfter(t, r.Back, nil, withResources("c", nil, "x:/new"), b, a)
 	if by, err := next.read(t, reads("x:/new")); by != "b" {
 		t.Errorf("read from %q, %v", by, err)
 	}
@@ -234,7 +234,7 @@ func TestG05HandedOutURIs(t *testing.T) {
 		if by, _ := r.read(t, reads("x:/new")); by != "a" {
 			t.Errorf("before %s: read from %q", what, by)
 		}
-		if _, err := r.call(t.Context(), request(answer.method, strings.Replace(answer.params, "%t", r.seal(sealedTask, "b", "t"), 1))); err != nil {
+		if _, err := r.call(t.Context(), request(answer.method, strings.Replace(answer.params, "%t", r.sealing.seal(sealedTask, "b", "t"), 1))); err != nil {
 			t.Fatal(err)
 		}
 		if by, err := r.read(t, reads("x:/new")); by != "b" {
@@ -402,34 +402,4 @@ func TestG05ClientsThatLeave(t *testing.T) {
 			t.Errorf("the other one read from %q", by)
 		}
 	})
-}
-
-// What is remembered has bounds.
-func TestG05MemoryIsBounded(t *testing.T) {
-	m, err := newWhereabouts()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var p mcp.Profile
-	names := make([]uint64, maxListed)
-	for i := range names {
-		names[i] = uint64(i)
-	}
-	for i := range 100 {
-		m.set(knownAt(&p, fmt.Sprint(i), "list"), found{names: names})
-	}
-	if m.size > maxListBytes || m.lists.Len() != maxListBytes/8/maxListed {
-		t.Errorf("%d lists of %d bytes, the limit is %d", m.lists.Len(), m.size, maxListBytes)
-	}
-	m.set(knownAt(&p, "99", "list"), found{names: append(names, maxListed)})
-	if l := m.get(knownAt(&p, "99", "list")); l.known || l.names != nil {
-		t.Error("a list that is too long is known")
-	}
-	for i := range 100 {
-		m.outdate(knownAt(&p, fmt.Sprint(i), "list"))
-		m.lists.Remove(knownAt(&p, fmt.Sprint(i), "list"))
-	}
-	if m.size != 0 {
-		t.Errorf("without lists: %d bytes", m.size)
-	}
 }

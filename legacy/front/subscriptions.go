@@ -298,11 +298,11 @@ func (s *subscriptions) close() {
 // changes returns where the changes for a stream come from.
 func (s *subscriptions) changes() *eventstream.Changes {
 	o := &s.session.front.opts
-	return &eventstream.Changes{Mail: s.mail, Append: s.session.appendChange, Delivered: func() { o.Metrics.Delivered(o.Name, 1) }}
+	return &eventstream.Changes{Mail: s.mail, Append: s.appendChange, Delivered: func() { o.Metrics.Delivered(o.Name, 1) }}
 }
 
 // appendChange appends the notification of ev; nothing if the client does not want it.
-func (s *session) appendChange(dst []byte, ev fanout.Event) []byte {
+func (s *subscriptions) appendChange(dst []byte, ev fanout.Event) []byte {
 	if ev.Topic.Kind == fanout.StateLost {
 		return s.appendLoss(dst, ev.URI)
 	}
@@ -313,10 +313,10 @@ func (s *session) appendChange(dst []byte, ev fanout.Event) []byte {
 // client; server is empty if several may have.
 //
 // Spec: 2025-11-25, server/utilities/logging, Log Message Notifications.
-func (s *session) appendLoss(dst []byte, server string) []byte {
-	s.mu.Lock()
-	wanted := s.level.Allows(spec.LogWarning)
-	s.mu.Unlock()
+func (s *subscriptions) appendLoss(dst []byte, server string) []byte {
+	s.session.mu.Lock()
+	wanted := s.session.level.Allows(spec.LogWarning)
+	s.session.mu.Unlock()
 	if !wanted {
 		return dst
 	}
@@ -327,7 +327,7 @@ func (s *session) appendLoss(dst []byte, server string) []byte {
 	text += ": what the former one knew may be lost; subscriptions were made again, and what may have changed was told"
 	params := wire.AppendEdited(nil, nil,
 		wire.Edit{Name: "level", Value: wire.Quote(string(spec.LogWarning))},
-		wire.Edit{Name: "logger", Value: wire.Quote(cmp.Or(server, s.front.opts.Name))},
+		wire.Edit{Name: "logger", Value: wire.Quote(cmp.Or(server, s.session.front.opts.Name))},
 		wire.Edit{Name: "data", Value: wire.Quote(text)})
 	return wire.AppendNotification(dst, spec.NotifyMessage, params, nil)
 }

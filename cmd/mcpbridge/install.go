@@ -36,7 +36,10 @@ func (in *installing) asked(cmd *cobra.Command) bool {
 	return slices.ContainsFunc([]string{"install", "uninstall", "file", "binary", "dry-run"}, cmd.Flags().Changed)
 }
 
-func (in *installing) run(p process, servers []string) error {
+func (in *installing) run(p process, servers []string, all bool) error {
+	if all {
+		return usageError("--all is for a FILE; --install HOST without names takes all servers of the host, each with an entry of its own; see mcpbridge wrap --help")
+	}
 	if (in.install == "") == (in.uninstall == "") {
 		return usageError("want one of --install HOST and --uninstall HOST; see mcpbridge wrap --help")
 	}

@@ -76,10 +76,7 @@ func newWrapCommand(p process) *cobra.Command {
             "npx", "-y", "@modelcontextprotocol/server-filesystem", "/notes"]}`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if in.asked(cmd) {
-				if from.all {
-					return usageError("--all is for a FILE; --install HOST without names takes all servers of the host, each with an entry of its own; see mcpbridge wrap --help")
-				}
-				return in.run(p, args)
+				return in.run(p, args, from.all)
 			}
 			if p.stdin != nil && output.IsTerminal(p.stdin) {
 				return from.atTerminal(args)

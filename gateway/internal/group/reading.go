@@ -156,8 +156,7 @@ func withoutProgress(req *mcp.Request) *mcp.Request {
 	}
 	sent := *req
 	sent.ProgressToken = nil
-	meta := wire.AppendEdited(nil, wire.Get(req.Params, "_meta"), wire.Edit{Name: spec.MetaProgressToken})
-	sent.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: "_meta", Value: meta})
+	sent.Params = wire.EditedIn(req.Params, "_meta", wire.Edit{Name: spec.MetaProgressToken})
 	return &sent
 }
 

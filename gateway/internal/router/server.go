@@ -201,8 +201,7 @@ func tellLost(res *mcp.Result) {
 	if !wire.IsObject(res.Body) {
 		return
 	}
-	meta := wire.AppendEdited(nil, wire.Get(res.Body, "_meta"), wire.Edit{Name: spec.MetaStateLost, Value: wire.Quote(res.StateLost)})
-	res.Body, res.Outline = wire.AppendEdited(nil, res.Body, wire.Edit{Name: "_meta", Value: meta}), nil
+	res.Body, res.Outline = wire.EditedIn(res.Body, "_meta", wire.Edit{Name: spec.MetaStateLost, Value: wire.Quote(res.StateLost)}), nil
 }
 
 // Describe passes discovery to the back, and writes one line to the log.

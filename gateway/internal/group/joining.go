@@ -18,6 +18,7 @@ type joining struct {
 	req *mcp.Request
 	list
 	table *owners.Table  // who has which name; nil if no name is contested
+	all   *owners.Lists  // who lists which URI on any page; nil if all pages are here
 	seen  map[string]int // places of members by URI; nil unless several list some
 
 	open    []place
@@ -85,7 +86,7 @@ func (j *joining) body(readings []*reading, pages []*page, own bool) []byte {
 
 // join makes the body of the result.
 func (j *joining) join(readings []*reading, pages []*page) []byte {
-	if j.kind == policy.Resource && len(pages) > 1 {
+	if j.kind == policy.Resource && (len(pages) > 1 || j.all != nil) {
 		j.seen = make(map[string]int)
 	}
 	size := 512
@@ -148,7 +149,7 @@ func (j *joining) items(dst []byte, member int, p *page) []byte {
 }
 
 // shows reports whether clients see what a member lists. Of members that list one URI the first
-// one has it.
+// one has it, on whichever pages they do.
 func (j *joining) shows(member int, name string) bool {
 	if j.table != nil {
 		owner, _ := j.table.Owner(name)
@@ -156,11 +157,15 @@ func (j *joining) shows(member int, name string) bool {
 	}
 	first, seen := j.seen[name]
 	if !seen {
-		j.seen[name] = member
-	} else if first != member {
+		if first = member; j.all != nil {
+			first = j.all.First(member, name)
+		}
+		j.seen[name] = first
+	}
+	if first != member {
 		j.of.leaveOut(member, j.list, name, "it is that of server "+strconv.Quote(j.of.roster.names[first])+", which comes first")
 	}
-	return !seen || first == member
+	return first == member
 }
 
 // tail appends the members of the result after the list, each after a comma. What of them servers

@@ -39,8 +39,13 @@ func (b *Back) serveList(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 		return nil, err
 	}
 	j := joining{of: b.listings, req: req, list: l}
-	if r.whole {
+	switch {
+	case r.whole:
 		j.table = b.finder.learnTable(req, readings, changes)
+	case l.kind == policy.Resource:
+		if j.all = b.listings.beyond(ctx, req, readings); ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 	}
 	return j.result(readings), nil
 }

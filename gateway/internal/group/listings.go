@@ -58,11 +58,38 @@ func newListings(o *Options, s *sealing, before *listings) (*listings, error) {
 // Members are asked at the same time, as the client that has sent req, and not longer than
 // patience.
 func (l *listings) learn(ctx context.Context, patience time.Duration, req *mcp.Request, methods ...string) {
+	l.learnFrom(ctx, patience, req, l.roster.names, methods...)
+}
+
+// learnFrom is learn for some members.
+func (l *listings) learnFrom(ctx context.Context, patience time.Duration, req *mcp.Request, members []string, methods ...string) {
 	short, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	l.uris.Learn(ctx, short, &req.Profile, l.roster.names, methods, func(ctx context.Context, member int, method string) bool {
-		return l.readList(ctx, req, member, method)
+	l.uris.Learn(ctx, short, &req.Profile, members, methods, func(ctx context.Context, i int, method string) bool {
+		return l.readList(ctx, req, l.roster.place(members[i]), method)
 	})
+}
+
+// beyond returns who lists which URI on any page, if readings are not all of a list: nil if they are.
+// At the first page, what has other pages is read as a whole for that, within half of the patience,
+// unless it was read a moment ago; later only what is not known.
+func (l *listings) beyond(ctx context.Context, req *mcp.Request, readings []*reading) *owners.Lists {
+	partial := false
+	var open []string
+	for _, r := range readings {
+		isPart := r.err == nil && (r.cursor != "" || r.next() != "")
+		partial = partial || isPart
+		if name := l.roster.names[r.member]; isPart && (r.cursor == "" || !l.uris.Knows(&req.Profile, name, r.method)) {
+			open = append(open, name)
+		}
+	}
+	if !partial || len(l.roster.names) == 1 {
+		return nil
+	}
+	if len(open) > 0 {
+		l.learnFrom(ctx, l.opts.Patience/2, req, open, req.Method)
+	}
+	return l.uris.Lists(&req.Profile, l.roster.names, req.Method)
 }
 
 // readList reads all pages of a list of a member, which are remembered, and reports whether it

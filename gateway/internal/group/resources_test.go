@@ -132,6 +132,34 @@ func TestG05ListsChange(t *testing.T) {
 	})
 }
 
+// The patience bounds all that is asked to find a URI: lists that are read, twice if one was wrong, and
+// members that are asked one after another.
+func TestG05PatienceBoundsTheWholeSearch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs, a := withResources("hangs", nil), withResources("a", []string{"x:/1"})
+		r := newRig(t, nil, hangs, a)
+		if by, err := r.read(t, reads("x:/1")); by != "a" {
+			t.Fatalf("read from %q, %v", by, err)
+		}
+		hangs.change(func(f *fake) {
+			f.serve = func(ctx context.Context, _ *mcp.Request, _ mcp.Caller) (*mcp.Result, error) {
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}
+		})
+		a.change(func(f *fake) { f.pages[spec.MethodResourcesList] = nil })
+		time.Sleep(owners.FreshFor)
+		r.uris.Change("all/1", spec.MethodResourcesTemplates)
+		r.uris.Outdate(&reads("").Profile, "hangs", spec.MethodResourcesList)
+		begun := time.Now()
+		_, err := r.read(t, reads("x:/1"))
+		wantError(t, "what nobody has any more", err, spec.CodeInvalidParams, "hangs")
+		if took := time.Since(begun); took != DefaultPatience {
+			t.Errorf("it took %v, want %v", took, DefaultPatience)
+		}
+	})
+}
+
 // A list whose change was told is read again at once. What is known of a member that is away
 // stays.
 func TestG05ListsWhoseChangeWasTold(t *testing.T) {
@@ -210,6 +238,61 @@ func TestG05OneURIOfTwoMembers(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "server=b") || !strings.Contains(log.String(), "item=x:/both") {
 		t.Errorf("the log has %q", log.String())
+	}
+}
+
+// A client that reads all pages sees each URI once, from the first member that lists it, on whichever
+// page that does.
+func TestG05OneURIOnSeveralPages(t *testing.T) {
+	for _, tt := range []struct {
+		method string
+		item   func(uri string) string
+	}{
+		{spec.MethodResourcesList, func(uri string) string { return resourceItems(uri)[0] }},
+		{spec.MethodResourcesTemplates, func(uri string) string { return `{"uriTemplate":"` + uri + `","name":"t"}` }},
+	} {
+		a, b, c := withResources("a", nil), withResources("b", nil), withResources("c", nil)
+		pages := func(f *fake, all ...[]string) {
+			f.pages[tt.method] = nil
+			for _, uris := range all {
+				var page []string
+				for _, uri := range uris {
+					page = append(page, tt.item(uri))
+				}
+				f.pages[tt.method] = append(f.pages[tt.method], page)
+			}
+		}
+		pages(a, []string{"x:/a1", "x:/a2"}, []string{"x:/ab", "x:/ac"}, []string{"x:/abc"})
+		pages(b, []string{"x:/ab", "x:/abc", "x:/bc", "x:/b1"})
+		pages(c, []string{"x:/c1", "x:/abc"}, []string{"x:/bc", "x:/a1"}, []string{"x:/ac", "x:/c2"})
+		r := newRig(t, nil, a, b, c)
+		read := func() (all []string) {
+			req := request(tt.method, `{}`)
+			for {
+				got, err := r.call(t.Context(), req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, v := range wire.NamedElements(wire.Get([]byte(got), spec.Array(tt.method)), listOf(tt.method).name) {
+					all = append(all, wire.Unquote(v))
+				}
+				if wire.Get([]byte(got), "nextCursor") == nil {
+					return all
+				}
+				req = listAt(tt.method, got)
+			}
+		}
+		want := []string{"x:/a1", "x:/a2", "x:/bc", "x:/b1", "x:/c1", "x:/ab", "x:/ac", "x:/abc", "x:/c2"}
+		if got := read(); !slices.Equal(got, want) {
+			t.Errorf("%s: the pages have %q, want %q", tt.method, got, want)
+		}
+		// What a member lists no longer is another one's.
+		a.change(func(*fake) { pages(a, []string{"x:/a2"}, []string{"x:/ab"}) })
+		r.listChanged("all/1", fanout.ResourcesListChanged)
+		want = []string{"x:/a2", "x:/abc", "x:/bc", "x:/b1", "x:/c1", "x:/ab", "x:/a1", "x:/ac", "x:/c2"}
+		if got := read(); !slices.Equal(got, want) {
+			t.Errorf("%s: after a change the pages have %q, want %q", tt.method, got, want)
+		}
 	}
 }
 

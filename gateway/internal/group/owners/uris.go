@@ -184,6 +184,32 @@ func (m *URIs) ForApps(p *mcp.Profile, members []string, tool string) (places []
 	return places
 }
 
+// Lists are the lists of a method of all members, as far as they are known to a profile at a time.
+type Lists struct {
+	uris *URIs
+	of   []listed
+}
+
+// Lists returns what is known of the lists of a method.
+func (m *URIs) Lists(p *mcp.Profile, members []string, method string) *Lists {
+	all := &Lists{uris: m}
+	for _, name := range members {
+		all.of = append(all.of, m.get(knownAt(p, name, method)))
+	}
+	return all
+}
+
+// First returns the first member that is known to list a URI or a template, or place if none of those
+// before it is.
+func (all *Lists) First(place int, name string) int {
+	for i := range all.of[:place] {
+		if l := &all.of[i]; all.uris.has(l, name) || slices.Contains(l.templates, name) {
+			return i
+		}
+	}
+	return place
+}
+
 // Knows reports whether a list of a member was read.
 func (m *URIs) Knows(p *mcp.Profile, member, method string) bool {
 	return m.get(knownAt(p, member, method)).known

@@ -1,9 +1,11 @@
 package group
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -68,6 +70,51 @@ func TestG04NoItemPassesForOneOfAnotherMember(t *testing.T) {
 		t.Errorf("without prefixes, listed %s", got)
 	}
 }
+
+// Names of tools and prompts are kept, and have a limit, which is told. Those of resources, their URIs
+// and templates have none.
+func TestG04LongNames(t *testing.T) {
+	long := strings.Repeat("x", 64<<10)
+	files := withResources("files", nil, "x:/"+long, "y:/1"+long)
+	files.pages = map[string][][]string{
+		spec.MethodToolsList:          {{`{"name":"` + long + `"}`, `{"name":"fine"}`}},
+		spec.MethodPromptsList:        {{`{"name":"` + strings.Repeat("x", owners.MaxName-len(`""`)) + `"}`}},
+		spec.MethodResourcesList:      {{`{"uri":"x:/` + long + `","name":"` + long + `"}`}},
+		spec.MethodResourcesTemplates: {{`{"uriTemplate":"y:/{a}` + long + `","name":"` + long + `"}`}},
+	}
+	docs := withResources("docs", []string{"z:/1"})
+	var log bytes.Buffer
+	limits := &limitCount{}
+	r := newRig(t, func(o *Options) {
+		o.Metrics, o.Logger = limits, slog.New(slog.NewTextHandler(&log, nil))
+	}, docs, files)
+	for method, want := range map[string]int{spec.MethodToolsList: 1, spec.MethodPromptsList: 1, spec.MethodResourcesList: 2, spec.MethodResourcesTemplates: 1} {
+		n := 0
+		for range wire.Elements(wire.Get([]byte(listing(t, r, request(method, ""))), spec.Array(method))) {
+			n++
+		}
+		if n != want {
+			t.Errorf("%s: %d items, want %d", method, n, want)
+		}
+	}
+	if got := string(limits.keys); got != "item_name " || !strings.Contains(log.String(), "its name has 65538 bytes, the limit is 1024") {
+		t.Errorf("the limits %q, the log %s", got, log.String())
+	}
+	for _, uri := range []string{"x:/" + long, "y:/1" + long} { // which docs is asked before, unless it is known who has it
+		if by, err := r.read(t, reads(uri)); by != "files" || len(docs.asks(spec.MethodResourcesRead)) > 0 {
+			t.Errorf("read from %q, %v, docs was asked %d times", by, err, len(docs.asks(spec.MethodResourcesRead)))
+		}
+	}
+}
+
+// A limitCount notes which limits were met.
+type limitCount struct {
+	mcp.NoMetrics
+	keys []byte // each followed by a space
+}
+
+// Limit implements [mcp.Metrics].
+func (l *limitCount) Limit(_, key string) { l.keys = append(append(l.keys, key...), ' ') }
 
 // Tools of legacy servers lose what is about tasks of 2025-11-25, which a group does not have.
 func TestG04NoTasksOfSessions(t *testing.T) {

@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"hash/maphash"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,8 @@ type listings struct {
 
 	kept    *kept
 	joined  map[string]*atomic.Pointer[joined] // by method; read-only
-	leftOut *lru.Cache[string, struct{}]       // what was left out of lists, and told
+	leftOut *lru.Cache[uint64, struct{}]       // digests of what was left out of lists, and told
+	seed    maphash.Seed                       // of leftOut
 
 	// A Back that replaces another one goes on with these.
 	uris   *owners.URIs
@@ -32,7 +34,7 @@ type listings struct {
 
 // newListings returns listings that know what those before knew; nil for none.
 func newListings(o *Options, s *sealing, before *listings) (*listings, error) {
-	l := &listings{opts: o, roster: newRoster(o), sealing: s, kept: newKept(len(o.Members)), joined: make(map[string]*atomic.Pointer[joined])}
+	l := &listings{opts: o, roster: newRoster(o), sealing: s, kept: newKept(len(o.Members)), joined: make(map[string]*atomic.Pointer[joined]), seed: maphash.MakeSeed()}
 	for _, method := range lists {
 		l.joined[method] = new(atomic.Pointer[joined])
 	}
@@ -40,7 +42,7 @@ func newListings(o *Options, s *sealing, before *listings) (*listings, error) {
 	if l.naming, err = newNaming(o); err != nil {
 		return nil, err
 	}
-	if l.leftOut, err = lru.New[string, struct{}](maxLeftOut); err != nil {
+	if l.leftOut, err = lru.New[uint64, struct{}](maxLeftOut); err != nil {
 		return nil, err
 	}
 	if before != nil {

@@ -2,6 +2,8 @@ package group
 
 import (
 	"bytes"
+	"fmt"
+	"hash/maphash"
 	"strconv"
 	"sync/atomic"
 
@@ -163,8 +165,8 @@ func (l *listings) readItems(p *page, member int, of list, array []byte) {
 	p.texts = make([]byte, 0, len(array)+len(array)/8)
 	tasks := of.kind == policy.Tool && p.era != spec.Modern && bytes.Contains(array, []byte(`"execution"`))
 	for text, v := range wire.NamedElements(array, of.name) {
-		if !owners.IsName(v) {
-			l.leaveOut(member, of, string(v), "its name is missing, too long, or could be read in two ways")
+		if why := l.refusal(of.kind, v); why != "" {
+			l.leaveOut(member, of, string(v), why)
 			continue
 		}
 		if tasks && wire.GetSeldom(text, "execution") != nil {
@@ -186,6 +188,19 @@ func (l *listings) readItems(p *page, member int, of list, array []byte) {
 	}
 }
 
+// refusal says why an item whose name is a value is left out; nothing if it is not. That is long for
+// names that are kept, as those of tools and prompts are. URIs are not.
+func (l *listings) refusal(k policy.Kind, v []byte) string {
+	switch {
+	case len(v) < len(`""`) || v[0] != '"':
+		return "its name is missing, no string, or could be read in two ways"
+	case k != policy.Resource && len(v) > owners.MaxName:
+		l.opts.Metrics.Limit(l.opts.Name, "item_name")
+		return fmt.Sprintf("its name has %d bytes, the limit is %d", len(v), owners.MaxName)
+	}
+	return ""
+}
+
 // appendItem appends an item as clients see it. v is the value of its name, of which all other
 // bytes stay.
 func (l *listings) appendItem(dst []byte, member int, of list, text, v []byte, own string) []byte {
@@ -200,7 +215,7 @@ func (l *listings) appendItem(dst []byte, member int, of list, text, v []byte, o
 // leaveOut tells, once for each item, that it is left out of lists.
 func (l *listings) leaveOut(member int, of list, name, reason string) {
 	m := l.roster.names[member]
-	if had, _ := l.leftOut.ContainsOrAdd(m+" "+of.method+" "+name, struct{}{}); !had {
+	if had, _ := l.leftOut.ContainsOrAdd(maphash.String(l.seed, m+" "+of.method+" "+name), struct{}{}); !had {
 		l.opts.Logger.Warn("item left out of a list", "upstream", l.opts.Name, "server", m, "method", of.method, "item", mcp.Shorten(name), "reason", reason)
 	}
 }

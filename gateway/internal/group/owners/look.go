@@ -8,11 +8,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// MaxName bounds the names of items of lists, in bytes as they are written. What has a longer one
-// is left out.
+// MaxName bounds the names of tools and prompts, in bytes as they are written: up to some hundred
+// thousand of them are kept, to know who has them. What has a longer one is left out of lists.
 const MaxName = 1024
 
-// IsName reports whether a value can be the name of an item.
+// IsName reports whether a value can be the name of a tool or a prompt.
 func IsName(v []byte) bool { return len(v) >= 2 && v[0] == '"' && len(v) <= MaxName }
 
 // Look returns what a page of a list mentions, of which array has the items, and names the own

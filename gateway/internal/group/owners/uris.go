@@ -14,10 +14,8 @@ import (
 )
 
 const (
-	// maxHanded bounds the URIs of which is remembered who has handed them out, and maxURI
-	// their length.
+	// maxHanded bounds the URIs of which is remembered who has handed them out, as digests.
 	maxHanded = 1 << 15
-	maxURI    = 8 << 10
 	// maxListed bounds the names of one list that are remembered. Of a longer one it is not
 	// known what it has. maxTemplates bounds its templates.
 	maxListed    = 1 << 16
@@ -121,7 +119,7 @@ func (m *URIs) digest(scope, text string) uint64 {
 
 // HandOut remembers that a member has handed out a URI to a profile.
 func (m *URIs) HandOut(p *mcp.Profile, member, uri string) {
-	if uri != "" && len(uri) <= maxURI {
+	if uri != "" {
 		m.handed.Add(m.digest(p.Scope, uri), member)
 	}
 }

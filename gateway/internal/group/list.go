@@ -34,6 +34,9 @@ func (b *Back) serveList(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 	}
 	if first {
 		b.short.listed(req, l, readings)
+		if !r.whole && l.kind != policy.Resource { // whose lists are read as a whole for their URIs
+			b.rememberRest(req, l, readings)
+		}
 	}
 	if err := b.listings.judge(l, readings); err != nil {
 		return nil, err

@@ -338,6 +338,47 @@ func TestG08StartingMembersAreRemembered(t *testing.T) {
 	})
 }
 
+// Lists of several pages are remembered as a whole, though a client reads the first of them alone:
+// those of tools and prompts in the background, not more often than every ten minutes. One that is
+// too long is not, which is told.
+func TestG08ListsOfSeveralPagesAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files, docs := newFake("files", "read"), newFake("docs")
+		docs.pages[spec.MethodToolsList] = [][]string{{}, toolItems("one", "two"), toolItems("three")}
+		docs.pages[spec.MethodResourcesList] = [][]string{resourceItems("x:/1"), resourceItems("x:/2")}
+		remembers, limits := newMemory(), &limitCount{}
+		with := func(o *Options) { o.Memory, o.Metrics = remembers, limits }
+		r := newRig(t, with, files, docs)
+		for range 20 {
+			namesOf(t, r, request(spec.MethodToolsList, ""))
+			listing(t, r, request(spec.MethodResourcesList, ""))
+			synctest.Wait()
+		}
+		if n := len(docs.asks(spec.MethodToolsList)); n != 20+3 {
+			t.Errorf("20 lists have docs asked %d times for tools, want 23", n)
+		}
+		for method, want := range map[string]string{spec.MethodToolsList: strings.Join(toolItems("one", "two", "three"), ","), spec.MethodResourcesList: strings.Join(resourceItems("x:/1", "x:/2"), ",")} {
+			if got := remembers.lists["docs anonymous "+method]; got != "["+want+"]" {
+				t.Errorf("%s: remembered %s, want %s", method, got, want)
+			}
+		}
+		docs.change(func(f *fake) { f.err = mcp.ErrStarting })
+		if got := namesOf(t, newRig(t, with, files, docs), request(spec.MethodToolsList, "")); got != "files__read docs__one docs__two docs__three" {
+			t.Errorf("while docs is starting, listed %s", got)
+		}
+		docs.change(func(f *fake) {
+			f.err, f.pages[spec.MethodToolsList] = nil, [][]string{toolItems("one"), {`{"name":"` + strings.Repeat("x", 900) + `","d":"` + strings.Repeat("x", maxItems) + `"}`}, toolItems("three")}
+		})
+		former := remembers.lists["docs anonymous tools/list"]
+		time.Sleep(restAgain)
+		namesOf(t, r, request(spec.MethodToolsList, ""))
+		synctest.Wait()
+		if remembers.lists["docs anonymous tools/list"] != former || string(limits.keys) != "remembered_list " {
+			t.Errorf("of a list that is too long %d bytes are remembered; limits %q", len(remembers.lists["docs anonymous tools/list"]), limits.keys)
+		}
+	})
+}
+
 // Where no member may be left out, or none is left, a list is an error that names who is missing.
 func TestG08NoEmptyListInPlaceOfAnError(t *testing.T) {
 	down := errors.New("connection refused")

@@ -55,6 +55,7 @@ type reading struct {
 	recalled bool          // pages are of an earlier run: the member is starting
 	modern   bool          // a page is of a modern server, or may be
 	hint     mcp.CacheHint // the tightest of all pages
+	items    []byte        // of all pages, each followed by a comma, to be remembered; nil if there is one page, or too many
 	none     bool          // the member has no such list
 	err      error         // why it can't be listed
 }
@@ -287,6 +288,10 @@ func (r *reader) pages(ctx context.Context, w waiting, m memberAt, out *reading)
 		at, err = r.page(again, m, out, at)
 		cancel()
 	}
+	if err == nil && out.cursor == "" && out.next() == "" && out.items != nil {
+		r.of.former.rememberItems(m.Name, r.req, r.list.method, append([]byte{'['}, out.items...))
+	}
+	out.items = nil
 	return err
 }
 
@@ -331,10 +336,50 @@ func (r *reader) recall(out *reading) bool {
 	return true
 }
 
-// remember remembers the list of a member that has one page. One of several pages is not known as
-// a whole here, and so is not remembered.
+// remember remembers the list of a member that has one page, and gathers the items of one that has
+// several and is read as a whole.
 func (r *reader) remember(out *reading, res *mcp.Result) {
-	if out.cursor == "" && len(out.pages) == 1 && out.next() == "" {
+	switch {
+	case out.cursor != "" || !r.of.former.remembers():
+	case len(out.pages) > 1 || out.next() != "":
+		r.gather(out, res)
+	default:
 		r.of.former.remember(r.of.roster.names[out.member], r.req, r.list, res)
+	}
+}
+
+// gather adds the items of a page to those that are to be remembered.
+func (r *reader) gather(out *reading, res *mcp.Result) {
+	switch {
+	case !r.whole, len(out.pages) > 1 && out.items == nil: // or there were too many
+		return
+	case len(out.pages) == 1:
+		out.items = []byte{}
+	}
+	for item := range wire.Elements(res.Outline.Get(res.Body, r.list.array)) {
+		out.items = append(append(out.items, item...), ',')
+	}
+	if len(out.items) > maxItems {
+		out.items = nil
+		member := r.of.roster.names[out.member]
+		r.of.opts.Metrics.Limit(r.of.opts.Name, "remembered_list")
+		r.of.opts.Logger.Debug("list not remembered: it is too long", "upstream", r.of.opts.Name, "server", member, "method", r.list.method, "limit", maxItems)
+	}
+}
+
+// rememberRest has lists read as a whole, in the background, of which a client has read the first of
+// several pages, so that they are remembered for when a member is away.
+func (b *Back) rememberRest(req *mcp.Request, l list, readings []*reading) {
+	for _, r := range readings {
+		if r.recalled || r.next() == "" || !b.listings.former.askRest(b.roster.names[r.member], req, l.method) {
+			continue
+		}
+		rest := reader{of: b.listings, req: detached(b.listings.readerOf(req, l.method).req), list: l, caller: nobody{}, whole: true, fresh: true}
+		if !b.background.start(func(ctx context.Context) {
+			defer b.listings.former.reading.Add(-1)
+			rest.read(ctx, place{member: r.member})
+		}) {
+			b.listings.former.reading.Add(-1)
+		}
 	}
 }

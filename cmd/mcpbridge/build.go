@@ -44,29 +44,8 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, Caller: p.caller, Listed: p.listed, QuietRequests: p.accessLog, Dial: make(map[string]func(context.Context) (transport.Conn, error)), Browse: make(map[string]func(string) error), Settings: make(map[string]settings.Server)}
 	for i := range c.Servers {
 		s := &c.Servers[i]
-		if s.Disabled {
-			continue
-		}
-		server := options.Server(s)
-		if oneClient {
-			server.Auth = nil
-		}
-		server.Env = c.EnvOf(s, p.environ)
-		hooks.Settings[s.Name] = options.Settings(s)
-		if oneClient {
-			auth, browse := onDemand(p, s)
-			server.UpstreamAuth = options.UpstreamAuth(auth)
-			if browse != nil {
-				hooks.Browse[s.Name] = browse
-			}
-		}
-		server.RoundTripper = p.upstream.http
-		options.AddAccess(&server, s)
-		server.TLS = p.carried.ClientTLS(s, log.With("upstream", s.Name))
-		o.Servers = append(o.Servers, server)
-		if s.Builtin != "" {
-			book := notebook.New(notebook.Options{Version: release.Version(), Logger: log.With("upstream", s.Name)})
-			hooks.Dial[s.Name] = (&builtin{book: book, modern: s.Builtin == options.ModernNotebook}).dial
+		if !s.Disabled {
+			o.Servers = append(o.Servers, serverOptions(c, s, oneClient, p, log.With("upstream", s.Name), &hooks))
 		}
 	}
 	for i := range c.Groups {
@@ -77,6 +56,28 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 		o.Groups = append(o.Groups, group)
 	}
 	hook.Set(o, hooks)
+	return o
+}
+
+// serverOptions returns the options of a server of the gateway, and adds what it needs to hooks.
+func serverOptions(c *config.Config, s *config.Server, oneClient bool, p process, log *slog.Logger, hooks *cmdhook.Hooks) gateway.ServerOptions {
+	o := options.Server(s)
+	o.Env = c.EnvOf(s, p.environ)
+	hooks.Settings[s.Name] = options.Settings(s)
+	if oneClient {
+		auth, browse := onDemand(p, s)
+		o.Auth, o.UpstreamAuth = nil, options.UpstreamAuth(auth)
+		if browse != nil {
+			hooks.Browse[s.Name] = browse
+		}
+	}
+	o.RoundTripper = p.upstream.http
+	options.AddAccess(&o, s)
+	o.TLS = p.carried.ClientTLS(s, log)
+	if s.Builtin != "" {
+		book := notebook.New(notebook.Options{Version: release.Version(), Logger: log})
+		hooks.Dial[s.Name] = (&builtin{book: book, modern: s.Builtin == options.ModernNotebook}).dial
+	}
 	return o
 }
 

@@ -43,11 +43,16 @@ NAME may be a group: then each of its servers is asked.
 Exit codes: 0 the server answered; 1 no MCP server answered, and why, or, with --as,
 mcpbridge refuses what the server takes; 2 wrong usage.`
 
+// A probing is what flags say of a probe.
+type probing struct {
+	path, as string
+	headers  []string
+	timeout  time.Duration
+	asJSON   bool
+}
+
 func newProbeCommand(p process) *cobra.Command {
-	var headers []string
-	var path, as string
-	var asJSON bool
-	var timeout time.Duration
+	var o probing
 	cmd := &cobra.Command{
 		Use:   "probe URL | NAME -c FILE | -- COMMAND ARGS...",
 		Short: "Find out what a server is, and what of it clients of the other era get",
@@ -58,45 +63,47 @@ func newProbeCommand(p process) *cobra.Command {
   mcpbridge probe --json http://127.0.0.1:3000/mcp | jq -r '.crossings[] | select(.outcome == "refused").feature'
   mcpbridge probe http://127.0.0.1:3000/mcp --as claude-code
   mcpbridge probe --as all -- npx -y @modelcontextprotocol/server-everything`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var players []clients.Client
-			if as != "" {
-				var err error
-				if players, err = clients.Select(as); err != nil {
-					return &exitError{exitUsage, err}
-				}
-			}
-			c, isGroup, err := p.probed(cmd, args, path, headers, timeout)
-			if err == nil && !asJSON { // which says that, too, and how long it took
-				err = p.startable(cmd, c.Servers)
-			}
-			switch {
-			case err != nil:
-				return err
-			case isGroup && as != "":
-				return usageError("--as plays clients against one server; name one of %s", strings.Join(serverNames(c), ", "))
-			case isGroup:
-				return p.probeAll(cmd.Context(), cmd.OutOrStdout(), c, asJSON)
-			}
-			pr, err := newProber(cmd.Context(), p, c)
-			if err != nil {
-				return err
-			}
-			defer pr.keep.Close() // after all that it minds
-			if as != "" {
-				return pr.playAs(cmd.Context(), cmd.OutOrStdout(), players, asJSON)
-			}
-			return pr.run(cmd.Context(), cmd.OutOrStdout(), asJSON)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, p, args) },
 	}
 	nameFlag(cmd)
 	fs := cmd.Flags()
-	fs.StringVarP(&path, "config", "c", "", "file in which the server, or the group, has the NAME")
-	fs.StringArrayVarP(&headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
-	fs.DurationVar(&timeout, "timeout", 0, "bound of each question (default timeouts.connect: 10s for a URL, 60s for a command)")
-	fs.StringVar(&as, "as", "", "play the opening of `CLIENT` instead, as of claude-code, or of all that are known")
-	fs.BoolVar(&asJSON, "json", false, "print JSON")
+	fs.StringVarP(&o.path, "config", "c", "", "file in which the server, or the group, has the NAME")
+	fs.StringArrayVarP(&o.headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
+	fs.DurationVar(&o.timeout, "timeout", 0, "bound of each question (default timeouts.connect: 10s for a URL, 60s for a command)")
+	fs.StringVar(&o.as, "as", "", "play the opening of `CLIENT` instead, as of claude-code, or of all that are known")
+	fs.BoolVar(&o.asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+func (o *probing) run(cmd *cobra.Command, p process, args []string) error {
+	var players []clients.Client
+	if o.as != "" {
+		var err error
+		if players, err = clients.Select(o.as); err != nil {
+			return &exitError{exitUsage, err}
+		}
+	}
+	c, isGroup, err := p.probed(cmd, args, o.path, o.headers, o.timeout)
+	if err == nil && !o.asJSON { // which says that, too, and how long it took
+		err = p.startable(cmd, c.Servers)
+	}
+	switch {
+	case err != nil:
+		return err
+	case isGroup && o.as != "":
+		return usageError("--as plays clients against one server; name one of %s", strings.Join(serverNames(c), ", "))
+	case isGroup:
+		return p.probeAll(cmd.Context(), cmd.OutOrStdout(), c, o.asJSON)
+	}
+	pr, err := newProber(cmd.Context(), p, c)
+	if err != nil {
+		return err
+	}
+	defer pr.keep.Close() // after all that it minds
+	if o.as != "" {
+		return pr.playAs(cmd.Context(), cmd.OutOrStdout(), players, o.asJSON)
+	}
+	return pr.run(cmd.Context(), cmd.OutOrStdout(), o.asJSON)
 }
 
 // A prober probes one server for a person.

@@ -51,17 +51,10 @@ func newServeCommand(p process) *cobra.Command {
   mcpbridge serve --name docs https://docs.example.com/mcp
   mcpbridge serve -- npx -y @modelcontextprotocol/server-filesystem ~/notes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := p.serveOptions(cmd, path, args)
-			if o.All = all; all && err == nil && o.Path == "" {
-				err = usageError("--all serves the servers of a file as one; which file? Write serve --all FILE")
-			}
-			if err == nil {
-				err = rename(cmd, &o)
-			}
+			o, err := p.servedOptions(cmd, path, args, all)
 			if err != nil {
 				return err
 			}
-			o.MayMakeToken = output.IsTerminal(p.stderr)
 			c, err := p.loadStartable(cmd, o)
 			if err != nil {
 				return err
@@ -86,6 +79,19 @@ func newServeCommand(p process) *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "serve all servers of FILE as one, too, at /mcp")
 	cmd.Flags().BoolVar(&watch, "watch", true, "reload the configuration when its files change")
 	return cmd
+}
+
+// servedOptions is serveOptions for serve, which may serve all servers of a file as one.
+func (p process) servedOptions(cmd *cobra.Command, path string, args []string, all bool) (config.Options, error) {
+	o, err := p.serveOptions(cmd, path, args)
+	if o.All = all; all && err == nil && o.Path == "" {
+		err = usageError("--all serves the servers of a file as one; which file? Write serve --all FILE")
+	}
+	if err == nil {
+		err = rename(cmd, &o)
+	}
+	o.MayMakeToken = output.IsTerminal(p.stderr)
+	return o, err
 }
 
 // serveOptions decides what is served: a file, a server named by the arguments,

@@ -107,6 +107,12 @@ type Edit struct {
 	Value []byte // JSON
 }
 
+// EditedIn returns the object in text with edits applied to its member of a name, an object as well, as
+// by [AppendEdited].
+func EditedIn(text []byte, name string, edits ...Edit) []byte {
+	return AppendEdited(nil, text, Edit{name, AppendEdited(nil, Get(text, name), edits...)})
+}
+
 // AppendEdited appends to dst the object in text with edits applied, and returns the
 // extended slice. Members keep their order and their bytes. An edit of a missing member
 // adds it at the end, in the order given. The text must have passed [Check]. A text that

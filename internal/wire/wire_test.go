@@ -316,3 +316,15 @@ func TestCloseArray(t *testing.T) {
 		}
 	}
 }
+
+func TestEditedIn(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":1,"_meta":{ "b" : 2}}`: `{"a":1,"_meta":{"b":2,"c":3}}`,
+		`{"a":1}`:                    `{"a":1,"_meta":{"c":3}}`,
+		``:                           `{"_meta":{"c":3}}`,
+	} {
+		if got := EditedIn([]byte(in), "_meta", Edit{"c", []byte("3")}); string(got) != want {
+			t.Errorf("EditedIn(%s) = %s, want %s", in, got, want)
+		}
+	}
+}

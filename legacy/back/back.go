@@ -277,8 +277,6 @@ func (b *Back) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([
 	return b.watches.Watch(ctx, p, want)
 }
 
-func (b *Back) watchOf(scope string) *watch.Watch { return b.watches.Of(scope) }
-
 // watchSession returns the session for a watch: the one that the profile's requests share.
 // With isolation: request the watch has a session of its own, which ends with it.
 func (b *Back) watchSession(ctx context.Context, p mcp.Profile) (watch.Session, func(), error) {

@@ -43,7 +43,7 @@ func (b *Back) open(ctx context.Context, p mcp.Profile) (s *session, err error) 
 // openOver opens a session over a Link that connect connects.
 func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (*session, error) {
 	scope, lane := pool.CutLane(p.Scope)
-	s := newSession(&b.opts, func() *watch.Watch { return b.watchOf(scope) }, profileRoots{b, scope, lane}, mcp.Declares(p.Capabilities, "roots"))
+	s := newSession(&b.opts, func() *watch.Watch { return b.watches.Of(scope) }, profileRoots{b, scope, lane}, mcp.Declares(p.Capabilities, "roots"))
 	s.inputs.onAmbiguous = func() { b.lanes.Ambiguous(scope) }
 	s.tools = b.tools.getOr(scope, tasks.NewTools)
 	if p.Revision != "" {

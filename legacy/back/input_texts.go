@@ -21,8 +21,7 @@ func (p *pendingInput) related(result []byte) []byte {
 		return result
 	}
 	task := wire.AppendEdited(nil, nil, wire.Edit{Name: "taskId", Value: wire.Quote(p.task)})
-	meta := wire.AppendEdited(nil, wire.Get(result, "_meta"), wire.Edit{Name: tasks.MetaRelated, Value: task})
-	return wire.AppendEdited(nil, result, wire.Edit{Name: "_meta", Value: meta})
+	return wire.EditedIn(result, "_meta", wire.Edit{Name: tasks.MetaRelated, Value: task})
 }
 
 // inputParams converts the params of a legacy input request to those of modern clients.

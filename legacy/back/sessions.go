@@ -89,7 +89,7 @@ func (u *soleUser) is(info []byte) bool {
 
 // lingers reports whether only a watch without subscribers uses the session of a scope.
 func (b *Back) lingers(scope string) bool {
-	w := b.watchOf(scope)
+	w := b.watches.Of(scope)
 	return w != nil && w.Unwanted()
 }
 

@@ -113,7 +113,7 @@ func TestM2L31WatchOverAPipe(t *testing.T) {
 		ids = wantURIs(p, "resources/unsubscribe", "note://a")
 		p.Result(ids["note://a"], `{}`)
 		synctest.Wait()
-		if b.watchOf(testScope) != nil {
+		if b.watches.Of(testScope) != nil {
 			t.Error("the watch outlives what was wanted")
 		}
 	})

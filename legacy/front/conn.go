@@ -185,7 +185,7 @@ func (c *Conn) appendChange(ev fanout.Event) []byte {
 	if s == nil {
 		return nil // the session is over
 	}
-	return s.appendChange(nil, ev)
+	return s.subscriptions.appendChange(nil, ev)
 }
 
 // Unread handles a message that was refused for its size and begins with start. It returns

@@ -58,7 +58,7 @@ func (s *session) newHTTPReply(first wire.ID, requests int, batch bool, f form) 
 // send implements replyWriter.
 func (p *httpReply) send(ctx context.Context, msg []byte) error {
 	if p.form == onlyJSON {
-		return p.session.sendAside(ctx, msg)
+		return p.sendAside(ctx, msg)
 	}
 	return p.streamed().Put(ctx, msg, false)
 }
@@ -69,13 +69,13 @@ var errNoStream error = wire.Errorf(spec.CodeInternal,
 
 // sendAside sends a message that precedes a response which can't be a stream: questions, and
 // their ends, to the GET stream of the session. Others, which nobody waits for, are dropped.
-func (s *session) sendAside(ctx context.Context, msg []byte) error {
+func (p *httpReply) sendAside(ctx context.Context, msg []byte) error {
 	isQuestion := wire.Get(msg, "id") != nil
 	if !isQuestion && !wire.Says(wire.Get(msg, "method"), spec.NotifyCancelled) {
-		s.front.drop("no stream accepted")
+		p.session.front.drop("no stream accepted")
 		return nil
 	}
-	if st := s.streams.Listening(); st != nil {
+	if st := p.session.streams.Listening(); st != nil {
 		return st.Put(ctx, msg, false)
 	}
 	return errNoStream

@@ -62,11 +62,10 @@ func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mc
 // askedBy returns the params of an input request that name the server of a group that asks, if
 // there is one.
 func askedBy(server string, params []byte) []byte {
-	if server == "" {
-		return params
+	if server != "" {
+		params = wire.EditedIn(params, "_meta", wire.Edit{Name: spec.MetaServer, Value: wire.Quote(server)})
 	}
-	meta := wire.AppendEdited(nil, wire.Get(params, "_meta"), wire.Edit{Name: spec.MetaServer, Value: wire.Quote(server)})
-	return wire.AppendEdited(nil, params, wire.Edit{Name: "_meta", Value: meta})
+	return params
 }
 
 // sendInputs sends the input requests.

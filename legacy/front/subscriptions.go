@@ -299,19 +299,19 @@ func (s *subscriptions) close() {
 // changes returns where the changes for a stream come from.
 func (s *subscriptions) changes() *eventstream.Changes {
 	o := &s.session.front.opts
-	return &eventstream.Changes{Mail: s.mail, Append: s.session.appendChange, Delivered: func() { o.Metrics.Delivered(o.Name, 1) }}
+	return &eventstream.Changes{Mail: s.mail, Append: s.appendChange, Delivered: func() { o.Metrics.Delivered(o.Name, 1) }}
 }
 
 // appendChange appends the notification of ev; nothing if the client does not want it.
-func (s *session) appendChange(dst []byte, ev fanout.Event) []byte {
+func (s *subscriptions) appendChange(dst []byte, ev fanout.Event) []byte {
 	switch {
 	case ev.Topic.Kind != fanout.StateLost:
 		return appendChange(dst, ev)
 	case ev.IsMessage():
 		return s.appendMessage(dst, ev.Meta)
 	case ev.URI == fanout.LeftOut:
-		s.front.drop("slow caller")
-		return s.appendWarning(dst, s.front.opts.Name, "log messages are left out here: they came faster than they were read")
+		s.session.front.drop("slow caller")
+		return s.appendWarning(dst, s.session.front.opts.Name, "log messages are left out here: they came faster than they were read")
 	}
 	return s.appendLoss(dst, ev.URI)
 }
@@ -319,35 +319,35 @@ func (s *session) appendChange(dst []byte, ev fanout.Event) []byte {
 // appendMessage appends a log message of a server that belongs to no call.
 //
 // Spec: 2025-11-25, server/utilities/logging, Log Message Notifications.
-func (s *session) appendMessage(dst []byte, params []byte) []byte {
+func (s *subscriptions) appendMessage(dst []byte, params []byte) []byte {
 	level, _ := wire.GetString(params, "level")
 	if !s.wants(spec.LogLevel(level)) {
 		return dst
 	}
-	n := projection.Notification(s.revision, mcp.Notification{Method: spec.NotifyMessage, Params: params})
+	n := projection.Notification(s.session.revision, mcp.Notification{Method: spec.NotifyMessage, Params: params})
 	return wire.AppendNotification(dst, n.Method, n.Params, nil)
 }
 
 // wants reports whether the client wants log messages of a level.
-func (s *session) wants(level spec.LogLevel) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.level.Allows(level)
+func (s *subscriptions) wants(level spec.LogLevel) bool {
+	s.session.mu.Lock()
+	defer s.session.mu.Unlock()
+	return s.session.level.Allows(level)
 }
 
 // appendLoss appends the log message that says that a server may have lost what it had of the
 // client; server is empty if several may have.
-func (s *session) appendLoss(dst []byte, server string) []byte {
+func (s *subscriptions) appendLoss(dst []byte, server string) []byte {
 	text := "several servers have other sessions with this client than before"
 	if server != "" {
 		text = fmt.Sprintf("server %q has another session with this client than before", server)
 	}
 	text += ": what the former one knew may be lost; subscriptions were made again, and what may have changed was told"
-	return s.appendWarning(dst, cmp.Or(server, s.front.opts.Name), text)
+	return s.appendWarning(dst, cmp.Or(server, s.session.front.opts.Name), text)
 }
 
 // appendWarning appends a log message of the gateway itself.
-func (s *session) appendWarning(dst []byte, logger, text string) []byte {
+func (s *subscriptions) appendWarning(dst []byte, logger, text string) []byte {
 	if !s.wants(spec.LogWarning) {
 		return dst
 	}

@@ -29,12 +29,10 @@ func hasExtensions(filter []byte) bool {
 
 // withoutTasks removes tasks from the filter of a listen request.
 func withoutTasks(params []byte) []byte {
-	filter := wire.Get(params, "notifications")
-	if wire.Get(filter, spec.FilterTaskIDs) == nil {
+	if wire.Get(wire.Get(params, "notifications"), spec.FilterTaskIDs) == nil {
 		return params
 	}
-	filter = wire.AppendEdited(nil, filter, wire.Edit{Name: spec.FilterTaskIDs})
-	return wire.AppendEdited(nil, params, wire.Edit{Name: "notifications", Value: filter})
+	return wire.EditedIn(params, "notifications", wire.Edit{Name: spec.FilterTaskIDs})
 }
 
 // forwardsFilter reports whether a listen request gets its own upstream stream: its filter
@@ -158,8 +156,7 @@ func (s *forwardedStream) withFollowed(params []byte) []byte {
 
 // stamped returns params or a result of a stream with the client's own subscription id.
 func (rp *reply) stamped(text []byte) []byte {
-	meta := wire.AppendEdited(nil, wire.Get(text, "_meta"), wire.Edit{Name: spec.MetaSubscriptionID, Value: rp.id.Append(nil)})
-	return wire.AppendEdited(nil, text, wire.Edit{Name: "_meta", Value: meta})
+	return wire.EditedIn(text, "_meta", wire.Edit{Name: spec.MetaSubscriptionID, Value: rp.id.Append(nil)})
 }
 
 // await sends keep-alive comments, and the changes of a group, until the upstream stream has

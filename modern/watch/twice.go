@@ -19,6 +19,12 @@ type change struct {
 	uri string // as it was sent
 }
 
+// A twice has changes told once that a server reports on two streams, as while streams are merged.
+type twice struct {
+	topics *book
+	told   told // guarded by the lock of the book's topics
+}
+
 // brings reports whether what a stream reports of a topic is to be told, or is known from another
 // stream: while streams are merged, two of them have a topic. The lock of the book's topics is held.
 //
@@ -28,7 +34,7 @@ type change struct {
 // Changes of other servers have no identity. But the server reports all changes on the last stream
 // from before its acknowledgment on. So once that has brought one, what a former stream brings comes
 // there as well, or was before that one. Until then both are told: the first change may come twice.
-func (w *watch) brings(s *sharedStream, t *topic, ev fanout.Event) bool {
+func (w *twice) brings(s *sharedStream, t *topic, ev fanout.Event) bool {
 	on := t.State.on
 	at := slices.Index(on, s)
 	if at < 0 {
@@ -56,9 +62,9 @@ func (of told) isNew(c change, number uint64) bool {
 }
 
 // reliedOn returns the topics of a stream for which another one was not heard any more, see brings.
-func (w *watch) reliedOn(s *sharedStream) map[*topic]bool {
+func (w *twice) reliedOn(s *sharedStream) map[*topic]bool {
 	out := make(map[*topic]bool)
-	w.book.Update(func() {
+	w.topics.Update(func() {
 		for _, t := range s.topics {
 			if on := t.State.on; len(w.told) == 0 && t.State.heard && len(on) > 1 && on[len(on)-1] == s {
 				out[t] = true
@@ -69,16 +75,16 @@ func (w *watch) reliedOn(s *sharedStream) map[*topic]bool {
 }
 
 // expectTwice keeps the numbers of changes from now on: the server may report each on two streams.
-func (w *watch) expectTwice() {
+func (w *twice) expectTwice() {
 	if w.told == nil {
-		w.book.Update(func() { w.told = make(told) })
+		w.topics.Update(func() { w.told = make(told) })
 	}
 }
 
-// expectOnce forgets the numbers of changes, unless streams are being merged.
-func (w *watch) expectOnce() {
-	if w.told == nil || w.merging || slices.ContainsFunc(w.streams, func(s *sharedStream) bool { return s.replaced }) {
+// expectOnce forgets the numbers of changes, unless a stream of those that are open is replaced.
+func (w *twice) expectOnce(open []*sharedStream) {
+	if w.told == nil || slices.ContainsFunc(open, func(s *sharedStream) bool { return s.replaced }) {
 		return
 	}
-	w.book.Update(func() { w.told = nil })
+	w.topics.Update(func() { w.told = nil })
 }

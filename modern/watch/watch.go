@@ -66,7 +66,9 @@ func New(o *upstream.Options, open OpenFunc, starting func() bool) *Watches {
 }
 
 func newTable(o *options) *Watches {
-	return subscribe.NewTable(o.Options, retry, func(b *book, p mcp.Profile) *watch { return &watch{opts: o, profile: p, book: b} })
+	return subscribe.NewTable(o.Options, retry, func(b *book, p mcp.Profile) *watch {
+		return &watch{opts: o, profile: p, book: b, twice: twice{topics: b}}
+	})
 }
 
 // A watch keeps the listen streams open that the topics of one profile need. It is the
@@ -83,8 +85,7 @@ type watch struct {
 	openings
 	mergeState
 	gapState
-
-	told told // guarded by the lock of the book's topics
+	twice
 }
 
 type (
@@ -156,7 +157,9 @@ func (w *watch) Look(t *topic) {
 // Pump implements [subscribe.Driver]: it opens the streams that are needed and allowed.
 func (w *watch) Pump(ctx context.Context) {
 	merger{w}.endOverlaps()
-	w.expectOnce()
+	if !w.merging {
+		w.expectOnce(w.streams)
+	}
 	if w.book.TakeResponse() {
 		w.reached()
 	}

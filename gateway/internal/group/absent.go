@@ -28,7 +28,11 @@ var listChanges = map[string]fanout.Kind{
 // shortLists are lists that clients got without the items of some members. As soon as one of these
 // can be listed, whoever follows the list is told that it has changed. Safe for concurrent use.
 type shortLists struct {
-	b *Back
+	opts       *Options
+	listings   *listings
+	background *background
+	changes    mcp.Changes
+	heed       func(scope string, k fanout.Kind) // is told of a change before clients are
 
 	// mu guards lists and what they have. It is held for map work only.
 	mu    sync.Mutex
@@ -45,7 +49,10 @@ type shortList struct {
 }
 
 func newShortLists(b *Back) *shortLists {
-	return &shortLists{b: b, lists: make(map[shortKey]*shortList)}
+	return &shortLists{
+		opts: &b.opts, listings: b.listings, background: b.background, changes: b.changes, heed: b.listChanged,
+		lists: make(map[shortKey]*shortList),
+	}
 }
 
 // listed notes which members the list of a request lacks, and which of them were listed from
@@ -67,10 +74,10 @@ func (s *shortLists) listed(req *mcp.Request, l list, readings []*reading) {
 	case had != nil:
 		had.lacks = lacks
 	case len(lacks) > 0 && len(s.lists) >= maxShort:
-		s.b.opts.Metrics.Limit(s.b.opts.Name, "missing_lists")
-		s.b.opts.Logger.Debug("nobody is told when a list is complete, since too many lists lack something", "upstream", s.b.opts.Name, "lists", maxShort)
+		s.opts.Metrics.Limit(s.opts.Name, "missing_lists")
+		s.opts.Logger.Debug("nobody is told when a list is complete, since too many lists lack something", "upstream", s.opts.Name, "lists", maxShort)
 	case len(lacks) > 0:
-		s.lists[k] = &shortList{reader: reader{b: s.b, req: detached(req), list: l, caller: nobody{}, fresh: true}, lacks: lacks}
+		s.lists[k] = &shortList{reader: reader{of: s.listings, req: detached(req), list: l, caller: nobody{}, fresh: true}, lacks: lacks}
 		s.askLocked(k)
 	}
 }
@@ -103,11 +110,11 @@ func (s *shortLists) followed(scope string, k fanout.Kind) {
 // askLocked asks the members that a list lacks, if somebody follows it.
 func (s *shortLists) askLocked(k shortKey) {
 	l := s.lists[k]
-	if l == nil || l.asking || !s.b.changes.Wanted(topicOf(k)) {
+	if l == nil || l.asking || !s.changes.Wanted(topicOf(k)) {
 		return
 	}
 	l.asking = true
-	s.b.background.start(func(ctx context.Context) { s.ask(ctx, k, l) })
+	s.background.start(func(ctx context.Context) { s.ask(ctx, k, l) })
 }
 
 func topicOf(k shortKey) fanout.Topic {
@@ -137,7 +144,7 @@ func (s *shortLists) ask(ctx context.Context, k shortKey, l *shortList) {
 func (s *shortLists) stillLacks(k shortKey, l *shortList) []place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lists[k] != l || !s.b.changes.Wanted(topicOf(k)) {
+	if s.lists[k] != l || !s.changes.Wanted(topicOf(k)) {
 		l.asking = false
 		return nil
 	}
@@ -152,6 +159,6 @@ func (s *shortLists) complete(k shortKey, l *shortList) {
 	}
 	s.mu.Unlock()
 	t := topicOf(k)
-	s.b.listChanged(t.Scope, t.Kind)
-	s.b.changes.Publish(fanout.Event{Topic: t, URI: t.URI})
+	s.heed(t.Scope, t.Kind)
+	s.changes.Publish(fanout.Event{Topic: t, URI: t.URI})
 }

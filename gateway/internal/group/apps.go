@@ -3,7 +3,6 @@ package group
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -32,56 +31,40 @@ func (a *apps) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.
 		return a.next.Serve(ctx, req, c)
 	}
 	text := wire.Get(req.Params, memberName)
-	if len(text) <= len(`""`) || text[0] != '"' || b.prefixed(string(text[1:])) >= 0 { // no prefix has escapes
+	if len(text) <= len(`""`) || text[0] != '"' || b.finder.prefixed(string(text[1:])) >= 0 { // no prefix has escapes
 		return a.next.Serve(ctx, req, c)
 	}
 	name := wire.Unquote(text)
-	if b.prefixed(name) >= 0 {
+	if b.finder.prefixed(name) >= 0 {
 		return a.next.Serve(ctx, req, c)
 	}
 	owners := b.appOwners(ctx, req, name)
 	if len(owners) != 1 {
 		return a.next.Serve(ctx, req, c) // which refuses it
 	}
-	shown := b.shown(owners[0], policy.Tool, name)
+	shown := b.finder.shown(&b.roster.members[owners[0]], policy.Tool, name)
 	return a.next.Serve(ctx, withParams(req, replaced(req.Params, text, wire.Quote(shown))), c)
 }
 
 // appOwners returns the places of the members that have a tool which apps may call by its bare
 // own name, as far as they are known to a client. Those that can't be asked now count as well.
 func (b *Back) appOwners(ctx context.Context, req *mcp.Request, own string) (places []int) {
-	b.learn(ctx, b.opts.Patience, req, spec.MethodToolsList)
-	for i := range b.opts.Members {
-		if l := b.where.get(knownAt(&req.Profile, b.opts.Members[i].Name, spec.MethodToolsList)); b.where.has(&l, own) {
-			places = append(places, i)
-		}
-	}
-	return places
+	b.listings.learn(ctx, b.opts.Patience, req, spec.MethodToolsList)
+	return b.uris.ForApps(&req.Profile, b.roster.names, own)
 }
 
 // explainBare returns the error for a tool that nobody has by that name: err, or one that says
 // that several members have it for their apps.
 func (b *Back) explainBare(req *mcp.Request, k policy.Kind, name string, err error) error {
-	if k != policy.Tool || b.opts.Bare || b.prefixed(name) >= 0 {
+	if k != policy.Tool || b.opts.Bare || b.finder.prefixed(name) >= 0 {
 		return err
 	}
 	var owners []string
-	for i := range b.opts.Members {
-		if l := b.where.get(knownAt(&req.Profile, b.opts.Members[i].Name, spec.MethodToolsList)); b.where.has(&l, name) {
-			owners = append(owners, fmt.Sprintf("%q as %s", b.opts.Members[i].Name, b.shown(i, policy.Tool, name)))
-		}
+	for _, i := range b.uris.ForApps(&req.Profile, b.roster.names, name) {
+		owners = append(owners, fmt.Sprintf("%q as %s", b.roster.names[i], b.finder.shown(&b.roster.members[i], policy.Tool, name)))
 	}
 	if len(owners) < 2 {
 		return err
 	}
 	return wire.Errorf(spec.CodeInvalidParams, "Unknown tool: %s; several servers have it for their apps, so call it by its whole name: %s", mcp.Shorten(name), strings.Join(owners, ", "))
-}
-
-// isForApps reports whether apps may call a tool with this _meta.ui, which may be nil.
-func isForApps(ui []byte) bool {
-	if !wire.IsObject(ui) {
-		return false
-	}
-	visibility := wire.Get(ui, "visibility")
-	return visibility == nil || wire.IsNull(visibility) || slices.Contains(wire.Strings(visibility), "app")
 }

@@ -1,16 +1,19 @@
 package group
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
 
 // Defaults of Options.
@@ -75,52 +78,66 @@ func (o *Options) fill() error {
 	return nil
 }
 
-// A Back is the back of a group. It is an [mcp.Back], and safe for concurrent use.
+// A Back is the back of a group. It is an [mcp.Handler] and an [mcp.Describer], and safe for
+// concurrent use.
 type Back struct {
 	opts       Options
 	changes    mcp.Changes
-	naming     *naming
-	kept       *kept
-	joined     map[string]*atomic.Pointer[joined] // by method; read-only
+	roster     *roster
+	sealing    *sealing
+	describer  *describer
+	listings   *listings
+	finder     *finder
 	short      *shortLists
 	background *background
-	describing []atomic.Bool                // the members that are asked in the background for their descriptions, by place
-	leftOut    *lru.Cache[string, struct{}] // what was left out of lists, and told
-	where      *whereabouts
+	uris       *owners.URIs
 	next       atomic.Pointer[Back] // what has replaced it; nil while nothing has
 }
 
 // New returns a Back that reports changes to c. The caller calls Close.
-func New(o Options, c mcp.Changes) (*Back, error) {
+func New(o Options, c mcp.Changes) (*Back, error) { return newBack(o, c, nil) }
+
+// newBack returns a Back that knows of members what another one of the group does; nil for none.
+func newBack(o Options, c mcp.Changes, former *Back) (*Back, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	naming, err := newNaming(&o)
-	if err != nil {
+	b := &Back{opts: o, changes: c, background: newBackground()}
+	b.sealing = &sealing{group: o.Name, sealer: o.Sealer, unattributed: o.Unattributed}
+	var before *listings
+	if former != nil {
+		before = former.listings
+	}
+	var err error
+	if b.listings, err = newListings(&b.opts, b.sealing, before); err != nil {
 		return nil, fmt.Errorf("group %q: %w", o.Name, err)
 	}
-	leftOut, err := lru.New[string, struct{}](maxLeftOut)
-	if err != nil {
-		return nil, err
+	if b.finder, err = newFinder(&b.opts, b.listings, b.background); err != nil {
+		return nil, fmt.Errorf("group %q: %w", o.Name, err)
 	}
-	where, err := newWhereabouts()
-	if err != nil {
-		return nil, err
-	}
-	b := &Back{opts: o, changes: c, naming: naming, kept: newKept(len(o.Members)), joined: make(map[string]*atomic.Pointer[joined]), leftOut: leftOut, where: where}
-	for _, method := range lists {
-		b.joined[method] = new(atomic.Pointer[joined])
-	}
-	b.short, b.background, b.describing = newShortLists(b), newBackground(), make([]atomic.Bool, len(o.Members))
+	b.roster, b.uris = b.listings.roster, b.listings.uris
+	b.describer, b.short = &describer{opts: &b.opts, roster: b.roster, background: b.background, asked: make([]atomic.Bool, len(o.Members))}, newShortLists(b)
 	return b, nil
-}
-
-// inherit takes what another Back of the group remembers of members. Call it before b is used.
-func (b *Back) inherit(former *Back) {
-	former.next.Store(b)
-	b.naming.former = former.naming.former
-	b.where = former.where
 }
 
 // close ends what the Back has started, and waits for it.
 func (b *Back) close() { b.background.close() }
+
+// Describe implements [mcp.Describer], see [describer].
+func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
+	return b.describer.describe(ctx, req)
+}
+
+// listChanged has the names of a list that has changed for a profile read again before they are
+// used. Call it before the change is told.
+func (b *Back) listChanged(scope string, k fanout.Kind) {
+	switch k {
+	case fanout.ToolsListChanged:
+		b.finder.tables.Forget(scope, policy.Tool)
+		b.uris.Change(scope, spec.MethodToolsList)
+	case fanout.PromptsListChanged:
+		b.finder.tables.Forget(scope, policy.Prompt)
+	case fanout.ResourcesListChanged:
+		b.uris.Change(scope, spec.MethodResourcesList, spec.MethodResourcesTemplates)
+	}
+}

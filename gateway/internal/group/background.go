@@ -22,14 +22,15 @@ func newBackground() *background {
 	return g
 }
 
-// start runs f in a goroutine of its own, unless close was called. f returns soon after its
-// context has ended.
-func (g *background) start(f func(context.Context)) {
+// start runs f in a goroutine of its own, and reports whether it does: not if close was called. f
+// returns soon after its context has ended.
+func (g *background) start(f func(context.Context)) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.closed {
 		g.running.Go(func() { f(g.live) }) // close ends it
 	}
+	return !g.closed
 }
 
 // close ends what runs, and waits for it.

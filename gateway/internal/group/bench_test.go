@@ -62,7 +62,7 @@ func BenchmarkReadPage(b *testing.B) {
 	b.SetBytes(int64(len(res.Body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		r.readPage(0, l, res)
+		r.listings.readPage(0, l, res)
 	}
 }
 
@@ -77,7 +77,7 @@ func BenchmarkOwner(b *testing.B) {
 			req, name := request(spec.MethodToolsCall, ""), r.shown(7, policy.Tool, "only_here")
 			b.ReportAllocs()
 			for b.Loop() {
-				if m, _, err := r.ownerOf(b.Context(), req, policy.Tool, name); err != nil || m.index != 7 {
+				if m, _, err := r.finder.ownerOf(b.Context(), req, policy.Tool, name); err != nil || m.index != 7 {
 					b.Fatal(m.index, err)
 				}
 			}

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -23,6 +23,14 @@ const (
 	maxInstructions = 8 << 10
 )
 
+// A describer describes a group by what its members say of themselves, each time that it is asked.
+type describer struct {
+	opts       *Options
+	roster     *roster
+	background *background
+	asked      []atomic.Bool // the members that are asked in the background, by place
+}
+
 // A described is the description of a member, or why there is none.
 type described struct {
 	of  *MemberOptions
@@ -30,22 +38,22 @@ type described struct {
 	*mcp.Description
 }
 
-// Describe implements [mcp.Describer]. It returns once all members have described themselves,
+// describe implements [mcp.Describer]. It returns once all members have described themselves,
 // with patience. As long as one has not, the group has all that it may have, since no client hears
 // of what is added later.
 //
 // Spec: 2026-07-28, server/discover; 2025-11-25, basic/lifecycle, Initialization.
-func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
-	all := b.describeAll(ctx, req)
+func (r *describer) describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
+	all := r.all(ctx, req)
 	for i := range all {
 		if ctx.Err() == nil && isComing(all[i].err) {
-			b.describeLater(req, i)
+			r.later(req, i)
 		}
 	}
-	if err := b.judgeDescriptions(ctx, all); err != nil {
+	if err := r.judge(ctx, all); err != nil {
 		return nil, err
 	}
-	d := &mcp.Description{Capabilities: capabilities(all), ServerInfo: b.opts.ServerInfo, Instructions: b.instructions(all)}
+	d := &mcp.Description{Capabilities: capabilities(all), ServerInfo: r.opts.ServerInfo, Instructions: r.instructions(all)}
 	for i, m := range all {
 		switch {
 		case m.Description == nil:
@@ -60,47 +68,47 @@ func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description
 	return d, nil
 }
 
-// describeAll asks all members at the same time for their descriptions. If ctx has ended, it
+// all asks all members at the same time for their descriptions. If ctx has ended, it
 // returns what is known.
-func (b *Back) describeAll(ctx context.Context, req *mcp.Request) []described {
-	all := make([]described, len(b.opts.Members))
+func (r *describer) all(ctx context.Context, req *mcp.Request) []described {
+	all := make([]described, len(r.roster.names))
 	var asked sync.WaitGroup
 	for i := range all {
-		all[i].of = &b.opts.Members[i]
+		all[i].of = &r.opts.Members[i]
 		if ctx.Err() != nil {
-			all[i].Description, all[i].err = b.describeOne(ctx, req, i)
+			all[i].Description, all[i].err = r.one(ctx, req, i)
 			continue
 		}
-		asked.Go(func() { all[i].Description, all[i].err = b.describeOne(ctx, req, i) }) // ends with its time
+		asked.Go(func() { all[i].Description, all[i].err = r.one(ctx, req, i) }) // ends with its time
 	}
 	asked.Wait()
 	return all
 }
 
-// describeOne returns the description of a member, for which it waits with patience while the
+// one returns the description of a member, for which it waits with patience while the
 // member is starting.
-func (b *Back) describeOne(ctx context.Context, req *mcp.Request, i int) (*mcp.Description, error) {
+func (r *describer) one(ctx context.Context, req *mcp.Request, i int) (*mcp.Description, error) {
 	if ctx.Err() != nil {
-		m, err := b.at(i)
+		m, err := r.roster.at(i)
 		if err != nil {
 			return nil, err
 		}
 		return m.Describe(ctx, req)
 	}
-	return b.awaitDescription(ctx, b.opts.Patience, req, i)
+	return r.await(ctx, r.opts.Patience, req, i)
 }
 
-// describeLater goes on asking a member that has not described itself in time: what it says is
+// later goes on asking a member that has not described itself in time: what it says is
 // remembered for the next run, whose first client need not wait then.
-func (b *Back) describeLater(req *mcp.Request, i int) {
-	if b.describing[i].Swap(true) {
+func (r *describer) later(req *mcp.Request, i int) {
+	if r.asked[i].Swap(true) {
 		return
 	}
 	asks := *req // without its texts, which need not stay
 	asks.Params, asks.Extra, asks.ParamHeaders, asks.Observed = nil, nil, nil, mcp.Observed{}
-	b.background.start(func(ctx context.Context) { // ends within StartPatience
-		defer b.describing[i].Store(false)
-		_, _ = b.awaitDescription(ctx, b.opts.StartPatience, &asks, i) // nobody waits for it
+	r.background.start(func(ctx context.Context) { // ends within StartPatience
+		defer r.asked[i].Store(false)
+		_, _ = r.await(ctx, r.opts.StartPatience, &asks, i) // nobody waits for it
 	})
 }
 
@@ -109,13 +117,13 @@ func isComing(err error) bool {
 	return errors.Is(err, mcp.ErrStarting) || errors.As(err, new(*silentError))
 }
 
-// awaitDescription returns the description of a member, for which it waits while the member is
+// await returns the description of a member, for which it waits while the member is
 // starting.
-func (b *Back) awaitDescription(ctx context.Context, patience time.Duration, req *mcp.Request, i int) (*mcp.Description, error) {
+func (r *describer) await(ctx context.Context, patience time.Duration, req *mcp.Request, i int) (*mcp.Description, error) {
 	w, cancel := wait(ctx, patience)
 	defer cancel()
 	for {
-		m, err := b.at(i)
+		m, err := r.roster.at(i)
 		if err == nil {
 			var d *mcp.Description
 			if d, err = m.Describe(w.ctx, req); err == nil {
@@ -128,9 +136,9 @@ func (b *Back) awaitDescription(ctx context.Context, patience time.Duration, req
 	}
 }
 
-// judgeDescriptions returns an error if no member can be described, and none is on its way, or
+// judge returns an error if no member can be described, and none is on its way, or
 // if none may be left out.
-func (b *Back) judgeDescriptions(ctx context.Context, all []described) error {
+func (r *describer) judge(ctx context.Context, all []described) error {
 	var why []string
 	coming := false
 	for _, m := range all {
@@ -147,8 +155,8 @@ func (b *Back) judgeDescriptions(ctx context.Context, all []described) error {
 		return all[0].err
 	case ctx.Err() != nil && len(why) == len(all):
 		return context.Cause(ctx)
-	case b.opts.Require, len(why) == len(all) && !coming:
-		return mcp.RefuseForNow("group %q is not ready: %s; try again later", b.opts.Name, strings.Join(why, "; "))
+	case r.opts.Require, len(why) == len(all) && !coming:
+		return mcp.RefuseForNow("group %q is not ready: %s; try again later", r.opts.Name, strings.Join(why, "; "))
 	}
 	return nil
 }
@@ -242,9 +250,9 @@ func agreed(all []described, name string) (edits []wire.Edit) {
 
 // instructions returns those of the configuration, or else those of the members, each under its
 // name; nil if there are none.
-func (b *Back) instructions(all []described) []byte {
-	if b.opts.Instructions != "" {
-		return wire.Quote(b.opts.Instructions)
+func (r *describer) instructions(all []described) []byte {
+	if r.opts.Instructions != "" {
+		return wire.Quote(r.opts.Instructions)
 	}
 	var blocks []string
 	for _, m := range all {
@@ -256,7 +264,7 @@ func (b *Back) instructions(all []described) []byte {
 			continue
 		}
 		head := "## " + m.of.Name
-		if !b.opts.Bare {
+		if !r.opts.Bare {
 			head += "\n\nIts names begin with " + m.of.Prefix + divider + "."
 		}
 		blocks = append(blocks, head+"\n\n"+mcp.Truncate(text, maxInstructions))
@@ -265,45 +273,4 @@ func (b *Back) instructions(all []described) []byte {
 		return nil
 	}
 	return wire.Quote(strings.Join(blocks, "\n\n"))
-}
-
-// Era returns the era of all members; spec.Unknown if it is not known, or they differ.
-func (b *Back) Era() spec.Era {
-	era := spec.Unknown
-	for i := range b.opts.Members {
-		m, err := b.at(i)
-		switch {
-		case err != nil || m.Era() == spec.Unknown, era != spec.Unknown && m.Era() != era:
-			return spec.Unknown
-		}
-		era = m.Era()
-	}
-	return era
-}
-
-// Err returns nil if a member could be reached, or, where none may be left out, if all could be.
-func (b *Back) Err() error {
-	var starting, failed []string
-	for i := range b.opts.Members {
-		name := b.opts.Members[i].Name
-		m, err := b.at(i)
-		if err == nil {
-			if err = m.Err(nil); err == nil && !b.opts.Require {
-				return nil
-			}
-		}
-		switch {
-		case errors.Is(err, mcp.ErrStarting):
-			starting = append(starting, name)
-		case err != nil:
-			failed = append(failed, fmt.Sprintf("server %q: %s", name, mcp.WireError(err).Message))
-		}
-	}
-	switch {
-	case len(starting) > 0:
-		return fmt.Errorf("%w: %s", mcp.ErrStarting, strings.Join(starting, ", "))
-	case len(failed) > 0:
-		return errors.New(strings.Join(failed, "; "))
-	}
-	return nil
 }

@@ -261,8 +261,8 @@ func TestG10Era(t *testing.T) {
 		{spec.Modern, spec.Modern, false, spec.Modern}, {spec.Legacy, spec.Legacy, false, spec.Legacy}, {spec.Modern, spec.Legacy, false, spec.Unknown},
 		{spec.Modern, spec.Unknown, false, spec.Unknown}, {spec.Unknown, spec.Modern, false, spec.Unknown}, {spec.Modern, spec.Modern, true, spec.Unknown},
 	} {
-		if a.era, b.era, b.gone = tt.a, tt.b, tt.gone; r.Era() != tt.want {
-			t.Errorf("the era of %v and %v is %v, want %v", tt.a, tt.b, r.Era(), tt.want)
+		if a.era, b.era, b.gone = tt.a, tt.b, tt.gone; r.roster.era() != tt.want {
+			t.Errorf("the era of %v and %v is %v, want %v", tt.a, tt.b, r.roster.era(), tt.want)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func TestG18ReadyIfOneMemberIs(t *testing.T) {
 	} {
 		a.err, b.err = tt.a, tt.b
 		for require, want := range map[bool]string{false: tt.one, true: tt.each} {
-			err := newRig(t, func(o *Options) { o.Require = require }, a, b).Err()
+			err := newRig(t, func(o *Options) { o.Require = require }, a, b).roster.err(require)
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%v and %v, all needed %v: %v, want %s", tt.a, tt.b, require, err, want)
 			}

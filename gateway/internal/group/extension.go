@@ -22,7 +22,7 @@ func (b *Back) serveExtension(ctx context.Context, req *mcp.Request, c mcp.Calle
 		return nil, b.noMethod(req)
 	}
 	if place, own := b.subject(ctx, req, places, &p); place >= 0 {
-		m, err := b.at(place)
+		m, err := b.roster.at(place)
 		if err != nil {
 			return nil, err
 		}
@@ -30,7 +30,7 @@ func (b *Back) serveExtension(ctx context.Context, req *mcp.Request, c mcp.Calle
 		if own == shown {
 			return b.askFor(ctx, &m, req, &p, c)
 		}
-		sent, err := b.forMember(req, &p, &m, wire.Quote(own))
+		sent, err := b.sealing.forMember(req, &p, &m, wire.Quote(own))
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +39,7 @@ func (b *Back) serveExtension(ctx context.Context, req *mcp.Request, c mcp.Calle
 	if len(places) > 1 {
 		return nil, b.noMethod(req)
 	}
-	m, err := b.at(places[0])
+	m, err := b.roster.at(places[0])
 	if err != nil {
 		return nil, err
 	}
@@ -51,20 +51,20 @@ func (b *Back) serveExtension(ctx context.Context, req *mcp.Request, c mcp.Calle
 // them.
 func (b *Back) subject(ctx context.Context, req *mcp.Request, places []int, p *params) (place int, own string) {
 	p.name, p.subject = memberTaskID, wire.Get(req.Params, memberTaskID)
-	if of, inner, err := b.open(sealedTask, wire.Unquote(p.subject)); err == nil && slices.Contains(places, b.place(of)) {
-		return b.place(of), inner
+	if of, inner, err := b.sealing.open(sealedTask, wire.Unquote(p.subject)); err == nil && slices.Contains(places, b.roster.place(of)) {
+		return b.roster.place(of), inner
 	}
 	p.name, p.subject = memberName, wire.Get(req.Params, memberName)
-	if name := wire.Unquote(p.subject); name != "" && (b.opts.Bare || b.prefixed(name) >= 0) {
+	if name := wire.Unquote(p.subject); name != "" && (b.opts.Bare || b.finder.prefixed(name) >= 0) {
 		for _, k := range []policy.Kind{policy.Tool, policy.Prompt} {
-			if m, own, err := b.ownerOf(ctx, req, k, name); err == nil && slices.Contains(places, m.index) {
+			if m, own, err := b.finder.ownerOf(ctx, req, k, name); err == nil && slices.Contains(places, m.index) {
 				return m.index, own
 			}
 		}
 	}
 	p.name, p.subject = memberURI, wire.Get(req.Params, memberURI)
 	if uri := wire.Unquote(p.subject); uri != "" {
-		holders := slices.DeleteFunc(b.holdersOf(&req.Profile, uri), func(i int) bool { return !slices.Contains(places, i) })
+		holders := slices.DeleteFunc(b.uris.Holders(&req.Profile, b.roster.names, uri), func(i int) bool { return !slices.Contains(places, i) })
 		if len(holders) == 1 {
 			return holders[0], uri
 		}
@@ -76,14 +76,14 @@ func (b *Back) subject(ctx context.Context, req *mcp.Request, places []int, p *p
 // extension that it is of, as far as its name tells, or else those that declare any. The only
 // member of a group may have every method.
 func (b *Back) declarers(ctx context.Context, req *mcp.Request) (places []int) {
-	if len(b.opts.Members) == 1 {
+	if len(b.roster.names) == 1 {
 		return []int{0}
 	}
 	short, cancel := context.WithTimeout(ctx, b.opts.Patience)
 	defer cancel()
 	best := 1
-	for i := range b.opts.Members {
-		m, err := b.at(i)
+	for i := range b.roster.names {
+		m, err := b.roster.at(i)
 		if err != nil {
 			continue
 		}

@@ -63,7 +63,7 @@ func TestG10MethodsOfExtensionsByWhatTheyName(t *testing.T) {
 	if _, err := r.call(t.Context(), reads("x:/b")); err != nil {
 		t.Fatal(err)
 	}
-	task := r.seal(sealedTask, "a", "té")
+	task := r.sealing.seal(sealedTask, "a", "té")
 	for _, tt := range []struct{ params, header, by, sent, sentHeader string }{
 		{`{"name":"b__one"}`, "b__one", "b", `{"name":"one"}`, "one"},
 		{`{"name":"a__one"}`, "other", "a", `{"name":"one"}`, "other"},

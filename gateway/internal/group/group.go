@@ -42,19 +42,20 @@ func newGroup(b *Back, c mcp.Changes) *Group {
 
 // handedOut remembers that an update of a member has named a URI.
 func (g *Group) handedOut(p *mcp.Profile, member, uri string) {
-	if b := g.back.Load(); b.place(member) >= 0 {
-		b.handedOut(p, b.place(member), uri)
+	if b := g.back.Load(); b.roster.place(member) >= 0 {
+		b.uris.HandOut(p, member, uri)
 	}
 }
 
 // Update has the Group be configured by other options, of the same name: members may have come,
 // gone, or another order. Clients are told that its lists have changed (G-18).
 func (g *Group) Update(o Options) error {
-	b, err := New(o, g.changes)
+	former := g.back.Load()
+	b, err := newBack(o, g.changes, former)
 	if err != nil {
 		return err
 	}
-	b.inherit(g.back.Load())
+	former.next.Store(b)
 	g.back.Swap(b).close()
 	g.watches.Show(b.view())
 	return nil
@@ -62,7 +63,7 @@ func (g *Group) Update(o Options) error {
 
 // Look has members that could not be found, or that were replaced, looked for at once.
 func (g *Group) Look() {
-	g.back.Load().naming.tables.Clear()
+	g.back.Load().finder.tables.Clear()
 	g.watches.Look()
 }
 
@@ -78,37 +79,30 @@ func (g *Group) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descriptio
 
 // RootsChanged implements [mcp.ClientFollower]: each member is told.
 func (g *Group) RootsChanged(req *mcp.Request) {
-	g.each(func(m Member) { m.RootsChanged(req) })
+	g.back.Load().roster.each(func(m Member) { m.RootsChanged(req) })
 }
 
 // LevelChanged implements [mcp.ClientFollower]: each member is told.
 func (g *Group) LevelChanged(req *mcp.Request) {
-	g.each(func(m Member) { m.LevelChanged(req) })
+	g.back.Load().roster.each(func(m Member) { m.LevelChanged(req) })
 }
 
 // ClientLeft implements [mcp.ClientFollower]: each member is told.
 func (g *Group) ClientLeft(req *mcp.Request) {
-	g.each(func(m Member) { m.ClientLeft(req) })
-}
-
-// each calls do for the members that are served now.
-func (g *Group) each(do func(Member)) {
-	b := g.back.Load()
-	for i := range b.opts.Members {
-		if m, err := b.at(i); err == nil {
-			do(m)
-		}
-	}
+	g.back.Load().roster.each(func(m Member) { m.ClientLeft(req) })
 }
 
 // Start implements [mcp.Back]. Members are started as servers of the gateway.
 func (g *Group) Start() {}
 
 // Era implements [mcp.Back].
-func (g *Group) Era() spec.Era { return g.back.Load().Era() }
+func (g *Group) Era() spec.Era { return g.back.Load().roster.era() }
 
 // Err implements [mcp.Back].
-func (g *Group) Err() error { return g.back.Load().Err() }
+func (g *Group) Err() error {
+	b := g.back.Load()
+	return b.roster.err(b.opts.Require)
+}
 
 // Close implements [mcp.Back].
 func (g *Group) Close(context.Context) error {

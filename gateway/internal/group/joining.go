@@ -14,10 +14,11 @@ import (
 
 // A joining makes one result of what members have answered to a list.
 type joining struct {
-	b   *Back
+	of  *listings
 	req *mcp.Request
 	list
 	table *owners.Table  // who has which name; nil if no name is contested
+	all   *owners.Lists  // who lists which URI on any page; nil if all pages are here
 	seen  map[string]int // places of members by URI; nil unless several list some
 
 	open    []place
@@ -41,7 +42,7 @@ func (j *joining) result(readings []*reading) *mcp.Result {
 		j.hint.TTL = 0
 	}
 	res := mcp.NewResult(j.body(readings, pages, partial || len(j.open) > 0), nil)
-	res.Era, res.ServerInfo = spec.Legacy, json.RawMessage(j.b.opts.ServerInfo)
+	res.Era, res.ServerInfo = spec.Legacy, json.RawMessage(j.of.opts.ServerInfo)
 	if j.modern {
 		res.Era = spec.Modern
 	}
@@ -72,7 +73,7 @@ func (j *joining) body(readings []*reading, pages []*page, own bool) []byte {
 	if j.modern {
 		hint = *j.hint
 	}
-	slot := j.b.joined[j.method]
+	slot := j.of.joined[j.method]
 	if had := slot.Load(); had != nil && had.table == j.table && had.hint == hint && slices.Equal(had.pages, pages) {
 		return had.body
 	}
@@ -85,7 +86,7 @@ func (j *joining) body(readings []*reading, pages []*page, own bool) []byte {
 
 // join makes the body of the result.
 func (j *joining) join(readings []*reading, pages []*page) []byte {
-	if j.kind == policy.Resource && len(pages) > 1 {
+	if j.kind == policy.Resource && (len(pages) > 1 || j.all != nil) {
 		j.seen = make(map[string]int)
 	}
 	size := 512
@@ -105,7 +106,7 @@ func (j *joining) join(readings []*reading, pages []*page) []byte {
 // is of an earlier run, is not to be cached.
 func (j *joining) note(r *reading) {
 	if r.err != nil {
-		j.missing = append(wire.AppendString(j.missing, j.b.opts.Members[r.member].Name), ',')
+		j.missing = append(wire.AppendString(j.missing, j.of.roster.names[r.member]), ',')
 	}
 	if len(r.pages) > 0 {
 		hint := r.hint
@@ -148,7 +149,7 @@ func (j *joining) items(dst []byte, member int, p *page) []byte {
 }
 
 // shows reports whether clients see what a member lists. Of members that list one URI the first
-// one has it.
+// one has it, on whichever pages they do.
 func (j *joining) shows(member int, name string) bool {
 	if j.table != nil {
 		owner, _ := j.table.Owner(name)
@@ -156,11 +157,15 @@ func (j *joining) shows(member int, name string) bool {
 	}
 	first, seen := j.seen[name]
 	if !seen {
-		j.seen[name] = member
-	} else if first != member {
-		j.b.leaveOut(member, j.list, name, "it is that of server "+strconv.Quote(j.b.opts.Members[first].Name)+", which comes first")
+		if first = member; j.all != nil {
+			first = j.all.First(member, name)
+		}
+		j.seen[name] = first
 	}
-	return !seen || first == member
+	if first != member {
+		j.of.leaveOut(member, j.list, name, "it is that of server "+strconv.Quote(j.of.roster.names[first])+", which comes first")
+	}
+	return first == member
 }
 
 // tail appends the members of the result after the list, each after a comma. What of them servers
@@ -170,7 +175,7 @@ func (j *joining) tail(dst []byte) []byte {
 		dst = append(append(wire.AppendString(append(dst, ','), name), ':'), value...)
 	}
 	if len(j.open) > 0 {
-		add("nextCursor", wire.Quote(j.b.sealCursor(j.req, j.open)))
+		add("nextCursor", wire.Quote(j.of.sealCursor(j.req, j.open)))
 	}
 	for _, e := range j.others {
 		add(e.Name, e.Value)

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
 
-const maxRest = 2048 // names that are known of a list after its first page
+const maxRestNames = 2048 // names that are known of a list after its first page
 
 // A Known is what is known of a group without asking anybody.
 type Known struct {
@@ -42,12 +42,12 @@ func (g *Group) Known() Known {
 // known returns what a member has listed last, in the time of this Back.
 func (b *Back) known(i int, l list) (k KnownList, ok bool) {
 	k.Kind = l.kind
-	if p := b.kept.slots[i][l.method].Load(); p != nil {
+	if p := b.listings.kept.slots[i][l.method].Load(); p != nil {
 		k.Names, k.More, ok = p.names(), p.next != "", true
 	}
 	if k.More {
 		var whole bool
-		k.Names, whole = b.kept.rests[i][l.method].appendTo(k.Names)
+		k.Names, whole = b.listings.kept.rests[i][l.method].appendTo(k.Names)
 		k.More = !whole
 	}
 	return k, ok
@@ -74,7 +74,7 @@ func (r *rest) add(p *page) {
 		r.has = make(map[string]struct{})
 	}
 	for _, it := range p.items {
-		if len(r.names) == maxRest {
+		if len(r.names) == maxRestNames {
 			return
 		}
 		if _, has := r.has[it.name]; !has {

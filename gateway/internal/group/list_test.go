@@ -1,15 +1,18 @@
 package group
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -58,7 +61,7 @@ func TestG04NoItemPassesForOneOfAnotherMember(t *testing.T) {
 	evil := newFake("evil")
 	evil.pages[spec.MethodToolsList] = [][]string{{
 		`{"name":"x","name":"files__read"}`, `{"name":"x","n\u0061me":"files__read"}`, `{"name":"x","NAME":"files__read"}`, `{"Name":"files__read"}`,
-		`{"name":7}`, `{"name":null}`, `7`, `{"name":"` + strings.Repeat("x", maxName) + `"}`, `{"name":"fine"}`,
+		`{"name":7}`, `{"name":null}`, `7`, `{"name":"` + strings.Repeat("x", owners.MaxName) + `"}`, `{"name":"fine"}`,
 	}}
 	r := newRig(t, nil, newFake("files", "read"), evil)
 	if got := namesOf(t, r, request(spec.MethodToolsList, "")); got != "files__read evil__fine" {
@@ -69,6 +72,51 @@ func TestG04NoItemPassesForOneOfAnotherMember(t *testing.T) {
 		t.Errorf("without prefixes, listed %s", got)
 	}
 }
+
+// Names of tools and prompts are kept, and have a limit, which is told. Those of resources, their URIs
+// and templates have none.
+func TestG04LongNames(t *testing.T) {
+	long := strings.Repeat("x", 64<<10)
+	files := withResources("files", nil, "x:/"+long, "y:/1"+long)
+	files.pages = map[string][][]string{
+		spec.MethodToolsList:          {{`{"name":"` + long + `"}`, `{"name":"fine"}`}},
+		spec.MethodPromptsList:        {{`{"name":"` + strings.Repeat("x", owners.MaxName-len(`""`)) + `"}`}},
+		spec.MethodResourcesList:      {{`{"uri":"x:/` + long + `","name":"` + long + `"}`}},
+		spec.MethodResourcesTemplates: {{`{"uriTemplate":"y:/{a}` + long + `","name":"` + long + `"}`}},
+	}
+	docs := withResources("docs", []string{"z:/1"})
+	var log bytes.Buffer
+	limits := &limitCount{}
+	r := newRig(t, func(o *Options) {
+		o.Metrics, o.Logger = limits, slog.New(slog.NewTextHandler(&log, nil))
+	}, docs, files)
+	for method, want := range map[string]int{spec.MethodToolsList: 1, spec.MethodPromptsList: 1, spec.MethodResourcesList: 2, spec.MethodResourcesTemplates: 1} {
+		n := 0
+		for range wire.Elements(wire.Get([]byte(listing(t, r, request(method, ""))), spec.Array(method))) {
+			n++
+		}
+		if n != want {
+			t.Errorf("%s: %d items, want %d", method, n, want)
+		}
+	}
+	if got := string(limits.keys); got != "item_name " || !strings.Contains(log.String(), "its name has 65538 bytes, the limit is 1024") {
+		t.Errorf("the limits %q, the log %s", got, log.String())
+	}
+	for _, uri := range []string{"x:/" + long, "y:/1" + long} { // which docs is asked before, unless it is known who has it
+		if by, err := r.read(t, reads(uri)); by != "files" || len(docs.asks(spec.MethodResourcesRead)) > 0 {
+			t.Errorf("read from %q, %v, docs was asked %d times", by, err, len(docs.asks(spec.MethodResourcesRead)))
+		}
+	}
+}
+
+// A limitCount notes which limits were met.
+type limitCount struct {
+	mcp.NoMetrics
+	keys []byte // each followed by a space
+}
+
+// Limit implements [mcp.Metrics].
+func (l *limitCount) Limit(_, key string) { l.keys = append(append(l.keys, key...), ' ') }
 
 // Tools of legacy servers lose what is about tasks of 2025-11-25, which a group does not have.
 func TestG04NoTasksOfSessions(t *testing.T) {
@@ -128,7 +176,7 @@ func TestG07CursorsAreSealed(t *testing.T) {
 	refused(t, r, listAt(spec.MethodPromptsList, answer), spec.CodeInvalidParams, says)
 	refused(t, newRig(t, func(o *Options) { o.Name = "other" }, files), req, spec.CodeInvalidParams, says)
 	refused(t, newRig(t, nil, newFake("docs"), newFake("notes")), req, spec.CodeInvalidParams, says) // files has gone
-	for _, cursor := range []string{`""`, `7`, `"files-1"`, `"` + text[:len(text)-1] + `x"`, string(wire.Quote(r.seal(sealedTask, "", "x"))), string(wire.Quote(r.seal(sealedCursor, "", "x")))} {
+	for _, cursor := range []string{`""`, `7`, `"files-1"`, `"` + text[:len(text)-1] + `x"`, string(wire.Quote(r.sealing.seal(sealedTask, "", "x"))), string(wire.Quote(r.sealing.seal(sealedCursor, "", "x")))} {
 		refused(t, r, request(spec.MethodToolsList, `{"cursor":`+cursor+`}`), spec.CodeInvalidParams, says)
 	}
 	if got := namesOf(t, r, request(spec.MethodToolsList, `{"cursor":null}`)); got != "files__a" {
@@ -288,6 +336,47 @@ func TestG08StartingMembersAreRemembered(t *testing.T) {
 		docs.change(func(f *fake) { f.err = nil })
 		if got := namesOf(t, r, request(spec.MethodToolsList, "")); got != "files__read docs__search docs__find" {
 			t.Errorf("then listed %s", got)
+		}
+	})
+}
+
+// Lists of several pages are remembered as a whole, though a client reads the first of them alone:
+// those of tools and prompts in the background, not more often than every ten minutes. One that is
+// too long is not, which is told.
+func TestG08ListsOfSeveralPagesAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files, docs := newFake("files", "read"), newFake("docs")
+		docs.pages[spec.MethodToolsList] = [][]string{{}, toolItems("one", "two"), toolItems("three")}
+		docs.pages[spec.MethodResourcesList] = [][]string{resourceItems("x:/1"), resourceItems("x:/2")}
+		remembers, limits := newMemory(), &limitCount{}
+		with := func(o *Options) { o.Memory, o.Metrics = remembers, limits }
+		r := newRig(t, with, files, docs)
+		for range 20 {
+			namesOf(t, r, request(spec.MethodToolsList, ""))
+			listing(t, r, request(spec.MethodResourcesList, ""))
+			synctest.Wait()
+		}
+		if n := len(docs.asks(spec.MethodToolsList)); n != 20+3 {
+			t.Errorf("20 lists have docs asked %d times for tools, want 23", n)
+		}
+		for method, want := range map[string]string{spec.MethodToolsList: strings.Join(toolItems("one", "two", "three"), ","), spec.MethodResourcesList: strings.Join(resourceItems("x:/1", "x:/2"), ",")} {
+			if got := remembers.lists["docs anonymous "+method]; got != "["+want+"]" {
+				t.Errorf("%s: remembered %s, want %s", method, got, want)
+			}
+		}
+		docs.change(func(f *fake) { f.err = mcp.ErrStarting })
+		if got := namesOf(t, newRig(t, with, files, docs), request(spec.MethodToolsList, "")); got != "files__read docs__one docs__two docs__three" {
+			t.Errorf("while docs is starting, listed %s", got)
+		}
+		docs.change(func(f *fake) {
+			f.err, f.pages[spec.MethodToolsList] = nil, [][]string{toolItems("one"), {`{"name":"` + strings.Repeat("x", 900) + `","d":"` + strings.Repeat("x", maxItems) + `"}`}, toolItems("three")}
+		})
+		former := remembers.lists["docs anonymous tools/list"]
+		time.Sleep(restAgain)
+		namesOf(t, r, request(spec.MethodToolsList, ""))
+		synctest.Wait()
+		if remembers.lists["docs anonymous tools/list"] != former || string(limits.keys) != "remembered_list " {
+			t.Errorf("of a list that is too long %d bytes are remembered; limits %q", len(remembers.lists["docs anonymous tools/list"]), limits.keys)
 		}
 	})
 }

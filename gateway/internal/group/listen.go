@@ -57,7 +57,7 @@ type listening struct {
 func (s *listening) hold(ctx context.Context) {
 	for of := s.b; of != nil; of = of.next.Load() {
 		for _, p := range s.parts {
-			if of.place(p.m.Name) < 0 {
+			if of.roster.place(p.m.Name) < 0 {
 				p.cancel()
 			}
 		}
@@ -86,15 +86,15 @@ func (s *listening) divide(req *mcp.Request) (err error) {
 			unknown = append(unknown, wire.Edit{Name: k.String(), Value: v})
 		}
 	}
-	for i := range s.b.opts.Members {
-		m, err := s.b.at(i)
+	for i := range s.b.roster.names {
+		m, err := s.b.roster.at(i)
 		if err != nil || m.Era() == spec.Legacy {
 			continue
 		}
 		p := &listenedPart{listening: s, m: m, tasks: make(map[string]string), settled: make(chan struct{})}
 		if own := p.takeTasks(); own != nil || len(unknown) > 0 {
 			filter := wire.AppendEdited(nil, nil, append(slices.Clone(unknown), wire.Edit{Name: spec.FilterTaskIDs, Value: own})...)
-			if p.req, err = s.b.forMember(req, &from, &m, filter); err != nil {
+			if p.req, err = s.b.sealing.forMember(req, &from, &m, filter); err != nil {
 				return err
 			}
 			s.parts = append(s.parts, p)
@@ -192,7 +192,7 @@ func (p *listenedPart) takeTasks() []byte {
 	own := []byte{'['}
 	for id := range wire.Elements(p.ids) {
 		shown := wire.Unquote(id)
-		of, inner, err := p.b.open(sealedTask, shown)
+		of, inner, err := p.b.sealing.open(sealedTask, shown)
 		if err != nil || of != p.m.Name || p.tasks[inner] != "" {
 			continue
 		}
@@ -234,7 +234,7 @@ func (p *listenedPart) run(ctx context.Context) {
 		if wake.Wait(ctx, listenAgain.After(attempt)) != nil {
 			return
 		}
-		if now, err := p.b.at(m.index); err == nil {
+		if now, err := p.b.roster.at(m.index); err == nil {
 			m = now // it may have been replaced
 		}
 	}
@@ -263,7 +263,7 @@ func (p *listenedPart) Notify(ctx context.Context, n mcp.Notification) error {
 		if shown == "" || !p.tells(shown) {
 			return nil
 		}
-		n.Params = wire.AppendReplaced(nil, n.Params, p.b.taskEdits(&p.m, n.Params, id, shown)...)
+		n.Params = wire.AppendReplaced(nil, n.Params, p.b.sealing.taskEdits(&p.m, n.Params, id, shown)...)
 	}
 	return p.caller.Notify(ctx, n)
 }

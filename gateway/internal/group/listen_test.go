@@ -64,8 +64,8 @@ func TestG12ListeningToTasks(t *testing.T) {
 		old.era = spec.Legacy
 		r := newRig(t, nil, a, b, c, old)
 		other := newRig(t, func(o *Options) { o.Name = "others" }, a)
-		id := func(member, inner string) string { return r.seal(sealedTask, member, inner) }
-		ids := []string{id("b", "1"), id("a", "1"), "1", id("a", "2"), other.seal(sealedTask, "a", "3"), id("b", "1"), id("gone", "1"), r.seal(sealedState, "a", "4")}
+		id := func(member, inner string) string { return r.sealing.seal(sealedTask, member, inner) }
+		ids := []string{id("b", "1"), id("a", "1"), "1", id("a", "2"), other.sealing.seal(sealedTask, "a", "3"), id("b", "1"), id("gone", "1"), r.sealing.seal(sealedState, "a", "4")}
 		client := &backtest.Caller{Told: make(chan string, 16)}
 		ctx, leave := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -191,8 +191,8 @@ func TestG18ListeningThroughReloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, ofA := listened("a")
 		b, ofB := listened("b")
-		first, second := newRig(t, nil, a, b), newRig(t, nil, b)
-		second.inherit(first.Back)
+		first := newRig(t, nil, a, b)
+		newRigAfter(t, first.Back, nil, b)
 		client := &backtest.Caller{Told: make(chan string, 16)}
 		ctx, leave := context.WithCancel(t.Context())
 		ended := make(chan error)

@@ -120,7 +120,7 @@ func TestG01NamesGoThereAndBack(t *testing.T) {
 	for i, p := range pairs {
 		shown := here.shown(p.member, policy.Tool, p.name)
 		for _, r := range []*rig{here, there} {
-			m, own, err := r.ownerOf(t.Context(), request(spec.MethodToolsCall, ""), policy.Tool, shown)
+			m, own, err := r.finder.ownerOf(t.Context(), request(spec.MethodToolsCall, ""), policy.Tool, shown)
 			if err != nil || m.index != p.member || own != p.name {
 				t.Fatalf("%d: the owner of %s is %d, %q, %v, want %+v", i, shown, m.index, own, err, p)
 			}
@@ -167,11 +167,11 @@ func TestG01NamesOfMembersThatAreAway(t *testing.T) {
 		"connection refused":             func(f *fake) { f.gone, f.err = false, errors.New("connection refused") },
 	} {
 		docs.change(away)
-		_, _, err := r.ownerOf(t.Context(), request(spec.MethodToolsCall, ""), policy.Tool, hashed)
+		_, _, err := r.finder.ownerOf(t.Context(), request(spec.MethodToolsCall, ""), policy.Tool, hashed)
 		if err == nil || !strings.Contains(err.Error(), `server "docs" of group "all"`) || !strings.Contains(err.Error(), why) || !mcp.MayTryLater(err) {
 			t.Errorf("%s: %v", hashed, err)
 		}
-		m, own, err := r.ownerOf(t.Context(), request(spec.MethodToolsCall, ""), policy.Tool, "docs__read")
+		m, own, err := r.finder.ownerOf(t.Context(), request(spec.MethodToolsCall, ""), policy.Tool, "docs__read")
 		if docs.gone && (err == nil || !strings.Contains(err.Error(), `server "docs" of group "all"`)) || !docs.gone && (err != nil || m.Name != "docs" || own != "read") {
 			t.Errorf("docs__read is of %q, %v", m.Name, err)
 		}
@@ -191,7 +191,7 @@ func TestG01OtherSpellingsAreUnknown(t *testing.T) {
 		"read", "files", "files__", "FILES__read", "files__a b", "files__" + long, "files_read", "__read", "notes__read", "",
 		strings.ToUpper(hashed), hashed[:len(hashed)-1] + "0", "files__a-c" + hashed[len(hashed)-hashLen:], "docs" + strings.TrimPrefix(hashed, "files"), "files__re%61d", "files__réad",
 	} {
-		m, own, err := r.ownerOf(t.Context(), request(spec.MethodToolsCall, ""), policy.Tool, shown)
+		m, own, err := r.finder.ownerOf(t.Context(), request(spec.MethodToolsCall, ""), policy.Tool, shown)
 		var we *wire.Error
 		if shown == "files__" { // it may have a tool without a name, for all that is known
 			continue
@@ -214,7 +214,7 @@ func TestG01ListsAreReadOnceForAll(t *testing.T) {
 		r := newRig(t, nil, files)
 		for range 100 {
 			go func() { // ends with the test
-				if m, own, err := r.ownerOf(t.Context(), request(spec.MethodToolsCall, ""), policy.Tool, shown); err != nil || own != "a b" {
+				if m, own, err := r.finder.ownerOf(t.Context(), request(spec.MethodToolsCall, ""), policy.Tool, shown); err != nil || own != "a b" {
 					t.Errorf("the owner is %q, %q, %v", m.Name, own, err)
 				}
 			}()
@@ -234,11 +234,11 @@ func TestG01Prompts(t *testing.T) {
 	r := newRig(t, nil, files)
 	list := listing(t, r, request(spec.MethodPromptsList, ""))
 	shown, _ := wire.GetString([]byte(list[len(`{"prompts":[`):]), "name")
-	m, own, err := newRig(t, nil, files).ownerOf(t.Context(), request(spec.MethodPromptsGet, ""), policy.Prompt, shown)
+	m, own, err := newRig(t, nil, files).finder.ownerOf(t.Context(), request(spec.MethodPromptsGet, ""), policy.Prompt, shown)
 	if err != nil || m.Name != "files" || own != "sum up" || !fitEverywhere.MatchString(shown) {
 		t.Errorf("the owner of %s is %q, %q, %v", shown, m.Name, own, err)
 	}
-	if _, _, err := r.ownerOf(t.Context(), request(spec.MethodPromptsGet, ""), policy.Prompt, "files__x_0123456789abcdef"); err == nil || err.Error() != "Unknown prompt: files__x_0123456789abcdef (code -32602)" {
+	if _, _, err := r.finder.ownerOf(t.Context(), request(spec.MethodPromptsGet, ""), policy.Prompt, "files__x_0123456789abcdef"); err == nil || err.Error() != "Unknown prompt: files__x_0123456789abcdef (code -32602)" {
 		t.Errorf("an unknown prompt: %v", err)
 	}
 }

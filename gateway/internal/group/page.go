@@ -2,6 +2,8 @@ package group
 
 import (
 	"bytes"
+	"fmt"
+	"hash/maphash"
 	"strconv"
 	"sync/atomic"
 
@@ -13,9 +15,6 @@ import (
 )
 
 const (
-	// maxName bounds the names of items, in bytes as they are written. What has a longer one
-	// is left out.
-	maxName = 1024
 	// maxKept bounds the pages that are kept as they were read, and maxKeptOne one of them,
 	// in bytes of the answer.
 	maxKept    = 32 << 20
@@ -33,8 +32,7 @@ type page struct {
 	texts []byte // the items, each followed by a comma
 	items []item // in order
 	set   *owners.Names
-	found found
-	apps  []string // URIs of apps
+	found owners.Mentions
 
 	next   string      // the cursor of the next page; empty if there is none
 	ttl    []byte      // ttlMs of a modern server; nil if it gave none
@@ -105,26 +103,26 @@ func (k *kept) keep(member int, method string, p *page, body []byte) {
 }
 
 // page reads an answer of a member.
-func (b *Back) page(at place, l list, res *mcp.Result) *page {
+func (l *listings) page(at place, of list, res *mcp.Result) *page {
 	if at.cursor != "" {
-		p := b.readPage(at.member, l, res)
-		b.kept.rests[at.member][l.method].add(p)
+		p := l.readPage(at.member, of, res)
+		l.kept.rests[at.member][of.method].add(p)
 		return p
 	}
-	p := b.kept.find(at.member, l.method, res)
+	p := l.kept.find(at.member, of.method, res)
 	if p == nil {
-		p = b.readPage(at.member, l, res)
-		b.kept.keep(at.member, l.method, p, res.Body)
+		p = l.readPage(at.member, of, res)
+		l.kept.keep(at.member, of.method, p, res.Body)
 	}
 	return p
 }
 
-func (b *Back) readPage(member int, l list, res *mcp.Result) *page {
+func (l *listings) readPage(member int, of list, res *mcp.Result) *page {
 	p := &page{era: res.Era}
 	for k, v := range res.Outline.Members(res.Body) {
 		switch name := k.String(); {
-		case name == l.array:
-			b.readItems(p, member, l, v)
+		case name == of.array:
+			l.readItems(p, member, of, v)
 		case name == "nextCursor":
 			p.next = wire.Unquote(v)
 		case name == "_meta":
@@ -167,46 +165,61 @@ func metaOf(meta []byte) (edits []wire.Edit) {
 
 // readItems adds the items of a member's list to a page, by the names that clients see. Tools of
 // legacy servers have execution for the tasks of 2025-11-25, which groups don't have.
-func (b *Back) readItems(p *page, member int, l list, array []byte) {
+func (l *listings) readItems(p *page, member int, of list, array []byte) {
 	p.texts = make([]byte, 0, len(array)+len(array)/8)
-	tasks := l.kind == policy.Tool && p.era != spec.Modern && bytes.Contains(array, []byte(`"execution"`))
-	for text, v := range wire.NamedElements(array, l.name) {
-		if !isName(v) {
-			b.leaveOut(member, l, string(v), "its name is missing, too long, or could be read in two ways")
+	tasks := of.kind == policy.Tool && p.era != spec.Modern && bytes.Contains(array, []byte(`"execution"`))
+	for text, v := range wire.NamedElements(array, of.name) {
+		if why := l.refusal(of.kind, v); why != "" {
+			l.leaveOut(member, of, string(v), why)
 			continue
 		}
 		if tasks && wire.GetSeldom(text, "execution") != nil {
 			text = wire.AppendEdited(nil, text, wire.Edit{Name: "execution"})
-			v = wire.Get(text, l.name)
+			v = wire.Get(text, of.name)
 		}
 		own := wire.Unquote(v)
-		p.texts = append(b.appendItem(p.texts, member, l, text, v, own), ',')
+		p.texts = append(l.appendItem(p.texts, member, of, text, v, own), ',')
 		p.items = append(p.items, item{own, len(p.texts)})
 	}
-	p.found, p.apps = b.look(l, p.items, array)
-	if b.opts.Bare && l.kind != policy.Resource {
+	switch {
+	case of.kind == policy.Resource:
+		p.found = l.uris.Look(of.method, array, p.names())
+	case l.naming.bare:
 		p.set = owners.NewNames(p.names())
+		fallthrough
+	default:
+		p.found = l.uris.Look(of.method, array, nil)
 	}
+}
+
+// refusal says why an item whose name is a value is left out; nothing if it is not. That is long for
+// names that are kept, as those of tools and prompts are. URIs are not.
+func (l *listings) refusal(k policy.Kind, v []byte) string {
+	switch {
+	case len(v) < len(`""`) || v[0] != '"':
+		return "its name is missing, no string, or could be read in two ways"
+	case k != policy.Resource && len(v) > owners.MaxName:
+		l.opts.Metrics.Limit(l.opts.Name, "item_name")
+		return fmt.Sprintf("its name has %d bytes, the limit is %d", len(v), owners.MaxName)
+	}
+	return ""
 }
 
 // appendItem appends an item as clients see it. v is the value of its name, of which all other
 // bytes stay.
-func (b *Back) appendItem(dst []byte, member int, l list, text, v []byte, own string) []byte {
-	if b.opts.Bare || l.kind == policy.Resource {
+func (l *listings) appendItem(dst []byte, member int, of list, text, v []byte, own string) []byte {
+	if l.naming.isShown(of.kind) {
 		return append(dst, text...)
 	}
 	at := cap(text) - cap(v) // v aliases text
-	dst = wire.AppendString(append(dst, text[:at]...), b.shown(member, l.kind, own))
+	dst = wire.AppendString(append(dst, text[:at]...), l.naming.shown(&l.roster.members[member], of.kind, own))
 	return append(dst, text[at+len(v):]...)
 }
 
-// isName reports whether a value can be the name of an item.
-func isName(v []byte) bool { return len(v) >= 2 && v[0] == '"' && len(v) <= maxName }
-
 // leaveOut tells, once for each item, that it is left out of lists.
-func (b *Back) leaveOut(member int, l list, name, reason string) {
-	m := b.opts.Members[member].Name
-	if had, _ := b.leftOut.ContainsOrAdd(m+" "+l.method+" "+name, struct{}{}); !had {
-		b.opts.Logger.Warn("item left out of a list", "upstream", b.opts.Name, "server", m, "method", l.method, "item", mcp.Shorten(name), "reason", reason)
+func (l *listings) leaveOut(member int, of list, name, reason string) {
+	m := l.roster.names[member]
+	if had, _ := l.leftOut.ContainsOrAdd(maphash.String(l.seed, m+" "+of.method+" "+name), struct{}{}); !had {
+		l.opts.Logger.Warn("item left out of a list", "upstream", l.opts.Name, "server", m, "method", of.method, "item", mcp.Shorten(name), "reason", reason)
 	}
 }

@@ -102,17 +102,17 @@ func only(object []byte, name string) (value []byte, err error) {
 
 // forMember returns a request as a member gets it: with another subject, unless that is nil or cut, and
 // with what the member has handed out as it was. All other bytes stay.
-func (b *Back) forMember(req *mcp.Request, p *params, m *memberAt, subject []byte) (*mcp.Request, error) {
+func (s *sealing) forMember(req *mcp.Request, p *params, m *memberAt, subject []byte) (*mcp.Request, error) {
 	var few [3]wire.Edit
 	edits := few[:0]
 	if p.state != nil && spec.MayAsk(req.Method) {
-		inner, err := b.stateOf(p.state, m.Name)
+		inner, err := s.stateOf(p.state, m.Name)
 		if err != nil {
 			return nil, err
 		}
 		edits = append(edits, wire.Edit{Name: memberState, Value: wire.Quote(inner)})
 	}
-	if meta := b.ownTasks(p.meta, m.Name); meta != nil {
+	if meta := s.ownTasks(p.meta, m.Name); meta != nil {
 		edits = append(edits, wire.Edit{Name: "_meta", Value: meta})
 	}
 	switch {
@@ -139,8 +139,8 @@ func withParams(req *mcp.Request, params []byte) *mcp.Request {
 
 // stateOf returns the requestState that a member has handed out, from the JSON of what the
 // client sends back. The error is that of any other one.
-func (b *Back) stateOf(text []byte, member string) (string, error) {
-	of, inner, err := b.open(sealedState, wire.Unquote(text))
+func (s *sealing) stateOf(text []byte, member string) (string, error) {
+	of, inner, err := s.open(sealedState, wire.Unquote(text))
 	if err != nil || text[0] != '"' || of != member {
 		return "", mcp.Refuse(spec.CodeInvalidParams, "%v; send the request again, without requestState and inputResponses", requeststate.ErrInvalid)
 	}
@@ -149,14 +149,14 @@ func (b *Back) stateOf(text []byte, member string) (string, error) {
 
 // ownTasks returns the _meta of a request with the ids of a member's tasks as they were, and
 // without those of others; nil if it names no tasks.
-func (b *Back) ownTasks(meta []byte, member string) []byte {
+func (s *sealing) ownTasks(meta []byte, member string) []byte {
 	ids := wire.Get(meta, spec.MetaRelatedTasks)
 	if ids == nil {
 		return nil
 	}
 	own := []byte{'['}
 	for id := range wire.Elements(ids) {
-		if of, inner, err := b.open(sealedTask, wire.Unquote(id)); err == nil && of == member {
+		if of, inner, err := s.open(sealedTask, wire.Unquote(id)); err == nil && of == member {
 			own = append(wire.AppendString(own, inner), ',')
 		}
 	}

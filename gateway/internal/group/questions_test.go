@@ -96,7 +96,7 @@ func TestG15ResultsThatAsk(t *testing.T) {
 		}
 		for method, params := range map[string]string{spec.MethodToolsCall: `"name":"files__read"`, spec.MethodPromptsGet: `"name":"files__read"`, spec.MethodResourcesRead: `"uri":"file:///a"`} {
 			got, err := r.call(t.Context(), request(method, `{`+params+`}`))
-			state := r.seal(sealedState, "files", "s:~1")
+			state := r.sealing.seal(sealedState, "files", "s:~1")
 			want := `{"resultType":"input_required","inputRequests":{` + strings.Join(seen, ",") + `},"requestState":"` + state + `","_meta":{"x":1,"dev.mcpbridge/server":"files"}}`
 			if err != nil || got != want {
 				t.Fatalf("%s = %s, %v\nwant %s", method, got, err, want)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
@@ -54,6 +55,7 @@ type reading struct {
 	recalled bool          // pages are of an earlier run: the member is starting
 	modern   bool          // a page is of a modern server, or may be
 	hint     mcp.CacheHint // the tightest of all pages
+	items    []byte        // of all pages, each followed by a comma, to be remembered; nil if there is one page, or too many
 	none     bool          // the member has no such list
 	err      error         // why it can't be listed
 }
@@ -102,9 +104,17 @@ func (r *reading) names() (out []string) {
 	return out
 }
 
+// set returns the names of a list.
+func (r *reading) set() *owners.Names {
+	if len(r.pages) == 1 && r.pages[0].set != nil {
+		return r.pages[0].set
+	}
+	return owners.NewNames(r.names())
+}
+
 // A reader asks members for a list on behalf of a request.
 type reader struct {
-	b      *Back
+	of     *listings
 	req    *mcp.Request // of the list
 	list   list
 	caller mcp.Caller
@@ -114,16 +124,16 @@ type reader struct {
 
 // namesReader returns a reader of all that has names of a kind, for a request about something
 // else.
-func (b *Back) namesReader(req *mcp.Request, k policy.Kind) *reader {
-	return b.readerOf(req, nameLists[k])
+func (l *listings) namesReader(req *mcp.Request, k policy.Kind) *reader {
+	return l.readerOf(req, nameLists[k])
 }
 
 // readerOf returns a reader of a whole list, for a request about something else.
-func (b *Back) readerOf(req *mcp.Request, method string) *reader {
+func (l *listings) readerOf(req *mcp.Request, method string) *reader {
 	sent := *req
 	sent.Method, sent.Extra, sent.ParamHeaders, sent.LogLevel = method, nil, nil, ""
 	sent.Params = wire.AppendEdited(nil, nil, wire.Edit{Name: "_meta", Value: envelopeOf(req)})
-	return &reader{b: b, req: withoutProgress(&sent), list: listOf(method), caller: nobody{}, whole: true}
+	return &reader{of: l, req: withoutProgress(&sent), list: listOf(method), caller: nobody{}, whole: true}
 }
 
 // envelopeOf returns the _meta of a request; that of a modern client whose params are gone has
@@ -147,8 +157,7 @@ func withoutProgress(req *mcp.Request) *mcp.Request {
 	}
 	sent := *req
 	sent.ProgressToken = nil
-	meta := wire.AppendEdited(nil, wire.Get(req.Params, "_meta"), wire.Edit{Name: spec.MetaProgressToken})
-	sent.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: "_meta", Value: meta})
+	sent.Params = wire.EditedIn(req.Params, "_meta", wire.Edit{Name: spec.MetaProgressToken})
 	return &sent
 }
 
@@ -167,7 +176,7 @@ func (nobody) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResp
 // returns when all have answered, or their time is over.
 func (r *reader) each(ctx context.Context, places []place) []*reading {
 	out := make([]*reading, len(places))
-	usual, cancel := wait(ctx, r.b.opts.Patience)
+	usual, cancel := wait(ctx, r.of.opts.Patience)
 	defer cancel()
 	var asked sync.WaitGroup
 	for i := 1; i < len(places); i++ {
@@ -182,7 +191,7 @@ func (r *reader) each(ctx context.Context, places []place) []*reading {
 
 // read reads from one place.
 func (r *reader) read(ctx context.Context, from place) *reading {
-	usual, cancel := wait(ctx, r.b.opts.Patience)
+	usual, cancel := wait(ctx, r.of.opts.Patience)
 	defer cancel()
 	return r.readIn(ctx, usual, from)
 }
@@ -190,7 +199,7 @@ func (r *reader) read(ctx context.Context, from place) *reading {
 // readIn reads from one place. usual is the time of a member that is not starting.
 func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading {
 	out := &reading{place: from, list: r.list}
-	m, err := r.b.at(from.member)
+	m, err := r.of.roster.at(from.member)
 	if err != nil {
 		out.err = err
 		return out
@@ -198,11 +207,11 @@ func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading
 	w := usual
 	if errors.Is(m.Err(r.req), mcp.ErrStarting) {
 		if !r.fresh && r.recall(out) {
-			r.b.noteReading(r.req, out)
+			r.of.note(r.req, out)
 			return out
 		}
 		var cancel func()
-		w, cancel = wait(ctx, r.b.opts.StartPatience)
+		w, cancel = wait(ctx, r.of.opts.StartPatience)
 		defer cancel()
 	}
 	if r.lacks(w, m) {
@@ -210,7 +219,7 @@ func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading
 	} else if err := r.pages(ctx, w, m, out); err != nil {
 		out.fail(err)
 	}
-	r.b.noteReading(r.req, out)
+	r.of.note(r.req, out)
 	return out
 }
 
@@ -244,7 +253,7 @@ func (e *silentError) Error() string { return fmt.Sprintf("it did not answer wit
 // description that says so may be of a time before the server was replaced, so a server that is
 // there is asked again.
 func (r *reader) lacks(w waiting, m memberAt) bool {
-	if r.b.kept.has(m.index, r.list.method) {
+	if r.of.kept.has(m.index, r.list.method) {
 		return false // it has had a list
 	}
 	d, err := m.Describe(over, r.req)
@@ -279,6 +288,10 @@ func (r *reader) pages(ctx context.Context, w waiting, m memberAt, out *reading)
 		at, err = r.page(again, m, out, at)
 		cancel()
 	}
+	if err == nil && out.cursor == "" && out.next() == "" && out.items != nil {
+		r.of.former.rememberItems(m.Name, r.req, r.list.method, append([]byte{'['}, out.items...))
+	}
+	out.items = nil
 	return err
 }
 
@@ -293,7 +306,7 @@ func (r *reader) page(w waiting, m memberAt, out *reading, at place) (place, err
 		return at, w.why(err)
 	}
 	defer res.Release()
-	out.add(r.b.page(at, r.list, res), res)
+	out.add(r.of.page(at, r.list, res), res)
 	r.remember(out, res)
 	return place{at.member, out.next()}, nil
 }
@@ -313,20 +326,60 @@ func (r *reader) at(cursor string) *mcp.Request {
 
 // recall reads the list that a member gave before, if it is remembered.
 func (r *reader) recall(out *reading) bool {
-	items := r.b.naming.former.recall(r.b.opts.Members[out.member].Name, r.req, r.list.method)
+	items := r.of.former.recall(r.of.roster.names[out.member], r.req, r.list.method)
 	if items == nil {
 		return false
 	}
 	read := &page{era: spec.Modern} // whatever its era: fronts then look at all of it
-	r.b.readItems(read, out.member, r.list, items)
+	r.of.readItems(read, out.member, r.list, items)
 	out.pages, out.recalled, out.modern = []*page{read}, true, true
 	return true
 }
 
-// remember remembers the list of a member that has one page. One of several pages is not known as
-// a whole here, and so is not remembered.
+// remember remembers the list of a member that has one page, and gathers the items of one that has
+// several and is read as a whole.
 func (r *reader) remember(out *reading, res *mcp.Result) {
-	if out.cursor == "" && len(out.pages) == 1 && out.next() == "" {
-		r.b.naming.former.remember(r.b.opts.Members[out.member].Name, r.req, r.list, res)
+	switch {
+	case out.cursor != "" || !r.of.former.remembers():
+	case len(out.pages) > 1 || out.next() != "":
+		r.gather(out, res)
+	default:
+		r.of.former.remember(r.of.roster.names[out.member], r.req, r.list, res)
+	}
+}
+
+// gather adds the items of a page to those that are to be remembered.
+func (r *reader) gather(out *reading, res *mcp.Result) {
+	switch {
+	case !r.whole, len(out.pages) > 1 && out.items == nil: // or there were too many
+		return
+	case len(out.pages) == 1:
+		out.items = []byte{}
+	}
+	for item := range wire.Elements(res.Outline.Get(res.Body, r.list.array)) {
+		out.items = append(append(out.items, item...), ',')
+	}
+	if len(out.items) > maxItems {
+		out.items = nil
+		member := r.of.roster.names[out.member]
+		r.of.opts.Metrics.Limit(r.of.opts.Name, "remembered_list")
+		r.of.opts.Logger.Debug("list not remembered: it is too long", "upstream", r.of.opts.Name, "server", member, "method", r.list.method, "limit", maxItems)
+	}
+}
+
+// rememberRest has lists read as a whole, in the background, of which a client has read the first of
+// several pages, so that they are remembered for when a member is away.
+func (b *Back) rememberRest(req *mcp.Request, l list, readings []*reading) {
+	for _, r := range readings {
+		if r.recalled || r.next() == "" || !b.listings.former.askRest(b.roster.names[r.member], req, l.method) {
+			continue
+		}
+		rest := reader{of: b.listings, req: detached(b.listings.readerOf(req, l.method).req), list: l, caller: nobody{}, whole: true, fresh: true}
+		if !b.background.start(func(ctx context.Context) {
+			defer b.listings.former.reading.Add(-1)
+			rest.read(ctx, place{member: r.member})
+		}) {
+			b.listings.former.reading.Add(-1)
+		}
 	}
 }

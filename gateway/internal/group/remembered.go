@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash/maphash"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -19,6 +20,11 @@ const (
 	// storeAgain is when a list is stored again that has not changed, so that it does not
 	// become too old.
 	storeAgain = 6 * time.Hour
+	// restAgain is when a list of several pages is read as a whole again, to be remembered, and
+	// maxRest bounds how many are at a time. maxItems bounds the items of one, in bytes.
+	restAgain = 10 * time.Minute
+	maxRest   = 4
+	maxItems  = 1 << 20
 )
 
 // remembered has what members listed, also those that are away now: their names, and, where there
@@ -28,6 +34,9 @@ type remembered struct {
 	sets   *lru.Cache[listKey, *owners.Names]
 	seed   maphash.Seed
 	stored *lru.Cache[listKey, stored] // what memory has
+	// Lists of several pages that are read as a whole, to be remembered: when, and how many are.
+	rest    *lru.Cache[listKey, time.Time]
+	reading atomic.Int64
 }
 
 // A stored is a list that was stored.
@@ -53,6 +62,9 @@ func newRemembered(memory Memory) (*remembered, error) {
 	if r.sets, err = lru.New[listKey, *owners.Names](maxRemembered); err != nil {
 		return nil, err
 	}
+	if r.rest, err = lru.New[listKey, time.Time](maxRemembered); err != nil {
+		return nil, err
+	}
 	r.stored, err = lru.New[listKey, stored](maxRemembered)
 	return r, err
 }
@@ -65,11 +77,11 @@ func (r *remembered) recall(member string, req *mcp.Request, method string) []by
 	return r.memory.Recall(member, req, method)
 }
 
-// remember stores the items of a list for later runs, unless they are stored.
+// remembers reports whether lists are stored for later runs.
+func (r *remembered) remembers() bool { return r.memory != nil }
+
+// remember stores the items of a list of one page for later runs, unless they are stored.
 func (r *remembered) remember(member string, req *mcp.Request, l list, res *mcp.Result) {
-	if r.memory == nil {
-		return
-	}
 	k, sum := keyOf(member, req, l.method), maphash.Bytes(r.seed, res.Body)
 	if had, ok := r.stored.Get(k); ok && had.sum == sum && time.Since(had.at) < storeAgain {
 		return
@@ -78,6 +90,35 @@ func (r *remembered) remember(member string, req *mcp.Request, l list, res *mcp.
 		r.memory.Remember(member, req, l.method, items)
 		r.stored.Add(k, stored{sum, time.Now()})
 	}
+}
+
+// rememberItems is remember for a list of several pages, whose items are in an array that is not closed.
+func (r *remembered) rememberItems(member string, req *mcp.Request, method string, open []byte) {
+	items := wire.CloseArray(open)
+	k, sum := keyOf(member, req, method), maphash.Bytes(r.seed, items)
+	if had, ok := r.stored.Get(k); ok && had.sum == sum && time.Since(had.at) < storeAgain {
+		return
+	}
+	r.memory.Remember(member, req, method, items)
+	r.stored.Add(k, stored{sum, time.Now()})
+}
+
+// askRest reports whether the caller is to read a list of several pages as a whole. It then takes one
+// from reading.
+func (r *remembered) askRest(member string, req *mcp.Request, method string) bool {
+	if r.memory == nil {
+		return false
+	}
+	k := keyOf(member, req, method)
+	if at, ok := r.rest.Get(k); ok && time.Since(at) < restAgain {
+		return false
+	}
+	if r.reading.Add(1) > maxRest {
+		r.reading.Add(-1)
+		return false // the next client's list has it read
+	}
+	r.rest.Add(k, time.Now())
+	return true
 }
 
 // learn remembers the names of a list.
@@ -96,7 +137,7 @@ func (r *remembered) names(member string, req *mcp.Request, l list) *owners.Name
 	}
 	var names []string
 	for _, v := range wire.NamedElements(items, l.name) {
-		if isName(v) {
+		if owners.IsName(v) {
 			names = append(names, wire.Unquote(v))
 		}
 	}

@@ -29,12 +29,12 @@ func (b *Back) serveRead(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 	if p.state == nil {
 		return b.serveURI(ctx, req, &p, c, wire.Unquote(p.subject))
 	}
-	of, _, err := b.open(sealedState, wire.Unquote(p.state))
+	of, _, err := b.sealing.open(sealedState, wire.Unquote(p.state))
 	if err != nil {
-		_, err = b.stateOf(p.state, "") // says so
+		_, err = b.sealing.stateOf(p.state, "") // says so
 		return nil, err
 	}
-	m, err := b.named(of)
+	m, err := b.roster.named(of)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (b *Back) serveRead(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 
 // askFor has a member serve a client's request about a URI.
 func (b *Back) askFor(ctx context.Context, m *memberAt, req *mcp.Request, p *params, c mcp.Caller) (*mcp.Result, error) {
-	sent, err := b.forMember(req, p, m, nil)
+	sent, err := b.sealing.forMember(req, p, m, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -65,21 +65,21 @@ func (b *Back) serveURI(ctx context.Context, req *mcp.Request, p *params, c mcp.
 		if i < 0 {
 			break
 		}
-		m, err := b.at(i)
+		m, err := b.roster.at(i)
 		if err != nil {
 			return nil, err
 		}
 		res, err := b.askFor(ctx, &m, req, p, c)
-		if err == nil || !again || !b.where.outdate(knownAt(&req.Profile, m.Name, spec.MethodResourcesList)) {
+		if err == nil || !again || !b.uris.Outdate(&req.Profile, m.Name, spec.MethodResourcesList) {
 			return res, err
 		}
 		// It may list it no longer.
 	}
-	s := search{b: b, req: req, params: p, caller: c, asked: make([]bool, len(b.opts.Members))}
-	if i := b.place(b.where.handedBy(&req.Profile, uri)); i >= 0 && s.ask(ctx, i) {
+	s := search{b: b, req: req, params: p, caller: c, asked: make([]bool, len(b.roster.names))}
+	if i := b.uris.HandedBy(&req.Profile, b.roster.names, uri); i >= 0 && s.ask(ctx, i) {
 		return s.res, s.err
 	}
-	matching := b.matching(&req.Profile, uri)
+	matching := b.uris.Matching(&req.Profile, b.roster.names, uri)
 	if len(matching) == 1 && s.ask(ctx, matching[0]) {
 		return s.res, s.err
 	}
@@ -93,62 +93,20 @@ func (b *Back) serveURI(ctx context.Context, req *mcp.Request, p *params, c mcp.
 // something is to be completed; -1 if none does. Lists that are not known are read. The only
 // member of a group may list everything.
 func (b *Back) findLister(ctx context.Context, req *mcp.Request, uri string) (int, error) {
-	if len(b.opts.Members) == 1 {
+	if len(b.roster.names) == 1 {
 		return 0, nil
 	}
 	isTemplate := req.Method == spec.MethodComplete
-	i, sure := b.listerOf(&req.Profile, uri, isTemplate)
+	i, sure := b.uris.Lister(&req.Profile, b.roster.names, uri, isTemplate)
 	if sure {
 		return i, nil
 	}
-	b.learn(ctx, b.opts.Patience/2, req, spec.MethodResourcesList, spec.MethodResourcesTemplates)
+	b.listings.learn(ctx, b.opts.Patience/2, req, spec.MethodResourcesList, spec.MethodResourcesTemplates)
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	i, _ = b.listerOf(&req.Profile, uri, isTemplate)
+	i, _ = b.uris.Lister(&req.Profile, b.roster.names, uri, isTemplate)
 	return i, nil
-}
-
-// listerOf returns the place of the first member that is known to list a URI or, if it may be
-// one, a template; -1 if none is. It is not sure if another member may be the first one.
-func (b *Back) listerOf(p *mcp.Profile, uri string, isTemplate bool) (place int, sure bool) {
-	sure = true
-	for i := range b.opts.Members {
-		name := b.opts.Members[i].Name
-		l := b.where.get(knownAt(p, name, spec.MethodResourcesList))
-		if b.where.has(&l, uri) {
-			return i, sure && !l.changed
-		}
-		t := b.where.get(knownAt(p, name, spec.MethodResourcesTemplates))
-		if isTemplate && slices.Contains(t.templates, uri) {
-			return i, sure && !t.changed
-		}
-		sure = sure && l.known && !l.changed && (t.known && !t.changed || !isTemplate)
-	}
-	return -1, false
-}
-
-// matching returns the places of the members that are known to have a template for a URI.
-func (b *Back) matching(p *mcp.Profile, uri string) (places []int) {
-	for i := range b.opts.Members {
-		l := b.where.get(knownAt(p, b.opts.Members[i].Name, spec.MethodResourcesTemplates))
-		if slices.ContainsFunc(l.templates, func(t string) bool { return matches(t, uri) }) {
-			places = append(places, i)
-		}
-	}
-	return places
-}
-
-// holdersOf returns the places of those members that have a URI, as far as is known: the one that
-// lists it, or else the one that has handed it out, or else all that have a template for it.
-func (b *Back) holdersOf(p *mcp.Profile, uri string) []int {
-	if i, _ := b.listerOf(p, uri, false); i >= 0 {
-		return []int{i}
-	}
-	if i := b.place(b.where.handedBy(p, uri)); i >= 0 {
-		return []int{i}
-	}
-	return b.matching(p, uri)
 }
 
 // A search asks one member after the other.
@@ -173,7 +131,7 @@ func (s *search) ask(ctx context.Context, i int) (ends bool) {
 		return false
 	}
 	s.asked[i] = true
-	m, err := s.b.at(i)
+	m, err := s.b.roster.at(i)
 	if err == nil {
 		s.res, err = s.b.askFor(ctx, &m, s.req, s.params, s.caller)
 	}
@@ -181,13 +139,13 @@ func (s *search) ask(ctx context.Context, i int) (ends bool) {
 	case err == nil:
 		return true
 	case context.Cause(ctx) == errSilent:
-		s.silent = append(s.silent, s.b.opts.Members[i].Name)
+		s.silent = append(s.silent, s.b.roster.names[i])
 		return true
 	case ctx.Err() != nil, errors.As(err, new(*mcp.LoginError)), errors.As(err, &refusal) && refusal.Barred:
 		s.err = err
 		return true
 	case mcp.WireError(err).Code == spec.CodeInternal:
-		s.silent = append(s.silent, s.b.opts.Members[i].Name)
+		s.silent = append(s.silent, s.b.roster.names[i])
 	}
 	return false
 }
@@ -217,7 +175,7 @@ func (s *search) askOthers(ctx context.Context) {
 		if s.asked[i] {
 			continue
 		}
-		if m, err := s.b.at(i); err == nil {
+		if m, err := s.b.roster.at(i); err == nil {
 			d, err := m.Describe(ctx, s.req)
 			if err == nil && !mcp.Declares(d.Capabilities, feature) {
 				continue

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -122,11 +123,39 @@ func TestG05ListsChange(t *testing.T) {
 		}
 		a.change(func(f *fake) { f.pages[spec.MethodResourcesList] = [][]string{resourceItems("x:/2")} })
 		b.change(func(f *fake) { f.pages[spec.MethodResourcesList] = [][]string{resourceItems("x:/1")} })
-		time.Sleep(freshFor)
+		time.Sleep(owners.FreshFor)
 		for uri, want := range map[string]string{"x:/1": "b", "x:/2": "a"} {
 			if by, err := r.read(t, reads(uri)); by != want {
 				t.Errorf("%s is read from %q, %v, want %s", uri, by, err, want)
 			}
+		}
+	})
+}
+
+// The patience bounds all that is asked to find a URI: lists that are read, twice if one was wrong, and
+// members that are asked one after another.
+func TestG05PatienceBoundsTheWholeSearch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs, a := withResources("hangs", nil), withResources("a", []string{"x:/1"})
+		r := newRig(t, nil, hangs, a)
+		if by, err := r.read(t, reads("x:/1")); by != "a" {
+			t.Fatalf("read from %q, %v", by, err)
+		}
+		hangs.change(func(f *fake) {
+			f.serve = func(ctx context.Context, _ *mcp.Request, _ mcp.Caller) (*mcp.Result, error) {
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}
+		})
+		a.change(func(f *fake) { f.pages[spec.MethodResourcesList] = nil })
+		time.Sleep(owners.FreshFor)
+		r.uris.Change("all/1", spec.MethodResourcesTemplates)
+		r.uris.Outdate(&reads("").Profile, "hangs", spec.MethodResourcesList)
+		begun := time.Now()
+		_, err := r.read(t, reads("x:/1"))
+		wantError(t, "what nobody has any more", err, spec.CodeInvalidParams, "hangs")
+		if took := time.Since(begun); took != DefaultPatience {
+			t.Errorf("it took %v, want %v", took, DefaultPatience)
 		}
 	})
 }
@@ -153,7 +182,7 @@ func TestG05ListsWhoseChangeWasTold(t *testing.T) {
 	a.change(func(f *fake) { f.gone = true })
 	_, err := r.read(t, reads("x:/2"))
 	wantError(t, "of a member that is away", err, spec.CodeInternal, `"a"`)
-	if n := r.holdersOf(&reads("").Profile, "x:/2"); !slices.Equal(n, []int{0}) {
+	if n := r.uris.Holders(&reads("").Profile, r.roster.names, "x:/2"); !slices.Equal(n, []int{0}) {
 		t.Errorf("it is held at %v", n)
 	}
 }
@@ -167,10 +196,10 @@ func TestG05Holders(t *testing.T) {
 	r := newRig(t, nil, a, b, c)
 	req := request(spec.MethodListen, "")
 	req.ClientInfo, req.Capabilities = []byte(`{"name":"c"}`), []byte(`{"roots":{}}`)
-	r.handedOut(&req.Profile, 1, "doc:///1")
-	r.learn(t.Context(), DefaultPatience, req, spec.MethodResourcesList, spec.MethodResourcesTemplates)
+	r.uris.HandOut(&req.Profile, r.roster.names[1], "doc:///1")
+	r.listings.learn(t.Context(), DefaultPatience, req, spec.MethodResourcesList, spec.MethodResourcesTemplates)
 	for uri, want := range map[string][]int{"x:/b": {1}, "doc:///1": {1}, "doc:///2": {0, 2}, "x:/nobody": nil} {
-		if got := r.holdersOf(&req.Profile, uri); !slices.Equal(got, want) {
+		if got := r.uris.Holders(&req.Profile, r.roster.names, uri); !slices.Equal(got, want) {
 			t.Errorf("%s is held at %v, want %v", uri, got, want)
 		}
 	}
@@ -188,9 +217,8 @@ func TestG05Holders(t *testing.T) {
 func TestG05AReloadForgetsNothing(t *testing.T) {
 	a, b := withResources("a", nil, "x:/new"), withResources("b", nil, "x:/new")
 	r := newRig(t, nil, a, b)
-	r.handedOut(&reads("").Profile, 1, "x:/new")
-	next := newRig(t, nil, withResources("c", nil, "x:/new"), b, a)
-	next.inherit(r.Back)
+	r.uris.HandOut(&reads("").Profile, "b", "x:/new")
+	next := newRigAfter(t, r.Back, nil, withResources("c", nil, "x:/new"), b, a)
 	if by, err := next.read(t, reads("x:/new")); by != "b" {
 		t.Errorf("read from %q, %v", by, err)
 	}
@@ -210,6 +238,61 @@ func TestG05OneURIOfTwoMembers(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "server=b") || !strings.Contains(log.String(), "item=x:/both") {
 		t.Errorf("the log has %q", log.String())
+	}
+}
+
+// A client that reads all pages sees each URI once, from the first member that lists it, on whichever
+// page that does.
+func TestG05OneURIOnSeveralPages(t *testing.T) {
+	for _, tt := range []struct {
+		method string
+		item   func(uri string) string
+	}{
+		{spec.MethodResourcesList, func(uri string) string { return resourceItems(uri)[0] }},
+		{spec.MethodResourcesTemplates, func(uri string) string { return `{"uriTemplate":"` + uri + `","name":"t"}` }},
+	} {
+		a, b, c := withResources("a", nil), withResources("b", nil), withResources("c", nil)
+		pages := func(f *fake, all ...[]string) {
+			f.pages[tt.method] = nil
+			for _, uris := range all {
+				var page []string
+				for _, uri := range uris {
+					page = append(page, tt.item(uri))
+				}
+				f.pages[tt.method] = append(f.pages[tt.method], page)
+			}
+		}
+		pages(a, []string{"x:/a1", "x:/a2"}, []string{"x:/ab", "x:/ac"}, []string{"x:/abc"})
+		pages(b, []string{"x:/ab", "x:/abc", "x:/bc", "x:/b1"})
+		pages(c, []string{"x:/c1", "x:/abc"}, []string{"x:/bc", "x:/a1"}, []string{"x:/ac", "x:/c2"})
+		r := newRig(t, nil, a, b, c)
+		read := func() (all []string) {
+			req := request(tt.method, `{}`)
+			for {
+				got, err := r.call(t.Context(), req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, v := range wire.NamedElements(wire.Get([]byte(got), spec.Array(tt.method)), listOf(tt.method).name) {
+					all = append(all, wire.Unquote(v))
+				}
+				if wire.Get([]byte(got), "nextCursor") == nil {
+					return all
+				}
+				req = listAt(tt.method, got)
+			}
+		}
+		want := []string{"x:/a1", "x:/a2", "x:/bc", "x:/b1", "x:/c1", "x:/ab", "x:/ac", "x:/abc", "x:/c2"}
+		if got := read(); !slices.Equal(got, want) {
+			t.Errorf("%s: the pages have %q, want %q", tt.method, got, want)
+		}
+		// What a member lists no longer is another one's.
+		a.change(func(*fake) { pages(a, []string{"x:/a2"}, []string{"x:/ab"}) })
+		r.listChanged("all/1", fanout.ResourcesListChanged)
+		want = []string{"x:/a2", "x:/abc", "x:/bc", "x:/b1", "x:/c1", "x:/ab", "x:/a1", "x:/ac", "x:/c2"}
+		if got := read(); !slices.Equal(got, want) {
+			t.Errorf("%s: after a change the pages have %q, want %q", tt.method, got, want)
+		}
 	}
 }
 
@@ -234,7 +317,7 @@ func TestG05HandedOutURIs(t *testing.T) {
 		if by, _ := r.read(t, reads("x:/new")); by != "a" {
 			t.Errorf("before %s: read from %q", what, by)
 		}
-		if _, err := r.call(t.Context(), request(answer.method, strings.Replace(answer.params, "%t", r.seal(sealedTask, "b", "t"), 1))); err != nil {
+		if _, err := r.call(t.Context(), request(answer.method, strings.Replace(answer.params, "%t", r.sealing.seal(sealedTask, "b", "t"), 1))); err != nil {
 			t.Fatal(err)
 		}
 		if by, err := r.read(t, reads("x:/new")); by != "b" {
@@ -402,34 +485,4 @@ func TestG05ClientsThatLeave(t *testing.T) {
 			t.Errorf("the other one read from %q", by)
 		}
 	})
-}
-
-// What is remembered has bounds.
-func TestG05MemoryIsBounded(t *testing.T) {
-	m, err := newWhereabouts()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var p mcp.Profile
-	names := make([]uint64, maxListed)
-	for i := range names {
-		names[i] = uint64(i)
-	}
-	for i := range 100 {
-		m.set(knownAt(&p, fmt.Sprint(i), "list"), found{names: names})
-	}
-	if m.size > maxListBytes || m.lists.Len() != maxListBytes/8/maxListed {
-		t.Errorf("%d lists of %d bytes, the limit is %d", m.lists.Len(), m.size, maxListBytes)
-	}
-	m.set(knownAt(&p, "99", "list"), found{names: append(names, maxListed)})
-	if l := m.get(knownAt(&p, "99", "list")); l.known || l.names != nil {
-		t.Error("a list that is too long is known")
-	}
-	for i := range 100 {
-		m.outdate(knownAt(&p, fmt.Sprint(i), "list"))
-		m.lists.Remove(knownAt(&p, fmt.Sprint(i), "list"))
-	}
-	if m.size != 0 {
-		t.Errorf("without lists: %d bytes", m.size)
-	}
 }

@@ -6,20 +6,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// handOut makes the result of a member the group's: what the member wants back is sealed, its
-// questions say whose they are, and the URIs in it are remembered.
-func (b *Back) handOut(m *memberAt, req *mcp.Request, res *mcp.Result) {
-	if res.Era == spec.Modern && !spec.OnTask(req.Method) {
-		kind := res.Outline.Get(res.Body, "resultType")
-		if string(kind) != `"`+spec.ResultComplete+`"` {
-			b.handOutOpen(m, req, res, wire.Unquote(kind))
-		}
-	}
-	b.noteResult(m.index, req, res)
-}
-
 // handOutOpen is handOut for a result that does not end its request.
-func (b *Back) handOutOpen(m *memberAt, req *mcp.Request, res *mcp.Result, kind string) {
+func (s *sealing) handOutOpen(m *memberAt, req *mcp.Request, res *mcp.Result, kind string) {
 	var edits []wire.Edit
 	switch kind {
 	case spec.ResultTask:
@@ -27,12 +15,12 @@ func (b *Back) handOutOpen(m *memberAt, req *mcp.Request, res *mcp.Result, kind 
 		if !ok {
 			return
 		}
-		edits = b.taskEdits(m, res.Body, id, b.seal(sealedTask, m.Name, id))
+		edits = s.taskEdits(m, res.Body, id, s.seal(sealedTask, m.Name, id))
 	case spec.ResultInputRequired:
 		if state, ok := wire.GetString(res.Body, memberState); ok && spec.MayAsk(req.Method) {
-			edits = append(edits, wire.Edit{Name: memberState, Value: wire.Quote(b.seal(sealedState, m.Name, state))})
+			edits = append(edits, wire.Edit{Name: memberState, Value: wire.Quote(s.seal(sealedState, m.Name, state))})
 		}
-		edits = append(edits, b.questionEdits(m, res.Body)...)
+		edits = append(edits, s.questionEdits(m, res.Body)...)
 	}
 	edit(res, edits)
 }
@@ -46,20 +34,36 @@ func edit(res *mcp.Result, edits []wire.Edit) {
 
 // questionEdits returns the edits of an object with inputRequests that say which member asks;
 // none if it has no questions.
-func (b *Back) questionEdits(m *memberAt, object []byte) []wire.Edit {
+func (s *sealing) questionEdits(m *memberAt, object []byte) []wire.Edit {
 	questions := wire.Get(object, "inputRequests")
 	if !wire.IsObject(questions) {
 		return nil
 	}
 	meta := wire.AppendReplaced(nil, wire.Get(object, "_meta"), wire.Edit{Name: spec.MetaServer, Value: wire.Quote(m.Name)})
 	edits := []wire.Edit{{Name: "_meta", Value: meta}}
-	if b.opts.Unattributed {
+	if s.unattributed {
 		return edits
 	}
 	if said, changed := attributeAll(m.Name, questions); changed {
 		edits = append(edits, wire.Edit{Name: "inputRequests", Value: said})
 	}
 	return edits
+}
+
+// taskEdits returns the edits of a task, an object, for clients, who know its id as shown. That
+// may also stand in its eventSource. A task may have questions.
+//
+// Spec: tasks extension 2026-07-28, Task.
+func (s *sealing) taskEdits(m *memberAt, task []byte, id, shown string) []wire.Edit {
+	edits := []wire.Edit{{Name: memberTaskID, Value: wire.Quote(shown)}}
+	if source := wire.Get(task, "eventSource"); source != nil {
+		input := wire.Get(source, "input")
+		if of, ok := wire.GetString(input, memberTaskID); ok && of == id {
+			input = wire.AppendReplaced(nil, input, edits[0])
+			edits = append(edits, wire.Edit{Name: "eventSource", Value: wire.AppendReplaced(nil, source, wire.Edit{Name: "input", Value: input})})
+		}
+	}
+	return append(edits, s.questionEdits(m, task)...)
 }
 
 // attributeAll returns inputRequests whose texts begin with the name of the member that asks,

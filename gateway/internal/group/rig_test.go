@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -38,6 +39,12 @@ const groupKey = "the key of all tests of groups"
 // nil, changes its Options.
 func newRig(t testing.TB, change func(*Options), members ...*fake) *rig {
 	t.Helper()
+	return newRigAfter(t, nil, change, members...)
+}
+
+// newRigAfter is newRig for a Back that replaces another one; nil for none.
+func newRigAfter(t testing.TB, former *Back, change func(*Options), members ...*fake) *rig {
+	t.Helper()
 	r := &rig{members: make(map[string]*fake)}
 	r.audience = watchtest.NewAudience(&r.log)
 	sealer, err := requeststate.NewSealer(groupKey)
@@ -52,8 +59,11 @@ func newRig(t testing.TB, change func(*Options), members ...*fake) *rig {
 	if change != nil {
 		change(&o)
 	}
-	if r.Back, err = New(o, r.audience); err != nil {
+	if r.Back, err = newBack(o, r.audience, former); err != nil {
 		t.Fatal(err)
+	}
+	if former != nil {
+		former.next.Store(r.Back)
 	}
 	t.Cleanup(r.Back.close)
 	return r
@@ -413,4 +423,9 @@ func listing(t testing.TB, r *rig, req *mcp.Request) string {
 	t.Helper()
 	res, err := r.serveList(t.Context(), req, &backtest.Caller{})
 	return body(t, res, err)
+}
+
+// shown returns the name by which clients see what the member at i calls own.
+func (r *rig) shown(i int, k policy.Kind, own string) string {
+	return r.finder.shown(&r.opts.Members[i], k, own)
 }

@@ -45,14 +45,6 @@ func requestOf(ctx context.Context, p mcp.Profile) *mcp.Request {
 	return &req
 }
 
-// namesAt returns the names of members at places.
-func (b *Back) namesAt(places []int) (names []string) {
-	for _, i := range places {
-		names = append(names, b.opts.Members[i].Name)
-	}
-	return names
-}
-
 // told gets the changes of a group, which makes use of them before clients do.
 type told struct{ *Group }
 
@@ -70,12 +62,11 @@ func (t told) End(topic fanout.Topic, reason error) { t.changes.End(topic, reaso
 
 // view returns what is followed of the group.
 func (b *Back) view() *watch.View {
-	v := &watch.View{Patience: b.opts.Patience}
-	for i := range b.opts.Members {
-		v.Members = append(v.Members, b.opts.Members[i].Name)
+	v := &watch.View{Members: b.roster.names, Patience: b.opts.Patience}
+	v.Find = func(name string) (watch.Member, error) { return b.roster.named(name) }
+	v.Holders = func(p *mcp.Profile, uri string) []string {
+		return b.roster.namesAt(b.uris.Holders(p, b.roster.names, uri))
 	}
-	v.Find = func(name string) (watch.Member, error) { return b.named(name) }
-	v.Holders = func(p *mcp.Profile, uri string) []string { return b.namesAt(b.holdersOf(p, uri)) }
 	return v
 }
 
@@ -92,11 +83,11 @@ func (b *Back) route(ctx context.Context, req *mcp.Request, want []fanout.Topic)
 			out[t] = &watch.Route{By: by}
 			continue
 		}
-		if _, sure := b.listerOf(&req.Profile, t.URI, false); !sure && !learned {
+		if _, sure := b.uris.Lister(&req.Profile, b.roster.names, t.URI, false); !sure && !learned {
 			learned = true
-			b.learn(ctx, b.opts.Patience/2, req, spec.MethodResourcesList, spec.MethodResourcesTemplates)
+			b.listings.learn(ctx, b.opts.Patience/2, req, spec.MethodResourcesList, spec.MethodResourcesTemplates)
 		}
-		holders := b.holdersOf(&req.Profile, t.URI)
+		holders := b.uris.Holders(&req.Profile, b.roster.names, t.URI)
 		known := len(holders) > 0
 		if !known {
 			holders = everywhere()
@@ -105,7 +96,7 @@ func (b *Back) route(ctx context.Context, req *mcp.Request, want []fanout.Topic)
 		case no:
 			refused[i] = append(refused[i], t.URI)
 		case len(holders) > 0:
-			out[t] = &watch.Route{Members: b.namesAt(holders), Known: known, By: by}
+			out[t] = &watch.Route{Members: b.roster.namesAt(holders), Known: known, By: by}
 		}
 	}
 	b.tellRefused(ctx, req, refused)
@@ -119,7 +110,7 @@ func (b *Back) tellRefused(ctx context.Context, req *mcp.Request, refused map[in
 		return
 	}
 	for i, uris := range refused {
-		if m, err := b.at(i); err == nil {
+		if m, err := b.roster.at(i); err == nil {
 			m.Refused(ctx, req, uris)
 		}
 	}
@@ -127,8 +118,8 @@ func (b *Back) tellRefused(ctx context.Context, req *mcp.Request, refused map[in
 
 // subscribable returns the places of the members that may have subscriptions to resources.
 func (b *Back) subscribable(req *mcp.Request) (places []int) {
-	for i := range b.opts.Members {
-		m, err := b.at(i)
+	for i := range b.roster.names {
+		m, err := b.roster.at(i)
 		if err != nil {
 			continue
 		}
@@ -148,7 +139,7 @@ func (b *Back) subscribable(req *mcp.Request) (places []int) {
 // member that may have told it does not let it follow that.
 func (g *Group) Hides(req *mcp.Request, ev fanout.Event) bool {
 	b := g.back.Load()
-	holders := b.holdersOf(&req.Profile, ev.Topic.URI)
+	holders := b.uris.Holders(&req.Profile, b.roster.names, ev.Topic.URI)
 	if len(holders) == 0 {
 		holders = b.subscribable(req)
 	}
@@ -159,7 +150,7 @@ func (g *Group) Hides(req *mcp.Request, ev fanout.Event) bool {
 // refusing returns the first of members that does not let the sender of a request follow a resource.
 func (b *Back) refusing(req *mcp.Request, places []int, uri string) (place int, refused bool) {
 	for _, i := range places {
-		if m, err := b.at(i); err != nil || !m.Follows(req, uri) {
+		if m, err := b.roster.at(i); err != nil || !m.Follows(req, uri) {
 			return i, true
 		}
 	}

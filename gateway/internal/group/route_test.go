@@ -64,7 +64,7 @@ func (f *fake) wantTopics(t *testing.T, want ...string) {
 func TestG05SubscriptionsGoToWhoHasIt(t *testing.T) {
 	files, docs, tools := newFollowed("files", "file:///a"), newFollowed("docs", "doc:1"), newFake("tools", "x")
 	withGroup(t, []*fake{files, docs, tools}, func(t *testing.T, r *groupRig) {
-		r.handedOut(&mcp.Profile{Scope: "all/1"}, 1, "handed:1")
+		r.uris.HandOut(&mcp.Profile{Scope: "all/1"}, r.roster.names[1], "handed:1")
 		r.Listen(uriTopics("doc:1", "handed:1", "file:///a", "new:1")...).WantHonored("doc:1 handed:1 file:///a new:1")
 		files.wantTopics(t, "resourceUpdated file:///a", "resourceUpdated new:1")
 		docs.wantTopics(t, "resourceUpdated doc:1", "resourceUpdated handed:1", "resourceUpdated new:1")
@@ -190,11 +190,11 @@ func TestG13ChangesAreHeededFirst(t *testing.T) {
 	files := newFollowed("files")
 	withGroup(t, []*fake{files, newFollowed("docs")}, func(t *testing.T, r *groupRig) {
 		list := request(spec.MethodToolsList, "")
-		k := knownAt(&list.Profile, "files", spec.MethodToolsList)
-		r.where.set(k, found{})
+		r.uris.Listed(&list.Profile, "files", spec.MethodToolsList)
 		told{r.group}.Publish(fanout.Event{Topic: fanout.Topic{Scope: "all/1", Kind: fanout.ToolsListChanged}})
 		r.WantLog("event toolsListChanged")
-		if !r.where.isDue(k) {
+		r.listings.learn(t.Context(), time.Second, list, spec.MethodToolsList)
+		if !slices.Contains(files.requests(), spec.MethodToolsList) {
 			t.Error("the list is not read again")
 		}
 	})

@@ -14,16 +14,24 @@ const (
 	sealedTask   = 't' // the id of a task
 )
 
+// A sealing takes requests of a group's clients to a member, and its results back: what members hand
+// out, to get it back, has the member in it, and is sealed for the group. It keeps nothing.
+type sealing struct {
+	group        string
+	sealer       *requeststate.Sealer
+	unattributed bool // questions don't say who asks
+}
+
 // seal returns what a member has handed out as clients of the group get it. It is the same text
 // each time, at each replica, and is no longer than the name of the member, inner, and 45 bytes.
-func (b *Back) seal(kind byte, member, inner string) string {
-	return b.opts.Sealer.Bind(member+memberMark+inner, b.binding(kind))
+func (s *sealing) seal(kind byte, member, inner string) string {
+	return s.sealer.Bind(member+memberMark+inner, s.binding(kind))
 }
 
 // open returns what seal was given. The error is [requeststate.ErrInvalid] for any other text,
 // also one of another kind, another group, or a single server.
-func (b *Back) open(kind byte, text string) (member, inner string, err error) {
-	text, err = b.opts.Sealer.Unbind(text, b.binding(kind))
+func (s *sealing) open(kind byte, text string) (member, inner string, err error) {
+	text, err = s.sealer.Unbind(text, s.binding(kind))
 	if err != nil {
 		return "", "", err
 	}
@@ -38,6 +46,6 @@ func (b *Back) open(kind byte, text string) (member, inner string, err error) {
 const memberMark = ":"
 
 // binding says for what something is sealed. That of a single server begins with a quote.
-func (b *Back) binding(kind byte) string {
-	return "group " + string(kind) + string(wire.Quote(b.opts.Name))
+func (s *sealing) binding(kind byte) string {
+	return "group " + string(kind) + string(wire.Quote(s.group))
 }

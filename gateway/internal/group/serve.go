@@ -51,7 +51,7 @@ func (b *Back) serveNamed(ctx context.Context, req *mcp.Request, c mcp.Caller, k
 		return nil, err
 	}
 	shown := wire.Unquote(p.subject)
-	m, own, err := b.ownerOf(ctx, req, k, shown)
+	m, own, err := b.finder.ownerOf(ctx, req, k, shown)
 	if err != nil {
 		return nil, b.explainBare(req, k, shown, err)
 	}
@@ -59,7 +59,7 @@ func (b *Back) serveNamed(ctx context.Context, req *mcp.Request, c mcp.Caller, k
 	if own != shown && !p.cutTo(shown, own) {
 		subject = wire.Quote(own)
 	}
-	sent, err := b.forMember(req, &p, &m, subject)
+	sent, err := b.sealing.forMember(req, &p, &m, subject)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (b *Back) serveCompletion(ctx context.Context, req *mcp.Request, c mcp.Call
 	case kind != policy.Prompt:
 		return nil, mcp.Refuse(spec.CodeInvalidParams, "params.ref names neither a prompt nor a resource")
 	}
-	m, own, err := b.ownerOf(ctx, req, kind, name)
+	m, own, err := b.finder.ownerOf(ctx, req, kind, name)
 	if err != nil {
 		return nil, err
 	}
@@ -108,41 +108,27 @@ func (g *Group) EraOf(req *mcp.Request) spec.Era { return g.back.Load().eraOf(re
 func (b *Back) eraOf(req *mcp.Request) spec.Era {
 	if req.Method == spec.MethodToolsCall || req.Method == spec.MethodPromptsGet {
 		name, _ := wire.GetString(req.Params, memberName)
-		if i := b.prefixed(name); i >= 0 {
-			return b.eraAt(i)
+		if i := b.finder.prefixed(name); i >= 0 {
+			return b.roster.eraAt(i)
 		}
 	}
-	era := b.eraAt(0)
-	for i := range b.opts.Members[1:] {
-		if b.eraAt(i+1) != era {
+	era := b.roster.eraAt(0)
+	for i := range b.roster.names[1:] {
+		if b.roster.eraAt(i+1) != era {
 			return spec.Unknown
 		}
 	}
 	return era
 }
 
-func (b *Back) eraAt(i int) spec.Era {
-	if m := b.opts.Find(b.opts.Members[i].Name); m != nil {
-		return m.Era()
-	}
-	return spec.Unknown
-}
-
-// prefixed returns the place of the member whose prefix a name begins with; -1 if there is none,
-// or the group has no prefixes.
-func (b *Back) prefixed(name string) int {
-	if prefix, _, ok := strings.Cut(name, divider); ok {
-		if i, known := b.naming.prefixes[prefix]; known {
-			return i
+// handOut makes the result of a member the group's: what the member wants back is sealed, its
+// questions say whose they are, and the URIs in it are remembered.
+func (b *Back) handOut(m *memberAt, req *mcp.Request, res *mcp.Result) {
+	if res.Era == spec.Modern && !spec.OnTask(req.Method) {
+		kind := res.Outline.Get(res.Body, "resultType")
+		if string(kind) != `"`+spec.ResultComplete+`"` {
+			b.sealing.handOutOpen(m, req, res, wire.Unquote(kind))
 		}
 	}
-	return -1
-}
-
-// named returns the member of a name, or an error if there is none, or it is not served now.
-func (b *Back) named(name string) (memberAt, error) {
-	if i := b.place(name); i >= 0 {
-		return b.at(i)
-	}
-	return memberAt{}, mcp.Refuse(spec.CodeInvalidParams, "group %q has no server %q any more", b.opts.Name, name)
+	b.uris.NoteResult(req, m.Name, res)
 }

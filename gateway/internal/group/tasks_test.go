@@ -42,7 +42,7 @@ func TestG12TasksBelongToTheirMember(t *testing.T) {
 	files, docs := withTasks("files"), withTasks("docs")
 	r := newRig(t, nil, files, docs)
 	for _, f := range []*fake{files, docs} {
-		id := r.seal(sealedTask, f.name, "t~:1")
+		id := r.sealing.seal(sealedTask, f.name, "t~:1")
 		got, err := r.call(t.Context(), request(spec.MethodToolsCall, `{"name":"`+f.name+`__make"}`))
 		if want := taskOf(spec.ResultTask, id); err != nil || got != want {
 			t.Fatalf("the task of %s is %s, %v\nwant %s", f.name, got, err, want)
@@ -58,7 +58,7 @@ func TestG12TasksBelongToTheirMember(t *testing.T) {
 		}
 	}
 	files.change(func(f *fake) { f.gone = true })
-	_, err := r.call(t.Context(), request(spec.MethodTaskGet, `{"taskId":"`+r.seal(sealedTask, "files", "t~:1")+`"}`))
+	_, err := r.call(t.Context(), request(spec.MethodTaskGet, `{"taskId":"`+r.sealing.seal(sealedTask, "files", "t~:1")+`"}`))
 	wantError(t, "of a member that is away", err, spec.CodeInternal, `"files"`)
 }
 
@@ -67,12 +67,12 @@ func TestG12NoOtherTasks(t *testing.T) {
 	files, docs := withTasks("files"), withTasks("docs")
 	r := newRig(t, nil, files, docs)
 	other := newRig(t, func(o *Options) { o.Name = "others" }, withTasks("files"))
-	id := r.seal(sealedTask, "files", "t~:1")
+	id := r.sealing.seal(sealedTask, "files", "t~:1")
 	for _, method := range []string{spec.MethodTaskGet, spec.MethodTaskUpdate, spec.MethodTaskCancel} {
 		for what, bad := range map[string]string{
-			"the member's own": "t~:1", "of another group": other.seal(sealedTask, "files", "t~:1"), "a state": r.seal(sealedState, "files", "t~:1"), "a cursor": r.seal(sealedCursor, "", "files:t~:1"),
+			"the member's own": "t~:1", "of another group": other.sealing.seal(sealedTask, "files", "t~:1"), "a state": r.sealing.seal(sealedState, "files", "t~:1"), "a cursor": r.sealing.seal(sealedCursor, "", "files:t~:1"),
 			"of a member's binding": r.opts.Sealer.Bind("files:t~:1", string(wire.AppendString(wire.Quote("files"), "anonymous"))),
-			"of another member":     strings.Replace(id, "files", "docs", 1), "in another case": strings.ToUpper(id), "longer": id + "x", "shorter": id[:len(id)-1], "empty": "", "twice": r.seal(sealedTask, "files", id),
+			"of another member":     strings.Replace(id, "files", "docs", 1), "in another case": strings.ToUpper(id), "longer": id + "x", "shorter": id[:len(id)-1], "empty": "", "twice": r.sealing.seal(sealedTask, "files", id),
 			"percent": strings.ReplaceAll(id, ":", "%3A"), "wide": strings.ReplaceAll(id, ":", "："), "with a space": " " + id,
 		} {
 			_, err := r.call(t.Context(), request(method, `{"taskId":`+string(wire.Quote(bad))+`}`))
@@ -103,11 +103,11 @@ func TestG12NoOtherStates(t *testing.T) {
 	files.pages[spec.MethodResourcesList] = [][]string{resourceItems("x:/a")}
 	r := newRig(t, nil, files, docs)
 	other := newRig(t, func(o *Options) { o.Name = "others" }, newFake("docs"))
-	good := r.seal(sealedState, "docs", "s")
+	good := r.sealing.seal(sealedState, "docs", "s")
 	for what, state := range map[string]string{
-		"the member's own": `"s"`, "of another member": string(wire.Quote(r.seal(sealedState, "files", "s"))), "of another group": string(wire.Quote(other.seal(sealedState, "docs", "s"))),
-		"a task": string(wire.Quote(r.seal(sealedTask, "docs", "s"))), "of the member's endpoint": string(wire.Quote(r.opts.Sealer.Bind("docs:s", `"docs""anonymous"`))),
-		"moved": string(wire.Quote(strings.Replace(r.seal(sealedState, "files", "s"), "files", "docs", 1))), "null": `null`, "a number": `7`, "empty": `""`, "an object": `{"x":` + string(wire.Quote(good)) + `}`,
+		"the member's own": `"s"`, "of another member": string(wire.Quote(r.sealing.seal(sealedState, "files", "s"))), "of another group": string(wire.Quote(other.sealing.seal(sealedState, "docs", "s"))),
+		"a task": string(wire.Quote(r.sealing.seal(sealedTask, "docs", "s"))), "of the member's endpoint": string(wire.Quote(r.opts.Sealer.Bind("docs:s", `"docs""anonymous"`))),
+		"moved": string(wire.Quote(strings.Replace(r.sealing.seal(sealedState, "files", "s"), "files", "docs", 1))), "null": `null`, "a number": `7`, "empty": `""`, "an object": `{"x":` + string(wire.Quote(good)) + `}`,
 	} {
 		for method, params := range map[string]string{spec.MethodToolsCall: `"name":"docs__read"`, spec.MethodPromptsGet: `"name":"docs__read"`, spec.MethodResourcesRead: `"uri":"x:/a"`} {
 			if method == spec.MethodResourcesRead && what == "of another member" {
@@ -136,7 +136,7 @@ func TestG12NoOtherStates(t *testing.T) {
 func TestG12RelatedTasks(t *testing.T) {
 	files, docs := newFake("files", "read"), newFake("docs", "read")
 	r := newRig(t, nil, files, docs)
-	ids := `["` + r.seal(sealedTask, "docs", "a") + `","b","` + r.seal(sealedTask, "files", "c") + `",7,"` + r.seal(sealedState, "docs", "d") + `","` + r.seal(sealedTask, "docs", "e") + `"]`
+	ids := `["` + r.sealing.seal(sealedTask, "docs", "a") + `","b","` + r.sealing.seal(sealedTask, "files", "c") + `",7,"` + r.sealing.seal(sealedState, "docs", "d") + `","` + r.sealing.seal(sealedTask, "docs", "e") + `"]`
 	for _, key := range []string{`io.modelcontextprotocol/relatedTaskIds`, `io.modelcontextprotocol\/related\u0054askIds`} {
 		_, err := r.call(t.Context(), request(spec.MethodToolsCall, `{"_meta":{"x":1,"`+key+`":`+ids+`},"name":"docs__read"}`))
 		if want := `{"_meta":{"x":1,"` + key + `":["a","e"]},"name":"read"}`; err != nil || string(docs.last(t).Params) != want {

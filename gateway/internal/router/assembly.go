@@ -66,7 +66,9 @@ func (p placed) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descriptio
 func openBack(s *server, so *ServerOptions) (err error) {
 	h := s.g.hub
 	if so.Group != nil {
-		return s.openGroup(so.Group, h)
+		s.group, err = openGroup(s.g, s.name, so.Group, h)
+		s.back = s.group
+		return err
 	}
 	changes, cues := tellOthers(s, so, h), tellOthers(s, so, h.Local())
 	if s.g.sharing.sources == nil || so.OpenPeer == nil {
@@ -226,7 +228,7 @@ func newModernFront(s *server, so *ServerOptions) (*modernfront.Front, error) {
 		Quirks:       so.Quirks,
 		Upstream:     s.back.Era,
 		Group:        s.group != nil,
-		MemberEra:    s.memberEra(),
+		MemberEra:    s.group.memberEra(),
 		WriteTimeout: opts.WriteTimeout,
 		KeepAlive:    opts.KeepAlive,
 		Streams:      &s.streams,

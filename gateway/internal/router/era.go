@@ -19,12 +19,17 @@ func claimOf(h http.Header) claim {
 	return claim{spec.Revision(h.Get(spec.HeaderProtocolVersion)), h.Get(spec.HeaderSession) != ""}
 }
 
+// eras decide of which era what clients send is, as far as a server's quirks are tolerated.
+type eras struct {
+	quirks *quirks.Recorder // nil tolerates them untold
+}
+
 // eraOfClaim returns the era that a claim tells of: that of the header, or legacy if a session is
 // named although the header names a known modern revision. Whose session it is, and whether it
 // lives, the legacy front says. It is spec.Unknown without a header.
-func (s *server) eraOfClaim(c claim) spec.Era {
+func (e eras) eraOfClaim(c claim) spec.Era {
 	era := c.revision.Era()
-	if era == spec.Modern && c.session && c.revision.Known() && s.quirks.Tolerates(quirks.HeaderRevision) {
+	if era == spec.Modern && c.session && c.revision.Known() && e.quirks.Tolerates(quirks.HeaderRevision) {
 		return spec.Legacy
 	}
 	return era
@@ -36,13 +41,13 @@ func (s *server) eraOfClaim(c claim) spec.Era {
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility with Initialization-Based
 // Versions.
-func (s *server) eraOf(m *wire.Message, c claim) spec.Era {
+func (e eras) eraOf(m *wire.Message, c claim) spec.Era {
 	switch {
 	case m.Kind() == wire.Response:
 		return spec.Legacy
-	case hasEnvelope(m.Meta) && !s.strays(m, c):
+	case hasEnvelope(m.Meta) && !e.strays(m, c):
 		return spec.Modern
-	case m.Method != spec.MethodInitialize && s.eraOfClaim(c) == spec.Modern:
+	case m.Method != spec.MethodInitialize && e.eraOfClaim(c) == spec.Modern:
 		return spec.Modern
 	}
 	return spec.Legacy
@@ -52,8 +57,8 @@ func (s *server) eraOf(m *wire.Message, c claim) spec.Era {
 // era, or legacy, and m is initialize, or of a session and no modern message: its method is of
 // legacy revisions alone, or its envelope names one of them or lacks a member, and its method is
 // not of the modern revision alone.
-func (s *server) strays(m *wire.Message, c claim) bool {
-	if c.revision != "" && !(c.revision.Known() && c.revision.Era() == spec.Legacy) || !s.quirks.Tolerates(quirks.StrayEnvelope) {
+func (e eras) strays(m *wire.Message, c claim) bool {
+	if c.revision != "" && !(c.revision.Known() && c.revision.Era() == spec.Legacy) || !e.quirks.Tolerates(quirks.StrayEnvelope) {
 		return false
 	}
 	if m.Method == spec.MethodInitialize {
@@ -68,12 +73,12 @@ func (s *server) strays(m *wire.Message, c claim) bool {
 
 // eraOfBatch decides the era of a batch: it is modern if one of its messages is, or what comes
 // beside it.
-func (s *server) eraOfBatch(batch []byte, c claim) spec.Era {
-	modern := s.eraOfClaim(c) == spec.Modern
+func (e eras) eraOfBatch(batch []byte, c claim) spec.Era {
+	modern := e.eraOfClaim(c) == spec.Modern
 	for text := range wire.Elements(batch) {
 		method, _ := wire.GetString(text, "method")
 		m := wire.Message{Method: method, Meta: wire.Get(wire.Get(text, "params"), "_meta")}
-		modern = modern || hasEnvelope(m.Meta) && !s.strays(&m, c)
+		modern = modern || hasEnvelope(m.Meta) && !e.strays(&m, c)
 	}
 	if modern {
 		return spec.Modern

@@ -11,33 +11,46 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// openGroup opens the back of a group.
-func (s *server) openGroup(o *group.Options, c mcp.Changes) (err error) {
-	if s.group, err = group.Open(s.groupOptions(o), c); err == nil {
-		s.back = s.group
-	}
-	return err
+// A grouping is the group that a server of the gateway is.
+type grouping struct {
+	*group.Group
+	g    *Gateway
+	name string
 }
 
-// memberEra returns what says of which era the member is that a request to a group is for; nil
-// for a single server.
-func (s *server) memberEra() func(*mcp.Request) spec.Era {
-	if s.group == nil {
+// openGroup returns the grouping of a server, which reports changes to c.
+func openGroup(g *Gateway, name string, o *group.Options, c mcp.Changes) (*grouping, error) {
+	x := &grouping{g: g, name: name}
+	var err error
+	x.Group, err = group.Open(x.options(o), c)
+	return x, err
+}
+
+func (x *grouping) options(o *group.Options) group.Options {
+	out := *o
+	out.Name, out.Find, out.Sealer, out.Logger, out.Metrics = x.name, x.g.members(x.name), x.g.sealer, x.g.opts.Logger, x.g.opts.Metrics
+	return out
+}
+
+// memberEra returns what says of which era the member is that a request is for; nil for a single
+// server.
+func (x *grouping) memberEra() func(*mcp.Request) spec.Era {
+	if x == nil {
 		return nil
 	}
-	return s.group.EraOf
+	return x.EraOf
 }
 
-// checkMembers reports what is wrong with other members of a group that is kept; nil for the
-// same ones.
-func (s *server) checkMembers(o *group.Options) error {
+// checkMembers reports what is wrong with other members of a server that is kept as a group; nil for
+// the same ones.
+func checkMembers(s *server, o *group.Options) error {
 	if o == nil {
 		return nil
 	}
 	if s.group == nil {
 		return fmt.Errorf("server %s: it is to be kept as a group, and is none", s.name)
 	}
-	_, err := group.New(s.groupOptions(o), s.g.hub)
+	_, err := group.New(s.group.options(o), s.g.hub)
 	return err
 }
 
@@ -50,29 +63,23 @@ func (g *Gateway) regroup(t *table) {
 		case so.Group == nil:
 			s.group.Look()
 		default:
-			if err := s.group.Update(s.groupOptions(so.Group)); err != nil { // they were checked
+			if err := s.group.Update(s.group.options(so.Group)); err != nil { // they were checked
 				g.opts.Logger.Error("a group keeps its members", "upstream", so.Name, "err", err)
 			}
 		}
 	}
 }
 
-func (s *server) groupOptions(o *group.Options) group.Options {
-	out := *o
-	out.Name, out.Find, out.Sealer, out.Logger, out.Metrics = s.name, s.g.members(s.name), s.g.sealer, s.g.opts.Logger, s.g.opts.Metrics
-	return out
-}
-
-// forGroup returns a subscription to a group whose members know on whose behalf it is. What one of
-// them hides is not put into mail.
-func (s *server) forGroup(req *mcp.Request, mail *fanout.Mailbox, sub mcp.Subscription) mcp.Subscription {
-	if s.group == nil {
+// follow returns a subscription to a group whose members know on whose behalf it is: sub for a single
+// server. What a member hides is not put into mail.
+func (x *grouping) follow(req *mcp.Request, mail *fanout.Mailbox, sub mcp.Subscription) mcp.Subscription {
+	if x == nil {
 		return sub
 	}
 	by := *req // without its texts, which need not stay
 	by.Params, by.Extra, by.ParamHeaders, by.Observed, by.Passage = nil, nil, nil, mcp.Observed{}, nil
-	mail.Hide(func(ev fanout.Event) bool { return s.group.Hides(&by, ev) })
-	o := &onBehalf{Subscription: sub, of: s.name, by: &by}
+	mail.Hide(func(ev fanout.Event) bool { return x.Hides(&by, ev) })
+	o := &onBehalf{Subscription: sub, of: x.name, by: &by}
 	o.observed.Store(&req.Observed)
 	return o
 }

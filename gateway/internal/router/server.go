@@ -12,7 +12,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/access"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/admission"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
-	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/hub"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/owner"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/profile"
@@ -21,7 +20,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
@@ -38,10 +36,11 @@ type server struct {
 	streams downstream.Streams // listen streams over HTTP
 	ended   func()             // called once it is closed; may be nil
 	back    mcp.Back
-	group   *group.Group // back, if it is one; else nil
+	group   *grouping    // back, if it is one; else nil
 	handler mcp.Handler  // the back, behind what keeps its results, and what is a principal's own
 	owners  *owner.Guard // nil where there are no principals
 	fronts
+	eras
 	together   together
 	shared     bool // all clients have one session upstream
 	log        *requestLog
@@ -52,7 +51,6 @@ type server struct {
 	memory     mcp.Memory      // what clients' messages are paid from
 	limits     *downstream.LimitLog
 	profiles   *profile.Profiles
-	quirks     *quirks.Recorder // nil tolerates them untold
 }
 
 // fronts serve the clients of both eras.
@@ -75,7 +73,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 		return nil, err
 	}
 	refused := downstream.NewLimitLog(so.Name, g.opts.Metrics, g.opts.Logger.With("upstream", so.Name))
-	s := &server{g: g, limits: refused, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, shared: so.oneSession(), together: newTogether(so), quirks: so.Quirks, memory: &clientMemory{g, refused},
+	s := &server{g: g, limits: refused, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, shared: so.oneSession(), together: newTogether(so), eras: eras{so.Quirks}, memory: &clientMemory{g, refused},
 		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, names: so.Access.Names, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if s.profiles, err = newProfiles(s, &so); err != nil {
 		return nil, err
@@ -203,8 +201,7 @@ func tellLost(res *mcp.Result) {
 	if !wire.IsObject(res.Body) {
 		return
 	}
-	meta := wire.AppendEdited(nil, wire.Get(res.Body, "_meta"), wire.Edit{Name: spec.MetaStateLost, Value: wire.Quote(res.StateLost)})
-	res.Body, res.Outline = wire.AppendEdited(nil, res.Body, wire.Edit{Name: "_meta", Value: meta}), nil
+	res.Body, res.Outline = wire.EditedIn(res.Body, "_meta", wire.Edit{Name: spec.MetaStateLost, Value: wire.Quote(res.StateLost)}), nil
 }
 
 // Describe passes discovery to the back, and writes one line to the log.
@@ -239,9 +236,9 @@ func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.Subscri
 	case err != nil:
 		return nil, s.ForClient(err) // and no typed nil in the interface
 	case o.Stream:
-		return s.forGroup(req, mail, s.access.Subscription(req, mail, o, &loggedStream{Subscription: sub, s: s, req: req, begin: begin})), nil
+		return s.group.follow(req, mail, s.access.Subscription(req, mail, o, &loggedStream{Subscription: sub, s: s, req: req, begin: begin})), nil
 	}
-	return s.forGroup(req, mail, s.access.Subscription(req, mail, o, sub)), nil
+	return s.group.follow(req, mail, s.access.Subscription(req, mail, o, sub)), nil
 }
 
 // Name implements [hub.Server].

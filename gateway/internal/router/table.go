@@ -74,7 +74,7 @@ func (g *Gateway) served(t *table, so ServerOptions) (*server, error) {
 	}
 	if so.Kept {
 		if s := g.now().servers[so.Name]; s != nil {
-			return s, s.checkMembers(so.Group)
+			return s, checkMembers(s, so.Group)
 		}
 		return nil, fmt.Errorf("server %s: it is to be kept, and there is none", so.Name)
 	}

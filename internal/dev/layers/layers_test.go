@@ -41,7 +41,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/value", "internal/server", "internal/compat", "internal/argv", "internal/origin", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/audit", "internal/trust/login", "internal/trust/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/value", "internal/server", "internal/argv", "internal/origin", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/audit", "internal/trust/login", "internal/trust/pin"}),
 	// What commands do, without flags: reading replies as a client, through a gateway of its own
 	// where that is needed, and telling the audit log who accepts tools; writing for people, what
 	// was found out about a server and what a configuration serves.
@@ -49,7 +49,7 @@ var layers = map[string][]string{
 	// What published clients send first, and whether a server takes it.
 	"cmd/mcpbridge/internal/clients": {"internal/spec", "internal/sse", "internal/transport", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/output":  {"internal/config", "internal/linebuffer", "internal/redact"}, // the log
-	"cmd/mcpbridge/internal/report":  {"internal/compat", "internal/config", "internal/mcp", "internal/names", "internal/quirks", "internal/replicas", "internal/server", "internal/spec", "internal/trust/policy", "internal/wire", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/report":  {"internal/config", "internal/mcp", "internal/names", "internal/quirks", "internal/replicas", "internal/server", "internal/spec", "internal/trust/policy", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
 	// What a configuration says, for the public package: only this one has both.
 	"cmd/mcpbridge/internal/options": {"gateway", "gateway/replicas/nats", "gateway/replicas/redis", "internal/certs", "internal/config", "internal/config/value", "internal/replicas", "internal/settings"},
 	// The memory of the process, which is one of the limits, and its service manager.
@@ -146,7 +146,7 @@ var layers = map[string][]string{
 	// Results that are kept: the gateway puts a cache before a back.
 	"gateway/internal/cache": slices.Concat(waist, bottom),
 	// Groups are made of members, by an interface: neither fronts, backs nor the hub.
-	"gateway/internal/group/owners": {"internal/mcp", "internal/trust/policy"},
+	"gateway/internal/group/owners": {"internal/mcp", "internal/spec", "internal/trust/policy", "internal/wire"},
 	"gateway/internal/group":        slices.Concat(waist, bottom, []string{"gateway/internal/group/owners", "gateway/internal/group/watch", "internal/names", "internal/requeststate", "internal/trust/policy"}),
 	// What clients of a group follow: each profile has a book of subscriptions, as at a server.
 	"gateway/internal/group/watch": slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream"}),
@@ -283,8 +283,6 @@ var layers = map[string][]string{
 	// One server, of either era: how it is reached, and what its back is.
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember", "internal/upstream"}),
 
-	// What clients get of a server, as a table.
-	"internal/compat": {"internal/mcp", "internal/spec", "internal/wire", "modern/protocol"},
 	// What a command line runs.
 	"internal/argv": {"internal/hostfile"},
 

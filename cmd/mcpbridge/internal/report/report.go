@@ -1,7 +1,8 @@
 // Package report says what was found out about a server, and what a configuration serves.
 //
 // A [Report] is about one server: what it speaks, what it has, and what clients of the other
-// era get of it. A [Summary] is about a configuration, fit to be shown. The package asks
+// era get of it, unchanged, in another form or not at all, with the rule of docs/rules.md for each:
+// tables say so. A [Summary] is about a configuration, fit to be shown. The package asks
 // nobody.
 package report
 
@@ -16,7 +17,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
-	"github.com/mcpbridge/mcpbridge/internal/compat"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
@@ -42,9 +42,9 @@ type Report struct {
 	Lists        map[string]int  `json:"lists,omitempty"` // how many, by method
 	// Crossings are for clients of the other era than the server's; absent where
 	// nothing is known of its features.
-	Crossings []compat.Feature `json:"crossings,omitempty"`
+	Crossings []Feature `json:"crossings,omitempty"`
 	// Extensions are for clients of either era; absent where the server declares none.
-	Extensions []compat.Extension `json:"extensions,omitempty"`
+	Extensions []Extension `json:"extensions,omitempty"`
 	// Quirks are what the server did against the protocol while it was asked.
 	Quirks []Quirk `json:"quirks,omitempty"`
 }
@@ -105,8 +105,8 @@ func New(upstream *server.Server, c *config.Server, v mcp.Verdict) *Report {
 	for _, l := range v.Lists {
 		r.Lists[l.Method] = len(l.Items)
 	}
-	s := &compat.Server{Verdict: v, HTTP: !upstream.OnConnection() && !v.Older, Command: c.Command != "", Hidden: c.Hidden()}
-	r.Crossings, r.Extensions = s.Features(), s.Extensions()
+	s := &probed{Verdict: v, HTTP: !upstream.OnConnection() && !v.Older, Command: c.Command != "", Hidden: c.Hidden()}
+	r.Crossings, r.Extensions = s.features(), s.extensions()
 	r.summarize()
 	return r
 }
@@ -119,9 +119,9 @@ func (r *Report) summarize() {
 	limits, others := 0, 0
 	for _, c := range r.Crossings {
 		switch c.Outcome {
-		case compat.Refused:
+		case Refused:
 			limits++
-		case compat.Changes:
+		case Changes:
 			others++
 		}
 	}
@@ -302,6 +302,6 @@ func (r *Report) printQuirks(b *strings.Builder) {
 	}
 }
 
-func printTreatment(b *strings.Builder, t *compat.Treatment, whose string) {
+func printTreatment(b *strings.Builder, t *Treatment, whose string) {
 	_, _ = output.Printf(b, "    %s  %s\n             %s (%s)\n", t.Outcome, whose, t.Why, t.Rule)
 }

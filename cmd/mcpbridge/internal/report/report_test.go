@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/compat"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -135,7 +134,7 @@ func wantOutcomes(t *testing.T, r *Report, want map[string]string) {
 		}
 	}
 	for i := 1; i < len(r.Crossings); i++ {
-		if a, b := r.Crossings[i-1].Outcome, r.Crossings[i].Outcome; a == compat.Crosses && b != compat.Crosses || b == compat.Refused && a != compat.Refused {
+		if a, b := r.Crossings[i-1].Outcome, r.Crossings[i].Outcome; a == Crosses && b != Crosses || b == Refused && a != Refused {
 			t.Errorf("%s comes after %s, want what does not cross first", b, a)
 		}
 	}
@@ -208,8 +207,8 @@ func TestReportOfExtensions(t *testing.T) {
 		var names []string
 		for _, e := range r.Extensions {
 			names = append(names, e.Name)
-			for _, f := range []compat.Treatment{e.Modern, e.Legacy} {
-				if !slices.Contains([]string{compat.Refused, compat.Changes, compat.Crosses}, f.Outcome) || f.Why == "" || !strings.Contains(string(rules), "\n| "+f.Rule+" | ") {
+			for _, f := range []Treatment{e.Modern, e.Legacy} {
+				if !slices.Contains([]string{Refused, Changes, Crosses}, f.Outcome) || f.Why == "" || !strings.Contains(string(rules), "\n| "+f.Rule+" | ") {
 					t.Errorf("%s: %+v, want an outcome, a reason and a rule of docs/rules.md", e.Name, f)
 				}
 			}

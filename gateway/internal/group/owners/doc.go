@@ -1,8 +1,9 @@
-// Package owners answers, for a group without prefixes, which member has which name.
+// Package owners answers which member of a group has what: a name, or a URI.
 //
-// A [Table] has the names of all members, as one client sees them: a name that several members have
-// is contested, unless one of them is preferred. [Tables] has the tables of all clients, says when
-// they are too old, and has those that are equal once.
+// Without prefixes, a [Table] has the names of all members, as one client sees them: a name that
+// several members have is contested, unless one of them is preferred. [Tables] has the tables of all
+// clients, says when they are too old, and has those that are equal once. [URIs] remembers which
+// member lists a URI, has a template for it, or has handed it out.
 //
-// The package reads no lists, and does not know what a member is: members are places.
+// The package reads no lists, and does not know what a member is: members are places, or names.
 package owners

@@ -1,4 +1,4 @@
-package compat
+package report
 
 // toLegacy is the table for clients of 2025-11-25 and before, and a server of 2026-07-28.
 var toLegacy = []row{

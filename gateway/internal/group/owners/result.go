@@ -1,4 +1,4 @@
-package group
+package owners
 
 import (
 	"bytes"
@@ -9,25 +9,22 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxNoted bounds the URIs of one result that are remembered, and maxURI their length.
-const (
-	maxNoted = 256
-	maxURI   = 8 << 10
-)
+// maxNoted bounds the URIs of one result that are remembered.
+const maxNoted = 256
 
 var uriMember = []byte(`"uri"`)
 
-// noteResult remembers the URIs that a member has handed out in a result: in links and embedded
-// resources.
-func (b *Back) noteResult(i int, req *mcp.Request, res *mcp.Result) {
+// NoteResult remembers the URIs that a member has handed out in the result of a request: in links
+// and embedded resources.
+func (m *URIs) NoteResult(req *mcp.Request, member string, res *mcp.Result) {
 	if !bytes.Contains(res.Body, uriMember) {
 		return // as in most results
 	}
 	left := maxNoted
 	note := func(object []byte) {
-		if uri, ok := wire.GetString(object, memberURI); ok && left > 0 {
+		if uri, ok := wire.GetString(object, "uri"); ok && left > 0 {
 			left--
-			b.handedOut(&req.Profile, i, uri)
+			m.HandOut(&req.Profile, member, uri)
 		}
 	}
 	for block := range blocksOf(req.Method, res) {
@@ -54,11 +51,4 @@ func blocksOf(method string, res *mcp.Result) iter.Seq[[]byte] {
 		}
 	}
 	return func(func([]byte) bool) {}
-}
-
-// handedOut remembers that a member has handed out a URI to a profile of the group.
-func (b *Back) handedOut(p *mcp.Profile, i int, uri string) {
-	if uri != "" && len(uri) <= maxURI {
-		b.where.handOut(p, b.opts.Members[i].Name, uri)
-	}
 }

@@ -1,4 +1,4 @@
-package compat
+package report
 
 import (
 	"encoding/json"
@@ -77,8 +77,8 @@ var fromLegacy = map[string]treatments{
 // hidden is the treatment of extensions that the configuration hides.
 var hidden = Treatment{Refused, "the configuration hides it (extensions.hide, or tasks: off)", "T-32"}
 
-// Extensions returns what happens to each extension, ordered by name.
-func (s *Server) Extensions() []Extension {
+// extensions returns what happens to each extension, ordered by name.
+func (s *probed) extensions() []Extension {
 	table := fromLegacy
 	if s.Era == spec.Modern {
 		table = fromModern

@@ -1,4 +1,4 @@
-package compat
+package report
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 
 // Each row names a rule of the list, and an outcome that there is.
 func TestCrossingsNameTheirRules(t *testing.T) {
-	text, err := os.ReadFile("../../docs/rules.md")
+	text, err := os.ReadFile("../../../../docs/rules.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,16 +29,16 @@ func TestCrossingsNameTheirRules(t *testing.T) {
 // What the configuration hides reaches nobody, and the report says so.
 func TestT32ProbeTellsWhatIsHidden(t *testing.T) {
 	names := []string{"com.example/board", spec.ExtensionTasks}
-	s := &Server{
+	s := &probed{
 		Verdict: mcp.Verdict{Era: spec.Modern, Description: &mcp.Description{Capabilities: []byte(`{"extensions":{"com.example/board":{},"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/ui":{}}}`)}},
 		Hidden:  names,
 	}
-	for _, e := range s.Extensions() {
+	for _, e := range s.extensions() {
 		if got, want := e.Modern == hidden && e.Legacy == hidden, slices.Contains(names, e.Name); got != want {
 			t.Errorf("%s: %+v and %+v, want hidden to be %v", e.Name, e.Modern, e.Legacy, want)
 		}
 	}
-	for _, c := range s.Features() {
+	for _, c := range s.features() {
 		for _, name := range names {
 			if slices.Contains(c.Items, name) {
 				t.Errorf("%s names %s, which is hidden", c.Feature, name)

@@ -1,4 +1,4 @@
-package compat
+package report
 
 import "github.com/mcpbridge/mcpbridge/internal/spec"
 
@@ -88,6 +88,6 @@ const (
 )
 
 // since holds if the session has a revision or a later one.
-func since(rev spec.Revision) func(*Server) ([]string, bool) {
-	return func(s *Server) ([]string, bool) { return nil, len(s.Revisions) > 0 && s.Revisions[0] >= rev }
+func since(rev spec.Revision) func(*probed) ([]string, bool) {
+	return func(s *probed) ([]string, bool) { return nil, len(s.Revisions) > 0 && s.Revisions[0] >= rev }
 }

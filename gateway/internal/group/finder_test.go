@@ -41,7 +41,7 @@ func namesOf(t testing.TB, r *rig, req *mcp.Request) string {
 // wantOwner checks who has a tool: "docs", or what the error says.
 func wantOwner(t *testing.T, r *rig, name, want string) {
 	t.Helper()
-	m, own, err := r.ownerOf(t.Context(), request(spec.MethodToolsCall, `{"name":"x","_meta":{"progressToken":7}}`), policy.Tool, name)
+	m, own, err := r.finder.ownerOf(t.Context(), request(spec.MethodToolsCall, `{"name":"x","_meta":{"progressToken":7}}`), policy.Tool, name)
 	switch {
 	case err == nil && (m.Name != want || own != name):
 		t.Errorf("%s is %q of %q, want that of %q", name, own, m.Name, want)
@@ -111,10 +111,10 @@ func TestG02NamesOfMembersThatAreAway(t *testing.T) {
 		docs.change(away)
 		for scope, b := range map[string]*rig{"all/1": r, "all/session 2": r} {
 			req := as(request(spec.MethodToolsCall, ""), scope)
-			if m, _, err := b.ownerOf(t.Context(), req, policy.Tool, "search"); err == nil || !strings.Contains(err.Error(), `"files", "docs"`) {
+			if m, _, err := b.finder.ownerOf(t.Context(), req, policy.Tool, "search"); err == nil || !strings.Contains(err.Error(), `"files", "docs"`) {
 				t.Errorf("%s, %s: search is that of %q, %v", name, scope, m.Name, err)
 			}
-			m, _, err := b.ownerOf(t.Context(), req, policy.Tool, "find")
+			m, _, err := b.finder.ownerOf(t.Context(), req, policy.Tool, "find")
 			if err == nil && m.Name != "docs" || err != nil && !strings.Contains(err.Error(), `server "docs" of group "all"`) || err == nil && docs.gone {
 				t.Errorf("%s, %s: find is that of %q, %v", name, scope, m.Name, err)
 			}
@@ -126,7 +126,7 @@ func TestG02NamesOfMembersThatAreAway(t *testing.T) {
 	// Another principal's names are its own: nothing is remembered for this one.
 	req := as(request(spec.MethodToolsCall, ""), "all/3")
 	req.Principal = "ada"
-	if m, _, err := r.ownerOf(t.Context(), req, policy.Tool, "search"); err != nil || m.Name != "files" {
+	if m, _, err := r.finder.ownerOf(t.Context(), req, policy.Tool, "search"); err != nil || m.Name != "files" {
 		t.Errorf("another principal: search is that of %q, %v", m.Name, err)
 	}
 	g := newGroup(r.Back, r.audience)
@@ -209,10 +209,10 @@ func TestG02NamesAreOfOneProfile(t *testing.T) {
 		r := newRig(t, bare, files, docs)
 		first, second := request(spec.MethodToolsCall, ""), as(request(spec.MethodToolsCall, ""), "all/2")
 		for range 2 {
-			if m, _, err := r.ownerOf(t.Context(), first, policy.Tool, "read"); err != nil || m.Name != "files" {
+			if m, _, err := r.finder.ownerOf(t.Context(), first, policy.Tool, "read"); err != nil || m.Name != "files" {
 				t.Errorf("the first has read of %q, %v", m.Name, err)
 			}
-			if m, _, err := r.ownerOf(t.Context(), second, policy.Tool, "read"); err == nil || !strings.Contains(err.Error(), `"files", "docs"`) {
+			if m, _, err := r.finder.ownerOf(t.Context(), second, policy.Tool, "read"); err == nil || !strings.Contains(err.Error(), `"files", "docs"`) {
 				t.Errorf("the second has read of %q, %v", m.Name, err)
 			}
 		}
@@ -302,7 +302,7 @@ func TestG02NamesAreOfOnePrincipal(t *testing.T) {
 	req.Principal = "ada"
 	for range 2 {
 		wantOwner(t, r, "read", "files")
-		if m, _, err := r.ownerOf(t.Context(), req, policy.Tool, "read"); err == nil || !strings.Contains(err.Error(), `"files", "docs"`) {
+		if m, _, err := r.finder.ownerOf(t.Context(), req, policy.Tool, "read"); err == nil || !strings.Contains(err.Error(), `"files", "docs"`) {
 			t.Errorf("ada has read of %q, %v", m.Name, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package compat
+package report
 
 import (
 	"slices"
@@ -31,21 +31,21 @@ type row struct {
 	feature string
 	outcome string
 	rule    string
-	when    func(*Server) ([]string, bool)
+	when    func(*probed) ([]string, bool)
 	why     string
 }
 
-// A Server is a server that was probed.
-type Server struct {
+// A probed is a server as it was probed.
+type probed struct {
 	mcp.Verdict
 	HTTP    bool     // a request is an HTTP request with its own response
 	Command bool     // it is a command
 	Hidden  []string // extensions and experimental capabilities that the configuration hides
 }
 
-// Features returns what happens to the server's features, beginning with those that are
+// features returns what happens to the server's features, beginning with those that are
 // refused.
-func (s *Server) Features() []Feature {
+func (s *probed) features() []Feature {
 	table := toModern
 	if s.Era == spec.Modern {
 		table = toLegacy
@@ -64,7 +64,7 @@ func (s *Server) Features() []Feature {
 }
 
 // capability returns the declared value at a path, or nil.
-func (s *Server) capability(path string) []byte {
+func (s *probed) capability(path string) []byte {
 	v := []byte(s.Description.Capabilities)
 	for name := range strings.SplitSeq(path, ".") {
 		if v = wire.Get(v, name); v == nil || wire.IsNull(v) {
@@ -75,18 +75,18 @@ func (s *Server) capability(path string) []byte {
 }
 
 // declares reports whether a capability is declared, and not false.
-func (s *Server) declares(path string) bool {
+func (s *probed) declares(path string) bool {
 	v := s.capability(path)
 	return v != nil && string(v) != "false"
 }
 
 // The conditions in the tables. Each function returns one.
 
-func always(*Server) ([]string, bool) { return nil, true }
+func always(*probed) ([]string, bool) { return nil, true }
 
 // has holds if all capabilities are declared.
-func has(paths ...string) func(*Server) ([]string, bool) {
-	return func(s *Server) ([]string, bool) {
+func has(paths ...string) func(*probed) ([]string, bool) {
+	return func(s *probed) ([]string, bool) {
 		for _, path := range paths {
 			if !s.declares(path) {
 				return nil, false
@@ -97,28 +97,28 @@ func has(paths ...string) func(*Server) ([]string, bool) {
 }
 
 // hasnt holds if a group is declared without a member.
-func hasnt(group, member string) func(*Server) ([]string, bool) {
-	return func(s *Server) ([]string, bool) { return nil, s.declares(group) && !s.declares(group+"."+member) }
+func hasnt(group, member string) func(*probed) ([]string, bool) {
+	return func(s *probed) ([]string, bool) { return nil, s.declares(group) && !s.declares(group+"."+member) }
 }
 
 // lacks holds if a capability is not declared.
-func lacks(path string) func(*Server) ([]string, bool) {
-	return func(s *Server) ([]string, bool) { return nil, !s.declares(path) }
+func lacks(path string) func(*probed) ([]string, bool) {
+	return func(s *probed) ([]string, bool) { return nil, !s.declares(path) }
 }
 
 // heard holds if a capability is declared, and the server can send notifications; unheard,
 // if it can't.
-func heard(path string) func(*Server) ([]string, bool) {
-	return func(s *Server) ([]string, bool) { return nil, s.declares(path) && s.Unasked }
+func heard(path string) func(*probed) ([]string, bool) {
+	return func(s *probed) ([]string, bool) { return nil, s.declares(path) && s.Unasked }
 }
 
-func unheard(path string) func(*Server) ([]string, bool) {
-	return func(s *Server) ([]string, bool) { return nil, s.declares(path) && !s.Unasked }
+func unheard(path string) func(*probed) ([]string, bool) {
+	return func(s *probed) ([]string, bool) { return nil, s.declares(path) && !s.Unasked }
 }
 
 // tools holds if there are tools for which so is true.
-func tools(so func(tool []byte) bool) func(*Server) ([]string, bool) {
-	return func(s *Server) (names []string, _ bool) {
+func tools(so func(tool []byte) bool) func(*probed) ([]string, bool) {
+	return func(s *probed) (names []string, _ bool) {
 		for _, l := range s.Lists {
 			for _, tool := range l.Items {
 				if l.Method == spec.MethodToolsList && so(tool) {
@@ -133,8 +133,8 @@ func tools(so func(tool []byte) bool) func(*Server) ([]string, bool) {
 
 // members holds if a set of extensions has names that are not hidden: that of the tasks
 // extension, or others.
-func members(set string, tasks bool) func(*Server) ([]string, bool) {
-	return func(s *Server) (names []string, _ bool) {
+func members(set string, tasks bool) func(*probed) ([]string, bool) {
+	return func(s *probed) (names []string, _ bool) {
 		for k := range wire.Members(s.capability(set)) {
 			if name := k.String(); (name == spec.ExtensionTasks) == tasks && !slices.Contains(s.Hidden, name) {
 				names = append(names, name)
@@ -145,8 +145,8 @@ func members(set string, tasks bool) func(*Server) ([]string, bool) {
 }
 
 // both holds if two conditions hold; the items are those of the second.
-func both(a, b func(*Server) ([]string, bool)) func(*Server) ([]string, bool) {
-	return func(s *Server) ([]string, bool) {
+func both(a, b func(*probed) ([]string, bool)) func(*probed) ([]string, bool) {
+	return func(s *probed) ([]string, bool) {
 		if _, ok := a(s); !ok {
 			return nil, false
 		}
@@ -154,16 +154,16 @@ func both(a, b func(*Server) ([]string, bool)) func(*Server) ([]string, bool) {
 	}
 }
 
-func overHTTP(s *Server) ([]string, bool)    { return nil, s.HTTP }
-func notOverHTTP(s *Server) ([]string, bool) { return nil, !s.HTTP }
+func overHTTP(s *probed) ([]string, bool)    { return nil, s.HTTP }
+func notOverHTTP(s *probed) ([]string, bool) { return nil, !s.HTTP }
 
 // overStdio holds if the server is a command; overConn, if it is reached over another
 // shared connection, a WebSocket or HTTP+SSE.
-func overStdio(s *Server) ([]string, bool) { return nil, s.Command }
-func overConn(s *Server) ([]string, bool)  { return nil, !s.HTTP && !s.Command }
+func overStdio(s *probed) ([]string, bool) { return nil, s.Command }
+func overConn(s *probed) ([]string, bool)  { return nil, !s.HTTP && !s.Command }
 
 // instructs holds if the server has instructions.
-func instructs(s *Server) ([]string, bool) { return nil, s.Description.Instructions != nil }
+func instructs(s *probed) ([]string, bool) { return nil, s.Description.Instructions != nil }
 
 // The conditions on tools.
 

@@ -59,15 +59,7 @@ writes one entry instead that serves all of them: the client sees their tools as
 NAME__tool. Servers that the client asks the user something for, has disabled or has
 in a sandbox stay. Repeat it to move servers that were added since.`
 
-func newWrapCommand(p process) *cobra.Command {
-	var in installing
-	var from wrapSource
-	var verbose bool
-	cmd := &cobra.Command{
-		Use:   "wrap URL | COMMAND ARGS... | GROUP -c FILE | --all FILE\n  mcpbridge wrap --install HOST [--all] [SERVER...]",
-		Short: "Serve one MCP server, or a group, on standard input and output",
-		Long:  wrapHelp,
-		Example: `  mcpbridge wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+const wrapExample = `  mcpbridge wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   mcpbridge wrap https://docs.example.com/mcp
   mcpbridge wrap --all ~/.cursor/mcp.json
   mcpbridge wrap team -c config.yaml
@@ -79,7 +71,17 @@ func newWrapCommand(p process) *cobra.Command {
   in a desktop client's configuration, before and after:
   "files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/notes"]}
   "files": {"command": "mcpbridge", "args": ["wrap", "--",
-            "npx", "-y", "@modelcontextprotocol/server-filesystem", "/notes"]}`,
+            "npx", "-y", "@modelcontextprotocol/server-filesystem", "/notes"]}`
+
+func newWrapCommand(p process) *cobra.Command {
+	var in installing
+	var from wrapSource
+	var verbose bool
+	cmd := &cobra.Command{
+		Use:     "wrap URL | COMMAND ARGS... | GROUP -c FILE | --all FILE\n  mcpbridge wrap --install HOST [--all] [SERVER...]",
+		Short:   "Serve one MCP server, or a group, on standard input and output",
+		Long:    wrapHelp,
+		Example: wrapExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if in.asked(cmd) {
 				in.all = from.all

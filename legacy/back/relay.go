@@ -24,7 +24,7 @@ func (b *Back) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message,
 		if err := b.noteConnect(ctx, err); err != nil {
 			return nil, err
 		}
-		held := b.opts.Hold(b.heldIn(), true)
+		held := b.opts.Hold(b.opts.heldIn(), true)
 		r.OnState(held.NoteLater(req))
 		return ownSession{r.Link(), held}, nil
 	})

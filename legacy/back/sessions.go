@@ -37,8 +37,8 @@ func (b *Back) lasts(of pool.Session) time.Duration {
 }
 
 // heldIn returns what is lost when the server ends a session.
-func (b *Back) heldIn() string {
-	if b.opts.Launcher != nil {
+func (o *Options) heldIn() string {
+	if o.Launcher != nil {
 		return upstream.LostExit
 	}
 	return upstream.LostSession
@@ -125,7 +125,7 @@ func (b *Back) connect(ctx context.Context, p mcp.Profile) (pool.Session, error)
 	if err := b.noteConnect(ctx, err); err != nil {
 		return nil, err
 	}
-	s.held = b.opts.Hold(b.heldIn(), false)
+	s.held = b.opts.Hold(b.opts.heldIn(), false)
 	if !pool.Stopped(ctx) {
 		scope, _ := pool.CutLane(p.Scope)
 		b.remember(scope, s)

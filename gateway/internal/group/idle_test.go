@@ -2,6 +2,7 @@ package group
 
 import (
 	"errors"
+	"regexp"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -22,15 +23,15 @@ func TestG20IdleGroup(t *testing.T) {
 		starting.startsAfter(1000 * time.Hour)
 		starting.err = mcp.ErrStarting
 		synctest.Wait()
-		before := runtime.NumGoroutine()
+		before := inBubble(t)
 		idle := func(when string) {
 			t.Helper()
 			time.Sleep(time.Minute) // what is under way has patience
 			synctest.Wait()
-			goroutines, asked := runtime.NumGoroutine(), asked(members)
+			goroutines, asked := inBubble(t), asked(members)
 			time.Sleep(24 * time.Hour)
 			synctest.Wait()
-			if n := runtime.NumGoroutine(); goroutines != before || n != before {
+			if n := inBubble(t); goroutines != before || n != before {
 				t.Errorf("%s there are %d goroutines, then %d, and before %d", when, goroutines, n, before)
 			}
 			if n := askedSince(members, asked); n != 0 {
@@ -53,13 +54,25 @@ func TestG20IdleGroup(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if n := runtime.NumGoroutine(); n <= before {
+		if n := inBubble(t); n <= before {
 			t.Errorf("with a follower there are %d goroutines, and %d without", n, before)
 		}
 		r.Want(-1, want...)
 		release()
 		idle("once all have left")
 	})
+}
+
+// inBubble returns the number of goroutines of the test's bubble: others of the process come and go.
+func inBubble(t *testing.T) int {
+	t.Helper()
+	text := make([]byte, 1<<20)
+	text = text[:runtime.Stack(text, true)]
+	bubble := regexp.MustCompile(`synctest bubble \d+`).Find(text) // that of this goroutine, which comes first
+	if bubble == nil {
+		t.Fatalf("no bubble is named in %.200s", text)
+	}
+	return len(regexp.MustCompile(`(?m)^goroutine \d+ .*`+string(bubble)+`\b.*:$`).FindAll(text, -1))
 }
 
 // asked returns how often each member was asked.

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
@@ -28,7 +29,7 @@ func openGroup(g *Gateway, name string, o *group.Options, c mcp.Changes) (*group
 
 func (x *grouping) options(o *group.Options) group.Options {
 	out := *o
-	out.Name, out.Find, out.Sealer, out.Logger, out.Metrics = x.name, x.g.members(x.name), x.g.sealer, x.g.opts.Logger, x.g.opts.Metrics
+	out.Name, out.Find, out.Sealer, out.Logger, out.Metrics = x.name, membersOf(x.g, x.name), x.g.sealer, x.g.opts.Logger, x.g.opts.Metrics
 	return out
 }
 
@@ -55,7 +56,7 @@ func checkMembers(s *server, o *group.Options) error {
 }
 
 // regroup has the groups of a table that were there before find their members in it.
-func (g *Gateway) regroup(t *table) {
+func (t *table) regroup(log *slog.Logger) {
 	for _, so := range t.opts.Servers {
 		s := t.servers[so.Name]
 		switch {
@@ -64,7 +65,7 @@ func (g *Gateway) regroup(t *table) {
 			s.group.Look()
 		default:
 			if err := s.group.Update(s.group.options(so.Group)); err != nil { // they were checked
-				g.opts.Logger.Error("a group keeps its members", "upstream", so.Name, "err", err)
+				log.Error("a group keeps its members", "upstream", so.Name, "err", err)
 			}
 		}
 	}

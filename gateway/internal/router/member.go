@@ -15,13 +15,13 @@ import (
 // policy, rates, pins, the audit log and whatever else is of that endpoint apply. It is a
 // [group.Member].
 type member struct {
-	*server
+	s  *server
 	of string // the group's name
 }
 
-// members returns what finds the members of a group among the servers that are served at the
+// membersOf returns what finds the members of a group among the servers that are served at the
 // moment.
-func (g *Gateway) members(of string) group.Find {
+func membersOf(g *Gateway, of string) group.Find {
 	return func(name string) group.Member {
 		t := g.now()
 		if t == nil { // the first one is being built
@@ -37,73 +37,73 @@ func (g *Gateway) members(of string) group.Find {
 // enter counts a user of the server, until Leave of its life. A reload may have replaced it since
 // it was found: then it is the one that is served now.
 func (m member) enter() (member, error) {
-	if m.life.Enter() {
+	if m.s.life.Enter() {
 		return m, nil
 	}
-	if s := m.g.now().servers[m.name]; s != nil && s.life.Enter() {
+	if s := m.s.g.now().servers[m.s.name]; s != nil && s.life.Enter() {
 		return member{s, m.of}, nil
 	}
-	return m, wire.Errorf(spec.CodeInternal, "%v", m.life.Reason())
+	return m, wire.Errorf(spec.CodeInternal, "%v", m.s.life.Reason())
 }
 
 // Serve implements [group.Member].
 func (m member) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
-	s, err := m.enter()
+	m, err := m.enter()
 	if err != nil {
 		return nil, err
 	}
-	defer s.life.Leave()
-	own, err := s.forMember(req)
+	defer m.s.life.Leave()
+	own, err := m.forMember(req)
 	if err != nil {
 		return nil, err
 	}
 	if !spec.Lists(req.Method) {
 		own.Passage.Pass()
 		if own.Trace != nil {
-			own.Trace.Pass(s.name, s.log.names.Subject(own.Method, own.Params))
+			own.Trace.Pass(m.s.name, m.s.log.names.Subject(own.Method, own.Params))
 		}
 	}
-	return s.server.Serve(ctx, own, c)
+	return m.s.Serve(ctx, own, c)
 }
 
 // forMember returns the request of a client of a group as one to the server itself.
 func (m member) forMember(req *mcp.Request) (*mcp.Request, error) {
 	own := *req
-	own.Profile = m.profiles.Of(req.Profile)
+	own.Profile = m.s.profiles.Of(req.Profile)
 	if own.Passage == nil { // what the group asks for itself
 		own.Passage = &mcp.Passage{Group: m.of}
 	}
-	m.profiles.Saw(req.Identity)
-	return &own, m.allow(&own)
+	m.s.profiles.Saw(req.Identity)
+	return &own, m.s.allow(&own)
 }
 
 // Describe implements [group.Member].
 func (m member) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
-	s, err := m.enter()
+	m, err := m.enter()
 	if err != nil {
 		return nil, err
 	}
-	defer s.life.Leave()
-	own, err := s.forMember(req)
+	defer m.s.life.Leave()
+	own, err := m.forMember(req)
 	if err == nil && (req.Method == spec.MethodDiscover || req.Method == spec.MethodInitialize) {
-		err = s.access.OpenRelay(own, nil) // which records refusals alone
+		err = m.s.access.OpenRelay(own, nil) // which records refusals alone
 	}
 	if err != nil {
-		return nil, s.ForClient(err)
+		return nil, m.s.ForClient(err)
 	}
-	d, err := placed{s.server}.Describe(ctx, own)
-	if s.wantsLogin(err) {
+	d, err := placed{m.s}.Describe(ctx, own)
+	if m.s.wantsLogin(err) {
 		d, err = visit.Undescribed(), nil
 	}
-	return s.access.Description(d), s.ForClient(err)
+	return m.s.access.Description(d), m.s.ForClient(err)
 }
 
 // Profile implements [group.Member].
-func (m member) Profile(at mcp.Profile) mcp.Profile { return m.profiles.Of(at) }
+func (m member) Profile(at mcp.Profile) mcp.Profile { return m.s.profiles.Of(at) }
 
 // Subscribe implements [group.Member].
 func (m member) Subscribe(p mcp.Profile, mail *fanout.Mailbox, lost func(fanout.Topic, error)) (group.Following, error) {
-	f, err := m.g.hub.Follow(m.server, p, m.of, mail, lost)
+	f, err := m.s.g.hub.Follow(m.s, p, m.of, mail, lost)
 	if err != nil {
 		return nil, err // and no typed nil in the interface
 	}
@@ -112,48 +112,48 @@ func (m member) Subscribe(p mcp.Profile, mail *fanout.Mailbox, lost func(fanout.
 
 // Follows implements [group.Member].
 func (m member) Follows(req *mcp.Request, uri string) bool {
-	return m.ownerOnly(req) == nil && m.access.Follows(req, uri)
+	return m.s.ownerOnly(req) == nil && m.s.access.Follows(req, uri)
 }
 
 // Refused implements [group.Member].
 func (m member) Refused(ctx context.Context, req *mcp.Request, uris []string) {
-	if m.ownerOnly(req) == nil {
-		m.access.Refused(ctx, req, uris)
+	if m.s.ownerOnly(req) == nil {
+		m.s.access.Refused(ctx, req, uris)
 	}
 }
 
 // RootsChanged implements [group.Member].
-func (m member) RootsChanged(req *mcp.Request) { m.follow(req, m.server.RootsChanged) }
+func (m member) RootsChanged(req *mcp.Request) { m.follow(req, m.s.RootsChanged) }
 
 // LevelChanged implements [group.Member].
-func (m member) LevelChanged(req *mcp.Request) { m.follow(req, m.server.LevelChanged) }
+func (m member) LevelChanged(req *mcp.Request) { m.follow(req, m.s.LevelChanged) }
 
 // ClientLeft implements [group.Member].
-func (m member) ClientLeft(req *mcp.Request) { m.follow(req, m.server.ClientLeft) }
+func (m member) ClientLeft(req *mcp.Request) { m.follow(req, m.s.ClientLeft) }
 
 // follow has the server told something of a client of the group.
 func (m member) follow(req *mcp.Request, tell func(*mcp.Request)) {
-	if !m.life.Enter() {
+	if !m.s.life.Enter() {
 		return
 	}
-	defer m.life.Leave()
+	defer m.s.life.Leave()
 	if own, err := m.forMember(req); err == nil {
 		tell(own)
 	}
 }
 
 // Era implements [group.Member].
-func (m member) Era() spec.Era { return m.back.Era() }
+func (m member) Era() spec.Era { return m.s.back.Era() }
 
 // Err implements [group.Member].
 func (m member) Err(req *mcp.Request) error {
-	err := m.back.Err()
-	if err == nil || req == nil || m.together.forward == nil {
+	err := m.s.back.Err()
+	if err == nil || req == nil || m.s.together.forward == nil {
 		return err
 	}
 	own := *req
-	own.Profile = m.profiles.Of(req.Profile)
-	if m.together.forward.ServedElsewhere(&own) {
+	own.Profile = m.s.profiles.Of(req.Profile)
+	if m.s.together.forward.ServedElsewhere(&own) {
 		return nil
 	}
 	return err

@@ -38,7 +38,7 @@ func (g *Gateway) Reload(opts Options) error {
 	if begun {
 		start(fresh)
 	}
-	g.regroup(next)
+	next.regroup(g.opts.Logger)
 	for _, s := range former.leftBy(next) {
 		go g.retire(s, next.servers[s.name] == nil) // Close waits for it
 	}

@@ -196,6 +196,7 @@ func TestG10NoMembers(t *testing.T) {
 			t.Errorf("one is starting: %s", got)
 		}
 		time.Sleep(DefaultStartPatience) // in which it is asked for its description
+		synctest.Wait()
 		members[1].describe = nil
 		if got := describe(newRig(t, func(o *Options) { o.Require = true }, members...)); !strings.Contains(got, `server "a": connection refused`) {
 			t.Errorf("all are needed: %s", got)

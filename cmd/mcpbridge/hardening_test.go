@@ -204,7 +204,7 @@ func TestHardeningPlacesAreNotForClients(t *testing.T) {
 		{"a port where nobody listens", "url: http://" + nowhere + "/mcp", []string{nowhere, "127.0.0.1"}, []string{"connection refused", "nothing listens there"}},
 		{"a WebSocket", "url: ws://" + nowhere + "/mcp", []string{nowhere, "127.0.0.1"}, []string{"connection refused", "nothing listens there"}},
 		{"no such program", "command: /opt/inner/server", []string{"/opt", "inner"}, []string{"no such file"}},
-		{"no such folder", fmt.Sprintf("command: %q, cwd: /opt/inner", os.Args[0]), []string{os.Args[0], "/opt", "inner"}, []string{"no such file"}},
+		{"no such folder", fmt.Sprintf("command: %q, cwd: /opt/inner", os.Args[0]), []string{"/opt/inner", os.Args[0], "/opt", "inner"}, []string{"no such file"}},
 		{"no such host", "url: http://inner.invalid/mcp", []string{"inner"}, []string{"looked up"}},
 	} {
 		for _, era := range []string{"auto", "legacy", "modern"} {

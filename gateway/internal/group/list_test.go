@@ -251,7 +251,8 @@ func TestG08MembersThatAreMissing(t *testing.T) {
 	}{
 		{"answers", func(*fake) {}, "files__read docs__find", 0},
 		{"slow", func(f *fake) { f.serve = after(1900 * time.Millisecond) }, "files__read docs__find", 1900 * time.Millisecond},
-		{"silent", func(f *fake) { f.serve = silent }, `files__read missing ["docs"]`, 2 * time.Second},
+		{"silent from the first", func(f *fake) { f.serve = silent }, `files__read missing ["docs"]`, 20 * time.Second},
+		{"slower than one that has answered may be", func(f *fake) { f.serve = later(f, 19*time.Second) }, "files__read docs__find", 19 * time.Second},
 		{"errs", func(f *fake) { f.err = errors.New("connection refused") }, `files__read missing ["docs"]`, 0},
 		{"errs itself", func(f *fake) { f.serve = fails(wire.Errorf(-32603, "broken")) }, `files__read missing ["docs"]`, 0},
 		{"not served", func(f *fake) { f.gone = true }, `files__read missing ["docs"]`, 0},
@@ -299,10 +300,71 @@ func fails(err error) func(context.Context, *mcp.Request, mcp.Caller) (*mcp.Resu
 
 // started has f be one that starts, and answers after a time.
 func (f *fake) started(d time.Duration) {
-	starts := time.Now().Add(d)
 	f.err = fmt.Errorf("server: %w", mcp.ErrStarting)
 	f.describe = func(context.Context, *mcp.Request) (*mcp.Description, error) { return nil, mcp.ErrStarting }
-	f.serve = func(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	f.serve = later(f, d)
+}
+
+// A member has the time of one that starts until it has answered once, or has had that time: a
+// command that runs may not read yet.
+func TestG08PatienceWithWhoHasAnswered(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			files, docs := newFake("files", "read"), newFake("docs", "find")
+			r := newRig(t, nil, files, docs)
+			if !answers {
+				docs.serve = silent
+			}
+			namesOf(t, r, request(spec.MethodToolsList, ""))
+			docs.serve = silent
+			begin := time.Now()
+			if got, took := namesOf(t, r, request(spec.MethodToolsList, "")), time.Since(begin); got != `files__read missing ["docs"]` || took != DefaultPatience {
+				t.Errorf("answered before: %v; listed %s after %v, want it left out after %v", answers, got, took, DefaultPatience)
+			}
+		})
+	}
+}
+
+// A member that is there and does not answer yet is soon listed from what is remembered, and told of
+// when it answers. One that answers at once is listed by its answer, and one that errs is left out.
+func TestG08CommandsThatDoNotReadYet(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*fake)
+		want   string
+		takes  time.Duration
+		told   int
+	}{
+		{"slow", func(f *fake) { f.serve = later(f, 5*time.Second) }, "files__read docs__search", recallGrace, 1},
+		{"answers", func(*fake) {}, "files__read docs__search docs__find", 0, 0},
+		{"errs", func(f *fake) { f.serve = fails(wire.Errorf(-32603, "broken")) }, `files__read missing ["docs"]`, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				files, docs := newFake("files", "read"), newFake("docs", "search")
+				remembers := newMemory()
+				with := func(o *Options) { o.Memory = remembers }
+				namesOf(t, newRig(t, with, files, docs), request(spec.MethodToolsList, ""))
+				docs.pages[spec.MethodToolsList] = [][]string{toolItems("search", "find")}
+				tt.change(docs)
+				r, begin := newRig(t, with, files, docs), time.Now()
+				r.audience.Want(1, fanout.Topic{Scope: "all/1", Kind: fanout.ToolsListChanged})
+				if got, took := namesOf(t, r, request(spec.MethodToolsList, "")), time.Since(begin); got != tt.want || took != tt.takes {
+					t.Errorf("listed %s after %v, want %s after %v", got, took, tt.want, tt.takes)
+				}
+				time.Sleep(time.Minute)
+				if told := len(r.audience.Events()); told != tt.told {
+					t.Errorf("%d changes are told, want %d", told, tt.told)
+				}
+			})
+		})
+	}
+}
+
+// later is a member that answers from a time on.
+func later(f *fake, d time.Duration) func(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
+	starts := time.Now().Add(d)
+	return func(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
 		if _, err := after(time.Until(starts))(ctx, req, c); err != nil {
 			return nil, err
 		}

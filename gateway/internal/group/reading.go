@@ -196,7 +196,11 @@ func (r *reader) read(ctx context.Context, from place) *reading {
 	return r.readIn(ctx, usual, from)
 }
 
-// readIn reads from one place. usual is the time of a member that is not starting.
+// recallGrace is how long a member that has not answered yet, though it is there, may take before its
+// list of an earlier run is used: a command runs before it reads.
+const recallGrace = 250 * time.Millisecond
+
+// readIn reads from one place. usual is the time of a member that has answered before.
 func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading {
 	out := &reading{place: from, list: r.list}
 	m, err := r.of.roster.at(from.member)
@@ -204,23 +208,40 @@ func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading
 		out.err = err
 		return out
 	}
-	w := usual
-	if errors.Is(m.Err(r.req), mcp.ErrStarting) {
-		if !r.fresh && r.recall(out) {
-			r.of.note(r.req, out)
-			return out
-		}
-		var cancel func()
-		w, cancel = wait(ctx, r.of.opts.StartPatience)
-		defer cancel()
+	starting := errors.Is(m.Err(r.req), mcp.ErrStarting)
+	if !starting && r.of.former.heard(m.Name) {
+		r.ask(ctx, usual, m, out)
+		return out
 	}
-	if r.lacks(w, m) {
-		out.none = true
-	} else if err := r.pages(ctx, w, m, out); err != nil {
+	patience, former := r.of.opts.StartPatience, &reading{place: from, list: r.list}
+	switch recalls := !r.fresh && from.cursor == "" && r.recall(former); {
+	case recalls && starting:
+		r.of.note(r.req, former)
+		return former
+	case recalls:
+		patience = min(recallGrace, patience)
+	}
+	w, cancel := wait(ctx, patience)
+	defer cancel()
+	if r.ask(ctx, w, m, out); former.recalled && errors.As(out.err, new(*silentError)) {
+		r.of.note(r.req, former)
+		return former
+	}
+	return out
+}
+
+// ask reads from a member.
+func (r *reader) ask(ctx context.Context, w waiting, m memberAt, out *reading) {
+	defer r.of.note(r.req, out)
+	if out.none = r.lacks(w, m); out.none {
+		return
+	}
+	if err := r.pages(ctx, w, m, out); err != nil {
 		out.fail(err)
 	}
-	r.of.note(r.req, out)
-	return out
+	if out.err == nil || errors.As(out.err, new(*silentError)) && w.silent.patience >= r.of.opts.StartPatience {
+		r.of.former.hear(m.Name) // or it has had its time
+	}
 }
 
 // A waiting is the time for an answer.

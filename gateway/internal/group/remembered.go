@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash/maphash"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,17 @@ type remembered struct {
 	// Lists of several pages that are read as a whole, to be remembered: when, and how many are.
 	rest    *lru.Cache[listKey, time.Time]
 	reading atomic.Int64
+
+	answered sync.Map // the names of the members that have answered to a list in this process
+}
+
+// hear notes that a member has answered to a list.
+func (r *remembered) hear(member string) { r.answered.LoadOrStore(member, struct{}{}) }
+
+// heard reports whether a member has answered to a list in this process.
+func (r *remembered) heard(member string) bool {
+	_, heard := r.answered.Load(member)
+	return heard
 }
 
 // A stored is a list that was stored.

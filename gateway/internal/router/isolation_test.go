@@ -7,31 +7,44 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 )
 
-// TestIsolation has two principals do the same at one server, with the same ids,
-// tokens, URIs and texts. Each row is something that one of them must not have of
-// the other.
+// isolated are the rows of the matrix of isolation: something that one of two principals must not
+// have of the other, who does the same at the same server, with the same ids, tokens, URIs and texts.
+var isolated = []struct {
+	name string
+	run  func(w *tenants)
+}{
+	{"M2L-01 sessions", isolatedSessions},
+	{"M2L-05 discovery", isolatedDiscovery},
+	{"M2L-08 private results", isolatedPrivateResults},
+	{"M2L-08 public results", isolatedPublicResults},
+	{"M2L-11 progress", isolatedProgress},
+	{"M2L-12 logs", isolatedLogs},
+	{"M2L-13 cancellation", isolatedCancellation},
+	{"M2L-17 answers of parked calls", isolatedAnswers},
+	{"M2L-18 stolen states", isolatedStates},
+	{"M2L-19 places to park", isolatedPlaces},
+	{"M2L-23 roots", isolatedRoots},
+	{"M2L-33 listen streams", isolatedStreams},
+	{"M2L-34 subscriptions", isolatedSubscriptions},
+}
+
 func TestIsolation(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		run  func(w *tenants)
-	}{
-		{"M2L-01 sessions", isolatedSessions},
-		{"M2L-05 discovery", isolatedDiscovery},
-		{"M2L-08 private results", isolatedPrivateResults},
-		{"M2L-08 public results", isolatedPublicResults},
-		{"M2L-11 progress", isolatedProgress},
-		{"M2L-12 logs", isolatedLogs},
-		{"M2L-13 cancellation", isolatedCancellation},
-		{"M2L-17 answers of parked calls", isolatedAnswers},
-		{"M2L-18 stolen states", isolatedStates},
-		{"M2L-19 places to park", isolatedPlaces},
-		{"M2L-23 roots", isolatedRoots},
-		{"M2L-33 listen streams", isolatedStreams},
-		{"M2L-34 subscriptions", isolatedSubscriptions},
-	} {
+	for _, tt := range isolated {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newTenants(t, settings.IsolatePrincipal)
+			w.t = t
+			tt.run(w)
+		})
+	}
+}
+
+// Clients of a group are kept apart as those of its members are.
+func TestG13IsolationInGroups(t *testing.T) {
+	t.Parallel()
+	for _, tt := range isolated {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newGroupTenants(t)
 			w.t = t
 			tt.run(w)
 		})
@@ -55,7 +68,7 @@ func isolatedDiscovery(w *tenants) {
 	a, b := w.session(alice), w.session(bob)
 	for who, want := range map[string]*tenantSession{alice: a, bob: b} {
 		got := w.ask(who, "server/discover", "", "")
-		if !strings.Contains(got.body, `"instructions":"for `+want.name+`"`) {
+		if !strings.Contains(got.body, `"instructions":"`) || !strings.Contains(got.body, `for `+want.name+`"`) {
 			w.t.Errorf("discovery of %s = %s, want what session %s was told", who, got.body, want.name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
@@ -224,14 +225,28 @@ type tenants struct {
 // newTenants returns a gateway that keeps what its hints allow: lists are public,
 // what is read is private.
 func newTenants(t *testing.T, isolation settings.Isolation) *tenants {
+	return newTenantsAt(t, isolation, "peer")
+}
+
+// newGroupTenants is newTenants for clients of a group that has the server.
+func newGroupTenants(t *testing.T) *tenants {
+	return newTenantsAt(t, settings.IsolatePrincipal, "inner", ServerOptions{Name: "peer", Group: func() *group.Options {
+		o := groupOf("inner")
+		o.Bare = true
+		return o
+	}()})
+}
+
+// newTenantsAt returns a gateway with a server of a name, and others.
+func newTenantsAt(t *testing.T, isolation settings.Isolation, name string, others ...ServerOptions) *tenants {
 	w := &tenants{t: t, server: newTenantPeer(t), capabilities: `{"elicitation":{}}`}
 	w.rig = newRig(t, func(o *Options) {
 		o.bound("parked_each", 1)
 		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get(whoHeader)), nil })
-		o.Servers = []ServerOptions{{Name: "peer", Settings: settings.Server{Isolation: isolation, Cache: public("tools/list", "resources/read")}, Open: func(c mcp.Changes) (mcp.Back, error) {
-			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: w.server.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond, Cache: map[string]settings.CacheHint{"tools/list": public("tools/list")["tools/list"], "resources/read": {TTL: time.Minute}}},
+		o.Servers = append([]ServerOptions{{Name: name, Settings: settings.Server{Isolation: isolation, Cache: public("tools/list", "resources/read")}, Open: func(c mcp.Changes) (mcp.Back, error) {
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: name, URL: w.server.URL, Changes: c, Logger: o.Logger, Settings: settings.Server{Linger: time.Millisecond, Cache: map[string]settings.CacheHint{"tools/list": public("tools/list")["tools/list"], "resources/read": {TTL: time.Minute}}},
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
-		}}}
+		}}}, others...)
 	})
 	t.Cleanup(w.server.CloseClientConnections)
 	return w

@@ -39,7 +39,7 @@ func TestAdviceOverHTTP(t *testing.T) {
 		{"429", &backtest.OddServer{Status: 429, Kind: "text/plain"}, "is busy", "try again later"},
 		{"403 with its reason", &backtest.OddServer{Status: 403, Kind: "text/plain", Body: "ada is not in the group\n"}, "refuses access", "do the credentials allow it?"},
 		{"503", &backtest.OddServer{Status: 503, Kind: "text/plain"}, "answers with errors", "read its log"},
-		{"307", &backtest.OddServer{Status: 307, Kind: "text/plain"}, "redirects to another URL", "use the URL that it redirects to"},
+		{"307", &backtest.OddServer{Status: 307, Kind: "text/plain"}, "redirects to another URL", "use that URL"},
 		{"404", &backtest.OddServer{Status: 404, Kind: "text/html"}, "is not an MCP server", "is the path right?"},
 		{"400", &backtest.OddServer{Status: 400, Kind: "text/plain", Body: "Client sent an HTTP request to an HTTPS server."}, "is not an MCP server", "plain http:// correct?"},
 		{"silence", &backtest.OddServer{Silent: true}, "does not answer", "--timeout 1m"},
@@ -116,6 +116,20 @@ func TestAdviceOnCommands(t *testing.T) {
 		o := options("")
 		o.Command.Argv, o.Command.Dir = []string{tt.program}, tt.dir
 		wantAdvice(t, New(o), "can't start", tt.advice)
+	}
+}
+
+// Clients are not told what a command has printed, nor where a redirect leads.
+func TestFindingsForClients(t *testing.T) {
+	s := New(options("https://docs.example.com/mcp"))
+	moved := &upstream.StatusError{Code: http.StatusFound, Target: "https://inner.example.com/login"}
+	for _, v := range []mcp.Verdict{
+		{Starting: true, Reason: notRead + `; it wrote "inner" to its standard output`},
+		{Status: moved.Code, Cause: moved, Reason: "it answered with " + moved.Error() + moved.Advice()},
+	} {
+		if f := s.finding(&v); !strings.Contains(f.Why, "inner") || strings.Contains(f.Public, "inner") || !strings.HasSuffix(f.Public, moreInLog) {
+			t.Errorf("finding %q, for clients %q", f.Why, f.Public)
+		}
 	}
 }
 

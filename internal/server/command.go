@@ -147,6 +147,9 @@ func (s *Server) awaitSilence(ctx context.Context, p *transport.Process) bool {
 	return ctx.Err() == nil
 }
 
+// notRead is the reason of a verdict on a process that has not read what it was asked.
+const notRead = "it has not read its first request within timeouts.connect"
+
 // judgeSilence sets the verdict on a process that did not respond, by what it has read.
 func (s *Server) judgeSilence(p *transport.Process, v *mcp.Verdict) {
 	silent := errors.Is(v.Cause, mcp.ErrSilent) || errors.Is(v.Cause, context.DeadlineExceeded)
@@ -162,7 +165,7 @@ func (s *Server) judgeSilence(p *transport.Process, v *mcp.Verdict) {
 		return
 	case !p.HasRead():
 		v.Era, v.Starting = spec.Unknown, true
-		v.Reason = "it has not read its first request within timeouts.connect" + p.Noise()
+		v.Reason = notRead + p.Noise()
 	}
 	p.SetSilent(true)
 	s.launcher.Keep(p)

@@ -3,12 +3,15 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
@@ -54,9 +57,14 @@ func (s *Server) finding(v *mcp.Verdict) detect.Finding {
 // publicReason returns the reason of a verdict for clients.
 func publicReason(v *mcp.Verdict) string {
 	var handshake *transport.HandshakeError // whose text is the status, and the page that came with it
+	var status *upstream.StatusError
 	switch {
 	case errors.As(v.Cause, &handshake):
-	case v.Cause == nil, v.Status > 0, v.Starting:
+	case v.Starting:
+		return notRead // without what it has printed
+	case errors.As(v.Cause, &status) && status.Target != "":
+		return strings.ReplaceAll(v.Reason, status.Target, redact.Hidden)
+	case v.Cause == nil, v.Status > 0:
 		return v.Reason
 	case errors.Is(v.Cause, context.DeadlineExceeded):
 		return "it did not answer in time"

@@ -50,13 +50,15 @@ func (e *StatusError) Advice() string {
 	return ""
 }
 
-// Step returns what to do about a status, after a semicolon. A status without a reason may
-// be caused by a wrong path.
+// Step returns what to do about a status, after a semicolon, for clients, who are not told where a
+// redirect leads. A status without a reason may be caused by a wrong path.
 func (e *StatusError) Step() string {
 	if e.Note == "" && (e.Code == http.StatusNotFound || e.Code == http.StatusMethodNotAllowed) {
 		return "; check the path of its URL"
 	}
-	return e.Advice()
+	told := *e
+	told.Target = ""
+	return told.Advice()
 }
 
 // Fate returns whether the server may have run the request: a client error means that it

@@ -216,6 +216,9 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	n.rig.mu.Lock()
 	to, w := n.rig.by[n.to], httptest.NewRecorder()
 	n.rig.mu.Unlock()
+	if to == nil {
+		return nil, fmt.Errorf("%s joins, and does not listen yet", n.to)
+	}
 	if r.URL.Path != Path+serverName || r.URL.Host != n.to {
 		return nil, fmt.Errorf("nothing is at %v", r.URL)
 	}

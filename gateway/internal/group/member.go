@@ -45,7 +45,7 @@ type MemberOptions struct {
 	// Name is the server's name.
 	Name string
 	// Prefix is what shown names of the member begin with, if the group has prefixes; see
-	// [Prefix].
+	// [names.Prefix].
 	Prefix string
 }
 

@@ -19,9 +19,6 @@ const (
 	maxHashed = 8192
 )
 
-// Prefix returns the prefix of a server that has none in its configuration.
-func Prefix(server string) string { return names.Prefix(server) }
-
 // LeastNameMax returns the least NameMax of a group with a prefix.
 func LeastNameMax(prefix string) int { return names.LeastMax(prefix) }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -22,7 +23,7 @@ func TestG01Prefix(t *testing.T) {
 		"files": "files", "My.Files-2": "My-Files-2", "a__b": "a_b", "a____b_": "a_b", "a._.b": "a-_-b", "x_.": "x_-",
 		"a-name-of-more-than-24-characters": "a-name-of-more-than-24-c", "twenty-three-characters_x": "twenty-three-characters",
 	} {
-		if got := Prefix(server); got != want {
+		if got := names.Prefix(server); got != want {
 			t.Errorf("Prefix(%s) = %s, want %s", server, got, want)
 		}
 	}

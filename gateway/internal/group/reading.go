@@ -52,7 +52,7 @@ type reading struct {
 	place
 	list
 	pages    []*page
-	recalled bool          // pages are of an earlier run: the member is starting
+	recalled bool          // pages are of an earlier run: the member is starting, or does not answer yet
 	modern   bool          // a page is of a modern server, or may be
 	hint     mcp.CacheHint // the tightest of all pages
 	items    []byte        // of all pages, each followed by a comma, to be remembered; nil if there is one page, or too many

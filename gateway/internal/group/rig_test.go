@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
@@ -54,7 +55,7 @@ func newRigAfter(t testing.TB, former *Back, change func(*Options), members ...*
 	o := Options{Name: "all", Sealer: sealer, Find: r.find, ServerInfo: []byte(`{"name":"all","version":"1"}`)}
 	for _, f := range members {
 		r.members[f.name] = f
-		o.Members = append(o.Members, MemberOptions{Name: f.name, Prefix: Prefix(f.name)})
+		o.Members = append(o.Members, MemberOptions{Name: f.name, Prefix: names.Prefix(f.name)})
 	}
 	if change != nil {
 		change(&o)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -63,7 +64,7 @@ func memberOptions(name, url string, o *Options, c mcp.Changes) upstream.Options
 func groupOf(members ...string) *group.Options {
 	o := &group.Options{ServerInfo: []byte(`{"name":"all","version":"1"}`), Patience: time.Minute, StartPatience: time.Minute}
 	for _, name := range members {
-		o.Members = append(o.Members, group.MemberOptions{Name: name, Prefix: group.Prefix(name)})
+		o.Members = append(o.Members, group.MemberOptions{Name: name, Prefix: names.Prefix(name)})
 	}
 	return o
 }

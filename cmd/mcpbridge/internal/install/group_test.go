@@ -128,9 +128,7 @@ func TestGroupStaysWhereItIs(t *testing.T) {
 
 // Where the host's file is back already and the folder is not gone yet, it goes.
 func TestScatterCutOff(t *testing.T) {
-	dir := t.TempDir()
-	path, state := filepath.Join(dir, "mcp.json"), filepath.Join(dir, "state")
-	write(t, path, grouped)
+	path, state := groupedFile(t)
 	gather(t, path, state)
 	write(t, path, grouped)
 	scattered(t, path, state, grouped)
@@ -163,9 +161,7 @@ func TestGatherLosesNoWriteOfTheHost(t *testing.T) {
 
 // The host's file is written last: as long as the servers are nowhere else, they stay there.
 func TestGatherWritesTheHostLast(t *testing.T) {
-	dir := t.TempDir()
-	path, state := filepath.Join(dir, "mcp.json"), filepath.Join(dir, "state")
-	write(t, path, grouped)
+	path, state := groupedFile(t)
 	g, f := openGroup(t, path, state)
 	c, err := g.Gather()
 	if err != nil {
@@ -178,6 +174,15 @@ func TestGatherWritesTheHostLast(t *testing.T) {
 	if got := read(t, path); got != grouped {
 		t.Errorf("the file has %s", got)
 	}
+}
+
+// groupedFile writes a host's file, and returns its path and that of a folder for state.
+func groupedFile(t *testing.T) (path, state string) {
+	t.Helper()
+	dir := t.TempDir()
+	path = filepath.Join(dir, "mcp.json")
+	write(t, path, grouped)
+	return path, filepath.Join(dir, "state")
 }
 
 func write(t *testing.T, path, text string) {

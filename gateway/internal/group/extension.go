@@ -34,7 +34,7 @@ func (b *Back) serveExtension(ctx context.Context, req *mcp.Request, c mcp.Calle
 		if err != nil {
 			return nil, err
 		}
-		return b.ask(ctx, &m, renamedInHeader(sent, shown, own), c)
+		return b.ask(ctx, &m, req, renamedInHeader(sent, shown, own), c)
 	}
 	if len(places) > 1 {
 		return nil, b.noMethod(req)

@@ -225,7 +225,7 @@ func (p *listenedPart) run(ctx context.Context) {
 	m := p.m
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		begun := time.Now()
-		res, _ := m.Serve(ctx, p.req, p)
+		res, _ := m.Serve(ctx, copied(p.req), p)
 		res.Release()
 		p.settle(nil) // without an acknowledgment it takes nothing
 		if time.Since(begun) > listenAgain.Max {

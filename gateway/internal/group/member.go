@@ -12,10 +12,10 @@ import (
 // rates, pins, audit log, cached results and log lines apply. Its methods are safe for
 // concurrent use.
 type Member interface {
-	// Serve serves a request whose names are those of the member's endpoint. It sets the
-	// profile of a copy of req: that of the request at the group is no profile of the member.
+	// Serve serves a request whose names are those of the member's endpoint. The request is its
+	// own: it sets the profile, since that of the request at the group is no profile of the member.
 	mcp.Handler
-	// Describe implements [mcp.Describer], like Serve.
+	// Describe implements [mcp.Describer]. It sets the profile of a copy of req.
 	mcp.Describer
 	// What is followed of the member, see [watch.Member].
 	watch.Member
@@ -25,7 +25,7 @@ type Member interface {
 	// Refused has the member's audit log say that the sender of a request may not subscribe to
 	// resources.
 	Refused(ctx context.Context, req *mcp.Request, uris []string)
-	// RootsChanged, LevelChanged and ClientLeft implement [mcp.ClientFollower], like Serve.
+	// RootsChanged, LevelChanged and ClientLeft implement [mcp.ClientFollower], like Describe.
 	mcp.ClientFollower
 	// Era returns the era of the server, or spec.Unknown before it is known.
 	Era() spec.Era

@@ -100,7 +100,7 @@ func only(object []byte, name string) (value []byte, err error) {
 	return value, nil
 }
 
-// forMember returns a request as a member gets it: with another subject, unless that is nil or cut, and
+// forMember returns a copy of a request as a member gets it: with another subject, unless that is nil or cut, and
 // with what the member has handed out as it was. All other bytes stay.
 func (s *sealing) forMember(req *mcp.Request, p *params, m *memberAt, subject []byte) (*mcp.Request, error) {
 	var few [3]wire.Edit
@@ -121,7 +121,7 @@ func (s *sealing) forMember(req *mcp.Request, p *params, m *memberAt, subject []
 	case p.cut != nil:
 		edits = append(edits, wire.Edit{Name: p.name, Value: replaced(p.subject, p.cut, nil)})
 	case subject == nil && len(edits) == 0:
-		return req, nil
+		return copied(req), nil
 	case len(edits) == 0:
 		return withParams(req, replaced(req.Params, p.subject, subject)), nil
 	case subject != nil:
@@ -130,11 +130,17 @@ func (s *sealing) forMember(req *mcp.Request, p *params, m *memberAt, subject []
 	return withParams(req, wire.AppendReplaced(make([]byte, 0, len(req.Params)+256), req.Params, edits...)), nil
 }
 
-// withParams returns a request with other params.
-func withParams(req *mcp.Request, params []byte) *mcp.Request {
+// copied returns a copy of a request.
+func copied(req *mcp.Request) *mcp.Request {
 	sent := *req
-	sent.Params, sent.Plain = params, wire.Plain{}
 	return &sent
+}
+
+// withParams returns a copy of a request with other params.
+func withParams(req *mcp.Request, params []byte) *mcp.Request {
+	sent := copied(req)
+	sent.Params, sent.Plain = params, wire.Plain{}
+	return sent
 }
 
 // stateOf returns the requestState that a member has handed out, from the JSON of what the

@@ -338,11 +338,9 @@ func (r *reader) at(cursor string) *mcp.Request {
 	if cursor != "" {
 		edit.Value = wire.Quote(cursor)
 	} else if wire.Get(r.req.Params, "cursor") == nil {
-		return r.req
+		return copied(r.req)
 	}
-	sent := *r.req
-	sent.Params = wire.AppendEdited(nil, r.req.Params, edit)
-	return &sent
+	return withParams(r.req, wire.AppendEdited(nil, r.req.Params, edit))
 }
 
 // recall reads the list that a member gave before, if it is remembered.

@@ -47,7 +47,7 @@ func (b *Back) askFor(ctx context.Context, m *memberAt, req *mcp.Request, p *par
 	if err != nil {
 		return nil, err
 	}
-	return b.ask(ctx, m, sent, c)
+	return b.ask(ctx, m, req, sent, c)
 }
 
 // serveURI serves a request that reads something about a URI, or about a URI template, with the

@@ -63,12 +63,12 @@ func (b *Back) serveNamed(ctx context.Context, req *mcp.Request, c mcp.Caller, k
 	if err != nil {
 		return nil, err
 	}
-	return b.ask(ctx, &m, sent, c)
+	return b.ask(ctx, &m, req, sent, c)
 }
 
-// ask has a member serve a request, which is written for it.
-func (b *Back) ask(ctx context.Context, m *memberAt, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
-	res, err := m.Serve(ctx, req, &attributed{Caller: c, server: m.Name, silent: b.opts.Unattributed})
+// ask has a member serve a client's request, as it is sent there.
+func (b *Back) ask(ctx context.Context, m *memberAt, req, sent *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+	res, err := m.Serve(ctx, sent, &attributed{Caller: c, server: m.Name, silent: b.opts.Unattributed})
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +94,9 @@ func (b *Back) serveCompletion(ctx context.Context, req *mcp.Request, c mcp.Call
 		return nil, err
 	}
 	if own == name {
-		return b.ask(ctx, &m, req, c)
+		return b.ask(ctx, &m, req, copied(req), c)
 	}
-	return b.ask(ctx, &m, withParams(req, names.Params(req.Method, req.Params, own)), c)
+	return b.ask(ctx, &m, req, withParams(req, names.Params(req.Method, req.Params, own)), c)
 }
 
 // EraOf returns the era of the member that a client's request is for, or spec.Unknown if that

@@ -27,7 +27,7 @@ func (b *Back) serveTask(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 	if err != nil {
 		return nil, err
 	}
-	res, err := b.ask(ctx, &m, sent, c)
+	res, err := b.ask(ctx, &m, req, sent, c)
 	if err == nil && wire.Get(res.Body, memberTaskID) != nil {
 		edit(res, b.sealing.taskEdits(&m, res.Body, id, shown))
 	}

@@ -19,7 +19,7 @@ func (p *Profiles) Saw(id *mcp.Identity) {
 // that of a client of the server's own endpoint who is alike, but for a legacy client of the
 // group: that one has a session of its own at each legacy member, of its own revision.
 func (p *Profiles) Of(at mcp.Profile) mcp.Profile {
-	of := parts{tasks: declaresTasks(at.Capabilities) && p.era() == spec.Modern}
+	of := parts{tasks: p.era() == spec.Modern && declaresTasks(at.Capabilities)}
 	session := at.Revision != "" && p.PerSession()
 	k := memberKey(at.Scope, of.tasks, session)
 	prof, ok := p.cache.Get(k)

@@ -53,28 +53,32 @@ func (m member) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp
 		return nil, err
 	}
 	defer m.s.life.Leave()
-	own, err := m.forMember(req)
-	if err != nil {
+	if err := m.take(req); err != nil {
 		return nil, err
 	}
 	if !spec.Lists(req.Method) {
-		own.Passage.Pass()
-		if own.Trace != nil {
-			own.Trace.Pass(m.s.name, m.s.log.names.Subject(own.Method, own.Params))
+		req.Passage.Pass()
+		if req.Trace != nil {
+			req.Trace.Pass(m.s.name, m.s.log.names.Subject(req.Method, req.Params))
 		}
 	}
-	return m.s.Serve(ctx, own, c)
+	return m.s.Serve(ctx, req, c)
+}
+
+// take makes the request of a client of a group one to the server itself.
+func (m member) take(req *mcp.Request) error {
+	req.Profile = m.s.profiles.Of(req.Profile)
+	if req.Passage == nil { // what the group asks for itself
+		req.Passage = &mcp.Passage{Group: m.of}
+	}
+	m.s.profiles.Saw(req.Identity)
+	return m.s.allow(req)
 }
 
 // forMember returns the request of a client of a group as one to the server itself.
 func (m member) forMember(req *mcp.Request) (*mcp.Request, error) {
 	own := *req
-	own.Profile = m.s.profiles.Of(req.Profile)
-	if own.Passage == nil { // what the group asks for itself
-		own.Passage = &mcp.Passage{Group: m.of}
-	}
-	m.s.profiles.Saw(req.Identity)
-	return &own, m.s.allow(&own)
+	return &own, m.take(&own)
 }
 
 // Describe implements [group.Member].

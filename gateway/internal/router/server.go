@@ -192,7 +192,9 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 		tellLost(res)
 	}
 	took, result := s.log.countRequest(ctx, req, begin, failed)
-	res.OnRelease(func() { s.log.write(ctx, req, took, result, failed) })
+	if !s.log.isTold(req, failed) {
+		res.OnRelease(func() { s.log.write(ctx, req, took, result, failed) })
+	}
 	return res, nil
 }
 

@@ -140,7 +140,7 @@ bench: ## the benchmarks beside the code, calls beside others that wait, then mc
 	$(GO) build -o bin/budget ./internal/dev/bench/budget
 	@rc=0; set -x; \
 	  $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./... | bin/budget || rc=1; \
-	  $(GO) -C interop/go test -run '^$$' -bench . -benchtime 1x -timeout 10m -p 1 ./chaos ./trunk | bin/budget || rc=1; \
+	  $(GO) -C interop/go test -run '^$$' -bench . -benchtime 1x -timeout 10m -p 1 ./chaos ./trunk ./firststart | bin/budget || rc=1; \
 	  $(GO) run ./internal/dev/bench || rc=1; exit $$rc
 
 .PHONY: soak

@@ -42,10 +42,9 @@ func TestConfigurationIsOfFiles(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		begin := time.Now()
-		got := runCommand(t.Context(), nil, "check", path)
-		if (got.code == 0) != (want == "") || !strings.Contains(got.err, want) || time.Since(begin) > 4*time.Second {
-			t.Errorf("check of %q = %d %q after %v, want %q", text, got.code, got.err, time.Since(begin), want)
+		got := runCommand(t.Context(), nil, "check", path) // a pipe or /dev/zero that is read would keep it
+		if (got.code == 0) != (want == "") || !strings.Contains(got.err, want) {
+			t.Errorf("check of %q = %d %q, want %q", text, got.code, got.err, want)
 		}
 	}
 	for path, want := range map[string]string{"/dev/zero": "is no regular file", large: "is larger than"} {

@@ -28,7 +28,7 @@ const (
 // A pipe is a command whose pipes the test itself writes and reads: a measure that
 // holds no client's own time, and a way to ask what no SDK would.
 type pipe struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string // what it wrote; closed when its output has ended
@@ -37,7 +37,7 @@ type pipe struct {
 }
 
 // openPipe starts a command. It ends with the test, by the end of its input.
-func openPipe(t *testing.T, argv ...string) *pipe {
+func openPipe(t testing.TB, argv ...string) *pipe {
 	t.Helper()
 	p := &pipe{t: t, cmd: exec.Command(argv[0], argv[1:]...), lines: make(chan string, 64)}
 	p.cmd.Stderr, p.cmd.Env = &p.log, os.Environ()

@@ -25,15 +25,6 @@ const (
 	MetaRelated  = spec.MetaPrefix + "related-task"
 )
 
-const (
-	// quietPoll is how long a client that wants progress gets none while the task's state
-	// does not change: clients give up after a minute without messages.
-	quietPoll = 10 * time.Second
-	// progressStep is the increment of progress that the gateway invents: so small that the
-	// server's own values are above it.
-	progressStep = 0.001
-)
-
 // A Call is a call that runs as a task.
 type Call interface {
 	// Request sends a request that is part of the call. The error is the server's as a
@@ -58,8 +49,7 @@ type Task struct {
 
 	// Used by Await's goroutine only.
 	state state
-	steps int       // of invented progress
-	told  time.Time // when the client last got progress
+	steps mcp.Steps
 }
 
 // Params returns the params of a call that is to run as a task, which the server may delete
@@ -204,17 +194,10 @@ func (t *Task) update(ctx context.Context) error {
 	before := t.state
 	t.state = readState(text)
 	t.call.Restart()
-	if t.state.differs(before) || time.Since(t.told) >= quietPoll {
-		t.tell()
+	if value, due := t.steps.Next(t.state.differs(before)); due {
+		t.call.Progress(value, t.state.message)
 	}
 	return nil
-}
-
-// tell sends progress for a state.
-func (t *Task) tell() {
-	t.told = time.Now()
-	t.steps++
-	t.call.Progress(strconv.AppendFloat(nil, float64(t.steps)*progressStep, 'f', 3, 64), t.state.message)
 }
 
 func (t *Task) cancelled() error {

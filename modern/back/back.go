@@ -36,6 +36,7 @@ type Back struct {
 	hide         []string
 	hideTasks    []string
 	tools        *protocol.SchemaCache
+	taskTools    taskTools
 	availability *upstream.Availability
 	discovery    *discovery
 	watches      *watch.Watches
@@ -61,6 +62,9 @@ func New(opts Options) (*Back, error) {
 		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
 	}
 	if b.tools, err = protocol.NewSchemaCache(); err != nil {
+		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
+	}
+	if b.taskTools, err = newTaskTools(); err != nil {
 		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
 	}
 	b.link = b.newLink()
@@ -148,12 +152,18 @@ func (b *Back) Close(ctx context.Context) error {
 // unclaimed handles a notification on a request's stream that is not for its caller.
 func (b *Back) unclaimed(c *upstreamCall, m *wire.Message) {
 	if m.Method == spec.NotifyToolsListChanged {
-		b.tools.Forget(c.scope)
+		b.toolsChanged(c.scope)
 	}
 	if c.listens() {
 		return // its client hears of it
 	}
 	b.opts.Metrics.Dropped(b.opts.Name, droppedAs(m.Method))
+}
+
+// toolsChanged forgets what is known of the tools of a profile.
+func (b *Back) toolsChanged(scope string) {
+	b.tools.Forget(scope)
+	b.taskTools.forget(scope)
 }
 
 // droppedAs returns the name of a dropped notification in the metrics.

@@ -129,7 +129,7 @@ type evictingStream struct {
 func (s *evictingStream) Next() (fanout.Event, error) {
 	ev, err := s.Stream.Next()
 	if err == nil && ev.Topic.Kind == fanout.ToolsListChanged {
-		s.b.tools.Forget(s.scope)
+		s.b.toolsChanged(s.scope)
 	}
 	return ev, err
 }

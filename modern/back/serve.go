@@ -30,7 +30,10 @@ type servedRequest struct {
 	// streams says that its method is unknown: it may be a stream, whose clock every
 	// message restarts. Later messages never replace earlier ones.
 	streams bool
-	held    *upstream.Held // of the process that it was sent to; nil if there is none
+	// declares says that a legacy client's call declares the tasks extension, so that its server may
+	// make a task of it, which is run here.
+	declares bool
+	held     *upstream.Held // of the process that it was sent to; nil if there is none
 }
 
 // Serve implements [mcp.Handler].
@@ -50,6 +53,7 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 	s.in.Use(req.Memory, req.Share)
 	client := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
+	s.declareIfKnown()
 	s.streams = req.Era == spec.Modern && spec.Undefined(req.Method)
 	s.clock.Start(b.opts.Settings.Timeouts.Silence(req.Method), s.maxTime(), func() { cancel(upstream.ErrTooLong) })
 	a, err := s.run(ctx)
@@ -143,6 +147,11 @@ func (s *servedRequest) run(ctx context.Context) (upstream.Response, error) {
 		switch {
 		case s.req.Era == spec.Modern || !typed || kind == spec.ResultComplete:
 			return s.complete(a), nil
+		case kind == spec.ResultTask && s.declares:
+			made := upstream.Keep(a.Result)
+			a.Free()
+			s.in.Next()
+			return s.runTask(ctx, made)
 		case kind != spec.ResultInputRequired:
 			a.Free()
 			return upstream.Response{}, wire.Errorf(spec.CodeInternal, "server %q answered %s with a result of type %q, which clients of this revision don't know", s.b.opts.Name, s.req.Method, mcp.Shorten(kind))
@@ -226,6 +235,9 @@ func (s *servedRequest) attempt(ctx context.Context, more []wire.Edit) (upstream
 	s.b.opts.Observe(&of, s.req.Trace, spec.Modern, s.b.revision())
 	e := s.b.envelopeOf(s.req, s.level, id)
 	e.trace = of.Exchange
+	if s.declares {
+		e.capabilities = declaring(e.capabilities)
+	}
 	c := s.b.call(id, s.req, upstreamParams(s.req, e, more))
 	c.parent, c.In, c.Exchange = s, &s.in, of.Exchange
 	c.Exchange.Sent(c.frame)
@@ -242,6 +254,8 @@ func (s *servedRequest) remedy(ctx context.Context, tried *remedies, e *wire.Err
 	case e.Code == spec.CodeUnsupportedVersion && !tried.renegotiated:
 		tried.renegotiated = true
 		return s.b.renegotiated(e)
+	case s.declareFor(e):
+		return true
 	case e.Code != spec.CodeHeaderMismatch || !s.b.overHTTP():
 		return false
 	}

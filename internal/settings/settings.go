@@ -27,7 +27,7 @@ type Server struct {
 	LogLevel     string              `koanf:"log_level" default:"debug" enum:"none debug info notice warning error critical alert emergency" doc:"log level for legacy clients that set none"`
 	Experimental bool                `koanf:"experimental" default:"false" doc:"whether clients' experimental capabilities are forwarded to the server"`
 	Extensions   Extensions          `koanf:"extensions" doc:"which extensions of the protocol are forwarded"`
-	Tasks        string              `koanf:"tasks" default:"on" enum:"on off" doc:"whether modern clients can use tasks of a modern server"`
+	Tasks        string              `koanf:"tasks" default:"on" enum:"on off" doc:"whether modern clients can use tasks of a modern server, and tools that run as tasks alone are run for legacy clients"`
 	ClientInfo   string              `koanf:"client_info" default:"gateway" enum:"gateway client" doc:"whether the server gets the name of the gateway, or of the client"`
 	Subresources fanout.Subresources `koanf:"subresources" default:"parent" enum:"parent as-sent off" doc:"how an update of a resource below a subscribed one is reported"`
 	Replicas     string              `koanf:"replicas" default:"any" command:"one" enum:"any one" doc:"which replica serves the calls of a profile: one holds it, or the one that is asked"`

@@ -62,8 +62,8 @@ var toLegacy = []row{
 
 	{"extensions", Crosses, "M2L-07", members("extensions", false),
 		"as the server declares them, and so do their requests; results of types of their own are errors (L2M-09)"},
-	{"the tasks extension", Refused, "M2L-07", members("extensions", true),
-		"it is not the tasks of 2025-11-25, and is not carried across the eras"},
+	{"the tasks extension", Changes, "T-24", members("extensions", true),
+		"clients hold no tasks; tools that run as tasks alone are run by mcpbridge, and answered as ordinary calls"},
 	{"experimental capabilities", Crosses, "M2L-07", members("experimental", false),
 		"as the server declares them, and so do their requests"},
 	{"tasks that a client holds (tasks/*)", Refused, "L2M-10", always,

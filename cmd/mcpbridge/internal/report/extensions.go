@@ -38,7 +38,7 @@ const (
 var fromModern = map[string]treatments{
 	spec.ExtensionTasks: {
 		Treatment{Crosses, "tools may answer with a task; tasks/get, tasks/update and tasks/cancel reach the server, under its own ids", "T-01"},
-		Treatment{Refused, "they are not told of it, and tools that run as tasks alone fail for them: it is not the tasks of 2025-11-25", "M2L-07"},
+		Treatment{Changes, "they are not told of it; tools that run as tasks alone are run by mcpbridge, and answered as ordinary calls", "T-24"},
 	},
 	extensionUI: {
 		Treatment{Crosses, "_meta.ui of tools and the contents of ui:// resources, byte for byte; ui/* stays between page and host", "S-01"},

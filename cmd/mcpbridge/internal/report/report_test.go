@@ -181,7 +181,7 @@ func TestReportOfAModernServer(t *testing.T) {
 		"tools with parameters in headers (x-mcp-header)": "changes a",
 		"tools whose output schema is no object":          "changes a",
 		"structured results":                              "changes a,b",
-		"the tasks extension":                             "refused io.modelcontextprotocol/tasks",
+		"the tasks extension":                             "changes io.modelcontextprotocol/tasks",
 		"extensions":                                      "crosses com.example/board",
 		"what extensions let clients listen to":           "refused com.example/board",
 		"changes of the list of tools":                    "crosses",

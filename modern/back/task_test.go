@@ -111,6 +111,9 @@ func TestT07ToolsThatDemandATaskAreRun(t *testing.T) {
 		if len(s.calls) != 7 {
 			t.Errorf("the server got %d calls, want 7: its list has changed", len(s.calls))
 		}
+		if _, err := upBody(b.Serve(t.Context(), other, &backtest.Caller{})); err != nil || len(s.calls) != 8 {
+			t.Errorf("another profile: %v after %d calls, want 8: its list has not", err, len(s.calls))
+		}
 	})
 }
 
@@ -300,17 +303,22 @@ func TestT24Questions(t *testing.T) {
 // A question that the server takes back is withdrawn, and a client that does not answer fails the
 // call; while it is asked, its time stands still.
 func TestT24QuestionsWithoutAnswer(t *testing.T) {
+	var withdrawn time.Time
 	never := &backtest.Caller{Ask: func(ctx context.Context, _ []mcp.InputRequest) ([]mcp.InputResponse, error) {
 		<-ctx.Done()
+		withdrawn = time.Now()
 		return nil, context.Cause(ctx)
 	}}
 	brief := Options{Options: upstream.Options{Settings: settings.Server{Timeouts: settings.Timeouts{Request: time.Second, Max: 2 * time.Second}}}}
 	synctest.Test(t, func(t *testing.T) {
-		s := &taskServer{looks: sequence(asks(questionA), asks(questionA), stillWorking, done)}
+		s := &taskServer{looks: sequence(asks(questionA), asks(questionA), stillWorking, stillWorking, done)}
 		b, end := s.back(t, Options{})
 		defer end()
 		if body, err := upBody(b.Serve(t.Context(), askedCall(`{"name":"x"}`), never)); err != nil || body != doneIs || len(s.updates) != 0 {
 			t.Errorf("Serve = %s, %v with the answers %q, want the outcome, and no answer", body, err, s.updates)
+		}
+		if at := withdrawn.Sub(s.begun); at != s.at[2] {
+			t.Errorf("the question was withdrawn after %v, want %v, by the third look", at, s.at[2])
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

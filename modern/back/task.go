@@ -93,6 +93,7 @@ type taskRun struct {
 	status, message, updated string
 	interval                 time.Duration // between looks, at most
 	steps                    mcp.Steps
+	away                     time.Time // since when the server can't be reached; zero if it can
 
 	asked   map[string]context.CancelFunc // questions by their keys; nil once they are answered
 	open    int                           // how many are not answered
@@ -156,8 +157,8 @@ func (t *taskRun) await(ctx context.Context) (upstream.Response, error) {
 	}
 }
 
-// look asks for the task's state. It returns the outcome if it is over. If the server can't be
-// reached, that is no error: the time limits of the call bound how long it is looked for.
+// look asks for the task's state. It returns the outcome if it is over. It is no error that the
+// server can't be reached for a while: it may be there again, with its tasks.
 func (t *taskRun) look(ctx context.Context) (upstream.Response, error) {
 	a, done, err := t.send(ctx, spec.MethodTaskGet)
 	defer func() {
@@ -169,12 +170,12 @@ func (t *taskRun) look(ctx context.Context) (upstream.Response, error) {
 	case ctx.Err() != nil:
 		return upstream.Response{}, context.Cause(ctx)
 	case err != nil:
-		t.s.b.log.Debug("looking at a task", "error", transport.Cause(err))
-		return upstream.Response{}, nil
+		return upstream.Response{}, t.missed(err)
 	case a.Err != nil:
 		return upstream.Response{}, wire.Errorf(spec.CodeInternal, "server %q did not return the state of the task that runs the tool: %s; it may have taken effect", t.s.b.opts.Name, mcp.Shorten(a.Err.Message))
 	}
 	status, message, updated := t.status, t.message, t.updated
+	t.away = time.Time{}
 	t.read(a.Result)
 	if t.over() {
 		res, err := t.outcome(a.Result)
@@ -191,6 +192,18 @@ func (t *taskRun) look(ctx context.Context) (upstream.Response, error) {
 		t.tell(ctx, status != t.status || message != t.message || updated != t.updated)
 	}
 	return upstream.Response{}, nil
+}
+
+// missed notes a look without an answer. It returns err once there was none for too long.
+func (t *taskRun) missed(err error) error {
+	t.s.b.log.Debug("looking at a task", "error", transport.Cause(err))
+	if t.away.IsZero() {
+		t.away = time.Now()
+	}
+	if time.Since(t.away) > t.s.b.opts.Settings.Timeouts.Own() {
+		return err
+	}
+	return nil
 }
 
 // read reads a task's state.
@@ -330,23 +343,23 @@ func (t *taskRun) pass(ctx context.Context, a answered) error {
 //
 // Spec: tasks extension 2026-07-28, tasks/cancel.
 func (t *taskRun) cancel(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.s.b.opts.Settings.Timeouts.Own())
-	defer cancel()
-	_, done, err := t.send(ctx, spec.MethodTaskCancel)
+	_, done, err := t.send(context.WithoutCancel(ctx), spec.MethodTaskCancel)
 	done()
 	if err != nil {
 		t.s.b.log.Debug("cancelling a task", "error", transport.Cause(err))
 	}
 }
 
-// send sends a request about the task on behalf of the client, again if that can help. done frees
-// the response, and is not nil.
+// send sends a request about the task on behalf of the client, again if that can help. It waits as
+// long as for the gateway's own requests: the call's clock may stand still, and an answer of the
+// client must not wait for a look. done frees the response, and is not nil.
 func (t *taskRun) send(ctx context.Context, method string, more ...wire.Edit) (a upstream.Response, done func(), err error) {
 	req := *t.s.req
 	req.Method, req.Params = method, wire.AppendEdited(nil, nil, wire.Edit{Name: "taskId", Value: wire.Quote(t.id)})
 	req.Extra, req.Plain, req.ParamHeaders, req.ProgressToken = nil, wire.Plain{}, nil, nil
 	s := &servedRequest{b: t.s.b, req: &req, caller: t.s.caller, declares: true}
 	s.in.Use(req.Memory, req.Share)
+	ctx, cancel := context.WithTimeoutCause(ctx, t.s.b.opts.Settings.Timeouts.Own(), upstream.ErrTooLong)
 	a, err = s.send(ctx, more)
-	return a, func() { a.Free(); s.in.Close() }, err
+	return a, func() { a.Free(); s.in.Close(); cancel() }, err
 }

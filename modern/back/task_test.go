@@ -333,6 +333,46 @@ func TestT24QuestionsWithoutAnswer(t *testing.T) {
 	})
 }
 
+// A server that stays away fails the call, which may have taken effect.
+func TestT24ServerThatStaysAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &taskServer{looks: sequence(stillWorking, "")}
+		b, end := s.back(t, Options{Options: upstream.Options{Settings: settings.Server{Timeouts: settings.Timeouts{Request: 30 * time.Second, Max: time.Hour}}}})
+		defer end()
+		start := time.Now()
+		_, err := b.Serve(t.Context(), upRequest("tools/call", `{"name":"x"}`), &backtest.Caller{})
+		if took := time.Since(start).Round(time.Second); took < 29*time.Second || took > 35*time.Second || !strings.Contains(wireErr(t, err).Message, "taken effect") && !strings.Contains(wireErr(t, err).Message, "did not answer") {
+			t.Errorf("Serve = %v after %v, want a failure after 30s", err, took)
+		}
+	})
+}
+
+// A look that the server does not answer keeps no answer of the client from it.
+func TestT24LooksThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &taskServer{}
+		b, end := bubbleBack(t, Options{}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+			s.mu.Lock()
+			hangs := m.Method == spec.MethodTaskGet && s.n > 0 && len(s.updates) == 0
+			s.mu.Unlock()
+			if hangs {
+				<-r.Context().Done()
+				return
+			}
+			s.serve(w, r, m)
+		})
+		defer end()
+		s.looks = sequence(asks(questionA), done)
+		x := &backtest.Caller{Ask: func(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
+			time.Sleep(time.Minute)
+			return answers(willing)(ctx, qs)
+		}}
+		if body, err := upBody(b.Serve(t.Context(), askedCall(`{"name":"x"}`), x)); err != nil || body != doneIs || len(s.updates) != 1 {
+			t.Errorf("Serve = %s, %v with the answers %q, want the outcome, and one answer", body, err, s.updates)
+		}
+	})
+}
+
 // A question beyond what the client declared fails the call, and the task is cancelled.
 func TestT24QuestionsThatTheClientCantAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

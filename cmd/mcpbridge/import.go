@@ -20,8 +20,8 @@ func newImportCommand(p process) *cobra.Command {
 mcpbridge with the same servers. What has no meaning here stands above the server as
 a comment. Values are printed as they are in the file, secrets too.
 
-HOST is claude (Claude Desktop), claude-code, vscode, cursor, windsurf, cline or
-gemini. Without FILE it is where the host has it: in the current folder, where the
+HOST is claude (Claude Desktop), claude-code, vscode, cursor, windsurf, cline, gemini,
+codex or zed. Without FILE it is where the host has it: in the current folder, where the
 host has one for each project, or the user's.
 
 A client's file can be given to serve and check as it is, too.`,
@@ -66,8 +66,8 @@ func hostNamed(name string) (*hostfile.Host, error) {
 	if h := hostfile.Named(strings.ToLower(name)); h != nil {
 		return h, nil
 	}
-	if strings.EqualFold(name, "codex") {
-		return nil, usageError("Codex has its servers in TOML, which mcpbridge does not read; write into ~/.codex/config.toml by hand: command = \"mcpbridge\", args = [\"wrap\", \"--\", COMMAND, ARGS...]")
+	if strings.EqualFold(name, "continue") {
+		return nil, usageError("%s", hostfile.ContinueAdvice)
 	}
 	return nil, usageError("%q is no host that mcpbridge knows; write one of %s", name, strings.Join(hostNames(), ", "))
 }

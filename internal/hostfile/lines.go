@@ -148,9 +148,13 @@ func (all offsets) place(begin, end int, second bool) int {
 	if end == 0 && !second {
 		return 0
 	}
-	for _, r := range all {
+	first := sort.Search(len(all), func(i int) bool { return all[i].A+all[i].N >= begin })
+	for _, r := range all[first:] {
+		if r.A > begin {
+			break
+		}
 		switch {
-		case begin < r.A || end > r.A+r.N:
+		case end > r.A+r.N:
 		case begin == end && (begin == r.A && !second || begin == r.A+r.N && second):
 			if at < 0 {
 				at = r.B + begin - r.A // the other line is not there

@@ -16,9 +16,10 @@ import (
 // A tomlFile is a file in TOML, with the place of everything that is set in it.
 type tomlFile struct {
 	data     []byte
-	settings []*setting // those at the margin, with the headers of tables, in order
-	root     *yaml.Node // the values
-	starts   []int      // the offset of each line
+	settings []*setting            // those at the margin, with the headers of tables, in order
+	root     *yaml.Node            // the values
+	starts   []int                 // the offset of each line
+	nodes    map[string]*yaml.Node // of root, by their paths
 }
 
 // A setting is a key with its value, or the header of a table.
@@ -51,7 +52,7 @@ func parseTOML(data []byte) (*tomlFile, error) {
 		}
 		return nil, e
 	}
-	f := &tomlFile{data: text, root: mapping(1), starts: lineStarts(text)}
+	f := &tomlFile{data: text, root: mapping(1), starts: lineStarts(text), nodes: make(map[string]*yaml.Node)}
 	f.read()
 	f.data = data
 	return f, nil
@@ -137,7 +138,7 @@ func (f *tomlFile) valueOf(v *unstable.Node, of *setting) *yaml.Node {
 		for it := v.Children(); it.Next(); {
 			s := f.setting(it.Node(), of.path, of)
 			of.inner = append(of.inner, s)
-			putNode(n, s.path[len(of.path):], s.node, f.line(s.from))
+			putInline(n, s.path[len(of.path):], s.node, f.line(s.from))
 		}
 		return n
 	}
@@ -158,35 +159,46 @@ func tomlTag(k unstable.Kind) string {
 
 // put adds a setting to the values. Of settings that are not of servers, nobody asks the value.
 func (f *tomlFile) put(path []string, s *setting) {
-	switch line := f.line(s.from); {
-	case path[0] != codexTable:
-		if valueOf(f.root, path[0]) == nil {
-			f.root.Content = append(f.root.Content, text(path[0], line), scalar("!!null", "", line))
-		}
-	case s.header:
-		putNode(f.root, path, nil, line)
-	default:
-		putNode(f.root, path, s.node, line)
+	line := f.line(s.from)
+	if path[0] != codexTable {
+		f.below(f.root, path[:1], func() *yaml.Node { return scalar("!!null", "", line) }, line)
+		return
 	}
-}
-
-// putNode sets a value below n. Without one, it sees to it that there is a table.
-func putNode(n *yaml.Node, path []string, value *yaml.Node, line int) {
-	for i, name := range path {
-		below := valueOf(n, name)
-		switch {
-		case below != nil:
-		case i == len(path)-1 && value != nil:
-			below = value
-			n.Content = append(n.Content, text(name, line), below)
-		default:
-			below = mapping(line)
-			n.Content = append(n.Content, text(name, line), below)
+	n := f.root
+	for i := range path {
+		value := func() *yaml.Node { return mapping(line) }
+		if i == len(path)-1 && !s.header {
+			value = func() *yaml.Node { return s.node }
 		}
-		if n = below; n.Kind != yaml.MappingNode {
+		if n = f.below(n, path[:i+1], value, line); n.Kind != yaml.MappingNode {
 			return
 		}
 	}
+}
+
+// below returns what a path leads to, whose last part is below n; the value if there is nothing.
+func (f *tomlFile) below(n *yaml.Node, path []string, value func() *yaml.Node, line int) *yaml.Node {
+	key := strings.Join(path, "\x00")
+	found := f.nodes[key]
+	if found == nil {
+		found = value()
+		f.nodes[key] = found
+		n.Content = append(n.Content, text(path[len(path)-1], line), found)
+	}
+	return found
+}
+
+// putInline sets a value in an inline table.
+func putInline(n *yaml.Node, path []string, value *yaml.Node, line int) {
+	for _, name := range path[:len(path)-1] {
+		below := valueOf(n, name)
+		if below == nil {
+			below = mapping(line)
+			n.Content = append(n.Content, text(name, line), below)
+		}
+		n = below
+	}
+	n.Content = append(n.Content, text(path[len(path)-1], line), value)
 }
 
 // A tomlServer is what a file has of one server.
@@ -209,7 +221,7 @@ func (f *tomlFile) servers() (all []*tomlServer) {
 		if len(s.path) > 1 {
 			server := byName[s.path[1]]
 			if server == nil {
-				server = &tomlServer{file: f, name: s.path[1], node: valueOf(valueOf(f.root, codexTable), s.path[1])}
+				server = &tomlServer{file: f, name: s.path[1], node: f.serverOf(s.path[1])}
 				byName[server.name] = server
 				all = append(all, server)
 			}

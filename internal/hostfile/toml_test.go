@@ -120,6 +120,8 @@ func TestSpareTOML(t *testing.T) {
 		{"wrapped", "[mcp_servers.a]\ncommand = \"mcpbridge\"\nargs = [\"wrap\", \"--\", \"x\"]", "runs under mcpbridge already"},
 		{"login", "[mcp_servers.a]\nurl = \"https://h/mcp\"\nscopes = [\"a\"]", "Codex logs in to it (scopes), which mcpbridge can't do in its place"},
 		{"login that may be", "[mcp_servers.a]\nurl = \"https://h/mcp\"", "has no credentials in the file, so Codex may log in to it by OAuth, which mcpbridge can't do in its place; name it to wrap it all the same"},
+		{"no list", "[mcp_servers.a]\ncommand = \"x\"\nargs = \"y\"", "has args that are no list of texts"},
+		{"no texts", "[mcp_servers.a]\ncommand = \"x\"\nargs = [1]", "has args that are no list of texts"},
 		{"on this machine", "[mcp_servers.a]\nurl = \"http://127.0.0.1:3000/mcp\"", ""},
 		{"a token", "[mcp_servers.a]\nurl = \"https://h\"\nbearer_token_env_var = \"TOKEN\"", "has a header from the environment (bearer_token_env_var), which only the one entry of --all passes on"},
 		{"a header", "[mcp_servers.a]\nurl = \"https://h\"\nenv_http_headers = { A = \"B\" }", "has a header from the environment (env_http_headers), which only the one entry of --all passes on"},
@@ -411,18 +413,24 @@ func randomTOML(r *rand.Rand) string {
 	return b.String()
 }
 
-// Every valid file stays one, and comes back as it was.
+// Every valid file stays one, comes back as it was, and is read without a panic.
 func FuzzTOML(f *testing.F) {
 	f.Add(codexFile, uint8(255))
 	f.Add("mcp_servers = { a = { url = \"http://localhost\", http_headers = { A = \"b\" } }, b = { command = \"x\" } }", uint8(1))
 	f.Add("[mcp_servers]\na = {\n command = \"x\", # c\n args = [ [1], 2 ],\n}\n[[x]]\na = 1\n[mcp_servers.\"b c\"]\ncommand = '''y'''\n", uint8(3))
 	f.Add("[mcp_servers.a]\ncommand = \"mcpbridge\"\nargs = [\"wrap\", \"--\", \"x\"]\nenv.A = 'b'\n", uint8(1))
+	f.Add("[mcp_servers]\na.command = 'x'\na.args = \"\"\n", uint8(1))
 	f.Fuzz(func(t *testing.T, data string, which uint8) {
 		g := codexGroup()
 		g.Path = filepath.FromSlash(g.Path)
-		out, outcomes, err := g.Edit.Install([]byte(data))
+		root, err := ParseTOML([]byte(data))
 		if err != nil {
 			return
+		}
+		checkAdapted(t, codex, root, []byte(data))
+		out, outcomes, err := g.Edit.Install([]byte(data))
+		if err != nil {
+			t.Fatalf("Install(%q): %v", data, err)
 		}
 		if _, err := parseTOML(out); err != nil {
 			t.Fatalf("Install(%q) = %q: %v", data, out, err)

@@ -309,7 +309,10 @@ func (f *tomlFile) sameTransport(server string, before *tomlFile) bool {
 
 // serverOf returns what is set of a server, or nil.
 func (f *tomlFile) serverOf(name string) *yaml.Node {
-	return valueOf(valueOf(f.root, codexTable), name)
+	if n := f.nodes[codexTable+"\x00"+name]; n != nil {
+		return n
+	}
+	return valueOf(f.nodes[codexTable], name) // of an inline table
 }
 
 // valuesOf returns what is set of a server; "null" for nothing.

@@ -28,26 +28,24 @@ func (c *Change) Preview(out, about io.Writer, host *hostfile.Host, f *File, pat
 // diff returns the unified diff of two texts; nothing if they are the same.
 func diff(path string, before, after []byte) []byte {
 	d := &differ{a: hostfile.Lines(before), b: hostfile.Lines(after)}
-	d.runs = append(hostfile.Common(d.a, d.b), hostfile.Run{A: len(d.a), B: len(d.b)})
 	at := hostfile.Run{} // what was looked at
-	for _, r := range d.runs {
+	for _, r := range append(hostfile.Common(d.a, d.b), hostfile.Run{A: len(d.a), B: len(d.b)}) {
 		if r.A > at.A || r.B > at.B {
 			d.change(at, r)
 		}
 		at = hostfile.Run{A: r.A + r.N, B: r.B + r.N}
 	}
 	d.end(at)
-	if d.out.Len() == 0 {
+	if len(d.out) == 0 {
 		return nil
 	}
-	return fmt.Appendf(nil, "--- %s\n+++ %s\n%s", path, path, d.out.Bytes())
+	return fmt.Appendf(nil, "--- %s\n+++ %s\n%s", path, path, d.out)
 }
 
 // A differ writes a diff, part by part.
 type differ struct {
 	a, b [][]byte
-	runs []hostfile.Run
-	out  bytes.Buffer
+	out  []byte
 
 	part   bytes.Buffer // the lines of the part that is being written
 	from   hostfile.Run // where it begins
@@ -79,7 +77,7 @@ func (d *differ) end(to hostfile.Run) {
 	n := min(contextLines, to.A-d.shown.A)
 	d.lines(' ', d.a[d.shown.A:d.shown.A+n])
 	d.shown.A, d.shown.B = d.shown.A+n, d.shown.B+n
-	fmt.Fprintf(&d.out, "@@ -%s +%s @@\n%s", span(d.from.A, d.shown.A), span(d.from.B, d.shown.B), d.part.Bytes())
+	d.out = fmt.Appendf(d.out, "@@ -%s +%s @@\n%s", span(d.from.A, d.shown.A), span(d.from.B, d.shown.B), d.part.Bytes())
 	d.part.Reset()
 	d.opened = false
 }

@@ -132,6 +132,15 @@ var instead = map[string]string{
 	"excludeTools":  "tools: {deny: [NAME]}",
 	"disabledTools": "tools: {deny: [NAME]}",
 	"oauth":         "a token below headers, as Authorization",
+
+	"http_headers":         "headers",
+	"env_http_headers":     "headers: {NAME: \"${VARIABLE}\"}",
+	"bearer_token_env_var": "headers: {Authorization: \"Bearer ${VARIABLE}\"}",
+	"env_vars":             "env: {VARIABLE: \"${VARIABLE}\"}",
+	"enabled_tools":        "tools: {allow: [NAME]}",
+	"disabled_tools":       "tools: {deny: [NAME]}",
+	"startup_timeout_sec":  "timeouts: {connect: 20s}",
+	"tool_timeout_sec":     "timeouts: {request: 60s}",
 }
 
 // serverKey returns the key of a server.

@@ -92,9 +92,9 @@ func (f *tomlFile) masks(settings []*setting) (hunks []hunk) {
 		case len(s.inner) > 0:
 			hunks = append(hunks, f.masks(s.inner)...)
 		case all && (s.node.Kind != yaml.ScalarNode || s.node.Tag == "!!str"):
-			hunks = append(hunks, hunk{s.value, s.to, quote(masked)})
+			hunks = append(hunks, hunk{s.value, s.to, tomlText(masked)})
 		case s.node.Tag == "!!str" && maskText(s.node.Value, false) != s.node.Value:
-			hunks = append(hunks, hunk{s.value, s.to, quote(maskText(s.node.Value, false))})
+			hunks = append(hunks, hunk{s.value, s.to, tomlText(maskText(s.node.Value, false))})
 		}
 	}
 	return hunks

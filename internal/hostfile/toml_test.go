@@ -89,6 +89,7 @@ func TestUninstallTOML(t *testing.T) {
 		{"another command", []byte(codexFile), `"--", "npx", "-y"`, `"--", "bunx", "-y"`, replaced(`command = "npx", args`, `command = "bunx", args`), ""},
 		{"another query", []byte(codexFile), `?k=v`, `?k=w`, "", "url = \"https://h/mcp?k=w\" # docs\r\nhttp_headers = { Authorization = \"Bearer x\", X_Key = \"y\" }\r\nenabled_tools"},
 		{"one more variable", []byte(codexFile), `HEADERS__A = "b"`, `HEADERS__A = "b", MINE = "z"`, "", "url = \"http://localhost/mcp\"\r\nhttp_headers = { A = \"b\" }\r\n# more"},
+		{"a table within another one", []byte(codexFile), "# more", "[x]\r\nk = 1\r\n# more", "", "http_headers = { A = \"b\" }\r\n[x]\r\nk = 1\r\n# more\r\n[tui]"},
 		{"without the copy", nil, "", "", "", "url = \"https://h/mcp?k=v\" # docs\r\nhttp_headers = {"},
 		{"a copy that is another file", []byte("[mcp_servers.files]\ncommand = \"other\""), "", "", "", "  command = \"npx\" # from npm\r\n  args = [\r\n    # yes\r\n    \"-y\","},
 	} {
@@ -225,6 +226,7 @@ func TestGroupRestoreTOML(t *testing.T) {
 		{"a server at the end", "theme = \"dark\"", "theme = \"dark\"\r\n" + fresh, replaced("theme = \"dark\"", "theme = \"dark\"\r\n"+fresh)},
 		{"a server after the entry", "[tui]", fresh + "[tui]", replaced("[tui]", fresh+"[tui]")},
 		{"a server before the others", "[projects", fresh + "[projects", ""},
+		{"a setting of the table before", "[mcp_servers.mcpbridge]", "more = 1\r\n[mcp_servers.mcpbridge]", replaced("[mcp_servers.files.env]", "more = 1\r\n[mcp_servers.files.env]")},
 		{"what may be called is remembered", "[tui]", "[mcp_servers.mcpbridge.tools.files__x]\r\napproval_mode = \"approve\"\r\n[tui]", ""},
 		{"another name for the entry", "mcp_servers.mcpbridge", "mcp_servers.all", ""},
 		{"one setting more", "startup_timeout_sec", "enabled = true\r\nstartup_timeout_sec", ""},
@@ -420,6 +422,7 @@ func FuzzTOML(f *testing.F) {
 	f.Add("[mcp_servers]\na = {\n command = \"x\", # c\n args = [ [1], 2 ],\n}\n[[x]]\na = 1\n[mcp_servers.\"b c\"]\ncommand = '''y'''\n", uint8(3))
 	f.Add("[mcp_servers.a]\ncommand = \"mcpbridge\"\nargs = [\"wrap\", \"--\", \"x\"]\nenv.A = 'b'\n", uint8(1))
 	f.Add("[mcp_servers]\na.command = 'x'\na.args = \"\"\n", uint8(1))
+	f.Add("[mcp_servers.a]\ncommand = \"\\u007f<\\u2028\"\n", uint8(1))
 	f.Fuzz(func(t *testing.T, data string, which uint8) {
 		g := codexGroup()
 		g.Path = filepath.FromSlash(g.Path)

@@ -70,7 +70,7 @@ func (e *Edit) wrapTOML(f *tomlFile, en *entry) (hunks []hunk, note string) {
 	if command == nil {
 		return e.wrapURLTOML(f, en)
 	}
-	hunks = []hunk{{command.value, command.to, quote(e.Binary)}}
+	hunks = []hunk{{command.value, command.to, tomlText(e.Binary)}}
 	front := []string{"wrap", "--", command.node.Value}
 	if args := s.at("args"); args == nil {
 		hunks = append(hunks, f.after(command, "args = "+tomlList(front)))
@@ -89,7 +89,7 @@ func (en *entry) unfit() bool {
 func (f *tomlFile) prepend(list *setting, words []string) hunk {
 	all := make([]string, len(words))
 	for i, w := range words {
-		all[i] = quote(w)
+		all[i] = tomlText(w)
 	}
 	at := list.value + 1
 	if len(list.items) == 0 {
@@ -113,18 +113,18 @@ func (e *Edit) wrapURLTOML(f *tomlFile, en *entry) (hunks []hunk, note string) {
 		if !strings.ContainsAny(h.name(), "-_") {
 			variable = strings.ToUpper(variable)
 		}
-		env = append(env, tomlKey(variable)+" = "+quote(h.value.Value))
+		env = append(env, tomlKey(variable)+" = "+tomlText(h.value.Value))
 		note = "its headers are passed on by environment variables"
 	}
 	shown, _, secret := strings.Cut(url.node.Value, "?")
 	if secret {
-		env = append(env, tomlKey(prefix+"URL")+" = "+quote(url.node.Value))
+		env = append(env, tomlKey(prefix+"URL")+" = "+tomlText(url.node.Value))
 	}
 	lines := []string{"args = " + tomlList([]string{"wrap", "--name", name, shown})}
 	if len(env) > 0 {
 		lines = append(lines, "env = { "+strings.Join(env, ", ")+" }")
 	}
-	hunks = []hunk{{url.keys[len(url.keys)-1], url.to, "command = " + quote(e.Binary)}, f.after(url, lines...)}
+	hunks = []hunk{{url.keys[len(url.keys)-1], url.to, "command = " + tomlText(e.Binary)}, f.after(url, lines...)}
 	return append(hunks, f.without(s.below("http_headers"))...), note
 }
 
@@ -330,7 +330,7 @@ func (f *tomlFile) unwrapped(en *entry) []hunk {
 	case command == nil || list == nil || at >= len(args) || slices.Contains(list.items, -1):
 		return nil
 	case args[at] == "--" && at+1 < len(args):
-		hunks := []hunk{{command.value, command.to, quote(args[at+1])}}
+		hunks := []hunk{{command.value, command.to, tomlText(args[at+1])}}
 		if at+2 == len(args) {
 			return append(hunks, f.without([]*setting{list})...)
 		}
@@ -351,12 +351,12 @@ func (f *tomlFile) unwrappedURL(s *tomlServer, command, list *setting, target st
 		header, isHeader := strings.CutPrefix(key, "HEADERS__")
 		switch {
 		case ours && isHeader:
-			headers = append(headers, tomlKey(headerName(header))+" = "+quote(v.value.Value))
+			headers = append(headers, tomlKey(headerName(header))+" = "+tomlText(v.value.Value))
 		case ours && key == "URL":
 			target = v.value.Value
 		}
 	}
-	hunks := []hunk{{command.keys[len(command.keys)-1], command.to, "url = " + quote(target)}}
+	hunks := []hunk{{command.keys[len(command.keys)-1], command.to, "url = " + tomlText(target)}}
 	if len(headers) > 0 {
 		hunks = append(hunks, f.after(command, "http_headers = { "+strings.Join(headers, ", ")+" }"))
 	}
@@ -364,11 +364,14 @@ func (f *tomlFile) unwrappedURL(s *tomlServer, command, list *setting, target st
 	return append(hunks, f.without(append(gone, s.below("env_vars")...))...)
 }
 
+// tomlText writes a text, as JSON has it but for the one character that TOML refuses and JSON does not.
+func tomlText(s string) string { return strings.ReplaceAll(quote(s), "\x7f", `\u007F`) }
+
 // tomlList writes a list of texts.
 func tomlList(words []string) string {
 	all := make([]string, len(words))
 	for i, w := range words {
-		all[i] = quote(w)
+		all[i] = tomlText(w)
 	}
 	return "[" + strings.Join(all, ", ") + "]"
 }
@@ -378,7 +381,7 @@ func tomlKey(key string) string {
 	if key == "" || strings.ContainsFunc(key, func(r rune) bool {
 		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	}) {
-		return quote(key)
+		return tomlText(key)
 	}
 	return key
 }
@@ -398,7 +401,7 @@ func tomlValue(n *yaml.Node) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case n.Tag == "!!str":
-		return quote(n.Value)
+		return tomlText(n.Value)
 	}
 	return n.Value
 }

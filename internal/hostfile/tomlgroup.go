@@ -95,7 +95,7 @@ func (g *Group) hunksTOML(data []byte, move []string) ([]hunk, error) {
 
 // textTOML returns the one entry, written as the server was in whose place it is.
 func (g *Group) textTOML(f *tomlFile, like *block, name string, moved []*entry) string {
-	settings := []string{"command = " + quote(g.Binary), "args = " + tomlList([]string{"wrap", "--all", g.File})}
+	settings := []string{"command = " + tomlText(g.Binary), "args = " + tomlList([]string{"wrap", "--all", g.File})}
 	if vars := variablesTOML(moved); len(vars) > 0 {
 		settings = append(settings, "env_vars = "+tomlList(vars))
 	}

@@ -19,6 +19,7 @@ func TestDiff(t *testing.T) {
 	for _, tt := range []struct{ name, before, after, want string }{
 		{"nothing", "a\nb\n", "a\nb\n", ""},
 		{"a line", "a\nb\nc\n", "a\nx\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n"},
+		{"lines that are there twice", "a\nx\nx\n", "b\nx\nx\n", "@@ -1,3 +1,3 @@\n-a\n+b\n x\n x\n"},
 		{"of an empty file", "", "a\n", "@@ -0,0 +1,1 @@\n+a\n"},
 		{"all of it", "a\n", "", "@@ -1,1 +0,0 @@\n-a\n"},
 		{"no end of the line", "a\nb", "a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b\n"},

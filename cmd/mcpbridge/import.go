@@ -1,11 +1,11 @@
 package main
 
 import (
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/install"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
@@ -72,16 +72,14 @@ func hostNamed(name string) (*hostfile.Host, error) {
 	return nil, usageError("%q is no host that mcpbridge knows; write one of %s", name, strings.Join(hostNames(), ", "))
 }
 
-// hostFile returns the file that was given, or the first of the host's that is there.
+// hostFile returns the file that was given, or the host's.
 func hostFile(h *hostfile.Host, given string, environ []string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
 	files := h.Files(layer.ThisMachine(environ))
-	for _, file := range files {
-		if _, err := os.Stat(file); err == nil {
-			return file, nil
-		}
+	if file := install.Find(h, files); file != "" {
+		return file, nil
 	}
 	return "", usageError("%s has no file at %s; name the file", h.Title, strings.Join(files, " or "))
 }

@@ -89,6 +89,13 @@ func (e *Edit) Wrapped(data []byte) bool {
 	return err == nil && slices.ContainsFunc(entries, func(en *entry) bool { return en.isWrapped(e.Binary) })
 }
 
+// MayHaveServers reports whether a file of the host has servers, or can't be read, which its user has
+// to know.
+func (h *Host) MayHaveServers(data []byte) bool {
+	servers, err := (&Edit{Host: h}).list(data)
+	return err != nil || len(servers) > 0
+}
+
 // list returns the servers of a file in their order.
 func (e *Edit) list(data []byte) ([]*entry, error) {
 	if e.Host == codex {

@@ -28,6 +28,13 @@ var hostCases = []struct{ name, host, file string }{
 	{"windsurf", "windsurf", "mcp_config.json"},
 	{"cline", "cline", "cline_mcp_settings.json"},
 	{"gemini", "gemini", ".gemini/settings.json"},
+	{"codex", "codex", ".codex/config.toml"},
+	{"zed", "zed", ".zed/settings.json"},
+}
+
+// wantFile is what a host's file is to be after a change.
+func wantFile(golden, name, file string) string {
+	return filepath.Join(golden, name+filepath.Ext(file))
 }
 
 // hostEnviron has every variable that the files refer to. Values that nobody may see
@@ -77,7 +84,12 @@ var columns = regexp.MustCompile(`(\S) {2,}`)
 // two spaces apart.
 func same(t *testing.T, got, dir, file string) {
 	t.Helper()
-	got = columns.ReplaceAllString(strings.ReplaceAll(got, dir, "DIR"), "$1  ")
+	sameBytes(t, columns.ReplaceAllString(strings.ReplaceAll(got, dir, "DIR"), "$1  "), file)
+}
+
+// sameBytes compares got with the file of what is expected.
+func sameBytes(t *testing.T, got, file string) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -158,14 +170,24 @@ func TestInstallHostFiles(t *testing.T) {
 			words := []string{"wrap", "--install", tt.host, "--binary", "/opt/mcpbridge", "--file", tt.file}
 
 			dry := runCommand(t.Context(), hostEnviron, append(words, "--dry-run")...)
-			same(t, dry.out, dir, filepath.Join(golden, "want-installed.json"))
+			sameBytes(t, dry.out, filepath.Join(golden, "want-install.diff"))
+			if want := tt.file + ": would be changed\n"; !strings.HasPrefix(dry.err, want) || dry.code != 0 {
+				t.Errorf("dry run = %d, %s, want %s", dry.code, dry.err, want)
+			}
 			holds(t, tt.file, before)
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(tt.file), "*mcpbridge*")); len(left) > 0 {
+				t.Errorf("a dry run has written %q", left)
+			}
 			got := runCommand(t.Context(), hostEnviron, words...)
 			same(t, got.out, dir, filepath.Join(golden, "want-install.txt"))
 			if got.code != 0 || got.err != "" {
 				t.Errorf("install = %d, %s", got.code, got.err)
 			}
-			holds(t, tt.file, []byte(dry.out))
+			installed, err := os.ReadFile(tt.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, string(installed), dir, wantFile(golden, "want-installed", tt.file))
 			holds(t, tt.file+install.BackupEnding, before)
 			modes(t, 0o640, tt.file, tt.file+install.BackupEnding)
 
@@ -208,27 +230,55 @@ func modes(t *testing.T, want os.FileMode, files ...string) {
 	}
 }
 
-// A host's file in TOML is an error that says so, by every command.
-func TestCodex(t *testing.T) {
+// A host that is not known, or whose file is not there or another one's, is an error with what to do.
+func TestHostMistakes(t *testing.T) {
 	dir, _ := inHostFolder(t, "codex")
-	const byHand = `mcpbridge: Codex has its servers in TOML, which mcpbridge does not read; write into ~/.codex/config.toml by hand: command = "mcpbridge", args = ["wrap", "--", COMMAND, ARGS...]` + "\n"
+	for name, text := range map[string]string{
+		"other.toml":    "model = \"m\"\n\n[mcp-servers.a]\n",
+		"broken.toml":   "[mcp_servers.a]\ncommand = npx\n",
+		"settings.json": "{\n  \"mcp\": {\"servers\": {\"a\": {\"command\": \"x\"}}}\n}\n",
+		"continue.yaml": "name: mine\nmcpServers:\n  - name: a\n    command: x\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const vscode = "is settings.json of VS Code, which has its servers in mcp.json since version 1.102: move what stands below mcp there, to servers at the top (VS Code does it when it starts; its command MCP: Open User Configuration opens that file), and give that file to mcpbridge\n"
+	const list = "Continue has its servers in a list, which mcpbridge neither reads nor changes: in ~/.continue/config.yaml, write command: mcpbridge and args: [wrap, --, COMMAND, ARGS...] below the server's name; for serve, write the server into a file like config.example.yaml, as servers: {NAME: {command: COMMAND, args: [ARGS...]}}\n"
 	for _, tt := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"check", "-c", "config.toml"}, `mcpbridge: config.toml:4: this is TOML, the format of Codex, which mcpbridge does not read; write its servers into a YAML file like config.example.yaml, and configure mcpbridge in Codex: url = "http://127.0.0.1:2526/mcp/NAME", or command = "mcpbridge" and args = ["wrap", "--", COMMAND, ARGS...]` + "\n"},
-		{[]string{"import", "codex", "config.toml"}, byHand},
-		{[]string{"wrap", "--install", "codex"}, byHand},
-		{[]string{"import", "claude", "config.toml"}, `mcpbridge: config.toml:4: this is TOML, the format of Codex, which mcpbridge does not read; write its servers into a YAML file like config.example.yaml, and configure mcpbridge in Codex: url = "http://127.0.0.1:2526/mcp/NAME", or command = "mcpbridge" and args = ["wrap", "--", COMMAND, ARGS...]` + "\n"},
-		{[]string{"import", "zed"}, `mcpbridge: "zed" is no host that mcpbridge knows; write one of claude, claude-code, vscode, cursor, windsurf, cline, gemini` + "\n"},
+		{[]string{"check", "-c", "other.toml"}, "mcpbridge: other.toml:1: this is TOML without [mcp_servers.NAME]; mcpbridge reads the TOML of Codex, and its own configuration is YAML, like config.example.yaml\n"},
+		{[]string{"check", "broken.toml"}, "mcpbridge: broken.toml:2: not readable as TOML: expected keyword \"nan\" (column 11)\n"},
+		{[]string{"wrap", "--install", "codex", "--file", "broken.toml", "--binary", "x"}, "mcpbridge: broken.toml: line 2, column 11: not readable as TOML: expected keyword \"nan\"\n"},
+		{[]string{"import", "claude", ".codex/config.toml"}, "mcpbridge: .codex/config.toml: is not JSON, as Claude Desktop has it\n"},
+		{[]string{"import", "codex", "settings.json"}, "mcpbridge: settings.json:2: " + vscode},
+		{[]string{"check", "settings.json"}, "mcpbridge: settings.json:2: " + vscode},
+		{[]string{"wrap", "--install", "vscode", "--file", "settings.json", "--binary", "x"}, "mcpbridge: settings.json: " + vscode},
+		{[]string{"wrap", "--install", "vscode", "--file", "settings.json", "--binary", "x", "--all"}, "mcpbridge: settings.json: " + vscode},
+		{[]string{"check", "continue.yaml"}, "mcpbridge: continue.yaml:2: " + list},
+		{[]string{"wrap", "--install", "continue", "--binary", "x"}, "mcpbridge: " + list},
+		{[]string{"import", "emacs"}, `mcpbridge: "emacs" is no host that mcpbridge knows; write one of claude, claude-code, vscode, cursor, windsurf, cline, gemini, codex, zed` + "\n"},
 		{[]string{"import"}, "mcpbridge: want a host and at most one file; see mcpbridge import --help\n"},
 		{[]string{"import", "cursor", "none.json"}, "mcpbridge: reading the configuration: open none.json: no such file or directory\n"},
 		{[]string{"import", "cursor"}, "mcpbridge: Cursor has no file at " + dir + "/.cursor/mcp.json or " + dir + "/home/.cursor/mcp.json; name the file\n"},
 		{[]string{"wrap", "--install", "cursor", "--uninstall", "cursor"}, "mcpbridge: want one of --install HOST and --uninstall HOST; see mcpbridge wrap --help\n"},
 		{[]string{"wrap", "--install", "cursor", "--binary", "x", "--file", "none.json"}, "mcpbridge: finding the host's file: lstat none.json: no such file or directory\n"},
 	} {
-		if got := runCommand(t.Context(), []string{"HOME=" + dir + "/home"}, tt.args...); got.code == 0 || got.err != tt.want {
+		if got := runCommand(t.Context(), []string{"HOME=" + dir + "/home", "MCPBRIDGE_STATE_DIR=" + dir + "/state"}, tt.args...); got.code == 0 || got.err != tt.want {
 			t.Errorf("%q = %d, %s, want %s", tt.args, got.code, got.err, tt.want)
+		}
+	}
+}
+
+// --install and --uninstall complete the hosts.
+func TestCompleteHosts(t *testing.T) {
+	for _, flag := range []string{"--install", "--uninstall"} {
+		got := runCommand(t.Context(), nil, "__complete", "wrap", flag, "")
+		want := "claude\tClaude Desktop\nclaude-code\tClaude Code\nvscode\tVS Code\ncursor\tCursor\nwindsurf\tWindsurf\ncline\tCline\ngemini\tGemini CLI\ncodex\tCodex\nzed\tZed\n:4\n"
+		if got.out != want {
+			t.Errorf("%s completes\n%s, want\n%s", flag, got.out, want)
 		}
 	}
 }
@@ -245,7 +295,7 @@ func TestInstalledURLs(t *testing.T) {
 			}
 			_ = os.Rename("installed/dotenv", "installed/.env") // where there is one
 			// Read as of no host in particular: only then is nothing taken away.
-			wrapped := loadServers(t, config.Options{Path: "installed/want-installed.json", Environ: hostEnviron})
+			wrapped := loadServers(t, config.Options{Path: wantFile("installed", "want-installed", tt.file), Environ: hostEnviron})
 			for name, s := range wrapped {
 				if len(s.Args) < 4 || s.Args[1] != "--name" {
 					continue
@@ -263,8 +313,8 @@ func TestInstalledURLs(t *testing.T) {
 			}
 		})
 	}
-	if found != 11 {
-		t.Errorf("compared %d servers, want 11", found)
+	if found != 13 {
+		t.Errorf("compared %d servers, want 13", found)
 	}
 }
 

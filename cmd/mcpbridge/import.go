@@ -1,11 +1,11 @@
 package main
 
 import (
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/install"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
@@ -20,8 +20,8 @@ func newImportCommand(p process) *cobra.Command {
 mcpbridge with the same servers. What has no meaning here stands above the server as
 a comment. Values are printed as they are in the file, secrets too.
 
-HOST is claude (Claude Desktop), claude-code, vscode, cursor, windsurf, cline or
-gemini. Without FILE it is where the host has it: in the current folder, where the
+HOST is claude (Claude Desktop), claude-code, vscode, cursor, windsurf, cline, gemini,
+codex or zed. Without FILE it is where the host has it: in the current folder, where the
 host has one for each project, or the user's.
 
 A client's file can be given to serve and check as it is, too.`,
@@ -66,22 +66,20 @@ func hostNamed(name string) (*hostfile.Host, error) {
 	if h := hostfile.Named(strings.ToLower(name)); h != nil {
 		return h, nil
 	}
-	if strings.EqualFold(name, "codex") {
-		return nil, usageError("Codex has its servers in TOML, which mcpbridge does not read; write into ~/.codex/config.toml by hand: command = \"mcpbridge\", args = [\"wrap\", \"--\", COMMAND, ARGS...]")
+	if strings.EqualFold(name, "continue") {
+		return nil, usageError("%s", hostfile.ContinueAdvice)
 	}
 	return nil, usageError("%q is no host that mcpbridge knows; write one of %s", name, strings.Join(hostNames(), ", "))
 }
 
-// hostFile returns the file that was given, or the first of the host's that is there.
+// hostFile returns the file that was given, or the host's.
 func hostFile(h *hostfile.Host, given string, environ []string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
 	files := h.Files(layer.ThisMachine(environ))
-	for _, file := range files {
-		if _, err := os.Stat(file); err == nil {
-			return file, nil
-		}
+	if file := install.Find(h, files); file != "" {
+		return file, nil
 	}
 	return "", usageError("%s has no file at %s; name the file", h.Title, strings.Join(files, " or "))
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/install"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/config/layer"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
@@ -33,7 +32,18 @@ func (in *installing) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&in.uninstall, "uninstall", "", "`HOST` in whose configuration file that is undone")
 	fs.StringVar(&in.file, "file", "", "the host's file (default where the host has it)")
 	fs.StringVar(&in.binary, "binary", "", "the command to write into the file (default the path of this program)")
-	fs.BoolVar(&in.dryRun, "dry-run", false, "print what the file would be, and write nothing")
+	fs.BoolVar(&in.dryRun, "dry-run", false, "print what would be changed as a diff, without secrets, and write nothing")
+}
+
+// completeHosts completes the hosts that a file may be of.
+func completeHosts(cmd *cobra.Command) {
+	var hosts []cobra.Completion
+	for _, h := range hostfile.All {
+		hosts = append(hosts, cobra.CompletionWithDesc(h.Name, h.Title))
+	}
+	for _, name := range []string{"install", "uninstall"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(hosts, cobra.ShellCompDirectiveNoFileComp)) // the flags are there
+	}
 }
 
 // asked reports whether wrap is to change a file instead of serving.
@@ -65,7 +75,7 @@ func (in *installing) run(p process, servers []string) error {
 		return err
 	}
 	if in.dryRun {
-		return c.Report(p.stderr, path, "would be changed")
+		return c.Preview(p.stdout, p.stderr, host, f, path)
 	}
 	return c.Say(p.stdout, host, f, path)
 }
@@ -73,7 +83,7 @@ func (in *installing) run(p process, servers []string) error {
 // installTries is how often an edit is made anew, if the host has written its file meanwhile.
 const installTries = 10
 
-// edit reads the host's file, and changes it, or prints what it would be.
+// edit reads the host's file, and changes it, unless that is only asked about.
 func (in *installing) edit(p process, edit *hostfile.Edit, path string) (c install.Change, f *install.File, err error) {
 	if f, err = install.Open(path); err != nil {
 		return c, f, err
@@ -82,7 +92,7 @@ func (in *installing) edit(p process, edit *hostfile.Edit, path string) (c insta
 		return c, f, usageError("%s: %w", path, install.Located(err))
 	}
 	if in.dryRun {
-		return c, f, output.Bytes(p.stdout, c.Data)
+		return c, f, nil
 	}
 	if err = c.Apply(f); err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
@@ -125,7 +135,7 @@ func convertMoved(g *install.Group, data []byte, servers []string, nameMax int, 
 		return nil, nil, err
 	}
 	about := make(map[string]string)
-	for i, name := range hostfile.InOrder(data, servers) {
+	for i, name := range g.Host.InOrder(data, servers) {
 		var all []string
 		for _, n := range notes {
 			if len(n.Path) > 1 && n.Path[1] == called[i] {

@@ -37,7 +37,7 @@ func TestInstallAllHostFiles(t *testing.T) {
 			}
 
 			dry := runCommand(t.Context(), env, append(words, "--dry-run")...)
-			told(dry.out, "want-all.json")
+			sameBytes(t, movedName.ReplaceAllString(strings.ReplaceAll(dry.out, dir, "DIR"), "$1-HASH"), filepath.Join(golden, "want-all.diff"))
 			holds(t, tt.file, before)
 			if _, err := os.Stat(state); !os.IsNotExist(err) {
 				t.Errorf("a dry run has written: %v", err)
@@ -47,12 +47,17 @@ func TestInstallAllHostFiles(t *testing.T) {
 			if got.code != 0 || got.err != "" {
 				t.Errorf("install = %d, %s", got.code, got.err)
 			}
-			holds(t, tt.file, []byte(dry.out))
+			installed, err := os.ReadFile(tt.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told(string(installed), "want-all"+filepath.Ext(tt.file))
+			kept := "before" + filepath.Ext(tt.file)
 			modes(t, 0o644, tt.file)
 			folder := movedFolder(t, state)
 			modes(t, 0o700, state, filepath.Dir(folder), folder)
-			modes(t, 0o600, filepath.Join(folder, "servers.yaml"), filepath.Join(folder, "before.json"), filepath.Join(folder, "record.json"))
-			holds(t, filepath.Join(folder, "before.json"), before)
+			modes(t, 0o600, filepath.Join(folder, "servers.yaml"), filepath.Join(folder, kept), filepath.Join(folder, "record.json"))
+			holds(t, filepath.Join(folder, kept), before)
 			servers, err := os.ReadFile(filepath.Join(folder, "servers.yaml"))
 			if err != nil {
 				t.Fatal(err)
@@ -66,7 +71,7 @@ func TestInstallAllHostFiles(t *testing.T) {
 			if !strings.HasPrefix(again.out, tt.file+": nothing was changed\n") || again.code != 0 {
 				t.Errorf("install again = %d, %s", again.code, again.out)
 			}
-			holds(t, tt.file, []byte(dry.out))
+			holds(t, tt.file, installed)
 			back := runCommand(t.Context(), env, "wrap", "--uninstall", tt.host, "--binary", "/opt/mcpbridge", "--file", tt.file)
 			told(back.out, "want-all-back.txt")
 			holds(t, tt.file, before)

@@ -50,9 +50,9 @@ The flags of wrap stand before the command, which needs no -- in front of it.
 
 --install rewrites the configuration file of a desktop client, so that its servers,
 or those named, run under wrap: claude (Claude Desktop), claude-code, vscode, cursor,
-windsurf, cline or gemini. Everything else in the file stays as it is, byte for byte.
-Servers that the client logs in to by OAuth are left alone. A copy of the file as it
-was is kept beside it; --uninstall takes mcpbridge out again.
+windsurf, cline, gemini, codex or zed. Everything else in the file stays as it is,
+byte for byte. Servers that the client logs in to by OAuth are left alone. A copy of
+the file as it was is kept beside it; --uninstall takes mcpbridge out again.
 
 --install HOST --all moves them to a file of their own, which only you can read, and
 writes one entry instead that serves all of them: the client sees their tools as
@@ -105,6 +105,7 @@ func newWrapCommand(p process) *cobra.Command {
 	cmd.Flags().BoolVar(&from.all, "all", false, "serve all servers of a file as one; with --install, have one entry of all servers of the host")
 	nameFlag(cmd)
 	in.flags(cmd.Flags())
+	completeHosts(cmd)
 	return cmd
 }
 

@@ -36,7 +36,7 @@ func (h *Host) Adapt(root *yaml.Node, o Options) (*yaml.Node, []Note) {
 	servers := mapping(root.Line)
 	var rest []pair
 	for _, kv := range pairs(root) {
-		if kv.name() != "servers" && kv.name() != "mcpServers" {
+		if !isTable(kv.name()) {
 			rest = append(rest, kv)
 			continue
 		}
@@ -83,6 +83,10 @@ func (a *adapter) table(into, from *yaml.Node) {
 	}
 	for _, kv := range pairs(from) {
 		name := Name(kv.name())
+		if a.ofExtension(kv.value) {
+			a.note(kv.key, []string{"servers", name}, "is left out: an extension of %s knows how it is started, and its file does not", a.host.Title)
+			continue
+		}
 		if name != kv.name() {
 			name = a.unused(name)
 		}

@@ -30,6 +30,9 @@ type Change struct {
 // Install returns data with its servers under mcpbridge wrap. The error is a
 // [*SyntaxError], or names an unknown server.
 func (e *Edit) Install(data []byte) ([]byte, []Change, error) {
+	if e.Host == codex {
+		return e.installTOML(data)
+	}
 	return e.each(data, func(en *entry) ([]byte, Change) {
 		if why := cmp.Or(e.reasonToSkip(en), reasonNotToPass(en)); why != "" {
 			return nil, Change{Server: en.name, Why: why}
@@ -43,6 +46,9 @@ func (e *Edit) Install(data []byte) ([]byte, []Change, error) {
 // Install, or nil. A server that was not changed since Install gets its bytes from
 // before. From others Uninstall removes what Install has added.
 func (e *Edit) Uninstall(data, before []byte) ([]byte, []Change, error) {
+	if e.Host == codex {
+		return e.uninstallTOML(data, before)
+	}
 	old := make(map[string]*entry)
 	if before != nil {
 		v, err := parse(before)
@@ -66,16 +72,44 @@ func (e *Edit) Uninstall(data, before []byte) ([]byte, []Change, error) {
 		}
 		text := e.unwrapped(en, was)
 		if text == nil {
-			return nil, Change{Server: en.name, Why: "was changed so much that nothing tells what ran before; edit it by hand"}
+			return nil, Change{Server: en.name, Why: changedTooMuch}
 		}
-		return text, Change{Server: en.name, Changed: true, Why: "changed since: what you changed is kept"}
+		return text, Change{Server: en.name, Changed: true, Why: changedSince}
 	})
 }
 
+const (
+	changedSince   = "changed since: what you changed is kept"
+	changedTooMuch = "was changed so much that nothing tells what ran before; edit it by hand"
+)
+
 // Wrapped reports whether a server of the file runs under mcpbridge.
 func (e *Edit) Wrapped(data []byte) bool {
+	entries, err := e.list(data)
+	return err == nil && slices.ContainsFunc(entries, func(en *entry) bool { return en.isWrapped(e.Binary) })
+}
+
+// MayHaveServers reports whether a file of the host has servers, or can't be read, which its user has
+// to know.
+func (h *Host) MayHaveServers(data []byte) bool {
+	servers, err := (&Edit{Host: h}).list(data)
+	return err != nil || len(servers) > 0
+}
+
+// list returns the servers of a file in their order.
+func (e *Edit) list(data []byte) ([]*entry, error) {
+	if e.Host == codex {
+		f, err := parseTOML(data)
+		if err != nil {
+			return nil, err
+		}
+		return tomlEntries(f), nil
+	}
 	v, err := parse(data)
-	return err == nil && slices.ContainsFunc(e.entries(data, &v), func(en *entry) bool { return en.isWrapped(e.Binary) })
+	if err != nil {
+		return nil, err
+	}
+	return e.entries(data, &v), nil
 }
 
 // each calls change for the servers to edit, and replaces each one by the result, unless
@@ -125,7 +159,8 @@ type entry struct {
 	path, name string
 	text       []byte // the bytes of the file from start to end
 	start, end int
-	object     *hujson.Object // nil if it is not an object
+	object     *hujson.Object // nil if it is not an object; of TOML a copy
+	toml       *tomlServer    // nil for JSON
 }
 
 // entries returns the servers in the order of the file.
@@ -133,7 +168,7 @@ func (e *Edit) entries(data []byte, root *hujson.Value) []*entry {
 	var out []*entry
 	for _, m := range members(root) {
 		switch name := nameOf(m); {
-		case name == "servers" || name == "mcpServers":
+		case isTable(name):
 			out = append(out, tableEntries(data, name, &m.Value)...)
 		case name == "projects" && e.Host == claudeCode:
 			for _, project := range members(&m.Value) {

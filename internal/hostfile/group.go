@@ -38,28 +38,18 @@ func (g *Group) Install(data []byte, move []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []byte
-	at := 0
-	for _, h := range hunks {
-		out = append(append(out, data[at:h.from]...), h.text...)
-		at = h.to
-	}
-	return append(out, data[at:]...), nil
+	return apply(data, hunks), nil
 }
 
 // EntryName returns the name of the one entry of a file, or what it would be.
 func (g *Group) EntryName(data []byte) string {
-	v, err := parse(data)
-	if err != nil {
-		return GroupName
-	}
-	t := g.tableOf(data, &v)
-	for _, p := range t.list {
-		if g.isEntry(p.entry) {
-			return p.name
+	list, _ := g.list(data) // nothing is in what can't be read
+	for _, en := range list {
+		if g.isEntry(en) {
+			return en.name
 		}
 	}
-	return t.unused()
+	return unused(list)
 }
 
 // Carry returns installed, a file with the one entry, with what the entry of another one has
@@ -68,6 +58,9 @@ func (g *Group) Carry(installed, other []byte) []byte {
 	from, to := g.entryOf(other), g.entryOf(installed)
 	if from == nil || to == nil {
 		return installed
+	}
+	if g.Host == codex {
+		return carryTOML(installed, to.toml, from.toml)
 	}
 	v, o := to.clone()
 	for _, m := range membersOf(from.object) {
@@ -87,11 +80,7 @@ func (g *Group) Carry(installed, other []byte) []byte {
 }
 
 func (g *Group) entryOf(data []byte) *entry {
-	v, err := parse(data)
-	if err != nil {
-		return nil
-	}
-	entries := g.entries(data, &v)
+	entries, _ := g.list(data) // nothing is in what can't be read
 	if at := slices.IndexFunc(entries, g.isEntry); at >= 0 {
 		return entries[at]
 	}
@@ -106,12 +95,15 @@ type hunk struct {
 
 // hunks returns the changes that make one entry of servers, in their order.
 func (g *Group) hunks(data []byte, move []string) ([]hunk, error) {
+	if g.Host == codex {
+		return g.hunksTOML(data, move)
+	}
 	v, err := parse(data)
 	if err != nil {
 		return nil, err
 	}
 	t := g.tableOf(data, &v)
-	name := cmp.Or(g.Entry, t.unused())
+	name := cmp.Or(g.Entry, unused(g.entries(data, &v)))
 	last := -1
 	for i := range t.list {
 		if slices.Contains(move, t.list[i].name) {
@@ -193,11 +185,8 @@ func (g *Group) isEntry(en *entry) bool {
 
 // Files returns the files that servers of a host's file have wrap --all serve.
 func (g *Group) Files(data []byte) (files []string) {
-	v, err := parse(data)
-	if err != nil {
-		return nil
-	}
-	for _, en := range g.entries(data, &v) {
+	entries, _ := g.list(data) // nothing is in what can't be read
+	for _, en := range entries {
 		if args := en.args(); len(args) == 3 && args[0] == "wrap" && args[1] == "--all" {
 			files = append(files, args[2])
 		}

@@ -38,13 +38,20 @@ var (
 	windsurf   = &Host{Name: "windsurf", Title: "Windsurf", table: "mcpServers"}
 	cline      = &Host{Name: "cline", Title: "Cline", table: "mcpServers", seconds: true}
 	gemini     = &Host{Name: "gemini", Title: "Gemini CLI", table: "mcpServers", folder: ".gemini"}
+	codex      = &Host{Name: "codex", Title: "Codex", table: codexTable, folder: ".codex", seconds: true, beside: len("mcp____"), longest: longestName}
+	zed        = &Host{Name: "zed", Title: "Zed", table: "context_servers", folder: ".zed", seconds: true}
 
 	// Any is a host that can't be recognized by its file.
 	Any = &Host{Title: "the host", table: "mcpServers", unsure: true, variables: true}
 )
 
 // All has the known hosts.
-var All = []*Host{claude, claudeCode, vscode, cursor, windsurf, cline, gemini}
+var All = []*Host{claude, claudeCode, vscode, cursor, windsurf, cline, gemini, codex, zed}
+
+// isTable reports whether a key at the top of a host's file is that of the servers.
+func isTable(name string) bool {
+	return name == "servers" || name == "mcpServers" || name == codex.table || name == zed.table
+}
 
 // Named returns the host called name, or nil.
 func Named(name string) *Host {
@@ -81,6 +88,10 @@ func Guess(path string, root *yaml.Node) *Host {
 		return cursor
 	case folder == gemini.folder:
 		return gemini
+	case folder == codex.folder || valueOf(root, codex.table) != nil:
+		return codex
+	case folder == zed.folder || valueOf(root, zed.table) != nil:
+		return zed
 	case valueOf(root, vscode.table) != nil:
 		return vscode
 	}
@@ -107,6 +118,14 @@ func guessByKeys(servers *yaml.Node) *Host {
 	return Any
 }
 
+// Extension is that of the host's file.
+func (h *Host) Extension() string {
+	if h == codex {
+		return ".toml"
+	}
+	return ".json"
+}
+
 // Files returns the possible paths of a host's file, those of the project first.
 func (h *Host) Files(at Machine) []string {
 	home := func(names ...string) string { return filepath.Join(append([]string{at.Home}, names...)...) }
@@ -125,6 +144,20 @@ func (h *Host) Files(at Machine) []string {
 		return []string{at.appData("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json")}
 	case gemini:
 		return []string{filepath.Join(at.Here, ".gemini", "settings.json"), home(".gemini", "settings.json")}
+	case codex:
+		user := home(".codex")
+		if at.CodexHome != "" {
+			user = at.CodexHome
+		}
+		return []string{filepath.Join(at.Here, ".codex", "config.toml"), filepath.Join(user, "config.toml")}
+	case zed:
+		user := at.appData("Zed", "settings.json")
+		if at.OS == "darwin" {
+			user = home(".config", "zed", "settings.json")
+		} else if at.OS != "windows" {
+			user = at.appData("zed", "settings.json")
+		}
+		return []string{filepath.Join(at.Here, ".zed", "settings.json"), user}
 	}
 	return nil
 }
@@ -135,6 +168,8 @@ type Machine struct {
 	Home    string // the user's folder
 	Here    string // the current folder
 	AppData string // %APPDATA% of Windows, XDG_CONFIG_HOME elsewhere; may be empty
+	// CodexHome is the folder of Codex, if the user has chosen another one.
+	CodexHome string
 }
 
 // appData returns a path below the folder for settings of programs.
@@ -155,7 +190,7 @@ func (m Machine) appData(names ...string) string {
 func workspace(path string) string {
 	dir := filepath.Dir(path)
 	switch base := filepath.Base(path); {
-	case slices.Contains([]string{vscode.folder, cursor.folder, gemini.folder}, filepath.Base(dir)):
+	case slices.Contains([]string{vscode.folder, cursor.folder, gemini.folder, codex.folder, zed.folder}, filepath.Base(dir)):
 		return filepath.Dir(dir)
 	case base == ".mcp.json":
 		return dir

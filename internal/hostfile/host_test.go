@@ -26,6 +26,11 @@ func TestFiles(t *testing.T) {
 		{"windsurf", linux, []string{"/home/ada/.codeium/windsurf/mcp_config.json"}},
 		{"cline", mac, []string{"/Users/ada/Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"}},
 		{"gemini", linux, []string{"/src/app/.gemini/settings.json", "/home/ada/.gemini/settings.json"}},
+		{"codex", linux, []string{"/src/app/.codex/config.toml", "/home/ada/.codex/config.toml"}},
+		{"codex", Machine{Home: "/home/ada", Here: "/src/app", CodexHome: "/opt/codex"}, []string{"/src/app/.codex/config.toml", "/opt/codex/config.toml"}},
+		{"zed", linux, []string{"/src/app/.zed/settings.json", "/home/ada/.config/zed/settings.json"}},
+		{"zed", mac, []string{"/src/app/.zed/settings.json", "/Users/ada/.config/zed/settings.json"}},
+		{"zed", windows, []string{"/src/app/.zed/settings.json", "/Users/ada/AppData/Roaming/Zed/settings.json"}},
 	} {
 		got := Named(tt.host).Files(tt.at)
 		for i := range got {
@@ -47,6 +52,10 @@ func TestGuess(t *testing.T) {
 		{".cursor/mcp.json", `{}`, "Cursor"},
 		{"/home/ada/.gemini/settings.json", `{}`, "Gemini CLI"},
 		{"x/mcp_config.json", `{}`, "Windsurf"},
+		{".codex/config.toml", `{}`, "Codex"},
+		{"copy.toml", `{"mcp_servers": {}}`, "Codex"},
+		{".zed/settings.json", `{}`, "Zed"},
+		{"settings.json", `{"context_servers": {}}`, "Zed"},
 		{"x/cline_mcp_settings.json", `{}`, "Cline"},
 		{"copy.json", `{"servers": {}}`, "VS Code"},
 		{"copy.json", `{"mcpServers": {"a": {"httpUrl": "x"}}}`, "Gemini CLI"},

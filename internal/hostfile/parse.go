@@ -11,9 +11,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A SyntaxError reports that a file is not JSON with comments and trailing commas.
+// A SyntaxError reports that a file is not JSON with comments and trailing commas, or no TOML.
 type SyntaxError struct {
-	Line, Column int // from 1; 0 if unknown
+	Format       string // JSON or TOML
+	Line, Column int    // from 1; 0 if unknown
 	Why          string
 }
 
@@ -52,6 +53,24 @@ func Parse(data []byte) (*yaml.Node, error) {
 	return t.node(&v), nil
 }
 
+// ParseTOML parses the file of Codex as [Parse] does JSON. Of settings that are not of servers it
+// returns no values.
+func ParseTOML(data []byte) (*yaml.Node, error) {
+	f, err := parseTOML(data)
+	if err != nil {
+		return nil, err
+	}
+	return f.root, nil
+}
+
+// Parse parses a file of the host.
+func (h *Host) Parse(data []byte) (*yaml.Node, error) {
+	if h == codex {
+		return ParseTOML(data)
+	}
+	return Parse(data)
+}
+
 var hujsonError = regexp.MustCompile(`^hujson: line (\d+), column (\d+): (?s)(.*)$`)
 
 // parse replaces a byte order mark by spaces, so that offsets stay right.
@@ -63,7 +82,7 @@ func parse(data []byte) (hujson.Value, error) {
 	if err == nil {
 		return v, nil
 	}
-	e := &SyntaxError{Why: err.Error()}
+	e := &SyntaxError{Format: "JSON", Why: err.Error()}
 	if m := hujsonError.FindStringSubmatch(e.Why); m != nil {
 		e.Line, _ = strconv.Atoi(m[1]) // digits
 		e.Column, _ = strconv.Atoi(m[2])

@@ -10,6 +10,9 @@ import (
 // they are in before. What else the file has stays. A server that is in the file again stays, too,
 // if it is as before. [ErrNoEntry] says that nothing tells where the servers were.
 func (g *Group) Restore(data, before []byte, moved []string) ([]byte, []Change, error) {
+	if g.Host == codex {
+		return g.restoreTOML(data, before, moved)
+	}
 	v, err := parse(data)
 	if err != nil {
 		return nil, nil, err

@@ -14,7 +14,7 @@ import (
 func Select(root *yaml.Node, servers []string) *yaml.Node {
 	out := mapping(root.Line)
 	for _, kv := range pairs(root) {
-		if kv.name() != "servers" && kv.name() != "mcpServers" || kv.value.Kind != yaml.MappingNode {
+		if !isTable(kv.name()) || kv.value.Kind != yaml.MappingNode {
 			continue
 		}
 		table := mapping(kv.value.Line)
@@ -30,8 +30,8 @@ func Select(root *yaml.Node, servers []string) *yaml.Node {
 }
 
 // InOrder returns servers of a host's file in the order of the file.
-func InOrder(data []byte, servers []string) (names []string) {
-	root, err := Parse(data)
+func (h *Host) InOrder(data []byte, servers []string) (names []string) {
+	root, err := h.Parse(data)
 	if err != nil {
 		return nil
 	}

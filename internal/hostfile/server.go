@@ -36,6 +36,17 @@ var mapped = map[string]func(*server, pair){
 	"tools":         (*server).setAllow,
 	"excludeTools":  (*server).setDeny,
 	"disabledTools": (*server).setDeny,
+	"command":       (*server).setCommand,
+
+	"http_headers":         (*server).setHeaders,
+	"env_http_headers":     (*server).setHeadersFrom,
+	"bearer_token_env_var": (*server).setBearer,
+	"env_vars":             (*server).setEnvVars,
+	"enabled_tools":        (*server).setAllow,
+	"disabled_tools":       (*server).setDeny,
+	"startup_timeout_sec":  setLimit("connect", time.Second),
+	"startup_timeout_ms":   setLimit("connect", time.Millisecond),
+	"tool_timeout_sec":     setLimit("request", time.Second),
 }
 
 func (s *server) read() {
@@ -48,7 +59,7 @@ func (s *server) read() {
 			read(s, kv)
 		case slices.Contains(s.o.Keys, kv.name()):
 			s.set(kv.name(), kv.key, kv.value)
-		case note != "" && isOff(kv.value):
+		case note != "" && (isOff(kv.value) || s.host == zed && kv.value.Value == "custom"):
 		case note != "":
 			s.note(kv.key, here, "%s", note)
 		default:
@@ -139,7 +150,7 @@ func (s *server) setEnv(kv pair) {
 		s.set("env", kv.key, kv.value)
 		return
 	}
-	env := mapping(kv.value.Line)
+	env := s.table("env", kv)
 	for _, v := range pairs(kv.value) {
 		if v.value.Tag == "!!null" {
 			s.note(v.key, append(slices.Clone(s.path), "env", v.name()), "null takes a variable away, and has no effect here: commands get a minimal environment anyway")
@@ -147,7 +158,16 @@ func (s *server) setEnv(kv pair) {
 		}
 		env.Content = append(env.Content, v.key, v.value)
 	}
-	s.set("env", kv.key, env)
+}
+
+// table returns what has been read as a table of the given name; a new one if there is none.
+func (s *server) table(name string, kv pair) *yaml.Node {
+	t := valueOf(s.out, name)
+	if t == nil {
+		t = mapping(kv.value.Line)
+		s.set(name, kv.key, t)
+	}
+	return t
 }
 
 const (
@@ -171,13 +191,8 @@ func (s *server) setTimeout(kv pair) {
 		return
 	}
 	s.noteOn(kv, "%s is read as %s, for timeouts.request: %s", kv.value.Value, DurationText(d), why)
-	t := mapping(kv.value.Line)
-	t.Content = append(t.Content, text("request", kv.key.Line), text(DurationText(d), kv.value.Line))
-	if d > defaultMax {
-		t.Content = append(t.Content, text("max", kv.key.Line), text(DurationText(d), kv.value.Line))
-	}
 	if !s.has("timeouts") {
-		s.set("timeouts", kv.key, t)
+		s.addTimeout(kv, "request", d)
 	}
 }
 

@@ -10,20 +10,27 @@ import (
 
 // Stay returns the servers of a file that can't be moved, with the reason, and the others.
 func (g *Group) Stay(data []byte) (stay []Change, move []string, err error) {
-	v, err := parse(data)
+	entries, err := g.list(data)
+	if err == nil {
+		err = g.missing(entries)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	t := g.tableOf(data, &v)
-	if err := g.missing(g.entries(data, &v)); err != nil {
-		return nil, nil, err
+	why := func(en *entry) string {
+		none := func(string) bool { return false }
+		return cmp.Or(g.whyStay(en, none), whyStayTOML(en))
 	}
-	out := g.keptOut(&v)
-	for _, en := range g.entries(data, &v) {
+	if g.Host != codex {
+		v, _ := parse(data) // as before
+		t, out := g.tableOf(data, &v), g.keptOut(&v)
+		why = func(en *entry) string { return cmp.Or(t.whyElsewhere(en), g.whyStay(en, out), t.whyTwice(en)) }
+	}
+	for _, en := range entries {
 		if len(g.Only) > 0 && !slices.Contains(g.Only, en.name) {
 			continue
 		}
-		if why := cmp.Or(t.whyElsewhere(en), g.whyStay(en, out), t.whyTwice(en)); why != "" {
+		if why := why(en); why != "" {
 			stay = append(stay, Change{Server: en.name, Why: why})
 			continue
 		}

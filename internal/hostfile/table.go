@@ -27,7 +27,7 @@ type placed struct {
 func (g *Group) tableOf(data []byte, root *hujson.Value) *table {
 	for _, m := range members(root) {
 		o, ok := m.Value.Value.(*hujson.Object)
-		if name := nameOf(m); ok && (name == "servers" || name == "mcpServers") {
+		if name := nameOf(m); ok && isTable(name) {
 			t := &table{data: data, start: m.Value.StartOffset + 1, object: o}
 			t.place(tableEntries(data, name, &m.Value))
 			return t
@@ -71,9 +71,10 @@ func (t *table) named(name string) *placed {
 }
 
 // unused returns a name for the one entry that no server has.
-func (t *table) unused() string {
+func unused(servers []*entry) string {
 	name := GroupName
-	for i := 2; t.named(name) != nil; i++ {
+	taken := func(en *entry) bool { return en.name == name }
+	for i := 2; slices.ContainsFunc(servers, taken); i++ {
 		name = fmt.Sprintf("%s-%d", GroupName, i)
 	}
 	return name

@@ -11,6 +11,8 @@ import (
 // list is none of them.
 func (s *server) setAllow(kv pair) {
 	switch {
+	case kv.name() == "tools" && s.host == codex:
+		s.noteOn(kv, "%s", noAsking)
 	case kv.name() == "tools" && kv.value.Kind == yaml.MappingNode:
 		s.set("tools", kv.key, kv.value) // is ours
 	case kv.value.Kind == yaml.SequenceNode && len(kv.value.Content) == 0:

@@ -7,6 +7,9 @@ const (
 	noEffect   = "describes the server to its host and has no effect here"
 	noHelper   = "mcpbridge does not run it, and sends none of its headers: write them below headers, secrets as ${VAR} or ${file:/PATH}"
 	noDev      = "mcpbridge does not watch or debug servers, so it has no effect here"
+	noFailing  = "says what the host does if the server does not start, and has no effect here: mcpbridge serves the others"
+	noParallel = "says what the host may call at once; mcpbridge passes on what it is asked, so it has no effect here"
+	noRemote   = "says on which machine the host runs it; mcpbridge runs it on its own"
 	noGrouping = "is how the host shows the server, and has no effect here"
 )
 
@@ -20,5 +23,9 @@ var unmapped = map[string]string{
 	"headersHelper": noHelper,
 	"dev":           noDev, "watchPaths": noDev,
 	"description": noEffect, "version": noEffect, "gallery": noEffect, "name": noEffect, "note": noEffect, "extensionName": noEffect,
-	"icon": noGrouping, "alwaysLoad": noGrouping, "chat": noGrouping,
+	"required": noFailing, "supports_parallel_tool_calls": noParallel,
+	"default_tools_approval_mode": noAsking, "scopes": ownLogin, "oauth_resource": ownLogin,
+	"experimental_environment": noRemote, "remote": noRemote,
+	"source": noEffect,
+	"icon":   noGrouping, "alwaysLoad": noGrouping, "chat": noGrouping,
 }

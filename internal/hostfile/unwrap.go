@@ -10,10 +10,7 @@ import (
 // that can't be determined. was is the server before, or nil.
 func (e *Edit) unwrapped(en, was *entry) []byte {
 	args := en.args()
-	at := 1
-	for at+1 < len(args) && args[at] == "--name" {
-		at += 2
-	}
+	at := afterName(args)
 	v, o := en.clone()
 	list, ok := member(o, "args").Value.Value.(*hujson.Array)
 	switch {
@@ -30,6 +27,15 @@ func (e *Edit) unwrapped(en, was *entry) []byte {
 		return nil
 	}
 	return v.Pack()
+}
+
+// afterName returns where the arguments of wrap go on behind its flag.
+func afterName(args []string) int {
+	at := 1
+	for at+1 < len(args) && args[at] == "--name" {
+		at += 2
+	}
+	return at
 }
 
 func (e *Edit) unwrapURL(en, was *entry, o *hujson.Object, target string) {

@@ -95,7 +95,7 @@ var (
 )
 
 // expands reports whether the host replaces variables in the values of its file.
-func (h *Host) expands() bool { return h != claude && h != cline }
+func (h *Host) expands() bool { return h != claude && h != cline && h != codex && h != zed }
 
 // variablesIn returns the environment variables that the host replaces in a text.
 func (h *Host) variablesIn(text string) (names []string) {

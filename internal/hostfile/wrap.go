@@ -31,7 +31,10 @@ func (en *entry) isWrapped(binary string) bool {
 }
 
 // logins are the keys with which the host logs in to a server, or creates headers for it.
-var logins = []string{"oauth", "auth", "authProviderType", "headersHelper"}
+var logins = []string{"oauth", "oauth_resource", "scopes", "auth", "authProviderType", "headersHelper"}
+
+// credentials are the keys with which the file gives them to the host.
+var credentials = []string{"headers", "http_headers", "env_http_headers", "bearer_token_env_var"}
 
 // reasonToSkip returns why the server must not be changed, or "".
 func (e *Edit) reasonToSkip(en *entry) string {
@@ -46,7 +49,7 @@ func (e *Edit) reasonToSkip(en *entry) string {
 	}
 	m := en.urlMember(en.object)
 	if m == nil || textOf(&m.Value) == "" {
-		return "has neither a command nor a URL"
+		return e.whyNeither(en)
 	}
 	for _, key := range logins {
 		if member(en.object, key) != nil {
@@ -54,6 +57,17 @@ func (e *Edit) reasonToSkip(en *entry) string {
 		}
 	}
 	return e.reasonToSkipURL(en, textOf(&m.Value))
+}
+
+// whyNeither says why a server can't be changed that has no command and no URL.
+func (e *Edit) whyNeither(en *entry) string {
+	switch command := member(en.object, "command"); {
+	case e.Host == zed && command == nil:
+		return "is started by an extension of Zed, in which there is no command to change"
+	case e.Host == zed && len(members(&command.Value)) > 0:
+		return "has its command in the shape of older versions of Zed; have Zed rewrite its settings, and try again"
+	}
+	return "has neither a command nor a URL"
 }
 
 // reasonToSkipURL is reasonToSkip for a URL. Hosts log in by OAuth whenever a server
@@ -64,7 +78,8 @@ func (e *Edit) reasonToSkipURL(en *entry, target string) string {
 		return "is reached in a way that mcpbridge does not know: " + scheme
 	}
 	named := slices.Contains(e.Only, en.name)
-	if !named && member(en.object, "headers") == nil && !strings.Contains(target, "?") && !isLocal(target) {
+	has := func(key string) bool { return member(en.object, key) != nil }
+	if !named && !slices.ContainsFunc(credentials, has) && !strings.Contains(target, "?") && !isLocal(target) {
 		return "has no credentials in the file, so " + e.Host.Title + " may log in to it by OAuth, which mcpbridge can't do in its place; name it to wrap it all the same"
 	}
 	return ""
@@ -141,7 +156,7 @@ func (e *Edit) wrapCommand(o *hujson.Object, command *hujson.ObjectMember) {
 // environment variables, because other users can see command lines. It reports whether
 // there are headers.
 func (e *Edit) wrapURL(en *entry, o *hujson.Object, m *hujson.ObjectMember) bool {
-	name := strings.Trim(strings.ReplaceAll(Name(en.name), "__", "_"), "-._")
+	name, prefix := variablePrefix(en.name)
 	target := textOf(&m.Value)
 	m.Name.Value, m.Value.Value = hujson.String("command"), hujson.String(e.Binary)
 	sse := en.string("type") == "sse" || en.string("type") == "" && en.string("transportType") == "sse"
@@ -150,7 +165,6 @@ func (e *Edit) wrapURL(en *entry, o *hujson.Object, m *hujson.ObjectMember) bool
 			t.Value.Value = hujson.String("stdio")
 		}
 	}
-	prefix := "MCPBRIDGE_SERVERS__" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name)) + "__"
 	for _, key := range urlKeys {
 		remove(o, key) // a second one without precedence
 	}
@@ -164,6 +178,13 @@ func (e *Edit) wrapURL(en *entry, o *hujson.Object, m *hujson.ObjectMember) bool
 	}
 	insertAfter(o, member(o, "command"), "args", arrayOf([]string{"wrap", "--name", name, shown}))
 	return had
+}
+
+// variablePrefix returns what a server is called under mcpbridge, and how the environment variables
+// of its keys begin.
+func variablePrefix(server string) (name, prefix string) {
+	name = strings.Trim(strings.ReplaceAll(Name(server), "__", "_"), "-._")
+	return name, "MCPBRIDGE_SERVERS__" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name)) + "__"
 }
 
 // headersToEnv replaces headers by environment variables.

@@ -16,7 +16,7 @@ import (
 // besideServers are the other top-level keys of VS Code's file.
 var besideServers = []string{"$schema", "inputs", "sandbox"}
 
-// isHosts reports whether a JSON file belongs to an MCP host, and was not written for
+// isHosts reports whether a file in JSON belongs to an MCP host, and was not written for
 // mcpbridge. In a host's file unknown keys are warnings, because the host may know more keys
 // than mcpbridge does. In mcpbridge's own files they are errors.
 //
@@ -25,6 +25,9 @@ var besideServers = []string{"$schema", "inputs", "sandbox"}
 // mcpbridge's.
 func isHosts(root *yaml.Node, keys *key.Key) bool {
 	top := keysIn(root)
+	if slices.Contains(top, "context_servers") {
+		return true // Zed's
+	}
 	if slices.Contains(top, "mcpServers") {
 		return !slices.ContainsFunc(top, func(name string) bool {
 			return name != "mcpServers" && keys.ByName[name] != nil
@@ -65,8 +68,8 @@ func keysIn(n *yaml.Node) []string {
 
 // adapted returns what a file has in mcpbridge's keys. It warns of keys that have another
 // meaning here than in a host's file, or none.
-func (r *reader) adapted(path string, root *yaml.Node, isJSON bool) *yaml.Node {
-	if !isJSON || !isHosts(root, r.keys) {
+func (r *reader) adapted(path string, root *yaml.Node, in format) *yaml.Node {
+	if in == inYAML || in == inJSON && !isHosts(root, r.keys) {
 		return root
 	}
 	out, notes := hostfile.Guess(path, root).Adapt(root, hostOptions(path, r.Environ, r.keys))
@@ -103,6 +106,7 @@ func ThisMachine(environ []string) hostfile.Machine {
 	}
 	m.Home, _ = lookup(home)
 	m.AppData, _ = lookup(config)
+	m.CodexHome, _ = lookup("CODEX_HOME")
 	if here, err := os.Getwd(); err == nil {
 		m.Here = filepath.Clean(here)
 	}
@@ -128,6 +132,15 @@ var instead = map[string]string{
 	"excludeTools":  "tools: {deny: [NAME]}",
 	"disabledTools": "tools: {deny: [NAME]}",
 	"oauth":         "a token below headers, as Authorization",
+
+	"http_headers":         "headers",
+	"env_http_headers":     "headers: {NAME: \"${VARIABLE}\"}",
+	"bearer_token_env_var": "headers: {Authorization: \"Bearer ${VARIABLE}\"}",
+	"env_vars":             "env: {VARIABLE: \"${VARIABLE}\"}",
+	"enabled_tools":        "tools: {allow: [NAME]}",
+	"disabled_tools":       "tools: {deny: [NAME]}",
+	"startup_timeout_sec":  "timeouts: {connect: 20s}",
+	"tool_timeout_sec":     "timeouts: {request: 60s}",
 }
 
 // serverKey returns the key of a server.

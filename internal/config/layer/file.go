@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -20,35 +21,71 @@ import (
 )
 
 // readFile parses a file that the command line names, which may be a pipe. The error is that of reading it; mistakes in the file go to rep.
-func readFile(path string, rep *key.Report) (root *yaml.Node, isJSON bool, err error) {
+func readFile(path string, rep *key.Report) (root *yaml.Node, in format, err error) {
 	rep.Opened(path)
 	data, err := value.ReadFile(path, value.MaxFile, true, rep.Stop)
 	if err != nil {
-		return nil, false, fmt.Errorf("reading the configuration: %w", err)
+		return nil, "", fmt.Errorf("reading the configuration: %w", err)
 	}
-	root, isJSON = parseFile(path, data, rep)
-	return root, isJSON, nil
+	root, in = parseFile(path, data, rep)
+	return root, in, nil
 }
 
-// parseFile parses the content of a file as JSON, possibly with comments, or as a YAML
-// document; isJSON says which. It reports one mistake with its line if the content is
-// neither.
-func parseFile(path string, data []byte, rep *key.Report) (root *yaml.Node, isJSON bool) {
-	empty := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1}
+// A format is how a file is written.
+type format string
+
+const (
+	inYAML format = "YAML"
+	inJSON format = "JSON"
+	inTOML format = "TOML" // hosts' alone
+)
+
+// parseFile parses the content of a file as JSON, possibly with comments, as the TOML of Codex, or
+// as a YAML document; in says which. It reports one mistake with its line if the content is none
+// of them.
+func parseFile(path string, data []byte, rep *key.Report) (root *yaml.Node, in format) {
 	if at, ok := findTOML(path, data); ok {
-		rep.FailAt(lineAt(path, data, at), "", "%s", tomlAdvice)
-		return empty, false
+		if root = readTOML(path, data, at, rep); root == nil {
+			root = empty()
+		}
+		return root, inTOML
 	}
 	var whyNot error
 	if hostfile.LooksLikeJSON(data) {
 		if root, whyNot = hostfile.Parse(data); whyNot == nil {
-			return root, true
+			return foreign(path, root, true, rep), inJSON
 		}
 	}
 	if root = readYAML(path, data, rep, whyNot); root == nil {
-		root = empty
+		root = empty()
 	}
-	return root, false
+	return foreign(path, root, false, rep), inYAML
+}
+
+func empty() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1} }
+
+// foreign returns root, or an empty file if it is one that another program has, which it reports.
+func foreign(path string, root *yaml.Node, isJSON bool, rep *key.Report) *yaml.Node {
+	advice, line := hostfile.Foreign(root, isJSON)
+	if advice == "" {
+		return root
+	}
+	rep.FailAt(key.InFile(path, line), "", "%s", advice)
+	return empty()
+}
+
+// readTOML parses the file of Codex. It returns nil for a mistake, which it reports.
+func readTOML(path string, data []byte, at int, rep *key.Report) *yaml.Node {
+	root, err := hostfile.ParseTOML(data)
+	switch e := (*hostfile.SyntaxError)(nil); {
+	case errors.As(err, &e):
+		rep.FailAt(key.InFile(path, e.Line), "", "not readable as TOML: %s (column %d)", e.Why, e.Column)
+		return nil
+	case !slices.Contains(keysIn(root), "mcp_servers"):
+		rep.FailAt(lineAt(path, data, at), "", "this is TOML without [mcp_servers.NAME]; mcpbridge reads the TOML of Codex, and its own configuration is YAML, like config.example.yaml")
+		return nil
+	}
+	return root
 }
 
 // lineAt returns the place of the byte at an offset.
@@ -84,8 +121,6 @@ func readYAML(path string, data []byte, rep *key.Report, whyNot error) *yaml.Nod
 
 // quotedKeys distinguishes JSON with mistakes from YAML in braces.
 var quotedKeys = regexp.MustCompile(`\{\s*(//[^\n]*\s*|/\*[^*]*\*/\s*)*["}]`)
-
-const tomlAdvice = "this is TOML, the format of Codex, which mcpbridge does not read; write its servers into a YAML file like config.example.yaml, and configure mcpbridge in Codex: url = \"http://127.0.0.1:2526/mcp/NAME\", or command = \"mcpbridge\" and args = [\"wrap\", \"--\", COMMAND, ARGS...]"
 
 var tomlTable = regexp.MustCompile(`(?m)^\[mcp_servers\.[^\]]+\]`)
 

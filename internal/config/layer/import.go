@@ -12,15 +12,15 @@ import (
 // variables. It returns a [*key.Error] if the file is not the host's.
 func Import(h *hostfile.Host, path string, environ []string, keys *key.Key) ([]byte, error) {
 	rep := key.NewReport("")
-	root, isJSON, err := readFile(path, rep)
+	root, in, err := readFile(path, rep)
 	if err != nil {
 		return nil, err
 	}
 	if err := rep.Err(); err != nil {
 		return nil, err
 	}
-	if !isJSON {
-		rep.FailAt(key.Place{Where: path}, "", "is not JSON, as %s has it", h.Title)
+	if want := formatOf(h); in != want {
+		rep.FailAt(key.Place{Where: path}, "", "is not %s, as %s has it", want, h.Title)
 		return nil, rep.Err()
 	}
 	adapted, notes := h.Adapt(root, hostOptions(path, environ, keys))
@@ -32,17 +32,24 @@ func Import(h *hostfile.Host, path string, environ []string, keys *key.Key) ([]b
 	return hostfile.YAML(adapted, notes, head)
 }
 
+func formatOf(h *hostfile.Host) format {
+	if h.Extension() == ".toml" {
+		return inTOML
+	}
+	return inJSON
+}
+
 // Moved converts servers of a host's file, of which data is the content, to a file of mcpbridge that
 // serves them as one, under the same environment, with names of at most nameMax. It returns it with
 // what the servers are called there, in the order of the file, and what is different of each.
 func Moved(h *hostfile.Host, path string, data []byte, servers []string, nameMax int, environ []string, keys *key.Key) (text []byte, called []string, notes []hostfile.Note, err error) {
-	root, err := hostfile.Parse(data)
+	root, err := h.Parse(data)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	adapted, notes := h.Adapt(hostfile.Select(root, servers), hostOptions(path, environ, keys))
 	called = hostfile.InheritEnv(adapted)
-	hostfile.ShortPrefixes(adapted, hostfile.InOrder(data, servers))
+	hostfile.ShortPrefixes(adapted, h.InOrder(data, servers))
 	head := fmt.Sprintf("The servers of %[1]s that stood in %[2]s.\nmcpbridge wrap --install %[3]s --all has moved them here, and --uninstall %[3]s puts them back.\n%[1]s sees what is changed here when it starts mcpbridge again.", h.Title, path, h.Name)
 	if text, err = hostfile.YAML(adapted, notes, head); err != nil {
 		return nil, nil, nil, err

@@ -96,10 +96,10 @@ func (in *inclusion) read(at key.Place, file string) error {
 		return nil
 	}
 	in.included = append(in.included, file)
-	root, isJSON := parseFile(file, data, in.rep)
+	root, written := parseFile(file, data, in.rep)
 	w := in.fileWalker(file)
 	w.includedBy, w.others = in.Path, maps.Clone(in.rep.Places)
-	return in.add(w, in.adapted(file, root, isJSON))
+	return in.add(w, in.adapted(file, root, written))
 }
 
 // taken reports a key that an included file can't have: another file has it, or none but the

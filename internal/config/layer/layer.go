@@ -73,11 +73,11 @@ func Read(o Options, keys *key.Key, rep *key.Report) (*Given, error) {
 
 // files adds the file, and those that it includes.
 func (r *reader) files() error {
-	root, isJSON, err := readFile(r.Path, r.rep)
+	root, in, err := readFile(r.Path, r.rep)
 	if err != nil {
 		return err
 	}
-	if err := r.add(r.fileWalker(r.Path), r.adapted(r.Path, root, isJSON)); err != nil {
+	if err := r.add(r.fileWalker(r.Path), r.adapted(r.Path, root, in)); err != nil {
 		return err
 	}
 	return r.include()

@@ -355,6 +355,7 @@ var libraries = map[string][]string{
 
 	"github.com/fsnotify/fsnotify": {"cmd/mcpbridge/internal/reload"},
 	"github.com/tailscale/hujson":  {"internal/hostfile"},
+	"github.com/pelletier/go-toml": {"internal/hostfile"},
 
 	"github.com/go-jose/go-jose":    {"internal/trust/auth", "internal/dev/bridgetest/issuertest", "gateway/internal/router", "internal/trust/login"},
 	"github.com/gofrs/flock":        {"internal/trust/login", "internal/trust/pin"},

@@ -16,10 +16,10 @@ import (
 // BackupEnding is that of the copy of a host's file from before wrap --install.
 const BackupEnding = ".before-mcpbridge"
 
-// Located puts the line before what is wrong with the JSON of a file.
+// Located puts the line before what is wrong with the JSON or TOML of a file.
 func Located(err error) error {
 	if e := (*hostfile.SyntaxError)(nil); errors.As(err, &e) {
-		return fmt.Errorf("line %d, column %d: not readable as JSON: %s", e.Line, e.Column, e.Why)
+		return fmt.Errorf("line %d, column %d: not readable as %s: %s", e.Line, e.Column, e.Format, e.Why)
 	}
 	return err
 }
@@ -37,6 +37,9 @@ type Change struct {
 // Wrap works out what to write to have a host run its servers under wrap. The copy that is
 // kept is always the file as it would be without mcpbridge, however often servers were added.
 func Wrap(edit *hostfile.Edit, f *File) (c Change, err error) {
+	if advice := edit.Host.Foreign(f.data); advice != "" {
+		return c, errors.New(advice)
+	}
 	c.Data, c.outcomes, err = edit.Install(f.data)
 	all := &hostfile.Edit{Host: edit.Host, Binary: edit.Binary}
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
+	"github.com/mcpbridge/mcpbridge/internal/hostfile"
 )
 
 // A File is a host's file with the copy from before mcpbridge was put in.
@@ -18,6 +19,21 @@ type File struct {
 	was    fs.FileInfo
 	data   []byte
 	before []byte // nil if there is no copy
+}
+
+// Find returns the first of a host's files that has servers, or else the first that is there: a
+// project's file may have other settings alone. It returns "" if there is none.
+func Find(host *hostfile.Host, files []string) (first string) {
+	for _, file := range files {
+		data, err := value.ReadFile(file, value.MaxFile, false, nil)
+		if err == nil && host.MayHaveServers(data) {
+			return file
+		}
+		if _, err := os.Stat(file); err == nil && first == "" {
+			first = file
+		}
+	}
+	return first
 }
 
 // Open reads a host's file, and its copy if there is one.

@@ -48,3 +48,27 @@ func TestInstallLosesNoWriteOfTheHost(t *testing.T) {
 		t.Errorf("the file has %s, %v, want both servers wrapped", text, err)
 	}
 }
+
+// A project's file that has no servers does not hide the user's.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	files := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")}
+	codex := hostfile.Named("codex")
+	if got := Find(codex, files); got != "" {
+		t.Errorf("found %s, want nothing", got)
+	}
+	write(t, files[1], "model = \"m\"\n")
+	if got := Find(codex, files); got != files[1] {
+		t.Errorf("found %s, want what is there", got)
+	}
+	write(t, files[2], "[mcp_servers.a]\ncommand = \"x\"\n")
+	if got := Find(codex, files); got != files[2] {
+		t.Errorf("found %s, want what has servers", got)
+	}
+	for _, text := range []string{"mcp_servers.b.command = \"x\"\n", "mcp_servers = {"} {
+		write(t, files[0], text)
+		if got := Find(codex, files); got != files[0] {
+			t.Errorf("with %s, found %s, want that", text, got)
+		}
+	}
+}

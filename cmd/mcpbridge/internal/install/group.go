@@ -21,7 +21,7 @@ import (
 // What is kept of a host's file whose servers are one entry, in a folder of its own.
 const (
 	movedFile  = "servers.yaml" // the servers, as mcpbridge reads them
-	beforeFile = "before.json"  // the host's file without the entry, when servers were moved the last time
+	beforeName = "before"       // the host's file without the entry, when servers were moved the last time; with its extension
 	recordFile = "record.json"
 	private    = 0o600 // there are secrets in all of them
 )
@@ -43,6 +43,8 @@ type Group struct {
 	// before is the host's file before, and text that of the servers; nil if there is none.
 	before, text []byte
 }
+
+func (g *Group) beforeFile() string { return beforeName + g.Host.Extension() }
 
 // A record says what was moved.
 type record struct {
@@ -74,7 +76,7 @@ func OpenGroup(g *Group, f *File, state string) error {
 	if err := json.Unmarshal(said, &g.last); err != nil {
 		return fmt.Errorf("reading what was moved: %s: %v", filepath.Join(g.dir, recordFile), err)
 	}
-	if g.before, err = g.read(beforeFile); err == nil {
+	if g.before, err = g.read(g.beforeFile()); err == nil {
 		g.text, err = g.read(movedFile)
 	}
 	return err
@@ -115,7 +117,7 @@ func (g *Group) plain() (data []byte, changes []hostfile.Change, servers []strin
 	}
 	data, changes, err = g.Restore(g.file.data, g.before, g.last.Servers)
 	if errors.Is(err, hostfile.ErrNoEntry) {
-		return nil, nil, nil, fmt.Errorf("the entry that runs %s is not in it any more, and its servers are nowhere else: write it again, as \"args\": [\"wrap\", \"--all\", %q], or copy the servers from %s and remove that folder", g.File, g.File, filepath.Join(g.dir, beforeFile))
+		return nil, nil, nil, fmt.Errorf("the entry that runs %s is not in it any more, and its servers are nowhere else: write it again, as \"args\": [\"wrap\", \"--all\", %q], or copy the servers from %s and remove that folder", g.File, g.File, filepath.Join(g.dir, g.beforeFile()))
 	}
 	if !has { // they are back already
 		return data, nil, nil, err
@@ -126,6 +128,9 @@ func (g *Group) plain() (data []byte, changes []hostfile.Change, servers []strin
 // Gather works out what to write to make one entry of the servers of a host's file, and of those
 // that it has had since.
 func (g *Group) Gather() (c Change, err error) {
+	if advice := g.Host.Foreign(g.file.data); advice != "" {
+		return c, errors.New(advice)
+	}
 	plain, restored, old, err := g.plain()
 	if err != nil {
 		return c, err
@@ -275,7 +280,7 @@ func (m *moved) contents() ([]content, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing down what is moved: %v", err)
 	}
-	return []content{{beforeFile, m.plain}, {recordFile, append(said, '\n')}, {movedFile, m.text}}, nil
+	return []content{{m.beforeFile(), m.plain}, {recordFile, append(said, '\n')}, {movedFile, m.text}}, nil
 }
 
 // write writes what the one entry needs, before the host's file has it: whatever happens between,
@@ -334,6 +339,6 @@ func (m *moved) say(w io.Writer, host *hostfile.Host) {
 	case m.back:
 		_, _ = output.Printf(w, "\nWhat mcpbridge kept of them, in %s, was removed.\n", m.dir)
 	default:
-		_, _ = output.Printf(w, "\nThey are in %s, which only you can read.\nAs it was: %s\nNames of their tools begin with the server's, as in NAME__tool. What %s may call without asking has to be allowed again.\n", m.File, filepath.Join(m.dir, beforeFile), host.Title)
+		_, _ = output.Printf(w, "\nThey are in %s, which only you can read.\nAs it was: %s\nNames of their tools begin with the server's, as in NAME__tool. What %s may call without asking has to be allowed again.\n", m.File, filepath.Join(m.dir, m.beforeFile()), host.Title)
 	}
 }

@@ -13,6 +13,15 @@ import (
 
 const grouped = "{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\"}, // one\n    \"b\": {\"command\": \"y\"}\n  }\n}\n"
 
+// shapes are two servers as hosts have them, and what is set before one to add another.
+var shapes = []struct {
+	file, grouped, added string
+	head                 string // of a server with the name NAME
+}{
+	{"mcp.json", grouped, "    \"c\": {\"command\": \"z\"},\n", `    "NAME"`},
+	{"config.toml", "[mcp_servers.a]\ncommand = \"x\" # one\n\n[mcp_servers.b]\ncommand = \"y\"\n", "[mcp_servers.c]\ncommand = \"z\"\n\n", "[mcp_servers.NAME]"},
+}
+
 // openGroup reads a host's file, and what was moved out of it before.
 func openGroup(t *testing.T, path, state string) (*Group, *File) {
 	t.Helper()
@@ -20,8 +29,12 @@ func openGroup(t *testing.T, path, state string) (*Group, *File) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	host := hostfile.Named("cursor")
+	if filepath.Ext(path) == ".toml" {
+		host = hostfile.Named("codex")
+	}
 	g := &Group{
-		Group: hostfile.Group{Edit: &hostfile.Edit{Host: hostfile.Named("cursor"), Binary: "/bin/true"}},
+		Group: hostfile.Group{Edit: &hostfile.Edit{Host: host, Binary: "/bin/true"}},
 		Convert: func(_ []byte, servers []string, _ int) ([]byte, map[string]string, error) {
 			return fmt.Appendf(nil, "servers: {%s: {}}\n", strings.Join(servers, ": {}, ")), nil, nil
 		},
@@ -60,30 +73,32 @@ func scattered(t *testing.T, path, state, want string) {
 
 // Wherever writing is cut off, no server is lost: it can be done again, or undone.
 func TestGatherCutOff(t *testing.T) {
-	const added = "    \"c\": {\"command\": \"z\"},\n    \"b\""
-	for written := range 4 {
-		for _, second := range []bool{false, true} {
-			for _, again := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%d written, second %v, again %v", written, second, again), func(t *testing.T) {
-					dir := t.TempDir()
-					path, state := filepath.Join(dir, "mcp.json"), filepath.Join(dir, "state")
-					want := grouped
-					write(t, path, grouped)
-					if second {
-						gather(t, path, state)
-						want = strings.Replace(grouped, `    "b"`, added, 1)
-						write(t, path, strings.Replace(read(t, path), `    "mcpbridge"`, strings.Replace(added, `"b"`, `"mcpbridge"`, 1), 1))
+	for _, shape := range shapes {
+		for i := range 4 * 2 * 2 {
+			written, second, again := i/4, i&2 > 0, i&1 > 0
+			t.Run(fmt.Sprintf("%s, %d written, second %v, again %v", shape.file, written, second, again), func(t *testing.T) {
+				dir := t.TempDir()
+				path, state := filepath.Join(dir, shape.file), filepath.Join(dir, "state")
+				want := shape.grouped
+				add := func(text, name string) string {
+					head := strings.Replace(shape.head, "NAME", name, 1)
+					return strings.Replace(text, head, shape.added+head, 1)
+				}
+				write(t, path, want)
+				if second {
+					gather(t, path, state)
+					want = add(want, "b")
+					write(t, path, add(read(t, path), "mcpbridge"))
+				}
+				cutOff(t, path, state, written)
+				if again {
+					gather(t, path, state)
+					if text := read(t, path); strings.Count(text, "command") != 1 || !strings.Contains(text, "servers.yaml") {
+						t.Errorf("the file has %s", text)
 					}
-					cutOff(t, path, state, written)
-					if again {
-						gather(t, path, state)
-						if text := read(t, path); strings.Count(text, "command") != 1 || !strings.Contains(text, "servers.yaml") {
-							t.Errorf("the file has %s", text)
-						}
-					}
-					scattered(t, path, state, want)
-				})
-			}
+				}
+				scattered(t, path, state, want)
+			})
 		}
 	}
 }

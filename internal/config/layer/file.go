@@ -23,6 +23,9 @@ import (
 func readFile(path string, rep *key.Report) (root *yaml.Node, isJSON bool, err error) {
 	rep.Opened(path)
 	data, err := value.ReadFile(path, value.MaxFile, true, rep.Stop)
+	if errors.Is(err, value.ErrLarge) {
+		err = fmt.Errorf("%w, which is all that is read of a file; divide it into several, and name them with include: [conf.d/*.yaml]", err)
+	}
 	if err != nil {
 		return nil, false, fmt.Errorf("reading the configuration: %w", err)
 	}

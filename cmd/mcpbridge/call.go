@@ -67,7 +67,7 @@ func (a *asking) command(words int, usage string, ask func(context.Context, *cli
 		if err != nil {
 			return err
 		}
-		defer p.Server.Close()
+		defer p.Close()
 		err = ask(cmd.Context(), p, a.words)
 		if wrong := (*client.WordsError)(nil); errors.As(err, &wrong) {
 			return &exitError{exitUsage, err}
@@ -78,10 +78,13 @@ func (a *asking) command(words int, usage string, ask func(context.Context, *cli
 
 // printer connects to the server. Who gets the Printer closes its Server.
 func (a *asking) printer(cmd *cobra.Command) (*client.Printer, error) {
+	heard := client.WaitFor(cmd.Context(), a.stderr, a.environ, a.name())
 	server, err := a.open(cmd.Context())
 	if err != nil {
+		heard()
 		return nil, err
 	}
+	server.WhenHeard(heard)
 	return &client.Printer{
 		Server: server, Name: a.name(), Out: cmd.OutOrStdout(), Progress: cmd.ErrOrStderr(), AsJSON: a.asJSON, Now: time.Now,
 	}, nil

@@ -25,6 +25,14 @@ type Printer struct {
 	lastID int64
 }
 
+// Close ends what was started for the server.
+func (p *Printer) Close() {
+	if p.Server.heard != nil {
+		p.Server.heard() // who was never asked
+	}
+	p.Server.Close()
+}
+
 // A WordsError says what is wrong with the words of a command line.
 type WordsError struct{ text string }
 

@@ -45,6 +45,9 @@ type Options struct {
 // A Problem is one mistake, and how to correct it.
 type Problem = key.Problem
 
+// Parts divides a message of a mistake; see [key.Parts].
+func Parts(message string) (what, next string) { return key.Parts(message) }
+
 // An Error contains all mistakes of a configuration. Its Files are those of [Config.Files].
 type Error = key.Error
 

@@ -15,7 +15,7 @@ type Problem struct {
 	Key     string
 	Message string
 
-	line int // orders problems of one file; 0 elsewhere
+	line, column int // line orders problems of one file; 0 elsewhere
 }
 
 func (p Problem) String() string {
@@ -31,6 +31,29 @@ func (p Problem) At() (file string, line int) {
 		return "", 0
 	}
 	return strings.TrimSuffix(p.Where, fmt.Sprintf(":%d", p.line)), p.line
+}
+
+// Column returns the column of the mistake in its line, from 1; zero if it is not known.
+func (p Problem) Column() int { return p.column }
+
+// Parts returns what is wrong, and what to do next, which may be empty: messages have a
+// semicolon between them.
+func (p Problem) Parts() (what, next string) { return Parts(p.Message) }
+
+// Parts is [Problem.Parts] for any message. A semicolon in a quoted text divides nothing.
+func Parts(message string) (what, next string) {
+	quoted := false
+	for i := 0; i < len(message); i++ {
+		switch {
+		case message[i] == '\\' && quoted:
+			i++
+		case message[i] == '"':
+			quoted = !quoted
+		case !quoted && strings.HasPrefix(message[i:], "; "):
+			return message[:i], message[i+2:]
+		}
+	}
+	return message, ""
 }
 
 // An Error contains all mistakes of a configuration, in the order of the file. Problems is
@@ -53,6 +76,7 @@ func (e *Error) Error() string {
 type Place struct {
 	Source string // the file, or what Problem has as its Where
 	Line   int    // 0 for a place that is in no file
+	Column int    // in the line, from 1; 0 if it is not known
 	Text   string
 }
 

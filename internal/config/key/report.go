@@ -73,7 +73,7 @@ func (r *Report) WarnAt(at Place, path, format string, args ...any) {
 }
 
 func problem(at Place, path, format string, args ...any) Problem {
-	return Problem{Where: at.Where(), Key: Shown(path), Message: fmt.Sprintf(format, args...), line: at.Line}
+	return Problem{Where: at.Where(), Key: Shown(path), Message: fmt.Sprintf(format, args...), line: at.Line, column: at.Column}
 }
 
 // find returns the place of path or, if the key is missing, of the nearest key above it.

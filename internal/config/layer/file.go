@@ -70,7 +70,9 @@ func readYAML(path string, data []byte, rep *key.Report, whyNot error) *yaml.Nod
 		switch e := (*hostfile.SyntaxError)(nil); {
 		case errors.Is(err, io.EOF):
 		case errors.As(whyNot, &e) && quotedKeys.Match(data):
-			rep.FailAt(key.InFile(path, e.Line), "", "not readable as JSON: %s (column %d)", e.Why, e.Column)
+			at := key.InFile(path, e.Line)
+			at.Column = e.Column
+			rep.FailAt(at, "", "not readable as JSON: %s (column %d)", e.Why, e.Column)
 		default:
 			notYAML(rep, path, data, err)
 		}

@@ -33,7 +33,7 @@ type walker struct {
 func (w *walker) place(n *yaml.Node) key.Place {
 	at := key.Place{Source: w.where, Text: n.Value}
 	if w.file {
-		at.Line = n.Line
+		at.Line, at.Column = n.Line, n.Column
 	}
 	return at
 }

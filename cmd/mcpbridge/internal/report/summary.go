@@ -21,6 +21,7 @@ type Summary struct {
 
 	Replicas *Replicas `json:"replicas,omitempty"` // nil for one
 	Connect  *States   `json:"connect,omitempty"`  // nil if nobody was asked
+	Warnings []Problem `json:"warnings,omitempty"`
 }
 
 // A Served is one of the servers.

@@ -122,6 +122,13 @@ func (p *Printer) Call(ctx context.Context, name string, words []string) error {
 	if err != nil {
 		return err
 	}
+	notes, err := checkArguments(name, schema, args)
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		_, _ = output.Printf(p.Progress, "mcpbridge: %s It is sent all the same, since the schema does not refuse it.\n", endedBy(note)) // it is advice
+	}
 	id := p.nextID()
 	result, err := p.do(ctx, call{
 		id: id, method: spec.MethodToolsCall, name: name, header: paramHeaders(schema, args),
@@ -132,6 +139,14 @@ func (p *Printer) Call(ctx context.Context, name string, words []string) error {
 		return fmt.Errorf("calling %s at %s: %w", name, p.Name, err)
 	}
 	return p.answer(name, result)
+}
+
+// endedBy returns a sentence with the sign at its end.
+func endedBy(sentence string) string {
+	if strings.HasSuffix(sentence, "?") {
+		return sentence
+	}
+	return sentence + "."
 }
 
 // withArguments returns params with a name and arguments.

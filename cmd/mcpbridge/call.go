@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -39,6 +40,7 @@ Exit codes: 0 the tool succeeded; 1 it failed, or could not be called.`,
 		ValidArgsFunction: a.complete(spec.MethodToolsList, "name"),
 	}
 	a.addFlags(cmd, "print the JSON-RPC response as it came, or the tools as JSON")
+	longFlag(cmd.Flags(), &a.long)
 	return cmd
 }
 
@@ -46,6 +48,12 @@ Exit codes: 0 the tool succeeded; 1 it failed, or could not be called.`,
 type asking struct {
 	target
 	asJSON bool
+	long   bool // of -l
+}
+
+// longFlag is -l, of commands that print lists.
+func longFlag(fs *pflag.FlagSet, long *bool) {
+	fs.BoolVarP(long, "long", "l", false, "print all texts whole, also where a terminal is too narrow")
 }
 
 func (a *asking) addFlags(cmd *cobra.Command, asJSON string) {
@@ -86,6 +94,6 @@ func (a *asking) printer(cmd *cobra.Command) (*client.Printer, error) {
 	}
 	server.WhenHeard(heard)
 	return &client.Printer{
-		Server: server, Name: a.name(), Out: cmd.OutOrStdout(), Progress: cmd.ErrOrStderr(), AsJSON: a.asJSON, Now: time.Now,
+		Server: server, Name: a.name(), Out: cmd.OutOrStdout(), Progress: cmd.ErrOrStderr(), AsJSON: a.asJSON, Whole: a.long, Now: time.Now,
 	}, nil
 }

@@ -19,7 +19,7 @@ import (
 
 func newCheckCommand(p process) *cobra.Command {
 	var path string
-	var asJSON, connect bool
+	var asJSON, connect, long bool
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a configuration and say what would be served",
@@ -53,21 +53,24 @@ did not answer, or does not accept it; 2 it can't.`,
 				return err
 			}
 			p.learn(c)
-			return p.check(cmd.Context(), c, path, warnings, asJSON, connect)
+			return p.check(cmd.Context(), c, path, warnings, asJSON, connect, long)
 		},
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", "", "the file to check")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	longFlag(cmd.Flags(), &long)
 	cmd.Flags().BoolVar(&connect, "connect", false, "ask every server whether it is there, and the replicas whether they accept this configuration")
 	return cmd
 }
 
 // check prints what would be served, and how those answered that are asked.
-func (p process) check(ctx context.Context, c *config.Config, path string, warnings []config.Problem, asJSON, connect bool) (err error) {
+func (p process) check(ctx context.Context, c *config.Config, path string, warnings []config.Problem, asJSON, connect, long bool) (err error) {
 	sum := report.NewSummary(c, p.envNames)
 	sum.Warnings = report.Problems(warnings)
 	if !asJSON { // before it is waited for anybody
-		if err = sum.Print(p.stdout, path); err != nil {
+		t := output.NewTable(p.stdout, long)
+		sum.Print(t, path)
+		if err = t.Flush(); err != nil {
 			return err
 		}
 	}
@@ -80,7 +83,9 @@ func (p process) check(ctx context.Context, c *config.Config, path string, warni
 	case asJSON:
 		err = output.JSON(p.stdout, sum)
 	case connect:
-		err = sum.Connect.Print(p.secrets.Writer(p.stdout))
+		t := output.NewTable(p.stdout, long)
+		sum.Connect.Print(p.secrets.Writer(t))
+		err = t.Flush()
 	}
 	if err == nil && connect {
 		err = sum.Connect.Err()

@@ -80,7 +80,7 @@ type process struct {
 // the configuration is in its error, nor in what it says of a panic.
 func (p process) run(ctx context.Context) (err error) {
 	p.secrets = redact.New()
-	p.stdout, p.stderr = output.To(p.stdout), output.To(p.stderr)
+	p.stdout, p.stderr = output.For(p.stdout, p.environ), output.For(p.stderr, p.environ)
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())

@@ -20,6 +20,7 @@ type Printer struct {
 	Name          string // the server's name on the command line
 	Out, Progress io.Writer
 	AsJSON        bool // print the messages as they were received
+	Whole         bool // print texts about what is listed whole
 	Now           func() time.Time
 
 	lastID int64
@@ -57,11 +58,11 @@ func (p *Printer) ListTools(ctx context.Context) error {
 		return output.Line(p.Out, tools)
 	}
 	for tool := range wire.Elements(tools) {
-		if _, err := output.Printf(p.Out, "%s\n", entry(tool, "name")); err != nil {
+		if err := p.entry(tool, "", "name"); err != nil {
 			return err
 		}
 		for _, line := range arguments(tool) {
-			if _, err := output.Printf(p.Out, "    %s\n", line); err != nil {
+			if err := output.Paragraph(p.Out, "    ", line, p.Whole); err != nil {
 				return err
 			}
 		}
@@ -69,12 +70,11 @@ func (p *Printer) ListTools(ctx context.Context) error {
 	return nil
 }
 
-// entry returns the name of a list's element, and the first line of its description.
-func entry(item []byte, member string) string {
+// entry prints the name of a list's element, and what it says of itself.
+func (p *Printer) entry(item []byte, indent, member string) error {
 	name, _ := wire.GetString(item, member)
 	text, _ := wire.GetString(item, "description")
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimRight(fmt.Sprintf("%-24s %s", name, line), " ")
+	return output.Entry(p.Out, indent, name, text, p.Whole)
 }
 
 // tools returns all tools as one JSON array.

@@ -63,7 +63,7 @@ func (a *Admin) Once(ctx context.Context, w io.Writer, whole bool) error {
 		return err
 	}
 	t := output.NewTable(w, whole)
-	_, _ = io.WriteString(t, Text(s, now.since(before))) // its error comes with Flush
+	_, _ = output.Printf(t, "%s", output.Block(Text(s, now.since(before)))) // its error comes with Flush
 	return t.Flush()
 }
 

@@ -43,16 +43,17 @@ func (cfg *Config) decodeServers(given *layer.Given, rep *key.Report) error {
 			}
 		}
 	}
-	cfg.index()
+	cfg.places = placesOf(cfg.Servers)
 	return nil
 }
 
-// index notes where each server is.
-func (cfg *Config) index() {
-	cfg.places = make(map[string]int, len(cfg.Servers))
-	for i := range cfg.Servers {
-		cfg.places[cfg.Servers[i].Name] = i
+// placesOf returns where each server is, by its name.
+func placesOf(servers []Server) map[string]int {
+	places := make(map[string]int, len(servers))
+	for i := range servers {
+		places[servers[i].Name] = i
 	}
+	return places
 }
 
 // A serverDecoder decodes servers one by one. Most keys of most servers have their defaults, which

@@ -58,6 +58,10 @@ func TestAskingEveryServer(t *testing.T) {
 			if got, want := run("call", "edit_note", "name=todo", "text=x"), (ran{"saved\n", "", 0}); got != want {
 				t.Errorf("call = %+v, want %+v", got, want)
 			}
+			misspelt := ran{"", "mcpbridge: edit_note: unknown argument \"txt\"; did you mean \"text\"?\n", exitUsage}
+			if got := run("call", "edit_note", "name=todo", "txt=x"); got != misspelt {
+				t.Errorf("call = %+v, want %+v", got, misspelt)
+			}
 			if got := run("read", "note://todo"); got.code != 0 || got.err != "" || got.out == "" {
 				t.Errorf("read = %+v, want the note", got)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -39,6 +40,7 @@ Exit codes: 0 the tool succeeded; 1 it failed, or could not be called.`,
 		ValidArgsFunction: a.complete(spec.MethodToolsList, "name"),
 	}
 	a.addFlags(cmd, "print the JSON-RPC response as it came, or the tools as JSON")
+	longFlag(cmd.Flags(), &a.long)
 	return cmd
 }
 
@@ -46,6 +48,12 @@ Exit codes: 0 the tool succeeded; 1 it failed, or could not be called.`,
 type asking struct {
 	target
 	asJSON bool
+	long   bool // of -l
+}
+
+// longFlag is -l, of commands that print lists.
+func longFlag(fs *pflag.FlagSet, long *bool) {
+	fs.BoolVarP(long, "long", "l", false, "print all texts whole, also where a terminal is too narrow")
 }
 
 func (a *asking) addFlags(cmd *cobra.Command, asJSON string) {
@@ -67,7 +75,7 @@ func (a *asking) command(words int, usage string, ask func(context.Context, *cli
 		if err != nil {
 			return err
 		}
-		defer p.Server.Close()
+		defer p.Close()
 		err = ask(cmd.Context(), p, a.words)
 		if wrong := (*client.WordsError)(nil); errors.As(err, &wrong) {
 			return &exitError{exitUsage, err}
@@ -78,11 +86,14 @@ func (a *asking) command(words int, usage string, ask func(context.Context, *cli
 
 // printer connects to the server. Who gets the Printer closes its Server.
 func (a *asking) printer(cmd *cobra.Command) (*client.Printer, error) {
+	heard := client.WaitFor(cmd.Context(), a.stderr, a.environ, a.name())
 	server, err := a.open(cmd.Context())
 	if err != nil {
+		heard()
 		return nil, err
 	}
+	server.WhenHeard(heard)
 	return &client.Printer{
-		Server: server, Name: a.name(), Out: cmd.OutOrStdout(), Progress: cmd.ErrOrStderr(), AsJSON: a.asJSON, Now: time.Now,
+		Server: server, Name: a.name(), Out: cmd.OutOrStdout(), Progress: cmd.ErrOrStderr(), AsJSON: a.asJSON, Whole: a.long, Now: time.Now,
 	}, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -18,13 +19,14 @@ import (
 
 func newCheckCommand(p process) *cobra.Command {
 	var path string
-	var asJSON, connect bool
+	var asJSON, connect, long bool
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a configuration and say what would be served",
 		Long: `Reads a configuration as serve does, environment included, and prints what
 would be served, credentials masked, with the names of the variables that commands
-get, or every mistake with its line. Nothing is started or dialled without --connect, which asks every server as serve does.
+get, or every mistake with its line; with --json each is an object with file, line,
+column, key, what and next. Nothing is started or dialled without --connect, which asks every server as serve does.
 FILE may be a desktop client's own: .vscode/mcp.json.
 
 With replicas, --connect also asks the engine who lives, and each of those whether
@@ -42,24 +44,33 @@ did not answer, or does not accept it; 2 it can't.`,
 			if err != nil {
 				return err
 			}
-			c, err := p.load(config.Options{Path: path, Environ: p.environ})
-			if err != nil {
+			c, warnings, err := loadConfig(config.Options{Path: path, Environ: p.environ})
+			warn(p.stderr, warnings)
+			switch {
+			case err != nil && asJSON:
+				return cmp.Or(report.PrintMistakes(p.stdout, path, err, warnings), err)
+			case err != nil:
 				return err
 			}
-			return p.check(cmd.Context(), c, path, asJSON, connect)
+			p.learn(c)
+			return p.check(cmd.Context(), c, path, warnings, asJSON, connect, long)
 		},
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", "", "the file to check")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	longFlag(cmd.Flags(), &long)
 	cmd.Flags().BoolVar(&connect, "connect", false, "ask every server whether it is there, and the replicas whether they accept this configuration")
 	return cmd
 }
 
 // check prints what would be served, and how those answered that are asked.
-func (p process) check(ctx context.Context, c *config.Config, path string, asJSON, connect bool) (err error) {
+func (p process) check(ctx context.Context, c *config.Config, path string, warnings []config.Problem, asJSON, connect, long bool) (err error) {
 	sum := report.NewSummary(c, p.envNames)
+	sum.Warnings = report.Problems(warnings)
 	if !asJSON { // before it is waited for anybody
-		if err = sum.Print(p.stdout, path); err != nil {
+		t := output.NewTable(p.stdout, long)
+		sum.Print(t, path)
+		if err = t.Flush(); err != nil {
 			return err
 		}
 	}
@@ -72,7 +83,9 @@ func (p process) check(ctx context.Context, c *config.Config, path string, asJSO
 	case asJSON:
 		err = output.JSON(p.stdout, sum)
 	case connect:
-		err = sum.Connect.Print(p.secrets.Writer(p.stdout))
+		t := output.NewTable(p.stdout, long)
+		sum.Connect.Print(p.secrets.Writer(t))
+		err = t.Flush()
 	}
 	if err == nil && connect {
 		err = sum.Connect.Err()

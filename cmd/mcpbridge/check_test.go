@@ -61,6 +61,82 @@ mcpbridge: ` + path + `:2: servers.a: command and url are both set; remove one o
 	}
 }
 
+// Programs read mistakes as JSON: where each is, what is wrong, and what to do next.
+func TestCheckReportsMistakesAsJSON(t *testing.T) {
+	environ := []string{"MCPBRIDGE_DRAIN=5"}
+	path := configFile(t, "servers:\n  a: {command: x, url: http://h}\n  b:\n    command: y\n    autoApprove: [z]\n    argz: [\"a; b\"]\n    timeouts: {connect: \"a; b\"}\n")
+	got := runCommand(t.Context(), environ, "check", path, "--json")
+	want := `{
+  "mistakes": [
+    {
+      "where": "MCPBRIDGE_DRAIN",
+      "key": "drain",
+      "what": "the value has no unit",
+      "next": "write one such as 300ms, 10s or 5m"
+    },
+    {
+      "file": "PATH",
+      "line": 2,
+      "column": 3,
+      "key": "servers.a",
+      "what": "command and url are both set",
+      "next": "remove one of them"
+    },
+    {
+      "file": "PATH",
+      "line": 6,
+      "column": 5,
+      "key": "servers.b.argz",
+      "what": "unknown key",
+      "next": "did you mean args?"
+    },
+    {
+      "file": "PATH",
+      "line": 7,
+      "column": 25,
+      "key": "servers.b.timeouts.connect",
+      "what": "\"a; b\" is not a duration",
+      "next": "write one such as 300ms, 10s or 5m"
+    }
+  ],
+  "warnings": [
+    {
+      "file": "PATH",
+      "line": 5,
+      "column": 5,
+      "key": "servers.b.autoApprove",
+      "what": "belongs to desktop clients and has no effect here"
+    }
+  ]
+}
+`
+	if want = strings.ReplaceAll(want, "PATH", path); got.code != exitUsage || got.out != want || !strings.Contains(got.err, "unknown key; did you mean args?\n") {
+		t.Errorf("check --json = %d\n%s%s\nwant\n%s", got.code, got.out, got.err, want)
+	}
+	got = runCommand(t.Context(), nil, "check", path+".none", "--json")
+	if want := "{\n  \"mistakes\": [\n    {\n      \"file\": \"" + path + ".none\",\n      \"what\": \"reading the configuration: "; got.code != exitUsage || !strings.HasPrefix(got.out, want) {
+		t.Errorf("check --json of a missing file = %d %s", got.code, got.out)
+	}
+	broken := configFile(t, "{\n  \"servers\": {\n    \"a\": {\"command\" \"x\"}}\n}\n")
+	if got = runCommand(t.Context(), nil, "check", broken, "--json"); got.code != exitUsage || !strings.Contains(got.out, "\"line\": 3,\n      \"column\": 21,\n") {
+		t.Errorf("check --json of broken JSON = %d %s", got.code, got.out)
+	}
+	fine := configFile(t, "{\"listen\": \"127.0.0.1:1\", \"servers\":\n{\"a\": {\"command\": \"x\", \"autoApprove\": []}}}")
+	if got = runCommand(t.Context(), nil, "check", fine, "--json"); got.code != 0 || !strings.Contains(got.out, "\"warnings\": [\n    {\n      \"file\": \""+fine+"\",\n      \"line\": 2,\n      \"column\": 24,\n") {
+		t.Errorf("check --json with a warning = %d %s", got.code, got.out)
+	}
+}
+
+// Who looks for the version finds it where other programs have it.
+func TestVersionFlags(t *testing.T) {
+	want := runCommand(t.Context(), nil, "version")
+	for _, flag := range []string{"--version", "-v"} {
+		if got := runCommand(t.Context(), nil, flag); got != want || got.code != 0 || !strings.HasPrefix(got.out, "mcpbridge ") {
+			t.Errorf("%s = %+v, want %+v", flag, got, want)
+		}
+	}
+}
+
 func configFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "c.yaml")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -52,6 +53,9 @@ func (p process) askServers(ctx context.Context, c *config.Config, o *gateway.Op
 		err = errors.Join(err, g.Shutdown(ctx))
 	}()
 	g.Start()
+	if s := output.ScreenOf(p.stderr); s != nil && !client.Dumb(p.environ) {
+		defer client.WatchStart(ctx, s, func() []gateway.ServerSnapshot { return g.Snapshot().Servers }).Stop()
+	}
 	starting := func(s gateway.ServerSnapshot) bool { return s.State == gateway.StateStarting }
 	for slices.ContainsFunc(g.Snapshot().Servers, starting) && ctx.Err() == nil { // timeouts.connect bounds each
 		time.Sleep(20 * time.Millisecond)

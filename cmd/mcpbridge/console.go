@@ -41,7 +41,7 @@ and 25 per second after that. The others are counted.`,
 }
 
 func newTopCommand(p process) *cobra.Command {
-	var once, asJSON bool
+	var once, asJSON, long bool
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use:   "top",
@@ -65,15 +65,16 @@ and else once, after a second.`,
 				return p.printState(cmd.Context(), a)
 			}
 			if once || !output.IsTerminal(p.stdout) {
-				return a.Once(cmd.Context(), p.stdout)
+				return a.Once(cmd.Context(), p.stdout, long)
 			}
-			return a.Top(cmd.Context(), p.stdout, every)
+			return a.Top(cmd.Context(), p.stdout, every, long)
 		},
 	}
 	consoleFlags(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "print it once, after a second in which calls are counted")
 	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "how often it is shown again")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print it once, as JSON")
+	longFlag(cmd.Flags(), &long)
 	return cmd
 }
 

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/options"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
@@ -134,11 +134,11 @@ func (d *daemon) open(ctx context.Context) (err error) {
 
 // showStarting shows a person who is still starting, until stop is called.
 func (d *daemon) showStarting(ctx context.Context) (stop func()) {
-	if d.screen == nil || d.asJSON || slices.Contains(d.environ, "TERM=dumb") {
+	if d.screen == nil || d.asJSON || client.Dumb(d.environ) {
 		return func() {}
 	}
 	servers := func() []gateway.ServerSnapshot { return d.gateway.Snapshot().Servers }
-	return watchStart(ctx, d.screen, servers).stop
+	return client.WatchStart(ctx, d.screen, servers).Stop
 }
 
 // wait returns nil when ctx ends, or the reason why an address is no longer

@@ -47,7 +47,7 @@ func TestConfigurationIsOfFiles(t *testing.T) {
 			t.Errorf("check of %q = %d %q, want %q", text, got.code, got.err, want)
 		}
 	}
-	for path, want := range map[string]string{"/dev/zero": "is no regular file", large: "is larger than"} {
+	for path, want := range map[string]string{"/dev/zero": "is no regular file", large: "is larger than 32MiB, which is all that is read of a file; divide it into several, and name them with include: [conf.d/*.yaml]"} {
 		if got := runCommand(t.Context(), nil, "check", path); got.code != exitUsage && got.code != exitFailure || !strings.Contains(got.err, want) {
 			t.Errorf("check %s = %d %q, want %q", path, got.code, got.err, want)
 		}

@@ -63,7 +63,7 @@ func (a *asking) listen(cmd *cobra.Command, want mcp.Filter, id wire.ID) error {
 	if err != nil {
 		return err
 	}
-	defer p.Server.Close()
+	defer p.Close()
 	err = p.Follow(ctx, id, want)
 	if errors.Is(err, client.ErrLost) {
 		return &exitError{exitLost, fmt.Errorf("%w; listen again, and read again what you follow", err)}

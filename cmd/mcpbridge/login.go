@@ -40,6 +40,7 @@ type loginFlags struct {
 	port           int
 	host           string
 	noBrowser      bool
+	json           bool // of logout
 }
 
 func newLoginCommand(p process) *cobra.Command {
@@ -89,6 +90,7 @@ the admin address, as mcpbridge top does.`,
 			if of.Principal != "" {
 				return l.logoutOf(cmd, args, &of)
 			}
+			l.json = of.JSON
 			l.path, _ = cmd.Flags().GetString("config")
 			if err := l.readLogin(cmd, args); err != nil {
 				return err
@@ -98,7 +100,7 @@ the admin address, as mcpbridge top does.`,
 	}
 	consoleFlags(cmd)
 	cmd.Flags().StringVar(&of.Principal, "principal", "", "the `PRINCIPAL` whose logins at servers are ended, as in the audit log")
-	cmd.Flags().BoolVar(&of.JSON, "json", false, "with --principal: print what was ended as JSON")
+	cmd.Flags().BoolVar(&of.JSON, "json", false, "print what was ended as JSON")
 	return cmd
 }
 
@@ -211,6 +213,8 @@ func (l *loginFlags) logout(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("logging out of %s: %w", l.name(), err)
+	case l.json:
+		return output.JSON(l.stdout, console.NewLoggedOut(l.name(), revoked))
 	case revoked != nil:
 		_, err = output.Printf(l.stdout, "Deleted the login to %s; it was not revoked: %v\n", l.name(), revoked)
 		return err

@@ -125,7 +125,7 @@ func TestLogin(t *testing.T) {
 	if got := runCommand(t.Context(), environ, "call", running.Endpoints[0].URL, "x"); got.code != 0 || !strings.Contains(got.out, "done") {
 		t.Errorf("call through serve = %+v, want a result; log: %s", got, running.log)
 	}
-	if got := runCommand(t.Context(), environ, "logout", at); got.code != 0 || !s.revoked.Load() {
+	if got := runCommand(t.Context(), environ, "logout", at, "--json"); got.code != 0 || !s.revoked.Load() || got.out != "{\n  \"server\": \""+at+"\",\n  \"revoked\": true\n}\n" {
 		t.Errorf("logout = %+v, revoked %v", got, s.revoked.Load())
 	}
 	time.Sleep(2 * time.Second) // after which serve looks

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +42,7 @@ Exit codes: 0 done; 1 the server could not be asked.`,
 		ValidArgsFunction: a.complete("", ""),
 	}
 	a.addFlags(cmd, "print JSON")
+	longFlag(cmd.Flags(), &a.long)
 	return cmd
 }
 
@@ -57,7 +57,7 @@ func (a *asking) listServers() error {
 	if a.asJSON {
 		return output.JSON(a.stdout, s.All())
 	}
-	tw := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	tw := output.NewTable(a.stdout, a.long)
 	for _, server := range s.Servers {
 		disabled := ""
 		if server.Disabled {

@@ -24,6 +24,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/release"
 )
 
 // Exit codes, as the help texts have them.
@@ -79,7 +80,7 @@ type process struct {
 // the configuration is in its error, nor in what it says of a panic.
 func (p process) run(ctx context.Context) (err error) {
 	p.secrets = redact.New()
-	p.stdout, p.stderr = output.To(p.stdout), output.To(p.stderr)
+	p.stdout, p.stderr = output.For(p.stdout, p.environ), output.For(p.stderr, p.environ)
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
@@ -137,6 +138,8 @@ its stream.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.Version = release.Version()
+	root.SetVersionTemplate(versionText()) // it has no braces
 	root.SetFlagErrorFunc(p.flagError)
 	root.AddCommand(newServeCommand(p), newWrapCommand(p), newCheckCommand(p), newImportCommand(p), newProbeCommand(p), newListenCommand(p), newCallCommand(p),
 		newReadCommand(p), newPromptCommand(p), newListCommand(p), newLoginCommand(p), newLogoutCommand(p), newPinCommand(p), newTokenCommand(), newHealthcheckCommand(p), newAdminCommand(p), newTailCommand(p), newTopCommand(p), newSchemaCommand(p), newVersionCommand())

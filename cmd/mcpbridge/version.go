@@ -42,14 +42,23 @@ func newVersionCommand() *cobra.Command {
 }
 
 func printVersion(w io.Writer, asJSON bool) error {
-	v := versionInfo{
+	if asJSON {
+		return output.JSON(w, thisVersion())
+	}
+	_, err := output.Printf(w, "%s", output.Block(versionText()))
+	return err
+}
+
+func thisVersion() versionInfo {
+	return versionInfo{
 		Version: release.Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Clients: spec.AllRevisions(), Servers: spec.AllRevisions(),
 	}
-	if asJSON {
-		return output.JSON(w, v)
-	}
-	_, err := output.Printf(w, "mcpbridge %s (%s, %s)\nclients of revision %s\nservers of revision %s\n",
+}
+
+// versionText is what version prints, and --version.
+func versionText() string {
+	v := thisVersion()
+	return output.Sprintf("mcpbridge %s (%s, %s)\nclients of revision %s\nservers of revision %s\n",
 		v.Version, v.Go, v.Platform, output.Join(v.Clients), output.Join(v.Servers))
-	return err
 }

@@ -42,6 +42,10 @@ func (c checker) clients() {
 	server.CheckPublicURL(c.rep, "public_url", c.PublicURL)
 	c.Auth.Check(c.rep, "auth")
 	all := c.endpoints()
+	at := make(map[string][]*endpoint) // by their public URLs
+	for i := range all {
+		at[all[i].publicURL] = append(at[all[i].publicURL], &all[i])
+	}
 	for i := range all {
 		e := &all[i]
 		server.CheckPublicURL(c.rep, key.Join(e.path, "public_url"), e.ownURL)
@@ -49,12 +53,13 @@ func (c checker) clients() {
 		if a := e.clients; a != nil && len(a.JWT) > 0 && e.publicURL == "" {
 			c.rep.Fail(e.path, "its clients send access tokens, which are for one URL, and nothing says which; write public_url: https://mcp.example.com, where clients find mcpbridge")
 		}
-		c.audiences(e, all)
+		c.audiences(e, at)
 	}
 }
 
-// audiences warns of tokens that are for one endpoint, and open another one.
-func (c checker) audiences(e *endpoint, all []endpoint) {
+// audiences warns of tokens that are for one endpoint, and open another one. at has endpoints by
+// their public URLs.
+func (c checker) audiences(e *endpoint, at map[string][]*endpoint) {
 	a, path := e.clients, "auth"
 	if e.own != nil {
 		path = key.Join(e.path, "auth")
@@ -64,8 +69,8 @@ func (c checker) audiences(e *endpoint, all []endpoint) {
 	}
 	for i, j := range a.JWT {
 		for n, audience := range j.Audience {
-			for k := range all {
-				if other := &all[k]; other.path != e.path && other.publicURL == audience {
+			for _, other := range at[audience] {
+				if other.path != e.path {
 					here := key.Join(a.PathOf(c.rep, key.Join(path, "jwt"), i), "audience", strconv.Itoa(n))
 					c.rep.Warn(here, "is the public URL of %s, whose tokens open %s, too", other.what(), e.name)
 				}

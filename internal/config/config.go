@@ -71,6 +71,8 @@ type Config struct {
 	variables []string
 	// files are those that were read.
 	files []string
+	// places has where each of Servers is, by its name; nil if they were never indexed.
+	places map[string]int
 }
 
 // Files returns the files that were read: the configuration, those that it includes, and

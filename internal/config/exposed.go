@@ -1,7 +1,6 @@
 package config
 
 import (
-	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -18,8 +17,12 @@ type exposure struct {
 }
 
 func (c exposure) check(file string) {
-	for _, file := range append([]string{file}, c.Include...) {
-		c.file(file)
+	files := slices.DeleteFunc(append([]string{file}, c.Include...), func(file string) bool { return file == "" || !value.OthersRead(file) })
+	if len(files) > 0 {
+		secrets := c.literalSecrets()
+		for _, file := range files {
+			c.file(file, secrets[file])
+		}
 	}
 	c.secretFiles()
 	c.listenAddress()
@@ -32,13 +35,10 @@ func (c exposure) check(file string) {
 	}
 }
 
-// file warns of a file of the configuration, if a secret stands in it.
-func (c exposure) file(file string) {
-	if file == "" || !value.OthersRead(file) {
-		return
-	}
-	if path := c.literalSecret(file); path != "" {
-		c.rep.WarnAt(key.Place{Where: file}, "", "can be read by every user of this machine, and %s in it is a secret; run chmod 600 %[2]s, or write ${VARIABLE} or ${file:PATH} instead", key.Shown(path), file)
+// file warns of a file of the configuration, if a secret stands in it at a path.
+func (c exposure) file(file, path string) {
+	if path != "" {
+		c.rep.WarnAt(key.Place{Source: file}, "", "can be read by every user of this machine, and %s in it is a secret; run chmod 600 %[2]s, or write ${VARIABLE} or ${file:PATH} instead", key.Shown(path), file)
 	}
 }
 
@@ -75,23 +75,26 @@ func (cfg *Config) Authenticates() bool {
 // access.
 var secretKeys = []string{"admin_token", "client_secret", "login_keys", "metrics_token", "state_keys", "token"}
 
-// literalSecret returns the first key whose value grants access and stands in a file as it
-// is; empty if there is none.
-func (c exposure) literalSecret(file string) string {
-	for _, path := range slices.Sorted(maps.Keys(c.rep.Places)) {
-		at := c.rep.Places[path]
-		if at.File() == file && at.Text != "" && !strings.Contains(at.Text, "${") && isSecret(path, at.Text) {
-			return path
+// literalSecrets returns for each file the first key whose value grants access and stands in it
+// as it is.
+func (c exposure) literalSecrets() map[string]string {
+	first := make(map[string]string)
+	for path, at := range c.rep.Places {
+		if before, known := first[at.File()]; known && before < path {
+			continue
+		}
+		if at.Text != "" && !strings.Contains(at.Text, "${") && isSecret(path, at.Text) {
+			first[at.File()] = path
 		}
 	}
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		args := key.Join("servers", s.Name, "args")
-		if c.rep.Places[args].File() == file && s.WritesCredential() {
-			return args
+		if file := c.rep.Places[args].File(); first[file] == "" && s.WritesCredential() {
+			first[file] = args
 		}
 	}
-	return ""
+	return first
 }
 
 // isSecret reports whether the value at a path, which is text, grants access.

@@ -22,8 +22,12 @@ func (cfg *Config) Group(name string) *Group {
 
 // Server returns the server of a name; nil if there is none.
 func (cfg *Config) Server(name string) *Server {
-	at := slices.IndexFunc(cfg.Servers, func(s Server) bool { return s.Name == name })
-	if at < 0 {
+	at, known := cfg.places[name]
+	if cfg.places == nil {
+		at = slices.IndexFunc(cfg.Servers, func(s Server) bool { return s.Name == name })
+		known = at >= 0
+	}
+	if !known {
 		return nil
 	}
 	return &cfg.Servers[at]
@@ -65,14 +69,18 @@ func (c checker) groups() {
 // members sets those of a group: the servers that it names, but for disabled ones, and in the place
 // of * all others that may be in it.
 func (c checker) members(g *Group, path string) {
+	first := make(map[string]int, len(g.Servers)) // where each name stands first
+	for i, name := range slices.Backward(g.Servers) {
+		first[name] = i
+	}
 	for i, name := range g.Servers {
 		here := key.Join(path, "servers", strconv.Itoa(i))
 		s := c.Server(name)
 		switch {
-		case slices.Index(g.Servers, name) < i:
+		case first[name] < i:
 			c.rep.Fail(here, "%s is in the list already; remove one of them", name)
 		case name == server.AllServers:
-			c.addOthers(g, path, here)
+			c.addOthers(g, first, here)
 		case s == nil && c.Group(name) != nil:
 			c.rep.Fail(here, "%s is a group, and groups don't nest; name its servers", name)
 		case s == nil:
@@ -88,20 +96,27 @@ func (c checker) members(g *Group, path string) {
 	}
 }
 
-// addOthers adds all servers that a group does not name and that may be in it.
-func (c checker) addOthers(g *Group, path, here string) {
+// addOthers adds all servers that may be in a group and that it does not name: named has those.
+func (c checker) addOthers(g *Group, named map[string]int, here string) {
+	taken := make(map[string]string) // the first member that has a prefix
+	for _, name := range slices.Backward(g.Members) {
+		taken[c.Server(name).NamePrefix()] = name
+	}
 	for i := range c.Servers {
 		s := &c.Servers[i]
-		if s.Disabled || g.Names(s.Name) {
+		if _, isNamed := named[s.Name]; s.Disabled || isNamed {
 			continue
 		}
-		why := c.unfit(g, s)
-		if why == "" && g.Prefix == "always" {
-			why = c.unfitPrefix(g, s)
+		why, prefix := c.unfit(g, s), s.NamePrefix()
+		if other, clash := taken[prefix]; why == "" && clash && g.Prefix == "always" {
+			why = "names of " + s.Name + " and of " + other + " would both begin with " + prefix + "__; write a prefix of its own for one of them"
 		}
 		if why != "" {
 			c.rep.Warn(here, "%s; it is left out of the group", why)
 			continue
+		}
+		if _, clash := taken[prefix]; !clash {
+			taken[prefix] = s.Name
 		}
 		g.Members = append(g.Members, s.Name)
 	}
@@ -121,17 +136,6 @@ func (c checker) unfit(g *Group, s *Server) string {
 		return s.Name + " gets the token of its caller (passthrough), which is for that server alone, and clients of a group have one for all"
 	case a != nil && a.TokenExchange != nil && (clients == nil || len(clients.JWT) == 0):
 		return s.Name + " exchanges the tokens of its callers, and those of the group have none; write auth: {jwt: …} for the group"
-	}
-	return ""
-}
-
-// unfitPrefix returns why a server can't be in a group beside the members that it has: it would
-// have the prefix of one.
-func (c checker) unfitPrefix(g *Group, s *Server) string {
-	for _, name := range g.Members {
-		if c.Server(name).NamePrefix() == s.NamePrefix() {
-			return "names of " + s.Name + " and of " + name + " would both begin with " + s.NamePrefix() + "__; write a prefix of its own for one of them"
-		}
 	}
 	return ""
 }
@@ -196,6 +200,7 @@ func (cfg *Config) Only(name string) *Config {
 		one.Servers = append(one.Servers, *s)
 		one.Servers[len(one.Servers)-1].Disabled = false
 	}
+	one.places = nil
 	return &one
 }
 

@@ -2,10 +2,7 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
-	"strings"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/knadh/koanf/providers/confmap"
@@ -47,6 +44,9 @@ type Options struct {
 
 // A Problem is one mistake, and how to correct it.
 type Problem = key.Problem
+
+// Parts divides a message of a mistake; see [key.Parts].
+func Parts(message string) (what, next string) { return key.Parts(message) }
 
 // An Error contains all mistakes of a configuration. Its Files are those of [Config.Files].
 type Error = key.Error
@@ -124,14 +124,14 @@ func decode(given *layer.Given, rep *key.Report) (*Config, error) {
 		return nil, fmt.Errorf("merging layers: %v", err)
 	}
 	var doc document
-	// The walker has checked every key, so that an unused one is a bug.
-	strict := koanf.UnmarshalConf{Tag: "koanf", DecoderConfig: &mapstructure.DecoderConfig{ErrorUnused: true, DecodeHook: listOfOne}}
-	if err := all.UnmarshalWithConf("", &doc, strict); err != nil {
+	if err := all.UnmarshalWithConf("", &doc, koanf.UnmarshalConf{Tag: "koanf", DecoderConfig: strict(nil)}); err != nil {
 		return nil, fmt.Errorf("decoding the configuration: %v", err)
 	}
 	c := doc.Config
-	c.Servers = inFileOrder(doc.Servers, given.Servers, rep)
 	c.Groups = byName(doc.Groups)
+	if err := c.decodeServers(given, rep); err != nil {
+		return nil, fmt.Errorf("decoding the configuration: %v", err)
+	}
 	c.AdminChosen = given.Exists("admin")
 	c.expanded, c.variables = rep.Expanded, rep.Variables
 	if c.Admin == "off" {
@@ -140,37 +140,17 @@ func decode(given *layer.Given, rep *key.Report) (*Config, error) {
 	return &c, nil
 }
 
+// strict decodes into a value. The walker has checked every key, so that an unused one is a bug.
+func strict(into any) *mapstructure.DecoderConfig {
+	return &mapstructure.DecoderConfig{ErrorUnused: true, DecodeHook: listOfOne, TagName: "koanf", Result: into}
+}
+
 // listOfOne makes a list of a group that stands for one.
 func listOfOne(from, to reflect.Type, v any) (any, error) {
 	if from.Kind() == reflect.Map && to.Kind() == reflect.Slice && to.Elem().Kind() == reflect.Struct {
 		return []any{v}, nil
 	}
 	return v, nil
-}
-
-// inFileOrder returns the servers in the order of the file. Those that only the environment
-// has are last, sorted by name.
-func inFileOrder(servers map[string]Server, order []string, rep *key.Report) []Server {
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		if !slices.Contains(order, name) {
-			order = append(order, name)
-		}
-	}
-	var out []Server
-	for _, name := range order {
-		s, ok := servers[name]
-		if !ok {
-			continue // refused, and reported
-		}
-		delete(servers, name)
-		s.Name = name
-		if strings.HasPrefix(s.Type, "streamable") {
-			s.Type = "http"
-		}
-		s.NoteWritten(rep, key.Join("servers", name))
-		out = append(out, s)
-	}
-	return out
 }
 
 // resolve makes the paths of files ones that can be opened, and reads those whose content is

@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 			},
 		}},
 	}
-	c.files = nil
+	c.files, c.places = nil, nil
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v, want %+v", c, want)
 	}

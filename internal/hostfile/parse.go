@@ -110,7 +110,8 @@ func lineStarts(data []byte) []int {
 func (t *tree) line(offset int) int { return sort.SearchInts(t.starts, offset+1) }
 
 func (t *tree) node(v *hujson.Value) *yaml.Node {
-	n := &yaml.Node{Line: t.line(v.StartOffset)}
+	line := t.line(v.StartOffset)
+	n := &yaml.Node{Line: line, Column: v.StartOffset - t.starts[line-1] + 1}
 	switch v := v.Value.(type) {
 	case *hujson.Object:
 		n.Kind, n.Tag = yaml.MappingNode, "!!map"

@@ -189,6 +189,11 @@ func (g *Gateway) serveEntered(w http.ResponseWriter, r *http.Request, s *server
 		g.refuseInFlight(w, r, limit, most)
 		return
 	}
+	if isVisit(r, at) {
+		defer place.Leave()
+		serveVisit(w, newVisitPage(s, r, at))
+		return
+	}
 	if downstream.Stays(r) {
 		var leave func()
 		r, leave = downstream.Placed(r, place.Leave)

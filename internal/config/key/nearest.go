@@ -8,15 +8,15 @@ import (
 // Suggest returns the end of a message about an unknown word: the nearest known word if one
 // is similar, or else all known words.
 func Suggest(word string, known []string) string {
-	if near, ok := nearest(word, known); ok {
+	if near, ok := Nearest(word, known); ok {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
 	return "known here: " + strings.Join(known, ", ")
 }
 
-// nearest returns the known word with the smallest edit distance, if it is at most a third
+// Nearest returns the known word with the smallest edit distance, if it is at most a third
 // of the word's length.
-func nearest(word string, known []string) (string, bool) {
+func Nearest(word string, known []string) (string, bool) {
 	best, at := len(word)/3+1, ""
 	for _, k := range known {
 		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < best || (d == best && at == "") {

@@ -7,12 +7,12 @@ func TestNearest(t *testing.T) {
 	for _, tt := range []struct{ word, near string }{
 		{"lisetn", "listen"}, {"keepalive", "keep_alive"}, {"write-timeout", "write_timeout"}, {"ear", "era"}, {"server", "servers"},
 	} {
-		if got, ok := nearest(tt.word, known); !ok || got != tt.near {
-			t.Errorf("nearest(%q) = %q, %v, want %q", tt.word, got, ok, tt.near)
+		if got, ok := Nearest(tt.word, known); !ok || got != tt.near {
+			t.Errorf("Nearest(%q) = %q, %v, want %q", tt.word, got, ok, tt.near)
 		}
 	}
-	if got, ok := nearest("banana", known); ok {
-		t.Errorf("nearest(%q) = %q, want none", "banana", got)
+	if got, ok := Nearest("banana", known); ok {
+		t.Errorf("Nearest(%q) = %q, want none", "banana", got)
 	}
 	if got, want := Suggest("banana", []string{"a", "b"}), "known here: a, b"; got != want {
 		t.Errorf("Suggest = %q, want %q", got, want)

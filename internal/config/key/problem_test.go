@@ -18,7 +18,7 @@ func TestOrder(t *testing.T) {
 	r.Fail("servers\x1fdocs.example.com", "lacks a url")
 	r.FailAt(InFile("a.yaml", 10), "drain", "is %q", "x")
 	r.FailAt(InFile("a.yaml", 9), "", "not readable")
-	r.FailAt(Place{Where: "--listen"}, "listen", "is no address")
+	r.FailAt(Place{Source: "--listen"}, "listen", "is no address")
 	r.Fail("audit", "is missing")
 	want := "--listen: is no address\ncommand line: audit: is missing\na.yaml:9: not readable\na.yaml:10: drain: is \"x\"\nb.yaml:7: servers.docs.example.com: lacks a url"
 	var all *Error
@@ -34,7 +34,7 @@ func TestOrder(t *testing.T) {
 	if file, line := all.Problems[0].At(); file != "" || line != 0 {
 		t.Errorf("At of a flag = %q, %d", file, line)
 	}
-	for path, want := range map[string]bool{"servers": true, "servers\x1fdocs.example.com": true, "servers\x1fdocs": true, "serv": false, "limits": false} {
+	for path, want := range map[string]bool{"servers": true, "servers\x1fdocs.example.com": true, "servers\x1fdocs": false, "serv": false, "limits": false} {
 		if got := r.Mistaken(path); got != want {
 			t.Errorf("Mistaken(%q) = %v, want %v", path, got, want)
 		}

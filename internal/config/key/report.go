@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // A Report collects the mistakes of one configuration, and where its values were written.
@@ -23,7 +22,9 @@ type Report struct {
 	// Stop is closed when files are to be read no more. It may be nil.
 	Stop <-chan struct{}
 
-	fallback string // the Where of what was written nowhere
+	fallback string          // where it is what was written nowhere
+	opened   map[string]int  // the places of Files in their order
+	mistaken map[string]bool // the paths of values with mistakes, and those above them
 }
 
 // A FromFile is a value at a path which is in a file.
@@ -31,12 +32,16 @@ type FromFile struct{ Path, File string }
 
 // NewReport returns an empty report. Mistakes without a better place have fallback as theirs.
 func NewReport(fallback string) *Report {
-	return &Report{Places: make(map[string]Place), fallback: fallback}
+	return &Report{
+		Places: make(map[string]Place), fallback: fallback,
+		opened: make(map[string]int), mistaken: make(map[string]bool),
+	}
 }
 
 // Opened adds a file that is read.
 func (r *Report) Opened(path string) {
-	if !slices.Contains(r.Files, path) {
+	if _, known := r.opened[path]; !known {
+		r.opened[path] = len(r.Files)
 		r.Files = append(r.Files, path)
 	}
 }
@@ -52,6 +57,9 @@ func (r *Report) Fail(path, format string, args ...any) {
 // FailAt adds a mistake at a place.
 func (r *Report) FailAt(at Place, path, format string, args ...any) {
 	r.Errors = append(r.Errors, problem(at, path, format, args...))
+	for p := path; p != "" && !r.mistaken[p]; p = Parent(p) {
+		r.mistaken[p] = true
+	}
 }
 
 // Warn adds a warning of the value at a path.
@@ -65,7 +73,7 @@ func (r *Report) WarnAt(at Place, path, format string, args ...any) {
 }
 
 func problem(at Place, path, format string, args ...any) Problem {
-	return Problem{Where: at.Where, Key: Shown(path), Message: fmt.Sprintf(format, args...), line: at.Line}
+	return Problem{Where: at.Where(), Key: Shown(path), Message: fmt.Sprintf(format, args...), line: at.Line, column: at.Column}
 }
 
 // find returns the place of path or, if the key is missing, of the nearest key above it.
@@ -75,7 +83,7 @@ func (r *Report) find(path string) Place {
 			return at
 		}
 	}
-	return Place{Where: r.fallback}
+	return Place{Source: r.fallback}
 }
 
 // Written reports whether a value stands at path.
@@ -85,12 +93,7 @@ func (r *Report) Written(path string) bool {
 }
 
 // Mistaken reports whether the value at path, or one below it, has a mistake.
-func (r *Report) Mistaken(path string) bool {
-	here := Shown(path)
-	return slices.ContainsFunc(r.Errors, func(p Problem) bool {
-		return p.Key == here || strings.HasPrefix(p.Key, here+".")
-	})
-}
+func (r *Report) Mistaken(path string) bool { return r.mistaken[path] }
 
 // Err returns an [*Error] with the mistakes in order, or nil if there are none.
 func (r *Report) Err() error {
@@ -111,7 +114,10 @@ func (r *Report) Sorted() []Problem {
 func (r *Report) sort(ps []Problem) {
 	rank := func(p Problem) int {
 		file, _ := p.At()
-		return slices.Index(r.Files, file)
+		if i, known := r.opened[file]; known {
+			return i
+		}
+		return -1
 	}
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.line, b.line))

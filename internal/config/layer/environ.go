@@ -2,6 +2,7 @@ package layer
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,13 +19,14 @@ const Prefix = "MCPBRIDGE_"
 // environ reads MCPBRIDGE_…: two underscores separate levels, so
 // MCPBRIDGE_SERVERS__DOCS__URL sets servers.docs.url. Lists are YAML. Variables in values
 // are not expanded: a shell would have done that.
-func (r *reader) environ() koanf.Provider {
+// Those of servers are added to servers, by their paths.
+func (r *reader) environ(servers map[string]any) koanf.Provider {
 	return env.Provider(key.Delim, env.Opt{
 		Prefix:      Prefix,
 		EnvironFunc: func() []string { return r.Environ },
 		TransformFunc: func(name, value string) (string, any) {
-			path, k := resolve(r.keys, strings.Split(strings.TrimPrefix(name, Prefix), "__"), r.given.Koanf)
-			at := key.Place{Where: name}
+			path, k := resolve(r.keys, strings.Split(strings.TrimPrefix(name, Prefix), "__"), &r.given)
+			at := key.Place{Source: name}
 			if k == nil {
 				// Only a warning: Kubernetes sets variables such as MCPBRIDGE_PORT for
 				// a Service named mcpbridge.
@@ -48,6 +50,10 @@ func (r *reader) environ() koanf.Provider {
 			if !ok {
 				return "", nil
 			}
+			if isOfServer(path) {
+				servers[path] = v
+				return "", nil
+			}
 			return path, v
 		},
 	})
@@ -65,17 +71,19 @@ func parseList(value string) *yaml.Node {
 // has a name that the user chose, its spelling is used, so that AUTHORIZATION overrides the
 // file's Authorization instead of adding a second header. The key is nil if there is none, or
 // if it contains other keys.
-func resolve(keys *key.Key, levels []string, given *koanf.Koanf) (path string, k *key.Key) {
+func resolve(keys *key.Key, levels []string, given *Given) (path string, k *key.Key) {
 	k = keys
 	for _, level := range levels {
 		if level == "" {
 			return "", nil
 		}
 		var name string
-		if _, isList := given.Get(path).([]any); isList {
+		at := given.at(path)
+		if _, isList := at.([]any); isList {
 			return "", nil // a variable sets a key of the only one
 		}
-		name, k = child(k, level, given.MapKeys(path))
+		there, _ := at.(map[string]any)
+		name, k = child(k, level, there)
 		if k == nil {
 			return "", nil
 		}
@@ -90,9 +98,9 @@ func resolve(keys *key.Key, levels []string, given *koanf.Koanf) (path string, k
 	return path, k
 }
 
-// child returns the key below k with the name level; there lists the names that the user has
+// child returns the key below k with the name level; there has the names that the user has
 // chosen so far.
-func child(k *key.Key, level string, there []string) (string, *key.Key) {
+func child(k *key.Key, level string, there map[string]any) (string, *key.Key) {
 	if k.Kind == key.List && k.Single && k.Each.Kind == key.Group {
 		k = k.Each // a group stands for a list of one
 	}
@@ -102,13 +110,13 @@ func child(k *key.Key, level string, there []string) (string, *key.Key) {
 			return k.ByName[name].Name, k.ByName[name]
 		}
 	case key.Table:
-		name, ok := folded(level, append(there, k.Names...))
+		name, ok := folded(level, append(slices.Sorted(maps.Keys(there)), k.Names...))
 		if !ok && len(k.Names) > 0 {
 			return "", nil
 		}
 		return cmp.Or(name, strings.ToLower(level)), k.Each
 	case key.Dict:
-		if name, ok := folded(level, append(there, k.Names...)); ok {
+		if name, ok := folded(level, append(slices.Sorted(maps.Keys(there)), k.Names...)); ok {
 			return name, k.Each
 		}
 		return level, k.Each

@@ -24,6 +24,9 @@ import (
 func readFile(path string, rep *key.Report) (root *yaml.Node, in format, err error) {
 	rep.Opened(path)
 	data, err := value.ReadFile(path, value.MaxFile, true, rep.Stop)
+	if errors.Is(err, value.ErrLarge) {
+		err = fmt.Errorf("%w, which is all that is read of a file; divide it into several, and name them with include: [conf.d/*.yaml]", err)
+	}
 	if err != nil {
 		return nil, "", fmt.Errorf("reading the configuration: %w", err)
 	}
@@ -104,7 +107,9 @@ func readYAML(path string, data []byte, rep *key.Report, whyNot error) *yaml.Nod
 		switch e := (*hostfile.SyntaxError)(nil); {
 		case errors.Is(err, io.EOF):
 		case errors.As(whyNot, &e) && quotedKeys.Match(data):
-			rep.FailAt(key.InFile(path, e.Line), "", "not readable as JSON: %s (column %d)", e.Why, e.Column)
+			at := key.InFile(path, e.Line)
+			at.Column = e.Column
+			rep.FailAt(at, "", "not readable as JSON: %s (column %d)", e.Why, e.Column)
 		default:
 			notYAML(rep, path, data, err)
 		}

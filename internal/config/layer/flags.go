@@ -18,7 +18,7 @@ func (r *reader) flags() koanf.Provider {
 		if !ok || !f.Changed {
 			return "", nil
 		}
-		path, k := resolve(r.keys, strings.Split(dotted, "."), koanf.New(key.Delim))
+		path, k := resolve(r.keys, strings.Split(dotted, "."), &Given{Koanf: koanf.New(key.Delim)})
 		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: f.Value.String()}
 		v, ok := r.walker("--"+f.Name).value(n, k, path)
 		if !ok {

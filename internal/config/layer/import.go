@@ -20,12 +20,12 @@ func Import(h *hostfile.Host, path string, environ []string, keys *key.Key) ([]b
 		return nil, err
 	}
 	if want := formatOf(h); in != want {
-		rep.FailAt(key.Place{Where: path}, "", "is not %s, as %s has it", want, h.Title)
+		rep.FailAt(key.Place{Source: path}, "", "is not %s, as %s has it", want, h.Title)
 		return nil, rep.Err()
 	}
 	adapted, notes := h.Adapt(root, hostOptions(path, environ, keys))
 	if table := adapted.Content[1]; len(table.Content) == 0 {
-		rep.FailAt(key.Place{Where: path}, "", "has no servers of %s; is it the right file?", h.Title)
+		rep.FailAt(key.Place{Source: path}, "", "has no servers of %s; is it the right file?", h.Title)
 		return nil, rep.Err()
 	}
 	head := fmt.Sprintf("The servers of %s, from %s.\nServe them with mcpbridge serve -c, or look first with mcpbridge check -c.", h.Title, path)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -98,7 +97,7 @@ func (in *inclusion) read(at key.Place, file string) error {
 	in.included = append(in.included, file)
 	root, written := parseFile(file, data, in.rep)
 	w := in.fileWalker(file)
-	w.includedBy, w.others = in.Path, maps.Clone(in.rep.Places)
+	w.includedBy = in.Path
 	return in.add(w, in.adapted(file, root, written))
 }
 
@@ -108,18 +107,19 @@ func (w *walker) taken(kn *yaml.Node, path string) bool {
 	if above := key.Parent(path); w.includedBy == "" || above != "" && above != "servers" && above != "groups" {
 		return false
 	}
-	before, twice := w.others[path]
+	before, twice := w.rep.Places[path]
+	twice = twice && before.Source != w.where
 	switch {
 	case path == includeKey:
 		w.rep.FailAt(w.place(kn), path, "an included file can't include others; write it into %s", w.includedBy)
 	case path == "servers" || path == "groups" || !twice:
 		return false
 	case key.Parent(path) == "servers":
-		w.rep.FailAt(w.place(kn), path, "is also a server in %s; rename or remove one of them", before.Where)
+		w.rep.FailAt(w.place(kn), path, "is also a server in %s; rename or remove one of them", before.Where())
 	case key.Parent(path) == "groups":
-		w.rep.FailAt(w.place(kn), path, "is also a group in %s; rename or remove one of them", before.Where)
+		w.rep.FailAt(w.place(kn), path, "is also a group in %s; rename or remove one of them", before.Where())
 	default:
-		w.rep.FailAt(w.place(kn), path, "is also set in %s; remove one of them", before.Where)
+		w.rep.FailAt(w.place(kn), path, "is also set in %s; remove one of them", before.Where())
 	}
 	return true
 }

@@ -7,7 +7,9 @@ package layer
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/knadh/koanf/maps"
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
@@ -26,17 +28,49 @@ type Options struct {
 	CommandLine *yaml.Node
 	// Environ contains KEY=VALUE entries.
 	Environ []string
-	// Flags override all other sources. FlagKeys has the key of each flag that sets one,
-	// levels separated by dots. Flags may be nil.
+	// Flags override all other sources. FlagKeys has the key of each flag that sets one, none
+	// of a server, levels separated by dots. Flags may be nil.
 	Flags    *pflag.FlagSet
 	FlagKeys map[string]string
 }
 
 // Given is what the layers have.
 type Given struct {
+	// Koanf has all but the servers. It copies, flattens and indexes all that it has whenever
+	// something is added, which takes long if there are many.
 	*koanf.Koanf
-	// Servers are the names of servers, in the order of the files.
-	Servers []string
+	// Servers has the keys of each server, by its name.
+	Servers map[string]any
+	// Order has the names of servers in the order of the files.
+	Order []string
+}
+
+// serversKey is the key of all servers.
+const serversKey = "servers"
+
+// isOfServer reports whether a path is that of a key of a server.
+func isOfServer(path string) bool { return strings.HasPrefix(path, serversKey+key.Delim) }
+
+// at returns what the layers have at a path, which is not to be changed; nil for nothing.
+func (g *Given) at(path string) any {
+	switch {
+	case path == "":
+		return nil // all of it: nobody asks for that
+	case path == serversKey:
+		return g.Servers
+	case isOfServer(path):
+		return maps.Search(g.Servers, strings.Split(path, key.Delim)[1:])
+	}
+	return g.Get(path)
+}
+
+// add adds what a layer has, from which the servers are taken.
+func (g *Given) add(layer map[string]any) error {
+	if servers, ok := layer[serversKey].(map[string]any); ok {
+		maps.Merge(servers, g.Servers)
+	}
+	delete(layer, serversKey)
+	return g.Load(confmap.Provider(layer, ""), nil)
 }
 
 // A reader reads layers, one after another.
@@ -49,7 +83,7 @@ type reader struct {
 
 // Read reads all layers. The error is that of reading the file; mistakes go to rep.
 func Read(o Options, keys *key.Key, rep *key.Report) (*Given, error) {
-	r := &reader{o, keys, rep, Given{Koanf: koanf.New(key.Delim)}}
+	r := &reader{o, keys, rep, Given{Koanf: koanf.New(key.Delim), Servers: make(map[string]any)}}
 	if o.Path != "" {
 		if err := r.files(); err != nil {
 			return nil, err
@@ -60,7 +94,11 @@ func Read(o Options, keys *key.Key, rep *key.Report) (*Given, error) {
 			return nil, err
 		}
 	}
-	if err := r.given.Load(r.environ(), nil); err != nil {
+	ofServers := make(map[string]any)
+	if err := r.given.Load(r.environ(ofServers), nil); err != nil {
+		return nil, fmt.Errorf("reading the environment: %v", err)
+	}
+	if err := r.given.add(maps.Unflatten(ofServers, key.Delim)); err != nil {
 		return nil, fmt.Errorf("reading the environment: %v", err)
 	}
 	if o.Flags != nil {
@@ -100,10 +138,10 @@ func (r *reader) scope(path string) *value.Scope {
 
 // add adds what w finds below root, in mcpbridge's keys.
 func (r *reader) add(w *walker, root *yaml.Node) error {
-	r.given.Servers = append(r.given.Servers, serverNames(root)...)
+	r.given.Order = append(r.given.Order, serverNames(root)...)
 	v, ok := w.value(root, r.keys, "")
 	if !ok {
 		return nil // reported
 	}
-	return r.given.Load(confmap.Provider(v.(map[string]any), ""), nil)
+	return r.given.add(v.(map[string]any))
 }

@@ -1,7 +1,6 @@
 package layer
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,16 +26,14 @@ type walker struct {
 	private bool
 	// disabled is set below a disabled server, whose variables may be missing.
 	disabled bool
-	// includedBy is the file that includes this one, and others has the places of all keys
-	// of the files before it; zero for a layer that was not included.
+	// includedBy is the file that includes this one; empty for a layer that was not included.
 	includedBy string
-	others     map[string]key.Place
 }
 
 func (w *walker) place(n *yaml.Node) key.Place {
-	at := key.Place{Where: w.where, Text: n.Value}
+	at := key.Place{Source: w.where, Text: n.Value}
 	if w.file {
-		at.Where, at.Line = fmt.Sprintf("%s:%d", w.where, n.Line), n.Line
+		at.Line, at.Column = n.Line, n.Column
 	}
 	return at
 }

@@ -59,16 +59,23 @@ func (s *Options) Check(rep *key.Report, path string, of *key.Key) {
 func (c checker) command() {
 	here := key.Join(c.path, "command")
 	first, rest, spaced := strings.Cut(strings.TrimSpace(c.Command), " ")
-	switch _, err := exec.LookPath(c.Command); {
-	case err == nil, errors.Is(err, exec.ErrDot):
-	case strings.HasPrefix(c.Command, "~/"):
+	isHome, isLine := strings.HasPrefix(c.Command, "~/"), spaced && !strings.ContainsAny(first, `/\`)
+	switch {
+	case !isHome && !isLine, isProgram(c.Command): // few are looked for, which takes a while
+	case isHome:
 		c.rep.Warn(here, "~ is not expanded here; write ${HOME}%s", c.Command[1:])
-	case spaced && !strings.ContainsAny(first, `/\`):
+	default:
 		c.rep.Warn(here, "there is no program of this name; write its arguments apart: command: %s, args: [%s]", first, strings.Join(strings.Fields(rest), ", "))
 	}
 	if strings.HasPrefix(c.Cwd, "~") {
 		c.rep.Warn(key.Join(c.path, "cwd"), "~ is not expanded here; write ${HOME}%s", c.Cwd[1:])
 	}
+}
+
+// isProgram reports whether there is a program of that name at the moment.
+func isProgram(name string) bool {
+	_, err := exec.LookPath(name)
+	return err == nil || errors.Is(err, exec.ErrDot)
 }
 
 // extensions checks extensions.hide. The tasks extension has a key of its own.

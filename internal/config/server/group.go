@@ -1,7 +1,6 @@
 package server
 
 import (
-	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
@@ -32,9 +31,6 @@ type Group struct {
 	Rate      Rates   `koanf:"rate" doc:"how many requests the group gets, handshakes aside; 0 is no bound"`
 }
 
-// Names reports whether the group has a server by its name.
-func (g *Group) Names(server string) bool { return slices.Contains(g.Servers, server) }
-
 // CheckName checks the name of a group.
 func (g *Group) CheckName(rep *key.Report) {
 	if !nameForm.MatchString(g.Name) {
@@ -48,8 +44,12 @@ func (g *Group) CheckPrefer(rep *key.Report, path string) {
 		rep.Fail(key.Join(path, "prefer"), "has no effect while names have prefixes, so that no two are alike; write prefix: never, or remove it")
 		return
 	}
+	members := make(map[string]bool, len(g.Members))
+	for _, member := range g.Members {
+		members[member] = true
+	}
 	for name, member := range g.Prefer {
-		if !slices.Contains(g.Members, member) {
+		if !members[member] {
 			rep.Fail(key.Join(path, "prefer", name), "%q is no server of the group; write one of %s", member, key.Either(g.Members))
 		}
 	}

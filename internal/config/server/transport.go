@@ -59,10 +59,15 @@ func (c checker) typ(way string) {
 
 // belongs refuses keys of s that only servers with the key owner may have.
 func (c checker) belongs(of *key.Key, owner, way string) {
-	for _, name := range of.Spelled() {
-		if k := of.ByName[name]; k.Name == name && k.Owner == owner && c.has(k) {
-			c.rep.Fail(key.Join(c.path, name), "belongs to servers with %s; this one has %s, so remove it", owner, way)
+	var wrong []string
+	for _, k := range of.Fields {
+		if k.Owner == owner && c.has(k) {
+			wrong = append(wrong, k.Name)
 		}
+	}
+	slices.Sort(wrong)
+	for _, name := range wrong {
+		c.rep.Fail(key.Join(c.path, name), "belongs to servers with %s; this one has %s, so remove it", owner, way)
 	}
 }
 

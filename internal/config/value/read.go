@@ -19,6 +19,9 @@ const (
 	fileTime = 5 * time.Second
 )
 
+// ErrLarge is the error of a file that is larger than what is read.
+var ErrLarge = errors.New("larger")
+
 // ErrStopped is the error of what was given up.
 var ErrStopped = errors.New("reading was given up, since mcpbridge is shutting down")
 
@@ -77,7 +80,7 @@ func readBounded(path string, limit int64, pipe bool) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is larger than %s", path, key.SizeText(limit))
+		return nil, fmt.Errorf("%s is %w than %s", path, ErrLarge, key.SizeText(limit))
 	}
 	return data, nil
 }

@@ -44,8 +44,9 @@ var layers = map[string][]string{
 	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{"gateway", "internal/observation/accesslog", "internal/observation/admin/live", "internal/trust/auth", "internal/observation/telemetry", "internal/cmdhook", "internal/config/layer", "internal/config/value", "internal/server", "internal/argv", "internal/origin", "internal/release", "internal/notebook", "internal/remember", "internal/guard", "internal/hostfile", "internal/httpserver", "internal/linebuffer", "internal/trust/audit", "internal/trust/login", "internal/trust/pin"}),
 	// What commands do, without flags: reading replies as a client, through a gateway of its own
 	// where that is needed, and telling the audit log who accepts tools; writing for people, what
-	// was found out about a server and what a configuration serves.
-	"cmd/mcpbridge/internal/client": {"gateway", "internal/config", "internal/httpserver", "internal/trust/audit", "internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/trust/pin", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
+	// was found out about a server and what a configuration serves. Misspelt arguments are compared
+	// as misspelt keys are.
+	"cmd/mcpbridge/internal/client": {"gateway", "internal/config", "internal/config/key", "internal/httpserver", "internal/trust/audit", "internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/trust/pin", "internal/upstream", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
 	// What published clients send first, and whether a server takes it.
 	"cmd/mcpbridge/internal/clients": {"internal/spec", "internal/sse", "internal/transport", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/output":  {"internal/config", "internal/linebuffer", "internal/redact"}, // the log

@@ -38,6 +38,8 @@ type Client struct {
 	can  []byte      // clientCapabilities, an object
 	http *upstream.HTTP
 	end  func()
+	// heard is called when a message, or an error, has come; it may be nil.
+	heard func()
 }
 
 // Options configure a Client.
@@ -66,6 +68,9 @@ func New(endpoint string, o Options) *Client {
 // things to clients that can more. Nothing that a server asks is answered all the same.
 func (c *Client) Declare(capabilities []byte) { c.can = capabilities }
 
+// WhenHeard has f called whenever something comes of the server, before it is shown.
+func (c *Client) WhenHeard(f func()) { c.heard = f }
+
 // Close ends the connections, and what was started for them.
 func (c *Client) Close() {
 	c.http.Close()
@@ -90,6 +95,12 @@ type call struct {
 // do sends a request and returns its response. The error is a [*wire.Error] if that is one,
 // and wraps ErrLost if the reply ended before the response.
 func (c *Client) do(ctx context.Context, q call) (m wire.Message, err error) {
+	if c.heard != nil {
+		defer c.heard()
+		if told := q.notify; told != nil {
+			q.notify = func(m *wire.Message) error { c.heard(); return told(m) }
+		}
+	}
 	reply, err := c.http.Post(ctx, nil, c.headers(q), q.request(c.opts.ClientInfo, c.can))
 	if err != nil {
 		return m, c.unreachable(ctx, err)

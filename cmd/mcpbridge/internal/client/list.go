@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -37,22 +36,25 @@ func (p *Printer) List(ctx context.Context) error {
 	if p.AsJSON {
 		return output.JSON(p.Out, has)
 	}
-	return printGroups(p.Out, has)
+	return p.printGroups(has)
 }
 
-func printGroups(w io.Writer, has map[string]json.RawMessage) error {
+func (p *Printer) printGroups(has map[string]json.RawMessage) error {
 	empty := true
 	for _, g := range groups {
 		heading := g.title + "\n"
 		for item := range wire.Elements(has[spec.Array(g.method)]) {
-			if _, err := output.Printf(w, "%s  %s\n", output.Block(heading), entry(item, g.member)); err != nil {
+			if _, err := output.Printf(p.Out, "%s", output.Block(heading)); err != nil {
+				return err
+			}
+			if err := p.entry(item, "  ", g.member); err != nil {
 				return err
 			}
 			heading, empty = "", false
 		}
 	}
 	if empty {
-		_, err := output.Printf(w, "it has no tools, no prompts and no resources\n")
+		_, err := output.Printf(p.Out, "it has no tools, no prompts and no resources\n")
 		return err
 	}
 	return nil

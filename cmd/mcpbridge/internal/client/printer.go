@@ -20,9 +20,18 @@ type Printer struct {
 	Name          string // the server's name on the command line
 	Out, Progress io.Writer
 	AsJSON        bool // print the messages as they were received
+	Whole         bool // print texts about what is listed whole
 	Now           func() time.Time
 
 	lastID int64
+}
+
+// Close ends what was started for the server.
+func (p *Printer) Close() {
+	if p.Server.heard != nil {
+		p.Server.heard() // who was never asked
+	}
+	p.Server.Close()
 }
 
 // A WordsError says what is wrong with the words of a command line.
@@ -49,11 +58,11 @@ func (p *Printer) ListTools(ctx context.Context) error {
 		return output.Line(p.Out, tools)
 	}
 	for tool := range wire.Elements(tools) {
-		if _, err := output.Printf(p.Out, "%s\n", entry(tool, "name")); err != nil {
+		if err := p.entry(tool, "", "name"); err != nil {
 			return err
 		}
 		for _, line := range arguments(tool) {
-			if _, err := output.Printf(p.Out, "    %s\n", line); err != nil {
+			if err := output.Paragraph(p.Out, "    ", line, p.Whole); err != nil {
 				return err
 			}
 		}
@@ -61,12 +70,11 @@ func (p *Printer) ListTools(ctx context.Context) error {
 	return nil
 }
 
-// entry returns the name of a list's element, and the first line of its description.
-func entry(item []byte, member string) string {
+// entry prints the name of a list's element, and what it says of itself.
+func (p *Printer) entry(item []byte, indent, member string) error {
 	name, _ := wire.GetString(item, member)
 	text, _ := wire.GetString(item, "description")
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimRight(fmt.Sprintf("%-24s %s", name, line), " ")
+	return output.Entry(p.Out, indent, name, text, p.Whole)
 }
 
 // tools returns all tools as one JSON array.
@@ -114,6 +122,13 @@ func (p *Printer) Call(ctx context.Context, name string, words []string) error {
 	if err != nil {
 		return err
 	}
+	notes, err := checkArguments(name, schema, args)
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		_, _ = output.Printf(p.Progress, "mcpbridge: %s It is sent all the same, since the schema does not refuse it.\n", endedBy(note)) // it is advice
+	}
 	id := p.nextID()
 	result, err := p.do(ctx, call{
 		id: id, method: spec.MethodToolsCall, name: name, header: paramHeaders(schema, args),
@@ -124,6 +139,14 @@ func (p *Printer) Call(ctx context.Context, name string, words []string) error {
 		return fmt.Errorf("calling %s at %s: %w", name, p.Name, err)
 	}
 	return p.answer(name, result)
+}
+
+// endedBy returns a sentence with the sign at its end.
+func endedBy(sentence string) string {
+	if strings.HasSuffix(sentence, "?") {
+		return sentence
+	}
+	return sentence + "."
 }
 
 // withArguments returns params with a name and arguments.

@@ -108,7 +108,7 @@ func TestCallJSON(t *testing.T) {
 	const answer = `{"jsonrpc":"2.0","id":2,"result":{"content":[],"n":9007199254740993}}`
 	p := (&script{answers: map[string]string{"tools/list": listing, "tools/call": answer}}).start(t)
 	p.AsJSON = true
-	err := p.Call(t.Context(), "édit", nil)
+	err := p.Call(t.Context(), "édit", []string{"name=x"})
 	if out, _ := p.printed(); err != nil || out != answer+"\n" {
 		t.Errorf("Call = %v and prints %q, want the answer", err, out)
 	}

@@ -29,6 +29,21 @@ type EndedLogin struct {
 	Why       string `json:"why,omitempty"` // it was not
 }
 
+// A LoggedOut is a login at a server that was stored here, and is deleted.
+type LoggedOut struct {
+	Server  string `json:"server"`
+	Revoked bool   `json:"revoked"`       // by the issuer, too
+	Why     string `json:"why,omitempty"` // it was not
+}
+
+// NewLoggedOut returns what became of a login; err is why it was not revoked, nil if it was.
+func NewLoggedOut(server string, err error) LoggedOut {
+	if err != nil {
+		return LoggedOut{Server: server, Why: err.Error()}
+	}
+	return LoggedOut{Server: server, Revoked: true}
+}
+
 // EndLogins ends logins, and prints which. That there is none is an error.
 func (a *Admin) EndLogins(ctx context.Context, l *Logout) error {
 	servers, where := l.Servers, strings.Join(l.Servers, ", ")

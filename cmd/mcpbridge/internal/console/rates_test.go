@@ -86,7 +86,7 @@ func admin(t *testing.T, status int) *Admin {
 // What is printed once has the rates of a second; without metrics it has none, at once.
 func TestOnce(t *testing.T) {
 	var out bytes.Buffer
-	if err := admin(t, 200).Once(t.Context(), &out); err != nil {
+	if err := admin(t, 200).Once(t.Context(), &out, false); err != nil {
 		t.Fatal(err)
 	}
 	rate := 0.0
@@ -98,7 +98,7 @@ func TestOnce(t *testing.T) {
 	}
 	out.Reset()
 	began := time.Now()
-	if err := admin(t, 401).Once(t.Context(), &out); err != nil || time.Since(began) > sampleTime/2 || strings.Contains(out.String(), "calls/s, ") || !strings.Contains(out.String(), "docs") {
+	if err := admin(t, 401).Once(t.Context(), &out, false); err != nil || time.Since(began) > sampleTime/2 || strings.Contains(out.String(), "calls/s, ") || !strings.Contains(out.String(), "docs") {
 		t.Errorf("without metrics: %v after %v:\n%s", err, time.Since(began), &out)
 	}
 }
@@ -111,7 +111,7 @@ func TestTop(t *testing.T) {
 		if screens = append(screens, text); len(screens) == 3 {
 			cancel()
 		}
-	}), 20*time.Millisecond)
+	}), 20*time.Millisecond, false)
 	if err != nil || len(screens) != 3 {
 		t.Fatalf("%d screens, %v", len(screens), err)
 	}

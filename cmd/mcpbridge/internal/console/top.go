@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
@@ -20,8 +19,8 @@ const (
 )
 
 // Top prints what the gateway holds over a cleared screen, every so often until ctx ends.
-// Rates are those since the time before.
-func (a *Admin) Top(ctx context.Context, w io.Writer, every time.Duration) error {
+// Rates are those since the time before. With whole, lines are as long as they are.
+func (a *Admin) Top(ctx context.Context, w io.Writer, every time.Duration, whole bool) error {
 	var before *sample
 	for {
 		s, err := a.State(ctx)
@@ -32,11 +31,7 @@ func (a *Admin) Top(ctx context.Context, w io.Writer, every time.Duration) error
 			return err
 		}
 		now, _ := a.sample(ctx) // without it there are no rates
-		var screen bytes.Buffer
-		if err := Print(&screen, s, now.since(before)); err != nil {
-			return err
-		}
-		if err := output.Page(w, screen.String()); err != nil {
+		if err := output.Page(w, Text(s, now.since(before)), whole); err != nil {
 			return err
 		}
 		before = now
@@ -52,7 +47,7 @@ func (a *Admin) Top(ctx context.Context, w io.Writer, every time.Duration) error
 const sampleTime = time.Second
 
 // Once prints what the gateway holds, with the rates of one second.
-func (a *Admin) Once(ctx context.Context, w io.Writer) error {
+func (a *Admin) Once(ctx context.Context, w io.Writer, whole bool) error {
 	var now *sample
 	before, err := a.sample(ctx)
 	if err == nil {
@@ -67,11 +62,13 @@ func (a *Admin) Once(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return Print(w, s, now.since(before))
+	t := output.NewTable(w, whole)
+	_, _ = output.Printf(t, "%s", output.Block(Text(s, now.since(before)))) // its error comes with Flush
+	return t.Flush()
 }
 
-// Print prints tables of what a gateway holds.
-func Print(w io.Writer, s *State, rates Rates) error {
+// Text returns tables of what a gateway holds, with tabs between their cells.
+func Text(s *State, rates Rates) string {
 	var text bytes.Buffer
 	text.WriteString(summary(s, rates))
 	table(&text, "SERVER\tSTATE\tERA\tCALLS/S\tSESSIONS\tTOPICS\tFOLLOWERS\tQUESTIONS\tPROCESSES\tERROR", len(s.Servers), func(i int) []any {
@@ -97,8 +94,7 @@ func Print(w io.Writer, s *State, rates Rates) error {
 		v := &s.Questions.List[i]
 		return []any{v.Method, v.Server, v.During + " " + v.Name, v.Client, s.Time.Sub(v.Since).Round(time.Second)}
 	})
-	_, err := output.Printf(w, "%s", output.Block(text.String()))
-	return err
+	return text.String()
 }
 
 // summary returns the lines before the tables.
@@ -121,9 +117,7 @@ func table(w io.Writer, head string, rows int, row func(i int) []any) {
 	if rows == 0 {
 		return
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = output.Printf(w, "\n")
-	_, _ = output.Printf(t, "%s\n", output.Block(head))
+	_, _ = output.Printf(w, "\n%s\n", output.Block(head)) // into memory
 	for i := range rows {
 		var cells []string
 		for _, v := range row(i) {
@@ -133,9 +127,8 @@ func table(w io.Writer, head string, rows int, row func(i int) []any) {
 			}
 			cells = append(cells, cell)
 		}
-		_, _ = output.Printf(t, "%s\n", output.Block(strings.Join(cells, "\t")))
+		_, _ = output.Printf(w, "%s\n", output.Block(strings.Join(cells, "\t")))
 	}
-	_ = t.Flush() // w is a buffer
 }
 
 func more(w io.Writer, n int, what string) {

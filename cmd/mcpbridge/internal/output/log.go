@@ -44,7 +44,7 @@ func NewLogAt(level slog.Leveler, w io.Writer, c config.Log, secrets *redact.Red
 	if tty {
 		w = colored{screen}
 	}
-	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !tty, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !tty || screen.plain, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		return escaped(l.attr(groups, a))
 	}}))
 }

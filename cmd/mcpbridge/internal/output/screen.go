@@ -20,6 +20,7 @@ const defaultColumns = 80
 type Screen struct {
 	w       io.Writer
 	columns func() int // people resize their terminals
+	plain   bool       // without colours; set before it is used
 
 	// mu guards status and is held while the terminal is written to: a log line must
 	// not come between the erasing of the status and its drawing.
@@ -70,15 +71,19 @@ func (s *Screen) write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Page clears the terminal that w is, and writes a text of several lines.
-func Page(w io.Writer, text string) error {
-	const whole = "\x1b[H\x1b[J" // the cursor to the beginning, and what follows is cleared
-	text = EscapeBlock(text)
+// Page clears the terminal that w is, and writes a text of several lines, of which those with tabs
+// are laid out as by a [Table].
+func Page(w io.Writer, text string, whole bool) error {
+	const clear = "\x1b[H\x1b[J" // the cursor to the beginning, and what follows is cleared
 	if s := ScreenOf(w); s != nil {
-		_, err := s.write([]byte(whole + text))
+		_, err := s.write([]byte(clear + s.laidOut(text, whole)))
 		return err
 	}
-	_, err := io.WriteString(w, whole+text)
+	var b bytes.Buffer
+	t := NewTable(&b, whole)
+	_, _ = io.WriteString(t, EscapeBlock(text)) // into memory
+	_ = t.Flush()
+	_, err := io.WriteString(w, clear+b.String())
 	return err
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -108,9 +107,8 @@ func (r *ReplicaStates) refusing() (n int) {
 	return n
 }
 
-// Print prints them for people.
-func (s *States) Print(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+// Print prints them into a table for people.
+func (s *States) Print(tw io.Writer) {
 	_, _ = output.Printf(tw, "\nSERVER\tSTATE\tREASON\n")
 	for _, one := range s.Servers {
 		_, _ = output.Printf(tw, "%s\t%s\t%s\n", one.Name, one.State, one.Reason)
@@ -122,7 +120,6 @@ func (s *States) Print(w io.Writer) error {
 	}
 	printNames(tw, s.Groups)
 	s.Replicas.print(tw)
-	return tw.Flush() // the writes above end up here, and so does their error
 }
 
 func (r *ReplicaStates) print(tw io.Writer) {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -21,6 +20,7 @@ type Summary struct {
 
 	Replicas *Replicas `json:"replicas,omitempty"` // nil for one
 	Connect  *States   `json:"connect,omitempty"`  // nil if nobody was asked
+	Warnings []Problem `json:"warnings,omitempty"`
 }
 
 // A Served is one of the servers.
@@ -71,13 +71,12 @@ func (s *Summary) All() []any {
 	return all
 }
 
-// Print prints it for people. path is the file that was read.
-func (s Summary) Print(w io.Writer, path string) error {
+// Print prints it into a table for people. path is the file that was read.
+func (s Summary) Print(tw io.Writer, path string) {
 	admin := s.Admin
 	if admin == "" {
 		admin = "off"
 	}
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	_, _ = output.Printf(tw, "%s can be used.\n\nlisten\t%s\nadmin\t%s\n", path, s.Listen, admin)
 	for _, file := range s.Include {
 		_, _ = output.Printf(tw, "include\t%s\n", file)
@@ -100,7 +99,6 @@ func (s Summary) Print(w io.Writer, path string) error {
 	}
 	s.printClients(tw)
 	printShown(tw, s.Servers)
-	return tw.Flush() // the writes above end up here, and so does their error
 }
 
 // printClients says how clients prove who they are, of servers and groups where they do.

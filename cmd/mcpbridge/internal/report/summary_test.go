@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -24,7 +25,9 @@ func summaryOf(t *testing.T, path, text string) (Summary, string) {
 	}
 	s := NewSummary(c, func(_ *config.Config, s *config.Server) []string { return slices.Sorted(maps.Keys(s.Env)) })
 	var out bytes.Buffer
-	if err := s.Print(&out, path); err != nil {
+	table := output.NewTable(&out, false)
+	s.Print(table, path)
+	if err := table.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	return s, out.String()

@@ -1,8 +1,11 @@
-package main
+package client
 
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
@@ -18,11 +21,12 @@ const (
 	startLines = 8
 )
 
-// A startWatch shows a person which servers are still starting and for how long, and what
-// became of those. Its goroutine ends once none is starting, or when stop is called.
-type startWatch struct {
-	// Set by watchStart, read-only after.
+// A StartWatch shows a person which servers are still starting and for how long, and what
+// became of those. Its goroutine ends once none is starting, or when Stop is called.
+type StartWatch struct {
+	// Set by WatchStart, read-only after.
 	screen  *output.Screen
+	doing   string // what the servers do, or whoever waits for them
 	servers func() []gateway.ServerSnapshot
 	begun   time.Time
 	cancel  context.CancelFunc
@@ -31,24 +35,42 @@ type startWatch struct {
 	named map[string]bool // the servers that were shown; owned by run
 }
 
-// watchStart begins to watch. The servers are being started since now.
-func watchStart(ctx context.Context, s *output.Screen, servers func() []gateway.ServerSnapshot) *startWatch {
+// WatchStart begins to watch. The servers are being started since now. The caller stops it.
+func WatchStart(ctx context.Context, s *output.Screen, servers func() []gateway.ServerSnapshot) *StartWatch {
+	return watchStart(ctx, s, "still starting", servers)
+}
+
+// WaitFor shows a person at w that a server is still waited for, from a moment on until heard is
+// called. It shows nobody anything if w is no terminal, or one that can't.
+func WaitFor(ctx context.Context, w io.Writer, environ []string, server string) (heard func()) {
+	s := output.ScreenOf(w)
+	if s == nil || Dumb(environ) {
+		return func() {}
+	}
+	starting := []gateway.ServerSnapshot{{Name: server, State: gateway.StateStarting}}
+	return sync.OnceFunc(watchStart(ctx, s, "still waiting for", func() []gateway.ServerSnapshot { return starting }).Stop)
+}
+
+// Dumb reports whether lines of a terminal can't be changed.
+func Dumb(environ []string) bool { return slices.Contains(environ, "TERM=dumb") }
+
+func watchStart(ctx context.Context, s *output.Screen, doing string, servers func() []gateway.ServerSnapshot) *StartWatch {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &startWatch{
-		screen: s, servers: servers, begun: time.Now(), cancel: cancel,
+	w := &StartWatch{
+		screen: s, doing: doing, servers: servers, begun: time.Now(), cancel: cancel,
 		done: make(chan struct{}), named: make(map[string]bool),
 	}
-	go w.run(ctx) // until stop, or no server is starting
+	go w.run(ctx) // until Stop, or no server is starting
 	return w
 }
 
-// stop ends the watch and takes what it shows off the screen.
-func (w *startWatch) stop() {
+// Stop ends the watch and takes what it shows off the screen.
+func (w *StartWatch) Stop() {
 	w.cancel()
 	<-w.done
 }
 
-func (w *startWatch) run(ctx context.Context) {
+func (w *StartWatch) run(ctx context.Context) {
 	defer close(w.done)
 	defer w.screen.Show(nil)
 	look := time.NewTicker(startLook)
@@ -63,7 +85,7 @@ func (w *startWatch) run(ctx context.Context) {
 }
 
 // look brings the screen up to date. It reports whether a server is still starting.
-func (w *startWatch) look() bool {
+func (w *StartWatch) look() bool {
 	took := time.Since(w.begun).Truncate(time.Second)
 	var still, ended []string
 	for _, s := range w.servers() {
@@ -85,14 +107,14 @@ func (w *startWatch) look() bool {
 }
 
 // status returns a line for each server that is still starting, up to a bound.
-func (w *startWatch) status(still []string, took time.Duration) []string {
+func (w *StartWatch) status(still []string, took time.Duration) []string {
 	var lines []string
 	for i, name := range still {
 		if i == startLines {
-			return append(lines, fmt.Sprintf("still starting: %d more", len(still)-i))
+			return append(lines, fmt.Sprintf("%s: %d more", w.doing, len(still)-i))
 		}
 		w.named[name] = true
-		lines = append(lines, fmt.Sprintf("still starting: %s (%gs)", name, took.Seconds()))
+		lines = append(lines, fmt.Sprintf("%s: %s (%gs)", w.doing, name, took.Seconds()))
 	}
 	return lines
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
@@ -87,6 +88,11 @@ func (g inner) Ready(ctx context.Context) error {
 
 // Metrics implements [cmdhook.Inner].
 func (g inner) Metrics() mcp.Metrics { return g.outer.metrics }
+
+// Try implements [cmdhook.Inner].
+func (g inner) Try(w http.ResponseWriter, r *http.Request, server string) {
+	router.Try(g.Gateway, w, r, server)
+}
 
 // Audit implements [cmdhook.Inner].
 func (g inner) Audit() *audit.Log { return g.outer.audit() }

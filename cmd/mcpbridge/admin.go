@@ -96,7 +96,7 @@ func (w *adminWants) forget() {
 // adminOptions are those of the handler of the admin address.
 func (d *daemon) adminOptions() admin.Options {
 	c, inner := d.config, hook.Inner(d.gateway)
-	feed := live.NewFeed(live.Options{Secrets: d.secrets, Observe: func(o trace.Observer, changes func(live.Change)) func() {
+	feed := live.NewFeed(live.Options{Looker: string(mcp.AdminPrincipal), Secrets: d.secrets, Observe: func(o trace.Observer, changes func(live.Change)) func() {
 		return d.watch(inner, o, changes)
 	}})
 	feed.SetBodies(c.AdminBodies)
@@ -149,3 +149,6 @@ func (s shown) Room(group string) *status.Room {
 func (s shown) Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {
 	return s.g.Ask(ctx, server, method, params)
 }
+
+// Try implements [admin.Gateway].
+func (s shown) Try(w http.ResponseWriter, r *http.Request, server string) { s.g.Try(w, r, server) }

@@ -7,6 +7,7 @@ package cmdhook
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -97,6 +98,9 @@ type Inner interface {
 	Status(texts bool) *status.Snapshot
 	Room(group string) *status.Room
 	Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
+	// Try serves a request to the endpoint of a server, as one of the principal
+	// [mcp.AdminPrincipal], without a credential.
+	Try(w http.ResponseWriter, r *http.Request, server string)
 	WatchChanges(func(ev fanout.Event, followers int)) (stop func())
 }
 

@@ -21,7 +21,7 @@ type Config struct {
 	Admin          string       `koanf:"admin" default:"127.0.0.1:2527" secret:"no" doc:"host:port of metrics and health, or unix: and the path of a socket; off for none"` // empty for none
 	AdminToken     string       `koanf:"admin_token" doc:"token of requests to admin, sent as Authorization: Bearer"`
 	MetricsToken   string       `koanf:"metrics_token" doc:"token of requests to /metrics alone, instead of admin_token"`
-	AdminBodies    bool         `koanf:"admin_bodies" default:"false" doc:"whether the admin page shows the messages of calls and questions, without secrets of the configuration"`
+	AdminBodies    bool         `koanf:"admin_bodies" default:"false" doc:"whether the admin page shows the messages and headers of calls, and questions, without secrets of the configuration"`
 	AdminDebug     bool         `koanf:"admin_debug" default:"false" doc:"whether admin serves profiles of the process beyond loopback, too"`
 	TLS            TLS          `koanf:"tls" doc:"certificates for https on listen, and on admin beyond loopback"`
 	AllowAnonymous bool         `koanf:"allow_anonymous" default:"false" doc:"whether clients on other machines may be anonymous"`

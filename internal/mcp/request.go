@@ -80,6 +80,9 @@ func (p Principal) Attr() slog.Attr {
 // Anonymous is the principal of a client without credentials.
 const Anonymous Principal = "anonymous"
 
+// AdminPrincipal is on whose behalf the requests are that the admin address sends.
+const AdminPrincipal Principal = "admin"
+
 // A Profile identifies a pool of upstream state that requests may share: the server, an
 // isolation key, and the client's capabilities in canonical form.
 type Profile struct {

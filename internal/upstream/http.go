@@ -151,23 +151,30 @@ func (x *exchange) send() (*Reply, error) {
 
 func (x *exchange) roundTrip() (r *Reply, err error) {
 	r = &x.reply
+	x.observeSent()
 	if r.resp, err = x.exchange(); err != nil {
 		return nil, sendFailure(r.ctx, err)
 	}
+	x.observeReceived()
 	return r, nil
 }
 
 // exchange sends the request, with the context of the call's trace.
 func (x *exchange) exchange() (*http.Response, error) {
 	var few [3]http1.Field
-	fields := few[:0]
-	if x.req.Method == http.MethodPost {
-		fields = x.reply.call.fields(fields)
-	}
+	fields := x.fields(few[:0])
 	if lean, ok := x.reply.h.rt.(*http1.Transport); ok {
 		return lean.RoundTripWith(&x.req, fields)
 	}
 	return x.reply.h.rt.RoundTrip(http1.Merged(&x.req, fields))
+}
+
+// fields appends those of the header that the request alone has.
+func (x *exchange) fields(to []http1.Field) []http1.Field {
+	if x.req.Method != http.MethodPost {
+		return to
+	}
+	return x.reply.call.fields(to)
 }
 
 // sendFailure returns the error of a request that got no response header.

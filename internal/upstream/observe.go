@@ -90,3 +90,25 @@ func (c *Call) fields(to []http1.Field) []http1.Field {
 	}
 	return to
 }
+
+// observed returns what observes the call of x, if anybody wants its messages; nil otherwise.
+func (x *exchange) observed() *trace.Exchange {
+	if c := x.reply.call; c != nil && c.Exchange.Bodies() {
+		return c.Exchange
+	}
+	return nil
+}
+
+// observeSent tells the observers of the call of x of the header that is sent.
+func (x *exchange) observeSent() {
+	if of := x.observed(); of != nil {
+		of.Head(trace.Head{Direction: trace.Sent, Fields: http1.Merged(&x.req, x.fields(nil)).Header})
+	}
+}
+
+// observeReceived tells them of the response's.
+func (x *exchange) observeReceived() {
+	if resp := x.reply.resp; resp != nil {
+		x.observed().Head(trace.Head{Direction: trace.Received, Status: resp.StatusCode, Fields: resp.Header})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/tasks"
@@ -57,6 +58,8 @@ type pendingInput struct {
 	announced  bool // it was provoked by roots.announce
 	counted    bool // in roots.open
 	fromClient bool // the response has roots that the client returned for it
+
+	exchange *trace.Exchange // of the call that it belongs to, once that is known
 
 	// the call whose caller handles it; nil before and after
 	call *call // whose caller is being asked; nil before and after
@@ -128,6 +131,7 @@ func (in *inputs) resolve(ctx context.Context, p *pendingInput, c *call) {
 	default:
 		frame = wire.AppendResult(nil, p.m.ID, p.related(a.Result), nil)
 	}
+	p.exchange.Sent(frame)
 	in.freeID(p) // before the response: the server may use the id again at once
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
@@ -152,6 +156,7 @@ func refusalOf(err error) *wire.Error {
 // answer attributes p to a call, unless c is given, and returns the response of its
 // caller.
 func (in *inputs) answer(ctx context.Context, p *pendingInput, c *call) (mcp.InputResponse, error) {
+	p.observe(c)
 	if p.isRoots() {
 		return in.answerRoots(ctx, p, c)
 	}
@@ -163,12 +168,21 @@ func (in *inputs) answer(ctx context.Context, p *pendingInput, c *call) (mcp.Inp
 		if c, err = in.attribute(ctx, p); err != nil {
 			return mcp.InputResponse{}, err
 		}
+		p.observe(c)
 	}
 	if need := mcp.MissingCapability(c.capabilities(), p.m.Method, p.m.Params); need != nil {
 		c.noteMissing(need)
 		return mcp.InputResponse{}, p.undeclared(need)
 	}
 	return in.ask(ctx, c, p)
+}
+
+// observe tells the observers of c, which may be nil, that it was asked.
+func (p *pendingInput) observe(c *call) {
+	if c != nil {
+		p.exchange = c.Exchange
+		p.exchange.Received(p.m.Text)
+	}
 }
 
 // answerRoots answers roots/list: from the configuration, from the caller of c or, if

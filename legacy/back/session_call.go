@@ -66,6 +66,7 @@ func (s *session) attempt(ctx context.Context, req *mcp.Request, c *call) (upstr
 		return upstream.Response{}, s.abandon(ctx, c, err)
 	}
 	s.opts.Observe(&c.Call.Call, req.Trace, spec.Legacy, s.revision)
+	c.sent.Store(true) // from then on the server may ask, of which observers are told
 	a, err := s.exchange(ctx, c, c.frame(req))
 	s.opts.Ended(&c.Call.Call, &a, err)
 	return a, err
@@ -90,7 +91,6 @@ func (s *session) prepare(ctx context.Context, c *call) error {
 	if err != nil {
 		return &upstream.Failure{Cause: err, Fate: upstream.NotSent}
 	}
-	c.sent.Store(true)
 	return nil
 }
 

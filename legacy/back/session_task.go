@@ -66,6 +66,7 @@ func (s *session) awaitTask(ctx context.Context, req *mcp.Request, c *call) (jso
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
+	c.sent.Store(true)
 	params := tasks.Params(upstreamParams(nil, req.Params, c.upstreamToken(), c.Exchange), s.opts.Settings.Timeouts.Max)
 	create := c.part(req.Method)
 	created, err := s.RoundTrip(ctx, create, params)

@@ -63,7 +63,7 @@ func (s *session) servePost(w http.ResponseWriter, r *http.Request, m *wire.Mess
 	s.front.sessions.retain(s) // a session with a call in flight is not idle, even if the connection breaks
 	p := s.newHTTPReply(m.ID, 1, false, f)
 	s.request(m, from, p)
-	p.serve(w, r)
+	from.arrival.Replied(p.serve(w, r), w.Header())
 }
 
 // sessionOf returns the session that a request names; the caller must release it. It
@@ -113,6 +113,7 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 	defer f.sessions.release(s)
 	w.Header().Set(spec.HeaderSession, string(id))
 	f.write(w, http.StatusOK, answer, form)
+	sender.Arrival.Replied(http.StatusOK, w.Header())
 	s.start(func() { f.sessions.end(s, endedUpstream) })
 }
 

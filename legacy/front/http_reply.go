@@ -207,8 +207,8 @@ func appendBatch(msgs [][]byte) []byte {
 }
 
 // serve waits for the responses and writes them. It returns early if the client leaves; if
-// there is a stream, it stores further messages.
-func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
+// there is a stream, it stores further messages. It returns the status; zero for none.
+func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	patience := p.session.front.opts.KeepAlive
 	if p.session.revision >= spec.Rev20251125 {
 		patience = min(patience, earlyStream)
@@ -227,15 +227,15 @@ func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
 				p.session.front.sessions.end(p.session, endedUpstream) // before the client gets the status
 			}
 			p.session.front.write(w, status, body, p.form)
-			return
+			return status
 		case <-p.streaming:
 			p.session.serveStream(w, r, p.streamed(), 0, nil)
-			return
+			return http.StatusOK
 		case <-late.C:
 			p.streamedUnlessDone()
 		case <-r.Context().Done():
 			p.abandon()
-			return
+			return 0
 		}
 	}
 }

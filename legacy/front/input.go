@@ -18,6 +18,7 @@ import (
 type pendingInput struct {
 	id     int64
 	answer chan mcp.InputResponse // capacity 1
+	trace  *trace.Request         // of the request that it belongs to; nil while nobody observes
 
 	// What is told of it: see [Front.TellClients].
 	method, text, during, name string
@@ -72,7 +73,7 @@ func askedBy(server string, params []byte) []byte {
 func (r *request) sendInputs(ctx context.Context, qs []mcp.InputRequest) ([]*pendingInput, error) {
 	open := make([]*pendingInput, len(qs))
 	for i, q := range qs {
-		open[i] = r.session.inputs.add(&pendingInput{method: q.Method, text: mcp.QuestionText(q.Params), during: r.m.Method, name: mcp.Subject(r.m.Method, r.m.Params)})
+		open[i] = r.session.inputs.add(&pendingInput{trace: r.trace, method: q.Method, text: mcp.QuestionText(q.Params), during: r.m.Method, name: mcp.Subject(r.m.Method, r.m.Params)})
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,6 +109,7 @@ func (s *session) receiveResponse(m *wire.Message) {
 		s.front.drop("late answer")
 		return
 	}
+	q.trace.Received(m.Text)
 	q.answer <- mcp.InputResponse{Result: m.Result, Err: m.Error} // does not block: take returns it only once
 }
 

@@ -116,8 +116,11 @@ func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
 	// It ends by c.Cancel, which run calls.
 	ctx, stop := context.WithTimeoutCause(context.Background(), s.opts.Settings.Timeouts.Max, upstream.ErrTooLong)
 	ctx = c.Begin(ctx)
-	err := s.link.Calls.Add(&c.Call)
-	s.calls.add(c) // now it has an id, and Close can cancel it
+	err := s.link.Calls.Add(&c.Call) // now it has an id
+	if err == nil {
+		s.opts.Observe(&c.Call.Call, o.Trace(), spec.Legacy, "")
+	}
+	s.calls.add(c) // Close can cancel it, and the server ask for it
 	if err != nil {
 		c.Cancel(nil)
 		stop()
@@ -127,7 +130,6 @@ func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
 	if r, ok := c.Settled(); ok { // by a server that guesses ids, before the request was sent
 		c.Answered(nil, r)
 	}
-	s.opts.Observe(&c.Call.Call, o.Trace(), spec.Legacy, "")
 	frame := withID(traced(m, c.Exchange), wire.NumberID(c.ID))
 	c.Exchange.Sent(frame)
 	if s.link.Ordered() { // in the order of the calls

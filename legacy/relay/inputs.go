@@ -3,6 +3,7 @@ package relay
 import (
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -15,8 +16,11 @@ type inputs struct {
 	mu     sync.Mutex          // guards the fields below; a leaf
 	server map[wire.ID]wire.ID // the server's id, by the client's
 	client map[wire.ID]wire.ID // the client's id, by the server's
-	last   int64               // last id given to the client
-	oldest int64               // all ids in server are greater
+	// observed has the calls that open requests belong to, by the client's id, as far as
+	// somebody observes them.
+	observed map[wire.ID]*trace.Exchange
+	last     int64 // last id given to the client
+	oldest   int64 // all ids in server are greater
 }
 
 // add adds a request with an id of the server, and returns the id for the client. At the
@@ -52,6 +56,7 @@ func (t *inputs) take(id wire.ID) (theirs wire.ID, ok bool) {
 func (t *inputs) takeLocked(id wire.ID) (theirs wire.ID, ok bool) {
 	theirs, ok = t.server[id]
 	delete(t.server, id)
+	delete(t.observed, id)
 	if t.client[theirs] == id {
 		delete(t.client, theirs)
 	}
@@ -79,6 +84,7 @@ func (t *inputs) withdraw(theirs wire.ID) (id wire.ID, ok bool) {
 	if id, ok = t.client[theirs]; ok {
 		delete(t.client, theirs)
 		delete(t.server, id)
+		delete(t.observed, id)
 	}
 	return id, ok
 }

@@ -31,7 +31,7 @@ func (s *Session) pass(ctx context.Context, m *wire.Message, from *upstream.Call
 	text := m.Text
 	switch {
 	case m.Kind() == wire.Request:
-		text = s.request(ctx, m)
+		text = s.request(ctx, m, from)
 	case m.Method == spec.NotifyCancelled:
 		text = s.withdrawn(m)
 	}
@@ -93,7 +93,7 @@ func (s *Session) callOf(from *upstream.Call) *call {
 
 // request returns the server's request with an id for the client; nil if it was answered
 // here.
-func (s *Session) request(ctx context.Context, m *wire.Message) []byte {
+func (s *Session) request(ctx context.Context, m *wire.Message, from *upstream.Call) []byte {
 	if m.Method == spec.MethodRootsList && s.opts.Roots != nil {
 		roots := wire.AppendEdited(nil, nil, wire.Edit{Name: "roots", Value: s.opts.Roots})
 		s.link.SendLater(ctx, wire.AppendResult(nil, m.ID, roots, nil))
@@ -105,7 +105,9 @@ func (s *Session) request(ctx context.Context, m *wire.Message) []byte {
 		s.opts.Logger.Warn("request of the server given up: too many are open", "limit", maxInputs)
 		s.link.SendLater(ctx, wire.AppendError(nil, oldest, wire.Errorf(spec.CodeInternal, "%d later requests to this client are open, the limit; it did not respond to this one", maxInputs)))
 	}
-	return withID(m.Text, id)
+	text := withID(m.Text, id)
+	s.observeQuestion(m, from, id, text)
+	return text
 }
 
 // withdrawn returns the cancellation of a request of the server; nil if that request is not

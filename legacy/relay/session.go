@@ -164,12 +164,15 @@ func (s *Session) sendInitialized(ctx context.Context, text []byte) error {
 
 // sendResponse forwards the client's response to a request of the server.
 func (s *Session) sendResponse(ctx context.Context, m *wire.Message) error {
+	x := s.inputs.observer(m.ID)
 	id, ok := s.inputs.take(m.ID)
 	if !ok {
 		s.link.Drop("late answer of client")
 		return nil
 	}
-	err := s.send(ctx, withID(m.Text, id))
+	text := withID(m.Text, id)
+	observeAnswer(x, m, text)
+	err := s.send(ctx, text)
 	if err != nil {
 		s.inputs.putBack(m.ID, id) // the client may send it again
 	}

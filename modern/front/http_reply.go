@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -87,10 +88,20 @@ func (hr *httpReply) open(ctx context.Context, open openStream) (rest func()) {
 func (hr *httpReply) respond(status int, msg downstream.Message) error {
 	if hr.forms.json {
 		if err := hr.res.JSON(status, msg); err != downstream.ErrStreaming {
+			hr.replied(status)
 			return err
 		}
 	}
-	return hr.res.Last(msg.Bytes())
+	err := hr.res.Last(msg.Bytes())
+	hr.replied(http.StatusOK)
+	return err
+}
+
+// replied tells the observers of the header of the response, which is written.
+func (hr *httpReply) replied(status int) {
+	if hr.w != nil {
+		hr.trace.Head(trace.Head{Direction: trace.Sent, Status: status, Fields: hr.w.Header()})
+	}
 }
 
 func (hr *httpReply) notAcceptable() {

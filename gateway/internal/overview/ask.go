@@ -11,7 +11,7 @@ import (
 )
 
 // Principal is on whose behalf the requests are that the admin address sends.
-const Principal mcp.Principal = "admin"
+const Principal = mcp.AdminPrincipal
 
 // What the requests say of their sender.
 //

@@ -23,6 +23,7 @@ func arrivalOf(r *http.Request, g *Gateway) *trace.Arrival {
 	if !observed {
 		return a
 	}
+	a.Header = r.Header
 	return g.opts.Observers.Arrive(*a)
 }
 

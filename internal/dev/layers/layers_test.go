@@ -73,7 +73,7 @@ var layers = map[string][]string{
 	"gateway/internal/overview":  slices.Concat(waist, bottom, []string{"gateway/internal/group", "gateway/internal/hub", "internal/names", "internal/replicas", "internal/trust/policy"}),
 	"internal/observation/admin": slices.Concat(eras, waist, bottom, []string{"internal/observation/admin/live"}),
 	// What passes while somebody looks.
-	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace"},
+	"internal/observation/admin/live": {"internal/mcp", "internal/redact", "internal/observation/trace", "internal/wire"},
 	"internal/config":                 slices.Concat(bottom, configParts, []string{"internal/config/layer", "internal/config/server", "internal/hostfile", "internal/names", "internal/replicas"}),
 	// The tree of keys and the mistakes in them; what values look like, what they refer to,
 	// and what of them is secret; what files, the environment and flags have.

@@ -56,6 +56,9 @@ type Gateway interface {
 	Room(group string) *status.Room
 	// Ask sends tools/list or tools/call to a server. An error is for people.
 	Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
+	// Try serves an HTTP request of whoever uses the page to the endpoint of a server, as a client
+	// without a credential that may use it. It returns at the end of the response.
+	Try(w http.ResponseWriter, r *http.Request, server string)
 }
 
 // Logins are those that users of a gateway have made at its servers.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
@@ -23,6 +24,7 @@ type api struct {
 	guard *guard
 	state *live.State
 	began time.Time
+	tries atomic.Int64 // requests to endpoints in flight
 }
 
 func newAPI(o Options, g *guard) *api {
@@ -50,6 +52,7 @@ func (a *api) route(mux *http.ServeMux) {
 	mux.Handle("GET /api/live", a.guard.data(&live.Socket{Feed: a.opts.Feed, State: a.state, Allows: a.guard.allows}))
 	mux.Handle("GET /api/tools", a.guard.data(http.HandlerFunc(a.tools)))
 	mux.Handle("POST /api/call", a.guard.data(http.HandlerFunc(a.callTool)))
+	mux.Handle("/api/mcp/{server}", a.guard.data(http.HandlerFunc(a.try)))
 	mux.Handle("GET /api/logins", a.guard.data(http.HandlerFunc(a.logins)))
 	mux.Handle("POST /api/logout", a.guard.data(http.HandlerFunc(a.endLogins)))
 }

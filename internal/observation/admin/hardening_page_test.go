@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +21,11 @@ import (
 const secret = "the-admin-token-1"
 
 // A shown is a gateway of one server.
-type shown struct{ asked []string }
+type shown struct {
+	asked []string // guarded by mu
+	mu    sync.Mutex
+	tried func() // called by Try; nil for nothing
+}
 
 func (s *shown) Status() *status.Snapshot {
 	return &status.Snapshot{Servers: []status.Server{{Name: "inside"}, {Name: "all", Members: []string{"inside"}}}}
@@ -36,6 +41,16 @@ func (s *shown) Room(group string) *status.Room {
 func (s *shown) Ask(_ context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {
 	s.asked = append(s.asked, server+" "+method+" "+string(params))
 	return json.RawMessage(`{"content":[]}`), nil
+}
+
+func (s *shown) Try(w http.ResponseWriter, r *http.Request, server string) {
+	s.mu.Lock()
+	s.asked = append(s.asked, server+" "+r.Method)
+	s.mu.Unlock()
+	if s.tried != nil {
+		s.tried()
+	}
+	_, _ = io.Copy(w, r.Body)
 }
 
 // start serves an admin address with a page over a socket.
@@ -97,7 +112,7 @@ func login(t *testing.T, url string) (cookie *http.Cookie, key string) {
 // all are the paths that show or do something.
 var all = []string{
 	"GET /api/state", "GET /api/servers", "GET /api/clients", "GET /api/follows", "GET /api/questions", "GET /api/quirks", "GET /api/logins", "POST /api/logout", "GET /api/calls", "GET /api/calls/x", "GET /api/live", "GET /api/groups", "GET /api/groups/all",
-	"GET /api/tools?server=inside", "POST /api/call", "POST /reload", "GET /debug/pprof/", "GET /debug/pprof/heap", "GET /debug/pprof/profile?seconds=1", "GET /metrics",
+	"GET /api/tools?server=inside", "POST /api/call", "POST /api/mcp/inside", "DELETE /api/mcp/inside", "POST /reload", "GET /debug/pprof/", "GET /debug/pprof/heap", "GET /debug/pprof/profile?seconds=1", "GET /metrics",
 	"GET /assets/app.js",
 }
 

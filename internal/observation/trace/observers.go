@@ -131,6 +131,9 @@ func (o *Observers) Begin(i Info) *Request {
 		return nil
 	}
 	r.Named = nil // whoever wants the name has asked
+	if a := i.Arrival; a != nil && a.room != nil && r == &a.room.request {
+		a.room.begun.Store(true)
+	}
 	return r
 }
 

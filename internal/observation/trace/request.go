@@ -37,6 +37,8 @@ type Arrival struct {
 	Client   string  // the client's address: Peer, or what a trusted proxy says
 	Context  Context // of the HTTP request
 	Via      string  // the replica that has forwarded it; empty if none has
+	// Header is that of the HTTP request; nil if there is none, or if nobody observes.
+	Header map[string][]string
 
 	room *room // for its first request; nil if there is none
 }
@@ -46,6 +48,7 @@ type room struct {
 	arrival Arrival
 	used    atomic.Bool
 	request Request
+	begun   atomic.Bool // the observers know of request
 }
 
 // take returns the memory for a request of a, which may be nil.

@@ -70,7 +70,7 @@ func TestAxe(t *testing.T) {
 	answer <- "n"
 	<-asked
 	b.view("live")
-	b.do(chromedp.Click(`.lines li[data-type="call"] button`), chromedp.WaitVisible(".sides"))
+	b.do(chromedp.Click(`.lines li[data-type="call"] a`), chromedp.WaitVisible(".sides"))
 	for _, s := range screens {
 		b.screen(s.wide, s.high, s.dark)
 		t.Run(s.name+"/call", func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestKeyboard(t *testing.T) {
 	if strings.Contains(all, "(not seen)") && !strings.Contains(all, "Skip to the content") {
 		t.Errorf("the stops of the tab key are:\n%s", all)
 	}
-	for _, want := range []string{"Skip to the content", "Log out", "Servers", "Groups", "Clients", "Follows", "Live", "Questions", "Quirks", "Try a tool"} {
+	for _, want := range []string{"Skip to the content", "Log out", "Servers", "Groups", "Clients", "Follows", "Live", "Questions", "Quirks", "Try it"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no stop at %q; the stops of the tab key are:\n%s", want, all)
 		}

@@ -31,9 +31,9 @@ func TestTextsStayTexts(t *testing.T) {
 		b.clean(id)
 	}
 	b.view("live")
-	for i := range eval[int](b, `document.querySelectorAll('.lines li[data-type="call"] button').length`) {
+	for i := range eval[int](b, `document.querySelectorAll('.lines li[data-type="call"] a').length`) {
 		b.view("live")
-		eval[bool](b, fmt.Sprintf(`document.querySelectorAll('.lines li[data-type="call"] button')[%d].click(); true`, i))
+		eval[bool](b, fmt.Sprintf(`document.querySelectorAll('.lines li[data-type="call"] a')[%d].click(); true`, i))
 		b.do(chromedp.WaitVisible(".facts"))
 		b.clean("call")
 	}
@@ -97,9 +97,9 @@ func TestTextsOfServersStayTexts(t *testing.T) {
 	b.view("live")
 	b.sees(evil("tool name"), evil("error"))
 	b.clean("live")
-	for i := range eval[int](b, `document.querySelectorAll('.lines li[data-type="call"] button').length`) {
+	for i := range eval[int](b, `document.querySelectorAll('.lines li[data-type="call"] a').length`) {
 		b.view("live")
-		eval[bool](b, fmt.Sprintf(`document.querySelectorAll('.lines li[data-type="call"] button')[%d].click(); true`, i))
+		eval[bool](b, fmt.Sprintf(`document.querySelectorAll('.lines li[data-type="call"] a')[%d].click(); true`, i))
 		b.do(chromedp.WaitVisible(".sides"))
 		b.clean("call")
 	}

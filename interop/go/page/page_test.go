@@ -89,7 +89,7 @@ func TestViews(t *testing.T) {
 	t.Run("call", func(t *testing.T) {
 		b := b.in(t)
 		b.filter("ask")
-		b.do(chromedp.Click(`.lines li[data-type="call"] button`), chromedp.WaitVisible(".sides"))
+		b.do(chromedp.Click(`.lines li[data-type="call"] a`), chromedp.WaitVisible(".sides"))
 		b.sees("what the client sent", "what the server got", "what the server sent", "what the client got", "Requests to the server", "n-17")
 		if text := b.text("body"); strings.Contains(text, "the-secret") {
 			t.Error("a secret of the configuration is on the page")
@@ -130,7 +130,9 @@ func relayedFollows(t *testing.T, w *world) {
 func live(t *testing.T, b *browser, change func()) {
 	b.view("live")
 	change()
-	b.sees("touch", "res://item/00", "1 follower", "ok", "input required")
+	b.sees("touch", "res://item/00", "1 follower", "ok", "legacy", "modern")
+	eval[bool](b, `document.querySelector('.lines details').open = true`)
+	b.sees("input required", "input answered", "the client has the question")
 	b.picture("live")
 	b.filter("touch")
 	rig.Until(t, 10*time.Second, "the filter", func() string {

@@ -100,7 +100,7 @@ func TestG18RoomOfAGroup(t *testing.T) {
 		}
 		return ""
 	})
-	b.do(chromedp.Click(`.lines li[data-type="call"] button`), chromedp.WaitVisible(".sides"))
+	b.do(chromedp.Click(`.lines li[data-type="call"] a`), chromedp.WaitVisible(".sides"))
 	b.sees("Group", "Name there")
 }
 

@@ -17,12 +17,16 @@ type Event struct {
 	Method string `json:"method"`         // of a change: its kind
 	Name   string `json:"name,omitempty"` // the tool, prompt or resource
 
-	// Call is the id of the call.
+	// Call is the id of the call, and First that of the one to which it brings input, or to which
+	// that does: to a person they are one call.
 	Call      string `json:"call,omitempty"`
+	First     string `json:"first,omitempty"`
 	Client    string `json:"client,omitempty"` // its own name and version
 	Era       string `json:"era,omitempty"`
 	Principal string `json:"principal,omitempty"`
 	Session   string `json:"session,omitempty"`
+	// ServerEra is the server's; empty if it has not been asked.
+	ServerEra string `json:"server_era,omitempty"`
 
 	// Step says what happened, Detail more of it.
 	Step   string `json:"step,omitempty"`
@@ -79,7 +83,8 @@ type Parts struct {
 	Exchanges []Exchange `json:"exchanges"`
 	Steps     []Step     `json:"steps"`
 	Messages  []Message  `json:"messages"`
-	// Left counts exchanges, steps and messages that are not kept.
+	Heads     []Head     `json:"heads"`
+	// Left counts exchanges, steps, messages and headers that are not kept.
 	Left int `json:"left,omitempty"`
 }
 

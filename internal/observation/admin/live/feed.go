@@ -31,6 +31,9 @@ type Options struct {
 	// Observe has the observer told of requests, and changes given changes, until stop is
 	// called.
 	Observe func(o trace.Observer, changes func(Change)) (stop func())
+	// Looker is the principal of whoever looks, whose requests have a pace of their own: what they
+	// try is shown to them, however much else passes. Empty for none.
+	Looker string
 	// Secrets are hidden in what is kept; nil for none.
 	Secrets *redact.Redactor
 }
@@ -46,6 +49,7 @@ type Feed struct {
 	opts  Options
 	texts atomic.Bool // messages are kept, too
 	calls pace
+	own   pace // calls of Options.Looker
 	moves pace // changes
 
 	// mu guards the fields below. It is held for list work only.
@@ -56,11 +60,14 @@ type Feed struct {
 	last    uint64 // the number of the last event
 	recent  []*record
 	byID    map[string]*record
-	bodies  int // bytes
+	byState map[stateID]*record // of those in byID
+	bodies  int                 // bytes
 }
 
 // NewFeed returns a Feed that nobody looks at.
-func NewFeed(o Options) *Feed { return &Feed{opts: o, byID: make(map[string]*record)} }
+func NewFeed(o Options) *Feed {
+	return &Feed{opts: o, byID: make(map[string]*record), byState: make(map[stateID]*record)}
+}
 
 // Look has the Feed observe until done is called.
 func (f *Feed) Look() (done func()) {
@@ -91,10 +98,13 @@ func (f *Feed) leave() {
 	f.stop()
 	f.stop, f.events, f.recent, f.bodies = nil, nil, nil, 0
 	clear(f.byID)
+	clear(f.byState)
 }
 
 // Skipped returns how many requests and changes were not taken.
-func (f *Feed) Skipped() uint64 { return f.calls.skipped.Load() + f.moves.skipped.Load() }
+func (f *Feed) Skipped() uint64 {
+	return f.calls.skipped.Load() + f.own.skipped.Load() + f.moves.skipped.Load()
+}
 
 // Since returns at most most events after the one with a number, the oldest first, and the
 // number of the last of them. missed counts those in between that are not kept any more.
@@ -188,6 +198,7 @@ func (f *Feed) keep(r *record) {
 
 func (f *Feed) forgetLocked(r *record) {
 	delete(f.byID, r.id)
+	f.forgetStateLocked(r)
 	f.bodies -= r.dropBodies()
 }
 

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"time"
@@ -15,17 +16,20 @@ type record struct {
 	feed  *Feed
 	id    string
 	began time.Time
+	state stateID // the last one that the client has got; guarded by feed.mu
 
 	// mu guards the fields below.
 	mu     sync.Mutex
 	call   Call
+	first  string                  // the id of the first call of several that are one to a person; empty for itself
+	words  string                  // of the tool that reported an error
 	open   map[*trace.Exchange]int // places in call.Exchanges
 	bodies int                     // bytes of call.Messages
 }
 
 // Begin implements [trace.Observer].
 func (f *Feed) Begin(r *trace.Request) trace.Record {
-	if !f.calls.take() {
+	if !f.paceOf(r).take() {
 		return nil
 	}
 	rec := &record{feed: f, id: r.RequestID(), began: r.Began(), call: Call{
@@ -37,16 +41,36 @@ func (f *Feed) Begin(r *trace.Request) trace.Record {
 		rec.call.Protocol = r.Arrival.Protocol
 	}
 	f.keep(rec)
-	if rec.call.Bodies {
-		return &bodyRecord{rec}
+	if !rec.call.Bodies {
+		return rec
 	}
-	return rec
+	b := &bodyRecord{rec}
+	if r.Arrival != nil && r.Arrival.Header != nil {
+		b.Head(nil, trace.Head{Direction: trace.Received, Fields: r.Arrival.Header})
+	}
+	return b
+}
+
+// paceOf returns the pace by which a request is taken.
+func (f *Feed) paceOf(r *trace.Request) *pace {
+	if r.Principal == f.opts.Looker && r.Principal != "" {
+		return &f.own
+	}
+	return &f.calls
 }
 
 // event returns the line of the call.
 func (r *record) event(kind string) Event {
 	c := &r.call
-	return Event{Time: time.Now(), Type: kind, Server: c.Server, Member: c.Member, Own: c.Own, Method: c.Method, Name: c.Name, Call: c.ID, Client: c.Client, Era: c.Era, Principal: c.Principal, Session: c.Session}
+	return Event{Time: time.Now(), Type: kind, Server: c.Server, Member: c.Member, Own: c.Own, Method: c.Method, Name: c.Name, Call: c.ID, First: r.first, Client: c.Client, Era: c.Era, Principal: c.Principal, Session: c.Session, ServerEra: r.serverEra()}
+}
+
+// serverEra returns the era of the server that was asked last; empty if none was.
+func (r *record) serverEra() string {
+	if n := len(r.call.Exchanges); n > 0 {
+		return r.call.Exchanges[n-1].Era
+	}
+	return ""
 }
 
 // Upstream implements [trace.Record].
@@ -107,12 +131,13 @@ func (r *record) Follows(former trace.Record) {
 	if !ok {
 		return
 	}
-	r.mu.Lock()
-	r.call.Former = f.id
-	r.mu.Unlock()
 	f.mu.Lock()
 	f.call.Next = r.id
+	first := cmp.Or(f.first, f.id)
 	f.mu.Unlock()
+	r.mu.Lock()
+	r.call.Former, r.first = f.id, first
+	r.mu.Unlock()
 }
 
 // End implements [trace.Record].
@@ -126,7 +151,7 @@ func (r *record) End(req *trace.Request) {
 	r.call.Outcome, r.call.Millis = outcome, millis(took)
 	r.call.Received, r.call.Sent = req.Size()
 	if err != nil {
-		r.call.Error = r.feed.text(err.Error())
+		r.call.Error = r.feed.text(cmp.Or(r.words, err.Error()))
 	}
 	line := r.event("call")
 	line.Outcome, line.Millis, line.Error = outcome, r.call.Millis, r.call.Error
@@ -142,6 +167,7 @@ func (r *record) copy() *Call {
 	c.Exchanges = append([]Exchange{}, c.Exchanges...)
 	c.Steps = append([]Step{}, c.Steps...)
 	c.Messages = append([]Message{}, c.Messages...)
+	c.Heads = append([]Head{}, c.Heads...)
 	return &c
 }
 
@@ -149,26 +175,25 @@ func (r *record) copy() *Call {
 func (r *record) dropBodies() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.call.Left += len(r.call.Messages)
-	n, r.bodies, r.call.Messages = r.bodies, 0, nil
+	r.call.Left += len(r.call.Messages) + len(r.call.Heads)
+	n, r.bodies, r.call.Messages, r.call.Heads = r.bodies, 0, nil, nil
 	return n
 }
 
-// A bodyRecord is a record that keeps messages, too. It is a [trace.BodyRecord].
+// A bodyRecord is a record that keeps messages and headers, too. It is a [trace.HeadRecord].
 type bodyRecord struct{ *record }
 
 // Body implements [trace.BodyRecord].
 func (r *bodyRecord) Body(x *trace.Exchange, d trace.Direction, text []byte) {
-	m := Message{From: "client", To: "mcpbridge", Size: len(text)}
-	switch {
-	case x == nil && d == trace.Sent:
-		m.From, m.To = m.To, m.From
-	case x != nil && d == trace.Sent:
-		m.From, m.To = "mcpbridge", "server"
-	case x != nil:
-		m.From, m.To = "server", "mcpbridge"
+	m := Message{Size: len(text)}
+	m.From, m.To = parties(x, d)
+	if x == nil {
+		r.feed.thread(r.record, d, text)
 	}
-	if r.full() {
+	if x == nil && d == trace.Sent {
+		r.heed(text)
+	}
+	if r.full(text) {
 		return
 	}
 	// One byte more has Cut leave its mark, before which part of a secret is hidden, too.
@@ -184,11 +209,25 @@ func (r *bodyRecord) Body(x *trace.Exchange, d trace.Direction, text []byte) {
 	r.bodies += len(m.Text)
 }
 
-// full reports whether the call has as many messages as are kept.
-func (r *bodyRecord) full() bool {
+// heed keeps what a tool says of its error, for the line of the call.
+func (r *bodyRecord) heed(text []byte) {
+	if said := words(text); said != "" {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.words = mcp.Truncate(said, maxText)
+	}
+}
+
+// full reports whether the call has as many messages as are kept: of those that nobody has to
+// answer half as many, so that there is room for the others.
+func (r *bodyRecord) full(text []byte) bool {
+	most := maxParts
+	if isNote(text) {
+		most /= 2
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.call.Messages) < maxParts {
+	if len(r.call.Messages) < most {
 		return false
 	}
 	r.call.Left++

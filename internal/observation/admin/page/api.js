@@ -4,9 +4,16 @@ const stored = () => localStorage.getItem('mcpbridge-key');
 
 export const hasKey = () => Boolean(stored());
 
+// keyHeader returns the header with the key, if there is one.
+export const keyHeader = () => (stored() ? {'Mcpbridge-Key': stored()} : {});
+
+// login leads to the login: the session has ended.
+export function login() {
+  location.assign('/login');
+}
+
 export async function ask(path, body) {
-  const headers = {};
-  if (stored()) headers['Mcpbridge-Key'] = stored();
+  const headers = keyHeader();
   const options = {headers};
   if (body !== undefined) {
     options.method = 'POST';
@@ -15,7 +22,7 @@ export async function ask(path, body) {
   }
   const res = await fetch(path, options);
   if (res.status === 401) {
-    location.assign('/login');
+    login();
     throw new Error('the session has ended');
   }
   const text = await res.text();

@@ -10,10 +10,11 @@ import {questions} from './questions.js';
 import {quirks} from './quirks.js';
 import {servers} from './servers.js';
 import {Stream} from './stream.js';
-import {ToolForm} from './tool.js';
+import {TryForm} from './try.js';
 
 const stream = new Stream();
-const views = [servers, new Groups(), clients, follows, stream, questions, quirks, new Logins(), new ToolForm()];
+const tryForm = new TryForm();
+const views = [servers, new Groups(), clients, follows, stream, questions, quirks, new Logins(), tryForm];
 const model = {state: null, passing: new Passing(), changed: new Map()};
 const main = document.getElementById('main');
 const glow = 1500; // ms for which a topic that has changed is marked
@@ -37,8 +38,10 @@ function say(text) {
 }
 
 function chosen() {
-  const [id, rest] = location.hash.slice(1).split('/');
-  return id === 'call' && rest ? {call: rest} : {view: views.find((v) => v.id === id) ?? servers, rest: rest && decodeURIComponent(rest)};
+  const [id, rest] = /^#([^/]*)\/?(.*)$/.exec(location.hash || '#').slice(1);
+  if (id === 'call' && rest) return {call: rest};
+  const view = views.find((v) => v.id === id) ?? servers;
+  return {view, rest: view === tryForm ? rest : rest && decodeURIComponent(rest)};
 }
 
 // show shows the chosen view. A call stays as it was when it was opened, and a view that
@@ -86,9 +89,10 @@ function told(message) {
   const events = message.events ?? [];
   for (const e of events) {
     model.passing.add(e);
+    tryForm.passed(e);
     if (e.type === 'change') mark(`${e.server}\n${e.method}\n${e.method === 'resourceUpdated' ? e.name : ''}`);
   }
-  stream.add(events, (message.skipped ?? 0) + (message.missed ?? 0));
+  stream.add(events, (message.skipped ?? 0) + (message.missed ?? 0), model.state?.servers);
   if (chosen().view === clients) show(false);
 }
 

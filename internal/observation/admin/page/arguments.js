@@ -26,6 +26,8 @@ function fieldOf(name, schema, required) {
   if (choices) return {...field, kind: 'choice', choices};
   if (p.enum !== undefined) return null;
   if (complex.some((key) => p[key] !== undefined)) return null;
+  const several = p.type === 'array' && isObject(p.items) ? choicesOf(p.items) : null;
+  if (several) return {...field, kind: 'choices', choices: several};
   switch (p.type) {
     case 'string':
       return {...field, kind: 'string'};
@@ -50,26 +52,32 @@ function withoutNull(p) {
 // choicesOf returns the values of an enum, or of constants with titles.
 function choicesOf(p) {
   const plain = (v) => !isObject(v) && !Array.isArray(v);
-  if ([p.enum, p.oneOf].some((list) => list?.length > mostChoices)) return null;
-  if (Array.isArray(p.enum) && p.enum.length > 0 && p.enum.every(plain)) return p.enum.map((value) => ({value, title: String(value)}));
-  if (Array.isArray(p.oneOf) && p.oneOf.length > 0 && p.oneOf.every((o) => isObject(o) && 'const' in o && plain(o.const))) {
-    return p.oneOf.map((o) => ({value: o.const, title: text(o.title) || String(o.const)}));
+  const oneOf = p.oneOf ?? p.anyOf; // items of several have the latter
+  if ([p.enum, oneOf].some((list) => list?.length > mostChoices)) return null;
+  if (Array.isArray(p.enum) && p.enum.length > 0 && p.enum.every(plain)) return p.enum.map((value, i) => ({value, title: text(p.enumNames?.[i]) || String(value)}));
+  if (Array.isArray(oneOf) && oneOf.length > 0 && oneOf.every((o) => isObject(o) && 'const' in o && plain(o.const))) {
+    return oneOf.map((o) => ({value: o.const, title: text(o.title) || String(o.const)}));
   }
   return null;
 }
 
 const text = (v) => (typeof v === 'string' ? v : '');
 
-// Inputs are the inputs of fields.
+// Inputs are the inputs of fields. Their ids begin with prefix.
 export class Inputs {
-  node = el('fieldset', {class: 'fields', 'aria-label': 'Arguments'});
   #inputs = [];
+
+  constructor(label = 'Arguments', prefix = 'try-argument', none = 'This tool takes no arguments.') {
+    this.node = el('fieldset', {class: 'fields', 'aria-label': label});
+    this.prefix = prefix;
+    this.none = none;
+  }
 
   // show replaces them by those of fields, with their defaults.
   show(fields) {
-    this.#inputs = fields.map((f, i) => new Input(f, `try-argument-${i}`));
+    this.#inputs = fields.map((f, i) => new Input(f, `${this.prefix}-${i}`));
     this.node.replaceChildren(...this.#inputs.flatMap((one) => one.nodes));
-    if (fields.length === 0) this.node.append(el('p', {class: 'quiet small'}, 'This tool takes no arguments.'));
+    if (fields.length === 0) this.node.append(el('p', {class: 'quiet small'}, this.none));
   }
 
   // value returns the arguments.
@@ -118,17 +126,28 @@ class Input {
     return el('select', props, none, this.field.choices.map((c, i) => el('option', {value: String(i)}, c.title)));
   }
 
+  choices(props) {
+    return el('select', {...props, multiple: true, required: this.field.required}, this.field.choices.map((c, i) => el('option', {value: String(i)}, c.title)));
+  }
+
   // value returns the argument; undefined if it is not to be sent.
   value() {
     const {kind, required, choices} = this.field;
     const v = this.input.value;
     if (kind === 'choice') return choices[v]?.value;
+    if (kind === 'choices') return this.#chosen();
     if (kind === 'number') return v === '' ? undefined : Number(v);
     return v === '' && !required ? undefined : v;
   }
 
+  #chosen() {
+    const all = [...this.input.selectedOptions].map((o) => this.field.choices[o.value].value);
+    return all.length === 0 && !this.field.required ? undefined : all;
+  }
+
   fits(v) {
     const {kind, whole, choices} = this.field;
+    if (kind === 'choices') return Array.isArray(v) && v.every((one) => choices.some((c) => c.value === one));
     if (kind === 'choice') return choices.some((c) => c.value === v);
     if (kind === 'number') return typeof v === 'number' && (!whole || Number.isInteger(v));
     return typeof v === 'string' && !/[\r\n]/.test(v);
@@ -136,7 +155,8 @@ class Input {
 
   set(v) {
     const {kind, required, choices} = this.field;
-    if (kind !== 'choice') this.input.value = v === undefined ? '' : String(v);
+    if (kind === 'choices') for (const o of this.input.options) o.selected = v?.includes(choices[o.value].value) ?? false;
+    else if (kind !== 'choice') this.input.value = v === undefined ? '' : String(v);
     else this.input.value = v === undefined && !required ? '' : String(Math.max(0, choices.findIndex((c) => c.value === v)));
   }
 }

@@ -1,7 +1,8 @@
 // One call: what the client sent, what the server got for it, and back.
 import {ask} from './api.js';
 import {el, facts, table} from './dom.js';
-import {bytes, era, millis, outcome, pretty} from './format.js';
+import {bytes, era, millis, outcome} from './format.js';
+import {sides} from './sides.js';
 
 export async function showCall(id, into) {
   let c;
@@ -15,7 +16,7 @@ export async function showCall(id, into) {
     el('div', {class: 'head'}, el('h2', {}, `${c.method} ${c.name ?? ''}`), outcome(c.outcome)),
     el('div', {class: 'panel pad'}, about(c), c.error && el('p', {class: 'bad-text'}, c.error)),
     el('div', {class: 'head'}, el('h3', {}, 'Messages, side by side')),
-    el('div', {class: 'panel'}, c.bodies ? sides(c) : el('p', {class: 'note'}, 'Messages are not kept. With admin_bodies: true in the configuration they are, without its secrets.')),
+    el('div', {class: 'panel'}, ...(c.bodies ? sides(c) : [el('p', {class: 'note'}, 'Messages and headers are not kept. With admin_bodies: true in the configuration they are, without its secrets.')])),
     el('div', {class: 'head'}, el('h3', {}, 'Requests to the server')),
     el('div', {class: 'panel'}, table('Requests to the server', columns, c.exchanges, 'Nothing was sent to the server.')),
     c.steps.length > 0 && el('div', {class: 'head'}, el('h3', {}, 'What happened')),
@@ -38,10 +39,10 @@ const mostParts = 20;
 // joined returns them as one call, whose times count from the first.
 function joined(all) {
   const [first, last] = [all[0], all.at(-1)];
-  const shifted = (name) => all.flatMap((c) => c[name].map((x) => ({...x, at_ms: x.at_ms + Date.parse(c.time) - Date.parse(first.time)}))).sort((a, b) => a.at_ms - b.at_ms);
+  const shifted = (name) => all.flatMap((c) => (c[name] ?? []).map((x) => ({...x, at_ms: x.at_ms + Date.parse(c.time) - Date.parse(first.time)}))).sort((a, b) => a.at_ms - b.at_ms);
   const sum = (name) => all.reduce((n, c) => n + (c[name] ?? 0), 0);
   return {
-    ...first, outcome: last.outcome, error: last.error, parts: all.length, exchanges: shifted('exchanges'), steps: shifted('steps'), messages: shifted('messages'),
+    ...first, outcome: last.outcome, error: last.error, parts: all.length, exchanges: shifted('exchanges'), steps: shifted('steps'), messages: shifted('messages'), heads: shifted('heads'),
     left: sum('left'), bytes_received: sum('bytes_received'), bytes_sent: sum('bytes_sent'),
     ms: last.outcome ? Date.parse(last.time) - Date.parse(first.time) + last.ms : undefined,
   };
@@ -62,17 +63,3 @@ const columns = [
   {title: 'Took', class: 'num', show: (x) => (x.open ? 'no answer yet' : millis(x.ms ?? 0))},
   {title: 'Error', show: (x) => x.error},
 ];
-
-// sides shows the client's messages on the left, and the server's on the right, in order.
-function sides(c) {
-  return el('div', {class: 'sides'},
-    el('h3', {}, `Client, ${c.era}`), el('h3', {}, `Server, ${c.exchanges[0]?.era ?? 'not asked'}`),
-    c.messages.map((m) => {
-      const left = m.from === 'client' || m.to === 'client';
-      const cut = m.size > m.text.length + 64 ? ', the beginning' : '';
-      const title = left ? (m.from === 'client' ? 'what the client sent' : 'what the client got') : (m.to === 'server' ? 'what the server got' : 'what the server sent');
-      return el('figure', {class: `message ${left ? 'left' : 'right'}`},
-        el('figcaption', {}, el('span', {}, title), el('span', {}, `+${millis(m.at_ms)}, ${bytes(m.size) || 'empty'}${cut}`)),
-        el('pre', {tabIndex: 0, role: 'region', 'aria-label': title}, pretty(m.text)));
-    }));
-}

@@ -41,6 +41,7 @@ type build struct {
 	hurry       chan struct{}   // of the Gateway; see [transport.CommandOptions]
 	common      *common
 	keepsCommon bool                  // it is that of a Gateway
+	anew        string                // the server that is replaced even if it is as before
 	parts       []*serverParts        // in the order of the servers
 	groups      []*groupParts         // in the order of the groups
 	kept        map[*serverParts]bool // those of a Gateway

@@ -43,6 +43,7 @@ type Gateway struct {
 	place   userlogin.Place // where logins of principals are
 	turn    chan struct{}   // capacity 1, full while one of Start, Reload and Shutdown uses the next
 	current *current
+	logging loggingIn
 	begun   bool // by Start
 	ended   bool // by Shutdown
 }
@@ -179,6 +180,7 @@ func (g *Gateway) EndConnections(ctx context.Context) error {
 // commands. ctx bounds how long they have to end in order. Requests over HTTP must have
 // ended.
 func (g *Gateway) Shutdown(ctx context.Context) error {
+	g.logging.close()
 	g.turn <- struct{}{}
 	defer func() { <-g.turn }()
 	err := g.inner.Close(ctx)

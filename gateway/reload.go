@@ -44,11 +44,16 @@ func (g *Gateway) Reload(o Options) (*Reloaded, error) {
 	if g.ended {
 		return nil, errEnded
 	}
+	return g.reload(o, "")
+}
+
+// reload is Reload by whoever has the turn. The server anew is replaced even if it is as before.
+func (g *Gateway) reload(o Options, anew string) (*Reloaded, error) {
 	if err := o.deriveStateKeys(); err != nil {
 		return nil, err
 	}
 	b := newBuild(&o, g.metrics)
-	b.node, b.hurry, b.losses, b.lists, b.place = g.node, g.hurry, g.losses, g.lists, g.place
+	b.node, b.hurry, b.losses, b.lists, b.place, b.anew = g.node, g.hurry, g.losses, g.lists, g.place, anew
 	if g.node == nil || o.Replicas == nil || o.Replicas.Engine == nil {
 		b.place = placeOf(&o, nil)
 	}
@@ -120,7 +125,7 @@ func (b *build) follow(former *current) error {
 // keepOrMake returns the parts of a server.
 func (s serverBuild) keepOrMake(former *current) (*serverParts, error) {
 	p := former.find(s.Name)
-	if !s.b.keepsCommon || p == nil || s.b.kept[p] || !p.identity.same(s.identity()) {
+	if s.Name == s.b.anew || !s.b.keepsCommon || p == nil || s.b.kept[p] || !p.identity.same(s.identity()) {
 		return s.newParts()
 	}
 	if _, err := s.ownCredentials(); err != nil {

@@ -198,6 +198,15 @@ func (p *serverParts) serveHandler(h http.Handler) http.RoundTripper {
 	return m
 }
 
+// wrote returns what is told of lines on the standard error of the command; nil for nobody.
+func (s serverBuild) wrote() func(line string) {
+	told, name := s.b.opts.hooks.Wrote, s.Name
+	if told == nil {
+		return nil
+	}
+	return func(line string) { told(name, line) }
+}
+
 // command adds what concerns commands alone.
 func (s serverBuild) command(o *server.Options, p *serverParts) {
 	o.MaxSessions = min(s.b.number(limits.CommandSessions), o.MaxSessions)
@@ -228,5 +237,6 @@ func (s serverBuild) command(o *server.Options, p *serverParts) {
 		EndDetached: s.set.EndDetached,
 		Guard:       s.b.opts.hooks.Guard,
 		Secrets:     s.b.secrets,
+		Wrote:       s.wrote(),
 	}
 }

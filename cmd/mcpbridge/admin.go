@@ -96,6 +96,7 @@ func (w *adminWants) forget() {
 // adminOptions are those of the handler of the admin address.
 func (d *daemon) adminOptions() admin.Options {
 	c, inner := d.config, hook.Inner(d.gateway)
+	endpoint := func(name string) string { return report.Endpoint(c, d.mcp.Addr().String(), name) }
 	feed := live.NewFeed(live.Options{Looker: string(mcp.AdminPrincipal), Secrets: d.secrets, Observe: func(o trace.Observer, changes func(live.Change)) func() {
 		return d.watch(inner, o, changes)
 	}})
@@ -104,7 +105,8 @@ func (d *daemon) adminOptions() admin.Options {
 		Source: states{d.gateway, &d.draining, &d.joined, &d.settled}, Metrics: d.gateway.MetricsHandler(), Token: c.AdminToken, MetricsToken: c.MetricsToken,
 		Counts: inner.Metrics(), Logger: d.log, Wrong: d.wrongAdmin,
 		Exposed: c.AdminExposed(), Debug: c.AdminDebug || !c.AdminExposed(),
-		Gateway: shown{inner, c.AdminBodies, func(name string) string { return report.Endpoint(c, d.mcp.Addr().String(), name) }}, Feed: feed, Logins: inner, Version: release.Version(),
+		Gateway: shown{inner, c.AdminBodies, endpoint}, Feed: feed, Logins: inner, Version: release.Version(),
+		Rooms: report.Rooms{Inner: inner, Endpoint: endpoint}, Lines: d.lines,
 		Reload: d.reloadHandler(), LastReload: d.lastReload,
 	}
 }

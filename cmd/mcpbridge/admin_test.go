@@ -207,3 +207,28 @@ func TestAdminTokenIsNotMade(t *testing.T) {
 		}
 	}
 }
+
+// What a command writes to its standard error is kept only where messages are shown, without
+// secrets, and for as long as it is served.
+func TestLinesOfCommands(t *testing.T) {
+	const broken = `  b: {command: sh, args: ["-c", "echo no module $SOME_KEY >&2; exit 1"], env: {SOME_KEY: the-secret-of-b}}` + "\n"
+	r := serveFile(t, "admin_bodies: true\nservers:\n  a: {builtin: notebook}\n"+broken)
+	lines := func() string {
+		_, text := asked(t, "GET", r.admin("/api/servers/b/lines"), "", "")
+		return text
+	}
+	bridgetest.Eventually(t, "its line is there", func() bool { return strings.Contains(lines(), `"text":"no module [hidden]"`) })
+	r.write("admin_bodies: true\nservers:\n  a: {builtin: notebook}\n")
+	bridgetest.Eventually(t, "it is not served", func() bool {
+		res, _ := asked(t, "GET", r.admin("/api/servers/b"), "", "")
+		return res.StatusCode == 404
+	})
+	s := serve(t, nil, configFile(t, "servers:\n"+broken))
+	bridgetest.Eventually(t, "it is down", func() bool {
+		_, text := asked(t, "GET", s.Admin+"/api/servers/b", "", "")
+		return strings.Contains(text, "no module")
+	})
+	if _, text := asked(t, "GET", s.Admin+"/api/servers/b/lines", "", ""); text != `{"lines":[]}`+"\n" {
+		t.Errorf("without admin_bodies the lines are %s", text)
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 	"github.com/mcpbridge/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/internal/observation/admin"
+	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 )
@@ -106,6 +107,9 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	d.observers, d.accessLog = d.observe.all, d.observe.access != nil
 	d.carried = &reload.Carried{}
+	if d.config.Admin != "" && d.config.AdminBodies {
+		d.lines = live.NewLines(d.secrets)
+	}
 	o := newOptions(d.config, false, d.process, d.log, d.guard)
 	if err = options.AddReplicaTLS(o.Replicas, d.config.Replicas, d.log); err != nil {
 		return err

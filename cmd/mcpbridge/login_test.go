@@ -214,3 +214,54 @@ func TestLoginUsage(t *testing.T) {
 		}
 	}
 }
+
+// Whoever uses the admin page logs in to a server, and out of it: the page shows where, and a
+// browser goes there.
+func TestLoginAtTheAdminPage(t *testing.T) {
+	s := newLockedServer(t)
+	environ := []string{"MCPBRIDGE_STATE_DIR=" + t.TempDir(), "MCPBRIDGE_KEYRING=false"}
+	running := serve(t, environ, configFile(t, "admin: 127.0.0.1:0\nservers:\n  locked: {url: '"+s.URL+"/mcp', upstream_auth: {oauth: {principal: anonymous}}}\n  open: {url: '"+s.URL+"/mcp'}"))
+	post := func(path string) (int, string) {
+		res, text := asked(t, "POST", running.Admin+"/api/servers/"+path, "", "{}")
+		return res.StatusCode, text
+	}
+	if code, text := post("open/login"); code != 503 || !strings.Contains(text, "no stored login") {
+		t.Errorf("a login where none is stored = %d %s", code, text)
+	}
+	if code, text := post("locked/logout"); code != 503 {
+		t.Errorf("a logout without a login = %d %s", code, text)
+	}
+	for range 2 { // the second one ends the first
+		if code, text := post("locked/login"); code != 200 || !strings.Contains(text, s.URL+"/authorize?") {
+			t.Fatalf("login = %d %s", code, text)
+		}
+	}
+	_, text := post("locked/login")
+	var at struct{ URL string }
+	if err := json.Unmarshal([]byte(text), &at); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get(at.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	call := func(code int, want string) {
+		t.Helper()
+		var got ran
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			if got = runCommand(t.Context(), environ, "call", running.Endpoints[0].URL, "x"); got.code == code && strings.Contains(got.out+got.err, want) {
+				return
+			}
+		}
+		t.Errorf("call = %+v, want %q; log: %s", got, want, running.log)
+	}
+	call(0, "done")
+	if code, text := post("locked/logout"); code != 200 || text != `{"revoked":true}`+"\n" || !s.revoked.Load() {
+		t.Errorf("logout = %d %s", code, text)
+	}
+	call(1, "run mcpbridge login locked")
+	if log := running.log.String(); !strings.Contains(log, "somebody has logged in to the server from the admin page") || strings.Contains(log, "access-") {
+		t.Errorf("the log: %s", log)
+	}
+}

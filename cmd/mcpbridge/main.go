@@ -22,6 +22,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/reload"
+	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/release"
@@ -74,6 +75,8 @@ type process struct {
 	// definition of a tool, as the server said it; it may be nil.
 	caller string
 	listed func(definition []byte)
+	// lines keep what commands write to their standard error, for the admin page; nil for nothing.
+	lines *live.Lines
 }
 
 // run runs the command that the arguments name until it is done or ctx is. No secret of

@@ -178,6 +178,9 @@ func (d *daemon) use(c *config.Config) {
 	d.secureAdmin(c)
 	d.watchCertificates(c)
 	d.files.Use(c.Files())
+	d.lines.Keep(func(name string) bool {
+		return slices.ContainsFunc(c.Servers, func(s config.Server) bool { return s.Name == name })
+	})
 	d.level.Set(output.LogLevel(c.Log.Level))
 	system.BoundMemory(c, system.ServeMemory, d.environ)
 }

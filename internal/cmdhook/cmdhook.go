@@ -54,6 +54,9 @@ type Hooks struct {
 	// Listed is told of each definition of a tool that a server lists, as it is compared where
 	// tools are pinned. It may not keep the definition. Nil tells nobody.
 	Listed func(definition []byte)
+	// Wrote is told of each line that the command of a server has written to its standard error,
+	// with its secrets. It does not block. Nil tells nobody.
+	Wrote func(server, line string)
 	// QuietRequests leaves requests that did not fail out of the log.
 	QuietRequests bool
 }
@@ -94,13 +97,21 @@ type Inner interface {
 	Logins(ctx context.Context) (any, error)
 	EndLogins(ctx context.Context, server, principal string) (any, error)
 
-	// Status, Room, Ask and WatchChanges are what the admin address asks for.
+	// Status, Room, ServerRoom, Ask and WatchChanges are what the admin address asks for.
 	Status(texts bool) *status.Snapshot
 	Room(group string) *status.Room
+	ServerRoom(name string) *status.ServerRoom
 	Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
 	// Try serves a request to the endpoint of a server, as one of the principal
 	// [mcp.AdminPrincipal], without a credential.
 	Try(w http.ResponseWriter, r *http.Request, server string)
+	// Rates, Restart, ToolChanges, AcceptTools, LogIn and LogOut are so, too: they are about single servers.
+	Rates(server string) *status.Rates
+	Restart(server string) error
+	ToolChanges(ctx context.Context, server string) ([]status.ToolChange, error)
+	AcceptTools(ctx context.Context, server string, tools []status.AcceptedTool) (int, error)
+	LogIn(ctx context.Context, server string) (url string, err error)
+	LogOut(ctx context.Context, server string) (revoked, err error)
 	WatchChanges(func(ev fanout.Event, followers int)) (stop func())
 }
 

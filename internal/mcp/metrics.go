@@ -75,6 +75,7 @@ type Metrics interface {
 // A Served is a request of a client that was served.
 type Served struct {
 	Server, Method, Era string
+	Client              string // its name and version; empty if it has none
 	Group               string // through which it has come to the server; empty for none
 	Outcome             string // see [OutcomeName]
 	Error               error  // nil for a success

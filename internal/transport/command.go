@@ -74,6 +74,10 @@ type CommandOptions struct {
 	// Guard ends the child's process group if this process is killed; nil means no guard.
 	Guard Guard
 
+	// Wrote is told of each line on standard error, cut to 2 KiB, with its secrets. It does not
+	// block. Nil tells nobody.
+	Wrote func(line string)
+
 	// Quiet is what [Process.SetQuiet] is first: of a child that is started to be probed,
 	// whoever probes it reports what it did.
 	Quiet bool
@@ -175,7 +179,7 @@ func StartCommand(opts CommandOptions) (*Command, error) {
 		done:    make(chan struct{}),
 	}
 	c.skips = &lineLimit{log: c.log, source: "standard output"}
-	c.stderrTail = &stderrTail{secrets: opts.Secrets, lines: &lineLimit{log: c.log, source: "standard error"}, done: make(chan struct{})}
+	c.stderrTail = &stderrTail{secrets: opts.Secrets, wrote: opts.Wrote, lines: &lineLimit{log: c.log, source: "standard error"}, done: make(chan struct{})}
 	c.stderrTail.quiet.Store(opts.Quiet)
 	c.stray = strayOutput{log: c.log, level: c.stderrTail.level}
 	if err := c.start(); err != nil {

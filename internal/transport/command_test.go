@@ -434,3 +434,16 @@ func TestCommandCloseReadsOutput(t *testing.T) {
 		t.Errorf("Close of a child that is writing = %v, want nil", err)
 	}
 }
+
+// Whoever wants to know is told of each line on standard error, cut like those of the log.
+func TestU04TellsOfStderr(t *testing.T) {
+	var lines []string // written by one goroutine, which has ended once the child has
+	c := startChild(t, "crash", CommandOptions{
+		Quiet: true, Env: map[string]string{"SAY": "one\r\n\n" + strings.Repeat("e", 100_000) + "\nlast without end"},
+		Wrote: func(line string) { lines = append(lines, line) },
+	})
+	waitDone(t, c)
+	if len(lines) < 3 || lines[0] != "one" || len(lines[1]) > stderrLine+len("…") || !slices.Contains(lines, "last without end") {
+		t.Errorf("told of %d lines, the first %.20q", len(lines), lines)
+	}
+}

@@ -28,6 +28,7 @@ type stderrTail struct {
 	lines   *lineLimit       // of the log
 	done    chan struct{}    // closed when drain has returned
 	quiet   atomic.Bool      // lines are logged at debug level
+	wrote   func(string)     // of the options; may be nil
 
 	// mu guards the fields below.
 	mu   sync.Mutex
@@ -59,6 +60,9 @@ func (w *stderrTail) take(line []byte) {
 		return
 	}
 	w.keep(line[:min(len(line), stderrLine)])
+	if w.wrote != nil {
+		w.wrote(redact.Cut(string(line[:min(len(line), stderrLine+1)]), stderrLine))
+	}
 	level := w.level()
 	if w.lines.allows(level) {
 		text := redact.Cut(string(line[:min(len(line), stderrLine+1)]), stderrLine)

@@ -70,6 +70,7 @@ type relayOwner struct {
 // Call implements [mcp.OpenRelay].
 func (l *loggedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
 	c := &loggedCall{RelayedCall: o, relay: l, method: m.Method, begin: time.Now(), served: l.s.log.served(m.Method, m.Params, spec.Legacy), trace: l.observe(m, o)}
+	c.served.Client = l.by.client
 	if l.s.log.enabled(context.Background(), slog.LevelInfo) {
 		c.subject = l.s.log.names.Subject(m.Method, m.Params)
 	}

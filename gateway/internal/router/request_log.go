@@ -63,6 +63,7 @@ func (l *requestLog) report(ctx context.Context, req *mcp.Request, begin time.Ti
 // ended for the client.
 func (l *requestLog) countRequest(ctx context.Context, req *mcp.Request, begin time.Time, err error) (took time.Duration, result string) {
 	served := l.served(req.Method, req.Params, req.Era)
+	served.Client = l.clients.Of(req.ClientInfo)
 	group := req.Passage.At(l.server)
 	if group == "" {
 		return l.count(ctx, served, begin, err, req.Trace)

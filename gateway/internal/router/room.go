@@ -3,6 +3,7 @@ package router
 import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/overview"
 	"github.com/mcpbridge/mcpbridge/internal/status"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 )
 
 // Room returns what is known of a group, without secrets of the configuration; nil if there is no
@@ -42,4 +43,20 @@ func (s *server) memberNames() (names []string) {
 		names = append(names, m.Name)
 	}
 	return names
+}
+
+// FillServerRoom fills in what g knows of the server that a room is named after, without secrets of
+// the configuration. It reports false if there is no such server, or it is a group. It asks no
+// server, and starts none.
+func FillServerRoom(g *Gateway, room *status.ServerRoom) bool {
+	s := g.now().servers[room.Name]
+	if s == nil || s.group != nil {
+		return false
+	}
+	overview.ServerRoom(room, s.tell(), s.back, s.quirks.Meetings(), s.profiles.Assign, g.opts.Secrets)
+	room.Proof = s.guard.Auth != auth.None
+	if at := s.guard.Endpoint; at != nil {
+		room.Endpoint = at.Resource
+	}
+	return true
 }

@@ -39,6 +39,10 @@ type Options struct {
 	Feed *live.Feed
 	// Logins are those of users at servers; nil if there can be none.
 	Logins Logins
+	// Rooms tell of single servers; nil for no rooms. Lines are what commands have written to their
+	// standard error; nil if that is not kept.
+	Rooms Rooms
+	Lines *live.Lines
 	// Version is that of the program.
 	Version string
 	// Reload serves POST /reload; nil if the configuration can't be read anew. LastReload
@@ -106,6 +110,9 @@ func NewHandler(opts Options) (*Handler, error) {
 	if opts.Gateway != nil {
 		a := newAPI(opts, g)
 		a.route(mux)
+		if opts.Rooms != nil {
+			(&roomAPI{a, opts.Rooms, opts.Lines}).route(mux)
+		}
 		g.route(mux, pageFiles())
 	}
 	return &Handler{g.sameOrigin(g.wrong(mux)), g}, nil

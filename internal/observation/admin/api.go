@@ -120,12 +120,17 @@ func (a *api) call(w http.ResponseWriter, r *http.Request) {
 
 // tools serves a page of a server's tools.
 func (a *api) tools(w http.ResponseWriter, r *http.Request) {
-	params := json.RawMessage("{}")
-	if cursor := r.FormValue("cursor"); cursor != "" {
-		text, _ := json.Marshal(cursor) // a string always encodes
-		params = json.RawMessage(`{"cursor":` + string(text) + `}`)
+	a.ask(w, r, r.FormValue("server"), "tools/list", atCursor(r))
+}
+
+// atCursor returns the params of a request for a page of a list.
+func atCursor(r *http.Request) json.RawMessage {
+	cursor := r.FormValue("cursor")
+	if cursor == "" {
+		return json.RawMessage("{}")
 	}
-	a.ask(w, r, r.FormValue("server"), "tools/list", params)
+	text, _ := json.Marshal(cursor) // a string always encodes
+	return json.RawMessage(`{"cursor":` + string(text) + `}`)
 }
 
 // callTool calls a tool on behalf of the principal admin.

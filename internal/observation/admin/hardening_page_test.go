@@ -59,7 +59,7 @@ func start(t *testing.T, change func(*Options)) (url string, g *shown) {
 	g = new(shown)
 	observers := trace.New()
 	o := Options{
-		Source: fixed{}, Token: secret, Gateway: g, Debug: true,
+		Source: fixed{}, Token: secret, Gateway: g, Rooms: g, Debug: true,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "counted") }),
 		Feed:    live.NewFeed(live.Options{Observe: func(o trace.Observer, _ func(live.Change)) func() { return observers.Add(o) }}),
 		Reload:  http.HandlerFunc(func(http.ResponseWriter, *http.Request) { g.asked = append(g.asked, "reload") }),
@@ -112,6 +112,7 @@ func login(t *testing.T, url string) (cookie *http.Cookie, key string) {
 // all are the paths that show or do something.
 var all = []string{
 	"GET /api/state", "GET /api/servers", "GET /api/clients", "GET /api/follows", "GET /api/questions", "GET /api/quirks", "GET /api/logins", "POST /api/logout", "GET /api/calls", "GET /api/calls/x", "GET /api/live", "GET /api/groups", "GET /api/groups/all",
+	"GET /api/servers/inside", "GET /api/servers/inside/lines", "GET /api/servers/inside/changes", "GET /api/servers/inside/tools", "GET /api/servers/inside/prompts", "GET /api/rates", "POST /api/servers/inside/restart", "POST /api/servers/inside/accept", "POST /api/servers/inside/login", "POST /api/servers/inside/logout",
 	"GET /api/tools?server=inside", "POST /api/call", "POST /api/mcp/inside", "DELETE /api/mcp/inside", "POST /reload", "GET /debug/pprof/", "GET /debug/pprof/heap", "GET /debug/pprof/profile?seconds=1", "GET /metrics",
 	"GET /assets/app.js",
 }
@@ -151,7 +152,7 @@ func TestHardeningCrossSitePost(t *testing.T) {
 		{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Origin", url + ".evil.example"}, {"Origin", url, "Origin", "https://evil.example"},
 		{"Origin", "http://127.0.0.1:1"}, {"Origin", strings.Replace(url, "://", "://ada:pw@", 1)}, {"Origin", url + "/x"}, {"Origin", url + "?x"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
 	} {
-		for _, path := range []string{"/api/call", "/reload", "/login", "/logout"} {
+		for _, path := range []string{"/api/call", "/api/servers/inside/restart", "/api/servers/inside/accept", "/api/servers/inside/login", "/api/servers/inside/logout", "/reload", "/login", "/logout"} {
 			headers := append([]string{"Content-Type", "application/json", "Cookie", cookie.String(), keyHeader, key}, from...)
 			if res, _ := do(t, "POST", url+path, `{"server":"inside","tool":"x","token":"`+secret+`"}`, headers...); res.StatusCode != http.StatusForbidden {
 				t.Errorf("POST %s from %q = %s, want 403", path, from, res.Status)
@@ -160,8 +161,10 @@ func TestHardeningCrossSitePost(t *testing.T) {
 	}
 	// A form, which needs no permission of this origin, sends no JSON.
 	for _, typ := range []string{"text/plain", "application/x-www-form-urlencoded", ""} {
-		if res, _ := do(t, "POST", url+"/api/call", `{"server":"inside","tool":"x"}`, "Content-Type", typ, "Cookie", cookie.String(), keyHeader, key); res.StatusCode != http.StatusUnsupportedMediaType {
-			t.Errorf("a call as %q = %s, want 415", typ, res.Status)
+		for _, path := range []string{"/api/call", "/api/servers/inside/restart", "/api/servers/inside/accept", "/api/servers/inside/login", "/api/servers/inside/logout"} {
+			if res, _ := do(t, "POST", url+path, `{"server":"inside","tool":"x","tools":[{"tool":"x"}]}`, "Content-Type", typ, "Cookie", cookie.String(), keyHeader, key); res.StatusCode != http.StatusUnsupportedMediaType {
+				t.Errorf("%s as %q = %s, want 415", path, typ, res.Status)
+			}
 		}
 	}
 	if len(g.asked) > 0 {

@@ -21,7 +21,7 @@ func handler(t *testing.T, change func(*Options)) (*Handler, *shown) {
 	t.Helper()
 	g := new(shown)
 	o := Options{
-		Source: fixed{Servers: []Server{{Name: "inside", State: Up}}}, Gateway: g, Feed: live.NewFeed(live.Options{Observe: func(trace.Observer, func(live.Change)) func() { return func() {} }}), Debug: true,
+		Source: fixed{Servers: []Server{{Name: "inside", State: Up}}}, Gateway: g, Rooms: g, Feed: live.NewFeed(live.Options{Observe: func(trace.Observer, func(live.Change)) func() { return func() {} }}), Debug: true,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "counted") }),
 		Reload:  http.HandlerFunc(func(http.ResponseWriter, *http.Request) { g.asked = append(g.asked, "reload") }),
 	}

@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // clients counts what clients do, apart from requests.
 type clients struct {
@@ -10,10 +14,13 @@ type clients struct {
 	sockets  *prometheus.GaugeVec   // server
 	limits   *prometheus.CounterVec // server, limit
 	refused  *prometheus.CounterVec // server, reason
+
+	hits *table[hitKey, *atomic.Uint64] // as limits, for the admin page
 }
 
 func (m *Metrics) newClients() clients {
 	return clients{
+		hits:     new(table[hitKey, *atomic.Uint64]),
 		streams:  m.gauge("listen_streams", "Open subscriptions/listen streams, and requests of extensions that have become streams.").WithLabelValues(),
 		parked:   m.gauge("parked_calls", "Calls that wait for their clients' answers.", "server"),
 		sessions: m.gauge("client_sessions", "Open sessions of legacy clients.", "server"),
@@ -43,7 +50,10 @@ func (m *Metrics) Sockets(server string, delta int) {
 }
 
 // Limit counts a refusal at a limit, by the limit's name.
-func (m *Metrics) Limit(server, name string) { m.clients.limits.WithLabelValues(server, name).Inc() }
+func (m *Metrics) Limit(server, name string) {
+	m.clients.limits.WithLabelValues(server, name).Inc()
+	m.clients.hits.get(hitKey{server, name}, newHits).Add(1)
+}
 
 // Refused counts a request that was refused because of its credential.
 func (m *Metrics) Refused(server, reason string) {

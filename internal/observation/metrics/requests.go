@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -31,6 +32,7 @@ type requests struct {
 	sent      *prometheus.HistogramVec // server, mcp_method_name, error_type
 
 	tools tools
+	rates *rates
 
 	ofClients table[servedKey, servedSeries]
 	toServers table[sentKey, histogram]
@@ -52,6 +54,7 @@ type sentKey struct{ server, method, errorType string }
 func (m *Metrics) newRequests() requests {
 	operation := []string{"server", "mcp_method_name", "error_type"}
 	return requests{
+		rates:   &rates{began: time.Now(), log: slog.New(slog.DiscardHandler)},
 		total:   m.counter("requests_total", "Requests of clients, by how they ended.", "server", "method", "era", "outcome"),
 		grouped: m.counter("group_requests_total", "Requests of clients of a group to a member, by how they ended; requests_total has them, too, for both.", "group", "server", "outcome"),
 		durations: m.histogram("mcpbridge_request_duration_seconds", "Time from a client's request to the end of its answer; listen streams excluded.",
@@ -77,6 +80,7 @@ func (m *Metrics) Request(s mcp.Served) {
 		series.grouped.Inc()
 	}
 	series.served.observe(took, s.TraceID)
+	m.rate(&s)
 }
 
 func (r *requests) newServed(k servedKey) servedSeries {

@@ -23,9 +23,10 @@ type tools struct {
 }
 
 // NameTools has the metrics name up to most tools; zero means none. It is called before there
-// are requests. log is told that there are more tools.
+// are requests. log is told that there are more tools, or more
+// clients than have rates of their own.
 func (m *Metrics) NameTools(most int, log *slog.Logger) {
-	m.requests.tools.most, m.requests.tools.log = int64(most), log
+	m.requests.tools.most, m.requests.tools.log, m.requests.rates.log = int64(most), log, log
 }
 
 // toolOf returns the label of the tool of a request, empty if it has none. A tool becomes one

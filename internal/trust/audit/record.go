@@ -23,6 +23,7 @@ const (
 	MethodAuthenticate = "authenticate" // a credential was refused
 	MethodEnd          = "end"          // a session or a stream has ended
 	MethodPin          = "pin"          // definitions of tools were accepted, or are not
+	MethodRestart      = "restart"      // a server began anew, since somebody wanted it
 	MethodLogin        = "login"        // a principal has logged in at a server, or somebody else has tried to
 	MethodLogout       = "logout"       // such a login was ended
 )
@@ -63,6 +64,11 @@ func Started(version string) *Record {
 // Stopped returns the line of a process that begins to end.
 func Stopped(version string) *Record {
 	return &Record{Time: time.Now(), Method: MethodStop, Kind: "process", Name: version}
+}
+
+// Restarted returns the line of a server that begins anew, which a principal wanted.
+func Restarted(server, principal string) *Record {
+	return &Record{Time: time.Now(), Method: MethodRestart, Kind: "server", Server: server, Principal: principal, Decision: "allow"}
 }
 
 // Pinned returns the line about a tool of a server, or for an empty name about all of them: what

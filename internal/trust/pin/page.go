@@ -23,6 +23,7 @@ func (p *Pins) Check(definitions [][]byte, last bool) (shown []bool) {
 		}
 		return shown
 	}
+	p.reviewed(definitions)
 	page := make([]found, len(definitions))
 	for i, d := range definitions {
 		page[i].name, _ = wire.GetString(d, "name")

@@ -43,6 +43,7 @@ type Pins struct {
 	failed  error           // why that failed; nil if it did not
 	changed map[string]form // definitions that are not accepted, by name
 	told    map[string]string
+	reviews []*Review // not changed, but replaced
 }
 
 const (

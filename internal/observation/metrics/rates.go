@@ -1,0 +1,257 @@
+package metrics
+
+import (
+	"cmp"
+	"log/slog"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/status"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+// The windows of rates: how many slots each has, and how long these are.
+const (
+	minuteSlots, minuteSlot = 30, 2 * time.Second
+	hourSlots, hourSlot     = 30, 2 * time.Minute
+	daySlots, daySlot       = 24, time.Hour
+)
+
+// forgotten is after how long without a request a client leaves its place to another one.
+const forgotten = 24 * time.Hour
+
+// rates count the requests of the last minute, hour and day, always: they keep times, and no
+// messages. They have 256 clients at most, because these can take any name (CWE-770).
+type rates struct {
+	began   time.Time
+	servers table[string, *rated]
+	clients table[ratedKey, *rated]
+	log     *slog.Logger
+	warn    transport.WarnLimiter
+	mu      sync.Mutex   // is held while clients join
+	until   atomic.Int64 // since began: until then there is no place for another client
+}
+
+// A ratedKey is a client of a server; others stands for all without a place of their own.
+type ratedKey struct {
+	server, client string
+	others         bool
+}
+
+// rate counts a request.
+func (m *Metrics) rate(s *mcp.Served) {
+	if s.Method == spec.MethodListen {
+		return
+	}
+	r := m.requests.rates
+	now := time.Since(r.began)
+	failed := s.Outcome != "ok" && s.Outcome != "cancelled" && s.Outcome != "input_required"
+	r.servers.get(s.Server, newRated).add(now, s.Took, failed)
+	r.client(m, s, now).add(now, s.Took, failed)
+}
+
+func newRated(string) *rated { return new(rated) }
+
+func newRatedClient(ratedKey) *rated { return new(rated) }
+
+// client returns what counts a client's requests.
+func (r *rates) client(m *Metrics, s *mcp.Served, now time.Duration) *rated {
+	k := ratedKey{server: s.Server, client: s.Client}
+	if all := r.clients.all.Load(); all != nil {
+		if one := (*all)[k]; one != nil {
+			return one
+		}
+	}
+	if int64(now) >= r.until.Load() && r.join(k, now) {
+		return r.clients.get(k, newRatedClient)
+	}
+	m.Limit(s.Server, "rated_clients")
+	r.warn.Warn(r.log, "client is one of others in the rates of the admin page: as many clients as have a line there have sent requests within a day", "upstream", s.Server, "limit", status.MaxRatedClients)
+	return r.clients.get(ratedKey{server: s.Server, others: true}, newRatedClient)
+}
+
+// join reports whether there is a place for another client. Whoever has sent nothing for a day
+// leaves its place.
+func (r *rates) join(k ratedKey, now time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.places() < status.MaxRatedClients {
+		r.clients.get(k, newRatedClient)
+		return true
+	}
+	r.clients.drop(func(k ratedKey) bool {
+		return !k.others && now-time.Duration((*r.clients.all.Load())[k].last.Load()) > forgotten
+	})
+	if r.places() == status.MaxRatedClients {
+		r.until.Store(int64(now + time.Minute))
+		return false
+	}
+	r.clients.get(k, newRatedClient)
+	return true
+}
+
+// places returns how many clients have one.
+func (r *rates) places() (n int) {
+	if all := r.clients.all.Load(); all != nil {
+		for k := range *all {
+			if !k.others {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Rates returns those of all servers, and if server is not empty those of its clients.
+func (m *Metrics) Rates(server string) *status.Rates {
+	r := m.requests.rates
+	now := time.Since(r.began)
+	out := &status.Rates{Servers: []status.Rate{}, Clients: []status.Rate{}}
+	if all := r.servers.all.Load(); all != nil {
+		for name, one := range *all {
+			out.Servers = append(out.Servers, one.rate(status.Rate{Server: name}, now))
+		}
+	}
+	if all := r.clients.all.Load(); all != nil && server != "" {
+		for k, one := range *all {
+			if k.server == server {
+				out.Clients = append(out.Clients, one.rate(status.Rate{Server: server, Client: k.client, Others: k.others}, now))
+			}
+		}
+	}
+	slices.SortFunc(out.Servers, func(a, b status.Rate) int { return strings.Compare(a.Server, b.Server) })
+	slices.SortFunc(out.Clients, func(a, b status.Rate) int {
+		return cmp.Or(cmp.Compare(b.Day.Calls, a.Day.Calls), strings.Compare(a.Client, b.Client))
+	})
+	return out
+}
+
+// A rated counts the requests of a server, or of one of its clients.
+type rated struct {
+	last atomic.Int64 // when a request was counted, since rates.began
+
+	// mu guards the fields below.
+	mu     sync.Mutex
+	minute [minuteSlots]slot
+	hour   [hourSlots]slot
+	day    [daySlots]slot
+}
+
+// A slot has the requests of a part of a window. Its place is at modulo the number of slots.
+type slot struct {
+	at            int64 // counts slots since rates.began, from 1
+	calls, errors uint32
+	took          times
+}
+
+func (c *rated) add(now, took time.Duration, failed bool) {
+	c.last.Store(int64(now))
+	at := timeIndex(took)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	count(c.minute[:], now/minuteSlot, at, failed)
+	count(c.hour[:], now/hourSlot, at, failed)
+	count(c.day[:], now/daySlot, at, failed)
+}
+
+// count counts a request in the slot of a time, which forgets an earlier round.
+func count(slots []slot, time time.Duration, at int, failed bool) {
+	s := &slots[int(time)%len(slots)]
+	if s.at != int64(time)+1 {
+		*s = slot{at: int64(time) + 1}
+	}
+	s.calls++
+	s.took[at]++
+	if failed {
+		s.errors++
+	}
+}
+
+func (c *rated) rate(r status.Rate, now time.Duration) status.Rate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.Minute, r.Hour, r.Day = window(c.minute[:], minuteSlot, now), window(c.hour[:], hourSlot, now), window(c.day[:], daySlot, now)
+	return r
+}
+
+// window returns the slots up to now.
+func window(slots []slot, each, now time.Duration) status.Window {
+	w := status.Window{Seconds: each.Seconds(), Slots: make([]status.Slot, len(slots))}
+	var all times
+	last := int64(now/each) + 1
+	for i := range w.Slots {
+		at := last - int64(len(slots)-1-i)
+		if at < 1 {
+			continue
+		}
+		s := &slots[int(at-1)%len(slots)]
+		if s.at != at {
+			continue
+		}
+		w.Calls, w.Errors = w.Calls+uint64(s.calls), w.Errors+uint64(s.errors)
+		for t, n := range s.took {
+			all[t] += n
+		}
+		w.Slots[i] = status.Slot{float64(s.calls), float64(s.errors), s.took.quantile(.5), s.took.quantile(.99)}
+	}
+	w.Median, w.Late = all.quantile(.5), all.quantile(.99)
+	return w
+}
+
+// times is a histogram of fixed bounds: each is a third or a half above the one before.
+type times [2*timeOctaves + 2]uint32
+
+const (
+	timeUnit    = 1 << 17 // the first bound: 131 µs
+	timeOctaves = 22      // up to 9 minutes
+)
+
+// timeIndex returns the place of a time.
+func timeIndex(d time.Duration) int {
+	units := uint64(max(d, 0)) / timeUnit
+	n := bits.Len64(units)
+	switch {
+	case n < 1:
+		return 0
+	case n > timeOctaves:
+		return len(times{}) - 1
+	case n == 1:
+		return 2 + int(uint64(d)>>16&1)
+	}
+	return 2*n + int(units>>(n-2)&1)
+}
+
+// timeBound returns the least time of a place, in milliseconds.
+func timeBound(i int) float64 {
+	if i < 2 {
+		return 0
+	}
+	return float64(uint64(timeUnit)<<(i/2-1)) * (1 + .5*float64(i%2)) / 1e6
+}
+
+// quantile returns the time, in milliseconds, that a part of all have taken at most: about, since
+// those of one place are taken to be spread evenly.
+func (t *times) quantile(q float64) float64 {
+	var all uint64
+	for _, n := range t {
+		all += uint64(n)
+	}
+	if all == 0 {
+		return 0
+	}
+	rest := q * float64(all)
+	for i, n := range t {
+		if rest <= float64(n) && n > 0 {
+			from, to := timeBound(i), timeBound(max(i+1, 2))
+			return from + (to-from)*rest/float64(n)
+		}
+		rest -= float64(n)
+	}
+	return timeBound(len(t) - 1)
+}

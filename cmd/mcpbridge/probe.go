@@ -23,11 +23,16 @@ import (
 )
 
 const probeLong = `Asks a server what it speaks, as serve does, and then for what it has. Prints in
-one line what works and how many limits there are, and then the revisions, the transport, how each question was answered and how long that
-took, and what becomes of each feature on the way to clients of the other era,
-and of each extension for clients of either, with the reason and the rule of the
-translation. Last come the quirks of the server that were met: what it does against the
-protocol, the sentence of the specification that this breaks, and what mcpbridge does.
+one line what works and how many limits there are, and then the tools, the revisions,
+the transport, which features clients of the other era get in another form or not at
+all, with the reason, and what becomes of each extension. What the server does not
+offer is named in one line, and is no limit. Last come the quirks of the server that
+were met: what it does against the protocol, the sentence of the specification that
+this breaks, and what mcpbridge does.
+
+--verbose adds how each question was answered and how long that took, the features that
+clients get unchanged, what becomes of what a server may do without declaring it, such
+as asking the user, and the rules of the translation (docs/rules.md).
 
 A command is started with the environment of mcpbridge, and is ended again; it is
 started anew only if it ends, or says nothing more, when it is asked. Nothing is called but lists. Credentials that are to
@@ -49,6 +54,7 @@ type probing struct {
 	headers  []string
 	timeout  time.Duration
 	asJSON   bool
+	verbose  bool
 }
 
 func newProbeCommand(p process) *cobra.Command {
@@ -72,6 +78,7 @@ func newProbeCommand(p process) *cobra.Command {
 	fs.DurationVar(&o.timeout, "timeout", 0, "bound of each question (default timeouts.connect: 10s for a URL, 60s for a command)")
 	fs.StringVar(&o.as, "as", "", "play the opening of `CLIENT` instead, as of claude-code, or of all that are known")
 	fs.BoolVar(&o.asJSON, "json", false, "print JSON")
+	fs.BoolVar(&o.verbose, "verbose", false, "print how it answered, and everything that clients get of it, with the rules")
 	return cmd
 }
 
@@ -93,7 +100,7 @@ func (o *probing) run(cmd *cobra.Command, p process, args []string) error {
 	case isGroup && o.as != "":
 		return usageError("--as plays clients against one server; name one of %s", strings.Join(serverNames(c), ", "))
 	case isGroup:
-		return p.probeAll(cmd.Context(), cmd.OutOrStdout(), c, o.asJSON)
+		return p.probeAll(cmd.Context(), cmd.OutOrStdout(), c, o)
 	}
 	pr, err := newProber(cmd.Context(), p, c)
 	if err != nil {
@@ -103,7 +110,7 @@ func (o *probing) run(cmd *cobra.Command, p process, args []string) error {
 	if o.as != "" {
 		return pr.playAs(cmd.Context(), cmd.OutOrStdout(), players, o.asJSON)
 	}
-	return pr.run(cmd.Context(), cmd.OutOrStdout(), o.asJSON)
+	return pr.run(cmd.Context(), cmd.OutOrStdout(), o)
 }
 
 // A prober probes one server for a person.
@@ -172,22 +179,22 @@ func newProber(ctx context.Context, p process, c *config.Config) (*prober, error
 }
 
 // probeAll probes each server of a group.
-func (p process) probeAll(ctx context.Context, out io.Writer, c *config.Config, asJSON bool) (err error) {
+func (p process) probeAll(ctx context.Context, out io.Writer, c *config.Config, o *probing) (err error) {
 	reports := []*report.Report{}
 	for i := range c.Servers {
 		pr, failed := newProber(ctx, p, c.Only(c.Servers[i].Name))
 		if failed != nil {
 			return errors.Join(err, failed)
 		}
-		if !asJSON {
+		if !o.asJSON {
 			_, _ = output.Printf(out, "%s\n", c.Servers[i].Name) // the error is the report's, too
-			err = errors.Join(err, pr.run(ctx, out, false))
+			err = errors.Join(err, pr.run(ctx, out, o))
 		} else if r, failed := pr.report(ctx); r != nil {
 			reports, err = append(reports, r), errors.Join(err, failed)
 		}
 		pr.keep.Close()
 	}
-	if asJSON {
+	if o.asJSON {
 		err = errors.Join(output.JSON(p.secrets.Writer(out), reports), err)
 	}
 	return err
@@ -207,16 +214,16 @@ func readHeaders(lines []string) (map[string]string, error) {
 	return headers, nil
 }
 
-func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
+func (p *prober) run(ctx context.Context, out io.Writer, o *probing) error {
 	r, err := p.report(ctx)
 	if r == nil {
 		return err
 	}
 	out = p.secrets.Writer(out)
-	if asJSON {
+	if o.asJSON {
 		return cmp.Or(output.JSON(out, r), err)
 	}
-	return cmp.Or(r.Print(out), err)
+	return cmp.Or(r.Print(out, o.verbose), err)
 }
 
 // report returns what was found out, and why that is no MCP server, or the error of finding it out.

@@ -210,5 +210,9 @@ func (p process) reach(c *config.Config, guard transport.Guard) (*gateway.Option
 
 // noServer is the error that there is no MCP server where one was looked for.
 func noServer(upstream *server.Server, v *mcp.Verdict, s *config.Server) error {
-	return fmt.Errorf("%s %s: %s; %s", s.Target(), upstream.Trouble(v), v.Reason, upstream.Advice(v))
+	err := fmt.Errorf("%s %s: %s", s.Target(), upstream.Trouble(v), v.Reason)
+	if way := upstream.Advice(v); way != "" {
+		err = fmt.Errorf("%w; %s", err, way)
+	}
+	return err
 }

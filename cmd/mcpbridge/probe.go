@@ -55,6 +55,7 @@ type probing struct {
 	timeout  time.Duration
 	asJSON   bool
 	verbose  bool
+	tls      config.ServerTLS
 }
 
 func newProbeCommand(p process) *cobra.Command {
@@ -76,6 +77,7 @@ func newProbeCommand(p process) *cobra.Command {
 	fs.StringVarP(&o.path, "config", "c", "", "file in which the server, or the group, has the NAME")
 	fs.StringArrayVarP(&o.headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
 	fs.DurationVar(&o.timeout, "timeout", 0, "bound of each question (default timeouts.connect: 10s for a URL, 60s for a command)")
+	certificateFlags(fs, &o.tls)
 	fs.StringVar(&o.as, "as", "", "play the opening of `CLIENT` instead, as of claude-code, or of all that are known")
 	fs.BoolVar(&o.asJSON, "json", false, "print JSON")
 	fs.BoolVar(&o.verbose, "verbose", false, "print how it answered, and everything that clients get of it, with the rules")
@@ -90,7 +92,7 @@ func (o *probing) run(cmd *cobra.Command, p process, args []string) error {
 			return &exitError{exitUsage, err}
 		}
 	}
-	c, isGroup, err := p.probed(cmd, args, o.path, o.headers, o.timeout)
+	c, isGroup, err := p.probed(cmd, args, o)
 	if err == nil && !o.asJSON { // which says that, too, and how long it took
 		err = p.startable(cmd, c.Servers)
 	}
@@ -126,7 +128,8 @@ type prober struct {
 }
 
 // probed reads the one server that the arguments name, or the group and its servers.
-func (p process) probed(cmd *cobra.Command, args []string, path string, headers []string, timeout time.Duration) (one *config.Config, isGroup bool, err error) {
+func (p process) probed(cmd *cobra.Command, args []string, how *probing) (one *config.Config, isGroup bool, err error) {
+	path, headers, timeout := how.path, how.headers, how.timeout
 	if cmd.ArgsLenAtDash() == 0 && len(headers) > 0 {
 		return nil, false, usageError("a command gets no headers; leave --header out, or give a URL")
 	}
@@ -140,6 +143,7 @@ func (p process) probed(cmd *cobra.Command, args []string, path string, headers 
 			return nil, false, err
 		}
 		name = o.Servers[0].Name
+		o.Servers[0].TLS = how.tls
 		if o.Servers[0].Headers, err = readHeaders(headers); err != nil {
 			return nil, false, err
 		}

@@ -12,6 +12,8 @@ import (
 type announcement struct {
 	Endpoints []announcedEndpoint `json:"endpoints"`
 	Admin     string              `json:"admin,omitempty"`
+
+	opens string // how the page is opened if that takes a token, after its address
 }
 
 type announcedEndpoint struct {
@@ -25,6 +27,9 @@ func (d *daemon) announce() error {
 	var a announcement
 	if d.admin != nil {
 		a.Admin = report.Admin(d.config, d.admin.Addr())
+		if d.config.AdminToken != "" || d.config.Authenticates() {
+			a.opens = " (mcpbridge admin prints a link that opens it)"
+		}
 	}
 	var example *config.Server
 	for i := range d.config.Servers {
@@ -44,7 +49,9 @@ func (d *daemon) announce() error {
 	if d.asJSON {
 		return output.JSON(d.stdout, a)
 	}
-	_, err := output.Printf(d.stdout, "%s%s", output.Block(a.text()), output.Block(try(d.self(), report.Endpoint(d.config, addr, example.Name), example.Builtin)))
+	t := trial{self: d.self(), url: report.Endpoint(d.config, addr, example.Name), builtin: example.Builtin}
+	t.flags, t.before = report.ToReach(d.config, example)
+	_, err := output.Printf(d.stdout, "%s%s", output.Block(a.text()), output.Block(t.text()))
 	return err
 }
 
@@ -56,18 +63,32 @@ func (a announcement) text() string {
 	}
 	switch path, isSocket := strings.CutPrefix(a.Admin, "unix:"); {
 	case isSocket:
-		_, _ = output.Printf(&b, "and metrics and health on the socket\n  %s\n", path)
+		_, _ = output.Printf(&b, "and its state on the socket, for mcpbridge top and tail\n  %s\n", path)
 	case a.Admin != "":
-		_, _ = output.Printf(&b, "and metrics and health at\n  %[1]s/metrics  %[1]s/readyz\n", a.Admin)
+		_, _ = output.Printf(&b, "See what passes: %[1]s/%[2]s\n  in a terminal: mcpbridge tail, mcpbridge top; for monitoring: %[1]s/metrics, %[1]s/readyz\n", a.Admin, a.opens)
 	}
 	return b.String()
 }
 
-// try says what a newcomer may type next. The notebook can be followed and
-// edited; of other servers only the tools are sure to be there.
-func try(self, url, builtin string) string {
-	if builtin != "notebook" {
-		return output.Sprintf("\nIn a second terminal, see its tools, or follow them:\n  %s call %s\n  %s listen %s --tools\n", self, url, self, url)
+// A trial is what a newcomer may type next.
+type trial struct {
+	self, url, builtin string
+	flags              string // with a space before them, by which the server is reached
+	before             string // what has to be done before, as a command; empty for nothing
+}
+
+// text says it. The notebook can be followed and edited; of other servers only the tools are sure
+// to be there.
+func (t trial) text() string {
+	first, second := "see its tools, or follow them", ""
+	lines := []string{"call " + t.url, "listen " + t.url + " --tools"}
+	if t.builtin == "notebook" {
+		first, second = "follow a note", "In a third, edit it:\n"
+		lines = []string{"listen " + t.url + " --resource note://todo", "call " + t.url + " edit_note name=todo text=x"}
 	}
-	return output.Sprintf("\nIn a second terminal, follow a note:\n  %s listen %s --resource note://todo\nIn a third, edit it:\n  %s call %s edit_note name=todo text=x\n", self, url, self, url)
+	text := "\nIn a second terminal, " + first + ":\n"
+	if t.before != "" {
+		text += "  " + t.before + "\n"
+	}
+	return output.Sprintf("%s  %s %s%s\n%s  %s %s%s\n", output.Block(text), t.self, lines[0], t.flags, output.Block(second), t.self, lines[1], t.flags)
 }

@@ -32,7 +32,7 @@ func showToken(w io.Writer, token string) error {
 	if token == "" {
 		return nil
 	}
-	_, err := output.Printf(w, "\nClients have to send this header. It is shown once, and lasts as long as mcpbridge runs:\n  Authorization: Bearer %s\nFor one that lasts, write what mcpbridge token prints below auth in the configuration.\n", token)
+	_, err := output.Printf(w, "\nClients have to send this header. It is shown once, and lasts as long as mcpbridge runs:\n  Authorization: Bearer %[1]s\nFor the commands above: export TOKEN=%[1]s\nFor one that lasts, write what mcpbridge token prints below auth in the configuration.\n", token)
 	return err
 }
 

@@ -126,6 +126,9 @@ func TestFirstDay(t *testing.T) {
 func (d *day) write() {
 	d.say("# The first day")
 	d.say("What a person sees who has a command or a URL, and ten minutes. A test runs all of this:\n`go test ./cmd/mcpbridge -run FirstDay -update` writes it anew.")
+	d.say("## Get it\n\nNothing is published yet. In a clone, with Go 1.26:")
+	d.say("```sh\ngo install ./cmd/mcpbridge\nexport PATH=\"$PATH:$(go env GOPATH)/bin\"\n```")
+	d.say("`make build` leaves it in `bin/mcpbridge` instead. `go run ./cmd/mcpbridge` takes the place of `mcpbridge` in everything below, too. The first of them\ncompiles everything, without a word: about a minute on a machine with two cores.")
 	d.say("## Look at it\n\nWithout anything, a small notebook is served.")
 	log := d.serve()
 	d.say("In a second terminal:")
@@ -135,6 +138,7 @@ func (d *day) write() {
 	bridgetest.Eventually(d.t, "logged", func() bool { return line.MatchString(log.String()) })
 	d.say("The first terminal has a line for each request:")
 	fmt.Fprintf(&d.text, "```console\n%s\n```\n\n", d.masked(line.FindString(log.String())))
+	d.say("The page that `serve` names (see what passes) shows the same in a browser, with what was sent; `mcpbridge tail` follows it in another terminal, and `mcpbridge top` shows servers and clients.")
 	d.say("A tool that isn't there, a note that isn't there:")
 	d.run("mcpbridge call "+notebook+" edit_nots", "mcpbridge read "+notebook+" note://none")
 	d.say("## Your own server\n\nIt is a command, after `--`. What is it, and what do newer clients get of it?")

@@ -23,11 +23,16 @@ import (
 )
 
 const probeLong = `Asks a server what it speaks, as serve does, and then for what it has. Prints in
-one line what works and how many limits there are, and then the revisions, the transport, how each question was answered and how long that
-took, and what becomes of each feature on the way to clients of the other era,
-and of each extension for clients of either, with the reason and the rule of the
-translation. Last come the quirks of the server that were met: what it does against the
-protocol, the sentence of the specification that this breaks, and what mcpbridge does.
+one line what works and how many limits there are, and then the tools, the revisions,
+the transport, which features clients of the other era get in another form or not at
+all, with the reason, and what becomes of each extension. What the server does not
+offer is named in one line, and is no limit. Last come the quirks of the server that
+were met: what it does against the protocol, the sentence of the specification that
+this breaks, and what mcpbridge does.
+
+--verbose adds how each question was answered and how long that took, the features that
+clients get unchanged, what becomes of what a server may do without declaring it, such
+as asking the user, and the rules of the translation (docs/rules.md).
 
 A command is started with the environment of mcpbridge, and is ended again; it is
 started anew only if it ends, or says nothing more, when it is asked. Nothing is called but lists. Credentials that are to
@@ -49,6 +54,8 @@ type probing struct {
 	headers  []string
 	timeout  time.Duration
 	asJSON   bool
+	verbose  bool
+	tls      config.ServerTLS
 }
 
 func newProbeCommand(p process) *cobra.Command {
@@ -70,8 +77,10 @@ func newProbeCommand(p process) *cobra.Command {
 	fs.StringVarP(&o.path, "config", "c", "", "file in which the server, or the group, has the NAME")
 	fs.StringArrayVarP(&o.headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
 	fs.DurationVar(&o.timeout, "timeout", 0, "bound of each question (default timeouts.connect: 10s for a URL, 60s for a command)")
+	certificateFlags(fs, &o.tls)
 	fs.StringVar(&o.as, "as", "", "play the opening of `CLIENT` instead, as of claude-code, or of all that are known")
 	fs.BoolVar(&o.asJSON, "json", false, "print JSON")
+	fs.BoolVar(&o.verbose, "verbose", false, "print how it answered, and everything that clients get of it, with the rules")
 	return cmd
 }
 
@@ -83,7 +92,7 @@ func (o *probing) run(cmd *cobra.Command, p process, args []string) error {
 			return &exitError{exitUsage, err}
 		}
 	}
-	c, isGroup, err := p.probed(cmd, args, o.path, o.headers, o.timeout)
+	c, isGroup, err := p.probed(cmd, args, o)
 	if err == nil && !o.asJSON { // which says that, too, and how long it took
 		err = p.startable(cmd, c.Servers)
 	}
@@ -93,7 +102,7 @@ func (o *probing) run(cmd *cobra.Command, p process, args []string) error {
 	case isGroup && o.as != "":
 		return usageError("--as plays clients against one server; name one of %s", strings.Join(serverNames(c), ", "))
 	case isGroup:
-		return p.probeAll(cmd.Context(), cmd.OutOrStdout(), c, o.asJSON)
+		return p.probeAll(cmd.Context(), cmd.OutOrStdout(), c, o)
 	}
 	pr, err := newProber(cmd.Context(), p, c)
 	if err != nil {
@@ -103,7 +112,7 @@ func (o *probing) run(cmd *cobra.Command, p process, args []string) error {
 	if o.as != "" {
 		return pr.playAs(cmd.Context(), cmd.OutOrStdout(), players, o.asJSON)
 	}
-	return pr.run(cmd.Context(), cmd.OutOrStdout(), o.asJSON)
+	return pr.run(cmd.Context(), cmd.OutOrStdout(), o)
 }
 
 // A prober probes one server for a person.
@@ -119,7 +128,8 @@ type prober struct {
 }
 
 // probed reads the one server that the arguments name, or the group and its servers.
-func (p process) probed(cmd *cobra.Command, args []string, path string, headers []string, timeout time.Duration) (one *config.Config, isGroup bool, err error) {
+func (p process) probed(cmd *cobra.Command, args []string, how *probing) (one *config.Config, isGroup bool, err error) {
+	path, headers, timeout := how.path, how.headers, how.timeout
 	if cmd.ArgsLenAtDash() == 0 && len(headers) > 0 {
 		return nil, false, usageError("a command gets no headers; leave --header out, or give a URL")
 	}
@@ -133,6 +143,7 @@ func (p process) probed(cmd *cobra.Command, args []string, path string, headers 
 			return nil, false, err
 		}
 		name = o.Servers[0].Name
+		o.Servers[0].TLS = how.tls
 		if o.Servers[0].Headers, err = readHeaders(headers); err != nil {
 			return nil, false, err
 		}
@@ -172,22 +183,22 @@ func newProber(ctx context.Context, p process, c *config.Config) (*prober, error
 }
 
 // probeAll probes each server of a group.
-func (p process) probeAll(ctx context.Context, out io.Writer, c *config.Config, asJSON bool) (err error) {
+func (p process) probeAll(ctx context.Context, out io.Writer, c *config.Config, o *probing) (err error) {
 	reports := []*report.Report{}
 	for i := range c.Servers {
 		pr, failed := newProber(ctx, p, c.Only(c.Servers[i].Name))
 		if failed != nil {
 			return errors.Join(err, failed)
 		}
-		if !asJSON {
+		if !o.asJSON {
 			_, _ = output.Printf(out, "%s\n", c.Servers[i].Name) // the error is the report's, too
-			err = errors.Join(err, pr.run(ctx, out, false))
+			err = errors.Join(err, pr.run(ctx, out, o))
 		} else if r, failed := pr.report(ctx); r != nil {
 			reports, err = append(reports, r), errors.Join(err, failed)
 		}
 		pr.keep.Close()
 	}
-	if asJSON {
+	if o.asJSON {
 		err = errors.Join(output.JSON(p.secrets.Writer(out), reports), err)
 	}
 	return err
@@ -207,16 +218,16 @@ func readHeaders(lines []string) (map[string]string, error) {
 	return headers, nil
 }
 
-func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
+func (p *prober) run(ctx context.Context, out io.Writer, o *probing) error {
 	r, err := p.report(ctx)
 	if r == nil {
 		return err
 	}
 	out = p.secrets.Writer(out)
-	if asJSON {
+	if o.asJSON {
 		return cmp.Or(output.JSON(out, r), err)
 	}
-	return cmp.Or(r.Print(out), err)
+	return cmp.Or(r.Print(out, o.verbose), err)
 }
 
 // report returns what was found out, and why that is no MCP server, or the error of finding it out.

@@ -77,6 +77,10 @@ func TestProbePrints(t *testing.T) {
 	}{
 		{"legacy-extensions", extended, 0},
 		{"legacy", func(*testing.T) []string { return []string{"--", os.Args[0], "notebook-on-stdio"} }, 0},
+		{"legacy-verbose", func(*testing.T) []string { return []string{"--verbose", "--", os.Args[0], "notebook-on-stdio"} }, 0},
+		{"modern-verbose", func(*testing.T) []string {
+			return []string{"--verbose", "--", os.Args[0], "modern-notebook-on-stdio"}
+		}, 0},
 		{"modern", func(*testing.T) []string { return []string{"--", os.Args[0], "modern-notebook-on-stdio"} }, 0},
 		{"fails-then-greets", url(&backtest.OddServer{Status: 500, Kind: "text/html", Greets: true}), 0},
 		{"credentials", url(&backtest.OddServer{Status: 401, Kind: "text/plain", Body: "who?"}), exitFailure},

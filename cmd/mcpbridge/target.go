@@ -29,8 +29,9 @@ type target struct {
 	headers []string      // of -H
 	token   string        // of --token, as it was written
 	timeout time.Duration // of --timeout; zero for what the server has
-	inner   bool          // the server is always asked through a gateway
-	single  bool          // a group is no answer
+	tls     config.ServerTLS
+	inner   bool // the server is always asked through a gateway
+	single  bool // a group is no answer
 
 	// Set by read.
 	config *config.Config // of that server alone, or of a group and its servers
@@ -43,6 +44,7 @@ func (t *target) flags(fs *pflag.FlagSet) {
 	fs.StringVarP(&t.path, "config", "c", "", "file in which the server has the NAME")
 	fs.StringArrayVarP(&t.headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
 	fs.DurationVar(&t.timeout, "timeout", 0, "how long the server may take to start, and for each answer (default what the file says, or 60s)")
+	certificateFlags(fs, &t.tls)
 	fs.StringVar(&t.token, "token", "", "your token, for a server that is sent that of each caller; `${NAME}` and ${file:PATH} stand for a variable and a file")
 }
 
@@ -61,6 +63,8 @@ func (t *target) readFrom(cmd *cobra.Command, args []string, dash int) error {
 		return usageError("--timeout %v is negative; leave it out for what the file says, or 60s", t.timeout)
 	case dash >= 0 && t.path != "":
 		return usageError("a file and a command are both given; leave one out")
+	case t.tls != (config.ServerTLS{}) && (dash >= 0 || t.path != ""):
+		return usageError("--cacert, --cert and --key are for a URL; a server of a file has tls: {ca: …, cert: …, key: …} there")
 	case dash >= 0 && len(t.headers) > 0:
 		return usageError("a command gets no headers; leave --header out, or give a URL")
 	case dash >= 0 && len(args) > dash:
@@ -92,7 +96,15 @@ func (t *target) readURL(cmd *cobra.Command, o config.Options, args []string) (e
 	if o.Servers[0].Headers, err = readHeaders(t.headers); err != nil {
 		return err
 	}
+	o.Servers[0].TLS = t.tls
 	return t.load(o, o.Servers[0].Name)
+}
+
+// certificateFlags adds the flags of certificates for a URL, as curl has them.
+func certificateFlags(fs *pflag.FlagSet, to *config.ServerTLS) {
+	fs.StringVar(&to.CA, "cacert", "", "`FILE` of the authorities, or of the certificate, that a URL is trusted by")
+	fs.StringVar(&to.Cert, "cert", "", "`FILE` of your certificate for a URL")
+	fs.StringVar(&to.Key, "key", "", "`FILE` of its private key")
 }
 
 // load loads the configuration and takes the server out of it.
@@ -210,5 +222,9 @@ func (p process) reach(c *config.Config, guard transport.Guard) (*gateway.Option
 
 // noServer is the error that there is no MCP server where one was looked for.
 func noServer(upstream *server.Server, v *mcp.Verdict, s *config.Server) error {
-	return fmt.Errorf("%s %s: %s; %s", s.Target(), upstream.Trouble(v), v.Reason, upstream.Advice(v))
+	err := fmt.Errorf("%s %s: %s", s.Target(), upstream.Trouble(v), v.Reason)
+	if way := upstream.Advice(v); way != "" {
+		err = fmt.Errorf("%w; %s", err, way)
+	}
+	return err
 }

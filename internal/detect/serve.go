@@ -217,7 +217,7 @@ func (d *Detector) await(ctx context.Context, era spec.Era) (mcp.Back, error) {
 		case back != nil:
 			return back, nil
 		case !errors.Is(err, mcp.ErrStarting):
-			return nil, fmt.Errorf("server %q can't be used: %w", d.opts.Name, err)
+			return nil, &mcp.UnavailableError{Err: fmt.Errorf("server %q can't be used: %w", d.opts.Name, err)}
 		}
 		select {
 		case <-changed:

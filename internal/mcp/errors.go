@@ -23,6 +23,31 @@ var ErrOtherEra = errors.New("the server may be of another era")
 // up an upstream server. Requests that were sent may have taken effect.
 var ErrShutdown = errors.New("mcpbridge is shutting down")
 
+// An UnavailableError says that a server can't be used, and why. Clients see from its data that
+// it is mcpbridge that answers.
+type UnavailableError struct{ Err error }
+
+func (e *UnavailableError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// Unavailable returns whether an error is that of an endpoint of mcpbridge whose server can't be
+// used.
+func Unavailable(e *wire.Error) bool {
+	return string(wire.Get(e.Data, spec.DataUnavailable)) == "true"
+}
+
+// Absent returns an error of mcpbridge itself, which has no server where the client asks for one.
+func Absent(code int64, format string, args ...any) *wire.Error {
+	e := wire.Errorf(code, format, args...)
+	e.Data = unavailable
+	return e
+}
+
+// unavailable is the data of such an error.
+var unavailable = wire.AppendEdited(nil, nil, wire.Edit{Name: spec.DataUnavailable, Value: []byte("true")})
+
 // A Refusal is an error of the gateway about a request that it has not sent upstream.
 // Over HTTP it has an error status, while an error from the upstream server has status
 // 200.
@@ -103,7 +128,15 @@ func (h Hint) SetHeader(header map[string][]string) {
 // contain secrets.
 func WireError(err error) *wire.Error {
 	var we *wire.Error
+	var away *UnavailableError
 	switch {
+	case errors.As(err, &away):
+		told := *wire.Errorf(spec.CodeInternal, "%v", err)
+		if errors.As(err, &we) {
+			told = *we
+		}
+		told.Data = unavailable
+		return &told
 	case errors.As(err, &we):
 		return we
 	case errors.Is(err, context.Canceled):

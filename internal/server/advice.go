@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/url"
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -25,8 +26,12 @@ func advice(v *mcp.Verdict, o *Options) string {
 		return way
 	}
 	switch {
+	case isAway(v):
+		return "" // the reason has it
 	case o.isCommand():
 		return commandAdvice(v.Cause, o)
+	case v.Status == 401, v.Status == 403:
+		return credentialAdvice(v, o)
 	case v.Status >= 300:
 		return statusAdvice(v.Status, o)
 	case o.overWebSocket() && v.Status >= 200:
@@ -42,7 +47,9 @@ func advice(v *mcp.Verdict, o *Options) string {
 // nextStep returns what to do if serve has no verdict, or "" if the reason says it.
 func nextStep(v *mcp.Verdict, o *Options) string {
 	switch {
-	case v.Status == 401, v.Status == 403, v.Status >= 300 && v.Status <= 399:
+	case v.Status == 401, v.Status == 403:
+		return strings.TrimPrefix((&upstream.StatusError{Code: v.Status}).Advice(), "; ")
+	case v.Status >= 300 && v.Status <= 399:
 		return ""
 	case errors.Is(v.Cause, context.DeadlineExceeded):
 		return "if it is slow, raise timeouts.connect"
@@ -50,14 +57,56 @@ func nextStep(v *mcp.Verdict, o *Options) string {
 	return advice(v, o)
 }
 
+// loginStep returns how to log in to a server that serve is refused by, for the log; empty where no
+// login would help.
+func loginStep(v *mcp.Verdict, o *Options) string {
+	if v.Status != 401 || !logsIn(v) {
+		return ""
+	}
+	return "; or log in: mcpbridge login " + shownURL(o) + ", and give the server upstream_auth: {oauth: {shared_identity: true}}"
+}
+
+// credentialAdvice returns what to do for a command that was refused with 401 or 403.
+func credentialAdvice(v *mcp.Verdict, o *Options) string {
+	const give = "--header 'Authorization: Bearer …'"
+	sent := o.Headers.Get("Authorization") != ""
+	switch login := "mcpbridge login " + shownURL(o); {
+	case v.Status == 403 && logsIn(v):
+		return "do the credentials allow it? Give others: " + give + ", or log in as another user: mcpbridge logout " + shownURL(o) + ", then " + login
+	case v.Status == 403:
+		return "do the credentials allow it? Give others: " + give
+	case logsIn(v) && sent:
+		return "it does not take the credentials that were sent; log in anew: " + login + ", or give others: " + give
+	case logsIn(v):
+		return "log in: " + login + ", or give it credentials: " + give
+	case sent:
+		return "it does not take the credentials that were sent; give others: " + give
+	}
+	return "give it credentials: " + give
+}
+
+// logsIn reports whether a server that refuses credentials says who issues them.
+func logsIn(v *mcp.Verdict) bool {
+	var status *upstream.StatusError
+	return errors.As(v.Cause, &status) && status.Login
+}
+
+// shownURL is the server's URL without what may be secret.
+func shownURL(o *Options) string {
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		return "URL"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// isAway reports whether an endpoint of mcpbridge answered whose server can't be used.
+func isAway(v *mcp.Verdict) bool { return errors.As(v.Cause, new(*mcp.UnavailableError)) }
+
 // statusAdvice returns what to do about an HTTP status.
 func statusAdvice(status int, o *Options) string {
 	plain := strings.HasPrefix(o.URL, "http:") || strings.HasPrefix(o.URL, "ws:")
 	switch {
-	case status == 403:
-		return "do the credentials allow it? Give others: --header 'Authorization: Bearer …', or log in as another user: mcpbridge logout, then mcpbridge login"
-	case status == 401:
-		return "give it credentials: --header 'Authorization: Bearer …', or log in: mcpbridge login"
 	case status == 407:
 		return "the proxy requires credentials: set them in HTTPS_PROXY or HTTP_PROXY"
 	case status == 429:
@@ -94,6 +143,8 @@ func commandAdvice(err error, o *Options) string {
 func (s *Server) Trouble(v *mcp.Verdict) string {
 	o := &s.opts
 	switch {
+	case isAway(v):
+		return "has no server behind it now"
 	case o.isCommand():
 		return commandTrouble(v)
 	case errors.As(v.Cause, new(*upstream.CredentialError)):

@@ -48,6 +48,7 @@ func (s *Server) finding(v *mcp.Verdict) detect.Finding {
 		f.Why += "; " + step
 		f.Public += "; " + step
 	}
+	f.Why += loginStep(v, &s.opts)
 	if f.Public != f.Why {
 		f.Public += moreInLog
 	}
@@ -62,6 +63,8 @@ func publicReason(v *mcp.Verdict) string {
 	case errors.As(v.Cause, &handshake):
 	case v.Starting:
 		return notRead // without what it has printed
+	case isAway(v):
+		return v.Reason // which was for clients already
 	case errors.As(v.Cause, &status) && status.Target != "":
 		return strings.ReplaceAll(v.Reason, status.Target, redact.Hidden)
 	case v.Cause == nil, v.Status > 0:

@@ -84,6 +84,10 @@ const MetaStateLost = "dev.mcpbridge/state-lost"
 // lacks, since they could not be asked.
 const MetaMissing = "dev.mcpbridge/missing"
 
+// DataUnavailable is the key of an error's data, true there, that says that mcpbridge answers, but
+// can't use the server of the endpoint.
+const DataUnavailable = "dev.mcpbridge/unavailable"
+
 // MetaServer is the key of the _meta of a question, or of a result that asks, that names the
 // server of a group that asks.
 const MetaServer = "dev.mcpbridge/server"

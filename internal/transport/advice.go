@@ -59,7 +59,7 @@ func Advice(err error) string {
 	case errors.As(err, new(*KindError)):
 		return "is it an MCP server, and the path of its URL right?"
 	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return "trust who issued its certificate: name the authority's file in the server's tls.ca, add it to the certificates of this machine, or on Linux name it in SSL_CERT_FILE"
+		return "trust who issued its certificate: name the authority's file with --cacert, or in the server's tls.ca in a file, add it to the certificates of this machine, or on Linux name it in SSL_CERT_FILE"
 	case errors.As(err, &name):
 		return "give the URL with a name that its certificate is for"
 	case errors.As(err, &cert):

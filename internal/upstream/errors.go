@@ -70,5 +70,5 @@ func (o *Options) failureError(method string, err error) error {
 	case errors.As(err, &status):
 		return mcp.Inside(spec.CodeInternal, "server %q refused %s: %v%s", o.Name, method, reason, status.Step())
 	}
-	return mcp.Inside(spec.CodeInternal, "server %q can't be reached: %v; %s", o.Name, reason, cmp.Or(transport.Advice(err), "check that it runs, then try again"))
+	return &mcp.UnavailableError{Err: mcp.Inside(spec.CodeInternal, "server %q can't be reached: %v; %s", o.Name, reason, cmp.Or(transport.Advice(err), "check that it runs, then try again"))}
 }

@@ -258,13 +258,14 @@ func (r *Reply) Rejection() (status *StatusError, m *wire.Message) {
 		r.msg, err = wire.Parse(text, parsing)
 	}
 	status = &StatusError{Code: r.resp.StatusCode, Slash: transport.WantsSlash(r.h.url, r.resp), Target: transport.RedirectTarget(r.h.url, r.resp)}
+	status.Login = strings.Contains(strings.Join(r.resp.Header.Values("WWW-Authenticate"), ","), "resource_metadata=")
 	if err != nil || r.msg.Error == nil {
 		if status.Code == http.StatusForbidden || status.Code >= 500 {
 			status.Note = noteIn(r.resp.Header.Get("Content-Type"), text)
 		}
 		return status, nil
 	}
-	status.Note = mcp.Shorten(r.msg.Error.Message)
+	status.Note, status.Away = mcp.Shorten(r.msg.Error.Message), mcp.Unavailable(r.msg.Error)
 	return status, &r.msg
 }
 

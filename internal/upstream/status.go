@@ -13,6 +13,8 @@ type StatusError struct {
 
 	Slash  bool   // it redirects to the same URL with a slash at its end
 	Target string // the URL that it redirects to, without what may be secret; empty if there is none
+	Login  bool   // it says who issues tokens for it
+	Away   bool   // mcpbridge answers, without a server; Note says why
 }
 
 func (e *StatusError) Error() string {
@@ -48,6 +50,14 @@ func (e *StatusError) Advice() string {
 		return "; redirects are not followed: configure the URL it leads to"
 	}
 	return ""
+}
+
+// Mistake is Advice where the URL is wrong; empty for what credentials would change.
+func (e *StatusError) Mistake() string {
+	if e.AboutCredentials() {
+		return ""
+	}
+	return e.Advice()
 }
 
 // Step returns what to do about a status, after a semicolon, for clients, who are not told where a

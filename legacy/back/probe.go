@@ -74,7 +74,7 @@ func failedVerdict(err error) mcp.Verdict {
 	switch {
 	case errors.As(err, &status):
 		v.Status = status.Code
-		v.Reason += status.Advice()
+		v.Reason += status.Mistake()
 	case errors.As(err, &handshake):
 		v.Status = handshake.Status
 	case errors.Is(err, errSlowHandshake):

@@ -77,7 +77,7 @@ func TestU01RefusedHandshakeIsNone(t *testing.T) {
 		status int
 		reason string
 	}{
-		{"401", func(w http.ResponseWriter, _ wire.Message) { w.WriteHeader(401) }, 401, "credentials"},
+		{"401", func(w http.ResponseWriter, _ wire.Message) { w.WriteHeader(401) }, 401, "401 Unauthorized"},
 		{"error", func(w http.ResponseWriter, m wire.Message) {
 			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + m.ID.String() + `,"error":{"code":-32022,"message":"modern only"}}`))
 		}, 0, "modern only"},

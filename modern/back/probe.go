@@ -105,6 +105,8 @@ func (p prober) evaluate(ctx context.Context, a upstream.Response, err error, ag
 	status := &upstream.StatusError{Code: a.Status}
 	e := a.TakeError()
 	switch {
+	case mcp.Unavailable(e):
+		return unavailable(e)
 	case p.renegotiated(e) && !again:
 		f := evaluateError(e)
 		f.retry = true
@@ -156,6 +158,14 @@ func evaluateError(e *wire.Error) probeResult {
 	return f
 }
 
+// unavailable returns the evidence of an endpoint of mcpbridge whose server can't be used: it says
+// nothing of that server.
+func unavailable(e *wire.Error) probeResult {
+	f := probeResult{answer: e.Message}
+	f.Reason, f.Cause = e.Message, &mcp.UnavailableError{Err: errors.New(e.Message)}
+	return f
+}
+
 // noResponse returns the evidence if there was no response.
 func (p prober) noResponse(ctx context.Context, err error) probeResult {
 	var f probeResult
@@ -165,9 +175,11 @@ func (p prober) noResponse(ctx context.Context, err error) probeResult {
 	var status *upstream.StatusError
 	var handshake *transport.HandshakeError
 	switch {
+	case errors.As(err, &status) && status.Away:
+		return unavailable(&wire.Error{Message: status.Note})
 	case errors.As(err, &status):
 		f.answer = status.Error()
-		f.Reason = fmt.Sprintf("it answered %s with %v%s", spec.MethodDiscover, status, status.Advice())
+		f.Reason = fmt.Sprintf("it answered %s with %v%s", spec.MethodDiscover, status, status.Mistake())
 		f.Era, f.Status = eraOf(status), status.Code
 		f.Inconclusive = status.Code >= 500
 	case errors.As(err, &handshake):

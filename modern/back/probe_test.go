@@ -60,7 +60,7 @@ func TestU01ProbeOverHTTP(t *testing.T) {
 		{"200 with HTML", text(200, "text/html", "<h1>It works</h1>"), spec.Legacy, "text/html"},
 		{"202", text(202, "text/plain", ""), spec.Legacy, "without answering"},
 		{"a stream without an answer", text(200, "text/event-stream", ": bye\n\n"), spec.Legacy, "without a response"},
-		{"401", text(401, "text/plain", "who?"), spec.Unknown, "credentials"},
+		{"401", text(401, "text/plain", "who?"), spec.Unknown, "401 Unauthorized"},
 		{"401 with an error", fail(401, -32001, ""), spec.Unknown, "401"},
 		{"403", text(403, "text/plain", ""), spec.Unknown, "403"},
 		{"429", text(429, "text/plain", ""), spec.Unknown, "429"},

@@ -96,7 +96,7 @@ func (t *table) serverAt(u *url.URL) *server {
 // serveNowhere answers a request to a path that is no server's.
 func (t *table) serveNowhere(w http.ResponseWriter, r *http.Request) {
 	if t.tells(w, r) {
-		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, mcp.Absent(spec.CodeInvalidRequest,
 			"nothing is served at %s; use /mcp/NAME%s", r.URL.Path, t.listed()))
 	}
 }
@@ -163,5 +163,5 @@ func refuseModernBatch(w http.ResponseWriter) {
 // see a misspelling.
 func (t *table) unknownServer(name string) *wire.Error {
 	hint := cmp.Or(t.listed(), "; check the name in the URL, in which capital letters count")
-	return wire.Errorf(spec.CodeInvalidRequest, "there is no server named %q%s", mcp.Shorten(name), hint)
+	return mcp.Absent(spec.CodeInvalidRequest, "there is no server named %q%s", mcp.Shorten(name), hint)
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -120,6 +121,8 @@ func (c *Client) do(ctx context.Context, q call) (m wire.Message, err error) {
 		return m, context.Cause(ctx)
 	case err != nil:
 		return m, fmt.Errorf("%s: %w", c.opts.URL, err)
+	case m.Error != nil && mcp.Unavailable(m.Error):
+		return m, errors.New(m.Error.Message) // of mcpbridge itself, whose code says nothing more
 	case m.Error != nil:
 		return m, m.Error
 	}

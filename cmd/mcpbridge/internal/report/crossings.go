@@ -12,10 +12,13 @@ import (
 
 // What happens to a feature for clients of the other era.
 const (
-	Refused = "refused" // clients don't get it
-	Changes = "changes" // clients get it in another form
-	Crosses = "crosses" // clients get the same as those of the server's era
+	Refused    = "refused"     // clients don't get it
+	Changes    = "changes"     // clients get it in another form
+	Crosses    = "crosses"     // clients get the same as those of the server's era
+	NotOffered = "not offered" // nobody gets it: the server has it not
 )
+
+const whyUndeclared = "the server does not declare it"
 
 // A Feature says what happens to one feature of a server, and why.
 type Feature struct {
@@ -24,6 +27,8 @@ type Feature struct {
 	Outcome string   `json:"outcome"`
 	Why     string   `json:"why"`
 	Rule    string   `json:"rule"` // of docs/rules.md
+	// IfUsed says that the server does not declare whether it does such a thing.
+	IfUsed bool `json:"if_used,omitempty"`
 }
 
 // A row of a table is a feature, and the condition under which a server has it.
@@ -46,20 +51,26 @@ type probed struct {
 // features returns what happens to the server's features, beginning with those that are
 // refused.
 func (s *probed) features() []Feature {
-	table := toModern
+	declared, ifUsed := toModern, toModernIfUsed
 	if s.Era == spec.Modern {
-		table = toLegacy
+		declared, ifUsed = toLegacy, toLegacyIfUsed
 	}
-	out := []Feature{}
-	for _, p := range table {
-		if items, ok := p.when(s); ok {
-			out = append(out, Feature{p.feature, items, p.outcome, p.why, p.rule})
-		}
-	}
-	rank := []string{Refused, Changes, Crosses}
+	out := append(s.rows(declared, false), s.rows(ifUsed, true)...)
+	rank := []string{Refused, Changes, Crosses, NotOffered}
 	slices.SortStableFunc(out, func(a, b Feature) int {
 		return slices.Index(rank, a.Outcome) - slices.Index(rank, b.Outcome)
 	})
+	return out
+}
+
+// rows returns what a table has of the server.
+func (s *probed) rows(table []row, ifUsed bool) []Feature {
+	out := []Feature{}
+	for _, p := range table {
+		if items, ok := p.when(s); ok {
+			out = append(out, Feature{p.feature, items, p.outcome, p.why, p.rule, ifUsed})
+		}
+	}
 	return out
 }
 

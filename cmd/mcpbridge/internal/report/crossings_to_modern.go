@@ -4,6 +4,10 @@ import "github.com/mcpbridge/mcpbridge/internal/spec"
 
 // toModern is the table for clients of 2026-07-28 and a legacy server.
 var toModern = []row{
+	{"tools", NotOffered, "M2L-08", lacks("tools"), whyUndeclared},
+	{"prompts", NotOffered, "M2L-08", lacks("prompts"), whyUndeclared},
+	{"resources", NotOffered, "M2L-08", lacks("resources"), whyUndeclared},
+	{"completion", NotOffered, "M2L-09", lacks("completions"), whyUndeclared},
 	{"tools", Crosses, "M2L-08", has("tools"),
 		"lists, calls and results, with what the newer revision wants added (resultType, ttlMs, cacheScope)"},
 	{"prompts", Crosses, "M2L-08", has("prompts"),
@@ -45,22 +49,25 @@ var toModern = []row{
 	{"changes of the list of prompts", Refused, "M2L-32", unheard("prompts.listChanged"), whyUnheard},
 	{"changes of the list of resources", Refused, "M2L-32", unheard("resources.listChanged"), whyUnheard},
 	{"updates of resources", Refused, "M2L-32", unheard("resources.subscribe"), whyUnheard},
-	{"changes of the list of tools", Refused, "M2L-31", hasnt("tools", "listChanged"),
+	{"changes of the list of tools", NotOffered, "M2L-31", hasnt("tools", "listChanged"),
 		"the server does not announce them, so that no listen stream is acknowledged for them; synthesize.tools has the gateway look for them"},
-	{"changes of the list of prompts", Refused, "M2L-31", hasnt("prompts", "listChanged"),
+	{"changes of the list of prompts", NotOffered, "M2L-31", hasnt("prompts", "listChanged"),
 		"the server does not announce them, so that no listen stream is acknowledged for them; synthesize.prompts has the gateway look for them"},
-	{"changes of the list of resources", Refused, "M2L-31", hasnt("resources", "listChanged"),
+	{"changes of the list of resources", NotOffered, "M2L-31", hasnt("resources", "listChanged"),
 		"the server does not announce them, so that no listen stream is acknowledged for them; synthesize.resources has the gateway look for them"},
-	{"updates of resources", Refused, "M2L-31", hasnt("resources", "subscribe"),
+	{"updates of resources", NotOffered, "M2L-31", hasnt("resources", "subscribe"),
 		"the server has no resources/subscribe, so that no listen stream is acknowledged for any URI; synthesize.updates has the gateway look for them"},
 
 	{"completion", Changes, "M2L-09", has("completions"),
 		"at most 100 values, as the newer revision wants; more are cut off, with hasMore"},
 	{"log messages", Changes, "M2L-12", has("logging"),
 		"there is no logging/setLevel: each request says what it wants to hear (logLevel), and hears what is sent while it runs; what is sent outside of any request is dropped"},
+}
+
+// toModernIfUsed has what a server may do without declaring it.
+var toModernIfUsed = []row{
 	{"log messages", Changes, "M2L-12", lacks("logging"),
 		"the server declares no logging, so that its level can't be set; what it sends all the same reaches requests that asked for messages"},
-
 	{"questions to the client (elicitation, sampling, roots)", Changes, "M2L-16", always,
 		"they end the response as input_required, and the call waits; the client answers by sending it again with inputResponses, so it takes one that does"},
 	{"questions to a client that did not declare them", Refused, "M2L-21", always,
@@ -73,7 +80,6 @@ var toModern = []row{
 		"nothing tells whose a question is, so each runs in a session of its own; lanes.http says in how many at most"},
 	{"pages to visit (elicitation by URL)", Changes, "M2L-22", since(spec.Rev20251125),
 		"-32042 becomes input_required with the pages, and the retry sends the call anew, several times if need be, until the server is content"},
-
 	{"the state of a session", Changes, "M2L-01", always,
 		"clients of one principal with the same capabilities share a session with the server; isolation: request gives each request one of its own"},
 	{"responses that broke off", Changes, "M2L-15", overHTTP,

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -40,6 +41,7 @@ type Report struct {
 	Seconds      float64         `json:"seconds"` // from the first question to the verdict
 	Steps        []Step          `json:"steps"`
 	Lists        map[string]int  `json:"lists,omitempty"` // how many, by method
+	Tools        []string        `json:"tools,omitempty"` // their names
 	// Crossings are for clients of the other era than the server's; absent where
 	// nothing is known of its features.
 	Crossings []Feature `json:"crossings,omitempty"`
@@ -47,6 +49,8 @@ type Report struct {
 	Extensions []Extension `json:"extensions,omitempty"`
 	// Quirks are what the server did against the protocol while it was asked.
 	Quirks []Quirk `json:"quirks,omitempty"`
+
+	failed bool // a list could not be read
 }
 
 // A Quirk is a deviation from the protocol that mcpbridge mends or tolerates.
@@ -104,6 +108,10 @@ func New(upstream *server.Server, c *config.Server, v mcp.Verdict) *Report {
 	r.Lists = make(map[string]int)
 	for _, l := range v.Lists {
 		r.Lists[l.Method] = len(l.Items)
+		r.failed = r.failed || l.Err != nil
+		if l.Method == spec.MethodToolsList {
+			r.Tools = toolNames(l.Items)
+		}
 	}
 	s := &probed{Verdict: v, HTTP: !upstream.OnConnection() && !v.Older, Command: c.Command != "", Hidden: c.Hidden()}
 	r.Crossings, r.Extensions = s.features(), s.extensions()
@@ -111,17 +119,27 @@ func New(upstream *server.Server, c *config.Server, v mcp.Verdict) *Report {
 	return r
 }
 
+func toolNames(items []json.RawMessage) (names []string) {
+	for _, item := range items {
+		name, _ := wire.GetString(item, "name")
+		names = append(names, name)
+	}
+	return names
+}
+
 // plain returns a text of Markdown as a terminal shows it.
 func plain(text string) string { return strings.ReplaceAll(text, "`", "") }
 
-// summarize says in one line what works, and how many limits there are.
+// summarize says in one line what works, and how many limits there are of what the server
+// declares.
 func (r *Report) summarize() {
-	limits, others := 0, 0
+	var limits, others int
 	for _, c := range r.Crossings {
-		switch c.Outcome {
-		case Refused:
+		switch {
+		case c.IfUsed:
+		case c.Outcome == Refused:
 			limits++
-		case Changes:
+		case c.Outcome == Changes:
 			others++
 		}
 	}
@@ -129,8 +147,18 @@ func (r *Report) summarize() {
 	if r.Era == spec.Modern.String() {
 		own, other = other, own
 	}
-	r.Summary = fmt.Sprintf("Works: clients of %s get all of it; for clients of %s %s, and %s another form.",
-		own, other, thereAre(limits), hasForm(others))
+	var less []string
+	if limits > 0 {
+		less = append(less, thereAre(limits))
+	}
+	if others > 0 {
+		less = append(less, hasForm(others))
+	}
+	if len(less) == 0 {
+		r.Summary = fmt.Sprintf("Works: clients of %s get all of it, and so do clients of %s.", own, other)
+		return
+	}
+	r.Summary = fmt.Sprintf("Works: clients of %s get all of it; for clients of %s %s.", own, other, strings.Join(less, ", and "))
 }
 
 func thereAre(limits int) string {
@@ -142,9 +170,9 @@ func thereAre(limits int) string {
 
 func hasForm(n int) string {
 	if n == 1 {
-		return "1 feature has"
+		return "1 feature has another form"
 	}
-	return fmt.Sprintf("%d features have", n)
+	return fmt.Sprintf("%d features have another form", n)
 }
 
 // transportOf names the transport that a server is reached over.
@@ -160,23 +188,55 @@ func transportOf(s *config.Server, v *mcp.Verdict) string {
 	return "Streamable HTTP"
 }
 
-// Print writes the report for people.
-func (r *Report) Print(w io.Writer) error {
-	var b strings.Builder
-	_, _ = output.Printf(&b, "%s\n\n", r.Summary)
+// Print writes the report for people: the tools, what the server declares and clients of the
+// other era get otherwise or not at all, and in one line what it does not offer. verbose adds
+// how it answered, what they get unchanged, what it may do without declaring it, and the rules.
+func (r *Report) Print(w io.Writer, verbose bool) error {
+	b := printing{verbose: verbose}
+	b.line("%s\n\n", r.Summary)
 	r.printHead(&b)
-	r.printSteps(&b)
+	if verbose || r.failed || r.Capabilities == nil {
+		r.printSteps(&b)
+	}
 	r.printCrossings(&b)
+	r.printNotOffered(&b)
 	r.printExtensions(&b)
 	r.printQuirks(&b)
+	if !verbose && r.Crossings != nil {
+		b.line("\n--verbose shows how it answered, and everything that clients get of it.\n")
+	}
 	_, err := output.Printf(w, "%s", output.Block(b.String()))
 	return err
 }
 
-func (r *Report) printHead(b *strings.Builder) {
+// A printing is a report while it is printed.
+type printing struct {
+	strings.Builder
+	verbose bool
+}
+
+func (b *printing) line(format string, args ...any) {
+	_, _ = output.Printf(b, format, args...) // it ends up in memory
+}
+
+// anyRule is how texts name a rule of docs/rules.md.
+var anyRule = regexp.MustCompile(` \([A-Z0-9]+-\d+\)`)
+
+// why is a reason with its rules, for who wants to know those.
+func (b *printing) why(text, rule string) string {
+	if !b.verbose {
+		return anyRule.ReplaceAllString(text, "")
+	}
+	return text + " (" + rule + ")"
+}
+
+func (r *Report) printHead(b *printing) {
 	tw := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
 		_, _ = output.Printf(tw, name+"\t"+format+"\n", args...) // it ends up in memory
+	}
+	if n := r.Lists[spec.MethodToolsList]; n > 0 {
+		row("tools", "%d: %s", n, strings.TrimPrefix(itemText(r.Tools), ": "))
 	}
 	row("server", "%s", r.Target)
 	if s := r.Server; s != nil {
@@ -224,7 +284,7 @@ func capabilityText(caps []byte) string {
 	return strings.Join(names, ", ")
 }
 
-func (r *Report) printSteps(b *strings.Builder) {
+func (r *Report) printSteps(b *printing) {
 	if len(r.Steps) == 0 {
 		return
 	}
@@ -241,19 +301,38 @@ func (r *Report) printSteps(b *strings.Builder) {
 }
 
 // maxItems is how many names a row has for people; JSON has all.
-const maxItems = 6
+const maxItems = 12
 
-func (r *Report) printCrossings(b *strings.Builder) {
-	if r.Crossings == nil {
-		return
-	}
-	clients := "2026-07-28"
+func (r *Report) printCrossings(b *printing) {
+	clients, heading := "2026-07-28", "\nWhat is different for clients of %s\n"
 	if r.Era == spec.Modern.String() {
 		clients = "2025-11-25 and before"
 	}
-	_, _ = output.Printf(b, "\nWhat clients of %s get of it, by mcpbridge\n", clients)
+	if b.verbose {
+		heading = "\nWhat clients of %s get of it, by mcpbridge\n"
+	}
 	for _, c := range r.Crossings {
-		_, _ = output.Printf(b, "  %s  %s%s\n           %s (%s)\n", c.Outcome, c.Feature, itemText(c.Items), c.Why, c.Rule)
+		if c.Outcome == NotOffered || !b.verbose && (c.Outcome == Crosses || c.IfUsed) {
+			continue
+		}
+		if heading != "" {
+			b.line(heading, clients)
+			heading = ""
+		}
+		b.line("  %s  %s%s\n           %s\n", c.Outcome, c.Feature, itemText(c.Items), b.why(c.Why, c.Rule))
+	}
+}
+
+// printNotOffered names what the server has not.
+func (r *Report) printNotOffered(b *printing) {
+	var names []string
+	for _, c := range r.Crossings {
+		if c.Outcome == NotOffered {
+			names = append(names, c.Feature)
+		}
+	}
+	if len(names) > 0 {
+		b.line("\nnot offered: %s\n", strings.Join(names, ", "))
 	}
 }
 
@@ -280,28 +359,35 @@ func brief(seconds float64) string {
 	return d.Round(10 * time.Microsecond).String()
 }
 
-func (r *Report) printExtensions(b *strings.Builder) {
+func (r *Report) printExtensions(b *printing) {
 	if len(r.Extensions) == 0 {
 		return
 	}
 	b.WriteString("\nWhat becomes of its extensions\n")
 	for _, e := range r.Extensions {
-		_, _ = output.Printf(b, "  %s\n", strings.TrimSpace(e.Name+" "+string(e.Settings)))
+		if !b.verbose && e.Modern.Outcome == Crosses && e.Legacy.Outcome == Crosses {
+			b.line("  %s: clients get it as it is\n", strings.TrimSpace(e.Name+" "+string(e.Settings)))
+			continue
+		}
+		b.line("  %s\n", strings.TrimSpace(e.Name+" "+string(e.Settings)))
 		printTreatment(b, &e.Modern, "for clients of 2026-07-28")
 		printTreatment(b, &e.Legacy, "for clients of 2025-11-25 and before")
 	}
 }
 
-func (r *Report) printQuirks(b *strings.Builder) {
+func (r *Report) printQuirks(b *printing) {
 	if len(r.Quirks) == 0 {
 		return
 	}
 	b.WriteString("\nWhat it does against the protocol, and mcpbridge tolerates\n")
 	for _, q := range r.Quirks {
-		_, _ = output.Printf(b, "  %s  %s\n           the protocol: %s\n           what is done: %s (%s)\n", q.Name, q.Seen, q.Breaks, q.Done, q.Rule)
+		b.line("  %s  %s\n           the protocol: %s\n           what is done: %s\n", q.Name, q.Seen, q.Breaks, b.why(q.Done, q.Rule))
 	}
 }
 
-func printTreatment(b *strings.Builder, t *Treatment, whose string) {
-	_, _ = output.Printf(b, "    %s  %s\n             %s (%s)\n", t.Outcome, whose, t.Why, t.Rule)
+func printTreatment(b *printing, t *Treatment, whose string) {
+	if !b.verbose && t.Outcome == Crosses {
+		return
+	}
+	b.line("    %s  %s\n             %s\n", t.Outcome, whose, b.why(t.Why, t.Rule))
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"io"
 	"net/http"
@@ -97,7 +98,7 @@ func steady(text string) string {
 // What people read, of a server with extensions.
 func TestReportPrints(t *testing.T) {
 	var out bytes.Buffer
-	if err := reportOf(t, &featured{modern: true, capabilities: extensions}).Print(&out); err != nil {
+	if err := reportOf(t, &featured{modern: true, capabilities: extensions}).Print(&out, true); err != nil {
 		t.Fatal(err)
 	}
 	text, file := steady(out.String()), filepath.Join("testdata", "modern-extensions.txt")
@@ -134,7 +135,8 @@ func wantOutcomes(t *testing.T, r *Report, want map[string]string) {
 		}
 	}
 	for i := 1; i < len(r.Crossings); i++ {
-		if a, b := r.Crossings[i-1].Outcome, r.Crossings[i].Outcome; a == Crosses && b != Crosses || b == Refused && a != Refused {
+		rank := []string{Refused, Changes, Crosses, NotOffered}
+		if a, b := r.Crossings[i-1].Outcome, r.Crossings[i].Outcome; slices.Index(rank, a) > slices.Index(rank, b) {
 			t.Errorf("%s comes after %s, want what does not cross first", b, a)
 		}
 	}
@@ -153,10 +155,11 @@ func TestReportOfALegacyServer(t *testing.T) {
 		"tasks that a client holds (tasks/*)":                    "refused",
 		"experimental capabilities":                              "crosses vendor/x",
 		"changes of the list of tools":                           "refused", // announced, without a stream
-		"changes of the list of resources":                       "refused",
-		"updates of resources":                                   "refused",
+		"changes of the list of resources":                       "not offered",
+		"updates of resources":                                   "not offered",
 		"changes of the list of prompts":                         "",
-		"completion":                                             "",
+		"completion":                                             "not offered",
+		"prompts":                                                "not offered",
 		"log messages":                                           "changes",
 		"pages to visit (elicitation by URL)":                    "changes",
 		"responses that broke off":                               "changes",
@@ -185,14 +188,45 @@ func TestReportOfAModernServer(t *testing.T) {
 		"extensions":                                      "crosses com.example/board",
 		"what extensions let clients listen to":           "refused com.example/board",
 		"changes of the list of tools":                    "crosses",
-		"changes of the list of resources":                "refused",
+		"changes of the list of resources":                "not offered",
 		"updates of resources":                            "crosses",
-		"log messages":                                    "refused",
+		"log messages":                                    "not offered",
 		"questions to the client (input_required)":        "changes",
 		"audio":                                 "changes",
 		"what is followed, while more is added": "",
 		"how long results may be kept (ttlMs, cacheScope)": "changes",
 	})
+}
+
+// A server of two tools alone has no limits: what it does not offer is named in one line, and what
+// it may do without declaring it, rules and what crosses are for who asks.
+func TestReportCountsWhatTheServerHas(t *testing.T) {
+	for modern, list := range map[bool]string{false: "", true: `,"subscribe":false`} {
+		r := reportOf(t, &featured{modern: modern, capabilities: `{"tools":{"listChanged":false` + list + `}}`,
+			list: `[{"name":"now","inputSchema":{"type":"object"}},{"name":"convert","inputSchema":{"type":"object"}}]`})
+		var out, full bytes.Buffer
+		if err := errors.Join(r.Print(&out, false), r.Print(&full, true)); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(r.Summary, " get all of it, and so do clients of "+map[bool]string{false: "2026-07-28.", true: "2025-11-25 and earlier."}[modern]) {
+			t.Errorf("the summary is %q, want no limits", r.Summary)
+		}
+		text := out.String()
+		if lines := strings.Split(text, "\n"); !strings.HasPrefix(lines[2], "tools ") || !strings.HasSuffix(lines[2], " 2: now, convert") {
+			t.Errorf("the third line is %q, want the tools", lines[2])
+		}
+		if strings.Count(text, "\nnot offered: prompts, resources, completion, ") != 1 || strings.Contains(text, "refused") || strings.Contains(text, Crosses+" ") {
+			t.Errorf("it prints\n%s\nwant one line of what is not offered", text)
+		}
+		if id := regexp.MustCompile(`[A-Z0-9]+-\d+\)`).FindString(text); id != "" {
+			t.Errorf("it prints the rule %s", id)
+		}
+		for _, more := range []string{"  " + Refused + "  ", "  " + Crosses + "  ", "How it answered", " (M2L-"} {
+			if !modern && !strings.Contains(full.String(), more) {
+				t.Errorf("with --verbose it prints\n%s\nwant %q in it", full.String(), more)
+			}
+		}
+	}
 }
 
 // Each extension is told of by its name, for clients of either era, with a rule of the
@@ -237,7 +271,7 @@ func TestReportOfQuirks(t *testing.T) {
 		t.Errorf("quirks %q, want %q", names, want)
 	}
 	var out bytes.Buffer
-	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), "null-members") || !strings.Contains(out.String(), "(2025-11-25, server/tools, Tool)") {
+	if err := r.Print(&out, true); err != nil || !strings.Contains(out.String(), "null-members") || !strings.Contains(out.String(), "(2025-11-25, server/tools, Tool)") {
 		t.Errorf("Print = %v, and prints\n%s", err, &out)
 	}
 	if odd := reportOf(t, &featured{capabilities: `{"tools":{}}`, list: `[{"name":"a","title":null,"inputSchema":{"type":"object"}}]`}); len(odd.Quirks) != 1 || odd.Quirks[0].Name != "null-members" {

@@ -177,8 +177,8 @@ func TestWordsOfHTTPErrors(t *testing.T) {
 	t.Cleanup(s.Close)
 	for _, tt := range []struct{ path, want string }{
 		{"/moved", `redirects to another URL: it answered server/discover with HTTP 307 Temporary Redirect; redirects are not followed: configure the URL it leads to, https://docs.example.com/mcp; use that URL`},
-		{"/forbidden", `refuses access: it answered server/discover with HTTP 403 Forbidden: "ada is not in the group"; check that the credentials in the server's headers allow it; ` +
-			`do the credentials allow it? Give others: --header 'Authorization: Bearer …', or log in as another user: mcpbridge logout, then mcpbridge login`},
+		{"/forbidden", `refuses access: it answered server/discover with HTTP 403 Forbidden: "ada is not in the group"; ` +
+			`do the credentials allow it? Give others: --header 'Authorization: Bearer …'`},
 		{"/broken", `answers with errors: it answered server/discover with HTTP 500 Internal Server Error: "the database is down"; opening a session failed: initialize: HTTP 500 Internal Server Error: ` +
 			`"the database is down"; it fails on every request: read its log`},
 	} {

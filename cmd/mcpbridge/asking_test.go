@@ -127,7 +127,7 @@ func TestAskingWithHeaders(t *testing.T) {
 		if got, want := runCommand(t.Context(), nil, "call", srv.URL, "-H", "X-Api-Key: k"), (ran{}); got != want {
 			t.Errorf("%s: call -H = %+v, want %+v", era, got, want)
 		}
-		want := "mcpbridge: " + srv.URL + " wants credentials: it answered server/discover with HTTP 401 Unauthorized; check the credentials in the server's headers; give it credentials: --header 'Authorization: Bearer …', or log in: mcpbridge login\n"
+		want := "mcpbridge: " + srv.URL + " wants credentials: it answered server/discover with HTTP 401 Unauthorized; give it credentials: --header 'Authorization: Bearer …'\n"
 		if got := runCommand(t.Context(), nil, "call", srv.URL); got.code != exitFailure || got.err != want {
 			t.Errorf("%s: call = %+v, want %s", era, got, want)
 		}

@@ -54,7 +54,7 @@ func TestServeTLS(t *testing.T) {
 	s := serve(t, nil, "-c", path)
 	url := s.Endpoints[0].URL
 	if !strings.HasPrefix(url, "https://127.0.0.1:") || !strings.HasPrefix(s.Admin, "http://127.0.0.1:") {
-		t.Fatalf("announced %+v", s.announcement)
+		t.Fatalf("announced %+v", s.Announcement)
 	}
 	for _, way := range []string{url, strings.Replace(url, "/mcp/", "/sse/", 1), "wss" + strings.TrimPrefix(url, "https")} {
 		file := viaTLS(t, a, way, "")

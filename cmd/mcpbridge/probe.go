@@ -130,6 +130,9 @@ type prober struct {
 // probed reads the one server that the arguments name, or the group and its servers.
 func (p process) probed(cmd *cobra.Command, args []string, how *probing) (one *config.Config, isGroup bool, err error) {
 	path, headers, timeout := how.path, how.headers, how.timeout
+	if how.tls != (config.ServerTLS{}) && (cmd.ArgsLenAtDash() == 0 || path != "") {
+		return nil, false, usageError("--cacert, --cert and --key are for a URL; a server of a file has tls: {ca: …, cert: …, key: …} there")
+	}
 	if cmd.ArgsLenAtDash() == 0 && len(headers) > 0 {
 		return nil, false, usageError("a command gets no headers; leave --header out, or give a URL")
 	}
@@ -143,7 +146,9 @@ func (p process) probed(cmd *cobra.Command, args []string, how *probing) (one *c
 			return nil, false, err
 		}
 		name = o.Servers[0].Name
-		o.Servers[0].TLS = how.tls
+		if err = readable(how.tls); err != nil {
+			return nil, false, err
+		}
 		if o.Servers[0].Headers, err = readHeaders(headers); err != nil {
 			return nil, false, err
 		}
@@ -156,6 +161,9 @@ func (p process) probed(cmd *cobra.Command, args []string, how *probing) (one *c
 	}
 	if one = c.Only(name); one == nil {
 		return nil, false, usageError("no server or group of %s is called %q; there are: %s", path, name, strings.Join(serverNames(c), ", "))
+	}
+	if how.tls != (config.ServerTLS{}) {
+		one.Servers[0].TLS = how.tls
 	}
 	for i := range one.Servers {
 		if t := &one.Servers[i].Timeouts; timeout > 0 {

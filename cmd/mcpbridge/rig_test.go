@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
@@ -28,7 +29,7 @@ func runCommand(ctx context.Context, environ []string, args ...string) ran {
 
 // A running is serve, in this process, until stop.
 type running struct {
-	announcement
+	report.Announcement
 	log  *bridgetest.Log
 	stop func() int
 }
@@ -47,7 +48,7 @@ func serve(t *testing.T, environ []string, args ...string) *running {
 		_ = w.Close()
 	}()
 	s := &running{log: log}
-	err := json.NewDecoder(r).Decode(&s.announcement)
+	err := json.NewDecoder(r).Decode(&s.Announcement)
 	code, waited := 0, false
 	s.stop = func() int {
 		if cancel(); !waited {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -96,8 +97,26 @@ func (t *target) readURL(cmd *cobra.Command, o config.Options, args []string) (e
 	if o.Servers[0].Headers, err = readHeaders(t.headers); err != nil {
 		return err
 	}
-	o.Servers[0].TLS = t.tls
-	return t.load(o, o.Servers[0].Name)
+	if err = readable(t.tls); err == nil {
+		err = t.load(o, o.Servers[0].Name)
+	}
+	if err == nil && t.tls != (config.ServerTLS{}) {
+		t.config.Servers[0].TLS = t.tls
+	}
+	return err
+}
+
+// readable returns an error if a file of flags is not there.
+func readable(of config.ServerTLS) error {
+	for _, name := range []string{of.CA, of.Cert, of.Key} {
+		if name == "" {
+			continue
+		}
+		if _, err := os.Stat(name); err != nil {
+			return usageError("--cacert, --cert or --key: %v; give the path of a file in PEM", err)
+		}
+	}
+	return nil
 }
 
 // certificateFlags adds the flags of certificates for a URL, as curl has them.

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
@@ -251,7 +252,7 @@ func TestLogsTakeTerminalControl(t *testing.T) {
 			p := process{args: []string{"mcpbridge", "serve", file, "--json", "--listen", "127.0.0.1:0", "--admin", "off"}, environ: []string{"PATH=" + os.Getenv("PATH")}, stdout: w, stderr: s.tty}
 			ended := make(chan int, 1)
 			go func() { ended <- exitCode(p.run(ctx), s.tty); _ = w.Close() }() // ends with ctx
-			var a announcement
+			var a report.Announcement
 			if err := json.NewDecoder(r).Decode(&a); err != nil {
 				t.Fatal(err, s)
 			}

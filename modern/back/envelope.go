@@ -120,7 +120,7 @@ func withoutListChanged(capabilities json.RawMessage) []wire.Edit {
 }
 
 // hiddenFrom returns the names of extensions that are not forwarded for requests of an
-// era. Only modern clients can use tasks of the server.
+// era. Only modern clients can use tasks of the server; see declaring for calls that are run as one.
 func (b *Back) hiddenFrom(era spec.Era) []string {
 	if era == spec.Legacy {
 		return b.hideTasks

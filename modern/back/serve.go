@@ -40,8 +40,8 @@ type servedRequest struct {
 //
 // It sends a request a second time only if the first one can't have had an effect: nothing
 // was sent, the server refused it before processing, or the method only reads. For a
-// legacy client it handles input_required results itself, in rounds; a modern client gets
-// them unchanged.
+// legacy client it handles input_required results itself, in rounds, and runs the task that a
+// server makes of a tool that demands one; a modern client gets them unchanged.
 func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
 	if err := b.refuseMethod(req); err != nil {
 		return nil, err

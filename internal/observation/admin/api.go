@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -139,13 +138,9 @@ func (a *api) callTool(w http.ResponseWriter, r *http.Request) {
 		Server, Tool string
 		Arguments    json.RawMessage
 	}
-	if !isJSON(r) {
-		http.Error(w, "send JSON", http.StatusUnsupportedMediaType)
+	said, err := receive(w, r, maxAsk, &body)
+	if !said {
 		return
-	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAsk))
-	if err == nil {
-		err = json.Unmarshal(text, &body)
 	}
 	if err != nil || body.Tool == "" || len(body.Arguments) > 0 && body.Arguments[0] != '{' {
 		http.Error(w, "send an object with server, tool, and arguments, which is an object", http.StatusBadRequest)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/json"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
@@ -109,6 +110,20 @@ func (g *guard) logout(w http.ResponseWriter, r *http.Request) {
 	g.sessions.end(r)
 	setCookie(w, r, "", -time.Second)
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// receive reads a body of at most so many bytes into v, and refuses one that is not said to be JSON,
+// as no form of another page is.
+func receive(w http.ResponseWriter, r *http.Request, most int64, v any) (said bool, err error) {
+	if !isJSON(r) {
+		http.Error(w, "send JSON", http.StatusUnsupportedMediaType)
+		return false, nil
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if err == nil {
+		err = json.Unmarshal(text, v)
+	}
+	return true, err
 }
 
 // isJSON reports whether the body is JSON, as it says: a form of another page can't say so

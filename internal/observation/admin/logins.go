@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"encoding/json"
-	"io"
 	"net/http"
 )
 
@@ -25,13 +23,9 @@ func (a *api) logins(w http.ResponseWriter, r *http.Request) {
 // endLogins ends those of a principal.
 func (a *api) endLogins(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Server, Principal string }
-	if !isJSON(r) { // no form of another page is
-		http.Error(w, "send JSON", http.StatusUnsupportedMediaType)
+	said, err := receive(w, r, maxLogin, &body)
+	if !said {
 		return
-	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLogin))
-	if err == nil {
-		err = json.Unmarshal(text, &body)
 	}
 	switch {
 	case err != nil || body.Principal == "":

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"strconv"
 
@@ -175,13 +173,9 @@ func (a *roomAPI) accept(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Tools []status.AcceptedTool `json:"tools"`
 	}
-	if !isJSON(r) { // no form of another page is
-		http.Error(w, "send JSON", http.StatusUnsupportedMediaType)
+	said, err := receive(w, r, maxAsk, &body)
+	if !said {
 		return
-	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAsk))
-	if err == nil {
-		err = json.Unmarshal(text, &body)
 	}
 	if err != nil || len(body.Tools) == 0 {
 		http.Error(w, "send an object with tools, each with tool and digest, as /changes has them", http.StatusBadRequest)

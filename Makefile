@@ -30,6 +30,9 @@ ALONE_WHOLE := ./endings ./hostile
 BESIDE_INTEROP := ./auth . ./shown ./groups ./replicas ./firststart ./matrix ./extensions ./install ./day ./deviations ./page ./patience ./reload ./sweep ./traces ./internal/...
 BESIDE_TRUNK := ./trunk ./chaos ./sessions
 
+# Those that make soak alone runs: what they install is too large for each run of CI.
+SOAK_ONLY := ./hosts
+
 # The packages that other programs import.
 PUBLIC := gateway gateway/replicas/nats gateway/replicas/redis
 
@@ -54,7 +57,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/mcpbridge
-	$(GO) build -o bin/mcpbridge ./cmd/mcpbridge
+	$(GO) build -tags grpcnotrace -o bin/mcpbridge ./cmd/mcpbridge # without the tag it is larger by 11 MB
 
 .PHONY: check
 check: lint cross api test ## everything that needs only Go: format, vet, staticcheck, cross builds, the public API, tests with -race
@@ -155,10 +158,14 @@ soak: ## the same in numbers that CI has no time for
 	REPLICAS=full $(GO) -C interop/go test -count=1 -timeout 180m -v ./replicas
 	FAULTS=20 $(GO) -C interop/go test -count=1 -timeout 300m -v -run 'Faults|ReadyMeansUseful|AServerThatOneLacks|TLSInTwoSteps' ./replicas
 	$(GO) -C interop/go test -count=20 -timeout 120m -v -run 'ThroughTheBalancer|NoNoticeIsDoubled' ./replicas
+	SCHEDULES=1000 $(GO) -C interop/go test -count=1 -timeout 60m -v -run Quiz ./extensions
+	LIVES=3600 $(GO) -C interop/go test -count=1 -timeout 90m -v -run T20Lives ./extensions
 	SEED=1 DEVIATIONS=2000 $(GO) -C interop/go test -count=1 -timeout 30m -v ./deviations
 	DAY=full $(GO) -C interop/go test -count=1 -timeout 90m -v ./day
 	SWEEP=all $(GO) -C interop/go test -count=1 -timeout 20m -v ./sweep
 	QUESTIONS=1000 LOSSES=100 FOLLOWERS=200 $(GO) -C interop/go test -count=1 -timeout 120m -v ./groups
+	cd interop/hosts && npm ci --no-audit --no-fund --loglevel=error
+	$(GO) -C interop/go test -count=1 -timeout 20m -v $(SOAK_ONLY)
 	AUTHSOAK=10m $(GO) -C interop/go test -count=1 -timeout 15m -v -run TestSoak ./auth
 	USERS=200 $(GO) -C interop/go test -count=1 -timeout 30m -v -run TestUsersAtReplicas ./auth
 

@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
@@ -33,8 +34,9 @@ type build struct {
 	opts    *Options
 	secrets *redact.Redactor
 	metrics mcp.Metrics
-	losses  *upstream.Losses // those of the Gateway
-	lists   *listDefinitions // likewise
+	losses  *upstream.Losses     // those of the Gateway
+	sealer  *requeststate.Sealer // likewise
+	lists   *listDefinitions     // likewise
 
 	node        *node.Node      // nil for one replica
 	place       userlogin.Place // of the Gateway, for logins of principals; nil until it is known
@@ -164,11 +166,13 @@ func (b *build) gatewayOptions() router.Options {
 		TrustedProxies: o.TrustedProxies,
 		Auth:           b.common.auth,
 		Audit:          b.common.audit,
+		Anew:           b.anew,
 		Secrets:        b.secrets,
 		DebugErrors:    o.DebugErrors,
 		Logger:         o.Logger,
 		Metrics:        b.metrics,
 		Losses:         b.losses,
+		Sealer:         b.sealer,
 		Observers:      o.hooks.Observers,
 		QuietRequests:  o.hooks.QuietRequests,
 		NameTools:      b.number(limits.MetricTools) > 0,

@@ -69,13 +69,13 @@ func TestOptionsArrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.close() }() // whatever is in it
-	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers", "Instance", "Peers", "Handovers", "Pages", "PagePaths", "Losses", "Observers", "QuietRequests"}) {
+	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers", "Instance", "Peers", "Handovers", "Sealer", "Pages", "PagePaths", "Anew", "Losses", "Observers", "QuietRequests"}) {
 		t.Errorf("options of the gateway that are not set: %v", got)
 	}
 	if got := unset(b.of(&s).serverOptions(p)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "Records", "Definition", "InGroup", "MaxSessionsEach"}) {
 		t.Errorf("options of a URL that are not set: %v", got)
 	}
-	if got := unset(s.settings()); !slices.Equal(got, []string{"Tasks"}) { // which HideExtensions say
+	if got := unset(s.settings()); len(got) > 0 {
 		t.Errorf("settings that other programs can't set: %v", got)
 	}
 	if got := unset(p.access); !slices.Equal(got, []string{"Server", "Metrics"}) {
@@ -135,6 +135,22 @@ func TestQuirksOff(t *testing.T) {
 			t.Errorf("with QuirksOff %q other quirks are tolerated", name)
 		}
 		_ = g.Shutdown(t.Context())
+	}
+}
+
+// Tasks pass in one of the modes, for a time.
+func TestNewRefusesTasks(t *testing.T) {
+	for _, tt := range []struct {
+		tasks Tasks
+		valid bool
+	}{{Tasks{}, true}, {Tasks{Mode: TasksRun, TTL: time.Minute}, true}, {Tasks{Mode: "held"}, false}, {Tasks{TTL: -1}, false}} {
+		g, err := New(Options{Servers: []ServerOptions{{Name: "s", URL: "http://a.example", Tasks: tt.tasks}}})
+		if tt.valid != (err == nil) {
+			t.Errorf("New with Tasks %+v: %v, want an error: %v", tt.tasks, err, !tt.valid)
+		}
+		if err == nil {
+			_ = g.Shutdown(t.Context())
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/observation/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/release"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/userlogin"
@@ -32,6 +34,7 @@ type Gateway struct {
 	inner   *router.Gateway
 	metrics *metrics.Metrics
 	losses  *upstream.Losses
+	sealer  *requeststate.Sealer
 	lists   *listDefinitions
 	stdio   transport.StdioOptions // without files
 
@@ -69,6 +72,10 @@ func New(o Options) (*Gateway, error) {
 func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, error) {
 	b := newBuild(o, counts)
 	b.node, b.hurry, b.losses, b.place = n, make(chan struct{}), upstream.NewLosses(), placeOf(o, n)
+	var err error
+	if b.sealer, err = requeststate.NewSealerOf(b.instance(), o.StateKeys...); err != nil {
+		return nil, fmt.Errorf("building the gateway: %w", err)
+	}
 	if err := b.addAll(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
@@ -85,7 +92,7 @@ func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}
-	g := &Gateway{inner: inner, place: b.place, metrics: counts, node: n, turn: make(chan struct{}, 1), hurry: b.hurry, losses: b.losses, lists: b.lists}
+	g := &Gateway{inner: inner, place: b.place, metrics: counts, node: n, turn: make(chan struct{}, 1), hurry: b.hurry, losses: b.losses, sealer: b.sealer, lists: b.lists}
 	g.hasten = sync.OnceFunc(func() { close(g.hurry) })
 	g.closeGrace = cmp.Or(o.CloseGrace, transport.DefaultCloseGrace)
 	g.stand(b)
@@ -95,6 +102,14 @@ func newGateway(o *Options, counts *metrics.Metrics, n *node.Node) (*Gateway, er
 		return s.Topics, s.Pairs
 	})
 	return g, nil
+}
+
+// instance returns what the ids of this process begin with.
+func (b *build) instance() string {
+	if g := b.group(); g != nil {
+		return g.Self().Instance
+	}
+	return rand.Text()[:8]
 }
 
 // Start connects to all servers in the background, so that their state is known before the

@@ -53,7 +53,7 @@ func (g *Gateway) reload(o Options, anew string) (*Reloaded, error) {
 		return nil, err
 	}
 	b := newBuild(&o, g.metrics)
-	b.node, b.hurry, b.losses, b.lists, b.place, b.anew = g.node, g.hurry, g.losses, g.lists, g.place, anew
+	b.node, b.hurry, b.losses, b.sealer, b.lists, b.place, b.anew = g.node, g.hurry, g.losses, g.sealer, g.lists, g.place, anew
 	if g.node == nil || o.Replicas == nil || o.Replicas.Engine == nil {
 		b.place = placeOf(&o, nil)
 	}

@@ -111,8 +111,13 @@ func (r *running) end() {
 func (r *running) call(server, token string) (int, string) { return r.callTool(server, "read", token) }
 
 func (r *running) callTool(server, tool, token string) (int, string) {
+	return r.callAs(server, tool, "{}", token)
+}
+
+// callAs calls a tool as a client with capabilities.
+func (r *running) callAs(server, tool, capabilities, token string) (int, string) {
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{},"_meta":{` +
-		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capabilities + `,` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"example","version":"1"}}}}`
 	req, _ := http.NewRequest(http.MethodPost, r.front.URL+"/mcp/"+server, strings.NewReader(body))
 	for name, value := range map[string]string{

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/overview"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -30,6 +31,31 @@ func (g inner) Restart(server string) error {
 		return fmt.Errorf("server %q was not restarted: %w", server, err)
 	}
 	log.Write(audit.Restarted(server, string(overview.Principal)))
+	return nil
+}
+
+// Tasks implements [cmdhook.Inner].
+func (g inner) Tasks(server string) status.Tasks {
+	if of := router.TasksOf(g.Gateway, server); of != nil {
+		return of.TellTasks()
+	}
+	return status.Tasks{List: []status.Task{}}
+}
+
+// CancelTask implements [cmdhook.Inner].
+func (g inner) CancelTask(ctx context.Context, server, key string) error {
+	log, of := g.Audit(), router.TasksOf(g.Gateway, server)
+	switch {
+	case of == nil:
+		return fmt.Errorf("server %q has no tasks that are held for clients of the other era", server)
+	case log.Refuses():
+		return errors.New("nothing was cancelled: the audit log can't be written, and is required")
+	}
+	task, err := of.CancelTask(ctx, key)
+	if err != nil {
+		return fmt.Errorf("server %q: %s", server, g.outer.secrets().String(err.Error()))
+	}
+	log.Write(audit.TaskCancelled(server, task.Tool, task.Principal, string(overview.Principal)))
 	return nil
 }
 

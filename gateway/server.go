@@ -87,6 +87,8 @@ type ServerOptions struct {
 	// HideExtensions are names of extensions and experimental capabilities that pass in
 	// neither direction.
 	HideExtensions []string
+	// Tasks says how tasks pass. The zero value means TasksAuto.
+	Tasks Tasks
 	// LogLevel is what legacy clients get of the server's log messages before they set
 	// a level: debug, info, notice and so on, or none. Empty means debug.
 	LogLevel string
@@ -134,6 +136,7 @@ func (s *ServerOptions) settings() settings.Server {
 		LogLevel:     s.LogLevel,
 		Experimental: s.Experimental,
 		Extensions:   settings.Extensions{Hide: s.HideExtensions},
+		Tasks:        s.Tasks.settings(),
 		ClientInfo:   clientInfo(s.ForwardClientInfo),
 		Subresources: fanout.Subresources(s.Subresources),
 		Replicas:     string(s.Replicas),
@@ -225,6 +228,40 @@ const (
 	SubresourcesAsSent Subresources = "as-sent" // under its own URI
 	SubresourcesOff    Subresources = "off"     // not at all
 )
+
+// Tasks say what becomes of tasks between clients and a server.
+type Tasks struct {
+	Mode TaskMode
+	// TTL is how long a task of a server of 2025-11-25 is held for a client of 2026-07-28. Zero
+	// means an hour.
+	TTL time.Duration
+	// CallOptional has tools of a server of 2025-11-25 that can run as tasks, but need not, called
+	// for clients of 2026-07-28 that hold tasks.
+	CallOptional bool
+}
+
+// A TaskMode says who holds tasks, and for whom tools are run that run as tasks alone.
+type TaskMode string
+
+// The modes. Empty means TasksAuto.
+const (
+	TasksAuto TaskMode = "auto" // clients of 2026-07-28 hold tasks, and for others tools are run
+	TasksOn   TaskMode = "on"   // clients of 2025-11-25 hold tasks, too
+	TasksRun  TaskMode = "run"  // tools are run
+	TasksOff  TaskMode = "off"  // tools are not run either
+)
+
+func (m TaskMode) valid() bool {
+	return m == "" || m == TasksAuto || m == TasksOn || m == TasksRun || m == TasksOff
+}
+
+func (t Tasks) settings() settings.Tasks {
+	out := settings.Tasks{Mode: settings.TaskMode(t.Mode), TTL: t.TTL, Optional: settings.OptionalTask}
+	if t.CallOptional {
+		out.Optional = settings.OptionalCall
+	}
+	return out
+}
 
 // Synthesize says how often a server is looked at for changes. Zero means never.
 type Synthesize struct {

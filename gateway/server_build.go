@@ -73,6 +73,8 @@ func (s serverBuild) check() error {
 		return fmt.Errorf("QuirksOff has %q, want names of docs/quirks.md, or AllQuirks", s.QuirksOff)
 	case s.LogLevel != "" && s.LogLevel != "none" && !spec.LogLevel(s.LogLevel).Valid():
 		return fmt.Errorf("unknown LogLevel %q", s.LogLevel)
+	case !s.Tasks.Mode.valid() || s.Tasks.TTL < 0:
+		return fmt.Errorf("Tasks of %q and %v: want a mode that exists, and a TTL of 0 or more", s.Tasks.Mode, s.Tasks.TTL)
 	}
 	return nil
 }
@@ -171,6 +173,8 @@ func (s serverBuild) serverOptions(p *serverParts) server.Options {
 			Metrics:      s.b.metrics,
 			Quirks:       p.quirks,
 			Losses:       s.b.losses,
+			Limits:       s.b.opts.Limits,
+			Sealer:       s.b.sealer,
 			Observers:    s.b.opts.hooks.Observers,
 		},
 		Transport:   legacyback.Transport(s.Transport),

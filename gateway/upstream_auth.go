@@ -211,9 +211,12 @@ func (s serverBuild) fetchingFor(issuer string) *fetch.Client {
 func (s serverBuild) storedLogin(l *StoredLogin) *login.Stored {
 	s.b.secrets.Learn(l.ClientSecret)
 	f := s.loginFlow()
-	o := login.StoredOptions{Name: s.Name, HTTP: f.HTTP, Keeper: f.Store.KeeperOf(s.URL), Principal: mcp.Principal(l.Principal), Secrets: s.b.secrets}
+	o := login.StoredOptions{Server: withoutQuery(s.URL), HTTP: f.HTTP, Keeper: f.Store.KeeperOf(s.URL), Principal: mcp.Principal(l.Principal), Secrets: s.b.secrets}
 	if f.Browse = s.b.opts.hooks.Browse[s.Name]; f.Browse != nil {
-		o.Flow, o.Name = f, withoutQuery(s.URL) // it may not be in any file
+		o.Flow = f
+	}
+	if s.b.opts.hooks.FromFile {
+		o.Server = s.Name + " -c FILE"
 	}
 	return login.NewStored(o)
 }

@@ -35,7 +35,7 @@ instead, which is good once, within a minute, for a session of 12 hours.`,
 		Example: `  mcpbridge admin
   mcpbridge admin -c config.yaml
   xdg-open "$(mcpbridge admin)"`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := p.console(cmd)
 			if err != nil {

@@ -176,6 +176,9 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("completion of %q = %d, %q, want %q", tt.args, got.code, got.out, tt.want)
 		}
 	}
+	if got := runCommand(t.Context(), nil, "completion", "ksh"); got.code != exitUsage || !strings.Contains(got.err, `"ksh" is no shell`) {
+		t.Errorf("completion of another shell = %d, %q", got.code, got.err)
+	}
 	if got := runCommand(t.Context(), nil, "--help"); !strings.Contains(got.out, "\n  completion ") {
 		t.Errorf("--help = %s, want completion in it", got.out)
 	}

@@ -26,7 +26,10 @@ import (
 func secured(t *testing.T, more string) (path string, a *bridgetest.Authority) {
 	t.Helper()
 	a = bridgetest.NewAuthority(t, "authority")
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "my files")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	a.Files(dir, bridgetest.Leaf{})
 	path = filepath.Join(dir, "c.yaml")
 	if err := os.WriteFile(path, []byte(more), 0o600); err != nil {

@@ -41,7 +41,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 		o.Replicas, o.Auth = nil, nil // nobody else serves it, or is served
 		o.Drain, o.CloseGrace = options.OneClient(c.Drain)
 	}
-	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, Caller: p.caller, Listed: p.listed, QuietRequests: p.accessLog, Dial: make(map[string]func(context.Context) (transport.Conn, error)), Browse: make(map[string]func(string) error), Settings: make(map[string]settings.Server)}
+	hooks := cmdhook.Hooks{Guard: guard, FromFile: c.File != "", Secrets: p.secrets, Start: p.upstream.start, Dialed: p.dialed, Observers: p.observers, Caller: p.caller, Listed: p.listed, QuietRequests: p.accessLog, Dial: make(map[string]func(context.Context) (transport.Conn, error)), Browse: make(map[string]func(string) error), Settings: make(map[string]settings.Server)}
 	if p.lines != nil {
 		hooks.Wrote = p.lines.Add
 	}

@@ -80,7 +80,10 @@ func (a *asking) command(words int, usage string, ask func(context.Context, *cli
 		if wrong := (*client.WordsError)(nil); errors.As(err, &wrong) {
 			return &exitError{exitUsage, err}
 		}
-		return err
+		if a.group != nil {
+			return err
+		}
+		return client.AsConfigured(err, a.config.Servers[0].Configured())
 	}
 }
 

@@ -40,7 +40,7 @@ did not answer, or does not accept it; 2 it can't.`,
   mcpbridge check ~/.config/Claude/claude_desktop_config.json --json
   mcpbridge check /etc/mcpbridge/config.yaml --connect`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := configPath(path, args)
+			path, err := configPath("check", path, args)
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ and 25 per second after that. The others are counted.`,
 		Example: `  mcpbridge tail
   mcpbridge tail -c config.yaml --server files
   mcpbridge tail --admin unix:/run/mcpbridge/admin.sock --json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := p.console(cmd)
 			if err != nil {
@@ -52,7 +52,7 @@ and else once, after a second.`,
 		Example: `  mcpbridge top
   mcpbridge top -c config.yaml --once
   mcpbridge top --json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := p.console(cmd)
 			if err != nil {

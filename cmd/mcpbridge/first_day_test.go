@@ -128,7 +128,7 @@ func (d *day) write() {
 	d.say("What a person sees who has a command or a URL, and ten minutes. A test runs all of this:\n`go test ./cmd/mcpbridge -run FirstDay -update` writes it anew.")
 	d.say("## Get it\n\nNothing is published yet. In a clone, with Go 1.26:")
 	d.say("```sh\ngo install ./cmd/mcpbridge\nexport PATH=\"$PATH:$(go env GOPATH)/bin\"\n```")
-	d.say("`make build` leaves it in `bin/mcpbridge` instead. `go run ./cmd/mcpbridge` takes the place of `mcpbridge` in everything below, too. The first of them\ncompiles everything, without a word: 1m40s of processor time.")
+	d.say("`make build` leaves it in `bin/mcpbridge` instead. `go run ./cmd/mcpbridge` takes the place of `mcpbridge` in everything below, too. The first of them\ncompiles everything, without a word: 100 s of user time, as `time` counts it.")
 	d.say("## Look at it\n\nWithout anything, a small notebook is served.")
 	log := d.serve()
 	d.say("In a second terminal:")

@@ -250,8 +250,8 @@ func TestHostMistakes(t *testing.T) {
 		want string
 	}{
 		{[]string{"check", "-c", "other.toml"}, "mcpbridge: other.toml:1: this is TOML without [mcp_servers.NAME]; mcpbridge reads the TOML of Codex, and its own configuration is YAML, like config.example.yaml\n"},
-		{[]string{"check", "broken.toml"}, "mcpbridge: broken.toml:2: not readable as TOML: expected keyword \"nan\" (column 11)\n"},
-		{[]string{"wrap", "--install", "codex", "--file", "broken.toml", "--binary", "x"}, "mcpbridge: broken.toml: line 2, column 11: not readable as TOML: expected keyword \"nan\"\n"},
+		{[]string{"check", "broken.toml"}, "mcpbridge: broken.toml:2: not readable as TOML: expected keyword \"nan\" (column 11); correct it there, or just before\n"},
+		{[]string{"wrap", "--install", "codex", "--file", "broken.toml", "--binary", "x"}, "mcpbridge: broken.toml: line 2, column 11: not readable as TOML: expected keyword \"nan\"; correct it there, or just before\n"},
 		{[]string{"import", "claude", ".codex/config.toml"}, "mcpbridge: .codex/config.toml: is not JSON, as Claude Desktop has it\n"},
 		{[]string{"import", "codex", "settings.json"}, "mcpbridge: settings.json:2: " + vscode},
 		{[]string{"check", "settings.json"}, "mcpbridge: settings.json:2: " + vscode},
@@ -261,10 +261,10 @@ func TestHostMistakes(t *testing.T) {
 		{[]string{"wrap", "--install", "continue", "--binary", "x"}, "mcpbridge: " + list},
 		{[]string{"import", "emacs"}, `mcpbridge: "emacs" is no host that mcpbridge knows; write one of claude, claude-code, vscode, cursor, windsurf, cline, gemini, codex, zed` + "\n"},
 		{[]string{"import"}, "mcpbridge: want a host and at most one file; see mcpbridge import --help\n"},
-		{[]string{"import", "cursor", "none.json"}, "mcpbridge: reading the configuration: open none.json: no such file or directory\n"},
+		{[]string{"import", "cursor", "none.json"}, "mcpbridge: reading the configuration: open none.json: no such file or directory; give its path, or make one like config.example.yaml\n"},
 		{[]string{"import", "cursor"}, "mcpbridge: Cursor has no file at " + dir + "/.cursor/mcp.json or " + dir + "/home/.cursor/mcp.json; name the file\n"},
 		{[]string{"wrap", "--install", "cursor", "--uninstall", "cursor"}, "mcpbridge: want one of --install HOST and --uninstall HOST; see mcpbridge wrap --help\n"},
-		{[]string{"wrap", "--install", "cursor", "--binary", "x", "--file", "none.json"}, "mcpbridge: finding the host's file: lstat none.json: no such file or directory\n"},
+		{[]string{"wrap", "--install", "cursor", "--binary", "x", "--file", "none.json"}, "mcpbridge: finding the host's file: lstat none.json: no such file or directory; name it with --file\n"},
 	} {
 		if got := runCommand(t.Context(), []string{"HOME=" + dir + "/home", "MCPBRIDGE_STATE_DIR=" + dir + "/state"}, tt.args...); got.code == 0 || got.err != tt.want {
 			t.Errorf("%q = %d, %s, want %s", tt.args, got.code, got.err, tt.want)

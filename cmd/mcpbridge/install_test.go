@@ -97,7 +97,7 @@ func TestInstallMistakes(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--install", "cursor"}, "mcpbridge: " + file + ": line 2, column 34: not readable as JSON: invalid character '\"' after object name\n"},
+		{[]string{"--install", "cursor"}, "mcpbridge: " + file + ": line 2, column 34: not readable as JSON: invalid character '\"' after object name; correct it there, or just before\n"},
 		{[]string{"--file", "x"}, "mcpbridge: want one of --install HOST and --uninstall HOST; see mcpbridge wrap --help\n"},
 		{[]string{"--install", "claude"}, "mcpbridge: Claude Desktop has no file at "},
 	} {

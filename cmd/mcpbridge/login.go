@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/console"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/trust/login"
 )
 
@@ -51,6 +53,7 @@ func newLoginCommand(p process) *cobra.Command {
 		Long:  loginHelp,
 		Example: `  mcpbridge login https://docs.example.com/mcp
   mcpbridge login docs -c config.yaml --no-browser
+  mcpbridge login https://docs.internal/mcp --cacert ca.pem
   mcpbridge login https://docs.example.com/mcp --scope files:read --scope files:write`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := l.readLogin(cmd, args); err != nil {
@@ -66,6 +69,7 @@ func newLoginCommand(p process) *cobra.Command {
 	fs.StringVar(&l.issuer, "issuer", "", "`URL` of the authorization server to use, if the server names several")
 	fs.IntVar(&l.port, "port", 0, "port of this machine to which the browser returns (default one of three that belong to the server)")
 	fs.StringVar(&l.host, "redirect-host", "", "`HOST` in the address to which the browser returns: 127.0.0.1 or localhost (default that of the last login, or 127.0.0.1)")
+	certificateFlags(fs, &l.tls)
 	fs.BoolVar(&l.noBrowser, "no-browser", false, "start no browser, print the address only")
 	return cmd
 }
@@ -125,11 +129,11 @@ func (l *loginFlags) readLogin(cmd *cobra.Command, args []string) error {
 	case l.port < 0 || l.port > 65535:
 		return usageError("--port %d is no port; want one from 1 to 65535", l.port)
 	case l.host != "" && l.host != "127.0.0.1" && l.host != "localhost":
-		return usageError("--redirect-host %q: the browser can return to 127.0.0.1 or localhost only", l.host)
+		return usageError("--redirect-host %q: the browser can return to 127.0.0.1 or localhost only; write one of them", l.host)
 	case len(l.words) > 0:
 		return usageError("%q is one argument too many; name one server", l.words[0])
 	case s.URL == "":
-		return usageError("%s has no URL, and so no login: its credentials belong into its environment", s.Name)
+		return usageError("%s has no URL, and so no login; write its credentials into its env", s.Name)
 	case s.UpstreamAuth != nil && s.UpstreamAuth.OAuth == nil:
 		return usageError("%s gets its credentials otherwise, as its upstream_auth says; there is nothing to log in to", s.Name)
 	}
@@ -158,7 +162,7 @@ func (l *loginFlags) run(ctx context.Context) error {
 	f := l.flow()
 	status, challenge, err := f.Ask(ctx)
 	if err != nil {
-		return fmt.Errorf("asking %s: %w", l.name(), err)
+		return fmt.Errorf("asking %s: %w; %s", l.name(), err, cmp.Or(transport.Advice(err), "check its URL, and that it runs"))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -212,6 +216,9 @@ func (l *loginFlags) logout(ctx context.Context) error {
 	revoked, err := login.Logout(ctx, f.HTTP, f.Store, f.URL)
 	switch {
 	case err != nil:
+		if errors.Is(err, login.ErrNoLogin) {
+			err = fmt.Errorf("%w; was it made by this user, for this URL?", err)
+		}
 		return fmt.Errorf("logging out of %s: %w", l.name(), err)
 	case l.json:
 		return output.JSON(l.stdout, console.NewLoggedOut(l.name(), revoked))

@@ -2,11 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -28,9 +30,14 @@ type lockedServer struct {
 }
 
 func newLockedServer(t *testing.T) *lockedServer {
+	return startLockedServer(t, (*httptest.Server).Start)
+}
+
+func startLockedServer(t *testing.T, start func(*httptest.Server)) *lockedServer {
 	s := new(lockedServer)
 	mux := http.NewServeMux()
-	s.Server = httptest.NewServer(mux)
+	s.Server = httptest.NewUnstartedServer(mux)
+	start(s.Server)
 	t.Cleanup(s.Close)
 	answer := func(path string, f func(q url.Values) any) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
@@ -79,15 +86,16 @@ func (s *lockedServer) serve(w http.ResponseWriter, r *http.Request) {
 // A browser follows the address that login prints.
 type browser struct {
 	bridgetest.Log
-	t *testing.T
+	t      *testing.T
+	client http.Client
 }
 
-var loginAddress = regexp.MustCompile(`(?m)^http://127\S+/authorize\?\S+$`)
+var loginAddress = regexp.MustCompile(`(?m)^https?://127\S+/authorize\?\S+$`)
 
 func (b *browser) Write(p []byte) (int, error) {
 	if to := loginAddress.Find(p); to != nil {
 		go func() {
-			resp, err := http.Get(string(to))
+			resp, err := b.client.Get(string(to))
 			if err != nil {
 				b.t.Error(err)
 				return
@@ -129,7 +137,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("logout = %+v, revoked %v", got, s.revoked.Load())
 	}
 	time.Sleep(2 * time.Second) // after which serve looks
-	if got := runCommand(t.Context(), environ, "call", running.Endpoints[0].URL, "x"); got.code != 1 || !strings.Contains(got.err, "run mcpbridge login locked") {
+	if got := runCommand(t.Context(), environ, "call", running.Endpoints[0].URL, "x"); got.code != 1 || !strings.Contains(got.err, "run mcpbridge login locked -c FILE") {
 		t.Errorf("call through serve after logout = %+v, want to be told how to log in", got)
 	}
 	if running.stop(); strings.Contains(running.log.String(), "access-") {
@@ -142,7 +150,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("second logout = %+v", got)
 	}
 	running = serve(t, environ, path)
-	if got := runCommand(t.Context(), environ, "call", running.Endpoints[0].URL, "x"); got.code != 1 || !strings.Contains(got.err, "run mcpbridge login locked") {
+	if got := runCommand(t.Context(), environ, "call", running.Endpoints[0].URL, "x"); got.code != 1 || !strings.Contains(got.err, "run mcpbridge login locked -c FILE") {
 		t.Errorf("call without a login = %+v, want to be told how to log in", got)
 	}
 	running.stop()
@@ -260,8 +268,67 @@ func TestLoginAtTheAdminPage(t *testing.T) {
 	if code, text := post("locked/logout"); code != 200 || text != `{"revoked":true}`+"\n" || !s.revoked.Load() {
 		t.Errorf("logout = %d %s", code, text)
 	}
-	call(1, "run mcpbridge login locked")
+	call(1, "run mcpbridge login locked -c FILE")
 	if log := running.log.String(); !strings.Contains(log, "somebody has logged in to the server from the admin page") || strings.Contains(log, "access-") {
 		t.Errorf("the log: %s", log)
+	}
+}
+
+// What is said of a login that can't be used is what can be typed: with the file, in quotes where
+// its path has spaces. A server of the command line is in no file.
+func TestLoginIsAdvisedWithItsFile(t *testing.T) {
+	s := newLockedServer(t)
+	dir := filepath.Join(t.TempDir(), "my files")
+	environ := []string{"MCPBRIDGE_STATE_DIR=" + dir, "MCPBRIDGE_KEYRING=false"}
+	out := &browser{t: t}
+	p := process{args: []string{"mcpbridge", "login", s.URL + "/mcp", "--no-browser"}, environ: environ, stdout: out, stderr: out}
+	if code := exitCode(p.run(t.Context()), out); code != 0 {
+		t.Fatalf("login = %d %s", code, out)
+	}
+	kept, err := filepath.Glob(filepath.Join(dir, "logins", "*.login.json"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("logins: %v, %v", kept, err)
+	}
+	text, err := os.ReadFile(kept[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := regexp.MustCompile(`"refresh_token": ?"refresh",?`).ReplaceAll(text, nil)
+	over = regexp.MustCompile(`"expires": ?"\d{4}`).ReplaceAll(over, []byte(`"expires":"2001`))
+	if err := os.WriteFile(kept[0], over, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "c.yaml")
+	if err := os.WriteFile(path, []byte("servers: {locked: {url: '"+s.URL+"/mcp'}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"run mcpbridge login locked -c '" + path + "'": {"ls", "-c", path, "locked"},
+		"run mcpbridge login " + s.URL + "/mcp":        {"ls", s.URL + "/mcp"},
+	} {
+		if got := runCommand(t.Context(), environ, args...); got.code != 1 || !strings.HasSuffix(got.err, "; "+want+"\n") {
+			t.Errorf("%q = %+v, want %s", args, got, want)
+		}
+	}
+}
+
+// A server of a private authority is logged in to with --cacert, as others ask it.
+func TestLoginTrustsAnAuthority(t *testing.T) {
+	s := startLockedServer(t, (*httptest.Server).StartTLS)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"MCPBRIDGE_STATE_DIR=" + t.TempDir(), "MCPBRIDGE_KEYRING=false"}
+	if got := runCommand(t.Context(), environ, "login", s.URL+"/mcp", "--no-browser"); got.code != 1 || !strings.Contains(got.err, "unknown authority") || !strings.Contains(got.err, "--cacert") {
+		t.Errorf("login without the authority = %+v, want to be told of --cacert", got)
+	}
+	out := &browser{t: t, client: *s.Client()}
+	p := process{args: []string{"mcpbridge", "login", s.URL + "/mcp", "--no-browser", "--cacert", ca}, environ: environ, stdout: out, stderr: out}
+	if code := exitCode(p.run(t.Context()), out); code != 0 || !strings.Contains(out.String(), "Logged in to "+s.URL) {
+		t.Errorf("login = %d %s", code, out)
+	}
+	if got := runCommand(t.Context(), environ, "login", "x", "-c", configFile(t, "servers: {x: {url: 'https://127.0.0.1:1/mcp'}}"), "--cacert", ca); got.code != exitUsage || !strings.Contains(got.err, "tls: {ca: …") {
+		t.Errorf("login of a server of a file = %+v, want that tls is in the file", got)
 	}
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
-	"github.com/mcpbridge/mcpbridge/internal/release"
 )
 
 // Exit codes, as the help texts have them.
@@ -114,9 +113,31 @@ func (p process) execute(ctx context.Context) error {
 	root.SetErr(p.stderr)
 	err := root.ExecuteContext(ctx)
 	if _, _, unknown := root.Find(p.args[1:]); err != nil && unknown != nil {
-		return usageError("%v", err)
+		return unknownCommand(root, p.args[1:], err)
 	}
 	return err
+}
+
+// unknownCommand says which command may have been meant.
+func unknownCommand(root *cobra.Command, typed []string, err error) error {
+	for _, word := range typed {
+		if c, _, _ := root.Find([]string{word}); strings.HasPrefix(word, "-") || c != nil && c != root {
+			continue
+		}
+		if near := root.SuggestionsFor(word); len(near) > 0 {
+			return usageError("unknown command %q; did you mean %s?", word, near[0])
+		}
+		return usageError("unknown command %q; see mcpbridge --help", word)
+	}
+	return usageError("%v", err)
+}
+
+// noArguments is for commands that take flags alone.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError("%s takes no arguments; leave %q out", cmd.Name(), args[0])
+	}
+	return nil
 }
 
 // commands returns the program's command, with all others below it.
@@ -141,12 +162,21 @@ its stream.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.Version = release.Version()
-	root.SetVersionTemplate(versionText()) // it has no braces
+	root.Version = versionLines()
 	root.SetFlagErrorFunc(p.flagError)
 	root.AddCommand(newServeCommand(p), newWrapCommand(p), newCheckCommand(p), newImportCommand(p), newProbeCommand(p), newListenCommand(p), newCallCommand(p),
 		newReadCommand(p), newPromptCommand(p), newListCommand(p), newLoginCommand(p), newLogoutCommand(p), newPinCommand(p), newTokenCommand(), newHealthcheckCommand(p), newAdminCommand(p), newTailCommand(p), newTopCommand(p), newSchemaCommand(p), newVersionCommand())
 	addMan(root)
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		c.Args = func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("completion: %q is no shell that it knows; name bash, fish, powershell or zsh", args[0])
+			}
+			return nil
+		}
+	}
 	return root
 }
 
@@ -155,7 +185,7 @@ func (p process) self() string {
 	if strings.Contains(filepath.ToSlash(p.args[0]), "/go-build") {
 		return "go run ./cmd/mcpbridge"
 	}
-	return p.args[0]
+	return output.ShellWord(p.args[0])
 }
 
 // An exitError ends the process with a code of its own.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
@@ -27,7 +28,7 @@ func TestWrongUsage(t *testing.T) {
 		want string
 	}{
 		{"unknown flag", []string{"serve", "--lisen", "x"}, "mcpbridge: unknown flag: --lisen; see mcpbridge serve --help"},
-		{"unknown command", []string{"sevre"}, "mcpbridge: unknown command \"sevre\" for \"mcpbridge\"\nmcpbridge: \nmcpbridge: Did you mean this?\nmcpbridge: \tserve\nmcpbridge:"},
+		{"unknown command", []string{"sevre"}, "mcpbridge: unknown command \"sevre\"; did you mean serve?"},
 		{"serve a file and a URL", []string{"serve", "-c", "f.yaml", "http://h"}, "mcpbridge: a file and a server are both given; write the server into f.yaml, or leave -c out"},
 		{"serve a word", []string{"serve", "npx"}, "mcpbridge: a command stands after --; write: mcpbridge serve -- npx"},
 		{"serve a command without dashes", []string{"serve", "npx", "-y", "foo"}, "mcpbridge: a command stands after --; write: mcpbridge serve -- npx -y foo"},
@@ -60,7 +61,7 @@ func TestWrongUsage(t *testing.T) {
 		{"call a command of a file", []string{"call", "-c", "f", "--", "x"}, "mcpbridge: a file and a command are both given; leave one out"},
 		{"call no command", []string{"call", "x", "--"}, "mcpbridge: which server? Give its URL, its NAME with -c FILE, or -- and a command; see mcpbridge call --help"},
 		{"listen to nothing", []string{"listen", "http://h"}, "mcpbridge: nothing to listen to; add --tools, --prompts, --resources or --resource URI"},
-		{"call no URL", []string{"call", "localhost:2526"}, `mcpbridge: "localhost:2526" is not the URL of a server; write one such as http://127.0.0.1:2526/mcp/notebook, a NAME with -c FILE, or -- and a command`},
+		{"call no URL", []string{"call", "localhost:2526"}, "mcpbridge: \"localhost:2526\" is the address of a server, but no URL; write one such as http://localhost:2526/mcp"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := runCommand(t.Context(), nil, tt.args...)
@@ -113,6 +114,7 @@ func TestVersion(t *testing.T) {
 func TestSelf(t *testing.T) {
 	for arg, want := range map[string]string{
 		"./bin/mcpbridge":                     "./bin/mcpbridge",
+		"/opt/my tools/mcpbridge":             output.ShellWord("/opt/my tools/mcpbridge"),
 		"/tmp/go-build12/b001/exe/mcpbridge":  "go run ./cmd/mcpbridge",
 		"/root/.cache/go-build/x-d/mcpbridge": "go run ./cmd/mcpbridge",
 	} {

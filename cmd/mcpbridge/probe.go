@@ -270,7 +270,7 @@ func (p *prober) examine(ctx context.Context) (mcp.Verdict, error) {
 	greeting.Steps = append(v.Steps, greeting.Steps...)
 	if greeting.Era == spec.Unknown {
 		// What looked like the older era may be no MCP at all.
-		greeting.Reason = v.Reason + "; opening a session failed: " + greeting.Reason
+		greeting.Reason = server.Both(&v, &greeting)
 	}
 	return greeting, nil
 }

@@ -15,7 +15,7 @@ func newSchemaCommand(p process) *cobra.Command {
 file names it in its first line:
   # yaml-language-server: $schema=config.schema.json`,
 		Example: `  mcpbridge schema > config.schema.json`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			return output.Bytes(p.stdout, config.JSONSchema())
 		},

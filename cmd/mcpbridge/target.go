@@ -87,6 +87,9 @@ func (t *target) readFrom(cmd *cobra.Command, args []string, dash int) error {
 }
 
 func (t *target) readURL(cmd *cobra.Command, o config.Options, args []string) (err error) {
+	if isAddress(args[0]) {
+		return notAServer(cmd, t.args, args[0])
+	}
 	if !strings.Contains(args[0], "://") {
 		return usageError("%q is not the URL of a server; write one such as http://127.0.0.1:2526/mcp/notebook, a NAME with -c FILE, or -- and a command", args[0])
 	}

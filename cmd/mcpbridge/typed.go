@@ -1,13 +1,17 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 )
 
 // configExtensions are how the names of configuration files end.
@@ -19,14 +23,14 @@ func looksLikeFile(word string) bool {
 }
 
 // configPath is the file that a command reads: the one of -c, or the only argument.
-func configPath(flag string, args []string) (string, error) {
+func configPath(command, flag string, args []string) (string, error) {
 	switch {
 	case flag != "" && len(args) > 0:
 		return "", usageError("two files are given, %s and %s; leave one out", flag, args[0])
 	case len(args) > 1:
 		return "", usageError("want one file, found %d words; put a name with spaces in quotes", len(args))
 	case flag == "" && len(args) == 0:
-		return "", usageError("which file? Write check FILE, as in check config.yaml")
+		return "", usageError("which file? Write %[1]s FILE, as in %[1]s config.yaml", command)
 	case flag != "":
 		return flag, nil
 	}
@@ -107,17 +111,16 @@ func commandLine(cmd *cobra.Command, flags, command []string) string {
 	words := append(strings.Fields(cmd.CommandPath()), flags...)
 	words = append(append(words, "--"), command...)
 	for i, w := range words {
-		words[i] = shellWord(w)
+		words[i] = output.ShellWord(w)
 	}
 	return strings.Join(words, " ")
 }
 
-// shellWord writes a word as shells read it.
-func shellWord(word string) string {
-	if word != "" && !strings.ContainsAny(word, " \t\n'\"\\$`&|;<>()*?[]{}!#~") {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+// isAddress reports whether a word is HOST:PORT.
+func isAddress(word string) bool {
+	host, port, err := net.SplitHostPort(word)
+	number, _ := strconv.Atoi(port)
+	return err == nil && host != "" && number > 0
 }
 
 // existingFile reports whether there is a file of that name.
@@ -130,9 +133,12 @@ func existingFile(path string) bool {
 func notAServer(cmd *cobra.Command, typed []string, word string) error {
 	if looksLikeFile(word) {
 		if existingFile(word) {
-			return usageError("%s is a file with many servers; write: mcpbridge serve %s", word, shellWord(word))
+			return usageError("%s is a file with many servers; write: mcpbridge serve %s", word, output.ShellWord(word))
 		}
 		return usageError("there is no file %s; give its path, as in mcpbridge serve ~/%s", word, filepath.Base(word))
+	}
+	if isAddress(word) {
+		return usageError("%q is the address of a server, but no URL; write one such as http://%s/mcp", word, word)
 	}
 	if line, ok := withDashes(cmd, typed); ok {
 		return usageError("a command stands after --; write: %s", line)

@@ -99,7 +99,11 @@ func (p process) authorizeOne(ctx context.Context, c *config.Config, s *config.S
 		return nil
 	}
 	flow := hook.Flow(newOptions(c, false, p, slog.New(slog.DiscardHandler), nil), s.Name)
-	value, err := flow.Stored(ctx, s.Target())
+	server := s.Target()
+	if c.File != "" {
+		server = s.Name + " -c " + output.ShellWord(c.File)
+	}
+	value, err := flow.Stored(ctx, server)
 	switch {
 	case errors.Is(err, login.ErrNoLogin):
 		return nil // the server may want none

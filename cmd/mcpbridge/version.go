@@ -27,12 +27,7 @@ func newVersionCommand() *cobra.Command {
 		Short: "Print the version and the revisions of MCP that are served",
 		Example: `  mcpbridge version
   mcpbridge version --json | jq -r '.clients[]'`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError("version takes no arguments; leave %q out", args[0])
-			}
-			return nil
-		},
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return printVersion(cmd.OutOrStdout(), asJSON)
 		},
@@ -57,8 +52,12 @@ func thisVersion() versionInfo {
 }
 
 // versionText is what version prints, and --version.
-func versionText() string {
+func versionText() string { return "mcpbridge version " + versionLines() + "\n" }
+
+// versionLines is versionText as cobra's own template for it has it. Another template would be one of
+// package text/template, with which the linker keeps all methods of all types.
+func versionLines() string {
 	v := thisVersion()
-	return output.Sprintf("mcpbridge %s (%s, %s)\nclients of revision %s\nservers of revision %s\n",
+	return output.Sprintf("%s (%s, %s)\nclients of revision %s\nservers of revision %s",
 		v.Version, v.Go, v.Platform, output.Join(v.Clients), output.Join(v.Servers))
 }

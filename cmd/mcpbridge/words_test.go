@@ -118,7 +118,7 @@ func TestFirstLineOfTheLog(t *testing.T) {
 		{"a 404", []string{missing}, `"WARN","msg":"server is not an MCP server, trying again","upstream":"127.0.0.1","era":"legacy","error":"initialize: HTTP 404 Not Found; HTTP+SSE failed, too: opening its event stream: HTTP 405 Method Not Allowed"}`},
 		{"a 401", []string{secret}, `"WARN","msg":"server wants credentials, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 401 Unauthorized; check the credentials in the server's headers"}`},
 		{"a 401 of who says where to log in", []string{login.URL}, `"WARN","msg":"server wants credentials, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 401 Unauthorized; check the credentials in the server's headers; or log in: mcpbridge login ` + login.URL + `, and give the server upstream_auth: {oauth: {shared_identity: true}}"}`},
-		{"a 502", []string{broken}, `"WARN","msg":"server answers with errors, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 502 Bad Gateway; opening a session failed: initialize: HTTP 502 Bad Gateway; it fails on every request: read its log"}`},
+		{"a 502", []string{broken}, `"WARN","msg":"server answers with errors, trying again","upstream":"127.0.0.1","error":"it answered server/discover and initialize with HTTP 502 Bad Gateway; it fails on every request: read its log"}`},
 		{"nobody", []string{nobodyURL}, `"WARN","msg":"server can't be reached, trying again","upstream":"127.0.0.1","error":"dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there: check that it runs, and the port"}`},
 		{"a server of the older era", []string{"--", os.Args[0], "odd", "answer " + backtest.SaysUnknown}, `"INFO","msg":"server speaks 2025-11-25 and earlier (sessions)","upstream":"` + argv.Name(os.Args[:1]) + `","era":"legacy","reason":"it refused server/discover: Method not found (code -32601)"}`},
 		{"a server of the newer era", []string{"--", os.Args[0], "modern-notebook-on-stdio"}, `"INFO","msg":"server speaks 2026-07-28 (no sessions)","upstream":"` + argv.Name(os.Args[:1]) + `","era":"modern","reason":"it answered server/discover"}`},
@@ -176,11 +176,10 @@ func TestWordsOfHTTPErrors(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	for _, tt := range []struct{ path, want string }{
-		{"/moved", `redirects to another URL: it answered server/discover with HTTP 307 Temporary Redirect; redirects are not followed: configure the URL it leads to, https://docs.example.com/mcp; use that URL`},
+		{"/moved", `redirects to another URL: it answered server/discover with HTTP 307 Temporary Redirect; redirects are not followed: configure the URL it leads to, https://docs.example.com/mcp`},
 		{"/forbidden", `refuses access: it answered server/discover with HTTP 403 Forbidden: "ada is not in the group"; ` +
 			`do the credentials allow it? Give others: --header 'Authorization: Bearer …'`},
-		{"/broken", `answers with errors: it answered server/discover with HTTP 500 Internal Server Error: "the database is down"; opening a session failed: initialize: HTTP 500 Internal Server Error: ` +
-			`"the database is down"; it fails on every request: read its log`},
+		{"/broken", `answers with errors: it answered server/discover and initialize with HTTP 500 Internal Server Error: "the database is down"; it fails on every request: read its log`},
 	} {
 		for _, command := range []string{"ls", "probe"} {
 			if got, want := runCommand(t.Context(), nil, command, "--timeout", "20s", s.URL+tt.path), "mcpbridge: "+s.URL+tt.path+" "+tt.want+"\n"; got.code != exitFailure || got.err != want {

@@ -121,7 +121,7 @@ func (w *wrapSource) options(p process, cmd *cobra.Command, args []string) (o co
 	o = config.Options{Path: w.path, Environ: p.environ, Flags: cmd.Flags(), FlagKeys: flagKeys, OneUser: true, All: w.all}
 	switch {
 	case w.all:
-		o.Path, err = configPath(w.path, args)
+		o.Path, err = configPath("wrap --all", w.path, args)
 		return o, config.AllServers, err
 	case w.path != "" && len(args) != 1:
 		return o, "", usageError("want the NAME of one group or server of %s", w.path)
@@ -172,7 +172,7 @@ func (w *wrapSource) atTerminal(args []string) error {
 	if len(args) > 0 && !strings.Contains(server, "://") {
 		words := []string{"--"}
 		for _, a := range args {
-			words = append(words, shellWord(a))
+			words = append(words, output.ShellWord(a))
 		}
 		server = strings.Join(words, " ")
 	}

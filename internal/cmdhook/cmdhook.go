@@ -46,6 +46,9 @@ type Hooks struct {
 	// Browse leads a person to a URL, to log in where a server wants that, by the names of
 	// servers. Nil means that nobody is there.
 	Browse map[string]func(url string) error
+	// FromFile says that the servers stand in a file: their errors say to log in by their names
+	// there, and else by their URLs.
+	FromFile bool
 	// Observers are told of the requests of clients. Nil tells nobody.
 	Observers *trace.Observers
 	// Caller is the token of the only client, as if each request had brought it, for servers that
@@ -105,6 +108,9 @@ type Inner interface {
 	// Try serves a request to the endpoint of a server, as one of the principal
 	// [mcp.AdminPrincipal], without a credential.
 	Try(w http.ResponseWriter, r *http.Request, server string)
+	// Tasks and CancelTask are about tasks of single servers that are held for clients.
+	Tasks(server string) status.Tasks
+	CancelTask(ctx context.Context, server, key string) error
 	// Rates, Restart, ToolChanges, AcceptTools, LogIn and LogOut are so, too: they are about single servers.
 	Rates(server string) *status.Rates
 	Restart(server string) error

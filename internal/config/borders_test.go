@@ -23,7 +23,7 @@ func TestBorderMistakes(t *testing.T) {
 		{"certificate without a key", "tls: {cert: cert.pem}\n" + notebook, "c.yaml:1: tls.key: is missing: a certificate is of no use without its private key; name its file"},
 		{"key without a certificate", "tls: {key: key.pem}\n" + notebook, "c.yaml:1: tls.cert: is missing: key is the private key of a certificate; name its file"},
 		{"clients' authorities alone", "tls:\n  client_ca: ca.pem\n" + notebook, "c.yaml:2: tls.client_ca: has no effect without cert and key; set them, or remove it"},
-		{"no such file", "tls:\n  cert: none.pem\n  key: key.pem\n" + notebook, "c.yaml:1: tls: stat none.pem: no such file or directory"},
+		{"no such file", "tls:\n  cert: none.pem\n  key: key.pem\n" + notebook, "c.yaml:1: tls: stat none.pem: no such file or directory; correct its path, which begins in the folder of the configuration, or make it"},
 		{"not a certificate", "tls: {cert: key.pem, key: key.pem}\n" + notebook, `c.yaml:1: tls: key.pem and key.pem are no certificate and its key: tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched`},
 		{"who may be without a certificate", "tls: {client_auth: sometimes}\n" + notebook, `c.yaml:1: tls.client_auth: "sometimes" is unknown; write require or optional`},
 		{"a server's key without a certificate", server("url: https://h\n    tls: {key: key.pem}"), "c.yaml:4: servers.a.tls.cert: is missing: key is the private key of a certificate; name its file"},

@@ -17,6 +17,8 @@ type checker struct {
 	*Config
 	rep *key.Report
 	o   *Options
+
+	suggested *int // how many servers that are not there were compared with those that are
 }
 
 // MinMemory is the least that limits.memory may be, in bytes.

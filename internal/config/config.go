@@ -57,6 +57,8 @@ type Config struct {
 	Servers []Server `koanf:"-"`
 	// Groups are in the order of their names.
 	Groups []Group `koanf:"-"`
+	// File is the one that was read, as it was named; empty for none.
+	File string `koanf:"-"`
 	// Default is the name of the group that needs none in the URL; empty for none.
 	Default string `koanf:"-"`
 	// MakeToken says that a token has to be made: clients come from other machines, and
@@ -141,6 +143,9 @@ type Limits struct {
 	SubscribesEach      int64 `koanf:"subscribes_each"`
 	Parked              int64 `koanf:"parked"`
 	ParkedEach          int64 `koanf:"parked_each"`
+	Tasks               int64 `koanf:"tasks"`
+	TasksEach           int64 `koanf:"tasks_each"`
+	TaskResults         int64 `koanf:"task_results"`
 	Cache               int64 `koanf:"cache"`
 	CacheEntries        int64 `koanf:"cache_entries"`
 	MetricTools         int64 `koanf:"metric_tools"`

@@ -25,7 +25,7 @@ func TestExampleAsItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.files = nil
+	c.files, c.File = nil, ""
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the example gives %+v, want the defaults, %+v", c, want)
 	}

@@ -84,7 +84,7 @@ func (c checker) members(g *Group, path string) {
 		case s == nil && c.Group(name) != nil:
 			c.rep.Fail(here, "%s is a group, and groups don't nest; name its servers", name)
 		case s == nil:
-			c.rep.Fail(here, "there is no server %s; %s", name, key.Suggest(name, c.serverNames()))
+			c.rep.Fail(here, "there is no server %s; %s", name, c.suggest(name))
 		case s.Disabled:
 			c.rep.Warn(here, "%s is disabled, and is left out", name)
 		default:
@@ -94,6 +94,18 @@ func (c checker) members(g *Group, path string) {
 			g.Members = append(g.Members, name)
 		}
 	}
+}
+
+// mostSuggested is how many servers that are not there are compared with those that are: each takes
+// as long as there are servers.
+const mostSuggested = 20
+
+// suggest returns the end of a message about a server that is not there.
+func (c checker) suggest(name string) string {
+	if *c.suggested++; *c.suggested > mostSuggested {
+		return "name one that is below servers"
+	}
+	return key.Suggest(name, c.serverNames())
 }
 
 // addOthers adds all servers that may be in a group and that it does not name: named has those.
@@ -212,7 +224,8 @@ type endpoint struct {
 }
 
 // endpoints returns those of all servers that are not disabled, and of all groups.
-func (cfg *Config) endpoints() (all []endpoint) {
+func (cfg *Config) endpoints() []endpoint {
+	all := make([]endpoint, 0, len(cfg.Servers)+len(cfg.Groups))
 	for i := range cfg.Servers {
 		if s := &cfg.Servers[i]; !s.Disabled {
 			all = append(all, endpoint{key.Join("servers", s.Name), s.Name, s.PublicURL, cfg.PublicURLOf(s), s.Auth, cfg.AuthOf(s)})

@@ -74,8 +74,8 @@ func Load(o Options) (*Config, []key.Problem, error) {
 		c.Default = AllServers
 	}
 	c.resolve(value.ScopeOf(o.Path, o.Environ, rep), rep)
-	c.files = rep.Files
-	checker{c, rep, &o}.check()
+	c.files, c.File = rep.Files, o.Path
+	checker{c, rep, &o, new(int)}.check()
 	if len(rep.Errors) == 0 {
 		exposure{c, rep}.check(o.Path)
 	}

@@ -39,20 +39,20 @@ func TestDefaults(t *testing.T) {
 		Limits: Limits{
 			Body: 4 << 20, Depth: 128, ID: 1 << 10, ProgressToken: 1 << 10, Method: 1 << 10, URI: 8 << 10, Filter: 256 << 10, ClientInfo: 64 << 10, Capabilities: 16 << 10, Requests: 20_000, RequestsEach: 10_000, NewConnections: 4096, UpstreamMessage: 64 << 20, Sessions: 1000, CommandSessions: 64, CommandSessionsEach: 16, ClientSessions: 10_000, ClientSessionsEach: 5_000, ClientEvents: 256 << 10,
 			WebSockets: 10_000, WebSocketsEach: 5_000, Streams: 20_000, StreamsEach: 10_000, ListenTopics: 1024, SubscribesEach: 200,
-			Parked: 10_000, ParkedEach: 5_000, Cache: 64 << 20, CacheEntries: 10_000,
+			Parked: 10_000, ParkedEach: 5_000, Tasks: 10_000, TasksEach: 5_000, TaskResults: 16 << 20, Cache: 64 << 20, CacheEntries: 10_000,
 		},
 		Log: Log{Level: "info", Format: "auto", Access: "off"},
 		Servers: []Server{{
 			Name: "notebook", Builtin: "notebook", Pin: "off", Remember: true,
 			Server: settings.Server{
 				Era: "auto", Isolation: "principal", LogLevel: "debug", ClientInfo: "gateway",
-				Tasks: "on", Subresources: "parent", Replicas: "any", Lanes: settings.Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
+				Tasks: settings.Tasks{Mode: "auto", TTL: time.Hour, Optional: "task"}, Subresources: "parent", Replicas: "any", Lanes: settings.Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
 				Idle: 5 * time.Minute, Linger: 2 * time.Second,
 				Timeouts: settings.Timeouts{Connect: 10 * time.Second, Max: time.Hour},
 			},
 		}},
 	}
-	c.files, c.places = nil, nil
+	c.files, c.places, c.File = nil, nil, ""
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v, want %+v", c, want)
 	}

@@ -18,6 +18,7 @@ import (
 func (cfg *Config) decodeServers(given *layer.Given, rep *key.Report) error {
 	d := serverDecoder{top: given.Raw(), plain: make(map[bool]Server)}
 	left := maps.Clone(given.Servers)
+	cfg.Servers = slices.Grow(cfg.Servers, len(left))
 	add := func(name string) error {
 		entry, ok := left[name].(map[string]any)
 		if !ok {

@@ -42,6 +42,13 @@ var shapes = []shape{
 		}
 		return "groups: {all: {servers: [" + strings.Join(names, ", ") + "]}}\n"
 	}},
+	{"mistakes of a group, which names servers that are not there", func(i int) string { return fmt.Sprintf("  s%d: {builtin: notebook}\n", i) }, func(n int) string {
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf("t%d", i))
+		}
+		return "groups: {all: {servers: [" + strings.Join(names, ", ") + "]}}\n"
+	}},
 	{"tokens of an issuer", func(i int) string { return fmt.Sprintf("  s%d: {url: 'https://h/mcp'}\n", i) }, func(int) string {
 		return "public_url: https://g.example\nauth: {jwt: {issuer: 'https://id.example', audience: ['https://a.example', 'https://b.example']}}\n"
 	}},
@@ -68,7 +75,7 @@ func (s shape) load(tb testing.TB, n int) {
 		tb.Fatal(err)
 	}
 	_, _, err := Load(Options{Path: path, Environ: []string{"HOME=/root"}})
-	if (s.name == "mistakes") != errors.As(err, new(*Error)) {
+	if strings.HasPrefix(s.name, "mistakes") != errors.As(err, new(*Error)) {
 		tb.Fatalf("%s: %v", s.name, err)
 	}
 }

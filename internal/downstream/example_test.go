@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
-	"github.com/mcpbridge/mcpbridge/internal/limits"
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -83,22 +81,4 @@ func ExampleInFlight() {
 	// entered: <nil>
 	// again: a request with the same id is in flight
 	// left: <nil>
-}
-
-func ExamplePlaces() {
-	p := downstream.Places{All: limits.Parked, Max: 3, Each: limits.ParkedEach, MaxEach: 2}
-	ada, bob := mcp.Share{Principal: "ada"}, mcp.Share{Principal: "bob"}
-	for _, share := range []mcp.Share{ada, ada, ada, bob, bob} {
-		if limit, most := p.Full(share); limit != nil {
-			fmt.Printf("%s: %s is %d\n", share.Principal, limit.Key, most)
-			continue
-		}
-		p.Take(share)
-	}
-	p.Give(ada)
-	fmt.Println(p.Len(), "left")
-	// Output:
-	// ada: parked_each is 2
-	// bob: parked is 3
-	// 2 left
 }

@@ -76,3 +76,38 @@ func MissingCapability(capabilities []byte, method string, params []byte) []byte
 	}
 	return nil
 }
+
+// LackedCapability returns the error for a request that failed because the client lacks a
+// capability for input requests.
+//
+// Spec: 2026-07-28, basic/index, MissingRequiredClientCapabilityError.
+func LackedCapability(need []byte, text string) error {
+	data := wire.AppendEdited(nil, nil, wire.Edit{Name: "requiredCapabilities", Value: need})
+	e := wire.Errorf(spec.CodeMissingCapability, "the client lacks a capability that the server needs: %s", text)
+	e.Data = data
+	return &Refusal{Err: e}
+}
+
+// MayBeTask is what a tool has that a client which holds tasks of 2025-11-25 may call as one, or not.
+//
+// Spec: 2025-11-25, basic/utilities/tasks, Tool-Level Negotiation.
+var MayBeTask = wire.Edit{Name: "execution", Value: []byte(`{"taskSupport":"optional"}`)}
+
+// DeclaresTasks reports whether a request declares the tasks extension.
+func DeclaresTasks(req *Request) bool {
+	return req.Era == spec.Modern && Declares(wire.Get(req.Capabilities, "extensions"), spec.ExtensionTasks)
+}
+
+// MayUseTasks returns the refusal of a request about tasks if the description of a server does not
+// have the tasks extension, or the request does not declare it.
+//
+// Spec: tasks extension 2026-07-28, Capability Negotiation.
+func MayUseTasks(req *Request, d *Description, server string) error {
+	switch {
+	case !Declares(wire.Get(d.Capabilities, "extensions"), spec.ExtensionTasks):
+		return Refuse(spec.CodeMethodNotFound, "%s: server %q has no tasks for clients of revision %s to hold", req.Method, server, req.Revision)
+	case !DeclaresTasks(req):
+		return LackedCapability([]byte(`{"extensions":{"`+spec.ExtensionTasks+`":{}}}`), "it has tasks for clients that declare the extension "+spec.ExtensionTasks)
+	}
+	return nil
+}

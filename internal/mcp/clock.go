@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // A Clock bounds the wait for one response: it expires a time after the last activity, if
@@ -33,10 +35,10 @@ func (k *Clock) Start(d, most time.Duration, expired func()) {
 
 // wait returns how long to wait from now on, if most is left.
 func (k *Clock) wait(most time.Duration) time.Duration {
-	if k.d == 0 {
-		return most
+	if k.d > 0 {
+		most = min(k.d, most)
 	}
-	return min(k.d, most)
+	return wake.Positive(most)
 }
 
 // Restart restarts the wait, unless the Clock has expired.

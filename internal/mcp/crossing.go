@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -85,4 +86,10 @@ func Hiding(capabilities []byte, hide []string) []wire.Edit {
 func WithoutTasks(capabilities []byte, hide []string, edits ...wire.Edit) []byte {
 	edits = append(edits, wire.Edit{Name: "tasks"})
 	return wire.AppendEdited(nil, capabilities, append(edits, Hiding(capabilities, hide)...)...)
+}
+
+// WithTasks returns capabilities, an object or nil, with the tasks extension.
+func WithTasks(capabilities []byte) []byte {
+	extensions := wire.AppendEdited(nil, wire.Get(capabilities, "extensions"), wire.Edit{Name: spec.ExtensionTasks, Value: []byte("{}")})
+	return wire.AppendEdited(nil, capabilities, wire.Edit{Name: "extensions", Value: extensions})
 }

@@ -36,8 +36,8 @@ type Metrics interface {
 
 	// Streams adds delta to the open listen streams.
 	Streams(delta int)
-	// Parked adds delta to the calls that wait for input from their clients.
-	Parked(server string, delta int)
+	// Held adds delta to what is held for clients.
+	Held(server string, what Held, delta int)
 	// Sessions adds delta to the sessions of legacy clients.
 	Sessions(server string, delta int)
 	// Sockets adds delta to the open WebSockets of clients.
@@ -72,6 +72,14 @@ type Metrics interface {
 	Forget(server string)
 }
 
+// Held says what is held for clients.
+type Held int
+
+const (
+	HeldCalls Held = iota // calls that wait for input from their clients
+	HeldTasks             // tasks of servers of the other era that are not over
+)
+
 // A Served is a request of a client that was served.
 type Served struct {
 	Server, Method, Era string
@@ -80,8 +88,9 @@ type Served struct {
 	Outcome             string // see [OutcomeName]
 	Error               error  // nil for a success
 	Took                time.Duration
-	Tool                string // of tools/call; empty if nobody counts tools
-	TraceID             string // of the trace that records the request; empty if there is none
+	Ended               time.Time // zero means now
+	Tool                string    // of tools/call; empty if nobody counts tools
+	TraceID             string    // of the trace that records the request; empty if there is none
 }
 
 // NoMetrics counts nothing. Embed it to implement a part of Metrics.
@@ -101,7 +110,7 @@ func (NoMetrics) AuditLost(int)                                          {}
 func (NoMetrics) AuditFailing(bool)                                      {}
 func (NoMetrics) Quirk(string, string)                                   {}
 func (NoMetrics) Streams(int)                                            {}
-func (NoMetrics) Parked(string, int)                                     {}
+func (NoMetrics) Held(string, Held, int)                                 {}
 func (NoMetrics) Sessions(string, int)                                   {}
 func (NoMetrics) Sockets(string, int)                                    {}
 func (NoMetrics) Offered(string, int)                                    {}

@@ -23,7 +23,13 @@ type Request struct {
 	ParamHeaders map[string][]string
 
 	// The client, by its own account.
-	Era          spec.Era
+	Era spec.Era
+	// BareMeta says that the _meta of Params has nothing but what every modern request may have:
+	// revision, capabilities, client, log level and progress token.
+	BareMeta bool
+	// HoldsTasks says that the client's session was told of tasks of 2025-11-25, which it may hold: it
+	// asks for one, about one, or for the tools that make some.
+	HoldsTasks   bool
 	Revision     spec.Revision
 	Capabilities json.RawMessage // an object; nil reads as {}
 	ClientInfo   json.RawMessage // nil if not given
@@ -37,6 +43,10 @@ type Request struct {
 	// uses.
 	Share  Share
 	Memory Memory
+
+	// Aside sends to the client what belongs to a task, outside of the request and after it, while
+	// the session lasts. It is set with HoldsTasks.
+	Aside Caller
 
 	// Passage is set by a group, for the members that it asks; nil at the endpoint of a server.
 	Passage *Passage
@@ -120,10 +130,15 @@ type Result struct {
 	// Cache says how long the result may be cached and for whom, if its era can't express
 	// that in the body.
 	Cache CacheHint
+	// Tool is the tool whose result it is, if the request asked for what a task came to; else empty.
+	Tool string
 	// StateLost says why the server may have lost what it had of the client before this
 	// result; empty if it has not. The client is to be told.
 	StateLost string
 
+	judged, failed bool // see Failed
+
+	lost    func() // is called if the client did not get the result; may be nil
 	release func() // gives the body back; may be nil
 	before  func() // is called before; may be nil
 }
@@ -131,6 +146,15 @@ type Result struct {
 // NewResult returns a Result with body. release, which may be nil, releases body.
 func NewResult(body json.RawMessage, release func()) *Result {
 	return &Result{Body: body, release: release}
+}
+
+// Failed reports whether the result of a request has isError, as ToolFailed does. Whoever edits Body
+// leaves that member as it is, so that it is looked for once.
+func (r *Result) Failed(method string) bool {
+	if !r.judged {
+		r.judged, r.failed = true, ToolFailed(method, r.Body, r.Outline)
+	}
+	return r.failed
 }
 
 // OnRelease makes Release call f before it releases the body. Use it for work for which
@@ -141,6 +165,16 @@ func (r *Result) OnRelease(f func()) {
 		return
 	}
 	r.before = f
+}
+
+// OnLost has Lost call f: the client must not be without the result for good.
+func (r *Result) OnLost(f func()) { r.lost = f }
+
+// Lost says that the client did not get the result. Release is called all the same.
+func (r *Result) Lost() {
+	if r != nil && r.lost != nil {
+		r.lost()
+	}
 }
 
 // Release releases the body. The Result must not be used afterwards.
@@ -182,6 +216,8 @@ type InputRequest struct {
 	// Server is the server of a group that asks; empty for a single one. The client is told in
 	// the _meta that its era has for that, under [spec.MetaServer].
 	Server string
+	// Revision is that of the session in which a legacy server asks; empty if a modern one does.
+	Revision spec.Revision
 }
 
 // NoteInputs tells of input requests, or that they are answered.

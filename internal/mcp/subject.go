@@ -25,7 +25,7 @@ func Subject(method string, params []byte) string {
 		params, member = ref, "uri"
 	case spec.MethodSetLevel:
 		member = "level"
-	case spec.MethodTaskGet, spec.MethodTaskUpdate, spec.MethodTaskCancel:
+	case spec.MethodTaskGet, spec.MethodTaskUpdate, spec.MethodTaskCancel, spec.MethodTaskResult:
 		return "" // a task's id grants access to it, so it is not logged
 	}
 	if member == "" {

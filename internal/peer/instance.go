@@ -13,7 +13,8 @@ func OfSession(id string) string {
 	return ""
 }
 
-// OfState returns the instance that a requestState names; empty if it names none.
+// OfState returns the instance that a requestState names, or the id of a task that it holds; empty
+// if it names none.
 func OfState(state string) string {
 	rest, ok := strings.CutPrefix(state, "1.")
 	if instance, _, dotted := strings.Cut(rest, "."); ok && dotted && isInstance(instance) {

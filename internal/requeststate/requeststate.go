@@ -67,6 +67,9 @@ func NewSealerOf(instance string, keys ...string) (*Sealer, error) {
 	return s, nil
 }
 
+// Instance returns the instance that holds the calls.
+func (s *Sealer) Instance() string { return s.instance }
+
 // Replace sets the keys for further requestStates. Without keys, a random key that was used
 // before stays. If it fails, nothing has changed.
 func (s *Sealer) Replace(keys ...string) error {

@@ -114,7 +114,7 @@ func statusAdvice(status int, o *Options) string {
 	case status >= 500:
 		return "it fails on every request: read its log"
 	case status <= 399:
-		return "use that URL"
+		return "" // the reason has it
 	case status == 400 && plain:
 		return "is the path right, and plain " + o.URL[:strings.IndexByte(o.URL, ':')] + ":// correct? Many servers are at /mcp"
 	}

@@ -39,7 +39,7 @@ func TestAdviceOverHTTP(t *testing.T) {
 		{"429", &backtest.OddServer{Status: 429, Kind: "text/plain"}, "is busy", "try again later"},
 		{"403 with its reason", &backtest.OddServer{Status: 403, Kind: "text/plain", Body: "ada is not in the group\n"}, "refuses access", "do the credentials allow it?"},
 		{"503", &backtest.OddServer{Status: 503, Kind: "text/plain"}, "answers with errors", "read its log"},
-		{"307", &backtest.OddServer{Status: 307, Kind: "text/plain"}, "redirects to another URL", "use that URL"},
+		{"307", &backtest.OddServer{Status: 307, Kind: "text/plain"}, "redirects to another URL", ""},
 		{"404", &backtest.OddServer{Status: 404, Kind: "text/html"}, "is not an MCP server", "is the path right?"},
 		{"400", &backtest.OddServer{Status: 400, Kind: "text/plain", Body: "Client sent an HTTP request to an HTTPS server."}, "is not an MCP server", "plain http:// correct?"},
 		{"silence", &backtest.OddServer{Silent: true}, "does not answer", "--timeout 1m"},

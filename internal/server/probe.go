@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -101,10 +102,20 @@ func (s *Server) Detect(ctx context.Context, current spec.Era, how mcp.Probing) 
 	session.Steps = append(v.Steps, session.Steps...)
 	session.Took += v.Took
 	if session.Era == spec.Unknown {
-		session.Reason = v.Reason + "; opening a session failed: " + session.Reason
+		session.Reason = Both(&v, &session)
 		session.Inconclusive = true
 	}
 	return session, nil
+}
+
+// Both returns the reason of two verdicts: that of server/discover, and of a session then, which could
+// not be opened. A server that fails at both in the same way is said so once.
+func Both(first, second *mcp.Verdict) string {
+	var one, two *upstream.StatusError
+	if errors.As(first.Cause, &one) && errors.As(second.Cause, &two) && *one == *two && one.Code >= 500 {
+		return fmt.Sprintf("it answered server/discover and initialize with %v", one)
+	}
+	return first.Reason + "; opening a session failed: " + second.Reason
 }
 
 // discover sends server/discover.
@@ -144,7 +155,7 @@ func (s *Server) Judge(ctx context.Context) (mcp.Verdict, error) {
 	}
 	session, err := s.Initialize(ctx, s.opts.Settings.Timeouts.Connect, mcp.Probing{})
 	if session.Era == spec.Unknown {
-		session.Reason = v.Reason + "; opening a session failed: " + session.Reason
+		session.Reason = Both(&v, &session)
 		session.Status = max(session.Status, v.Status)
 	}
 	return session, err

@@ -10,7 +10,6 @@ package settings
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -27,7 +26,7 @@ type Server struct {
 	LogLevel     string              `koanf:"log_level" default:"debug" enum:"none debug info notice warning error critical alert emergency" doc:"log level for legacy clients that set none"`
 	Experimental bool                `koanf:"experimental" default:"false" doc:"whether clients' experimental capabilities are forwarded to the server"`
 	Extensions   Extensions          `koanf:"extensions" doc:"which extensions of the protocol are forwarded"`
-	Tasks        string              `koanf:"tasks" default:"on" enum:"on off" doc:"whether modern clients can use tasks of a modern server, and tools that run as tasks alone are run for legacy clients"`
+	Tasks        Tasks               `koanf:"tasks" short:"mode" doc:"how tasks pass: auto, on, run or off, or keys"`
 	ClientInfo   string              `koanf:"client_info" default:"gateway" enum:"gateway client" doc:"whether the server gets the name of the gateway, or of the client"`
 	Subresources fanout.Subresources `koanf:"subresources" default:"parent" enum:"parent as-sent off" doc:"how an update of a resource below a subscribed one is reported"`
 	Replicas     string              `koanf:"replicas" default:"any" command:"one" enum:"any one" doc:"which replica serves the calls of a profile: one holds it, or the one that is asked"`
@@ -130,17 +129,3 @@ func (s *Server) Level() spec.LogLevel {
 
 // ForwardsClientInfo reports whether the server gets the name of the client.
 func (s *Server) ForwardsClientInfo() bool { return s.ClientInfo == "client" }
-
-// WithoutTasks reports whether the tasks extension is not forwarded.
-func (s *Server) WithoutTasks() bool {
-	return s.Tasks == "off" || slices.Contains(s.Extensions.Hide, spec.ExtensionTasks)
-}
-
-// Hidden returns the names of extensions and experimental capabilities that are not
-// forwarded, including the tasks extension if tasks are off.
-func (s *Server) Hidden() []string {
-	if s.Tasks != "off" {
-		return s.Extensions.Hide
-	}
-	return append(s.Extensions.Hide[:len(s.Extensions.Hide):len(s.Extensions.Hide)], spec.ExtensionTasks)
-}

@@ -75,6 +75,12 @@ func LegacyOnly(method string) bool { return properties(method).legacyOnly }
 // OnTask reports whether method is one of the three methods of the tasks extension.
 func OnTask(method string) bool { return properties(method).extension == ExtensionTasks }
 
+// OnHeldTask reports whether method is one by which clients of 2025-11-25 use a task that they hold,
+// but for the list of them.
+func OnHeldTask(method string) bool {
+	return method == MethodTaskGet || method == MethodTaskResult || method == MethodTaskCancel
+}
+
 // Capability returns the server capability that a method requires, or "" if it requires
 // none or the specification does not define it.
 func Capability(method string) string { return properties(method).capability }

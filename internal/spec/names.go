@@ -25,6 +25,7 @@ const (
 	MethodTaskUpdate          = "tasks/update" // the tasks extension
 	MethodTaskList            = "tasks/list"   // legacy
 	MethodTaskCancel          = "tasks/cancel" // legacy, and the tasks extension
+	MethodTaskResult          = "tasks/result" // legacy
 	MethodSkillsList          = "skills/list"  // the skills extension
 	MethodSkillsGet           = "skills/get"
 	MethodNotificationsPrefix = "notifications/"
@@ -43,7 +44,8 @@ const (
 	NotifyElicitationComplete  = "notifications/elicitation/complete" // 2025-11-25 only
 	NotifyRootsListChanged     = "notifications/roots/list_changed"
 	NotifyAcknowledged         = "notifications/subscriptions/acknowledged"
-	NotifyTasks                = "notifications/tasks" // the tasks extension
+	NotifyTasks                = "notifications/tasks"        // the tasks extension
+	NotifyTaskStatus           = "notifications/tasks/status" // 2025-11-25 only
 )
 
 // Header names of the HTTP transports, in net/http's canonical form.
@@ -91,6 +93,11 @@ const DataUnavailable = "dev.mcpbridge/unavailable"
 // MetaServer is the key of the _meta of a question, or of a result that asks, that names the
 // server of a group that asks.
 const MetaServer = "dev.mcpbridge/server"
+
+// MetaRelatedTask is the key of _meta that names the task of 2025-11-25 to which a message belongs.
+//
+// Spec: 2025-11-25, basic/utilities/tasks, Related Task Metadata.
+const MetaRelatedTask = MetaPrefix + "related-task"
 
 // MetaRelatedTasks is the key of a request's _meta that names tasks which have to do with it.
 //

@@ -68,6 +68,10 @@ type Upstream struct {
 	// LastError is the last one of an attempt to reach the server, which may be over.
 	LastError     string    `json:"last_error,omitempty"`
 	LastErrorTime time.Time `json:"last_error_time,omitzero"`
+	// Tasks counts the tasks that are held for clients of the other era, which Holding has, and are
+	// not over.
+	Tasks   int       `json:"tasks,omitempty"`
+	Holding TaskTable `json:"-"`
 }
 
 // A Process is one of a server's command.

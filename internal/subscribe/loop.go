@@ -3,6 +3,8 @@ package subscribe
 import (
 	"context"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // run adds first, and then the queries from more. It returns when no topics are needed,
@@ -16,8 +18,12 @@ func (b *Book[S]) run(ctx context.Context, first *Query, more <-chan *Query) {
 	b.add(first)
 	for b.tick(); !b.idle(); b.tick() {
 		b.driver.Pump(ctx)
-		timer.Reset(b.sleep())
-		if !b.wait(ctx, more, timer.C) {
+		timeout := wake.Due()
+		if pause := b.sleep(); pause > 0 {
+			timer.Reset(pause)
+			timeout = timer.C
+		}
+		if !b.wait(ctx, more, timeout) {
 			return
 		}
 	}

@@ -12,19 +12,40 @@ func TestRation(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		busy bool
-		want time.Duration // for 16 MiB
-	}{{"idle", false, 12 * time.Second}, {"busy", true, 375 * time.Millisecond}} {
+		mib  int
+		want time.Duration
+	}{{"idle", false, 16, 12 * time.Second}, {"busy", true, 32, 0}, {"busy for long", true, 64, 500 * time.Millisecond}} {
 		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
 			r := Throttle{Busy: func() bool { return tt.busy }}
-			begun := time.Now()
-			for range 16 << 10 {
-				r.Message(1<<10 - throttleMessage)
-			}
-			if took := time.Since(begun); took < tt.want-50*time.Millisecond || took > tt.want+50*time.Millisecond {
-				t.Errorf("16 MiB took %v, want %v", took, tt.want)
+			if took := flood(&r, tt.mib); took < tt.want-50*time.Millisecond || took > tt.want+50*time.Millisecond {
+				t.Errorf("%d MiB took %v, want %v", tt.mib, took, tt.want)
 			}
 		})
 	}
+}
+
+// flood returns how long the reading of unneeded messages takes.
+func flood(r *Throttle, mib int) time.Duration {
+	begun := time.Now()
+	for range mib << 10 {
+		r.Message(1<<10 - throttleMessage)
+	}
+	return time.Since(begun)
+}
+
+// What a call has used up is not to be had again from the next one at once, and is none of what may
+// come between the two.
+func TestRationOfCallsInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := true
+		r := Throttle{Busy: func() bool { return busy }}
+		for i, want := range []time.Duration{0, 0, 2500 * time.Millisecond} {
+			if took := flood(&r, []int{32, 4, 160}[i]); took < want-50*time.Millisecond || took > want+50*time.Millisecond {
+				t.Errorf("flood %d took %v, want %v", i, took, want)
+			}
+			busy = !busy
+		}
+	})
 }
 
 func TestRationEndsWithItsReader(t *testing.T) {

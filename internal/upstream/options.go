@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -61,6 +62,10 @@ type Options struct {
 	// cause on average. Those of 10 s may come at once. Zero means the default of
 	// limits.SubscribesEach.
 	Subscribes int
+	// Limits are those of tasks that are held for clients. Those that it lacks have their defaults.
+	Limits limits.Set
+	// Sealer makes the ids of such tasks; nil means one of the back's own.
+	Sealer *requeststate.Sealer
 	// MaxMessage limits a message of the server, in bytes.
 	MaxMessage int
 
@@ -129,6 +134,20 @@ func (o *Options) Fill(era spec.Era) {
 	if o.Doubt == nil {
 		o.Doubt = func(string) {}
 	}
+}
+
+// Tasks returns the tasks of the server, without any.
+func (o *Options) Tasks() (*Tasks, error) {
+	sealer := o.Sealer
+	if sealer == nil {
+		var err error
+		if sealer, err = requeststate.NewSealer(); err != nil {
+			return nil, err
+		}
+	}
+	return NewTasks(TasksOptions{
+		Server: o.Name, Sealer: sealer, Limits: o.Limits, Patience: o.Settings.Timeouts.Own(), Logger: o.Logger, Metrics: o.Metrics,
+	}), nil
 }
 
 // noChanges is the default of Changes, without subscribers.

@@ -33,6 +33,19 @@ func Jitter(pause time.Duration) time.Duration {
 	return pause + rand.N(max(pause, 0)/4+1)
 }
 
+// Positive returns the duration of a timer that may be due already: one of 0 s would fire while it is
+// made, and two of these in one synctest bubble break the race detector (go.dev/issue/78156).
+func Positive(d time.Duration) time.Duration { return max(d, 1) }
+
+// Due returns the channel of a timer of 0 s, without the timer; see [Positive].
+func Due() <-chan time.Time { return due }
+
+var due = func() chan time.Time {
+	c := make(chan time.Time)
+	close(c)
+	return c
+}()
+
 // Wait waits for d. If ctx ends first, it returns the cause.
 func Wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {

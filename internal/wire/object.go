@@ -81,7 +81,8 @@ func Get(text []byte, name string) []byte {
 
 // GetSeldom is [Get] for a name that few texts have. It is faster where text lacks it.
 func GetSeldom(text []byte, name string) []byte {
-	if !bytes.Contains(text, []byte(name)) && bytes.IndexByte(text, '\\') < 0 { // no name has an escape
+	part := name[max(strings.LastIndexByte(name, '/'), 0):]                     // what stands before a slash is that of many names
+	if !bytes.Contains(text, []byte(part)) && bytes.IndexByte(text, '\\') < 0 { // no name has an escape
 		return nil
 	}
 	return Get(text, name)

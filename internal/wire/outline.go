@@ -30,6 +30,21 @@ type Outline struct {
 // Texts beyond 4 GiB have no outlines.
 type memberSpan struct{ name, nameEnd, value, end uint32 }
 
+// OutlineOf returns the Outline of an object that was not parsed, but made, and is read more than once;
+// nil for one that has too many members.
+func OutlineOf(text []byte) *Outline {
+	o := &Outline{text: text, known: true, nonNull: !bytes.Contains(text, []byte("null"))}
+	for k, v := range Members(text) {
+		if o.n == len(o.at) || uint64(len(text)) > math.MaxUint32 {
+			return nil
+		}
+		name, value := uint32(cap(text)-cap(k)), uint32(cap(text)-cap(v)) // both alias text
+		o.at[o.n] = memberSpan{name, name + uint32(len(k)), value, value + uint32(len(v))}
+		o.n++
+	}
+	return o
+}
+
 // Members is [Members] of text.
 func (o *Outline) Members(text []byte) iter.Seq2[Key, []byte] {
 	return func(yield func(Key, []byte) bool) {

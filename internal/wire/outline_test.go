@@ -177,3 +177,35 @@ func FuzzParse(f *testing.F) {
 		sameAsWalk(t, append(bytes.Repeat([]byte(" "), minOutline), data...))
 	})
 }
+
+// An object that was made has the members that a walk finds, and none if there are too many.
+func TestOutlineOf(t *testing.T) {
+	many := "{"
+	for i := range maxOutline {
+		many += fmt.Sprintf(`"m%d":[%d],`, i, i)
+	}
+	for _, body := range []string{`{}`, ` { "a" : 1 , "b" : [ null ] } `, `{"\u0061":"\"}","b\\":{"b":2}}`, many + `"x":1}`, many[:len(many)-1] + "}", `[1]`, ``} {
+		text := []byte(body)
+		o := OutlineOf(text)
+		if (o == nil) != (body == many+`"x":1}`) {
+			t.Errorf("OutlineOf(%.60s) = %v", body, o)
+		}
+		want := ""
+		for k, v := range Members(text) {
+			want += string(k) + string(v)
+			if got := o.Get(text, k.String()); string(got) != string(v) {
+				t.Errorf("%s of %.60s = %s, want %s", k, body, got, v)
+			}
+		}
+		got := ""
+		for k, v := range o.Members(text) {
+			got += string(k) + string(v)
+		}
+		if got != want {
+			t.Errorf("the members of %.60s are %.80s, want %.80s", body, got, want)
+		}
+		if o != nil && o.MayHaveNulls(text) != strings.Contains(body, "null") && len(body) > 0 {
+			t.Errorf("MayHaveNulls(%.60s) = %v", body, o.MayHaveNulls(text))
+		}
+	}
+}

@@ -2,6 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"math"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -29,12 +32,71 @@ func TestPlain(t *testing.T) {
 		if got := m.Plain.Of(m.Params); got != tt.want {
 			t.Errorf("%s: Of = %v, want %v", tt.name, got, tt.want)
 		}
-		if m.Plain.Of(bytes.Clone(m.Params)) || m.Plain.Of(m.Params[1:]) || m.Plain.Of(nil) || (Plain{}).Of(nil) {
+		if m.Plain.Of(bytes.Clone(m.Params)) || m.Plain.Of(m.Params[1:]) || m.Plain.Of(nil) || new(Plain).Of(nil) {
 			t.Errorf("%s: Of = true of another text", tt.name)
 		}
 	}
 	m, err := Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"name":"x"}}`), Options{})
 	if err != nil || m.Plain.Of(m.Params) {
 		t.Errorf("Of = true, %v, though duplicates were not looked for", err)
+	}
+}
+
+// Get of what was parsed, and of any other text, is that of the text, however many members there are
+// and how long they are.
+func TestPlainGet(t *testing.T) {
+	long := strings.Repeat("x", math.MaxUint16)
+	for _, params := range []string{
+		`{}`, `{"name":"x"}`, ` { "name" : "x" , "arguments" : { "name" : [ 1 ] } , "_meta":{} } `, `{"name":"Name","Name":"name"}`, `{"n\u0061me":"x","b":{}}`,
+		`{"a":1,"b":2,"c":3,"name":4}`, `{"b":1,"Name":2}`, `{"a":1,"b":2,"c":3,"d":4,"name":5}`, `{"a":"` + long + `","name":1}`, `{"a":"` + long[:len(long)-len(`{"a":"","name":1}`)] + `","name":1}`,
+	} {
+		m, err := Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":`+params+`}`), Options{UniqueParams: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := []byte(`{"name":"other","a":[]}`)
+		for _, text := range [][]byte{m.Params, bytes.Clone(m.Params), other, nil} {
+			for _, name := range []string{"name", "a", "_meta", "e", "other", ""} {
+				if got, want := m.Plain.Get(text, name), Get(text, name); string(got) != string(want) {
+					t.Errorf("Get(%.80s, %q) = %.80s, want %.80s", text, name, got, want)
+				}
+				if got, want := m.Plain.GetSeldom(text, name), Get(text, name); string(got) != string(want) {
+					t.Errorf("GetSeldom(%.80s, %q) = %.80s, want %.80s", text, name, got, want)
+				}
+			}
+			if !m.Plain.Knows(text) {
+				continue
+			}
+			var got, want []string
+			for k, v := range Members(text) {
+				want = append(want, string(k)+string(v))
+			}
+			for i := range m.Plain.Len() {
+				k, v := m.Plain.Member(text, i)
+				got = append(got, string(k)+string(v))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the members of %.80s are %.80q, want %.80q", text, got, want)
+			}
+		}
+	}
+}
+
+// BenchmarkPlainGet gets the last member of small params: from their text, and as parsed.
+func BenchmarkPlainGet(b *testing.B) {
+	m, err := Parse([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+		`"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},"name":"read"}}`), Options{UniqueParams: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, p := range map[string]Plain{"text": {}, "parsed": m.Plain} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if p.Get(m.Params, "name") == nil {
+					b.Fatal("no name")
+				}
+			}
+		})
 	}
 }

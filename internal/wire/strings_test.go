@@ -238,9 +238,12 @@ func TestSaysAndGetSeldom(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{``, `{}`, `{"state":1}`, `{"\u0073tate":2}`, `{"a":"state"}`, `{"a":{"state":3}}`, `{"a\\":"x","states":4}`} {
-		if got, want := GetSeldom([]byte(text), "state"), Get([]byte(text), "state"); string(got) != string(want) {
-			t.Errorf("GetSeldom(%s) = %s, want %s", text, got, want)
+	for _, text := range []string{``, `{}`, `{"state":1}`, `{"\u0073tate":2}`, `{"a":"state"}`, `{"a":{"state":3}}`, `{"a\\":"x","states":4}`,
+		`{"a/state":5}`, `{"a\/state":6}`, `{"b/state":7}`, `{"b/state":8,"\u0061/state":9}`} {
+		for _, name := range []string{"state", "a/state", "/state", "state/"} {
+			if got, want := GetSeldom([]byte(text), name), Get([]byte(text), name); string(got) != string(want) {
+				t.Errorf("GetSeldom(%s, %q) = %s, want %s", text, name, got, want)
+			}
 		}
 	}
 }

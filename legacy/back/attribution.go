@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -61,8 +62,8 @@ func (in *inputs) findCandidatesLocked(p *pendingInput, from *call) {
 // attributedLocked returns the call that p is known to belong to, nil for none, and
 // whether it is known.
 func (in *inputs) attributedLocked(p *pendingInput, from *call) (*call, bool) {
-	if t, c := in.tasks.Find(p.task); t != nil {
-		return c, true
+	if host := in.tasks.Find(p.task); host != nil {
+		return host.call, true
 	}
 	if p.isRoots() {
 		if c, told := in.roots.attribute(p); told {
@@ -124,7 +125,7 @@ func (in *inputs) attribute(ctx context.Context, p *pendingInput) (*call, error)
 	timeout := time.NewTimer(holdTimeout)
 	defer timeout.Stop()
 	for {
-		changed := in.changed.changed()
+		changed := in.changed.Changed()
 		owner, left, orphaned := in.ownerOf(p)
 		switch {
 		case owner != nil:
@@ -178,7 +179,7 @@ func (in *inputs) assignLocked(p *pendingInput, c *call) {
 	case p.isRoots() && len(in.s.opts.Settings.Roots) > 0:
 	case c.park(p.blocking, p.receivedAt):
 		p.parked, p.call = true, c
-		in.changed.fire()
+		in.changed.Fire()
 	}
 }
 
@@ -190,7 +191,7 @@ func (c *call) freeLaneAfterBurst(p *pendingInput) (keep func() bool) {
 		c.freeLane()
 		return func() bool { return false }
 	}
-	return time.AfterFunc(burstWindow-time.Since(p.receivedAt), c.freeLane).Stop
+	return time.AfterFunc(wake.Positive(burstWindow-time.Since(p.receivedAt)), c.freeLane).Stop
 }
 
 func (in *inputs) unpark(p *pendingInput) {
@@ -204,7 +205,7 @@ func (in *inputs) unparkLocked(p *pendingInput) {
 	if p.call != nil {
 		p.call.unpark(p.blocking)
 		p.call = nil
-		in.changed.fire()
+		in.changed.Fire()
 	}
 }
 

@@ -36,12 +36,13 @@ type Back struct {
 	relayed      *relay.Options // options of relays
 	availability *upstream.Availability
 	lanes        *pool.Lanes
+	holding      *tasks.Holding
 
-	relays *recent[mcp.Principal, *relay.Session] // the last one of each principal
-	known  *recent[string, *mcp.Description]      // the last description, by scope
-	roots  *recent[string, json.RawMessage]       // the last response to roots/list, by scope
-	tools  *recent[string, *tasks.Tools]          // by scope
-	levels *recent[string, spec.LogLevel]         // that clients with sessions of their own have set, by scope
+	relays *upstream.Recent[mcp.Principal, *relay.Session] // the last one of each principal
+	known  *upstream.Recent[string, *mcp.Description]      // the last description, by scope
+	roots  *upstream.Recent[string, json.RawMessage]       // the last response to roots/list, by scope
+	tools  *upstream.Recent[string, *tasks.Tools]          // by scope
+	levels *upstream.Recent[string, spec.LogLevel]         // that clients with sessions of their own have set, by scope
 }
 
 var (
@@ -75,24 +76,26 @@ func New(opts Options) (*Back, error) {
 		return nil, err
 	}
 	b.watches = watch.New(&b.opts.Options, b.watchSession)
-	return b, nil
+	table, err := b.opts.Tasks()
+	b.holding = &tasks.Holding{Tasks: table, Server: opts.Name, Log: b.log, Quirks: opts.Quirks, Describe: b.Describe, Error: link.ModernError, Explain: b.clientError}
+	return b, err
 }
 
 // newCaches creates the caches, each for as many scopes.
 func (b *Back) newCaches(most int) (err error) {
-	if b.relays, err = newRecent[mcp.Principal, *relay.Session](most); err != nil {
+	if b.relays, err = upstream.NewRecent[mcp.Principal, *relay.Session](most); err != nil {
 		return err
 	}
-	if b.known, err = newRecent[string, *mcp.Description](most); err != nil {
+	if b.known, err = upstream.NewRecent[string, *mcp.Description](most); err != nil {
 		return err
 	}
-	if b.roots, err = newRecent[string, json.RawMessage](most); err != nil {
+	if b.roots, err = upstream.NewRecent[string, json.RawMessage](most); err != nil {
 		return err
 	}
-	if b.tools, err = newRecent[string, *tasks.Tools](most); err != nil {
+	if b.tools, err = upstream.NewRecent[string, *tasks.Tools](most); err != nil {
 		return err
 	}
-	b.levels, err = newRecent[string, spec.LogLevel](most)
+	b.levels, err = upstream.NewRecent[string, spec.LogLevel](most)
 	return err
 }
 
@@ -105,8 +108,8 @@ func (b *Back) Era() spec.Era { return spec.Legacy }
 // was sent, the server refused it because it has lost the session, or the method only
 // reads.
 func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
-	if req.Era == spec.Modern && spec.OnTask(req.Method) {
-		return nil, mcp.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s for server %q, whose tasks are those of an earlier revision", req.Method, req.Revision, b.opts.Name)
+	if req.Era == spec.Modern && (spec.OnTask(req.Method) || req.Method == spec.MethodListen) {
+		return b.holding.Serve(ctx, req, caller)
 	}
 	var v urlAttempts
 	defer v.release()
@@ -160,15 +163,16 @@ func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, caller mcp.Cal
 	if req.Trace != nil && s.fresh.CompareAndSwap(true, false) {
 		req.Trace.Event(trace.SessionOpened, "")
 	}
-	held := false
+	kept := false
+	keep := func() func() { kept = true; return release }
 	defer func() {
-		if !held {
+		if !kept {
 			release()
 		}
 	}()
-	res, err := s.serve(ctx, req, caller, leave)
-	if _, held = err.(*elicitationRequired); held {
-		v.keepSession(s, lane, release)
+	res, err := s.serve(ctx, req, caller, leave, keep)
+	if _, demands := err.(*elicitationRequired); demands {
+		v.keepSession(s, lane, keep())
 		return nil, err
 	}
 	if err != nil {
@@ -225,7 +229,7 @@ func (b *Back) Err() error { return b.availability.Err() }
 
 // Tell implements [status.Teller].
 func (b *Back) Tell(u *status.Upstream) {
-	u.Era, u.Transport, u.Sessions = spec.Legacy.String(), "connection", b.pool.Len()
+	u.Era, u.Transport, u.Sessions, u.Holding = spec.Legacy.String(), "connection", b.pool.Len(), b.holding.Tasks
 	if r, ok := b.revision.Load().(spec.Revision); ok {
 		u.Revision = string(r)
 	}
@@ -292,6 +296,7 @@ func (b *Back) watchSession(ctx context.Context, p mcp.Profile) (watch.Session, 
 func (b *Back) Close(ctx context.Context) error {
 	b.availability.Close()
 	b.watches.Close()
+	b.holding.Close()
 	err := b.pool.Close(ctx)
 	if b.endpoint != nil {
 		b.endpoint.Close()

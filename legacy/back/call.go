@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
+	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
 // A call is one request of a client on a session.
@@ -27,6 +28,9 @@ type call struct {
 	in         mcp.Intake // reserves memory for the response
 	mayBeAsked bool       // the server may request input for it
 	hasParts   bool       // it is not sent itself: requests of the gateway are its parts
+	ownTask    []byte     // what it says of the task that its client wants; nil for nothing
+
+	held *tasks.Held // the task that its client holds; nil for none
 
 	sent        atomic.Bool // it may have been sent
 	orphaned    atomic.Bool // it was cancelled, and the server may still work on it

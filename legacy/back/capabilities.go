@@ -31,8 +31,12 @@ func crossing(capabilities json.RawMessage, hide []string, more ...wire.Edit) js
 //
 // Spec: 2026-07-28, server/discover.
 func (n *negotiated) describe(opts *Options) *mcp.Description {
+	capabilities := crossing(n.caps.Raw, opts.Settings.Hidden())
+	if n.tellsTasks(opts) {
+		capabilities = mcp.WithTasks(capabilities)
+	}
 	return &mcp.Description{
-		Capabilities: poll.Declare(crossing(n.caps.Raw, opts.Settings.Hidden()), opts.polls().Kinds(n.caps.Raw)),
+		Capabilities: poll.Declare(capabilities, opts.polls().Kinds(n.caps.Raw)),
 		ServerInfo:   n.serverInfo,
 		Instructions: n.instructions,
 		Cache:        opts.hint(spec.MethodDiscover),

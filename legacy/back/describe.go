@@ -19,7 +19,7 @@ func (b *Back) probeProfile() mcp.Profile {
 // description, it does not wait.
 func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	if ctx.Err() != nil {
-		if d := b.known.get(req.Profile.Scope); d != nil {
+		if d := b.known.Get(req.Profile.Scope); d != nil {
 			return d, nil
 		}
 		return nil, context.Cause(ctx)
@@ -49,7 +49,7 @@ func (b *Back) describedByRelay(req *mcp.Request) *mcp.Description {
 	if b.opts.Launcher == nil || b.opts.Launcher.HasKept() || len(b.sessions(req.Profile.Scope)) > 0 {
 		return nil
 	}
-	r := b.relays.get(req.Principal)
+	r := b.relays.Get(req.Principal)
 	if r == nil || !r.Link().Alive() {
 		return nil
 	}
@@ -68,16 +68,16 @@ func (b *Back) describeContext(ctx context.Context, p mcp.Profile) (context.Cont
 // lastDescription returns the last description for a profile, or for the gateway; nil if
 // there is none.
 func (b *Back) lastDescription(p mcp.Profile) *mcp.Description {
-	if d := b.known.get(p.Scope); d != nil {
+	if d := b.known.Get(p.Scope); d != nil {
 		return d
 	}
-	return b.known.get(b.probeProfile().Scope)
+	return b.known.Get(b.probeProfile().Scope)
 }
 
 // remember stores and returns the description that a scope's session got. Other scopes
 // never get it, because it may depend on the client.
 func (b *Back) remember(scope string, s *session) *mcp.Description {
 	d := s.describe(&b.opts)
-	b.known.put(scope, d)
+	b.known.Put(scope, d)
 	return d
 }

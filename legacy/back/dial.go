@@ -45,7 +45,7 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 	scope, lane := pool.CutLane(p.Scope)
 	s := newSession(&b.opts, func() *watch.Watch { return b.watches.Of(scope) }, profileRoots{b, scope, lane}, mcp.Declares(p.Capabilities, "roots"))
 	s.inputs.onAmbiguous = func() { b.lanes.Ambiguous(scope) }
-	s.tools = b.tools.getOr(scope, tasks.NewTools)
+	s.tools, s.holding, s.open = b.tools.GetOr(scope, tasks.NewTools), b.holding, b.session
 	if p.Revision != "" {
 		s.own, s.level.scope, s.level.kept = !lane, scope, b.levels
 	}

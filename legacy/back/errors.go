@@ -3,13 +3,13 @@ package back
 import (
 	"errors"
 	"net/http"
-	"strconv"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 // clientError converts the reason why there is no response to the error for the client:
@@ -24,14 +24,17 @@ func (b *Back) clientError(method string, err error) error {
 }
 
 func (b *Back) translateError(method string, err error) error {
-	var mismatch *revisionMismatch
+	var mismatch *link.RevisionMismatch
 	var alone *oneProcessError
 	var status *upstream.StatusError
+	var refused *handshakeRefusal
 	switch {
 	case errors.As(err, &mismatch):
 		return wire.Errorf(spec.CodeInternal, "%v; upgrade mcpbridge, or set the server's era", mismatch)
 	case errors.As(err, &alone):
 		return mcp.Inside(spec.CodeInternal, "%v", alone)
+	case errors.As(err, &refused) && refused.refusal != nil && refused.refusal.Code == spec.CodeMethodNotFound:
+		return &mcp.UnavailableError{Err: mcp.Inside(spec.CodeInternal, "server %q can't be reached: %v; is it of the newer era? If its configuration has era, remove that", b.opts.Name, transport.Reason{Err: err})}
 	case errors.As(err, &status) && status.Code == http.StatusBadRequest && !spec.Defined(method):
 		return mcp.Refuse(spec.CodeMethodNotFound, "server %q does not know method %q: it answered %v", b.opts.Name, method, status)
 	}
@@ -41,26 +44,3 @@ func (b *Back) translateError(method string, err error) error {
 // cause returns an error without the parts of a transport error that are of no use to
 // people; see [transport.Cause].
 func cause(err error) error { return transport.Cause(err) }
-
-// upstreamError converts a legacy server's error to the modern one with the same meaning.
-// declared says whether the server declared the method's capability.
-//
-// Spec: 2026-07-28, basic/index, Error Codes; server/resources, Error Handling.
-func upstreamError(req *mcp.Request, e *wire.Error, declared bool) error {
-	switch {
-	case e.Code == spec.CodeResourceNotFound:
-		return &wire.Error{Code: spec.CodeInvalidParams, Message: e.Message, Data: mcp.WithURI(e.Data, wire.Get(req.Params, "uri"))}
-	case spec.Reserved(e.Code):
-		return &wire.Error{Code: spec.CodeInternal, Message: e.Message, Data: wrapCode(e)}
-	case e.Code == spec.CodeMethodNotFound && !declared:
-		return &mcp.Refusal{Err: e}
-	}
-	return e
-}
-
-// wrapCode returns data with the code and data of an error whose code has another meaning
-// for modern clients.
-func wrapCode(e *wire.Error) []byte {
-	code := strconv.AppendInt(nil, e.Code, 10)
-	return wire.AppendEdited(nil, nil, wire.Edit{Name: "code", Value: code}, wire.Edit{Name: "data", Value: e.Data})
-}

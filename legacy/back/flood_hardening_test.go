@@ -187,7 +187,7 @@ func TestFloodOfACallsStreamIsRationed(t *testing.T) {
 				_, err := body(b.Serve(ctx, callWith("7", ""), &backtest.Caller{}))
 				done <- err
 			}()
-			wantSlow(t, &sent, 32<<20)
+			wantSlow(t, &sent, 64<<20, 200*time.Millisecond)
 			if leave(); <-done == nil {
 				t.Error("the call has an answer, which was never sent")
 			}
@@ -226,13 +226,13 @@ func TestFloodOfAnEventStreamIsRationed(t *testing.T) {
 				}
 			}
 		})
-		wantSlow(t, &sent, 1<<20)
+		wantSlow(t, &sent, 1<<20, time.Second)
 	})
 }
 
 // maxFlood is more than what is read of a flood in any test. Without it, time would stand
 // still in a test whose flood is read without a pause.
-const maxFlood = 128 << 20
+const maxFlood = 256 << 20
 
 // flood writes text again and again until the client has left.
 func flood(t *testing.T, w http.ResponseWriter, r *http.Request, text string, sent *atomic.Int64) {
@@ -251,13 +251,13 @@ func flood(t *testing.T, w http.ResponseWriter, r *http.Request, text string, se
 
 // wantSlow fails unless a flood is read at about most bytes a second, once what may come
 // at once has come.
-func wantSlow(t *testing.T, sent *atomic.Int64, most float64) {
+func wantSlow(t *testing.T, sent *atomic.Int64, most float64, during time.Duration) {
 	t.Helper()
 	time.Sleep(100 * time.Millisecond)
 	begun, before := time.Now(), sent.Load()
-	time.Sleep(time.Second)
+	time.Sleep(during)
 	// Buffers take some at once.
-	if n, most := sent.Load()-before, int64((most+4<<20)*time.Since(begun).Seconds()); n > most || before == 0 {
+	if n, most := sent.Load()-before, int64(most*time.Since(begun).Seconds())+4<<20; n > most || before == 0 {
 		t.Errorf("%d bytes of the flood were read within %v, want %d at most", n, time.Since(begun), most)
 	}
 }

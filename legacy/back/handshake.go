@@ -53,7 +53,7 @@ func connectError(ctx context.Context, l *link.Link, err error) error {
 func isRefusal(err error) bool {
 	var refusal *handshakeRefusal
 	var no *relay.Refusal
-	var mismatch *revisionMismatch
+	var mismatch *link.RevisionMismatch
 	var status *upstream.StatusError
 	return errors.As(err, &refusal) || errors.As(err, &no) || errors.As(err, &mismatch) || errors.As(err, &status) && status.Code < 500
 }
@@ -145,13 +145,13 @@ type negotiated struct {
 // isOdd reports whether the server answered with a revision that has no initialize, or none.
 func (n *negotiated) isOdd() bool { return n.answered != string(n.revision) }
 
-// readNegotiated reads the result of initialize. The error is a [*revisionMismatch].
+// readNegotiated reads the result of initialize. The error is a [*link.RevisionMismatch].
 func readNegotiated(o *Options, result []byte) (negotiated, error) {
 	version, _ := wire.GetString(result, "protocolVersion")
 	n := negotiated{revision: spec.Revision(version), answered: version}
 	if !slices.Contains(spec.Revisions(spec.Legacy), n.revision) {
-		mismatch := &revisionMismatch{server: o.Name, got: version}
-		if !mismatch.usable(o) {
+		mismatch := &link.RevisionMismatch{Server: o.Name, Answered: version}
+		if !mismatch.Usable(o.Quirks) {
 			return n, mismatch
 		}
 		n.revision = spec.LatestLegacy

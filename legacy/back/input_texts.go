@@ -1,10 +1,8 @@
 package back
 
 import (
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
 // undeclared returns the error for an input request that needs a capability which the
@@ -13,7 +11,7 @@ func (p *pendingInput) undeclared(need []byte) error {
 	return wire.Errorf(spec.CodeInvalidRequest, "%s: the client did not declare %s", p.m.Method, need)
 }
 
-// related adds the task of an input request to its response.
+// related adds the task of an input request to its response, or to its params for who holds the task.
 //
 // Spec: 2025-11-25, basic/utilities/tasks, Related Task Metadata.
 func (p *pendingInput) related(result []byte) []byte {
@@ -21,43 +19,5 @@ func (p *pendingInput) related(result []byte) []byte {
 		return result
 	}
 	task := wire.AppendEdited(nil, nil, wire.Edit{Name: "taskId", Value: wire.Quote(p.task)})
-	return wire.EditedIn(result, "_meta", wire.Edit{Name: tasks.MetaRelated, Value: task})
-}
-
-// inputParams converts the params of a legacy input request to those of modern clients.
-func inputParams(capabilities, params []byte) []byte {
-	if params == nil {
-		return nil
-	}
-	edits := []wire.Edit{{Name: "task"}, {Name: "elicitationId"}}
-	if meta := wire.Get(params, "_meta"); wire.IsObject(meta) {
-		meta = wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaProgressToken}, wire.Edit{Name: tasks.MetaRelated})
-		if wire.IsEmptyObject(meta) {
-			meta = nil
-		}
-		edits = append(edits, wire.Edit{Name: "_meta", Value: meta})
-	}
-	if !mcp.Declares(wire.Get(capabilities, "sampling"), "context") {
-		edits = append(edits, wire.Edit{Name: "includeContext"})
-	}
-	return wire.AppendEdited(nil, params, edits...)
-}
-
-// legacyResponse converts a client's response to a revision. Before 2025-11-25 a sampled
-// message has one content block.
-func legacyResponse(r spec.Revision, method string, a mcp.InputResponse) mcp.InputResponse {
-	content := wire.Get(a.Result, "content")
-	if method != spec.MethodSample || !wire.IsArray(content) || r >= spec.Rev20251125 {
-		return a
-	}
-	var blocks [][]byte
-	for e := range wire.Elements(content) {
-		blocks = append(blocks, e)
-	}
-	if len(blocks) != 1 {
-		return mcp.InputResponse{Err: wire.Errorf(spec.CodeInternal,
-			"the client's message has %d blocks of content, revision %s knows messages of one", len(blocks), r)}
-	}
-	a.Result = wire.AppendEdited(nil, a.Result, wire.Edit{Name: "content", Value: blocks[0]})
-	return a
+	return wire.EditedIn(result, "_meta", wire.Edit{Name: spec.MetaRelatedTask, Value: task})
 }

@@ -9,7 +9,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
@@ -27,18 +30,20 @@ type inputs struct {
 	s           *sessionLink
 	server      *negotiated
 	roots       *roots
-	tasks       *tasks.Table[*call]
+	tasks       *tasks.Table[*taskHost]
 	onAmbiguous func() // called if streams don't tell to which call an input request belongs
 
-	changed broadcast // a call has ended, was parked or unparked
+	changed wake.Broadcast // a call has ended, was parked or unparked
 
 	// mu guards the fields below. Calls are parked under it, so that their stages don't
 	// change during an attribution.
 	mu             sync.Mutex
 	closed         bool                      // no more input requests are accepted
 	pending        map[wire.ID]*pendingInput // by the server's id
+	answered       map[*pendingInput]bool    // whose responses are being sent
 	cancelledUntil time.Time                 // until then an input request may belong to a cancelled call
 	cancelling     int                       // calls that are being cancelled: see beginCancel
+	creating       int                       // calls of which tasks are made: see creates
 }
 
 // A pendingInput is an input request on its way to a client.
@@ -46,7 +51,11 @@ type pendingInput struct {
 	m          wire.Message
 	cancel     context.CancelCauseFunc
 	receivedAt time.Time
-	task       string // the task it names; empty if none
+	task       string      // the task it names; empty if none
+	from       *call       // on whose stream it arrived; nil for none
+	held       *tasks.Held // the task of which it is, if a client holds that
+	aside      mcp.Caller  // of the client that holds the task, which is the server's own
+	early      bool        // it names a task that is not known yet
 
 	candidates        []*call // it belongs to one of these calls, or to none
 	attributed        bool    // it is known to which call it belongs
@@ -63,6 +72,8 @@ type pendingInput struct {
 
 	// the call whose caller handles it; nil before and after
 	call *call // whose caller is being asked; nil before and after
+
+	asked *call // the call whose caller was asked; nil for none
 }
 
 func (p *pendingInput) isRoots() bool { return p.m.Method == spec.MethodRootsList }
@@ -70,35 +81,30 @@ func (p *pendingInput) isRoots() bool { return p.m.Method == spec.MethodRootsLis
 // receive handles an input request. It never blocks: some servers process no other
 // messages until they have the response, so the reader must go on. If it can, it
 // attributes the request at once, because the next message may start another call.
-func (in *inputs) receive(ctx context.Context, m *wire.Message, from *call) {
+func (in *inputs) receive(ctx context.Context, m *wire.Message, on *upstream.Call) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	p := &pendingInput{m: *m, cancel: cancel, receivedAt: time.Now()}
-	p.task, _ = wire.GetString(wire.Get(wire.Get(m.Params, "_meta"), tasks.MetaRelated), "taskId")
-	if in.register(ctx, p, from) {
+	p := &pendingInput{m: *m, cancel: cancel, receivedAt: time.Now(), from: clientCallOf(on), held: heldOf(on)}
+	p.task, _ = wire.GetString(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaRelatedTask), "taskId")
+	if in.register(ctx, p) {
 		return
 	}
 	cancel(nil)
 	in.s.Drop("question")
-	in.s.SendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal, "%s: too many requests are pending", m.Method)))
+	in.s.SendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal, "%s: too many requests are pending, or one that has the same id", m.Method)))
 }
 
 // register registers p, if a limit does not prevent it.
-func (in *inputs) register(ctx context.Context, p *pendingInput, from *call) bool {
+func (in *inputs) register(ctx context.Context, p *pendingInput) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.closed || len(in.pending) >= maxInputs || in.pending[p.m.ID] != nil {
+	if in.closed || len(in.pending)+len(in.answered) >= maxInputs || in.pending[p.m.ID] != nil {
 		return false
 	}
 	in.pending[p.m.ID] = p
 	if p.isRoots() {
 		in.roots.begin()
 	}
-	in.findCandidatesLocked(p, from)
-	var c *call
-	if len(p.candidates) == 1 && !p.cancelledRecently {
-		c = p.candidates[0]
-		in.assignLocked(p, c)
-	}
+	c := in.placeLocked(p)
 	// It ends when p has a response or is cancelled, or its call or the session ends; Close
 	// waits for it.
 	return in.s.Start(func() {
@@ -113,6 +119,9 @@ func (in *inputs) close(cause error) {
 	defer in.mu.Unlock()
 	in.closed = true
 	for _, p := range in.pending {
+		p.cancel(cause)
+	}
+	for p := range in.answered {
 		p.cancel(cause)
 	}
 }
@@ -133,15 +142,33 @@ func (in *inputs) resolve(ctx context.Context, p *pendingInput, c *call) {
 	}
 	p.exchange.Sent(frame)
 	in.freeID(p) // before the response: the server may use the id again at once
-	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
-	defer cancel()
-	if err := in.s.Send(ctx, frame); err != nil {
-		in.s.log.Debug("sending the response to an input request", "method", p.m.Method, "error", cause(err))
+	if !in.deliver(ctx, p, frame) {
 		return
 	}
 	if p.fromClient {
 		in.roots.settled()
 	}
+}
+
+// deliver sends the response to p, for which the server waits, and reports whether that has it. The
+// call of p fails if the server refuses the response: it would wait for ever.
+func (in *inputs) deliver(ctx context.Context, p *pendingInput, frame []byte) bool {
+	if p.asked != nil {
+		defer context.AfterFunc(p.asked.inputContext(), func() { // nobody needs the response any more
+			time.AfterFunc(closeTimeout, func() { p.cancel(nil) })
+		})()
+	}
+	err := link.SendAnswer(ctx, in.s.Link, frame, func() bool { return in.isFree(p.m.ID) })
+	if err == nil || ctx.Err() != nil {
+		return err == nil
+	}
+	in.s.Drop("answer")
+	in.s.log.Warn("the response to a request of the server was refused", "method", p.m.Method, "error", cause(err))
+	in.s.EndIfLost(err)
+	if p.asked != nil {
+		p.asked.Cancel(wire.Errorf(spec.CodeInternal, "server %q asked %s and did not accept the answer: %v; its log may say why", in.s.opts.Name, p.m.Method, cause(err)))
+	}
+	return false
 }
 
 // refusalOf returns the error for a server whose input request was not passed to a client.
@@ -157,10 +184,17 @@ func refusalOf(err error) *wire.Error {
 // caller.
 func (in *inputs) answer(ctx context.Context, p *pendingInput, c *call) (mcp.InputResponse, error) {
 	p.observe(c)
-	if p.isRoots() {
-		return in.answerRoots(ctx, p, c)
+	if p.early {
+		c = in.awaitTask(ctx, p)
 	}
-	if c == nil {
+	switch {
+	case p.held != nil:
+		return in.askHeld(ctx, p)
+	case p.aside != nil:
+		return in.askAside(ctx, p)
+	case p.isRoots():
+		return in.answerRoots(ctx, p, c)
+	case c == nil:
 		if err := in.checkCandidates(p); err != nil {
 			return mcp.InputResponse{}, err
 		}
@@ -224,7 +258,11 @@ func (in *inputs) ask(ctx context.Context, c *call, p *pendingInput) (mcp.InputR
 	unlink := context.AfterFunc(c.inputContext(), cancel)
 	defer unlink()
 	keep := c.freeLaneAfterBurst(p)
-	out := mcp.InputRequest{Method: p.m.Method, Params: inputParams(c.capabilities(), p.m.Params)}
+	out := mcp.InputRequest{Method: p.m.Method, Params: link.InputParams(c.capabilities(), p.m.Params), Revision: in.server.revision}
+	if c.req.HoldsTasks {
+		out.Params = p.related(out.Params)
+	}
+	p.asked = c
 	answers, err := c.caller.RequestInput(asking, []mcp.InputRequest{out})
 	c.withCaller.Done()
 	keep()
@@ -232,7 +270,7 @@ func (in *inputs) ask(ctx context.Context, c *call, p *pendingInput) (mcp.InputR
 	if err != nil {
 		return mcp.InputResponse{}, err
 	}
-	return legacyResponse(in.server.revision, p.m.Method, answers[0]), nil
+	return link.InputResponse(in.server.revision, p.m.Method, answers[0]), nil
 }
 
 // freeID allows the server to use the id of p again.
@@ -240,6 +278,17 @@ func (in *inputs) freeID(p *pendingInput) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	delete(in.pending, p.m.ID)
+	in.answered[p] = true
+	if in.closed {
+		p.cancel(nil)
+	}
+}
+
+// isFree reports whether the server has not used an id again.
+func (in *inputs) isFree(id wire.ID) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.pending[id] == nil
 }
 
 // forget removes p.
@@ -248,6 +297,7 @@ func (in *inputs) forget(p *pendingInput) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.unparkLocked(p)
+	delete(in.answered, p)
 	if in.pending[p.m.ID] == p {
 		delete(in.pending, p.m.ID)
 	}

@@ -23,7 +23,7 @@ type logLevel struct {
 	// Of a profile that is one legacy client's: its scope, and the last levels by scope, which
 	// outlive sessions. Nil for others.
 	scope string
-	kept  *recent[string, spec.LogLevel]
+	kept  *upstream.Recent[string, spec.LogLevel]
 
 	mu      sync.Mutex    // guards current; a leaf
 	current spec.LogLevel // empty if never set
@@ -58,7 +58,7 @@ func (b *Back) LevelChanged(req *mcp.Request) {
 	if req.Profile.Revision == "" {
 		return
 	}
-	b.levels.put(req.Profile.Scope, req.LogLevel)
+	b.levels.Put(req.Profile.Scope, req.LogLevel)
 	for _, s := range b.sessions(req.Profile.Scope) {
 		if s.caps.Logging {
 			s.Later(context.Background(), s.level.restore)
@@ -68,7 +68,7 @@ func (b *Back) LevelChanged(req *mcp.Request) {
 
 // last returns the last level of the client that has the session for itself; empty if it is not
 // known.
-func (l *logLevel) last() spec.LogLevel { return l.kept.get(l.scope) }
+func (l *logLevel) last() spec.LogLevel { return l.kept.Get(l.scope) }
 
 // restore sets the level that the client had set last, if the server has another one. An error
 // doesn't matter: the next call sets it, too.
@@ -106,7 +106,7 @@ func (l *logLevel) set(ctx context.Context, want spec.LogLevel) error {
 		l.s.log.Warn("server refused log level", "level", want, "error", err)
 	}
 	if l.kept != nil {
-		l.kept.getOr(l.scope, func() spec.LogLevel { return want })
+		l.kept.GetOr(l.scope, func() spec.LogLevel { return want })
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

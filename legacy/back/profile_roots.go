@@ -18,7 +18,7 @@ type profileRoots struct {
 	lane  bool // the session is not the first of the profile
 }
 
-func (p profileRoots) last() json.RawMessage { return p.b.roots.get(p.scope) }
+func (p profileRoots) last() json.RawMessage { return p.b.roots.Get(p.scope) }
 
 // RootsChanged implements [mcp.ClientFollower]: the server of each open session of the profile gets
 // the client's roots anew before the next call, as refresh does. One that did not ask for any is
@@ -53,7 +53,7 @@ func (p profileRoots) put(from *roots, answer json.RawMessage) {
 		return
 	}
 	answer = bytes.Clone(answer)
-	before := p.b.roots.put(p.scope, answer)
+	before := p.b.roots.Put(p.scope, answer)
 	if before == nil || bytes.Equal(before, answer) {
 		return
 	}

@@ -33,7 +33,7 @@ func (b *Back) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message,
 	case err == nil:
 		b.noteRelayed(r)
 		r.OnClose(leave)
-		b.relays.put(req.Principal, r)
+		b.relays.Put(req.Principal, r)
 		return r, r.Answer(), nil
 	case errors.As(err, &no):
 		return nil, no.Answer, nil

@@ -4,34 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
-
-// A revisionMismatch reports that a server answered initialize with a revision that is not
-// legacy.
-type revisionMismatch struct {
-	server string
-	got    string
-}
-
-func (e *revisionMismatch) Error() string {
-	return fmt.Sprintf("server %q answered initialize with revision %q, want one of %q",
-		e.server, e.got, spec.Revisions(spec.Legacy))
-}
-
-// usable reports whether the server may be used all the same: it answered with a known
-// revision that has no initialize, or with none.
-func (e *revisionMismatch) usable(o *Options) bool {
-	answered := spec.Revision(e.got)
-	return (e.got == "" || answered.Known() && answered.Era() == spec.Modern) && o.Quirks.Tolerates(quirks.ServerRevision)
-}
 
 // A headerRefused reports that a server answered with 400 what names the revision that it
 // answered initialize with. The refusal is not in its chain, because it does not answer the
@@ -54,17 +34,10 @@ func (s *session) prove(ctx context.Context, failed error) error {
 	case err == nil:
 		s.opts.Quirks.Met(quirks.ServerRevision, "")
 		return nil
-	case s.Attributes() && s.named != s.revision && isBadRequest(err):
+	case s.Attributes() && s.named != s.revision && link.IsBadRequest(err):
 		return &headerRefused{err.Error()}
 	}
-	return fmt.Errorf("%w; used as one of %s it fails: %v", &revisionMismatch{s.opts.Name, s.answered}, s.revision, err)
-}
-
-// isBadRequest reports whether an error may be that of a status 400.
-func isBadRequest(err error) bool {
-	var refused *wire.Error
-	var status *upstream.StatusError
-	return errors.As(err, &refused) || errors.As(err, &status) && status.Code == http.StatusBadRequest
+	return fmt.Errorf("%w; used as one of %s it fails: %v", &link.RevisionMismatch{Server: s.opts.Name, Answered: s.answered}, s.revision, err)
 }
 
 // openNaming opens a session with a server that may answer initialize with a revision that has

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -23,8 +24,8 @@ type roots struct {
 
 	// turn has capacity 1: the goroutine that has put something in corrects the server.
 	turn    chan struct{}
-	started atomic.Bool // the server has had the time to request roots at its start
-	changed broadcast   // awaited, stale or open has changed
+	started atomic.Bool    // the server has had the time to request roots at its start
+	changed wake.Broadcast // awaited, stale or open has changed
 
 	// mu guards the fields below. It is a leaf.
 	mu        sync.Mutex
@@ -97,7 +98,7 @@ func (r *roots) settled() {
 	r.mu.Lock()
 	r.stale = false
 	r.mu.Unlock()
-	r.changed.fire()
+	r.changed.Fire()
 }
 
 // isDue reports whether the server must be corrected.
@@ -157,7 +158,7 @@ func (r *roots) noteProvisional(p *pendingInput) {
 func (r *roots) countLocked(p *pendingInput) {
 	p.counted = true
 	r.open++
-	r.changed.fire()
+	r.changed.Fire()
 }
 
 // end removes a pending roots/list.
@@ -168,7 +169,7 @@ func (r *roots) end(p *pendingInput) {
 	r.last = time.Now()
 	if p.counted {
 		r.open--
-		r.changed.fire()
+		r.changed.Fire()
 	}
 }
 

@@ -109,7 +109,7 @@ func (r *roots) waitOpen(ctx context.Context, want bool, d time.Duration) (bool,
 	t := time.NewTimer(d)
 	defer t.Stop()
 	for {
-		changed := r.changed.changed()
+		changed := r.changed.Changed()
 		if r.isOpen() == want || want && !r.isDue() { // it was answered before this check
 			return true, nil
 		}

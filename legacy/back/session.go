@@ -22,6 +22,9 @@ type sessionLink struct {
 	log  *slog.Logger
 }
 
+// opens opens a session, or uses an open one; see [pool.Pool.Get].
+type opens func(ctx context.Context, p mcp.Profile, private bool) (*session, func(), error)
+
 // A session is one session with a server, from its handshake to its end.
 type session struct {
 	*sessionLink
@@ -35,14 +38,20 @@ type session struct {
 	polls       *poll.Poller
 	roots       *roots
 	inputs      *inputs
-	tasks       tasks.Table[*call]
+	tasks       tasks.Table[*taskHost]   // by their ids at the server
+	tokens      tasks.Table[*tasks.Held] // by the progress tokens of the calls that made them
+	holding     *tasks.Holding
+	open        opens // another session
 	level       logLevel
-	completions completionWatches
+	completions link.Completions
 	fresh       atomic.Bool // no observed request has used it
 	// mayHaveState says that a client sent more than requests for lists.
 	mayHaveState atomic.Bool
-	held         *upstream.Held // set by connect
-	user         soleUser       // noted with mayHaveState
+	// ownTasks is for how long, in nanoseconds, the server keeps a task of its own that a client holds:
+	// the session lasts so long unused, since it ends with it.
+	ownTasks atomic.Int64
+	held     *upstream.Held // set by connect
+	user     soleUser       // noted with mayHaveState
 }
 
 // Held implements [pool.Holder].
@@ -53,7 +62,7 @@ func newSession(opts *Options, watch func() *watch.Watch, roots profileRoots, de
 	s.fresh.Store(true)
 	s.sessionLink = &sessionLink{Link: link.New(&opts.Options, s), opts: opts, log: opts.Logger}
 	s.roots = newRoots(s.sessionLink, roots, declaresRoots)
-	s.inputs = &inputs{s: s.sessionLink, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput)}
+	s.inputs = &inputs{s: s.sessionLink, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput), answered: make(map[*pendingInput]bool)}
 	s.level = logLevel{s: s.sessionLink, turn: make(chan struct{}, 1)}
 	s.polls = poll.New(s.Link, poll.Options{Every: opts.polls(), Timeout: opts.Settings.Timeouts.Own(), Logger: opts.Logger, Changed: s.polled})
 	return s

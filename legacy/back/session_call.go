@@ -2,7 +2,6 @@ package back
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -14,12 +13,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
-// serve runs one request of a client. It calls leaveLane, which may be called again, when the
+// serve runs one request of a client. keep keeps the session for a task that its client holds, and
+// returns what releases it. It calls leaveLane, which may be called again, when the
 // call is answered, or the server was sent its cancellation, which the next call of the lane
 // must not overtake; or earlier, while the call is parked. The error is the server's as a
 // *wire.Error, a *upstream.Failure, the cause of ctx or of the request's time-out, or an
 // *elicitationRequired.
-func (s *session) serve(ctx context.Context, req *mcp.Request, caller mcp.Caller, leaveLane func()) (*mcp.Result, error) {
+func (s *session) serve(ctx context.Context, req *mcp.Request, caller mcp.Caller, leaveLane func(), keep func() func()) (*mcp.Result, error) {
 	if spec.LeavesState(req.Method) {
 		s.mayHaveState.Store(true)
 		s.held.Note(req)
@@ -31,14 +31,12 @@ func (s *session) serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	}
 	c := newCall(req, caller, whileParked)
 	defer func() { s.afterCancel(c, leaveLane) }()
-	run := s.attempt
-	if s.needsTask(ctx, req) {
-		run = s.runTask
-	}
-	a, err := run(ctx, req, c)
+	a, err := s.sendingOf(ctx, req, keep)(ctx, req, c)
 	switch {
 	case err != nil:
 		return nil, err
+	case c.held != nil:
+		return s.heldResult(c.held), nil
 	case a.Err == nil:
 		return s.result(req, c, a)
 	}
@@ -50,9 +48,9 @@ func (s *session) serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	case failed.Code == spec.CodeURLElicitation && c.mayBeAsked:
 		return nil, &elicitationRequired{failed}
 	case need != nil:
-		return nil, missingCapability(need, failed.Message)
+		return nil, mcp.LackedCapability(need, failed.Message)
 	}
-	return nil, upstreamError(req, failed, s.caps.Declares(req.Method))
+	return nil, link.ModernError(req, failed, s.caps.Declares(req.Method))
 }
 
 // attempt sends a client's request, and waits for the response.
@@ -75,7 +73,10 @@ func (s *session) attempt(ctx context.Context, req *mcp.Request, c *call) (upstr
 // frame returns the request as it is sent to the server.
 func (c *call) frame(req *mcp.Request) []byte {
 	var few [512]byte // most params are small
-	params := upstreamParams(few[:0], req.Params, c.upstreamToken(), c.Exchange)
+	params := link.Params(few[:0], req.Params, c.upstreamToken(), c.Exchange)
+	if c.ownTask != nil {
+		params = wire.AppendEdited(nil, params, wire.Edit{Name: "task", Value: c.ownTask})
+	}
 	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
 	frame = wire.AppendRequest(frame, wire.NumberID(c.ID), req.Method, params, req.Extra)
 	c.Exchange.Sent(frame)
@@ -97,10 +98,14 @@ func (s *session) prepare(ctx context.Context, c *call) error {
 // result converts a response to the result for the client.
 func (s *session) result(req *mcp.Request, c *call, a upstream.Response) (*mcp.Result, error) {
 	if need := c.missing(); need != nil {
-		if text, failed := failedText(a.Result); failed {
+		if text, failed := mcp.FailedText(a.Result); failed {
 			a.Free()
-			return nil, missingCapability(need, text)
+			return nil, mcp.LackedCapability(need, text)
 		}
+	}
+	if req.Method == spec.MethodToolsCall && !req.HoldsTasks && a.Outline.Get(a.Result, "task") != nil && a.Outline.Get(a.Result, "content") == nil {
+		a.Free()
+		return nil, wire.Errorf(spec.CodeInternal, "server %q made a task of a call that asked for none; it may have taken effect", s.opts.Name)
 	}
 	if s.caps.TaskCalls && req.Method == spec.MethodToolsList {
 		s.tools.Learn(a.Result)
@@ -109,12 +114,6 @@ func (s *session) result(req *mcp.Request, c *call, a upstream.Response) (*mcp.R
 	res.Outline = a.Outline
 	res.Era, res.Extra, res.ServerInfo, res.Cache = spec.Legacy, a.Extra, s.serverInfo, s.opts.hint(req.Method)
 	return res, nil
-}
-
-// requestFor sends a request of the gateway that is a part of a client's call: messages on
-// its stream belong to the call. The caller owns the result.
-func (s *session) requestFor(ctx context.Context, host *call, method string, params []byte) (json.RawMessage, error) {
-	return s.RoundTrip(ctx, host.part(method), params)
 }
 
 // part returns a request that is a part of a client's call.
@@ -156,7 +155,7 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (upstream
 	if !ok {
 		return a, s.abandon(ctx, c, err)
 	}
-	defer s.inputs.changed.fire()
+	defer s.inputs.changed.Fire()
 	return s.Calls.Finish(&c.Call, a), nil
 }
 
@@ -170,6 +169,6 @@ func (s *session) afterCancel(c *call, f func()) {
 
 // abandon ends a client's call without a response, and returns the reason.
 func (s *session) abandon(ctx context.Context, c *call, err error) error {
-	defer s.inputs.changed.fire()
+	defer s.inputs.changed.Fire()
 	return s.Abandon(ctx, &c.Call, err)
 }

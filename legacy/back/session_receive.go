@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
@@ -17,7 +18,7 @@ import (
 func (s *session) Receive(ctx context.Context, m *wire.Message, on *upstream.Call) {
 	from := clientCallOf(on)
 	if m.Kind() == wire.Request {
-		s.receiveRequest(ctx, m, from)
+		s.receiveRequest(ctx, m, on)
 	} else {
 		s.receiveNotification(ctx, m, on, from)
 	}
@@ -26,11 +27,11 @@ func (s *session) Receive(ctx context.Context, m *wire.Message, on *upstream.Cal
 // ListenChanged implements [link.Sink].
 func (s *session) ListenChanged(_, missed bool) { s.watch().ListenChanged(missed) }
 
-// receiveRequest handles a request of the server.
-func (s *session) receiveRequest(ctx context.Context, m *wire.Message, from *call) {
+// receiveRequest handles a request of the server that arrived on the stream of the call on.
+func (s *session) receiveRequest(ctx context.Context, m *wire.Message, on *upstream.Call) {
 	switch m.Method {
 	case spec.MethodRootsList, spec.MethodElicit, spec.MethodSample:
-		s.inputs.receive(ctx, m, from)
+		s.inputs.receive(ctx, m, on)
 	case spec.MethodPing:
 		s.SendLater(ctx, wire.AppendResult(nil, m.ID, []byte("{}"), nil))
 	default:
@@ -58,7 +59,7 @@ func (s *session) receiveNotification(ctx context.Context, m *wire.Message, on *
 	case spec.NotifyCancelled:
 		s.inputs.withdraw(m)
 	case spec.NotifyElicitationComplete:
-		if id, _ := wire.GetString(m.Params, "elicitationId"); !s.completions.complete(id) {
+		if id, _ := wire.GetString(m.Params, "elicitationId"); !s.completions.Complete(id) {
 			s.Drop("unknown visit")
 		}
 	case tasks.NotifyStatus:
@@ -77,6 +78,10 @@ func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 		c = clientCall(s.Calls.Find(token))
 	}
 	if c == nil || c.token() == nil {
+		if h := s.tokens.Find(token.String()); h != nil && err == nil {
+			message, _ := wire.GetString(m.Params, "message")
+			h.Progress(message)
+		}
 		s.Drop("progress")
 		return
 	}
@@ -166,12 +171,12 @@ func (s *session) deliver(ctx context.Context, c, from *call, method string, par
 // taskStatus handles the status of a task: the task is then read.
 func (s *session) taskStatus(m *wire.Message) {
 	id, _ := wire.GetString(m.Params, "taskId")
-	t, _ := s.tasks.Find(id)
-	if t == nil {
+	host := s.tasks.Find(id)
+	if host == nil || host.notice == nil {
 		s.Drop("task status")
 		return
 	}
-	t.LookNow()
+	host.notice()
 }
 
 // changed passes a change to the profile's watch, whichever stream or session of the
@@ -181,7 +186,7 @@ func (s *session) changed(kind fanout.Kind, m *wire.Message) {
 		s.opts.Quirks.Met(quirks.UndeclaredNotice, "")
 	}
 	uri, _ := wire.GetString(m.Params, "uri")
-	meta := foreignMeta(wire.Get(m.Params, "_meta"))
+	meta := link.ForeignMeta(wire.Get(m.Params, "_meta"))
 	told := s.watch().Changed(kind, uri, meta)
 	if !told {
 		s.Ignore()

@@ -27,13 +27,17 @@ func (b *Back) newPool() (*pool.Pool, error) {
 // lasts returns how long a session stays open unused; negative for ever.
 func (b *Back) lasts(of pool.Session) time.Duration {
 	s, ok := of.(*session)
-	switch {
-	case !ok || b.opts.Launcher == nil || !s.mayHaveState.Load():
+	if !ok {
 		return b.opts.Settings.Idle
+	}
+	least := max(b.opts.Settings.Idle, time.Duration(s.ownTasks.Load()))
+	switch {
+	case b.opts.Launcher == nil || !s.mayHaveState.Load():
+		return least
 	case b.opts.OneClient:
 		return -1
 	}
-	return max(b.opts.Settings.Idle, b.opts.ClientIdle)
+	return max(least, b.opts.ClientIdle)
 }
 
 // heldIn returns what is lost when the server ends a session.

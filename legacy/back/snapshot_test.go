@@ -22,6 +22,6 @@ func (b *Back) Snapshot() Snapshot {
 	if err != nil {
 		snap.Err = cause(err).Error()
 	}
-	snap.Description = b.known.get(b.probeProfile().Scope)
+	snap.Description = b.known.Get(b.probeProfile().Scope)
 	return snap
 }

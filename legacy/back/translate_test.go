@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 func TestM2L06Params(t *testing.T) {
@@ -42,8 +43,8 @@ func TestM2L06Params(t *testing.T) {
 			if tt.in != "" {
 				in = json.RawMessage(tt.in)
 			}
-			if got := string(upstreamParams(nil, in, tt.token, nil)); got != tt.want {
-				t.Errorf("upstreamParams(%s, %d) = %s, want %s", tt.in, tt.token, got, tt.want)
+			if got := string(link.Params(nil, in, tt.token, nil)); got != tt.want {
+				t.Errorf("link.Params(%s, %d) = %s, want %s", tt.in, tt.token, got, tt.want)
 			}
 		})
 	}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 const (
@@ -22,6 +24,12 @@ const (
 // if the server does not report that the elicitation is complete: many servers never do.
 var elicitationDelays = []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second}
 
+// An elicitationRequired is a server's URLElicitationRequiredError (-32042). The call has
+// ended; it may succeed if it is sent again after the user has visited the URLs.
+type elicitationRequired struct{ err *wire.Error }
+
+func (e *elicitationRequired) Error() string { return e.err.Error() }
+
 // urlAttempts is the state of a client's call whose server requires URL elicitations, over
 // all attempts. The caller calls release. The zero value is a call without URL
 // elicitations.
@@ -33,12 +41,12 @@ type urlAttempts struct {
 	// reported there.
 	sessions []keptSession
 
-	prompts    int              // how often the user was asked
-	required   []urlElicitation // the last required elicitations
-	completion *completionWatch // of required
-	done       <-chan struct{}  // that of completion; nil once it was seen
-	acceptedAt time.Time        // when the user consented
-	delays     []time.Duration  // those of elicitationDelays that are left
+	prompts    int                   // how often the user was asked
+	required   []link.URLElicitation // the last required elicitations
+	completion *link.Completion      // of required
+	done       <-chan struct{}       // that of completion; nil once it was seen
+	acceptedAt time.Time             // when the user consented
+	delays     []time.Duration       // those of elicitationDelays that are left
 }
 
 type keptSession struct {
@@ -66,13 +74,13 @@ func (v *urlAttempts) keepSession(s *session, lane int, release func()) {
 	}
 	v.sessions = append(v.sessions, h)
 	if v.completion != nil {
-		s.completions.add(v.completion)
+		s.completions.Add(v.completion)
 	}
 }
 
 func (v *urlAttempts) release() {
 	for _, h := range v.sessions {
-		h.completions.remove(v.completion)
+		h.completions.Remove(v.completion)
 		h.release()
 	}
 }
@@ -81,13 +89,13 @@ func (v *urlAttempts) release() {
 // again. It asks the user or, if the user has consented to the same elicitations already,
 // waits.
 func (v *urlAttempts) elicit(ctx context.Context, req *mcp.Request, caller mcp.Caller, e *wire.Error) error {
-	s, all := v.sessions[len(v.sessions)-1].session, urlElicitations(e)
+	s, all := v.sessions[len(v.sessions)-1].session, link.URLElicitations(e)
 	switch {
 	case !mcp.Declares(wire.Get(req.Profile.Capabilities, "elicitation"), "url"):
-		return missingCapability([]byte(`{"elicitation":{"url":{}}}`), e.Message)
+		return mcp.LackedCapability([]byte(`{"elicitation":{"url":{}}}`), e.Message)
 	case len(all) == 0:
-		return upstreamError(req, e, true)
-	case v.prompts > 0 && sameElicitations(all, v.required):
+		return link.ModernError(req, e, true)
+	case v.prompts > 0 && link.SameElicitations(all, v.required):
 		return v.awaitCompletion(ctx, s, e)
 	case v.prompts == maxElicitations:
 		return wire.Errorf(spec.CodeInternal, "server %q requires URL elicitations for the %dth time; it does not accept their completion", s.opts.Name, maxElicitations+1)
@@ -107,22 +115,22 @@ func (v *urlAttempts) elicit(ctx context.Context, req *mcp.Request, caller mcp.C
 }
 
 // expectCompletion registers for the completion of new elicitations in all sessions.
-func (v *urlAttempts) expectCompletion(all []urlElicitation) {
+func (v *urlAttempts) expectCompletion(all []link.URLElicitation) {
 	former := v.completion
-	v.required, v.completion = all, newCompletionWatch(all)
-	v.done = v.completion.done
+	v.required, v.completion = all, link.NewCompletion(all)
+	v.done = v.completion.Done()
 	for _, h := range v.sessions {
-		h.completions.remove(former)
-		h.completions.add(v.completion)
+		h.completions.Remove(former)
+		h.completions.Add(v.completion)
 	}
 }
 
 // elicitURLs passes the elicitations to the client, and returns an error unless the user
 // accepts all.
-func elicitURLs(ctx context.Context, server string, caller mcp.Caller, all []urlElicitation, e *wire.Error) error {
+func elicitURLs(ctx context.Context, server string, caller mcp.Caller, all []link.URLElicitation, e *wire.Error) error {
 	requests := make([]mcp.InputRequest, len(all))
 	for i, v := range all {
-		requests[i] = mcp.InputRequest{Method: spec.MethodElicit, Params: v.params}
+		requests[i] = mcp.InputRequest{Method: spec.MethodElicit, Params: v.Params}
 	}
 	answers, err := caller.RequestInput(ctx, requests)
 	if err != nil {
@@ -143,7 +151,7 @@ func (v *urlAttempts) awaitCompletion(ctx context.Context, s *session, e *wire.E
 	if len(v.delays) > 0 {
 		next = v.delays[0]
 	}
-	t := time.NewTimer(time.Until(v.acceptedAt.Add(next)))
+	t := time.NewTimer(wake.Positive(time.Until(v.acceptedAt.Add(next))))
 	defer t.Stop()
 	select {
 	case <-v.done:

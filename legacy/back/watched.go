@@ -1,9 +1,7 @@
 package back
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -69,28 +67,3 @@ func (w watched) WatchList(ctx context.Context, k fanout.Kind) error {
 
 // UnwatchList implements [watch.Session].
 func (w watched) UnwatchList(k fanout.Kind) { w.s.polls.Unwatch(k, "") }
-
-// envelopeMeta are the keys of _meta that belong to the protocol's envelope. If a legacy
-// server sends them at all, subscribers must not get them.
-var envelopeMeta = []wire.Edit{
-	{Name: spec.MetaProtocolVersion},
-	{Name: spec.MetaClientInfo},
-	{Name: spec.MetaClientCapabilities},
-	{Name: spec.MetaLogLevel},
-	{Name: spec.MetaSubscriptionID},
-	{Name: spec.MetaServerInfo},
-	{Name: spec.MetaProgressToken},
-}
-
-// foreignMeta returns a copy of meta without the keys of the envelope, or nil if nothing
-// is left.
-func foreignMeta(meta json.RawMessage) json.RawMessage {
-	if len(meta) == 0 || !wire.IsObject(meta) {
-		return nil
-	}
-	out := wire.AppendEdited(make([]byte, 0, len(meta)), meta, envelopeMeta...)
-	if bytes.Equal(out, []byte("{}")) {
-		return nil
-	}
-	return out
-}

@@ -338,7 +338,7 @@ func TestEndStreamsLeavesSessions(t *testing.T) {
 	st := newRig(t, nil)
 	g := st.Enter(t, "2025-11-25")
 	f := g.Listen(t)
-	st.front.EndStreams()
+	st.front.EndStreams(mcp.ErrShutdown)
 	f.Ends()
 	if r := g.Call(t, "ping", `{}`); r.Status != 200 {
 		t.Errorf("ping after EndStreams = %d, want 200: calls go on", r.Status)

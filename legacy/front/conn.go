@@ -67,7 +67,7 @@ func (c *Conn) Serve(m *wire.Message) { c.receive(queuedMessage{m: m, from: orig
 // receive serves a message or a batch, or queues it.
 func (c *Conn) receive(h queuedMessage) {
 	if m := h.m; m != nil && m.Kind() == wire.Request && m.Method != spec.MethodPing && c.isEnding() {
-		c.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown))
+		c.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", c.front.over()))
 		return
 	}
 	switch {
@@ -88,7 +88,7 @@ func (c *Conn) serve(h queuedMessage) {
 	}
 	switch {
 	case s == nil && closed && m.Kind() == wire.Request:
-		c.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown))
+		c.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", c.front.over()))
 	case s == nil && m.Kind() == wire.Request:
 		c.serveEarly(h)
 	case s == nil:

@@ -82,7 +82,7 @@ func (c *Conn) initialize(ctx context.Context, h queuedMessage) {
 	s, answer, err := c.front.initialize(ctx, "", m, mcp.Sender{Share: c.sender.Share, Identity: h.from.identity, Arrival: h.from.arrival}, c)
 	if !c.adopt(s) {
 		s.close()
-		s, err = nil, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown)
+		s, err = nil, wire.Errorf(spec.CodeInternal, "%v", c.front.over())
 	}
 	if s != nil {
 		c.front.opts.Metrics.Sessions(c.front.opts.Name, 1)

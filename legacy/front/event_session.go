@@ -167,7 +167,7 @@ func (e *credentialOver) Error() string { return e.reason.Error() }
 // openEvents returns a new session, within the limits.
 func (f *Front) openEvents(sender mcp.Sender) (*EventSession, error) {
 	if f.isEnding() {
-		return nil, mcp.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", mcp.ErrShutdown)
+		return nil, mcp.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", f.over())
 	}
 	memory, err := mcp.Reserve(f.opts.Memory, sender.Share, sessionSize)
 	if err != nil {

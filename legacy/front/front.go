@@ -76,6 +76,9 @@ type Options struct {
 	// is told of log levels. It is for groups: other servers say so in results, and get the
 	// level with a call.
 	TellLosses bool
+	// MarksTools says that lists of tools have execution where a client that holds tasks may call a tool
+	// as one, and nowhere else. It is for groups: of other servers all tools may be.
+	MarksTools bool
 	// Check returns an error for a message of a batch that is not allowed. The caller has
 	// checked single messages. Nil allows all.
 	Check func(*wire.Message) error
@@ -130,6 +133,7 @@ type Front struct {
 
 	ending  chan struct{} // closed when GET streams have to end
 	endOnce sync.Once
+	why     error // set before ending is closed, and read-only after
 }
 
 // New returns a Front. It starts nothing.
@@ -183,9 +187,10 @@ func (o *Options) fill() {
 }
 
 // EndStreams ends the GET streams, and refuses new ones. Calls in flight continue; those
-// of HTTP+SSE, whose responses need the stream, continue for Drain.
-func (f *Front) EndStreams() {
-	f.endOnce.Do(func() { close(f.ending) })
+// of HTTP+SSE, whose responses need the stream, continue for Drain. why is what clients and the
+// log are told; only the first one counts.
+func (f *Front) EndStreams(why error) {
+	f.endOnce.Do(func() { f.why = why; close(f.ending) })
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.events {
@@ -195,10 +200,18 @@ func (f *Front) EndStreams() {
 
 func (f *Front) isEnding() bool { return wake.Closed(f.ending) }
 
+// over is why the Front has ended, or is about to.
+func (f *Front) over() error {
+	if f.isEnding() {
+		return f.why
+	}
+	return mcp.ErrShutdown
+}
+
 // Close ends all sessions and connections, and waits for their goroutines. ctx bounds the
 // wait.
 func (f *Front) Close(ctx context.Context) error {
-	f.EndStreams()
+	f.EndStreams(mcp.ErrShutdown)
 	f.mu.Lock()
 	conns := f.conns
 	f.conns = nil
@@ -218,11 +231,15 @@ func (f *Front) Close(ctx context.Context) error {
 func (f *Front) Sessions() int { return f.sessions.size() }
 
 // toolsOf returns the cached tools of a scope.
-func (f *Front) toolsOf(scope string) *projection.Tools {
+func (f *Front) toolsOf(scope string, marked bool) *projection.Tools {
+	if marked {
+		scope += " marked" // no scope ends so
+	}
 	if t, ok := f.tools.Get(scope); ok {
 		return t
 	}
 	t := projection.NewTools()
+	t.Marked = marked
 	t.LeftOut = func(tool, reason string) { f.log.Warn("tool left out", "tool", tool, "reason", reason) }
 	if former, ok, _ := f.tools.PeekOrAdd(scope, t); ok {
 		return former

@@ -165,7 +165,7 @@ func (s *session) writeGet(ctx context.Context, w *eventstream.Writer) {
 	w.Close(err)
 	downstream.ReportStray(ctx, s.front.opts.Metrics, s.front.opts.Name, s.front.log, "session", s.name)
 	if err == eventstream.ErrNoChanges && !s.front.isEnding() {
-		why := endedClosed
+		why := mcp.ErrShutdown.Error()
 		if reason, _ := s.subscriptions.mail.Ended(); reason != nil {
 			why = reason.Error()
 		}

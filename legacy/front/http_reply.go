@@ -64,8 +64,8 @@ func (p *httpReply) send(ctx context.Context, msg []byte) error {
 }
 
 // errNoStream is why a client is not asked during a call whose response can't be a stream.
-var errNoStream error = wire.Errorf(spec.CodeInternal,
-	"the client can't be asked during this call: its Accept header excludes text/event-stream, and its session has no GET stream; accept both application/json and text/event-stream")
+var errNoStream error = &cannotAsk{wire.Errorf(spec.CodeInternal,
+	"the client can't be asked during this call: its Accept header excludes text/event-stream, and its session has no GET stream; accept both application/json and text/event-stream")}
 
 // sendAside sends a message that precedes a response which can't be a stream: questions, and
 // their ends, to the GET stream of the session. Others, which nobody waits for, are dropped.

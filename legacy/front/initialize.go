@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -64,7 +65,8 @@ func (f *Front) open(ctx context.Context, s *session, m *wire.Message, from orig
 		return nil, nil, err
 	}
 	s.offered = mcp.ReadServerCapabilities(desc.Capabilities)
-	return s, wire.AppendResult(nil, m.ID, f.initializeResult(s.revision, desc), nil), nil
+	s.offered.TaskCalls = f.offersTasks(s.revision, desc)
+	return s, wire.AppendResult(nil, m.ID, f.initializeResult(s, desc), nil), nil
 }
 
 // readHandshake selects the revision: that of the client if it is a known legacy one, or
@@ -117,14 +119,30 @@ func (f *Front) whenStarted(ctx context.Context, req *mcp.Request, ask func(cont
 	}
 }
 
-func (f *Front) initializeResult(revision spec.Revision, desc *mcp.Description) []byte {
+// offersTasks reports whether a client of a revision can hold tasks of a server, or of members of a
+// group, which tells legacy clients of the extension only if they may.
+func (f *Front) offersTasks(revision spec.Revision, desc *mcp.Description) bool {
+	on := f.opts.MarksTools || f.opts.Settings.Tasks.Mode == settings.TasksOn
+	return on && revision == spec.Rev20251125 && mcp.Declares(wire.Get(desc.Capabilities, "extensions"), spec.ExtensionTasks)
+}
+
+// heldTasks are the tasks that a client may hold: calls that can be cancelled, and no list of them.
+//
+// Spec: 2025-11-25, basic/utilities/tasks, Capabilities.
+const heldTasks = `{"cancel":{},"requests":{"tools":{"call":{}}}}`
+
+func (f *Front) initializeResult(s *session, desc *mcp.Description) []byte {
 	info := desc.ServerInfo
 	if !wire.IsObject(info) {
 		info = wire.AppendEdited(nil, nil, wire.Edit{Name: "name", Value: wire.Quote(f.opts.Name)}, wire.Edit{Name: "version", Value: []byte(`"0"`)})
 	}
+	capabilities := projection.AppendServerCapabilities(nil, s.revision, desc.Capabilities)
+	if s.offered.TaskCalls {
+		capabilities = wire.AppendEdited(nil, capabilities, wire.Edit{Name: "tasks", Value: []byte(heldTasks)})
+	}
 	return wire.AppendEdited(nil, nil,
-		wire.Edit{Name: "protocolVersion", Value: wire.Quote(string(revision))},
-		wire.Edit{Name: "capabilities", Value: projection.AppendServerCapabilities(nil, revision, desc.Capabilities)},
+		wire.Edit{Name: "protocolVersion", Value: wire.Quote(string(s.revision))},
+		wire.Edit{Name: "capabilities", Value: capabilities},
 		wire.Edit{Name: "serverInfo", Value: info},
 		wire.Edit{Name: "instructions", Value: desc.Instructions})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
-	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
@@ -134,7 +133,8 @@ func (r *request) handle(ctx context.Context, m *wire.Message) ([]byte, error) {
 	case spec.MethodUnsubscribe:
 		return empty(m.ID), s.subscriptions.unsubscribe(m)
 	}
-	if m.Method == spec.MethodDiscover || m.Method == spec.MethodListen || strings.HasPrefix(m.Method, spec.MethodTasksPrefix) {
+	held := s.offered.TaskCalls && spec.OnHeldTask(m.Method)
+	if m.Method == spec.MethodDiscover || m.Method == spec.MethodListen || strings.HasPrefix(m.Method, spec.MethodTasksPrefix) && !held {
 		return nil, wire.Errorf(spec.CodeMethodNotFound, "method %q does not exist in revision %s", m.Method, s.revision)
 	}
 	return r.forward(ctx, m)
@@ -160,6 +160,7 @@ func empty(id wire.ID) []byte { return wire.AppendResult(nil, id, []byte("{}"), 
 // forward passes the request to the Handler.
 func (r *request) forward(ctx context.Context, m *wire.Message) ([]byte, error) {
 	req := r.session.neutralRequest(m, r.from)
+	r.holdTasks(req)
 	if err := r.present(req, m); err != nil {
 		return nil, err
 	}
@@ -171,22 +172,36 @@ func (r *request) forward(ctx context.Context, m *wire.Message) ([]byte, error) 
 	msg := make([]byte, 0, len(res.Body)+len(res.Extra)+128)
 	msg = m.ID.Append(append(msg, `{"jsonrpc":"2.0","id":`...))
 	msg = append(msg, `,"result":`...)
-	if res.Era == spec.Modern {
-		var mended []quirks.Quirk
-		msg, mended, err = projection.AppendResult(msg, r.session.revision, m.Method, m.Params, res.Body, r.session.front.toolsOf(req.Profile.Scope))
-		if err != nil {
-			return nil, wire.Errorf(spec.CodeInternal, "the result of server %q can't be converted for a client of revision %s: %v", r.session.front.opts.Name, r.session.revision, err)
-		}
-		for _, q := range mended {
-			r.session.front.opts.Quirks.Met(q, "")
-		}
-	} else {
-		msg = append(msg, res.Body...)
+	if msg, err = r.appendResult(msg, m, req.Profile.Scope, res); err != nil {
+		return nil, err
 	}
 	if len(res.Extra) > 0 {
 		msg = append(append(msg, ','), res.Extra...)
 	}
 	return append(msg, '}'), nil
+}
+
+// appendResult appends a result in the form for the client.
+func (r *request) appendResult(msg []byte, m *wire.Message, scope string, res *mcp.Result) ([]byte, error) {
+	if res.Era != spec.Modern {
+		return append(msg, res.Body...), nil
+	}
+	f, method, params, holds := r.session.front, m.Method, m.Params, r.session.offered.TaskCalls
+	if res.Tool != "" {
+		method, params = spec.MethodToolsCall, wire.AppendEdited(nil, nil, wire.Edit{Name: "name", Value: wire.Quote(res.Tool)})
+	}
+	from := len(msg)
+	msg, mended, err := projection.AppendResult(msg, r.session.revision, method, params, res.Body, f.toolsOf(scope, holds && f.opts.MarksTools))
+	if err != nil {
+		return nil, wire.Errorf(spec.CodeInternal, "the result of server %q can't be converted for a client of revision %s: %v", f.opts.Name, r.session.revision, err)
+	}
+	for _, q := range mended {
+		f.opts.Quirks.Met(q, "")
+	}
+	if method == spec.MethodToolsList && holds && !f.opts.MarksTools {
+		msg = append(msg[:from:from], projection.WithTaskSupport(msg[from:])...)
+	}
+	return msg, nil
 }
 
 // setLevel sets the log level.

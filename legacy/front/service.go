@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
 )
@@ -56,6 +57,7 @@ func (s bridged) request(m *wire.Message, from origin, w replyWriter) {
 		return
 	}
 	go func() { // ends with the handler, which close cancels
+		wake.GrowStack()
 		defer s.calls.Leave(r)
 		defer cancel(nil)
 		r.serve(ctx, m)

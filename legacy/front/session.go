@@ -41,6 +41,8 @@ type session struct {
 	ended  bool
 	visits []string // ids of elicitations that were required, and are not complete
 
+	outside *outside // where its tasks ask; nil before the first
+
 	running sync.WaitGroup // its goroutines except those of calls
 }
 
@@ -142,12 +144,17 @@ func (s *session) spawn(f func(context.Context)) bool {
 	if s.ended {
 		return false
 	}
+	ctx := lifeLocked(s)
+	s.running.Go(func() { f(ctx) }) // close waits for it
+	return true
+}
+
+// lifeLocked returns a context that ends with a session.
+func lifeLocked(s *session) context.Context {
 	if s.ctx == nil {
 		s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	}
-	ctx := s.ctx
-	s.running.Go(func() { f(ctx) }) // close waits for it
-	return true
+	return s.ctx
 }
 
 // neutralRequest returns the neutral form of m, which from has sent.

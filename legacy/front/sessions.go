@@ -8,7 +8,6 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
@@ -31,7 +30,6 @@ const (
 	endedIdle     = "it was idle"
 	endedEvicted  = "there were too many sessions"
 	endedStuck    = "its client does not read"
-	endedClosed   = "mcpbridge is shutting down"
 	endedConn     = "its connection has ended"
 )
 
@@ -44,7 +42,7 @@ type sessions struct {
 	// mu guards the fields below. It is held for map work only.
 	mu       sync.Mutex
 	byID     map[SessionID]*session // nil after close
-	places   downstream.Places
+	places   mcp.Places
 	idle     *simplelru.LRU[*session, *time.Timer]
 	detached map[SessionID]*Detached // taken out of byID to be handed over
 
@@ -65,7 +63,7 @@ func newSessions(f *Front) *sessions {
 	if err != nil {
 		panic(err) // only a size that is not positive is an error
 	}
-	places := downstream.PlacesOf(f.opts.Limits, limits.ClientSessions, limits.ClientSessionsEach)
+	places := mcp.PlacesOf(f.opts.Limits, limits.ClientSessions, limits.ClientSessionsEach)
 	return &sessions{front: f, byID: make(map[SessionID]*session), idle: idle, places: places}
 }
 
@@ -106,7 +104,7 @@ func (ss *sessions) take(share mcp.Share, then func()) error {
 // session, of the same share first, or returns the limit.
 func (ss *sessions) takeLocked(share mcp.Share) (limit *limits.Limit, most int, err error) {
 	if ss.byID == nil {
-		return nil, 0, mcp.RefuseForNow("%v; initialize again in a moment", mcp.ErrShutdown)
+		return nil, 0, mcp.RefuseForNow("%v; initialize again in a moment", ss.front.over())
 	}
 	own := func(s *session) bool { return s.opener.Share == share }
 	for limit, most = ss.places.Full(share); limit != nil; limit, most = ss.places.Full(share) {
@@ -224,9 +222,10 @@ func (ss *sessions) removeLocked(s *session) {
 
 // close ends all sessions, and waits for that.
 func (ss *sessions) close() {
+	why := ss.front.over().Error()
 	ss.mu.Lock()
 	for _, s := range ss.byID {
-		ss.endLocked(s, endedClosed)
+		ss.endLocked(s, why)
 	}
 	ss.byID = nil
 	ss.mu.Unlock()

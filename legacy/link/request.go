@@ -1,7 +1,6 @@
 package link
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 
@@ -23,15 +22,8 @@ func (l *Link) RoundTrip(ctx context.Context, c *Call, params []byte) (json.RawM
 		c.Cancel(nil)
 		return nil, err
 	}
-	r, err := l.Exchange(ctx, c, wire.AppendRequest(nil, wire.NumberID(c.ID), c.Method, params, nil))
-	if err != nil {
-		return nil, err
-	}
-	if r.Err != nil {
-		return nil, r.TakeError()
-	}
-	defer r.Free()
-	return bytes.Clone(r.Result), nil
+	o := outcomeOf(ctx, l, c, wire.AppendRequest(nil, wire.NumberID(c.ID), c.Method, params, nil))
+	return o.result, o.err
 }
 
 // Exchange sends c, a request of the gateway's own, and waits for its response. The caller

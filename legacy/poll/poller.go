@@ -138,14 +138,14 @@ func (p *Poller) next(k key) time.Time {
 func (p *Poller) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	t := time.NewTimer(0)
+	t := time.NewTimer(time.Hour) // until it is reset
 	defer t.Stop()
 	for {
 		due, ok := p.first()
 		if !ok {
 			return
 		}
-		t.Reset(time.Until(due))
+		t.Reset(wake.Positive(time.Until(due)))
 		select {
 		case <-p.s.Done():
 			return

@@ -65,9 +65,10 @@ func (l *Lanes) Enter(ctx context.Context, req *mcp.Request, prefer int) (int, f
 	return lane, sync.OnceFunc(func() { l.leave(req.Profile.Scope, lane) }), nil
 }
 
-// wantsLane reports whether the server may request input from the client during a request.
+// wantsLane reports whether the server may request input from the client during a request. What is
+// about a task that the client holds goes to one session, whose task it is.
 func wantsLane(req *mcp.Request) bool {
-	return spec.MayAsk(req.Method) && (mcp.Declares(req.Profile.Capabilities, "elicitation") || mcp.Declares(req.Profile.Capabilities, "sampling"))
+	return !req.HoldsTasks && spec.MayAsk(req.Method) && (mcp.Declares(req.Profile.Capabilities, "elicitation") || mcp.Declares(req.Profile.Capabilities, "sampling"))
 }
 
 // take returns a free lane, if possible the preferred one; or a place in the queue; or -1

@@ -8,8 +8,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// InputRequest converts q, a modern server's input request, for a client of rev with
-// capabilities caps. It returns an error if q has something that the client supports
+// InputRequest converts q, an input request of a modern server or of a later revision, for a client of
+// rev with capabilities caps. What a legacy server has asked in a session of rev, or of an earlier
+// revision, stays as it is without a gateway, too. It returns an error if q has something that the client supports
 // neither by its revision nor by its capabilities. The caller must check that the client
 // declared the capability for requests of this kind.
 //
@@ -21,7 +22,7 @@ func InputRequest(rev spec.Revision, caps []byte, q mcp.InputRequest) (mcp.Input
 		return q, fmt.Errorf("no client knows %q", q.Method)
 	}
 	for _, b := range crossed(rev) {
-		if b.question == nil {
+		if b.question == nil || q.Revision != "" && b.since > q.Revision && b != &since20260728 {
 			continue
 		}
 		var err error

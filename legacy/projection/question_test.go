@@ -148,6 +148,28 @@ func TestQuestionWithoutParams(t *testing.T) {
 	}
 }
 
+// What a legacy server asks in a session is put into the shape of its client's revision only where
+// that is earlier than the session's: without a gateway the client would get it as it is.
+func TestL2M08QuestionsOfLegacyServers(t *testing.T) {
+	several := form(`{"type":"array","items":{"type":"string","enum":["a"]}}`)
+	for _, tt := range []struct {
+		server, client spec.Revision
+		passes         bool
+	}{
+		{spec.Rev20250618, spec.Rev20250618, true},
+		{spec.Rev20250618, spec.Rev20251125, true},
+		{spec.Rev20250326, spec.Rev20250618, true},
+		{spec.Rev20251125, spec.Rev20251125, true},
+		{spec.Rev20251125, spec.Rev20250618, false},
+		{"", spec.Rev20250618, false}, // a modern server
+	} {
+		q, err := InputRequest(tt.client, []byte(`{"elicitation":{}}`), mcp.InputRequest{Method: spec.MethodElicit, Params: []byte(several), Revision: tt.server})
+		if (err == nil) != tt.passes || tt.passes && string(q.Params) != several {
+			t.Errorf("server of %q, client of %s: %s, %v, want that it passes: %v", tt.server, tt.client, q.Params, err, tt.passes)
+		}
+	}
+}
+
 func TestL2M08Answers(t *testing.T) {
 	const asForm, asURL = `{"message":"m","requestedSchema":{}}`, `{"mode":"url","message":"m","url":"https://x/"}`
 	for _, tt := range []struct{ name, method, params, in, want string }{
@@ -203,5 +225,27 @@ func TestL2M13DeclaredBeyondTheRevision(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// No client makes a task of a question, and no server hears that it could.
+func TestT28QuestionsAreNoTasks(t *testing.T) {
+	const caps = `{"elicitation":{},"sampling":{},"tasks":{"requests":{"elicitation":{"create":{}},"sampling":{"createMessage":{}}}}}`
+	if got := string(AppendClientCapabilities(nil, spec.Rev20251125, []byte(caps))); got != `{"elicitation":{},"sampling":{}}` {
+		t.Errorf("the server is told %s, want nothing of tasks", got)
+	}
+	for method, params := range map[string]string{
+		spec.MethodElicit: `{"message":"m","requestedSchema":{"type":"object","properties":{}}`,
+		spec.MethodSample: `{"maxTokens":5,"messages":[]`,
+	} {
+		for _, rev := range spec.Revisions(spec.Legacy) {
+			if method == spec.MethodElicit && rev < spec.Rev20250618 {
+				continue // it has no form there
+			}
+			got, err := InputRequest(rev, []byte(caps), mcp.InputRequest{Method: method, Params: []byte(params + `,"task":{"ttl":5}}`)})
+			if want := params + "}"; err != nil || string(got.Params) != want {
+				t.Errorf("%s for %s = %s, %v, want %s", method, rev, got.Params, err, want)
+			}
+		}
 	}
 }

@@ -29,10 +29,14 @@ var since20260728 = boundary{
 	},
 }
 
-// questionParams removes optional members that are null.
+// questionParams removes optional members that are null, and what would have a client make a task of
+// the question: no modern server could look at that.
 func questionParams(params []byte) []byte {
 	if params == nil {
 		return nil
+	}
+	if wire.Get(params, "task") != nil {
+		params = wire.AppendEdited(nil, params, wire.Edit{Name: "task"})
 	}
 	return withoutNulls(params, "_meta", "mode", "modelPreferences", "systemPrompt", "includeContext",
 		"temperature", "stopSequences", "metadata", "tools", "toolChoice")

@@ -3,6 +3,7 @@ package projection
 import (
 	"slices"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -49,7 +50,7 @@ func (p *projector) tool(dst, tool []byte) (_ []byte, reason string) {
 			dst, input = append(dst, ','), true
 		case k.Is("outputSchema"):
 			dst, wrapped = appendOutput(dst, v)
-		case k.Is("execution"): // of the tasks of 2025-11-25, which are not translated
+		case k.Is("execution") && (p.tools == nil || !p.tools.Marked): // of the tasks of 2025-11-25; see WithTaskSupport
 		case wire.IsNull(v) && slices.Contains(itemsNonNull[spec.MethodToolsList], k.String()):
 			p.mended.Add(quirks.NullMembers)
 		default:
@@ -63,6 +64,19 @@ func (p *projector) tool(dst, tool []byte) (_ []byte, reason string) {
 	}
 	p.tools.listed(name, wrapped)
 	return closed(dst, '}'), ""
+}
+
+// WithTaskSupport returns the result of tools/list, as AppendResult writes it, for a client that holds
+// tasks: it may call each tool as one. None has to be: TypeScript clients refuse to call those.
+//
+// Spec: 2025-11-25, basic/utilities/tasks, Tool-Level Negotiation.
+func WithTaskSupport(result []byte) []byte {
+	tools := []byte{'['}
+	for tool := range wire.Elements(wire.Get(result, "tools")) {
+		tools = wire.AppendEdited(tools, tool, mcp.MayBeTask)
+		tools = append(tools, ',')
+	}
+	return wire.AppendEdited(nil, result, wire.Edit{Name: "tools", Value: closed(tools, ']')})
 }
 
 // appendInput appends the schema of a tool's arguments, or returns why that is

@@ -17,6 +17,9 @@ type Tools struct {
 	// LeftOut, if not nil, is called for every tool that [AppendResult] leaves out of a
 	// list, with the reason. Set it before the first use. It may be called concurrently.
 	LeftOut func(tool, reason string)
+	// Marked keeps execution of the tools of a list, since whoever answers has written it for a client
+	// that holds tasks. Set it before the first use.
+	Marked bool
 
 	wrapped *lru.Cache[string, struct{}] // by name
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
@@ -162,7 +163,7 @@ func (s *Session) newCall(m *wire.Message, o mcp.RelayedCall) *call {
 // awaitTaken waits until the server has begun to answer the POST of the call, or has
 // answered the call, for at most d from the begin of the call.
 func (c *call) awaitTaken(ctx context.Context, d time.Duration) {
-	late := time.NewTimer(d - time.Since(c.begun))
+	late := time.NewTimer(wake.Positive(d - time.Since(c.begun)))
 	defer late.Stop()
 	select {
 	case <-c.Taken:
@@ -173,6 +174,7 @@ func (c *call) awaitTaken(ctx context.Context, d time.Duration) {
 
 // run waits for the end of a call.
 func (c *call) run(ctx context.Context, frame []byte) {
+	wake.GrowStack()
 	err := c.do(ctx, frame)
 	if r, ok := c.Settled(); ok { // the response was forwarded
 		r = c.s.link.Calls.Finish(&c.Call, r)

@@ -5,17 +5,13 @@ import (
 	"time"
 )
 
-func TestM2L07PollIntervals(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		`{}`:                      defaultPoll,
-		`{"pollInterval":1500}`:   1500 * time.Millisecond,
-		`{"pollInterval":0}`:      minPoll,
-		`{"pollInterval":-7}`:     minPoll,
-		`{"pollInterval":1e300}`:  maxPoll,
-		`{"pollInterval":"soon"}`: defaultPoll,
+func TestM2L07PauseIsBounded(t *testing.T) {
+	for in, want := range map[string]time.Duration{
+		`{}`: time.Second, `{"pollInterval":1}`: 50 * time.Millisecond, `{"pollInterval":2500}`: 2500 * time.Millisecond,
+		`{"pollInterval":1e99}`: 15 * time.Second, `{"pollInterval":-1}`: 50 * time.Millisecond, `{"pollInterval":"x"}`: time.Second,
 	} {
-		if got := readState([]byte(text)).poll; got != want {
-			t.Errorf("readState(%s).poll = %v, want %v", text, got, want)
+		if got := readState([]byte(in)).pause; got != want {
+			t.Errorf("pause of %s = %v, want %v", in, got, want)
 		}
 	}
 }

@@ -1,42 +1,38 @@
 package tasks
 
-import "sync"
+import (
+	"sync"
+)
 
-// A Table contains the running tasks of a session, each with its owner. It is safe for
-// concurrent use; the zero value is ready to use.
-type Table[O any] struct {
+// A Table contains the tasks of a session, by their ids at its server. It is safe for concurrent
+// use; the zero value is ready to use.
+type Table[T comparable] struct {
 	mu   sync.Mutex // guards byID; a leaf
-	byID map[string]owned[O]
-}
-
-type owned[O any] struct {
-	task  *Task
-	owner O
+	byID map[string]T
 }
 
 // Add adds a task.
-func (t *Table[O]) Add(task *Task, owner O) {
+func (t *Table[T]) Add(id string, task T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byID == nil {
-		t.byID = make(map[string]owned[O])
+		t.byID = make(map[string]T)
 	}
-	t.byID[task.id] = owned[O]{task, owner}
+	t.byID[id] = task
 }
 
 // Remove removes a task, unless another one has the same id by now.
-func (t *Table[O]) Remove(task *Task) {
+func (t *Table[T]) Remove(id string, task T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.byID[task.id].task == task {
-		delete(t.byID, task.id)
+	if t.byID[id] == task {
+		delete(t.byID, id)
 	}
 }
 
-// Find returns the task with an id and its owner; nil if there is none.
-func (t *Table[O]) Find(id string) (*Task, O) {
+// Find returns the task with an id; zero if there is none.
+func (t *Table[T]) Find(id string) T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.byID[id]
-	return e.task, e.owner
+	return t.byID[id]
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -19,38 +18,10 @@ import (
 // The names of 2025-11-25.
 const (
 	MethodGet    = "tasks/get"
-	MethodResult = "tasks/result"
+	MethodResult = spec.MethodTaskResult
 	MethodCancel = "tasks/cancel"
-	NotifyStatus = "notifications/tasks/status"
-	MetaRelated  = spec.MetaPrefix + "related-task"
+	NotifyStatus = spec.NotifyTaskStatus
 )
-
-// A Call is a call that runs as a task.
-type Call interface {
-	// Request sends a request that is part of the call. The error is the server's as a
-	// [*wire.Error], a [*upstream.Failure], or ctx's cause.
-	Request(ctx context.Context, method string, params []byte) (json.RawMessage, error)
-	// BeingAsked reports whether the client is being asked for input.
-	BeingAsked() bool
-	// Restart restarts the time limit of the call's result.
-	Restart()
-	// Progress sends progress to the client, unless it wants none or has got a greater
-	// value.
-	Progress(value []byte, message string)
-}
-
-// A Task is one call that its server runs as a task.
-type Task struct {
-	server string
-	log    *slog.Logger
-	call   Call
-	id     string
-	look   wake.Signal
-
-	// Used by Await's goroutine only.
-	state state
-	steps mcp.Steps
-}
 
 // Params returns the params of a call that is to run as a task, which the server may delete
 // after ttl.
@@ -59,162 +30,262 @@ func Params(params []byte, ttl time.Duration) []byte {
 	return wire.AppendEdited(nil, params, wire.Edit{Name: "task", Value: task})
 }
 
-// New returns the task that a server has created for a call. It returns nil if created, the
-// server's response, has no task id: then the server has run the tool at once.
-func New(server string, log *slog.Logger, call Call, created []byte) *Task {
-	text := wire.Get(created, "task")
-	id, ok := wire.GetString(text, "taskId")
-	if !ok {
-		return nil
-	}
-	return &Task{server: server, log: log, call: call, id: id, state: readState(text), look: wake.NewSignal()}
+// IDOf returns the id in the response of a server that has created a task, and whether it has.
+func IDOf(created []byte) (id string, ok bool) {
+	return wire.GetString(wire.Get(created, "task"), "taskId")
 }
 
-// LookNow says that the task's state has changed, so that it is polled at once.
-func (t *Task) LookNow() { t.look.Send() }
-
-// CancelParams returns the params of tasks/cancel; nil if the task is over.
-func (t *Task) CancelParams() []byte {
-	if t.state.over() {
-		return nil
-	}
-	return t.params()
+// A requester sends a request about a task. The error is the server's as a [*wire.Error], a
+// [*upstream.Failure], or ctx's cause.
+type requester interface {
+	Request(ctx context.Context, method string, params []byte) (json.RawMessage, error)
 }
 
-func (t *Task) params() []byte {
-	return wire.AppendEdited(nil, nil, wire.Edit{Name: "taskId", Value: wire.Quote(t.id)})
+// A task is one task at its server. The server sends the result, and may send its input requests,
+// while tasks/result is in flight, which is so once at most. Looks do not overlap.
+//
+// Spec: 2025-11-25, basic/utilities/tasks.
+type task struct {
+	// Set before the task is used, read-only after.
+	id      string
+	changed func()         // called when tasks/result has been answered
+	running sync.WaitGroup // looks, and tasks/result; none begins once closed is set
+
+	// mu guards the fields below. It is held for work in memory only.
+	mu      sync.Mutex
+	at      requester
+	state   state
+	end     context.CancelFunc // of the look; nil while there is none
+	unfetch context.CancelFunc // of tasks/result; nil before the first
+	fetched *fetch
+	closed  bool
+	early   bool // the server answers tasks/result before the end: another request would not help
 }
 
-// A fetched is the response to tasks/result.
-type fetched struct {
+// A fetch is a tasks/result.
+type fetch struct {
+	done   chan struct{} // closed once it is answered
+	began  time.Time
 	result json.RawMessage
 	err    error
 }
 
-// Await polls the task until it has ended, and returns its result. The server sends the
-// result, and its input requests, while tasks/result is in flight.
-//
-// Spec: 2025-11-25, basic/utilities/tasks.
-func (t *Task) Await(ctx context.Context) (json.RawMessage, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	var fetching chan fetched // nil unless in flight
-	defer func() {
-		cancel()
-		if fetching != nil {
-			<-fetching
-		}
-	}()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	early := false // the server responds before the end: another request would not help
-	for {
-		if fetching == nil && (t.state.over() || t.state.status == "input_required" && !early) {
-			if t.state.status == "cancelled" {
-				return nil, t.cancelled()
-			}
-			fetching = t.fetch(ctx)
-		}
-		timer.Reset(t.state.poll)
-		select {
-		case got := <-fetching:
-			fetching = nil
-			done, err := t.isResult(ctx, got)
-			if done || err != nil {
-				return got.result, err
-			}
-			early = true
-			continue
-		case <-timer.C:
-		case <-t.look:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		if err := t.update(ctx); err != nil {
-			return nil, err
-		}
+// A finding is what a look has found.
+type finding struct {
+	state
+	result json.RawMessage // of a task that is completed
+	err    error           // of one that has failed
+}
+
+func newTask(at requester, created []byte, changed func()) *task {
+	t := &task{at: at, changed: changed}
+	t.id, _ = IDOf(created)
+	t.state = readState(wire.Get(created, "task"))
+	return t
+}
+
+// close ends what goes on, and waits for it.
+func (t *task) close() {
+	t.mu.Lock()
+	t.closed = true
+	if t.end != nil {
+		t.end()
 	}
+	if t.unfetch != nil {
+		t.unfetch()
+	}
+	t.mu.Unlock()
+	t.running.Wait()
 }
 
-// fetch sends tasks/result. Its goroutine ends with the response, or ctx; Await waits for
-// it.
-func (t *Task) fetch(ctx context.Context) chan fetched {
-	got := make(chan fetched, 1)
-	go func() {
-		result, err := t.call.Request(ctx, MethodResult, t.params())
-		got <- fetched{withoutTask(result), err}
-	}()
-	return got
+// enter returns the context of a look, which ends with the task, too, and a function that ends the
+// look. It returns false if the task is closed.
+func (t *task) enter(ctx context.Context) (context.Context, func(), bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return ctx, func() {}, false
+	}
+	t.running.Add(1)
+	ctx, t.end = context.WithCancel(ctx)
+	return ctx, t.leave, true
 }
 
-// isResult reports whether the response to tasks/result is the call's. Before the end of
-// the task an error is not, though some servers send one.
-func (t *Task) isResult(ctx context.Context, got fetched) (bool, error) {
-	f := upstream.AsFailure(got.err)
+// leave ends a look.
+func (t *task) leave() {
+	t.mu.Lock()
+	t.end()
+	t.end = nil
+	t.mu.Unlock()
+	t.running.Done()
+}
+
+// move has the task looked at elsewhere.
+func (t *task) move(to requester) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.at, t.fetched, t.early = to, nil, false
+}
+
+// IDParams returns params that name a task.
+func IDParams(id string) []byte {
+	return wire.AppendEdited(nil, nil, wire.Edit{Name: "taskId", Value: wire.Quote(id)})
+}
+
+// look asks the server for the state, and for what the task came to once it is over: the answer to
+// tasks/result decides that, since servers differ in their words. The error is a [*upstream.Failure],
+// ctx's cause, or one of the server that may pass; see isGone.
+func (t *task) look(ctx context.Context) (finding, error) {
+	ctx, leave, ok := t.enter(ctx)
+	defer leave()
+	if !ok {
+		return finding{}, errClosed
+	}
+	t.mu.Lock()
+	at, f := t.at, t.fetched
+	t.mu.Unlock()
+	if f != nil && wake.Closed(f.done) && f.settles(false) {
+		return t.completed(f), nil
+	}
+	text, err := at.Request(ctx, MethodGet, IDParams(t.id))
+	if err != nil {
+		return finding{}, err
+	}
+	s := readState(text)
+	f = t.note(s)
 	switch {
-	case got.err == nil:
-		return true, nil
-	case ctx.Err() != nil:
-		return false, context.Cause(ctx)
-	case f != nil && f.Lost:
-		return false, f
-	case t.state.over() && f == nil:
-		return false, got.err
+	case s.status == upstream.TaskCancelled:
+		return finding{state: s}, nil
+	case upstream.TaskOver(s.status):
+		return t.outcome(ctx, f)
 	}
-	if err := t.update(ctx); err != nil {
-		return false, err
-	}
-	if t.state.over() && f == nil {
-		return false, got.err
-	}
-	return false, nil
+	return finding{state: s}, nil
 }
 
-// update polls the task's state. If the server can't be reached, it is polled again later:
-// the call's time limit bounds that. A client that is being asked for input gets no
-// progress.
-func (t *Task) update(ctx context.Context) error {
-	if t.call.BeingAsked() {
-		return nil
+// note stores a state, and returns the tasks/result of the task, which it sends if the server wants
+// input, or the task is over.
+func (t *task) note(s state) *fetch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state = s
+	over := upstream.TaskOver(s.status)
+	if f := t.fetched; f != nil && wake.Closed(f.done) && !f.settles(over) {
+		t.fetched = nil
+		t.early = f.err == nil || !isLoss(f.err)
 	}
-	text, err := t.call.Request(ctx, MethodGet, t.params())
-	var we *wire.Error
-	f := upstream.AsFailure(err)
+	wanted := over && s.status != upstream.TaskCancelled || s.status == upstream.TaskInputRequired && !t.early
+	if s.status != upstream.TaskInputRequired {
+		t.early = false
+	}
+	if wanted && t.fetched == nil && !t.closed {
+		t.fetchLocked()
+	}
+	return t.fetched
+}
+
+// settles reports whether the answer says what the task came to, of which a look has found that it is
+// over, or not. An empty result can be that of a task that has failed, as only a look says.
+func (f *fetch) settles(over bool) bool {
+	if f.err == nil {
+		return isCallResult(f.result)
+	}
+	return over && !isLoss(f.err)
+}
+
+// isLoss reports whether an error says nothing of the task.
+func isLoss(err error) bool {
+	_, answered := errors.AsType[*wire.Error](err)
+	return !answered
+}
+
+// fetchLocked sends tasks/result. Its goroutine ends with the response, or with the task.
+func (t *task) fetchLocked() {
+	f, at := &fetch{done: make(chan struct{}), began: time.Now()}, t.at
+	live, end := context.WithCancel(context.Background())
+	t.fetched, t.unfetch = f, end
+	t.running.Go(func() {
+		defer end()
+		f.result, f.err = at.Request(live, MethodResult, IDParams(t.id))
+		close(f.done)
+		t.changed()
+	})
+}
+
+// errClosed is why nothing is found out of a task any more.
+var errClosed = errors.New("nobody waits for the task any more")
+
+// outcome waits for what a task that is over came to.
+func (t *task) outcome(ctx context.Context, f *fetch) (finding, error) {
+	if f == nil {
+		return finding{}, errClosed
+	}
+	if err := wake.Await(ctx, f.done); err != nil {
+		return finding{}, err
+	}
 	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.As(err, &we):
-		return wire.Errorf(spec.CodeInternal, "server %q did not return the state of the task that runs the tool: %s; it may have taken effect", t.server, we.Message)
-	case f != nil && f.Lost:
-		return err
-	case err != nil:
-		t.log.Debug("polling task", "error", transport.Cause(err))
-		t.state.poll = min(2*t.state.poll, maxPoll)
-		return nil
+	case f.err == nil:
+		return t.completed(f), nil
+	case isLoss(f.err):
+		return finding{}, f.err
 	}
-	before := t.state
-	t.state = readState(text)
-	t.call.Restart()
-	if value, due := t.steps.Next(t.state.differs(before)); due {
-		t.call.Progress(value, t.state.message)
-	}
-	return nil
+	return t.failed(f.err), nil
 }
 
-func (t *Task) cancelled() error {
-	why := t.state.message
-	if why == "" {
-		why = "it gave no reason"
+func (t *task) failed(why error) finding {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state.status = upstream.TaskFailed
+	return finding{state: t.state, err: why}
+}
+
+// completed returns what a task came to that has a result. Some servers have an empty one for a task
+// that has failed, whose message says why.
+func (t *task) completed(f *fetch) finding {
+	t.mu.Lock()
+	failed, message := t.state.status == upstream.TaskFailed, t.state.message
+	t.mu.Unlock()
+	if failed && !isCallResult(f.result) {
+		if message == "" {
+			message = "the server says that the task has failed, and not why"
+		}
+		return t.failed(wire.Errorf(spec.CodeInternal, "%s", message))
 	}
-	return wire.Errorf(spec.CodeInternal, "server %q cancelled the task that ran the tool: %s", t.server, mcp.Shorten(why))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state.status = upstream.TaskCompleted
+	return finding{state: t.state, result: withoutTask(f.result)}
+}
+
+// isCallResult reports whether a result has what those of tools/call have.
+func isCallResult(result []byte) bool {
+	for k := range wire.Members(result) {
+		if k.Is("content") || k.Is("structuredContent") || k.Is("isError") {
+			return true
+		}
+	}
+	return false
+}
+
+// isOver reports whether the task is known to be over.
+func (t *task) isOver() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return upstream.TaskOver(t.state.status)
+}
+
+// isGone reports whether a server's error to tasks/get says that it does not know the task.
+func isGone(err error) bool {
+	we, ok := errors.AsType[*wire.Error](err)
+	return ok && slices.Contains([]int64{spec.CodeInvalidParams, spec.CodeInvalidRequest, spec.CodeMethodNotFound}, we.Code)
 }
 
 // withoutTask returns a result without the id of its task, which clients can't use.
 func withoutTask(result []byte) []byte {
 	meta := wire.Get(result, "_meta")
-	if wire.Get(meta, MetaRelated) == nil {
+	if wire.Get(meta, spec.MetaRelatedTask) == nil {
 		return result
 	}
-	meta = wire.AppendEdited(nil, meta, wire.Edit{Name: MetaRelated})
+	meta = wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaRelatedTask})
 	if string(meta) == "{}" {
 		meta = nil
 	}

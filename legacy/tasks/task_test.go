@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -58,24 +57,33 @@ type nobody struct{}
 func (nobody) Receive(context.Context, *wire.Message, *upstream.Call) {}
 func (nobody) ListenChanged(bool, bool)                               {}
 
+// newTable returns what has the tasks of a server, until the test ends.
+func newTable(t *testing.T) *upstream.Tasks {
+	o := upstream.Options{Name: "scripted"}
+	o.Fill(spec.Legacy)
+	table, err := o.Tasks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(table.Close)
+	return table
+}
+
 // begin calls the tool as a task.
-func (c *linkedCall) begin(t *testing.T) *Task {
+func (c *linkedCall) begin(t *testing.T) *Run {
 	t.Helper()
 	created, err := c.Request(t.Context(), spec.MethodToolsCall, Params([]byte(`{"name":"t"}`), time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	task := New("scripted", slog.New(slog.DiscardHandler), c, created)
-	if task == nil {
-		t.Fatalf("New = nil of %s", created)
-	}
-	return task
+	return NewRun(newTable(t), "scripted", slog.New(slog.DiscardHandler), c, created)
 }
 
 func TestM2L07TasksThatFail(t *testing.T) {
 	for _, tt := range []struct{ name, stage, result, want string }{
 		{"failed, with a result", `"status":"failed"`, `{"isError":true,"content":[{"type":"text","text":"no luck"}]}`, "no luck"},
 		{"failed, with an error", `"status":"failed","statusMessage":"rate limit"`, `{"code":-32005,"message":"rate limit hit"}`, "rate limit hit (code -32005)"},
+		{"failed, with an empty result", `"status":"failed","statusMessage":"no disk"`, `{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}`, "no disk (code -32603)"},
 		{"cancelled", `"status":"cancelled","statusMessage":"an operator did"`, ``, `server "scripted" cancelled the task that ran the tool: an operator did`},
 		{"forgotten", `{"code":-32602,"message":"Task has expired"}`, ``, "Task has expired; it may have taken effect"},
 	} {
@@ -112,7 +120,7 @@ func TestM2L07TasksThatAreGivenUp(t *testing.T) {
 			if got := string(task.CancelParams()); got != `{"taskId":"t1"}` {
 				t.Errorf("CancelParams = %s", got)
 			}
-			task.state.status = "completed"
+			task.task.state.status = "completed"
 			if got := task.CancelParams(); got != nil {
 				t.Errorf("CancelParams of a task that is over = %s", got)
 			}
@@ -144,23 +152,23 @@ func TestM2L07ProgressOfAQuietTask(t *testing.T) {
 
 func TestM2L07ServerThatCreatedNoTask(t *testing.T) {
 	for _, text := range []string{`{"content":[]}`, `{"task":{}}`, `{"task":{"taskId":1}}`} {
-		if task := New("scripted", slog.New(slog.DiscardHandler), nil, json.RawMessage(text)); task != nil {
-			t.Errorf("New of %s = a task", text)
+		if id, ok := IDOf([]byte(text)); ok {
+			t.Errorf("IDOf(%s) = %q", text, id)
 		}
 	}
 }
 
 func TestTableKeepsTheLatestOfAnID(t *testing.T) {
-	var table Table[string]
-	one, two := &Task{id: "t"}, &Task{id: "t"}
-	table.Add(one, "ada")
-	table.Add(two, "bob")
-	table.Remove(one) // its id is another's by now
-	if task, owner := table.Find("t"); task != two || owner != "bob" {
-		t.Errorf("Find = %p of %q, want bob's", task, owner)
+	var table Table[*string]
+	one, two := new("ada"), new("bob")
+	table.Add("t", one)
+	table.Add("t", two)
+	table.Remove("t", one) // its id is another's by now
+	if got := table.Find("t"); got != two {
+		t.Errorf("Find = %v, want bob's", got)
 	}
-	table.Remove(two)
-	if task, _ := table.Find("t"); task != nil {
+	table.Remove("t", two)
+	if table.Find("t") != nil {
 		t.Error("Find of what was removed = a task")
 	}
 }

@@ -12,29 +12,39 @@ import (
 // maxTools bounds the tools that are stored for a profile.
 const maxTools = 16 << 10
 
-// Tools stores which of a profile's tools must run as a task. It learns that from responses
+// A Support says whether a tool runs as a task.
+type Support uint8
+
+// The kinds of support.
+const (
+	Forbidden Support = iota // it is called, also if it is unknown
+	Optional                 // it can be called, too
+	Required
+)
+
+// Tools stores which of a profile's tools run as tasks. It learns that from responses
 // to tools/list. It is safe for concurrent use.
 type Tools struct {
 	turn chan struct{} // capacity 1: held while the whole list is read
 
 	// mu guards the fields below. It is held for map work only.
-	mu       sync.Mutex
-	required map[string]bool // by name
-	whole    bool            // all tools are known
-	changes  int             // counts changes of the list
+	mu      sync.Mutex
+	support map[string]Support // by name
+	whole   bool               // all tools are known
+	changes int                // counts changes of the list
 }
 
 // NewTools returns Tools that know no tool.
 func NewTools() *Tools {
-	return &Tools{turn: make(chan struct{}, 1), required: make(map[string]bool)}
+	return &Tools{turn: make(chan struct{}, 1), support: make(map[string]Support)}
 }
 
-// Lookup reports whether a tool must run as a task, and whether that is known.
-func (t *Tools) Lookup(name string) (required, known bool) {
+// Lookup returns whether a tool runs as a task, and whether that is known.
+func (t *Tools) Lookup(name string) (support Support, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	required, known = t.required[name]
-	return required, known || t.whole
+	support, known = t.support[name]
+	return support, known || t.whole
 }
 
 // Learn stores a page of tools/list.
@@ -43,11 +53,17 @@ func (t *Tools) Learn(page []byte) {
 	defer t.mu.Unlock()
 	for tool := range wire.Elements(wire.Get(page, "tools")) {
 		name, ok := wire.GetString(tool, "name")
-		if !ok || len(t.required) >= maxTools {
+		if !ok || len(t.support) >= maxTools {
 			continue
 		}
-		support, _ := wire.GetString(wire.Get(tool, "execution"), "taskSupport")
-		t.required[name] = support == "required"
+		switch support, _ := wire.GetString(wire.Get(tool, "execution"), "taskSupport"); support {
+		case "required":
+			t.support[name] = Required
+		case "optional":
+			t.support[name] = Optional
+		default:
+			t.support[name] = Forbidden
+		}
 	}
 }
 
@@ -57,7 +73,7 @@ func (t *Tools) Forget() {
 	defer t.mu.Unlock()
 	t.changes++
 	t.whole = false
-	clear(t.required)
+	clear(t.support)
 }
 
 // Find is like Lookup, but if the tool is unknown it reads the list of tools; others wait
@@ -65,19 +81,19 @@ func (t *Tools) Forget() {
 // and the server responds with what is wrong.
 //
 // Spec: 2025-11-25, basic/utilities/tasks, Tool-Level Negotiation.
-func (t *Tools) Find(ctx context.Context, name string, list iter.Seq2[json.RawMessage, error]) (bool, error) {
+func (t *Tools) Find(ctx context.Context, name string, list iter.Seq2[json.RawMessage, error]) (Support, error) {
 	select {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-ctx.Done():
-		return false, nil
+		return Forbidden, nil
 	}
-	if required, known := t.Lookup(name); known {
-		return required, nil
+	if support, known := t.Lookup(name); known {
+		return support, nil
 	}
 	err := t.read(list)
-	required, _ := t.Lookup(name)
-	return required, err
+	support, _ := t.Lookup(name)
+	return support, err
 }
 
 // read reads and stores the whole list of tools.

@@ -16,15 +16,15 @@ func TestM2L07ToolsAreReadOnce(t *testing.T) {
 		ts := &legacytest.TaskServer{}
 		c := newCall(t, ts)
 		tools := NewTools()
-		find := func(name string) bool {
-			required, err := tools.Find(t.Context(), name, upstream.Pages(t.Context(), spec.MethodToolsList, c.Request))
+		find := func(name string) Support {
+			support, err := tools.Find(t.Context(), name, upstream.Pages(t.Context(), spec.MethodToolsList, c.Request))
 			if err != nil {
 				t.Error(err)
 			}
-			return required
+			return support
 		}
 		for range 2 {
-			for name, want := range map[string]bool{"t": true, "either": false, "plain": false, "unknown": false} {
+			for name, want := range map[string]Support{"t": Required, "either": Optional, "plain": Forbidden, "unknown": Forbidden} {
 				if got := find(name); got != want {
 					t.Errorf("Find(%q) = %v, want %v", name, got, want)
 				}

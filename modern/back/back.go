@@ -37,6 +37,7 @@ type Back struct {
 	hideTasks    []string
 	tools        *protocol.SchemaCache
 	taskTools    taskTools
+	held         *heldTasks
 	availability *upstream.Availability
 	discovery    *discovery
 	watches      *watch.Watches
@@ -67,6 +68,9 @@ func New(opts Options) (*Back, error) {
 	if b.taskTools, err = newTaskTools(); err != nil {
 		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
 	}
+	if b.held, err = newHeldTasks(b); err != nil {
+		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
+	}
 	b.link = b.newLink()
 	b.watches = watch.New(&b.opts.Options, b.openListen, b.isStarting)
 	return b, nil
@@ -95,7 +99,7 @@ func (b *Back) Err() error { return b.availability.Err() }
 
 // Tell implements [status.Teller]. There are no sessions.
 func (b *Back) Tell(u *status.Upstream) {
-	u.Era, u.Transport = spec.Modern.String(), "connection"
+	u.Era, u.Transport, u.Holding = spec.Modern.String(), "connection", b.held.Tasks
 	if b.overHTTP() {
 		u.Transport = "http"
 	}
@@ -134,7 +138,7 @@ func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description
 	if err != nil {
 		return nil, err
 	}
-	d.Capabilities = b.visibleTo(d.Capabilities, req.Era)
+	d.Capabilities = b.visibleTo(d.Capabilities, req)
 	return d, nil
 }
 
@@ -142,6 +146,7 @@ func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description
 // flight fail. ctx bounds the wait for a graceful end.
 func (b *Back) Close(ctx context.Context) error {
 	b.discovery.stop()
+	b.held.Close()
 	b.availability.Close()
 	b.watches.Close()
 	err := b.link.close(ctx)

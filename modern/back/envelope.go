@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // An envelope has the values that the gateway puts into a request's _meta. Empty ones stay
@@ -38,7 +39,7 @@ func (b *Back) envelopeOf(req *mcp.Request, level spec.LogLevel, id int64) envel
 	if e.whole {
 		declared := firstOf(req.Profile.Capabilities, capabilities)
 		if e.capabilities = declared; b.opts.Peer == nil { // another replica finds the profile by them
-			e.capabilities = mcp.WithoutTasks(declared, b.hiddenFrom(req.Era), withoutListChanged(declared)...)
+			e.capabilities = mcp.WithoutTasks(declared, b.hiddenFrom(req.Era), protocol.WithoutListChanged(declared)...)
 		}
 		e.info = firstOf(req.ClientInfo, req.Profile.ClientInfo, b.opts.ClientInfo)
 		e.level = level
@@ -107,18 +108,6 @@ func firstOf(texts ...json.RawMessage) json.RawMessage {
 	return nil
 }
 
-// withoutListChanged returns the edit that removes listChanged of roots from a client's
-// capabilities, which modern roots don't have; nil if there is nothing to remove.
-//
-// Spec: 2026-07-28, schema, ClientCapabilities.
-func withoutListChanged(capabilities json.RawMessage) []wire.Edit {
-	roots := wire.Get(capabilities, "roots")
-	if wire.Get(roots, "listChanged") == nil {
-		return nil
-	}
-	return []wire.Edit{{Name: "roots", Value: wire.AppendEdited(nil, roots, wire.Edit{Name: "listChanged"})}}
-}
-
 // hiddenFrom returns the names of extensions that are not forwarded for requests of an
 // era. Only modern clients can use tasks of the server; see declaring for calls that are run as one.
 func (b *Back) hiddenFrom(era spec.Era) []string {
@@ -128,10 +117,14 @@ func (b *Back) hiddenFrom(era spec.Era) []string {
 	return b.hide
 }
 
-// visibleTo returns a server's capabilities for clients of an era, without those that are
-// not forwarded.
-func (b *Back) visibleTo(capabilities json.RawMessage, era spec.Era) json.RawMessage {
-	if edits := mcp.Hiding(capabilities, b.hiddenFrom(era)); len(edits) > 0 {
+// visibleTo returns a server's capabilities for the client of a request, without those that are
+// not forwarded. Who may hold tasks sees that the server has some.
+func (b *Back) visibleTo(capabilities json.RawMessage, req *mcp.Request) json.RawMessage {
+	hide := b.hiddenFrom(req.Era)
+	if b.held.offers(req) {
+		hide = b.hide
+	}
+	if edits := mcp.Hiding(capabilities, hide); len(edits) > 0 {
 		return wire.AppendEdited(nil, capabilities, edits...)
 	}
 	return capabilities

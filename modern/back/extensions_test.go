@@ -100,7 +100,7 @@ func TestT32TasksOff(t *testing.T) {
 	p.says("tools/list", `{"resultType":"complete","tools":[]}`)
 	p.says("server/discover", strings.Replace(discoverResult(0, "private"), `"logging":{}`, `"extensions":{"io.modelcontextprotocol/tasks":{}}`, 1))
 	b := p.back(Options{Options: upstream.Options{Settings: settings.Server{Extensions: settings.Extensions{Hide: []string{spec.ExtensionTasks}}}}})
-	f, s := before(t, b, func(o *modernfront.Options) { o.Settings.Tasks = "off" })
+	f, s := before(t, b, func(o *modernfront.Options) { o.Settings.Tasks.Mode = settings.TasksOff })
 	moderntest.OverHTTP(t, f, moderntest.Request("1", "tools/list", moderntest.DeclaresTasks, ""), nil)
 	if got := p.requests("tools/list")[0].params; strings.Contains(got, spec.ExtensionTasks) {
 		t.Errorf("the server got %s, want no tasks", got)

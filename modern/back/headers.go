@@ -16,16 +16,16 @@ import (
 func requestHeader(base http.Header, revision spec.Revision, method string, params []byte, mirrors []protocol.Mirror, rawName bool) http.Header {
 	h := maps.Clone(base)
 	h[spec.HeaderProtocolVersion] = []string{string(revision)}
-	h[spec.HeaderMethod] = []string{protocol.EncodeHeader(method)}
+	h[spec.HeaderMethod] = []string{spec.EncodeHeader(method)}
 	if name, ok := nameOf(method, params); ok {
-		if !rawName || !protocol.PassesRaw(name) {
-			name = protocol.EncodeHeader(name)
+		if !rawName || !spec.PassesRaw(name) {
+			name = spec.EncodeHeader(name)
 		}
 		h[spec.HeaderName] = []string{name}
 	}
 	for _, m := range mirrors {
 		if value, ok := mirrored(m, wire.Get(params, "arguments")); ok {
-			h[m.Header] = []string{protocol.EncodeHeader(value)}
+			h[m.Header] = []string{spec.EncodeHeader(value)}
 		}
 	}
 	return h

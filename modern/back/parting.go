@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -83,7 +84,7 @@ func (p *conn) awaitParted(ctx context.Context) error {
 	if last == nil || p.link.opts.URL != "" {
 		return nil
 	}
-	wait := time.NewTimer(time.Until(last.parting.since.Add(endWaits[p.link.farewell.Load()])))
+	wait := time.NewTimer(wake.Positive(time.Until(last.parting.since.Add(endWaits[p.link.farewell.Load()]))))
 	defer wait.Stop()
 	select {
 	case <-last.parting.over:

@@ -15,7 +15,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 const (
@@ -181,7 +180,7 @@ func (p *upPeer) check(r *http.Request, m *wire.Message) {
 		p.t.Errorf("%s: _meta = %s, want an envelope", m.Method, meta)
 	}
 	if name, named := nameOf(m.Method, m.Params); named && !p.rawNames {
-		if got, _ := protocol.DecodeHeader(r.Header.Get("Mcp-Name")); got != name {
+		if got, _ := spec.DecodeHeader(r.Header.Get("Mcp-Name")); got != name {
 			p.t.Errorf("%s: Mcp-Name says %q, want %q", m.Method, got, name)
 		}
 	}

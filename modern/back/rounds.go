@@ -10,7 +10,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 const (
@@ -109,15 +108,15 @@ func (s *servedRequest) responses(asked []inputRequest, answers []mcp.InputRespo
 }
 
 // response returns the client's response to an input request for the server. A failed
-// elicitation becomes a cancelled one; for other methods it returns an error, because
-// there is no such form.
+// elicitation becomes a cancelled one. For other methods, and for a client that takes it as a
+// task alone, it returns an error, because there is no such form.
 //
 // Spec: 2026-07-28, client/elicitation, Response Actions.
 func (s *servedRequest) response(q mcp.InputRequest, a mcp.InputResponse) (json.RawMessage, error) {
 	switch {
-	case a.Err == nil && protocol.WellFormed(q.Method, a.Result):
+	case a.Err == nil && mcp.WellFormed(q.Method, a.Result):
 		return a.Result, nil
-	case q.Method == spec.MethodElicit:
+	case q.Method == spec.MethodElicit && (a.Err == nil || a.Err.Code != spec.CodeInvalidRequest):
 		return json.RawMessage(`{"action":"cancel"}`), nil
 	case a.Err != nil:
 		return nil, wire.Errorf(spec.CodeInternal, "server %q needs a response to %s for %s, and the client returned an error: %s", s.b.opts.Name, q.Method, s.req.Method, mcp.Shorten(a.Err.Message))

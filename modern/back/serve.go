@@ -1,6 +1,7 @@
 package back
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // A servedRequest is a client's request, from the first time it is sent upstream to its
@@ -34,6 +34,11 @@ type servedRequest struct {
 	// make a task of it, which is run here.
 	declares bool
 	held     *upstream.Held // of the process that it was sent to; nil if there is none
+
+	// place is for the task that the server may make of a call, to be held by its client; nil if
+	// the client holds none. inLegacyForm says that the result is that of a legacy server.
+	place        *upstream.Task
+	inLegacyForm bool
 }
 
 // Serve implements [mcp.Handler].
@@ -43,6 +48,9 @@ type servedRequest struct {
 // legacy client it handles input_required results itself, in rounds, and runs the task that a
 // server makes of a tool that demands one; a modern client gets them unchanged.
 func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
+	if b.held.serves(req) {
+		return b.held.serve(ctx, req, caller)
+	}
 	if err := b.refuseMethod(req); err != nil {
 		return nil, err
 	}
@@ -54,6 +62,8 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 	client := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.declareIfKnown()
+	s.takePlace()
+	defer s.dropPlace()
 	s.streams = req.Era == spec.Modern && spec.Undefined(req.Method)
 	s.clock.Start(b.opts.Settings.Timeouts.Silence(req.Method), s.maxTime(), func() { cancel(upstream.ErrTooLong) })
 	a, err := s.run(ctx)
@@ -61,13 +71,10 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 	if err != nil {
 		defer cancel(nil)
 		s.in.Close()
-		switch {
-		case client.Err() != nil:
+		if client.Err() != nil {
 			return nil, context.Cause(client) // it has left, or has cancelled the call
-		case ctx.Err() != nil:
-			err = context.Cause(ctx)
 		}
-		return nil, s.clientError(err)
+		return nil, s.clientError(cmp.Or(context.Cause(ctx), err))
 	}
 	// Cancel only after the release: a stream may have to be read to its end.
 	release := a.Release
@@ -78,7 +85,9 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 		s.in.Close()
 		cancel(nil)
 	})
-	res.Outline, res.Extra, res.Era = a.Outline, a.Extra, spec.Modern
+	if res.Outline, res.Extra, res.Era = a.Outline, a.Extra, spec.Modern; s.inLegacyForm {
+		res.Era = spec.Legacy
+	}
 	res.StateLost = s.stateLost()
 	return res, nil
 }
@@ -151,6 +160,9 @@ func (s *servedRequest) run(ctx context.Context) (upstream.Response, error) {
 			made := upstream.Keep(a.Result)
 			a.Free()
 			s.in.Next()
+			if s.place != nil {
+				return s.hold(made)
+			}
 			return s.runTask(ctx, made)
 		case kind != spec.ResultInputRequired:
 			a.Free()
@@ -179,6 +191,9 @@ func resultType(a *upstream.Response) (string, bool) {
 
 // complete processes the last response.
 func (s *servedRequest) complete(a upstream.Response) upstream.Response {
+	if s.place != nil {
+		return s.keep(a)
+	}
 	if s.req.Method == spec.MethodToolsList {
 		if page, changed := s.b.learn(s.req.Profile.Scope, a.Result); changed {
 			a.Result, a.Outline = page, nil
@@ -236,7 +251,7 @@ func (s *servedRequest) attempt(ctx context.Context, more []wire.Edit) (upstream
 	e := s.b.envelopeOf(s.req, s.level, id)
 	e.trace = of.Exchange
 	if s.declares {
-		e.capabilities = declaring(e.capabilities)
+		e.capabilities = mcp.WithTasks(e.capabilities)
 	}
 	c := s.b.call(id, s.req, upstreamParams(s.req, e, more))
 	c.parent, c.In, c.Exchange = s, &s.in, of.Exchange
@@ -266,7 +281,7 @@ func (s *servedRequest) remedy(ctx context.Context, tried *remedies, e *wire.Err
 			return true
 		}
 	}
-	if protocol.EncodeHeader(name) == name || !protocol.PassesRaw(name) || tried.renamed {
+	if spec.EncodeHeader(name) == name || !spec.PassesRaw(name) || tried.renamed {
 		return false
 	}
 	tried.renamed = true

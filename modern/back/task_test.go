@@ -1,6 +1,7 @@
 package back
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 // A taskServer runs its tool as a task alone: looks answers the looks at it, one after the other.
 type taskServer struct {
 	looks func(n int) string // the members of the task, or the empty text for no answer
+	ttl   string             // of the task, in ms; null if empty
 
 	mu       sync.Mutex
 	n        int
@@ -44,7 +46,7 @@ func (s *taskServer) serve(w http.ResponseWriter, _ *http.Request, m wire.Messag
 		upFail(w, http.StatusBadRequest, m.ID, spec.CodeMissingCapability, needs)
 	case m.Method == "tools/call":
 		s.calls, s.begun = append(s.calls, string(m.Params)), time.Now()
-		upAnswer(w, m.ID, `{"resultType":"task","taskId":"t/1","status":"working","ttlMs":null,"pollIntervalMs":400,"createdAt":"2026-11-01T00:00:00Z","lastUpdatedAt":"2026-11-01T00:00:00Z"}`)
+		upAnswer(w, m.ID, `{"resultType":"task","taskId":"t/1","status":"working","ttlMs":`+cmp.Or(s.ttl, "null")+`,"pollIntervalMs":400,"createdAt":"2026-11-01T00:00:00Z","lastUpdatedAt":"2026-11-01T00:00:00Z"}`)
 	case !declared || id != "t/1":
 		upFail(w, http.StatusOK, m.ID, spec.CodeInvalidParams, "")
 	case m.Method == spec.MethodTaskUpdate:
@@ -119,7 +121,7 @@ func TestT07ToolsThatDemandATaskAreRun(t *testing.T) {
 
 // Modern clients read it, too; see TestT01WhoDoesNotDeclareIsRefusedByTheServer.
 func TestT07OthersReadTheRefusal(t *testing.T) {
-	off := settings.Server{Tasks: "off"}
+	off := settings.Server{Tasks: settings.Tasks{Mode: settings.TasksOff}}
 	for name, c := range map[string]struct {
 		req  *mcp.Request
 		opts Options

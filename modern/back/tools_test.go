@@ -223,7 +223,7 @@ func TestL2M10ParameterValues(t *testing.T) {
 	} {
 		got, ok := mirrored(m, []byte(tt.arguments))
 		if ok {
-			got = protocol.EncodeHeader(got)
+			got = spec.EncodeHeader(got)
 		}
 		if ok != tt.ok || got != tt.want {
 			t.Errorf("header of %s = %q, %v, want %q, %v", tt.arguments, got, ok, tt.want, tt.ok)

@@ -7,6 +7,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -21,6 +23,9 @@ type connReply struct {
 // run serves the request. It first waits until the previous request with the same id has
 // ended, so that the client gets no message of that under the new one.
 func (r *connReply) run(ctx context.Context, m *wire.Message, former <-chan struct{}) {
+	if m.Method != spec.MethodListen { // which waits, and needs little
+		wake.GrowStack()
+	}
 	defer r.conn.requests.Leave(r)
 	defer r.Cancel(nil)
 	if former != nil {

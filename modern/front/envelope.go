@@ -43,7 +43,7 @@ func (f *Front) outdoes(m *wire.Message, version json.RawMessage, header spec.Re
 //
 // Spec: 2026-07-28, basic/index, Per-request protocol fields.
 func (f *Front) readEnvelope(m *wire.Message) (*mcp.Request, error) {
-	req := &mcp.Request{Method: m.Method, Params: m.Params, Extra: m.Extra, Plain: m.Plain, Era: spec.Modern}
+	req := &mcp.Request{Method: m.Method, Params: m.Params, Extra: m.Extra, Plain: m.Plain, BareMeta: true, Era: spec.Modern}
 	var version json.RawMessage
 	for k, v := range wire.Members(m.Meta) {
 		switch {
@@ -61,7 +61,7 @@ func (f *Front) readEnvelope(m *wire.Message) (*mcp.Request, error) {
 		case k.Is(spec.MetaProgressToken):
 			req.ProgressToken = v
 		default:
-			req.Meta = m.Meta
+			req.Meta, req.BareMeta = m.Meta, false
 		}
 	}
 	req.Revision = f.revision(version)

@@ -43,7 +43,7 @@ func (f *Front) forwardsFilter(ctx context.Context, req *mcp.Request) bool {
 	}
 	era := f.opts.Upstream()
 	if f.opts.Group {
-		return era != spec.Legacy // Handler leaves out what no member has
+		return era != spec.Legacy || namesTasks(req) // Handler leaves out what no member has
 	}
 	if era == spec.Unknown {
 		_, _ = f.opts.Describer.Describe(ctx, req) // waits for the era; if it stays unknown, members of extensions are ignored
@@ -52,17 +52,43 @@ func (f *Front) forwardsFilter(ctx context.Context, req *mcp.Request) bool {
 	return era == spec.Modern
 }
 
+// followsTasks reports whether a listen request names tasks of a legacy server, which the Handler
+// tells of.
+func (f *Front) followsTasks(req *mcp.Request) bool {
+	return !f.opts.Group && f.opts.Upstream() == spec.Legacy && namesTasks(req)
+}
+
+// namesTasks reports whether the filter of a listen request names tasks.
+func namesTasks(req *mcp.Request) bool {
+	for range wire.Elements(wire.Get(wire.Get(req.Params, "notifications"), spec.FilterTaskIDs)) {
+		return true
+	}
+	return false
+}
+
+// checkTasks refuses a listen request that names tasks if its client did not declare the extension,
+// or was not told of it.
+//
+// Spec: tasks extension 2026-07-28, Capability Negotiation.
+func (f *Front) checkTasks(ctx context.Context, req *mcp.Request) error {
+	d, err := f.opts.Describer.Describe(ctx, req)
+	if err != nil {
+		return err
+	}
+	return mcp.MayUseTasks(req, d, f.opts.Name)
+}
+
 // forwardListen serves a listen request with its own upstream stream. Messages are
-// forwarded unchanged, with the client's own subscription id. Of a group, whose members may be
-// of either era, that stream has no changes of lists and resources: they are followed as on other
-// streams, and acknowledged with the rest.
-func (f *Front) forwardListen(ctx context.Context, req *mcp.Request, want mcp.Filter, p *reply) error {
+// forwarded unchanged, with the client's own subscription id. beside says that changes of lists and
+// resources are followed as on other streams, and acknowledged with the rest: a group has members of
+// either era, and a legacy server no such streams.
+func (f *Front) forwardListen(ctx context.Context, req *mcp.Request, want mcp.Filter, beside bool, p *reply) error {
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
-	if !f.opts.Group {
+	if !beside {
 		want = mcp.Filter{}
 	}
 	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (write func(), err error) {
-		return (&forwardedStream{reply: p, mail: mail, acknowledged: make(chan struct{})}).open(ctx, req, want)
+		return (&forwardedStream{reply: p, mail: mail, beside: beside, acknowledged: make(chan struct{})}).open(ctx, req, want)
 	})
 }
 
@@ -119,16 +145,17 @@ type handlerResult struct {
 type forwardedStream struct {
 	*reply
 	mail     *fanout.Mailbox // ends when the gateway ends the stream
-	followed mcp.Filter      // what is followed beside the upstream stream
+	beside   bool            // lists and resources are followed beside the upstream stream
+	followed mcp.Filter      // what of them is
 	cancel   context.CancelCauseFunc
 
 	once         sync.Once
-	acknowledged chan struct{} // closed once the client has the acknowledgment of a group
+	acknowledged chan struct{} // closed once the client has the acknowledgment, with beside
 }
 
 // Notify implements [mcp.Caller]. If writing to the client fails, the stream ends.
 func (s *forwardedStream) Notify(ctx context.Context, n mcp.Notification) error {
-	isAck := s.front.opts.Group && n.Method == spec.NotifyAcknowledged
+	isAck := s.beside && n.Method == spec.NotifyAcknowledged
 	if isAck {
 		n.Params = s.withFollowed(n.Params)
 	}

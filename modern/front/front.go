@@ -97,6 +97,7 @@ type Options struct {
 type Front struct {
 	opts    Options
 	schemas *protocol.SchemaCache
+	clean   *cleanLists
 	parked  *parkedCalls
 	limits  *downstream.LimitLog // of what clients are refused
 }
@@ -129,7 +130,11 @@ func New(opts Options) (*Front, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Front{opts: opts, schemas: schemas, limits: downstream.NewLimitLog(opts.Name, opts.Metrics, opts.Logger.With("upstream", opts.Name))}
+	clean, err := newCleanLists()
+	if err != nil {
+		return nil, err
+	}
+	f := &Front{opts: opts, schemas: schemas, clean: clean, limits: downstream.NewLimitLog(opts.Name, opts.Metrics, opts.Logger.With("upstream", opts.Name))}
 	f.parked = newParkedCalls(f)
 	return f, nil
 }
@@ -213,15 +218,15 @@ func (f *Front) newRequest(h http.Header, m *wire.Message, sender mcp.Sender) (*
 	return req, f.opts.Admit(req)
 }
 
-// exists reports whether a method exists, as far as is known here. Those of tasks exist if
-// the extension is enabled and the server is, or may be, modern.
+// exists reports whether a method exists, as far as is known here. Of those of tasks only the
+// Handler knows where the extension is enabled.
 //
 // Spec: tasks extension 2026-07-28, Supported Methods.
 func (f *Front) exists(method string) bool {
 	if !strings.HasPrefix(method, spec.MethodTasksPrefix) {
 		return !spec.LegacyOnly(method)
 	}
-	return spec.OnTask(method) && !f.opts.Settings.WithoutTasks() && f.opts.Upstream() != spec.Legacy
+	return spec.OnTask(method) && f.opts.Settings.HoldsTasks()
 }
 
 // serve serves a request. The caller sends an error as the response, unless
@@ -246,7 +251,10 @@ func (f *Front) serve(ctx context.Context, req *mcp.Request, p *reply) error {
 		return err
 	}
 	defer res.Release()
-	return p.result(req, res)
+	if err = p.result(req, res); err != nil {
+		res.Lost()
+	}
+	return err
 }
 
 // drop counts a client's message that is not delivered.

@@ -13,7 +13,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // A socketFront is a front that a client reaches over a socket.
@@ -77,7 +76,7 @@ func TestNameReadTwoWaysIsRefused(t *testing.T) {
 		{"encoded without need", "x", []string{"=?base64?eA==?="}, true},
 		{"raw UTF-8", "é", []string{"é"}, true},
 		{"encoded UTF-8", "é", []string{"=?base64?w6k=?="}, true},
-		{"markers, encoded", "=?base64?eA==?=", []string{protocol.EncodeHeader("=?base64?eA==?=")}, true},
+		{"markers, encoded", "=?base64?eA==?=", []string{spec.EncodeHeader("=?base64?eA==?=")}, true},
 		{"one marker alone", "=?base64?x", []string{"=?base64?x"}, true},
 
 		{"raw, and in the form of base64", "=?base64?eA==?=", []string{"=?base64?eA==?="}, false},

@@ -8,7 +8,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // checkMethod compares Mcp-Method with the body. h is nil if messages have no headers.
@@ -32,8 +31,11 @@ func (f *Front) checkName(h http.Header, m *wire.Message) error {
 	if member == "" {
 		return nil
 	}
-	name := wire.Get(m.Params, member)
+	name := m.Plain.Get(m.Params, member)
 	if len(name) == 0 || name[0] != '"' {
+		if spec.OnTask(m.Method) && f.opts.Upstream() == spec.Legacy {
+			return nil // whether there are tasks at all comes first, which the Handler knows
+		}
 		return mcp.Refuse(spec.CodeInvalidParams, "params.%s is missing or not a string", member)
 	}
 	if h == nil {
@@ -48,10 +50,10 @@ func (f *Front) checkName(h http.Header, m *wire.Message) error {
 		return err
 	}
 	// Some SDKs send and compare names outside ASCII as raw UTF-8.
-	if value, ok := protocol.DecodeHeader(got); !ok || !wire.Says(name, value) {
+	if value, ok := spec.DecodeHeader(got); !ok || !wire.Says(name, value) {
 		return mismatch(spec.HeaderName, got, wire.Unquote(name))
 	}
-	if !protocol.Marked(got) && !isASCII(got) {
+	if !spec.Marked(got) && !isASCII(got) {
 		f.met(quirks.RawName, m)
 	}
 	return nil
@@ -90,11 +92,11 @@ func isForwardable(value string) bool {
 	if !utf8.ValidString(value) {
 		return false
 	}
-	if protocol.Marked(value) {
-		_, ok := protocol.DecodeHeader(value)
+	if spec.Marked(value) {
+		_, ok := spec.DecodeHeader(value)
 		return ok
 	}
-	return protocol.PassesRaw(value)
+	return spec.PassesRaw(value)
 }
 
 // checkHeader requires exactly one header, with the value want.

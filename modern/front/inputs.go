@@ -1,7 +1,6 @@
 package front
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -19,7 +18,7 @@ func (f *Front) mayPark(ctx context.Context, req *mcp.Request) bool {
 	if !spec.MayAsk(req.Method) {
 		return false
 	}
-	isRetry := wire.GetSeldom(req.Params, "requestState") != nil
+	isRetry := req.Plain.GetSeldom(req.Params, "requestState") != nil
 	if !isRetry && !canRequestInput(req) {
 		return false
 	}
@@ -72,11 +71,7 @@ func appendInputRequired(dst []byte, id wire.ID, open []*pendingInput, state str
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(wire.AppendString(dst, q.key), `:{"method":`...)
-		dst = append(wire.AppendString(dst, q.request.Method), `,"params":`...)
-		// TypeScript servers send roots/list without params, which are optional;
-		// go-sdk v1.8.0's client can't read an input request without them.
-		dst = append(append(dst, cmp.Or(string(q.request.Params), "{}")...), '}')
+		dst = mcp.AppendInput(dst, q.key, q.request)
 	}
 	dst = wire.AppendString(append(dst, `},"requestState":`...), state)
 	meta := []wire.Edit{{Name: spec.MetaServerInfo, Value: info}}

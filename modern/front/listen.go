@@ -30,11 +30,17 @@ func (f *Front) listen(ctx context.Context, req *mcp.Request, p *reply) error {
 	if err != nil {
 		return err
 	}
-	if f.opts.Settings.WithoutTasks() {
+	if f.followsTasks(req) {
+		if err := f.checkTasks(ctx, req); err != nil {
+			return err
+		}
+		return f.forwardListen(ctx, req, want, true, p)
+	}
+	if !f.opts.Settings.HoldsTasks() {
 		req.Params = withoutTasks(req.Params)
 	}
 	if f.forwardsFilter(ctx, req) {
-		return f.forwardListen(ctx, req, want, p)
+		return f.forwardListen(ctx, req, want, f.opts.Group, p)
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
 	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (write func(), err error) {

@@ -66,7 +66,7 @@ func checkMirror(m protocol.Mirror, h http.Header, value []byte) error {
 	if err != nil {
 		return err
 	}
-	text, ok := protocol.DecodeHeader(got)
+	text, ok := spec.DecodeHeader(got)
 	if !ok || !sameValue(text, value) {
 		return mismatch(m.Header, got, protocol.PlainText(value))
 	}

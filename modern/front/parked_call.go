@@ -17,7 +17,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // A parkedCall is a request that may park: it outlives the reply that it began with. While
@@ -180,6 +179,7 @@ func (c *parkedCall) withdraw(qs []*pendingInput) {
 
 // run serves the request. It ends with the handler; parkedCalls waits for it.
 func (c *parkedCall) run(ctx context.Context) {
+	wake.GrowStack()
 	defer close(c.done)
 	c.outcome.res, c.outcome.err = c.calls.front.opts.Handler.Serve(ctx, c.req, c)
 }
@@ -242,7 +242,7 @@ func (c *parkedCall) park() []byte {
 	c.round++
 	ttl := c.calls.front.opts.Settings.ParkedTTL
 	c.expiry = time.AfterFunc(ttl, c.expire)
-	c.calls.front.opts.Metrics.Parked(c.calls.front.opts.Name, 1)
+	c.calls.front.opts.Metrics.Held(c.calls.front.opts.Name, mcp.HeldCalls, 1)
 	state := c.calls.front.opts.Sealer.Seal(requeststate.State{
 		Call: c.id, Round: c.round, Binding: bound,
 		Expires: time.Now().Add(ttl + time.Second), // whole seconds must not end before expiry
@@ -260,13 +260,13 @@ func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 		return requeststate.ErrInvalid
 	}
 	c.expiry = nil
-	c.calls.front.opts.Metrics.Parked(c.calls.front.opts.Name, -1)
+	c.calls.front.opts.Metrics.Held(c.calls.front.opts.Name, mcp.HeldCalls, -1)
 	c.req.Trace.Continue(req.Trace)
 	req.Trace.Event(trace.Resumed, "")
 	c.reply, c.token = p, req.ProgressToken
 	c.pending = slices.DeleteFunc(c.pending, func(q *pendingInput) bool {
 		text := wire.Get(responses, q.key)
-		if !protocol.WellFormed(q.request.Method, text) {
+		if !mcp.WellFormed(q.request.Method, text) {
 			return false // the next round requests it again
 		}
 		q.response <- mcp.InputResponse{Result: slices.Clone(text)}
@@ -286,7 +286,11 @@ func (c *parkedCall) finish(req *mcp.Request, p *reply) error {
 		return c.outcome.err
 	}
 	defer c.outcome.res.Release()
-	return p.result(req, c.outcome.res)
+	err := p.result(req, c.outcome.res)
+	if err != nil {
+		c.outcome.res.Lost()
+	}
+	return err
 }
 
 // expire ends a parked call whose client sent no retry. It runs on the timer's goroutine,
@@ -310,6 +314,7 @@ func (c *parkedCall) abandon(cause error) {
 	c.close(cause)
 	c.cancel(cause)
 	<-c.done
+	c.outcome.res.Lost()
 	c.outcome.res.Release()
 	c.calls.remove(c)
 }
@@ -329,19 +334,10 @@ func (c *parkedCall) close(cause error) {
 	if c.expiry != nil {
 		c.expiry.Stop()
 		c.expiry = nil
-		c.calls.front.opts.Metrics.Parked(c.calls.front.opts.Name, -1)
+		c.calls.front.opts.Metrics.Held(c.calls.front.opts.Name, mcp.HeldCalls, -1)
 	}
 	for _, q := range c.pending {
-		q.response <- unanswered(q.request.Method, cause)
+		q.response <- mcp.Unanswered(q.request.Method, cause)
 	}
 	c.pending = nil
-}
-
-// unanswered returns the response to an input request to which the client will not
-// respond.
-func unanswered(method string, cause error) mcp.InputResponse {
-	if method == spec.MethodElicit {
-		return mcp.InputResponse{Result: []byte(`{"action":"cancel"}`)}
-	}
-	return mcp.InputResponse{Err: wire.Errorf(spec.CodeInternal, "no answer from the client: %v", cause)}
 }

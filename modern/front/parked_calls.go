@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
@@ -24,14 +23,14 @@ type parkedCalls struct {
 	// mu guards the fields below. It is held for map work only.
 	mu     sync.Mutex
 	byID   map[uint64]*parkedCall
-	places downstream.Places // one for each call with an input request, from the first one to its end
+	places mcp.Places // one for each call with an input request, from the first one to its end
 	closed bool
 
 	running sync.WaitGroup // handlers
 }
 
 func newParkedCalls(f *Front) *parkedCalls {
-	return &parkedCalls{front: f, byID: make(map[uint64]*parkedCall), places: downstream.PlacesOf(f.opts.Limits, limits.Parked, limits.ParkedEach)}
+	return &parkedCalls{front: f, byID: make(map[uint64]*parkedCall), places: mcp.PlacesOf(f.opts.Limits, limits.Parked, limits.ParkedEach)}
 }
 
 // canRequestInput reports whether the client supports any input requests.

@@ -159,7 +159,7 @@ var itemsNonNull = map[string][]string{
 	spec.MethodPromptsList:        {"_meta", "name", "title", "description", "arguments", "icons"},
 	spec.MethodResourcesList:      {"_meta", "name", "title", "uri", "description", "mimeType", "annotations", "size", "icons"},
 	spec.MethodResourcesTemplates: {"_meta", "name", "title", "uriTemplate", "description", "mimeType", "annotations", "icons"},
-	spec.MethodToolsCall:          {"_meta", "type", "text", "data", "mimeType", "annotations", "resource", "uri", "name", "title", "description", "size", "icons"},
+	spec.MethodToolsCall:          mcp.ContentNonNull,
 	spec.MethodResourcesRead:      {"_meta", "uri", "mimeType", "text", "blob"},
 	spec.MethodPromptsGet:         {"role", "content"},
 }
@@ -193,9 +193,15 @@ func (s *stamper) list(dst, v []byte) []byte {
 // tools copies a list of tools. A tool that can't be repaired is omitted, because clients
 // would otherwise reject the whole list.
 func (s *stamper) tools(dst, v []byte) []byte {
+	hash, clean := s.front.clean.has(v)
+	if clean {
+		return s.copy(dst, v)
+	}
+	begin, clean := len(dst), true
 	dst = append(dst, '[')
 	for tool := range wire.Elements(v) {
 		edits, reason := toolEdits(tool)
+		clean = clean && reason == "" && len(edits) == 1 && wire.GetSeldom(tool, "execution") == nil
 		if reason != "" || len(edits) > 1 { // besides that of execution, which is none
 			s.mended.Add(quirks.ToolSchema)
 		}
@@ -206,11 +212,15 @@ func (s *stamper) tools(dst, v []byte) []byte {
 		}
 		for k, v := range wire.Members(tool) {
 			if wire.IsNull(v) && slices.Contains(itemsNonNull[spec.MethodToolsList], k.String()) && !k.Is("inputSchema") {
-				edits = append(edits, wire.Edit{Name: k.String()})
+				edits, clean = append(edits, wire.Edit{Name: k.String()}), false
 				s.mended.Add(quirks.NullMembers)
 			}
 		}
 		dst = append(wire.AppendEdited(dst, tool, edits...), ',')
+	}
+	if clean {
+		s.front.clean.add(hash)
+		return s.copy(dst[:begin], v)
 	}
 	return wire.CloseArray(dst)
 }

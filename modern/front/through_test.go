@@ -53,6 +53,28 @@ func TestS01QuestionsPass(t *testing.T) {
 	}
 }
 
+// Only of a _meta that has nothing more than an envelope may have it is said so: groups do not look
+// into it then.
+func TestBareMeta(t *testing.T) {
+	s, asked := modernScript(`{"resultType":"complete","content":[]}`)
+	f := frontOf(t, s, behind(spec.Modern))
+	for member, want := range map[string]bool{
+		``: true, `"progressToken":1,`: true, `"io.modelcontextprotocol/logLevel":"info",`: true,
+		`"x":1,`: false, `"` + spec.MetaRelatedTasks + `":[],`: false, `"io.modelcontextprotocol\/related\u0054askIds":[],`: false,
+	} {
+		call := strings.Replace(moderntest.Request("1", "tools/call", "{}", `,"name":"x"`), `"_meta":{`, `"_meta":{`+member, 1)
+		w := moderntest.OverHTTP(t, f, call, nil)
+		select {
+		case req := <-asked:
+			if req.BareMeta != want {
+				t.Errorf("BareMeta = %v with %s, want %v", req.BareMeta, member, want)
+			}
+		default:
+			t.Errorf("%s was answered with %d %s", call, w.Code, w.Body)
+		}
+	}
+}
+
 // A complete result keeps the server's own stamps, and gets those that it lacks.
 func TestS01StampsPass(t *testing.T) {
 	s, _ := modernScript(`{"resultType":"complete","tools":[],"ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}`)

@@ -106,3 +106,11 @@ func ParseNumber(s string) (*big.Rat, bool) {
 	}
 	return new(big.Rat).SetString(s)
 }
+
+// PlainText returns a JSON scalar as it is in a header before encoding: a string without its quotes.
+func PlainText(value []byte) string {
+	if len(value) > 0 && value[0] == '"' {
+		return wire.Unquote(value)
+	}
+	return string(value)
+}

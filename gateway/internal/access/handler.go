@@ -52,7 +52,7 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 
 // failure returns the error that a result contains; nil if there is none.
 func failure(method string, res *mcp.Result) error {
-	if mcp.ToolFailed(method, res.Body, res.Outline) {
+	if res.Failed(method) {
 		return mcp.ErrToolFailed
 	}
 	return nil

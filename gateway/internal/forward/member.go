@@ -6,6 +6,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -53,6 +54,24 @@ func (s *Server) serveMember(ctx context.Context, name string, req *mcp.Request,
 		}
 	}
 	return nil, &mcp.Refusal{Err: s.heldError(), Later: true}
+}
+
+// serveTask serves a request about a task that an instance holds, whoever serves the principal by now.
+// If that instance is gone, so is the task, as is said here.
+func (s *Server) serveTask(ctx context.Context, instance string, req *mcp.Request, c mcp.Caller, next mcp.Handler) (*mcp.Result, error) {
+	if to, lives := s.g.opts.Peers.Member(instance); lives && s.isMember(req) {
+		return s.o.Remote(to).Serve(ctx, req, c)
+	}
+	return next.Serve(ctx, req, c)
+}
+
+// heldBy returns the instance that holds the task that a request is about; empty if it is about none,
+// or one of the server's own ids.
+func (s *Server) heldBy(req *mcp.Request) string {
+	if !spec.OnTask(req.Method) || s.o.Back.Era() != spec.Legacy {
+		return ""
+	}
+	return peer.OfState(taskOf(req.Params))
 }
 
 // holderOf returns the replica at which a call waits for input that another one has sent there; which may

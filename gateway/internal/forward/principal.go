@@ -93,8 +93,10 @@ func (s *Server) heldError() *wire.Error {
 // other can have become that by the time of the response. One that has come through a group is
 // served by whichever replica that is.
 func (s *Server) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller, next mcp.Handler) (*mcp.Result, error) {
-	name := s.claimOf(req)
+	name, holder := s.claimOf(req), s.heldBy(req)
 	switch {
+	case holder != "":
+		return s.serveTask(ctx, holder, req, c, next)
 	case name == "":
 		return next.Serve(ctx, req, c)
 	case s.isMember(req):
@@ -141,8 +143,7 @@ func (s *Server) notOurs(req *mcp.Request, why error) error {
 func (s *Server) belongs(ctx context.Context, m *wire.Message, era spec.Era) bool {
 	switch {
 	case era == spec.Modern:
-		state, _ := wire.GetString(m.Params, "requestState")
-		return m.Method != spec.MethodListen && peer.OfState(state) == ""
+		return m.Method != spec.MethodListen && namedHolder(m.Method, m.Params) == ""
 	case m.Method == spec.MethodInitialize:
 		return !s.ownSessions(ctx)
 	}

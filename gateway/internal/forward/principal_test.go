@@ -108,6 +108,30 @@ func TestContinuedCallGoesToItsReplica(t *testing.T) {
 	}
 }
 
+// What is about a task goes to the replica that holds it, which its id names. If that is gone, it is
+// answered here, by what has the server's tasks.
+func TestT11TasksAreAtTheirReplica(t *testing.T) {
+	for what, options := range map[string][]option{"with a state": {stateful}, "without": nil} {
+		t.Run(what, func(t *testing.T) {
+			_, all := newReplicas(t, 3, options...)
+			a, b, c := all[0], all[1], all[2]
+			a.send(http.MethodPost, callTool, modern)
+			for method, params := range map[string]string{
+				"tasks/get": `"taskId":"1.%s.task"`, "tasks/update": `"taskId":"1.%s.task","inputResponses":{}`, "tasks/cancel": `"taskId":"1.%s.task"`,
+				"subscriptions/listen": `"notifications":{"taskIds":["1.%s.task","x"]}`,
+			} {
+				about := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{`+params+`}}`, method, c.instance)
+				wantServed(t, method, b.send(http.MethodPost, about, modern), c, about)
+				wantServed(t, method+" at its replica", c.send(http.MethodPost, about, modern), c, about)
+			}
+			get := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"1.%s.task"}}`, c.instance)
+			wantServed(t, "tasks/get of a legacy client, whose session is here", b.send(http.MethodPost, get, nil), b, get)
+			c.kill()
+			wantServed(t, "a task of what is gone", b.send(http.MethodPost, get, modern), b, get)
+		})
+	}
+}
+
 // A body that has to be read, and can't be, is refused once.
 func TestUnreadableBodyIsRefused(t *testing.T) {
 	_, all := newReplicas(t, 2)
@@ -200,6 +224,13 @@ func TestOnlyTheOwnerServesAPrincipal(t *testing.T) {
 	req := &mcp.Request{Method: spec.MethodToolsCall, Params: []byte(`{"requestState":"1.BBBBBBBB.sealed"}`), Profile: mcp.Profile{Principal: alice}}
 	if _, err := other.server.Serve(t.Context(), req, nil, handlerFunc(nil)); err == nil || mcp.MayTryLater(err) || !strings.Contains(err.Error(), "anew") {
 		t.Errorf("a call that goes on elsewhere: %v, want that it is sent anew: it would come here each time", err)
+	}
+	get := &mcp.Request{Method: spec.MethodTaskGet, Params: []byte(`{"taskId":"1.` + other.instance + `.task"}`), Profile: mcp.Profile{Principal: alice}}
+	other.era.Store(uint32(spec.Legacy))
+	if res, err := other.server.Serve(t.Context(), get, nil, handlerFunc(func() (*mcp.Result, error) { return &mcp.Result{Body: []byte("{}")}, nil })); err != nil {
+		t.Errorf("T-11: a task that was made before: %v, want it served where it is", err)
+	} else {
+		res.Release()
 	}
 	err := call(owner, func() {
 		owner.engine.SetAway(true)

@@ -181,6 +181,9 @@ func (r *replica) close(endStreams context.CancelFunc) {
 	r.kill()
 	_ = r.front.Close(over)
 	r.engine.SetFrozen(false)
+	if r.listener != nil {
+		r.listener.Close()
+	}
 	_ = r.engine.Close(over) // it asks the others
 	r.peers.Close()
 }
@@ -189,9 +192,9 @@ func (r *replica) close(endStreams context.CancelFunc) {
 // does.
 func (r *replica) kill() {
 	r.engine.SetFrozen(true)
-	if r.listener != nil {
+	if r.listener != nil { // which is not waited for: what it serves may wait for the engine, until close
+		_ = r.listener.Listener.Close()
 		r.listener.CloseClientConnections()
-		r.listener.Close()
 	}
 }
 

@@ -133,21 +133,43 @@ func (s *Server) byMessage(q *Request) (answered bool) {
 		return true
 	case m == nil:
 		return false
-	case others && s.byState(q, m):
+	case others && era != spec.Legacy && s.byHolder(q, m): // a legacy client's session is asked for what it holds
 		return true
 	}
 	return s.o.HoldFor > 0 && s.messageByPrincipal(q, m, era)
 }
 
-// byState forwards a request that continues a call which another replica holds. If that
-// replica is gone, the front says so.
-func (s *Server) byState(q *Request, m *wire.Message) (answered bool) {
-	state, ok := wire.GetString(m.Params, "requestState")
-	if !ok {
+// byHolder forwards a request that continues a call which another replica holds, or is about a task
+// of its. If that replica is gone, the front says so, or who has the server's tasks.
+func (s *Server) byHolder(q *Request, m *wire.Message) (answered bool) {
+	instance := namedHolder(m.Method, m.Params)
+	if instance == "" {
 		return false
 	}
-	to, lives := s.g.opts.Peers.Member(peer.OfState(state))
+	to, lives := s.g.opts.Peers.Member(instance)
 	return lives && !isGone(s.forward(q, peer.Forward{To: to, Body: m.Text}))
+}
+
+// namedHolder returns the instance that a request names as that which holds what it is about: the
+// call that it continues, the task, or the first of the tasks that a listen stream is to follow;
+// empty if it names none.
+func namedHolder(method string, params []byte) string {
+	switch {
+	case spec.OnTask(method):
+		return peer.OfState(taskOf(params))
+	case method == spec.MethodListen:
+		for id := range wire.Elements(wire.Get(wire.Get(params, "notifications"), spec.FilterTaskIDs)) {
+			return peer.OfState(wire.Unquote(id))
+		}
+		return ""
+	}
+	state, _ := wire.GetString(params, "requestState")
+	return peer.OfState(state)
+}
+
+func taskOf(params []byte) string {
+	id, _ := wire.GetString(params, "taskId")
+	return id
 }
 
 // headerEra returns the era of the revision in the header, or spec.Unknown without one.

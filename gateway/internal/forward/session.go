@@ -24,7 +24,8 @@ type sessionRoute struct {
 // answered it, a session that this replica holds stays until release.
 func (s *Server) bySession(q *Request) (release func(), answered bool) {
 	instance := holderOf(q)
-	if instance == "" || instance == s.g.instance && !s.g.drain.begun.Load() {
+	own := instance == s.g.instance
+	if instance == "" || own && q.At == Messages {
 		return nothing, false
 	}
 	if q.At == Streamable && q.R.Method == http.MethodPost && headerEra(q.R) == spec.Modern { // its envelope would decide
@@ -33,6 +34,9 @@ func (s *Server) bySession(q *Request) (release func(), answered bool) {
 		}
 	}
 	to := &sessionRoute{s, q, instance}
+	if own { // it stays while it is asked for: a drain may begin at any moment
+		return to.giveUp(replicas.Replica{}, false)
+	}
 	return to.follow()
 }
 
@@ -49,7 +53,7 @@ func holderOf(q *Request) (instance string) {
 
 func (t *sessionRoute) follow() (release func(), answered bool) {
 	own, lives := t.s.g.opts.Peers.Member(t.instance)
-	if !lives && t.instance != t.s.g.instance && t.s.g.opts.Peers.View().Heard.IsZero() {
+	if !lives && t.s.g.opts.Peers.View().Heard.IsZero() {
 		t.refuseBusy(wire.Errorf(spec.CodeInternal, "this replica does not know the others yet; try again in a moment"))
 		return nothing, true
 	}
@@ -102,13 +106,15 @@ func (t *sessionRoute) hold() (release func(), here, answered bool) {
 
 func (t *sessionRoute) id() string { return t.q.R.Header.Get(spec.HeaderSession) }
 
-// goOn forwards a request to who has adopted its session.
+// goOn forwards a request to who has adopted its session, or, if that is gone, to whom it has handed
+// the session on.
 func (t *sessionRoute) goOn(by string) {
 	to, lives := t.s.g.opts.Peers.Member(by)
 	switch {
 	case t.q.Moved:
 		t.refuseBusy(wire.Errorf(spec.CodeInternal, "this session is being handed over; try again"))
-	case !lives || !t.forward(to):
+	case lives && t.forward(to), t.find(replicas.Replica{}, false):
+	default:
 		t.refuseGone()
 	}
 }

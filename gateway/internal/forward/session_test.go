@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/handover"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // elsewhereSession is the id of a session that a replica has opened which is not there any more.
@@ -156,32 +157,43 @@ func TestMessageOfGoneReplica(t *testing.T) {
 	}
 }
 
-// A session is not taken out while one of its requests is served here; a stream of it does not
-// keep it.
+// A session is not taken out while one of its requests is served here, one of this replica itself
+// not before a drain has begun either: it may begin while the request is read. A stream of it does
+// not keep it.
 func TestSessionStaysWhileItIsServed(t *testing.T) {
 	alone(t, func(t *testing.T, _ *replicastest.Broker, r *replica) {
-		r.adopt(elsewhereSession)
-		for method, kept := range map[string]bool{http.MethodPost: true, http.MethodGet: false} {
-			q := &Request{W: httptest.NewRecorder(), R: request(t, method, "/mcp/docs", "", ofSession(elsewhereSession)), At: Streamable,
-				Sender: mcp.Sender{Share: mcp.Share{Principal: alice}, Via: "BBBBBBBB"}}
-			release, answered := r.server.Elsewhere(q)
-			if answered {
-				t.Errorf("%s was answered elsewhere", method)
+		for _, id := range []string{elsewhereSession, sessionAt(r)} {
+			r.adopt(id)
+			for _, via := range []string{"", "BBBBBBBB"} {
+				stays(t, r, id, http.MethodPost, via, true)
+				stays(t, r, id, http.MethodGet, via, false)
 			}
-			out := r.front.Detach(1, true)
-			if (len(out) == 0) != kept {
-				t.Errorf("%d sessions can be taken out during a %s, want that it stays: %v", len(out), method, kept)
-			}
-			for _, d := range out {
-				d.Restore()
-			}
-			release()
-			if out = r.front.Detach(1, true); len(out) != 1 {
-				t.Fatalf("after the %s: %d sessions can be taken out, want 1", method, len(out))
-			}
-			out[0].Restore()
+			r.front.Detach(1, true)[0].Adopted("BBBBBBBB")
 		}
 	})
+}
+
+func stays(t *testing.T, r *replica, id, method, via string, want bool) {
+	t.Helper()
+	q := &Request{W: httptest.NewRecorder(), R: request(t, method, "/mcp/docs", "", ofSession(id)), At: Streamable,
+		Read:   func() (*wire.Message, spec.Era, bool) { return nil, spec.Legacy, true },
+		Sender: mcp.Sender{Share: mcp.Share{Principal: alice}, Via: via}}
+	release, answered := r.server.Elsewhere(q)
+	if answered {
+		t.Errorf("%s of %s was answered elsewhere", method, id)
+	}
+	out := r.front.Detach(1, true)
+	if (len(out) == 0) != want {
+		t.Errorf("%d sessions can be taken out during a %s of %s, want that it stays: %v", len(out), method, id, want)
+	}
+	for _, d := range out {
+		d.Restore()
+	}
+	release()
+	if out = r.front.Detach(1, true); len(out) != 1 {
+		t.Fatalf("after the %s: %d sessions can be taken out, want 1", method, len(out))
+	}
+	out[0].Restore()
 }
 
 // A request that comes while its session is handed over waits for what becomes of it.
@@ -273,6 +285,28 @@ func holderAmong(t *testing.T, session string, all ...*replica) (holder, other *
 		return holder != nil
 	})
 	return holder, other
+}
+
+// A session that was handed on twice is found by the replica that it was handed over from first,
+// which has not ended yet.
+func TestSessionIsHandedOnTwice(t *testing.T) {
+	_, all := newReplicas(t, 3)
+	a := all[0]
+	session := sessionAt(a)
+	a.adopt(session)
+	a.drain(all)
+	a.group.Drain([]*Server{a.server})
+	heir, other := holderAmong(t, session, all[1], all[2])
+	heir.drain(all)
+	heir.group.Drain([]*Server{heir.server})
+	bridgetest.Eventually(t, "the session at the last replica", func() bool { return other.has(session) })
+	heir.group.AwaitDrain(t.Context())
+	if err := heir.engine.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	heir.kill()
+	bridgetest.Eventually(t, "the heir is gone", func() bool { _, lives := a.peers.View().Member(heir.instance); return !lives })
+	wantServed(t, "by the first replica", a.send(http.MethodPost, listTools, ofSession(session)), other, listTools)
 }
 
 // A session goes on when its replica drains: whichever replica is asked, also the one that ends,

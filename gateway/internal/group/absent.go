@@ -30,7 +30,7 @@ var listChanges = map[string]fanout.Kind{
 type shortLists struct {
 	opts       *Options
 	listings   *listings
-	background *background
+	background *wake.Background
 	changes    mcp.Changes
 	heed       func(scope string, k fanout.Kind) // is told of a change before clients are
 
@@ -114,7 +114,7 @@ func (s *shortLists) askLocked(k shortKey) {
 		return
 	}
 	l.asking = true
-	s.background.start(func(ctx context.Context) { s.ask(ctx, k, l) })
+	s.background.Start(func(ctx context.Context) { s.ask(ctx, k, l) })
 }
 
 func topicOf(k shortKey) fanout.Topic {

@@ -1,7 +1,6 @@
 package group
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,21 +40,4 @@ func TestG08NobodyIsAskedInVain(t *testing.T) {
 			})
 		})
 	}
-}
-
-// What runs in the background ends with close, which waits for it, and nothing starts after it.
-func TestBackgroundEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, ended := newBackground(), false
-		g.start(func(ctx context.Context) {
-			<-ctx.Done()
-			time.Sleep(time.Second)
-			ended = true
-		})
-		if g.close(); !ended {
-			t.Error("close did not wait")
-		}
-		g.start(func(context.Context) { t.Error("it runs after close") })
-		synctest.Wait()
-	})
 }

@@ -30,7 +30,7 @@ func (a *apps) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.
 	if req.Method != spec.MethodToolsCall || b.opts.Bare {
 		return a.next.Serve(ctx, req, c)
 	}
-	text := wire.Get(req.Params, memberName)
+	text := req.Plain.Get(req.Params, memberName)
 	if len(text) <= len(`""`) || text[0] != '"' || b.finder.prefixed(string(text[1:])) >= 0 { // no prefix has escapes
 		return a.next.Serve(ctx, req, c)
 	}
@@ -43,7 +43,7 @@ func (a *apps) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.
 		return a.next.Serve(ctx, req, c) // which refuses it
 	}
 	shown := b.finder.shown(&b.roster.members[owners[0]], policy.Tool, name)
-	return a.next.Serve(ctx, withParams(req, replaced(req.Params, text, wire.Quote(shown))), c)
+	return a.next.Serve(ctx, &withParams(req, replaced(req.Params, text, wire.Quote(shown))).Request, c)
 }
 
 // appOwners returns the places of the members that have a tool which apps may call by its bare

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // Defaults of Options.
@@ -89,7 +90,7 @@ type Back struct {
 	listings   *listings
 	finder     *finder
 	short      *shortLists
-	background *background
+	background *wake.Background
 	uris       *owners.URIs
 	next       atomic.Pointer[Back] // what has replaced it; nil while nothing has
 }
@@ -102,7 +103,7 @@ func newBack(o Options, c mcp.Changes, former *Back) (*Back, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	b := &Back{opts: o, changes: c, background: newBackground()}
+	b := &Back{opts: o, changes: c, background: wake.NewBackground()}
 	b.sealing = &sealing{group: o.Name, sealer: o.Sealer, unattributed: o.Unattributed}
 	var before *listings
 	if former != nil {
@@ -121,7 +122,7 @@ func newBack(o Options, c mcp.Changes, former *Back) (*Back, error) {
 }
 
 // close ends what the Back has started, and waits for it.
-func (b *Back) close() { b.background.close() }
+func (b *Back) close() { b.background.Close() }
 
 // Describe implements [mcp.Describer], see [describer].
 func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {

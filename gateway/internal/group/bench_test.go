@@ -62,7 +62,7 @@ func BenchmarkReadPage(b *testing.B) {
 	b.SetBytes(int64(len(res.Body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		r.listings.readPage(0, l, res)
+		r.listings.readPage(0, l, res, unmarked)
 	}
 }
 

@@ -27,7 +27,7 @@ const (
 type describer struct {
 	opts       *Options
 	roster     *roster
-	background *background
+	background *wake.Background
 	asked      []atomic.Bool // the members that are asked in the background, by place
 }
 
@@ -106,7 +106,7 @@ func (r *describer) later(req *mcp.Request, i int) {
 	}
 	asks := *req // without its texts, which need not stay
 	asks.Params, asks.Extra, asks.ParamHeaders, asks.Observed = nil, nil, nil, mcp.Observed{}
-	r.background.start(func(ctx context.Context) { // ends within StartPatience
+	r.background.Start(func(ctx context.Context) { // ends within StartPatience
 		defer r.asked[i].Store(false)
 		_, _ = r.await(ctx, r.opts.StartPatience, &asks, i) // nobody waits for it
 	})

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"encoding/base64"
 	"maps"
 	"slices"
 	"strings"
@@ -34,7 +33,8 @@ func (b *Back) serveExtension(ctx context.Context, req *mcp.Request, c mcp.Calle
 		if err != nil {
 			return nil, err
 		}
-		return b.ask(ctx, &m, req, renamedInHeader(sent, shown, own), c)
+		renameInHeader(&sent.Request, shown, own)
+		return b.ask(ctx, &m, req, sent, c)
 	}
 	if len(places) > 1 {
 		return nil, b.noMethod(req)
@@ -120,28 +120,13 @@ func extensionRank(capabilities []byte, method string) (rank int) {
 	return rank
 }
 
-// renamedInHeader returns a request whose Mcp-Name, if it names what clients see as shown, has
-// the own name.
+// renameInHeader has the Mcp-Name of a request, if it names what clients see as shown, name the own name.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Request Metadata.
-func renamedInHeader(req *mcp.Request, shown, own string) *mcp.Request {
-	if v := req.ParamHeaders[spec.HeaderName]; len(v) != 1 || v[0] != shown || own == shown {
-		return req
+func renameInHeader(sent *mcp.Request, shown, own string) {
+	if v := sent.ParamHeaders[spec.HeaderName]; len(v) != 1 || v[0] != shown || own == shown {
+		return
 	}
-	sent := *req
-	sent.ParamHeaders = maps.Clone(req.ParamHeaders)
-	sent.ParamHeaders[spec.HeaderName] = []string{headerValue(own)}
-	return &sent
-}
-
-// headerValue returns text as the value of a header: as it is, or in base64.
-//
-// Spec: 2026-07-28, basic/transports/streamable-http, Value Encoding.
-func headerValue(text string) string {
-	plain := text != "" && strings.TrimSpace(text) == text && !strings.HasPrefix(strings.ToLower(text), "=?base64?") &&
-		!strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
-	if plain {
-		return text
-	}
-	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(text)) + "?="
+	sent.ParamHeaders = maps.Clone(sent.ParamHeaders)
+	sent.ParamHeaders[spec.HeaderName] = []string{spec.EncodeHeader(own)}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -20,13 +21,13 @@ type finder struct {
 	*naming
 	roster     *roster
 	listings   *listings
-	background *background
-	reading    gate           // lists that are read for names
+	background *wake.Background
+	reading    owners.Gate    // lists that are read for names
 	tables     *owners.Tables // who has which name, without prefixes
 	former     *remembered    // names of members that are away
 }
 
-func newFinder(o *Options, l *listings, bg *background) (*finder, error) {
+func newFinder(o *Options, l *listings, bg *wake.Background) (*finder, error) {
 	prefer := make(map[string]int)
 	for name, member := range o.Prefer {
 		if prefer[name] = l.roster.place(member); prefer[name] < 0 {
@@ -77,7 +78,7 @@ func (f *finder) ownerOfHashed(ctx context.Context, req *mcp.Request, k policy.K
 	if ok {
 		return m, own, nil
 	}
-	leave := f.reading.enter(ctx, gateKey{owners.KeyOf(req, k), i})
+	leave := f.reading.Enter(ctx, owners.GateKey{Key: owners.KeyOf(req, k), Member: i})
 	defer leave()
 	if own, ok = f.hashed.Get(shown); ok { // somebody else has looked for it
 		return m, own, nil
@@ -143,12 +144,12 @@ func (f *finder) tableWith(ctx context.Context, req *mcp.Request, k policy.Kind,
 	if t, due, ok := all.Find(at); ok && has(t, name) {
 		if due {
 			later := detached(f.listings.namesReader(req, k).req)
-			f.background.start(func(ctx context.Context) { _, _ = f.readTable(ctx, later, k) }) // it fails with ctx alone
+			f.background.Start(func(ctx context.Context) { _, _ = f.readTable(ctx, later, k) }) // it fails with ctx alone
 		}
 		return t.Table, nil
 	}
 	before := time.Now()
-	leave := f.reading.enter(ctx, gateKey{at, everyMember})
+	leave := f.reading.Enter(ctx, owners.GateKey{Key: at, Member: owners.EveryMember})
 	defer leave()
 	if t, _, ok := all.Find(at); ok && (has(t, name) || t.Made.After(before)) {
 		return t.Table, nil

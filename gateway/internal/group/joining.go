@@ -41,7 +41,9 @@ func (j *joining) result(readings []*reading) *mcp.Result {
 	if j.hint != nil && partial {
 		j.hint.TTL = 0
 	}
-	res := mcp.NewResult(j.body(readings, pages, partial || len(j.open) > 0), nil)
+	body, outline := j.body(readings, pages, partial || len(j.open) > 0)
+	res := mcp.NewResult(body, nil)
+	res.Outline = outline
 	res.Era, res.ServerInfo = spec.Legacy, json.RawMessage(j.of.opts.ServerInfo)
 	if j.modern {
 		res.Era = spec.Modern
@@ -58,16 +60,18 @@ type joined struct {
 	table *owners.Table
 	hint  mcp.CacheHint // as the body has it
 	body  []byte
+
+	outline *wire.Outline // of body
 }
 
 // maxJoined bounds a list that is kept as it was joined, in bytes.
 const maxJoined = 4 << 20
 
 // body returns the body of the result. If no page has changed, it is the same one as before, unless
-// it is of this client alone.
-func (j *joining) body(readings []*reading, pages []*page, own bool) []byte {
+// it is of this client alone, and has its outline.
+func (j *joining) body(readings []*reading, pages []*page, own bool) ([]byte, *wire.Outline) {
 	if own {
-		return j.join(readings, pages)
+		return j.join(readings, pages), nil
 	}
 	var hint mcp.CacheHint
 	if j.modern {
@@ -75,13 +79,14 @@ func (j *joining) body(readings []*reading, pages []*page, own bool) []byte {
 	}
 	slot := j.of.joined[j.method]
 	if had := slot.Load(); had != nil && had.table == j.table && had.hint == hint && slices.Equal(had.pages, pages) {
-		return had.body
+		return had.body, had.outline
 	}
-	made := &joined{pages, j.table, hint, j.join(readings, pages)}
+	made := &joined{pages: pages, table: j.table, hint: hint, body: j.join(readings, pages)}
 	if len(made.body) <= maxJoined {
+		made.outline = wire.OutlineOf(made.body)
 		slot.Store(made)
 	}
-	return made.body
+	return made.body, made.outline
 }
 
 // join makes the body of the result.

@@ -62,7 +62,7 @@ func (s *listening) hold(ctx context.Context) {
 			}
 		}
 		select {
-		case <-of.background.live.Done():
+		case <-of.background.Live().Done():
 		case <-ctx.Done():
 			return
 		}
@@ -88,15 +88,21 @@ func (s *listening) divide(req *mcp.Request) (err error) {
 	}
 	for i := range s.b.roster.names {
 		m, err := s.b.roster.at(i)
-		if err != nil || m.Era() == spec.Legacy {
+		if err != nil {
 			continue
 		}
 		p := &listenedPart{listening: s, m: m, tasks: make(map[string]string), settled: make(chan struct{})}
-		if own := p.takeTasks(); own != nil || len(unknown) > 0 {
-			filter := wire.AppendEdited(nil, nil, append(slices.Clone(unknown), wire.Edit{Name: spec.FilterTaskIDs, Value: own})...)
-			if p.req, err = s.b.sealing.forMember(req, &from, &m, filter); err != nil {
+		extensions := unknown
+		if m.Era() == spec.Legacy {
+			extensions = nil // it tells of tasks alone
+		}
+		if own := p.takeTasks(); own != nil || len(extensions) > 0 {
+			filter := wire.AppendEdited(nil, nil, append(slices.Clone(extensions), wire.Edit{Name: spec.FilterTaskIDs, Value: own})...)
+			sent, err := s.b.sealing.forMember(req, &from, &m, filter)
+			if err != nil {
 				return err
 			}
+			p.req = &sent.Request
 			s.parts = append(s.parts, p)
 		}
 	}
@@ -225,7 +231,7 @@ func (p *listenedPart) run(ctx context.Context) {
 	m := p.m
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		begun := time.Now()
-		res, _ := m.Serve(ctx, copied(p.req), p)
+		res, _ := m.Serve(ctx, &copied(p.req).Request, p)
 		res.Release()
 		p.settle(nil) // without an acknowledgment it takes nothing
 		if time.Since(begun) > listenAgain.Max {

@@ -26,8 +26,9 @@ const (
 // A page is one answer of a member to a list, as clients of the group see its items. It is
 // immutable, and has nothing of the memory of the answer.
 type page struct {
-	body []byte // the answer; nil if the page is not kept
-	era  spec.Era
+	body  []byte // the answer; nil if the page is not kept
+	era   spec.Era
+	tasks taskMarks
 
 	texts []byte // the items, each followed by a comma
 	items []item // in order
@@ -39,6 +40,37 @@ type page struct {
 	scope  []byte      // and cacheScope
 	meta   []wire.Edit // _meta
 	others []wire.Edit // members that the specification does not have
+}
+
+// taskMarks say what tools have of the tasks of 2025-11-25.
+type taskMarks uint8
+
+const (
+	unmarked   taskMarks = iota // for a client that holds none: nothing, if the member is legacy
+	markedNone                  // for one that holds tasks, of a member that has none: nothing
+	markedAll                   // of one that has some: a legacy one says itself of which tools
+)
+
+// marks returns what tools of a member have, for a client of a request.
+func (r *reader) marks(m *memberAt) taskMarks {
+	if !r.req.HoldsTasks || r.list.kind != policy.Tool {
+		return unmarked
+	}
+	if d, err := m.Describe(over, r.req); err == nil && mcp.Declares(wire.Get(d.Capabilities, "extensions"), spec.ExtensionTasks) {
+		return markedAll
+	}
+	return markedNone
+}
+
+// marked returns a tool with what it has to have of tasks.
+func (p *page) marked(tool []byte) []byte {
+	switch {
+	case p.tasks == markedAll && p.era == spec.Modern:
+		return wire.AppendEdited(nil, tool, mcp.MayBeTask)
+	case p.tasks == markedAll, p.tasks == unmarked && p.era == spec.Modern, wire.GetSeldom(tool, mcp.MayBeTask.Name) == nil:
+		return tool
+	}
+	return wire.AppendEdited(nil, tool, wire.Edit{Name: mcp.MayBeTask.Name})
 }
 
 // An item is one element of a list.
@@ -79,9 +111,9 @@ func newKept(members int) *kept {
 func (k *kept) has(member int, method string) bool { return k.slots[member][method].Load() != nil }
 
 // find returns the page of an answer; nil if it has to be read.
-func (k *kept) find(member int, method string, res *mcp.Result) *page {
+func (k *kept) find(member int, method string, res *mcp.Result, tasks taskMarks) *page {
 	p := k.slots[member][method].Load()
-	if p == nil || p.era != res.Era || !bytes.Equal(p.body, res.Body) {
+	if p == nil || p.era != res.Era || p.tasks != tasks || !bytes.Equal(p.body, res.Body) {
 		return nil
 	}
 	return p
@@ -103,22 +135,22 @@ func (k *kept) keep(member int, method string, p *page, body []byte) {
 }
 
 // page reads an answer of a member.
-func (l *listings) page(at place, of list, res *mcp.Result) *page {
+func (l *listings) page(at place, of list, res *mcp.Result, tasks taskMarks) *page {
 	if at.cursor != "" {
-		p := l.readPage(at.member, of, res)
+		p := l.readPage(at.member, of, res, tasks)
 		l.kept.rests[at.member][of.method].add(p)
 		return p
 	}
-	p := l.kept.find(at.member, of.method, res)
+	p := l.kept.find(at.member, of.method, res, tasks)
 	if p == nil {
-		p = l.readPage(at.member, of, res)
+		p = l.readPage(at.member, of, res, tasks)
 		l.kept.keep(at.member, of.method, p, res.Body)
 	}
 	return p
 }
 
-func (l *listings) readPage(member int, of list, res *mcp.Result) *page {
-	p := &page{era: res.Era}
+func (l *listings) readPage(member int, of list, res *mcp.Result, tasks taskMarks) *page {
+	p := &page{era: res.Era, tasks: tasks}
 	for k, v := range res.Outline.Members(res.Body) {
 		switch name := k.String(); {
 		case name == of.array:
@@ -163,18 +195,17 @@ func metaOf(meta []byte) (edits []wire.Edit) {
 	return edits
 }
 
-// readItems adds the items of a member's list to a page, by the names that clients see. Tools of
-// legacy servers have execution for the tasks of 2025-11-25, which groups don't have.
+// readItems adds the items of a member's list to a page, by the names that clients see.
 func (l *listings) readItems(p *page, member int, of list, array []byte) {
 	p.texts = make([]byte, 0, len(array)+len(array)/8)
-	tasks := of.kind == policy.Tool && p.era != spec.Modern && bytes.Contains(array, []byte(`"execution"`))
+	mark := of.kind == policy.Tool && (p.tasks == markedAll || bytes.Contains(array, []byte(`"execution"`)))
 	for text, v := range wire.NamedElements(array, of.name) {
 		if why := l.refusal(of.kind, v); why != "" {
 			l.leaveOut(member, of, string(v), why)
 			continue
 		}
-		if tasks && wire.GetSeldom(text, "execution") != nil {
-			text = wire.AppendEdited(nil, text, wire.Edit{Name: "execution"})
+		if mark {
+			text = p.marked(text)
 			v = wire.Get(text, of.name)
 		}
 		own := wire.Unquote(v)

@@ -23,7 +23,7 @@ type params struct {
 	name        string // of subject
 	subject     []byte // what the request is about: a string
 	cut         []byte // the part of subject that a member does not get; nil for none
-	state, meta []byte
+	state, meta []byte // meta is nil if it is bare, too
 }
 
 // cutTo has a member get its own name, if that is the end of the shown one as it was sent: nothing
@@ -39,6 +39,38 @@ func (p *params) cutTo(shown, own string) bool {
 // about.
 func readParams(req *mcp.Request, subject string) (p params, err error) {
 	p.name = subject
+	if err = p.find(req); err != nil {
+		return p, err
+	}
+	if len(p.subject) == 0 || p.subject[0] != '"' {
+		return p, mcp.Refuse(spec.CodeInvalidParams, "params.%s is missing or not a string", subject)
+	}
+	return p, nil
+}
+
+// find finds what p is of, whatever the subject is.
+func (p *params) find(req *mcp.Request) error {
+	subject := p.name
+	if at := &req.Plain; at.Knows(req.Params) {
+		for i := range at.Len() {
+			k, v := at.Member(req.Params, i)
+			switch name := k[1 : len(k)-1]; {
+			case string(name) == subject:
+				p.subject = v
+			case string(name) == memberState:
+				p.state = v
+			case string(name) == "_meta":
+				if !req.BareMeta {
+					p.meta = v
+				}
+			case len(name) == len(subject) && bytes.EqualFold(name, []byte(subject)):
+				return misspelled(k, subject)
+			case len(name) == len(memberState) && bytes.EqualFold(name, []byte(memberState)):
+				return misspelled(k, memberState)
+			}
+		}
+		return nil
+	}
 	for k, v := range wire.Members(req.Params) {
 		switch {
 		case k.Is(subject):
@@ -48,15 +80,12 @@ func readParams(req *mcp.Request, subject string) (p params, err error) {
 		case k.Is("_meta"):
 			p.meta = v
 		case isOtherCase(k, subject):
-			return p, misspelled(k, subject)
+			return misspelled(k, subject)
 		case isOtherCase(k, memberState):
-			return p, misspelled(k, memberState)
+			return misspelled(k, memberState)
 		}
 	}
-	if len(p.subject) == 0 || p.subject[0] != '"' {
-		return p, mcp.Refuse(spec.CodeInvalidParams, "params.%s is missing or not a string", subject)
-	}
-	return p, nil
+	return nil
 }
 
 // isOtherCase reports whether a key differs from a name in case only: some servers would read it
@@ -102,9 +131,8 @@ func only(object []byte, name string) (value []byte, err error) {
 
 // forMember returns a copy of a request as a member gets it: with another subject, unless that is nil or cut, and
 // with what the member has handed out as it was. All other bytes stay.
-func (s *sealing) forMember(req *mcp.Request, p *params, m *memberAt, subject []byte) (*mcp.Request, error) {
-	var few [3]wire.Edit
-	edits := few[:0]
+func (s *sealing) forMember(req *mcp.Request, p *params, m *memberAt, subject []byte) (*passing, error) {
+	var edits []wire.Edit
 	if p.state != nil && spec.MayAsk(req.Method) {
 		inner, err := s.stateOf(p.state, m.Name)
 		if err != nil {
@@ -112,8 +140,10 @@ func (s *sealing) forMember(req *mcp.Request, p *params, m *memberAt, subject []
 		}
 		edits = append(edits, wire.Edit{Name: memberState, Value: wire.Quote(inner)})
 	}
-	if meta := s.ownTasks(p.meta, m.Name); meta != nil {
-		edits = append(edits, wire.Edit{Name: "_meta", Value: meta})
+	if !req.BareMeta {
+		if meta := s.ownTasks(p.meta, m.Name); meta != nil {
+			edits = append(edits, wire.Edit{Name: "_meta", Value: meta})
+		}
 	}
 	switch {
 	case p.cut != nil && len(edits) == 0: // as in most calls
@@ -130,14 +160,17 @@ func (s *sealing) forMember(req *mcp.Request, p *params, m *memberAt, subject []
 	return withParams(req, wire.AppendReplaced(make([]byte, 0, len(req.Params)+256), req.Params, edits...)), nil
 }
 
-// copied returns a copy of a request.
-func copied(req *mcp.Request) *mcp.Request {
-	sent := *req
-	return &sent
+// A passing is a request as a member gets it, with its caller.
+type passing struct {
+	mcp.Request
+	caller attributed
 }
 
+// copied returns a copy of a request.
+func copied(req *mcp.Request) *passing { return &passing{Request: *req} }
+
 // withParams returns a copy of a request with other params.
-func withParams(req *mcp.Request, params []byte) *mcp.Request {
+func withParams(req *mcp.Request, params []byte) *passing {
 	sent := copied(req)
 	sent.Params, sent.Plain = params, wire.Plain{}
 	return sent
@@ -156,9 +189,9 @@ func (s *sealing) stateOf(text []byte, member string) (string, error) {
 // ownTasks returns the _meta of a request with the ids of a member's tasks as they were, and
 // without those of others; nil if it names no tasks.
 func (s *sealing) ownTasks(meta []byte, member string) []byte {
-	ids := wire.Get(meta, spec.MetaRelatedTasks)
+	ids := wire.GetSeldom(meta, spec.MetaRelatedTasks)
 	if ids == nil {
-		return nil
+		return s.ownTask(meta, member)
 	}
 	own := []byte{'['}
 	for id := range wire.Elements(ids) {
@@ -167,4 +200,19 @@ func (s *sealing) ownTasks(meta []byte, member string) []byte {
 		}
 	}
 	return wire.AppendReplaced(nil, meta, wire.Edit{Name: spec.MetaRelatedTasks, Value: wire.CloseArray(own)})
+}
+
+// ownTask is ownTasks for the one task of 2025-11-25 to which a request is said to belong.
+func (s *sealing) ownTask(meta []byte, member string) []byte {
+	task := wire.GetSeldom(meta, spec.MetaRelatedTask)
+	if task == nil {
+		return nil
+	}
+	id, _ := wire.GetString(task, memberTaskID)
+	if of, inner, err := s.open(sealedTask, id); err != nil || of != member {
+		task = nil
+	} else {
+		task = wire.AppendReplaced(nil, task, wire.Edit{Name: memberTaskID, Value: wire.Quote(inner)})
+	}
+	return wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaRelatedTask, Value: task})
 }

@@ -12,13 +12,17 @@ import (
 type attributed struct {
 	mcp.Caller
 	server string
-	silent bool // its name is not put into questions
+	silent bool     // its name is not put into questions
+	tasks  *sealing // of the ids of tasks, for a client that holds some; else nil
 }
 
 // Notify implements [mcp.Caller]: the logger of a log message is the member's.
 func (a *attributed) Notify(ctx context.Context, n mcp.Notification) error {
 	if n.Method == spec.NotifyMessage {
 		n.Params = loggedBy(a.server, n.Params)
+	}
+	if a.tasks != nil {
+		n.Params = a.tasks.tells(a.server, n.Params)
 	}
 	return a.Caller.Notify(ctx, n)
 }
@@ -30,6 +34,9 @@ func (a *attributed) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([
 		q.Server = a.server
 		if params := attribute(a.server, q.Method, q.Params); params != nil && !a.silent {
 			q.Params = params
+		}
+		if a.tasks != nil {
+			q.Params = a.tasks.tells(a.server, q.Params)
 		}
 		said[i] = q
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
@@ -173,18 +174,30 @@ func (nobody) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResp
 }
 
 // each reads from all places at the same time, and returns what was read in their order. It
-// returns when all have answered, or their time is over.
+// returns when all have answered, or their time is over. A goroutine goes on with the next place
+// while no other has begun to, so that members that answer at once need few of them.
 func (r *reader) each(ctx context.Context, places []place) []*reading {
 	out := make([]*reading, len(places))
 	usual, cancel := wait(ctx, r.of.opts.Patience)
 	defer cancel()
-	var asked sync.WaitGroup
-	for i := 1; i < len(places); i++ {
-		asked.Go(func() { out[i] = r.readIn(ctx, usual, places[i]) }) // ends with its time
+	var (
+		asked sync.WaitGroup
+		next  atomic.Int64
+		spare atomic.Bool // a goroutine was started that has not begun
+		read  func()
+	)
+	read = func() {
+		for i := int(next.Add(1)) - 1; i < len(places); i = int(next.Add(1)) - 1 {
+			if i+1 < len(places) && spare.CompareAndSwap(false, true) {
+				asked.Go(func() { // ends with its time
+					spare.Store(false)
+					read()
+				})
+			}
+			out[i] = r.readIn(ctx, usual, places[i])
+		}
 	}
-	if len(places) > 0 {
-		out[0] = r.readIn(ctx, usual, places[0])
-	}
+	read()
 	asked.Wait()
 	return out
 }
@@ -327,7 +340,7 @@ func (r *reader) page(w waiting, m memberAt, out *reading, at place) (place, err
 		return at, w.why(err)
 	}
 	defer res.Release()
-	out.add(r.of.page(at, r.list, res), res)
+	out.add(r.of.page(at, r.list, res, r.marks(&m)), res)
 	r.remember(out, res)
 	return place{at.member, out.next()}, nil
 }
@@ -338,9 +351,9 @@ func (r *reader) at(cursor string) *mcp.Request {
 	if cursor != "" {
 		edit.Value = wire.Quote(cursor)
 	} else if wire.Get(r.req.Params, "cursor") == nil {
-		return copied(r.req)
+		return &copied(r.req).Request
 	}
-	return withParams(r.req, wire.AppendEdited(nil, r.req.Params, edit))
+	return &withParams(r.req, wire.AppendEdited(nil, r.req.Params, edit)).Request
 }
 
 // recall reads the list that a member gave before, if it is remembered.
@@ -350,6 +363,9 @@ func (r *reader) recall(out *reading) bool {
 		return false
 	}
 	read := &page{era: spec.Modern} // whatever its era: fronts then look at all of it
+	if r.req.HoldsTasks {
+		read.tasks = markedNone // which it may have is not known
+	}
 	r.of.readItems(read, out.member, r.list, items)
 	out.pages, out.recalled, out.modern = []*page{read}, true, true
 	return true
@@ -394,7 +410,7 @@ func (b *Back) rememberRest(req *mcp.Request, l list, readings []*reading) {
 			continue
 		}
 		rest := reader{of: b.listings, req: detached(b.listings.readerOf(req, l.method).req), list: l, caller: nobody{}, whole: true, fresh: true}
-		if !b.background.start(func(ctx context.Context) {
+		if !b.background.Start(func(ctx context.Context) {
 			defer b.listings.former.reading.Add(-1)
 			rest.read(ctx, place{member: r.member})
 		}) {

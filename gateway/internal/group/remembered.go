@@ -2,7 +2,7 @@ package group
 
 import (
 	"crypto/sha256"
-	"fmt"
+	"encoding/binary"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -61,11 +61,12 @@ type stored struct {
 // sessions come and go.
 type listKey [sha256.Size]byte
 
-func keyOf(member string, req *mcp.Request, method string) (k listKey) {
-	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%q %q %q %s", member, method, req.Principal, req.Profile.Capabilities) // writing to a hash never fails
-	h.Sum(k[:0])
-	return k
+func keyOf(member string, req *mcp.Request, method string) listKey {
+	text := make([]byte, 0, 512)
+	for _, s := range []string{member, method, string(req.Principal)} {
+		text = append(binary.AppendUvarint(text, uint64(len(s))), s...)
+	}
+	return sha256.Sum256(append(text, req.Profile.Capabilities...))
 }
 
 func newRemembered(memory Memory) (*remembered, error) {

@@ -30,6 +30,10 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.
 		return b.serveListen(ctx, req, c)
 	case spec.MethodTaskGet, spec.MethodTaskUpdate, spec.MethodTaskCancel:
 		return b.serveTask(ctx, req, c)
+	case spec.MethodTaskResult:
+		if req.HoldsTasks {
+			return b.serveTask(ctx, req, c)
+		}
 	case spec.MethodPing:
 		return mcp.NewResult([]byte("{}"), nil), nil
 	}
@@ -67,8 +71,12 @@ func (b *Back) serveNamed(ctx context.Context, req *mcp.Request, c mcp.Caller, k
 }
 
 // ask has a member serve a client's request, as it is sent there.
-func (b *Back) ask(ctx context.Context, m *memberAt, req, sent *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
-	res, err := m.Serve(ctx, sent, &attributed{Caller: c, server: m.Name, silent: b.opts.Unattributed})
+func (b *Back) ask(ctx context.Context, m *memberAt, req *mcp.Request, sent *passing, c mcp.Caller) (*mcp.Result, error) {
+	sent.caller = attributed{Caller: c, server: m.Name, silent: b.opts.Unattributed}
+	if req.HoldsTasks {
+		b.sealing.holdTasks(sent)
+	}
+	res, err := m.Serve(ctx, &sent.Request, &sent.caller)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +132,15 @@ func (b *Back) eraOf(req *mcp.Request) spec.Era {
 // handOut makes the result of a member the group's: what the member wants back is sealed, its
 // questions say whose they are, and the URIs in it are remembered.
 func (b *Back) handOut(m *memberAt, req *mcp.Request, res *mcp.Result) {
-	if res.Era == spec.Modern && !spec.OnTask(req.Method) {
+	switch {
+	case spec.OnTask(req.Method):
+	case res.Era == spec.Modern:
 		kind := res.Outline.Get(res.Body, "resultType")
 		if string(kind) != `"`+spec.ResultComplete+`"` {
 			b.sealing.handOutOpen(m, req, res, wire.Unquote(kind))
 		}
+	case req.HoldsTasks:
+		b.sealing.handOutHeld(m, res)
 	}
 	b.uris.NoteResult(req, m.Name, res)
 }

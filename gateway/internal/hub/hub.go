@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/cache"
-	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -29,8 +28,8 @@ type Hub struct {
 	// mu guards the fields below. It is held for map work only.
 	mu            sync.Mutex
 	subscriptions map[*fanout.Mailbox]*Subscription
-	streams       downstream.Places // of the listen streams in subscriptions
-	peers         peers             // in subscriptions, too
+	streams       mcp.Places // of the listen streams in subscriptions
+	peers         peers      // in subscriptions, too
 	closed        bool
 
 	scratch sync.Pool     // *[]*fanout.Mailbox; buffers of the method each
@@ -66,7 +65,7 @@ func New(opts Options) *Hub {
 		logger:        opts.Logger,
 		metrics:       opts.Metrics,
 		until:         opts.Until,
-		streams:       downstream.Places{All: limits.Streams, Each: limits.StreamsEach},
+		streams:       mcp.Places{All: limits.Streams, Each: limits.StreamsEach},
 		subscriptions: make(map[*fanout.Mailbox]*Subscription),
 		peers:         peers{index: newIndex()},
 		scratch:       sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},

@@ -13,6 +13,9 @@ func Server(told status.Server, back mcp.Back) status.Server {
 	if t, ok := back.(status.Teller); ok {
 		t.Tell(&told.Upstream)
 	}
+	if told.Holding != nil {
+		told.Tasks = told.Holding.Live()
+	}
 	return told
 }
 

@@ -1,7 +1,6 @@
 package owner
 
 import (
-	"bytes"
 	"context"
 	"strings"
 
@@ -80,16 +79,17 @@ type handler struct {
 	next mcp.Handler
 }
 
-// Serve implements [mcp.Handler]. It does not check legacy clients: they get neither tasks
-// nor requestStates from a modern server, and [Guard.Relay] checks their sessions with a
-// legacy one.
+// Serve implements [mcp.Handler]. Legacy clients get no requestStates, and no ids of a modern server's
+// tasks; of tasks of a legacy server they get some through a group, and else in their own sessions with
+// it, which [Guard.Relay] checks.
 func (h *handler) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
-	if req.Era != spec.Modern {
-		return h.next.Serve(ctx, req, caller)
-	}
-	var err error
+	req, err := h.withoutRelated(ctx, req)
 	switch {
-	case h.tasks != nil && spec.OnTask(req.Method):
+	case err != nil:
+		return nil, err
+	case req.Era != spec.Modern && !h.holdsOwn(req):
+		return h.next.Serve(ctx, req, caller)
+	case h.tasks != nil && (spec.OnTask(req.Method) || req.HoldsTasks && spec.OnHeldTask(req.Method)):
 		id, err := member(req.Params, memberTaskID)
 		if err != nil {
 			return nil, err
@@ -116,8 +116,19 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	return res, err
 }
 
+// holdsOwn reports whether a request may make, or use, a task that is a legacy server's own.
+func (h *handler) holdsOwn(req *mcp.Request) bool {
+	return req.HoldsTasks && h.tasks != nil && h.era() == spec.Legacy
+}
+
 // record stores the task and tags the requestState of a result.
 func (h *handler) record(ctx context.Context, req *mcp.Request, res *mcp.Result) {
+	if req.Era != spec.Modern {
+		if id, ok := createdTask(res.Body); ok {
+			h.note(ctx, shareOf(req), id)
+		}
+		return
+	}
 	kind := res.Outline.Get(res.Body, "resultType")
 	if string(kind) == `"`+spec.ResultComplete+`"` {
 		return // the usual case
@@ -166,13 +177,37 @@ func shareOf(req *mcp.Request) mcp.Share {
 
 // withoutOthers returns a listen request without other principals' tasks in its filter.
 func (h *handler) withoutOthers(ctx context.Context, req *mcp.Request) (*mcp.Request, error) {
-	filter := wire.Get(req.Params, "notifications")
-	if _, err := member(filter, spec.FilterTaskIDs); err != nil {
-		return nil, err
+	return h.withoutForeign(ctx, req, "notifications", spec.FilterTaskIDs)
+}
+
+// withoutRelated returns a request without other principals' tasks among those that have to do with
+// it.
+//
+// Spec: tasks extension draft, Related Tasks.
+func (h *handler) withoutRelated(ctx context.Context, req *mcp.Request) (*mcp.Request, error) {
+	if h.tasks == nil || req.BareMeta || req.Method == spec.MethodListen {
+		return req, nil
+	}
+	if req.Era != spec.Modern {
+		if params := h.unrelated(ctx, shareOf(req), req.Params); params != nil {
+			sent := *req
+			sent.Params, sent.Plain = params, wire.Plain{}
+			req = &sent
+		}
+	}
+	return h.withoutForeign(ctx, req, "_meta", spec.MetaRelatedTasks)
+}
+
+// withoutForeign returns a request without other principals' tasks in a list of ids, which is called
+// name in a member of the params.
+func (h *handler) withoutForeign(ctx context.Context, req *mcp.Request, in, name string) (*mcp.Request, error) {
+	object := wire.Get(req.Params, in)
+	if ids, err := member(object, name); ids == nil || err != nil {
+		return req, err
 	}
 	own, foreign := []byte{'['}, false
-	for k, ids := range wire.Members(filter) {
-		if !k.Is(spec.FilterTaskIDs) {
+	for k, ids := range wire.Members(object) {
+		if !k.Is(name) {
 			continue // the member may occur twice
 		}
 		for id := range wire.Elements(ids) {
@@ -191,9 +226,8 @@ func (h *handler) withoutOthers(ctx context.Context, req *mcp.Request) (*mcp.Req
 	if !foreign {
 		return req, nil
 	}
-	own = append(bytes.TrimSuffix(own, []byte{','}), ']')
-	filter = wire.AppendEdited(nil, filter, wire.Edit{Name: spec.FilterTaskIDs, Value: own})
+	object = wire.AppendEdited(nil, object, wire.Edit{Name: name, Value: wire.CloseArray(own)})
 	sent := *req
-	sent.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: "notifications", Value: filter})
+	sent.Params, sent.Plain = wire.AppendEdited(nil, req.Params, wire.Edit{Name: in, Value: object}), wire.Plain{}
 	return &sent, nil
 }

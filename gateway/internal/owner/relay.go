@@ -28,6 +28,9 @@ type guardedRelay struct {
 
 // Call implements [mcp.Relay].
 func (l *guardedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
+	if params := l.guard.unrelated(context.Background(), l.of, m.Params); params != nil {
+		m = withParams(m, params)
+	}
 	switch {
 	case m.Method == spec.MethodTaskList:
 		o = &listingCall{RelayedCall: o, l: l}
@@ -39,6 +42,37 @@ func (l *guardedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
 		o = &creatingCall{RelayedCall: o, l: l}
 	}
 	l.Relay.Call(m, o)
+}
+
+// unrelated returns the params of a request without the task that it is said to belong to, if that is
+// another principal's; nil if it is not.
+//
+// Spec: 2025-11-25, basic/utilities/tasks, Related Task Metadata.
+func (g *Guard) unrelated(ctx context.Context, of mcp.Share, params []byte) []byte {
+	meta := wire.Get(params, "_meta")
+	id, ok := wire.GetString(wire.GetSeldom(meta, spec.MetaRelatedTask), memberTaskID)
+	if !ok {
+		return nil
+	}
+	if foreign, _ := g.isForeign(ctx, of, id); !foreign { // it is, if that is not known
+		return nil
+	}
+	return wire.EditedIn(params, "_meta", wire.Edit{Name: spec.MetaRelatedTask})
+}
+
+// createdTask returns the id of the task that a result says was made of a call.
+//
+// Spec: 2025-11-25, basic/utilities/tasks, Creating Tasks.
+func createdTask(result []byte) (id string, ok bool) {
+	return wire.GetString(wire.Get(result, "task"), memberTaskID)
+}
+
+// withParams returns a request with other params.
+func withParams(m *wire.Message, params []byte) *wire.Message {
+	sent := *m
+	sent.Params, sent.Plain, sent.Outline = params, wire.Plain{}, nil
+	sent.Text = wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params", Value: params})
+	return &sent
 }
 
 // guarded returns a request about a task and the RelayedCall for its response, or no
@@ -62,10 +96,7 @@ func (l *guardedRelay) guarded(m *wire.Message, o mcp.RelayedCall) (*wire.Messag
 		return m, o
 	}
 	substitute := substitution{from: unknownTaskID(), to: id}
-	sent := *m
-	sent.Params = substitute.hide(m.Params)
-	sent.Text = wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params", Value: sent.Params})
-	return &sent, &substitutedCall{o, substitute, m.ID}
+	return withParams(m, substitute.hide(m.Params)), &substitutedCall{o, substitute, m.ID}
 }
 
 // A substitutedCall receives the response to a request about another principal's task.
@@ -92,7 +123,7 @@ type creatingCall struct {
 
 // Answer implements [mcp.RelayedCall]. It stores the task before the client can name it.
 func (c *creatingCall) Answer(text []byte, failed error) {
-	if id, ok := wire.GetString(wire.Get(wire.Get(text, "result"), "task"), memberTaskID); ok {
+	if id, ok := createdTask(wire.Get(text, "result")); ok {
 		c.l.guard.note(context.Background(), c.l.of, id)
 	}
 	c.RelayedCall.Answer(text, failed)

@@ -1,9 +1,11 @@
 package profile
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -33,7 +35,7 @@ func TestG13ModernClientsShareWithTheMembersEndpoint(t *testing.T) {
 	const all = `{"sampling":{"tools":{}},"experimental":{"e":{}},"extensions":{"x":{},"` + spec.ExtensionTasks + `":{}}}`
 	group := newProfiles(t, "all", spec.Unknown, true, settings.Server{ClientInfo: "client"})
 	for _, set := range []settings.Server{
-		{}, {Experimental: true}, {ClientInfo: "client"}, {Extensions: settings.Extensions{Hide: []string{"x"}}}, {Tasks: "off"},
+		{}, {Experimental: true}, {ClientInfo: "client"}, {Extensions: settings.Extensions{Hide: []string{"x"}}}, {Tasks: settings.Tasks{Mode: "off"}},
 		{Isolation: settings.IsolateNothing}, {Isolation: settings.IsolateRequest},
 	} {
 		for _, era := range []spec.Era{spec.Unknown, spec.Legacy, spec.Modern} {
@@ -44,7 +46,7 @@ func TestG13ModernClientsShareWithTheMembersEndpoint(t *testing.T) {
 			}
 			want := assigned(t, member, req)
 			for range 2 { // the second one is remembered
-				if got := member.Of(assigned(t, group, req)); got.Scope != want.Scope || got.Principal != want.Principal || got.Share != want.Share || got.Single != want.Single ||
+				if got := adapted(member, assigned(t, group, req)); got.Scope != want.Scope || got.Principal != want.Principal || got.Share != want.Share || got.Single != want.Single ||
 					string(got.Capabilities) != string(want.Capabilities) || string(got.ClientInfo) != string(want.ClientInfo) || got.Revision != want.Revision {
 					t.Errorf("%+v, %v: the profile is %+v, want %+v", set, era, got, want)
 				}
@@ -64,12 +66,12 @@ func TestG14LegacyClientsHaveSessionsOfTheirOwn(t *testing.T) {
 	for session, revision := range map[string]spec.Revision{"one": "2025-11-25", "two": "2025-06-18"} {
 		req := mcp.Request{Era: spec.Legacy, Session: session, Revision: revision, Principal: "ada", ClientInfo: []byte(`{"name":"c"}`)}
 		era = spec.Modern
-		shared := member.Of(assigned(t, group, req))
+		shared := adapted(member, assigned(t, group, req))
 		if own := assigned(t, member, req); shared.Scope != own.Scope || shared.Revision != "" {
 			t.Errorf("at a modern member the profile is %+v, want %+v", shared, own)
 		}
 		for _, era = range []spec.Era{spec.Unknown, spec.Legacy} {
-			p := member.Of(assigned(t, group, req))
+			p := adapted(member, assigned(t, group, req))
 			if p.Revision != revision || string(p.ClientInfo) != `{"name":"c"}` || p.Scope == shared.Scope || scopes[p.Scope] != "" && scopes[p.Scope] != session {
 				t.Errorf("at a member of era %v the profile is %+v", era, p)
 			}
@@ -81,7 +83,7 @@ func TestG14LegacyClientsHaveSessionsOfTheirOwn(t *testing.T) {
 	}
 	single := newProfiles(t, "files", spec.Legacy, false, settings.Server{Isolation: settings.IsolateNothing})
 	single.single = true
-	if p := single.Of(mcp.Profile{Scope: "all/1", Revision: "2025-11-25"}); p.Scope != "files/shared" {
+	if p := adapted(single, mcp.Profile{Scope: "all/1", Revision: "2025-11-25"}); p.Scope != "files/shared" {
 		t.Errorf("at a command that all share the scope is %s", p.Scope)
 	}
 }
@@ -105,4 +107,53 @@ func TestMemberKeys(t *testing.T) {
 	if k := p.key(); k.len < -1 {
 		t.Errorf("the key of parts is %d", k.len)
 	}
+}
+
+// Profiles of clients who use a member again and again are at hand, and no other one is taken for
+// them: not that of another client of their place, nor their own at a server of another era.
+func TestRecents(t *testing.T) {
+	era := spec.Legacy
+	member := newProfiles(t, "files", era, false, settings.Server{})
+	member.era = func() spec.Era { return era }
+	clients := []mcp.Profile{
+		{Scope: "all/1a", Principal: "ada", Capabilities: []byte(`{"extensions":{"` + spec.ExtensionTasks + `":{}}}`)}, {Scope: "all/2a", Principal: "bob", Capabilities: []byte(`{}`)},
+		{Scope: "all/3a", Principal: "eve", Revision: "2025-11-25", ClientInfo: []byte(`{"name":"c"}`)}, {Scope: "all/4b", Principal: "eve", Revision: "2025-06-18"}, {},
+	}
+	for range 100 {
+		for _, era = range []spec.Era{spec.Legacy, spec.Modern} {
+			for i, at := range clients {
+				fresh := newProfiles(t, "files", era, false, settings.Server{})
+				at.Share = mcp.Share{Principal: mcp.Principal(strings.Repeat("x", i))}
+				if got, want := adapted(member, at), adapted(fresh, at); !reflect.DeepEqual(got, want) {
+					t.Fatalf("%v: the profile for %+v is %+v, want %+v", era, at, got, want)
+				}
+			}
+		}
+	}
+	member.account = budget.New(1).Account("x") // has no room: nothing is at hand that is not cached
+	at := mcp.Profile{Scope: "all/5f"}
+	if adapted(member, at); adapted(member, at).Scope == "" || member.recent.place(at.Scope).Load() != nil {
+		t.Error("a profile is at hand that is not cached")
+	}
+}
+
+// BenchmarkAdapt derives the profile of a member.
+func BenchmarkAdapt(b *testing.B) {
+	p, err := New(Options{Scope: "files", Era: func() spec.Era { return spec.Legacy }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	at := mcp.Profile{Scope: "all/0123456789abcdef01234567", Principal: "ada", Capabilities: []byte(`{"elicitation":{}}`)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if adapted(p, at).Scope == "" {
+			b.Fatal("no scope")
+		}
+	}
+}
+
+// adapted returns a profile of a group as one of p.
+func adapted(p *Profiles, at mcp.Profile) mcp.Profile {
+	p.Adapt(&at)
+	return at
 }

@@ -60,6 +60,7 @@ type Profiles struct {
 	era          func() spec.Era
 	saw          func(*mcp.Identity)
 	cache        *lru.Cache[key, mcp.Profile]
+	recent       recents // of profiles for those of groups
 	account      *budget.Account
 }
 

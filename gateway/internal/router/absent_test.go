@@ -44,6 +44,7 @@ func (r *replica) tell(servers ...string) {
 
 // A session is opened, used and ended at a replica that does not have the server.
 func TestAbsentServerSession(t *testing.T) {
+	t.Parallel()
 	all, lacking := newLacking(t, nil)
 	session := lacking.initialize(t)
 	all[0].peer.answer("tools/list", `{"tools":[]}`)
@@ -75,6 +76,7 @@ func TestAbsentServerSession(t *testing.T) {
 // So are calls of modern clients, those that wait for input and listen streams included. Streams
 // end in order with the replica that passes them on.
 func TestAbsentServerCalls(t *testing.T) {
+	t.Parallel()
 	all, lacking := newLacking(t, nil)
 	a := all[0]
 	a.peer.handle["tools/call"] = func(c *peerCall) string {
@@ -103,6 +105,7 @@ func TestAbsentServerCalls(t *testing.T) {
 
 // HTTP+SSE and WebSockets are opened for it, too.
 func TestAbsentServerConnections(t *testing.T) {
+	t.Parallel()
 	all, lacking := newLacking(t, nil)
 	all[0].peer.answer("tools/list", `{"tools":[]}`)
 	c := lacking.openEvents(t, "/sse/peer", http.Header{"X-Forwarded-Prefix": {"/api"}})
@@ -125,6 +128,7 @@ func TestAbsentServerConnections(t *testing.T) {
 
 // Who a client is, the replica finds out that has the server.
 func TestAbsentServerAuthentication(t *testing.T) {
+	t.Parallel()
 	all, lacking := newLacking(t, withTokens)
 	all[0].peer.answer("tools/list", `{"tools":[]}`)
 	if got := lacking.send(t, http.MethodPost, initializeBody, sessionHeaders("")); got.status != http.StatusUnauthorized {
@@ -144,6 +148,7 @@ func TestAbsentServerAuthentication(t *testing.T) {
 // A server that no living replica has is unknown, as is one that they have lost since they told of
 // it.
 func TestAbsentServerNowhere(t *testing.T) {
+	t.Parallel()
 	all, lacking := newLacking(t, nil)
 	for _, path := range []string{"/mcp/nothing", "/sse/nothing", "/message/nothing"} {
 		if got := lacking.sendTo(t, http.MethodPost, path, initializeBody, "", sessionHeaders("")); got.status != http.StatusNotFound || !strings.Contains(got.body, `[another]`) {

@@ -165,7 +165,7 @@ func newOwners(s *server, so *ServerOptions) (*owner.Guard, error) {
 		Sealer:  g.sealer,
 		Era:     s.back.Era,
 		Full:    func() { g.opts.Metrics.Limit(so.Name, "task_owners") },
-		NoTasks: so.Settings.WithoutTasks(),
+		NoTasks: !so.Settings.HoldsTasks(),
 	})
 }
 
@@ -196,6 +196,7 @@ func newLegacyFront(s *server, so *ServerOptions) (*legacyfront.Front, error) {
 		Admit:        s.admit,
 		Clients:      s,
 		TellLosses:   s.group != nil,
+		MarksTools:   s.group != nil,
 		Memory:       s.memory,
 		Instance:     g.instance,
 		Streams:      &s.streams,

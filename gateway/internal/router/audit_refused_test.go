@@ -1,6 +1,7 @@
 package router
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"os"
@@ -78,7 +79,8 @@ func TestRequiredAuditInEveryEra(t *testing.T) {
 	}
 	for _, required := range []bool{true, false} {
 		for _, d := range doors {
-			t.Run(d.name, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, required %v", d.name, required), func(t *testing.T) {
+				t.Parallel()
 				dir := t.TempDir()
 				path := filepath.Join(dir, "audit")
 				log, _ := openedAudit(t, audit.Options{Path: path, Required: required})

@@ -13,6 +13,7 @@ import (
 // The name by which a replica ends what it has opened at another one is not for clients: who has
 // it could end connections of others.
 func TestOpeningsAreNotTold(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 2, nil)
 	other, holder, _ := d.other(t)
 	for _, r := range []*replica{other, holder} {
@@ -30,6 +31,7 @@ func TestOpeningsAreNotTold(t *testing.T) {
 // Only replicas end what was opened for them, or open anything: at the peer port, and by nobody
 // at that of clients.
 func TestOpeningsOfStrangers(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 2, nil)
 	other, holder, by := d.other(t)
 	l := other.socket(t)

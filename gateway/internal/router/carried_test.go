@@ -21,6 +21,7 @@ func (l *line) wantFrom(id, server string) {
 // A WebSocket is served by the replica that serves its principal, whichever one it is opened at,
 // for clients of both eras.
 func TestOneReplicaServesWebSockets(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 3, nil)
 	by := d.onlyServer(t, "before", nil)
 	for _, r := range d.all {
@@ -60,6 +61,7 @@ func (d *deployment) wantNoSockets(t *testing.T, all ...*replica) {
 
 // The client leaves: nothing is left at either replica.
 func TestCarriedClientLeaves(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 2, nil)
 	other, holder, by := d.other(t)
 	l := other.socket(t)
@@ -73,6 +75,7 @@ func TestCarriedClientLeaves(t *testing.T) {
 
 // The replica that serves a WebSocket ends: the client hears why.
 func TestCarriedHolderEnds(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 2, nil)
 	other, holder, by := d.other(t)
 	l := other.socket(t)
@@ -110,6 +113,7 @@ func newSlow(t *testing.T) (d *deployment, asked func() int, answer func()) {
 // The replica that a WebSocket was opened at ends: calls in flight end before, at the one that
 // serves them.
 func TestCarryingReplicaEnds(t *testing.T) {
+	t.Parallel()
 	d, asked, answer := newSlow(t)
 	other, holder, _ := d.other(t)
 	l := other.socket(t)
@@ -132,6 +136,7 @@ func TestCarryingReplicaEnds(t *testing.T) {
 
 // So do those of an HTTP+SSE stream.
 func TestCarryingReplicaEndsEventStreams(t *testing.T) {
+	t.Parallel()
 	d, asked, answer := newSlow(t)
 	other, holder, _ := d.other(t)
 	c := other.openEvents(t, "/sse/peer", nil)
@@ -154,6 +159,7 @@ func TestCarryingReplicaEndsEventStreams(t *testing.T) {
 
 // The holder dies: the client's connection ends at once, and the next one is served elsewhere.
 func TestCarriedHolderDies(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 3, nil)
 	other, holder, by := d.other(t)
 	l := other.socket(t)
@@ -175,6 +181,7 @@ func TestCarriedHolderDies(t *testing.T) {
 
 // What a replica refuses, the client is told by it.
 func TestCarriedRefused(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 2, func(o *Options) { o.bound("websockets", 1) })
 	other, holder, by := d.other(t)
 	holder.socket(t).wantFrom("1", by)

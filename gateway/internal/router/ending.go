@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/forward"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // Drain begins to hand over the sessions of legacy clients that other replicas can go on with,
@@ -40,7 +41,7 @@ func (g *Gateway) EndStreams() {
 		if d, ok := s.back.(*detect.Detector); ok {
 			d.Drain()
 		}
-		s.legacy.EndStreams()
+		s.legacy.EndStreams(mcp.ErrShutdown)
 	}
 	g.hub.Close()
 }

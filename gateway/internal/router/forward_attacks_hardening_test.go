@@ -27,6 +27,7 @@ func (r *replica) withTLS(t *testing.T, a *bridgetest.Authority) string {
 // A stream ends with the certificate of its client at whichever replica it is served, also if
 // the client sends a header that looks like another credential.
 func TestForwardCertificateExpires(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, func(o *Options) { o.Auth = auth.MTLS{} })
 	authority := bridgetest.NewAuthority(t, "clients")
 	end := time.Now().Add(3 * time.Second).Truncate(time.Second)
@@ -63,6 +64,7 @@ func TestForwardCertificateExpires(t *testing.T) {
 // A session of a certificate is that of the certificate at each replica, and of no token that is
 // sent over the same connection.
 func TestForwardCertificateBesideTokens(t *testing.T) {
+	t.Parallel()
 	tokens, err := auth.NewTokens([]auth.StaticToken{{Name: "alice", Token: "token-of-alice"}})
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +107,7 @@ func TestForwardCertificateBesideTokens(t *testing.T) {
 // What a client names in Connection is not lost on the way: a request does the same wherever it
 // arrives, and nobody can hide what a proxy has added.
 func TestForwardConnectionHeader(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, withTokens)
 	session := all[0].openAs(t, "alice")
 	for _, named := range []string{"Mcp-Session-Id", "Authorization", "Content-Type", "Accept, MCP-Protocol-Version", "close, Mcpbridge-Peer", "Content-Length, Transfer-Encoding"} {
@@ -119,6 +122,7 @@ func TestForwardConnectionHeader(t *testing.T) {
 
 // Two lengths, or a length and chunks, are no second request at the holder.
 func TestForwardSmuggledRequest(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, nil)
 	mine, other := all[0].initialize(t), all[0].initialize(t)
 	hidden := "DELETE /mcp/peer HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: " + other + "\r\n\r\n"
@@ -139,6 +143,7 @@ func TestForwardSmuggledRequest(t *testing.T) {
 // A replica with another key, or a clock that is far off, is told from one that died within a
 // request: nothing was done, and the log says what to compare.
 func TestForwardRefused(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, nil)
 	session := all[0].initialize(t)
 	if err := all[1].peers.Replace("another key of replicas"); err != nil {
@@ -164,6 +169,7 @@ func TestForwardRefused(t *testing.T) {
 
 // A replica of another configuration does not tell a client of one server which others it has.
 func TestForwardToOtherConfiguration(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, withTokens)
 	session := all[0].openAs(t, "alice")
 	other := all[0].g.opts.Servers[0]
@@ -179,6 +185,7 @@ func TestForwardToOtherConfiguration(t *testing.T) {
 
 // Calls of a profile whose replica has another configuration by now are served by the others.
 func TestForwardToOtherConfigurationPlaced(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 2, nil)
 	holder := int(d.onlyServer(t, "before", nil)[0] - '0')
 	a := d.all[holder]

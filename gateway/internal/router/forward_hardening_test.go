@@ -54,6 +54,7 @@ const listTools = `{"jsonrpc":"2.0","id":9,"method":"tools/list"}`
 // A session id or a requestState in the hands of another principal is worth nothing at any
 // replica (CWE-639).
 func TestForwardTheft(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 3, withTokens)
 	a := all[0]
 	a.peer.handle["tools/call"] = func(c *peerCall) string { return say(c.ask("roots/list", `{}`)) }
@@ -119,6 +120,7 @@ func (r *replica) behindProof(t *testing.T) string {
 
 // An envelope says nothing on the public listener, even a signed one.
 func TestForwardEnvelopeInPublic(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, withTokens)
 	a, b := all[0], all[1]
 	session := a.openAs(t, "alice")
@@ -141,6 +143,7 @@ func TestForwardEnvelopeInPublic(t *testing.T) {
 
 // The peer port serves nobody without an envelope, and of nobody else.
 func TestForwardPeerPort(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, withTokens)
 	a, b := all[0], all[1]
 	session := a.openAs(t, "alice")
@@ -234,6 +237,7 @@ func (tp *tap) Write(p []byte) (int, error) {
 
 // Whoever reads the wire between replicas can neither send a request again, nor change it.
 func TestForwardReplay(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, withTokens)
 	a, b := all[0], all[1]
 	mine, other := a.openAs(t, "alice"), a.openAs(t, "alice")
@@ -287,6 +291,7 @@ func sendRaw(t *testing.T, addr, text string) int {
 // A body that does not come is waited for at the edge, and no longer than elsewhere; a large
 // one is bounded at the holder, which answers before it has come.
 func TestForwardSlowBody(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, func(o *Options) { o.BodyTimeout = 300 * time.Millisecond; o.bound("body", 100<<10) })
 	a, b := all[0], all[1]
 	session := a.initialize(t)
@@ -306,6 +311,7 @@ func TestForwardSlowBody(t *testing.T) {
 // A long body may arrive after the time for it, if the response does: the deadline ends with
 // the body.
 func TestForwardLongCall(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, func(o *Options) { o.BodyTimeout = 200 * time.Millisecond })
 	session := all[0].initialize(t)
 	all[0].peer.handle["tools/call"] = func(c *peerCall) string {
@@ -320,6 +326,7 @@ func TestForwardLongCall(t *testing.T) {
 
 // Headers that the peer listener does not take are refused, and hurt nobody else.
 func TestForwardHugeHeaders(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, nil)
 	session := all[0].initialize(t)
 	h := sessionHeaders(session)
@@ -336,6 +343,7 @@ func TestForwardHugeHeaders(t *testing.T) {
 // A token that has expired is refused where the request is served as where it arrives: with
 // the status that tells a client to get another.
 func TestForwardExpired(t *testing.T) {
+	t.Parallel()
 	var expired atomic.Bool
 	all := newReplicas(t, 2, func(o *Options) {
 		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) {

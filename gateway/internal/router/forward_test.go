@@ -170,6 +170,7 @@ func (r *replica) initialize(t *testing.T) (session string) {
 
 // A session is served by each replica, and its stream too.
 func TestForwardSession(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 3, nil)
 	a, b, c := all[0], all[1], all[2]
 	session := a.initialize(t)
@@ -203,6 +204,7 @@ func TestForwardSession(t *testing.T) {
 // Events pass at once, resumed streams too, and a client that leaves is noticed where its
 // session is.
 func TestForwardStream(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 3, nil)
 	a, b, c := all[0], all[1], all[2]
 	session := a.initialize(t)
@@ -252,6 +254,7 @@ func nextEvent(t *testing.T, r *bufio.Reader) (id, data string) {
 
 // EndStreams ends forwarded streams in order, as others.
 func TestForwardStreamEnds(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, nil)
 	session := all[0].initialize(t)
 	res := all[1].open(t, http.MethodGet, "", sessionHeaders(session))
@@ -269,6 +272,7 @@ func TestForwardStreamEnds(t *testing.T) {
 }
 
 func TestForwardEventSession(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, nil)
 	a, b := all[0], all[1]
 	c := a.openEvents(t, "/sse/peer", nil)
@@ -284,6 +288,7 @@ func TestForwardEventSession(t *testing.T) {
 
 // A parked call is continued from each replica, in any order.
 func TestForwardRetry(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 3, nil)
 	a, b, c := all[0], all[1], all[2]
 	a.peer.handle["tools/call"] = func(c *peerCall) string {
@@ -301,6 +306,7 @@ func TestForwardRetry(t *testing.T) {
 
 // What a replica held is gone with it: clients are told at once.
 func TestForwardHolderDies(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, nil)
 	a, b := all[0], all[1]
 	a.peer.handle["tools/call"] = func(c *peerCall) string { return say(c.ask("roots/list", `{}`)) }
@@ -340,6 +346,7 @@ func (s *seen) Begin(r *trace.Request) trace.Record {
 
 // A forwarded request is observed once: where it is served, as one of its client.
 func TestForwardSeenOnce(t *testing.T) {
+	t.Parallel()
 	var s seen
 	all := newReplicas(t, 2, func(o *Options) {
 		o.Observers = new(trace.Observers)
@@ -357,6 +364,7 @@ func TestForwardSeenOnce(t *testing.T) {
 
 // A stream that is passed on ends in order when its server is served no more at the edge.
 func TestForwardStreamEndsWithItsServer(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, nil)
 	session := all[0].initialize(t)
 	res := all[1].open(t, http.MethodGet, "", sessionHeaders(session))

@@ -78,7 +78,7 @@ type lifetimes struct {
 // New builds a Gateway and all its servers. It starts nothing.
 func New(opts Options) (*Gateway, error) {
 	opts.fill()
-	sealer, err := requeststate.NewSealerOf(opts.Instance, opts.StateKeys...)
+	sealer, err := opts.sealer()
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}

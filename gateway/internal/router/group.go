@@ -15,13 +15,14 @@ import (
 // A grouping is the group that a server of the gateway is.
 type grouping struct {
 	*group.Group
-	g    *Gateway
-	name string
+	g       *Gateway
+	name    string
+	members *members
 }
 
 // openGroup returns the grouping of a server, which reports changes to c.
 func openGroup(g *Gateway, name string, o *group.Options, c mcp.Changes) (*grouping, error) {
-	x := &grouping{g: g, name: name}
+	x := &grouping{g: g, name: name, members: &members{g: g, of: name}}
 	var err error
 	x.Group, err = group.Open(x.options(o), c)
 	return x, err
@@ -29,7 +30,7 @@ func openGroup(g *Gateway, name string, o *group.Options, c mcp.Changes) (*group
 
 func (x *grouping) options(o *group.Options) group.Options {
 	out := *o
-	out.Name, out.Find, out.Sealer, out.Logger, out.Metrics = x.name, membersOf(x.g, x.name), x.g.sealer, x.g.opts.Logger, x.g.opts.Metrics
+	out.Name, out.Find, out.Sealer, out.Logger, out.Metrics = x.name, x.members.find, x.g.sealer, x.g.opts.Logger, x.g.opts.Metrics
 	return out
 }
 
@@ -55,10 +56,13 @@ func checkMembers(s *server, o *group.Options) error {
 	return err
 }
 
-// regroup has the groups of a table that were there before find their members in it.
+// regroup has the groups of a table find their members in it.
 func (t *table) regroup(log *slog.Logger) {
 	for _, so := range t.opts.Servers {
 		s := t.servers[so.Name]
+		if s.group != nil {
+			s.group.members.last.Store(nil) // so that an idle group keeps no table
+		}
 		switch {
 		case s.group == nil || !so.Kept:
 		case so.Group == nil:

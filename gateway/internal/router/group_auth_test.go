@@ -14,6 +14,7 @@ import (
 // and challenges with its own URL, also for what a member's server wants. A member gets the
 // caller with its request.
 func TestG17GroupIsAResourceOfItsOwn(t *testing.T) {
+	t.Parallel()
 	const ofGroup = "https://mcp.example.com/mcp/all"
 	back := &scopedBack{}
 	var saw []*mcp.Identity
@@ -55,6 +56,7 @@ func TestG17GroupIsAResourceOfItsOwn(t *testing.T) {
 // A server with the login of one principal is for that one in a group, too: others see nothing of
 // it, and can't use it.
 func TestG17LoginOfOnePrincipal(t *testing.T) {
+	t.Parallel()
 	r := newGroupRig(t, func(o *Options) {
 		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get(whoHeader)), nil })
 		o.Servers[0].OnlyFor = alice

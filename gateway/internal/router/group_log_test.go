@@ -94,6 +94,7 @@ func groupLines(t *testing.T, text string) (lines []string) {
 // by its own names, with the group's; and of the group, if no member has served it or it is a list
 // of all. Metrics have it for both.
 func TestG03LogsHaveGroupMemberAndOwnName(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit")
 	log, err := audit.Open(audit.Options{Path: path})
 	if err != nil {

@@ -2,9 +2,11 @@ package router
 
 import (
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -73,8 +75,32 @@ func TestG18SessionsOutliveReloads(t *testing.T) {
 	}
 }
 
+// What a group knows of its members' servers is that of the servers which are served now: it finds
+// one that a reload has added, and keeps nothing of those before.
+func TestG18MembersAreThoseOfNow(t *testing.T) {
+	t.Parallel()
+	var added ServerOptions
+	r := newGroupRig(t, func(o *Options) {
+		added = o.Servers[1]
+		o.Servers = []ServerOptions{o.Servers[0], {Name: "all", Group: groupOf("old")}}
+	})
+	v := r.visit(t, spec.Modern, "all")
+	if got := v.call("old__a", ""); !strings.Contains(got.body, "of old") {
+		t.Fatalf("a call = %d %s", got.status, got.body)
+	}
+	before := weak.Make(r.g.now())
+	o := r.opts
+	o.Servers = []ServerOptions{{Name: "old", Kept: true}, added, {Name: "all", Kept: true, Group: groupOf("old", "new")}}
+	r.reload(t, o)
+	r.eventually(t, "the servers of before are given up", func() bool { runtime.GC(); return before.Value() == nil })
+	if got := v.call("new__a", ""); got.code() != 0 || strings.Contains(got.body, "can't be asked") {
+		t.Errorf("a call of a member that was added = %d %s", got.status, got.body)
+	}
+}
+
 // A group that can't be made of other members stays as it is.
 func TestG18ReloadOfAGroupIsRefused(t *testing.T) {
+	t.Parallel()
 	r := newGroupRig(t, nil)
 	o := r.opts
 	o.Servers = []ServerOptions{{Name: "old", Kept: true}, {Name: "new", Kept: true}, {Name: "all", Kept: true, Group: groupOf("old", "old")}}
@@ -100,6 +126,7 @@ func TestG18ReloadOfAGroupIsRefused(t *testing.T) {
 // A group has a state of its own, and is told of as a server, with its members as its followers
 // know them.
 func TestG18SnapshotHasGroups(t *testing.T) {
+	t.Parallel()
 	r := newGroupRig(t, nil)
 	r.visit(t, spec.Modern, "all").call("old__a", "")
 	states := make(map[string]string)

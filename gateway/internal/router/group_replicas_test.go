@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	made "github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -26,11 +27,14 @@ type groupReplicas struct {
 	olds []*scriptedPeer
 }
 
-func newGroupReplicas(t *testing.T) *groupReplicas {
+func newGroupReplicas(t *testing.T, change ...func(*scriptedPeer)) *groupReplicas {
 	t.Helper()
 	g := &groupReplicas{old: newPeer(t), new: newCredulousPeer(t)}
 	g.old.answer("tools/list", `{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}`)
 	g.old.answer("tools/call", say("of old"))
+	for _, c := range change {
+		c(g.old)
+	}
 	g.deployment = newDeployment(t, 3, func(o *Options) {
 		one, old := newCredulousPeer(t), newPeer(t)
 		g.one, g.olds = append(g.one, one), append(g.olds, old)
@@ -38,6 +42,9 @@ func newGroupReplicas(t *testing.T) *groupReplicas {
 		old.answer("resources/list", `{"resources":[{"uri":"file:///d","name":"d"}]}`)
 		old.handle["tools/call"] = func(c *peerCall) string {
 			return say(c.ask("elicitation/create", `{"message":"who?","requestedSchema":{"type":"object","properties":{}}}`))
+		}
+		for _, c := range change {
+			c(old)
 		}
 		t.Cleanup(old.CloseClientConnections)
 		o.Servers = []ServerOptions{
@@ -56,7 +63,11 @@ func newGroupReplicas(t *testing.T) *groupReplicas {
 
 func legacyMember(name string, p *scriptedPeer, o *Options) ServerOptions {
 	return ServerOptions{Name: name, OpenPeer: madeOf(name, o).OpenPeer, Open: func(c mcp.Changes) (mcp.Back, error) {
-		return legacyback.New(legacyback.Options{Options: memberOptions(name, p.URL, o, c)})
+		up := memberOptions(name, p.URL, o, c)
+		if o.Peers != nil {
+			up.Sealer, _ = requeststate.NewSealerOf(o.Peers.Self().Instance) // as that of the gateway
+		}
+		return legacyback.New(legacyback.Options{Options: up})
 	}}
 }
 
@@ -236,6 +247,35 @@ func TestG19TheProcessMoves(t *testing.T) {
 	for _, c := range []*visitor{v, l} {
 		if got := c.call("one__t", ""); !strings.Contains(got.body, "called") || got.status != http.StatusOK {
 			t.Errorf("%v: after = %d %s", c.era, got.status, got.body)
+		}
+	}
+}
+
+// Tasks that replicas hold at legacy servers are asked for at any replica of the group: the one that
+// holds it answers, whether each of them uses the server or one alone.
+func TestG19HeldTasksAtAnyReplica(t *testing.T) {
+	t.Parallel()
+	g := newGroupReplicas(t, func(p *scriptedPeer) {
+		p.capabilities = `{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}`
+		delete(p.handle, "tools/call")
+		p.answer("tools/list", `{"tools":[{"name":"a","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}},{"name":"b","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}]}`)
+		p.answer("tools/call", `{"task":{"taskId":"t1","status":"working"}}`)
+		p.answer("tasks/get", `{"taskId":"t1","status":"working","statusMessage":"by its server"}`)
+	})
+	for i := range g.all {
+		for _, tool := range []string{"old__a", "oneold__b"} {
+			v := g.visitAt(t, i, spec.Modern, "all")
+			made := v.call(tool, "")
+			id, ok := wire.GetString(made.result(t), "taskId")
+			if !ok {
+				t.Errorf("%s at replica %d = %d %s, want a task", tool, i, made.status, made.body)
+				continue
+			}
+			for n := range g.all {
+				if got := g.at(i+n, v).ask(spec.MethodTaskGet, id, `"taskId":`+string(wire.Quote(id))); !strings.Contains(got.body, "by its server") || !strings.Contains(got.body, id) {
+					t.Errorf("task %q of replica %d at %d = %d %s", id, i, (i+n)%len(g.all), got.status, got.body)
+				}
+			}
 		}
 	}
 }

@@ -109,6 +109,7 @@ func (v *visitor) headers(method, name string) http.Header {
 	}
 	if v.who != "" {
 		h.Set(whoHeader, v.who)
+		h.Set("Authorization", "Bearer "+tokenOf(v.who))
 	}
 	return h
 }

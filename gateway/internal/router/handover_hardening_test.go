@@ -10,6 +10,7 @@ import (
 // Who is no replica can't plant a session: neither at the endpoint of clients, nor at the peer
 // listener, which wants an envelope.
 func TestAttackPlantedSession(t *testing.T) {
+	t.Parallel()
 	d := newDeployment(t, 2, nil)
 	r := d.all[0]
 	id := "1" + d.all[1].peers.Self().Instance + "-PLANTED"

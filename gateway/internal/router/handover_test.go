@@ -118,6 +118,7 @@ func (d *deployment) works(t *testing.T, session, when string) {
 // Sessions on a modern server go on while their replicas are replaced one after another, with
 // all that they follow; each end of a stream is followed by a cue.
 func TestHandover(t *testing.T) {
+	t.Parallel()
 	d := newDeployment(t, 3, nil)
 	d.peer.answers["tools/list"] = `{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}`
 	first := d.all[0]
@@ -178,6 +179,7 @@ func (d *deployment) holder(t *testing.T) *replica {
 // Clients that call all the time lose neither a call nor their session while each replica is
 // replaced.
 func TestHandoverUnderLoad(t *testing.T) {
+	t.Parallel()
 	d := newDeployment(t, 3, nil)
 	d.peer.answers["tools/list"] = `{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}`
 	var mu sync.RWMutex // guards live, and is held while one of them is called
@@ -235,6 +237,7 @@ func TestHandoverUnderLoad(t *testing.T) {
 
 // A session is not handed over while one of its calls runs.
 func TestHandoverWaitsForCalls(t *testing.T) {
+	t.Parallel()
 	d := newDeployment(t, 2, nil)
 	hold := make(chan struct{})
 	d.peer.mu.Lock()
@@ -261,6 +264,7 @@ func TestHandoverWaitsForCalls(t *testing.T) {
 
 // The limits of who goes on with a session apply: what is too much ends with its replica.
 func TestHandoverIsBounded(t *testing.T) {
+	t.Parallel()
 	d := newDeployment(t, 2, func(o *Options) { o.bound("client_sessions", 1) })
 	a, b := d.all[0], d.all[1]
 	own := b.initialize(t)
@@ -284,6 +288,7 @@ func TestHandoverIsBounded(t *testing.T) {
 
 // A session that was handed over is its principal's alone, wherever it is asked for.
 func TestHandedOverSessionIsItsPrincipals(t *testing.T) {
+	t.Parallel()
 	tokens := func(o *Options) {
 		known, err := auth.NewTokens([]auth.StaticToken{{Name: alice, Token: tokenOf(alice)}, {Name: bob, Token: tokenOf(bob)}})
 		if err != nil {
@@ -324,6 +329,7 @@ func TestHandedOverSessionIsItsPrincipals(t *testing.T) {
 // Nothing is asked of the engine for calls: neither of sessions whose replicas live, nor again
 // and again of one that went on elsewhere, or nowhere.
 func TestHandoverAsksTheEngineOnce(t *testing.T) {
+	t.Parallel()
 	d := newDeployment(t, 3, nil)
 	d.peer.answers["tools/list"] = `{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}`
 	first := d.all[0]

@@ -62,6 +62,7 @@ func (r *replica) wantKept(t *testing.T) {
 // A client that hears of a change at one replica and reads at another never gets what that
 // has kept from before. No other test runs beside it: each change has 200 ms to reach all.
 func TestReplicasEvictTogether(t *testing.T) {
+	t.Parallel()
 	all := newKeepingReplicas(t, 3)
 	f := all[0].listen(t, "7", `{"resourceSubscriptions":["file:///d"]}`)
 	f.next()
@@ -97,6 +98,7 @@ func TestReplicasEvictTogether(t *testing.T) {
 
 // What a replica fetches while another one hears of a change is not kept.
 func TestReplicasEvictFetches(t *testing.T) {
+	t.Parallel()
 	all := newKeepingReplicas(t, 2)
 	a, b := all[0], all[1]
 	f := a.listen(t, "7", `{"resourceSubscriptions":["file:///d"]}`)
@@ -127,6 +129,7 @@ func TestReplicasEvictFetches(t *testing.T) {
 // A replica that does not answer delays a change by 200 ms at most. It is told later. No other
 // test runs beside it: it measures time.
 func TestReplicaThatDoesNotEvict(t *testing.T) {
+	t.Parallel()
 	all := newKeepingReplicas(t, 2)
 	a, b := all[0], all[1]
 	f := a.listen(t, "7", `{"resourceSubscriptions":["file:///d"]}`)
@@ -148,6 +151,7 @@ func TestReplicaThatDoesNotEvict(t *testing.T) {
 
 // A replica that the others may not know serves nothing that it has kept.
 func TestReplicaWithoutEngineKeepsNothing(t *testing.T) {
+	t.Parallel()
 	all := newKeepingReplicas(t, 2)
 	b := all[1]
 	b.engine.SetAway(true)

@@ -102,6 +102,7 @@ func TestHardeningStreamsAreNoRequestsInFlight(t *testing.T) {
 				}
 			}
 			for i := range 2 * most {
+				r.eventually(t, "few requests are in flight", func() bool { return r.g.inflight.Len() < most/2 })
 				opened("a listen stream", send(http.MethodPost, modernBody(fmt.Sprint(i), "subscriptions/listen", `"notifications":{"toolsListChanged":true}`), modernHeaders("subscriptions/listen", "")))
 				entered := send(http.MethodPost, hello, legacyHeaders(""))
 				_, _ = io.ReadAll(entered.Body)

@@ -53,7 +53,7 @@ func TestM2L31AckTellsTheTruth(t *testing.T) {
 			`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["b:1","a:1"]}`},
 		{"undeclared kinds left out", `{"tools":{},"prompts":{"listChanged":false},"resources":{"listChanged":true}}`, `{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["a:1"]}`,
 			`{"resourcesListChanged":true}`},
-		{"falsy and unknown members left out", everyCapability, `{"toolsListChanged":false,"promptsListChanged":null,"resourceSubscriptions":[],"taskIds":["t"]}`, `{}`},
+		{"falsy and unknown members left out", everyCapability, `{"toolsListChanged":false,"promptsListChanged":null,"resourceSubscriptions":[],"taskIds":[],"com.example/x":["t"]}`, `{}`},
 		{"empty stays open", everyCapability, `{}`, `{}`},
 	} {
 		t.Run("M2L-31 "+tt.name, func(t *testing.T) {

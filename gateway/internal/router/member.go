@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/visit"
@@ -19,19 +20,36 @@ type member struct {
 	of string // the group's name
 }
 
-// membersOf returns what finds the members of a group among the servers that are served at the
-// moment.
-func membersOf(g *Gateway, of string) group.Find {
-	return func(name string) group.Member {
-		t := g.now()
-		if t == nil { // the first one is being built
-			return nil
-		}
-		if s := t.servers[name]; s != nil && s.group == nil {
-			return member{s, of}
-		}
+// members finds the members of a group among the servers that are served at the moment.
+type members struct {
+	g    *Gateway
+	of   string                  // the group's name
+	last atomic.Pointer[inTable] // of the last look-up
+}
+
+// An inTable has what can be members among the servers of a table.
+type inTable struct {
+	table *table
+	all   map[string]group.Member
+}
+
+// find is a [group.Find].
+func (m *members) find(name string) group.Member {
+	t := m.g.now()
+	if t == nil { // the first one is being built
 		return nil
 	}
+	last := m.last.Load()
+	if last == nil || last.table != t {
+		last = &inTable{t, make(map[string]group.Member)}
+		for _, s := range t.servers {
+			if s.group == nil {
+				last.all[s.name] = member{s, m.of}
+			}
+		}
+		m.last.Store(last)
+	}
+	return last.all[name]
 }
 
 // enter counts a user of the server, until Leave of its life. A reload may have replaced it since
@@ -67,7 +85,7 @@ func (m member) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp
 
 // take makes the request of a client of a group one to the server itself.
 func (m member) take(req *mcp.Request) error {
-	req.Profile = m.s.profiles.Of(req.Profile)
+	m.s.profiles.Adapt(&req.Profile)
 	if req.Passage == nil { // what the group asks for itself
 		req.Passage = &mcp.Passage{Group: m.of}
 	}
@@ -103,7 +121,10 @@ func (m member) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descriptio
 }
 
 // Profile implements [group.Member].
-func (m member) Profile(at mcp.Profile) mcp.Profile { return m.s.profiles.Of(at) }
+func (m member) Profile(at mcp.Profile) mcp.Profile {
+	m.s.profiles.Adapt(&at)
+	return at
+}
 
 // Subscribe implements [group.Member].
 func (m member) Subscribe(p mcp.Profile, mail *fanout.Mailbox, lost func(fanout.Topic, error)) (group.Following, error) {
@@ -156,7 +177,7 @@ func (m member) Err(req *mcp.Request) error {
 		return err
 	}
 	own := *req
-	own.Profile = m.s.profiles.Of(req.Profile)
+	m.s.profiles.Adapt(&own.Profile)
 	if m.s.together.forward.ServedElsewhere(&own) {
 		return nil
 	}

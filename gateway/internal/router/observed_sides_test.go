@@ -108,6 +108,7 @@ func observedRig(t *testing.T) (*rig, *ledger) {
 // Observers are told of a question, and of its answer, as the server has sent and got them, byte
 // for byte, and of the headers of both sides: with a client of another era.
 func TestBothSidesOfAQuestionModern(t *testing.T) {
+	t.Parallel()
 	r, l := observedRig(t)
 	rd := r.tool(t, "1", allQuestions, "").round(t)
 	got := r.tool(t, "2", allQuestions, rd.retry(map[string]string{"elicitation/create": accept}))
@@ -128,6 +129,7 @@ func TestBothSidesOfAQuestionModern(t *testing.T) {
 
 // The same where client and server are both legacy, so that messages are passed on.
 func TestBothSidesOfAQuestionLegacy(t *testing.T) {
+	t.Parallel()
 	r, l := observedRig(t)
 	open := r.send(t, http.MethodPost, strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1), legacyHeaders(""))
 	h := legacyHeaders(open.header.Get("Mcp-Session-Id"))

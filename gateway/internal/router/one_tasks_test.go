@@ -18,6 +18,7 @@ const tasksEnvelope = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-
 // A task is its principal's at each replica, also at those that have not created it, with one
 // question to the engine for each of them.
 func TestTasksAreOnesOwnAtEachReplica(t *testing.T) {
+	t.Parallel()
 	lax := newCredulousPeer(t)
 	d := newDeployment(t, 3, func(o *Options) {
 		tokens, err := auth.NewTokens([]auth.StaticToken{{Name: alice, Token: tokenOf(alice)}, {Name: bob, Token: tokenOf(bob)}})

@@ -78,6 +78,7 @@ func (d *deployment) onlyServer(t *testing.T, when string, h http.Header) (by st
 // All calls of a profile reach one server, whichever replica they come to, of clients of both
 // eras.
 func TestOneReplicaServesAProfile(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 3, nil)
 	by := d.onlyServer(t, "modern", nil)
 	for i, r := range d.all {
@@ -95,6 +96,7 @@ func TestOneReplicaServesAProfile(t *testing.T) {
 
 // First calls that come to all replicas at the same time meet at one server.
 func TestOneReplicaIsChosenAtOnce(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 3, nil)
 	var wg sync.WaitGroup
 	by := make([]string, 12)
@@ -113,6 +115,7 @@ func TestOneReplicaIsChosenAtOnce(t *testing.T) {
 
 // Each principal has its own holder, and no call asks the engine.
 func TestOneReplicaPerPrincipal(t *testing.T) {
+	t.Parallel()
 	var known []auth.StaticToken
 	for n := range 12 {
 		known = append(known, auth.StaticToken{Name: fmt.Sprint("p", n), Token: tokenOf(fmt.Sprint("p", n))})
@@ -148,6 +151,7 @@ func TestOneReplicaPerPrincipal(t *testing.T) {
 
 // The holder is gone: the next call waits until another one has taken over for all.
 func TestOneReplicaDies(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 3, nil)
 	by := d.onlyServer(t, "before", nil)
 	at := int(by[0] - '0')
@@ -170,6 +174,7 @@ func TestOneReplicaDies(t *testing.T) {
 
 // While the engine is away, all choose the same replica; holders that are known stay.
 func TestOneReplicaWithoutEngine(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 3, func(o *Options) {
 		tokens, err := auth.NewTokens([]auth.StaticToken{{Name: alice, Token: tokenOf(alice)}, {Name: bob, Token: tokenOf(bob)}})
 		if err != nil {
@@ -192,6 +197,7 @@ func TestOneReplicaWithoutEngine(t *testing.T) {
 
 // The holder ends: its sessions go on where the calls of their profile do.
 func TestOneReplicaEnds(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 3, nil)
 	by := d.onlyServer(t, "before", nil)
 	holder := d.all[int(by[0]-'0')]
@@ -215,6 +221,7 @@ func TestOneReplicaEnds(t *testing.T) {
 // The stream of an HTTP+SSE client is opened at the replica that serves its principal, whichever
 // one it asks.
 func TestOneReplicaServesEventStreams(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 3, nil)
 	by := d.onlyServer(t, "before", nil)
 	for i, r := range d.all {
@@ -237,6 +244,7 @@ func TestOneReplicaServesEventStreams(t *testing.T) {
 
 // A client that has a session of its own at the server is served where it asks.
 func TestOneReplicaLeavesOwnSessions(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, func(o *Options) { o.Servers[0].HoldFor = time.Minute })
 	for i, r := range all {
 		r.openEvents(t, "/sse/peer", nil)
@@ -251,6 +259,7 @@ func TestOneReplicaLeavesOwnSessions(t *testing.T) {
 
 // Servers that are configured otherwise at two replicas are served by each of them.
 func TestOneReplicaOfAnotherDefinition(t *testing.T) {
+	t.Parallel()
 	number := 0
 	d := newStateful(t, 2, func(o *Options) {
 		o.Servers[0].Definition = fmt.Sprint(number)

@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/handover"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
@@ -108,6 +109,8 @@ type Options struct {
 	// StateKeys are the secrets that encrypt requestStates. The first one encrypts; the
 	// others decrypt only. Empty means a random one for the life of the Gateway.
 	StateKeys []string
+	// Sealer is of StateKeys, and names the Instance; nil means one that New makes.
+	Sealer *requeststate.Sealer
 	// BodyTimeout bounds the time for receiving a request body, or a message over a
 	// WebSocket. Zero means DefaultBodyTimeout.
 	BodyTimeout time.Duration
@@ -146,6 +149,10 @@ type Options struct {
 	// the servers has it in its Access. Nil means none.
 	Audit *audit.Log
 
+	// Anew is the server that a Reload replaces by one of the same options, since somebody wanted
+	// that: its clients are told of a restart. Empty means none.
+	Anew string
+
 	// Secrets are removed from errors for clients; nil means none. The Logger's handler has
 	// to remove them from the log.
 	Secrets *redact.Redactor
@@ -176,10 +183,21 @@ func (so *ServerOptions) oneSession() bool {
 // calls, sessions, subscriptions, and cached results.
 func (opts *Options) memory() int64 { return cmp.Or(opts.Limits.Of(limits.Memory), DefaultMemory) }
 
+// sealer returns what seals requestStates.
+func (opts *Options) sealer() (*requeststate.Sealer, error) {
+	if opts.Sealer != nil {
+		return opts.Sealer, nil
+	}
+	return requeststate.NewSealerOf(opts.Instance, opts.StateKeys...)
+}
+
 // fill sets the defaults.
 func (opts *Options) fill() {
 	if opts.Peers != nil {
 		opts.Instance = opts.Peers.Self().Instance
+	}
+	if opts.Sealer != nil {
+		opts.Instance = cmp.Or(opts.Instance, opts.Sealer.Instance())
 	}
 	opts.Instance = cmp.Or(opts.Instance, rand.Text()[:8])
 	opts.BodyTimeout = cmp.Or(opts.BodyTimeout, DefaultBodyTimeout)

@@ -80,6 +80,7 @@ func say(text string) string {
 }
 
 func TestM2L16QuestionsEndTheResponse(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
 		var wg sync.WaitGroup

@@ -21,7 +21,7 @@ func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Messag
 	if !ok || s.shared {
 		return nil, nil, nil
 	}
-	begin := time.Now()
+	begin := s.log.now()
 	if err := s.access.OpenRelay(req, m); err != nil {
 		s.log.report(ctx, req, begin, err)
 		return nil, nil, s.ForClient(err)
@@ -69,7 +69,7 @@ type relayOwner struct {
 
 // Call implements [mcp.OpenRelay].
 func (l *loggedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
-	c := &loggedCall{RelayedCall: o, relay: l, method: m.Method, begin: time.Now(), served: l.s.log.served(m.Method, m.Params, spec.Legacy), trace: l.observe(m, o)}
+	c := &loggedCall{RelayedCall: o, relay: l, method: m.Method, begin: l.s.log.now(), served: l.s.log.served(m.Method, m.Params, spec.Legacy), trace: l.observe(m, o)}
 	c.served.Client = l.by.client
 	if l.s.log.enabled(context.Background(), slog.LevelInfo) {
 		c.subject = l.s.log.names.Subject(m.Method, m.Params)
@@ -81,7 +81,7 @@ type loggedCall struct {
 	mcp.RelayedCall
 	relay           *loggedRelay
 	method, subject string
-	begin           time.Time
+	begin           time.Duration // of the log
 	served          mcp.Served
 	trace           *trace.Request // nil while nobody observes
 }
@@ -109,7 +109,7 @@ func (c *loggedCall) Lost(err error) {
 
 func (c *loggedCall) report(err error) {
 	s := c.relay.s
-	took, result := s.log.count(context.Background(), c.served, c.begin, err, c.trace)
+	took, result := s.log.count(context.Background(), &c.served, c.begin, err, c.trace)
 	c.trace.End(err)
 	s.log.writeLine(context.Background(), requestLine{lineKind: lineKind{c.method, spec.Legacy}, subject: c.subject, requester: c.relay.by.requester}, took, result, err)
 }

@@ -40,7 +40,7 @@ func (g *Gateway) Reload(opts Options) error {
 	}
 	next.regroup(g.opts.Logger)
 	for _, s := range former.leftBy(next) {
-		go g.retire(s, next.servers[s.name] == nil) // Close waits for it
+		go g.retire(s, &replacedError{server: s.name, removed: next.servers[s.name] == nil, anew: s.name == opts.Anew}) // Close waits for it
 	}
 	return nil
 }
@@ -83,14 +83,13 @@ func (g *Gateway) bound(opts *Options) {
 
 // retire ends a server that is in no table any more: first its streams, then its calls and
 // connections, and then what it has of the server itself.
-func (g *Gateway) retire(s *server, removed bool) {
+func (g *Gateway) retire(s *server, why error) {
 	defer g.retiring.Done()
 	inTime := true
 	defer func() { g.retired(s.name, inTime) }()
-	why := &replacedError{s.name, removed}
 	s.life.End(why)
 	g.hub.EndSubscriptions(s, why)
-	s.legacy.EndStreams()
+	s.legacy.EndStreams(why)
 	ctx, cancel := context.WithTimeout(g.live, s.opts.Drain)
 	defer cancel()
 	var wg sync.WaitGroup

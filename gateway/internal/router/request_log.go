@@ -51,25 +51,28 @@ type requestLog struct {
 	lines   slog.Handler // knows the server's name
 	kinds   sync.Map     // lineKind -> slog.Handler, of lines
 	clients mcp.ClientNames
+	made    time.Time
 }
 
-// report counts a request that has ended, and writes its line.
-func (l *requestLog) report(ctx context.Context, req *mcp.Request, begin time.Time, err error) {
+// now returns the time for measuring, since made. It reads one clock, and time.Now two.
+func (l *requestLog) now() time.Duration { return time.Since(l.made) }
+
+// report counts a request that has ended, and writes its line. It began at a time of now.
+func (l *requestLog) report(ctx context.Context, req *mcp.Request, begin time.Duration, err error) {
 	took, result := l.countRequest(ctx, req, begin, err)
 	l.write(ctx, req, took, result, err)
 }
 
 // countRequest counts a request that has ended. The group through which it has come says how it
 // ended for the client.
-func (l *requestLog) countRequest(ctx context.Context, req *mcp.Request, begin time.Time, err error) (took time.Duration, result string) {
+func (l *requestLog) countRequest(ctx context.Context, req *mcp.Request, begin time.Duration, err error) (took time.Duration, result string) {
 	served := l.served(req.Method, req.Params, req.Era)
 	served.Client = l.clients.Of(req.ClientInfo)
-	group := req.Passage.At(l.server)
-	if group == "" {
-		return l.count(ctx, served, begin, err, req.Trace)
+	observed := req.Trace
+	if served.Group = req.Passage.At(l.server); served.Group != "" {
+		served.TraceID, observed = req.Trace.TraceID(), nil
 	}
-	served.Group, served.TraceID = group, req.Trace.TraceID()
-	return l.count(ctx, served, begin, err, nil)
+	return l.count(ctx, &served, begin, err, observed)
 }
 
 // isTold reports whether the request has no line here: a member of the group has written it, or
@@ -91,10 +94,11 @@ func (l *requestLog) served(method string, params []byte, era spec.Era) mcp.Serv
 }
 
 // count counts a request that has ended, and tells its observers, if there are any.
-func (l *requestLog) count(ctx context.Context, s mcp.Served, begin time.Time, err error, observed *trace.Request) (took time.Duration, result string) {
-	s.Took, s.Outcome, s.Error = time.Since(begin), mcp.OutcomeName(ctx, err), err
+func (l *requestLog) count(ctx context.Context, s *mcp.Served, begin time.Duration, err error, observed *trace.Request) (took time.Duration, result string) {
+	ended := l.now()
+	s.Ended, s.Took, s.Outcome, s.Error = l.made.Add(ended), ended-begin, mcp.OutcomeName(ctx, err), err
 	s.TraceID = cmp.Or(s.TraceID, observed.TraceID())
-	l.metrics.Request(s)
+	l.metrics.Request(*s)
 	observed.Note(s.Outcome, err)
 	return s.Took, s.Outcome
 }

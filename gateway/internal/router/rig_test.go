@@ -324,7 +324,11 @@ type answer struct {
 
 func (a answer) code() int64 {
 	var e struct{ Error struct{ Code int64 } }
-	_ = json.Unmarshal([]byte(a.body), &e)
+	text := a.body
+	if i := strings.LastIndex(text, "data: {"); i >= 0 { // one that took long is a stream
+		text, _, _ = strings.Cut(text[i+len("data: "):], "\n")
+	}
+	_ = json.Unmarshal([]byte(text), &e)
 	return e.Error.Code
 }
 

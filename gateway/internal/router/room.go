@@ -45,6 +45,15 @@ func (s *server) memberNames() (names []string) {
 	return names
 }
 
+// TasksOf returns the tasks of a server that g holds for clients of the other era; nil if there are none.
+func TasksOf(g *Gateway, server string) status.TaskTable {
+	s := g.now().servers[server]
+	if s == nil || s.group != nil {
+		return nil
+	}
+	return overview.Server(s.tell(), s.back).Holding
+}
+
 // FillServerRoom fills in what g knows of the server that a room is named after, without secrets of
 // the configuration. It reports false if there is no such server, or it is a group. It asks no
 // server, and starts none.

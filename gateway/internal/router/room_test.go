@@ -141,6 +141,7 @@ func TestG02RoomOfAGroupWithoutPrefixes(t *testing.T) {
 
 // A server has no room, and the status says which are groups.
 func TestRoomOfNoGroup(t *testing.T) {
+	t.Parallel()
 	r := newGroupRig(t, nil)
 	if r.g.Room("old") != nil || r.g.Room("none") != nil {
 		t.Error("what is no group has a room")

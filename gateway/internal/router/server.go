@@ -74,7 +74,7 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 	}
 	refused := downstream.NewLimitLog(so.Name, g.opts.Metrics, g.opts.Logger.With("upstream", so.Name))
 	s := &server{g: g, limits: refused, opts: opts, life: admission.NewLifetime(), ended: so.Ended, guard: guard, onlyFor: so.OnlyFor, name: so.Name, shared: so.oneSession(), together: newTogether(so), eras: eras{so.Quirks}, memory: &clientMemory{g, refused},
-		log: &requestLog{server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, names: so.Access.Names, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
+		log: &requestLog{made: time.Now(), server: so.Name, quiet: opts.QuietRequests, tools: opts.NameTools, names: so.Access.Names, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if s.profiles, err = newProfiles(s, &so); err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (s *server) allow(req *mcp.Request) error {
 	if !s.access.Admits(req) && s.onlyFor == "" {
 		return nil
 	}
-	begin := time.Now()
+	begin := s.log.now()
 	err := s.ownerOnly(req)
 	if err == nil {
 		err = s.access.Admit(req)
@@ -178,14 +178,14 @@ func (s *server) close(ctx context.Context) error {
 // Serve passes a request to the back, and writes one line to the log. For a result it writes
 // the line after the response, so that the client does not wait for the log.
 func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
-	begin := time.Now()
+	begin := s.log.now()
 	res, err := s.handler.Serve(ctx, req, x)
 	if err != nil {
 		s.log.report(ctx, req, begin, err)
 		return nil, s.ForClient(err)
 	}
 	var failed error
-	if mcp.ToolFailed(req.Method, res.Body, res.Outline) {
+	if res.Failed(req.Method) {
 		failed = mcp.ErrToolFailed
 	}
 	if res.StateLost != "" {
@@ -212,7 +212,7 @@ func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descripti
 		d, err := s.back.Describe(ctx, req)
 		return d, s.ForClient(err)
 	}
-	begin := time.Now()
+	begin := s.log.now()
 	err := s.access.Open(req)
 	var d *mcp.Description
 	if err == nil {
@@ -229,7 +229,7 @@ func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descripti
 // opening it took, and how long it was open. A request of an extension that became a stream
 // has one line when it ends.
 func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (mcp.Subscription, error) {
-	begin := time.Now()
+	begin := s.log.now()
 	sub, err := s.g.hub.Subscribe(s, req, mail, o)
 	switch {
 	case err != nil && o.Stream && req.Method == spec.MethodListen:
@@ -296,9 +296,9 @@ func (s *server) sessionEnded(e *legacyfront.Ended) {
 type loggedStream struct {
 	*hub.Subscription
 	s     *server
-	req   *mcp.Request // nil once the stream is open
-	begin time.Time
-	left  func() error // returns an error once the client has left; nil until the stream is open
+	req   *mcp.Request  // nil once the stream is open
+	begin time.Duration // of the log
+	left  func() error  // returns an error once the client has left; nil until the stream is open
 }
 
 // Add implements [mcp.Subscription].
@@ -320,7 +320,7 @@ func (l *loggedStream) Close() {
 	if l.left == nil {
 		return
 	}
-	l.s.g.opts.Logger.Info("listen stream closed", "upstream", l.s.name, "open", time.Since(l.begin).Round(time.Millisecond), "reason", l.EndReason(), l.Profile().Share.Principal.Attr())
+	l.s.g.opts.Logger.Info("listen stream closed", "upstream", l.s.name, "open", (l.s.log.now() - l.begin).Round(time.Millisecond), "reason", l.EndReason(), l.Profile().Share.Principal.Attr())
 }
 
 // EndReason returns why the stream was closed; empty if it was never open.

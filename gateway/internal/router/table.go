@@ -51,7 +51,7 @@ func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) 
 		return nil, nil, err
 	}
 	for _, so := range opts.Servers {
-		s, err := g.served(t, so)
+		s, err := g.served(t, &opts, so)
 		if err != nil {
 			return nil, fresh, err
 		}
@@ -67,8 +67,9 @@ func (g *Gateway) newTable(opts Options) (t *table, fresh []*server, err error) 
 	return t, fresh, g.publish(t)
 }
 
-// served returns the server of a table that so describes: a new one, unless it is kept.
-func (g *Gateway) served(t *table, so ServerOptions) (*server, error) {
+// served returns the server of a table that so describes: a new one, unless it is kept. A new one
+// keeps opts, which are the table's, and not the table: it may outlive that.
+func (g *Gateway) served(t *table, opts *Options, so ServerOptions) (*server, error) {
 	if t.servers[so.Name] != nil {
 		return nil, fmt.Errorf("two servers are called %q", so.Name)
 	}
@@ -78,7 +79,7 @@ func (g *Gateway) served(t *table, so ServerOptions) (*server, error) {
 		}
 		return nil, fmt.Errorf("server %s: it is to be kept, and there is none", so.Name)
 	}
-	s, err := newServer(g, &t.opts, so)
+	s, err := newServer(g, opts, so)
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", so.Name, err)
 	}

@@ -10,6 +10,7 @@ import (
 // What is tried is a request of the principal admin, of a client of either era, where others are
 // refused: the admin address has decided who may.
 func TestTry(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Auth = byToken{} })
 	r.peer.answers["tools/call"] = say("done")
 	if got := r.tool(t, "1", "{}", ""); got.status != http.StatusUnauthorized {
@@ -38,6 +39,7 @@ func TestTry(t *testing.T) {
 
 // The fields that are for the admin address stay there, and the connection with it.
 func TestHardeningTryIsAClients(t *testing.T) {
+	t.Parallel()
 	r := httptest.NewRequest(http.MethodPost, "/api/mcp/x?y=z", strings.NewReader("{}"))
 	for _, name := range own {
 		r.Header.Set(name, "the-secret")

@@ -12,6 +12,7 @@ const maxUnread = 32 << 10
 
 // The errors of sessions that are nowhere have the ids of their requests.
 func TestErrorsOfLostSessionsHaveIDs(t *testing.T) {
+	t.Parallel()
 	r := newReplicas(t, 1, nil)[0]
 	const body = `{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":{"name":"t"}}`
 	gone := r.send(t, http.MethodPost, body, sessionHeaders("1YYYYYYYY-x"))
@@ -26,6 +27,7 @@ func TestErrorsOfLostSessionsHaveIDs(t *testing.T) {
 
 // What may be sent again, and belongs to a replica that has stopped, is served by the next one.
 func TestOneReplicaStops(t *testing.T) {
+	t.Parallel()
 	d := newStateful(t, 2, nil)
 	other, holder, by := d.other(t)
 	stop := make(chan struct{})

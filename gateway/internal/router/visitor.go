@@ -1,8 +1,8 @@
 package router
 
 import (
-	"bytes"
-	"html/template"
+	"html"
+	"io"
 	"mime"
 	"net/http"
 	"strconv"
@@ -71,51 +71,68 @@ func newVisitPage(s *server, r *http.Request, at forward.Endpoint) visitPage {
 	return p
 }
 
-// visitText is the page. It is text: it loads nothing, and runs nothing.
-var visitText = template.Must(template.New("visit").Parse(`<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{.Name}}: an MCP endpoint of mcpbridge</title>
+// The page is text: it loads nothing, and runs nothing. Package html/template would have the linker
+// keep all methods of all types, which is a quarter of the program.
+const (
+	visitText = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{name}: an MCP endpoint of mcpbridge</title>
 <pre>
 This is no web page but an endpoint of the Model Context Protocol (MCP): AI applications connect to it.
-mcpbridge serves {{if .Group}}the group of servers{{else}}the server{{end}} {{.Name}} here, to clients of every revision.
+mcpbridge serves {kind} {name} here, to clients of every revision.
 
 Its URL, for every client that asks for one (Streamable HTTP):
 
-  {{.URL}}
+  {url}
 
 In a client's file, as of Claude Code and Cursor (in VS Code's, servers stands for mcpServers):
 
-  {"mcpServers": {"{{.Name}}": {"type": "http", "url": "{{.URL}}"}}}
+  {"mcpServers": {"{name}": {"type": "http", "url": "{url}"}}}
 
 In that of a client that only starts commands, such as Claude Desktop:
 
-  {"mcpServers": {"{{.Name}}": {"command": "mcpbridge", "args": ["wrap", "{{.URL}}"]}}}
+  {"mcpServers": {"{name}": {"command": "mcpbridge", "args": ["wrap", "{url}"]}}}
 
 To look at what it has, in a terminal:
 
-  mcpbridge ls {{.URL}}
-{{with .Events}}
+  mcpbridge ls {url}
+`
+	visitEvents = `
 Clients that only have HTTP+SSE, the transport of 2024-11-05, connect to
 
-  {{.}}
-{{end}}{{if .Known}}
+  {events}
+`
+	visitKnown = `
 Requests need credentials, as the one for this page had: clients send them with each, as a header
 or a certificate.
-{{end}}</pre></html>
-`))
+`
+)
+
+// html returns the page.
+func (p *visitPage) html() string {
+	text, kind := visitText, "the server"
+	if p.Group {
+		kind = "the group of servers"
+	}
+	if p.Events != "" {
+		text += visitEvents
+	}
+	if p.Known {
+		text += visitKnown
+	}
+	values := strings.NewReplacer("{name}", html.EscapeString(p.Name), "{url}", html.EscapeString(p.URL), "{events}", html.EscapeString(p.Events), "{kind}", kind)
+	return values.Replace(text + "</pre></html>\n")
+}
 
 // serveVisit answers a person who has opened the endpoint of a server in a browser.
 func serveVisit(w http.ResponseWriter, p visitPage) {
-	var page bytes.Buffer
-	if err := visitText.Execute(&page, p); err != nil {
-		panic(err) // nothing in it can fail
-	}
+	page := p.html()
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Length", strconv.Itoa(page.Len()))
+	h.Set("Content-Length", strconv.Itoa(len(page)))
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(page.Bytes()) // the browser has gone if it fails; to HEAD nothing is sent
+	_, _ = io.WriteString(w, page) // the browser has gone if it fails; to HEAD nothing is sent
 }

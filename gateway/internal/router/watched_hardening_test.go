@@ -54,6 +54,7 @@ func listenFor(scope string) string {
 // What replicas ask each other is served to nobody else: not on the public listener, nor on
 // the peer listener without an envelope (CWE-306).
 func TestWatchWithoutEnvelope(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, watchTogether)
 	a := all[0]
 	for _, path := range []string{"/peer/watch/peer", "/peer/evict"} {
@@ -80,6 +81,7 @@ func TestWatchWithoutEnvelope(t *testing.T) {
 
 // A principal's envelope opens no stream of another principal's profile (CWE-639).
 func TestWatchForAnother(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, func(o *Options) { withTokens(o); watchTogether(o) })
 	a, b := all[0], all[1]
 	status, text := b.postAs(t, a.peers.Self(), "/peer/watch/peer", "bob", listenFor(a.scopeFor("alice")), modernHeaders("subscriptions/listen", ""))
@@ -98,6 +100,7 @@ func TestWatchForAnother(t *testing.T) {
 // The endpoint for other replicas serves listen requests alone: nothing reaches the server by
 // it, whatever policy says.
 func TestWatchServesListenOnly(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 2, watchTogether)
 	a, b := all[0], all[1]
 	body := modernBody("1", "tools/call", `"name":"x","arguments":{}`)
@@ -114,6 +117,7 @@ func TestWatchServesListenOnly(t *testing.T) {
 
 // A listener's address that another replica has now is not taken for the owner's.
 func TestWatchAtAReusedAddress(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 3, watchTogether)
 	a, b, c := all[0], all[1], all[2]
 	wrong := replicas.Replica{Instance: a.peers.Self().Instance, Addr: c.peers.Self().Addr}

@@ -19,6 +19,7 @@ func watchTogether(o *Options) {
 // Three replicas have one subscription with a legacy server, and each change reaches the
 // clients of all. Once they have left, nothing is left.
 func TestReplicasWatchTogether(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 3, watchTogether)
 	p := all[0].peer
 	var streams []*frames
@@ -54,6 +55,7 @@ func TestReplicasWatchTogether(t *testing.T) {
 
 // A replica ends in order: its topics are taken over, and the clients of others stay.
 func TestReplicaThatWatchesEnds(t *testing.T) {
+	t.Parallel()
 	all := newReplicas(t, 3, watchTogether)
 	p := all[0].peer
 	var streams []*frames

@@ -41,7 +41,7 @@ type Set struct {
 	mu      sync.Mutex
 	open    map[Socket]holder
 	lent    map[string]context.CancelCauseFunc // those that other replicas have opened here, by name
-	places  downstream.Places                  // also of those in the handshake
+	places  mcp.Places                         // also of those in the handshake
 	stopped bool
 }
 
@@ -53,7 +53,7 @@ type holder struct {
 
 // New returns an empty Set. It has no place before Bound.
 func New() *Set {
-	s := &Set{open: make(map[Socket]holder), lent: make(map[string]context.CancelCauseFunc), places: downstream.Places{
+	s := &Set{open: make(map[Socket]holder), lent: make(map[string]context.CancelCauseFunc), places: mcp.Places{
 		All: limits.WebSockets, Each: limits.WebSocketsEach,
 	}}
 	s.live, s.cancel = context.WithCancel(context.Background())

@@ -163,13 +163,13 @@ func (v *visiting) heed(ctx context.Context, answer []byte, at *mcp.Visit) error
 		if at != nil {
 			at.Decline()
 		}
-		return wire.Errorf(spec.CodeInternal, "server %q wants a login, which was declined; nobody is asked again for a while: to log in, run mcpbridge login", v.server)
+		return wire.Errorf(spec.CodeInternal, "server %q wants a login, which was declined; nobody is asked again for a while: to log in, run mcpbridge login %s -c FILE with the configuration", v.server, v.server)
 	}
 	return v.undecided()
 }
 
 func (v *visiting) undecided() error {
-	return wire.Errorf(spec.CodeInternal, "server %q wants a login, and the page for it was not opened; send the call again, or run mcpbridge login", v.server)
+	return wire.Errorf(spec.CodeInternal, "server %q wants a login, and the page for it was not opened; send the call again, or run mcpbridge login %s -c FILE with the configuration", v.server, v.server)
 }
 
 // wait waits for the end of a login. If it takes long, the call tells the client so.

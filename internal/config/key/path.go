@@ -8,14 +8,11 @@ const Delim = "\x1f"
 
 // Join returns the path of what is below path by names; path is empty for the top.
 func Join(path string, names ...string) string {
-	for _, name := range names {
-		if path == "" {
-			path = name
-		} else {
-			path += Delim + name
-		}
+	below := strings.Join(names, Delim) // one name is itself
+	if path == "" || len(names) == 0 {
+		return path + below
 	}
-	return path
+	return path + Delim + below
 }
 
 // Parent returns the path of what a path is below, empty for the top.

@@ -44,7 +44,7 @@ func readFlag(s, quoted string) (any, string) {
 	case "false":
 		return false, ""
 	}
-	return nil, quoted + " is neither true nor false"
+	return nil, quoted + " is neither true nor false; write one of them"
 }
 
 func (k *Key) readText(s, quoted string) (any, string) {

@@ -51,6 +51,9 @@ func (r *reader) environ(servers map[string]any) koanf.Provider {
 				return "", nil
 			}
 			if isOfServer(path) {
+				for p := key.Parent(path); p != serversKey && p != "" && !r.rep.Written(p); p = key.Parent(p) {
+					r.rep.Places[p] = at
+				}
 				servers[path] = v
 				return "", nil
 			}

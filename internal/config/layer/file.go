@@ -2,9 +2,11 @@ package layer
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -26,6 +28,9 @@ func readFile(path string, rep *key.Report) (root *yaml.Node, in format, err err
 	data, err := value.ReadFile(path, value.MaxFile, true, rep.Stop)
 	if errors.Is(err, value.ErrLarge) {
 		err = fmt.Errorf("%w, which is all that is read of a file; divide it into several, and name them with include: [conf.d/*.yaml]", err)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; give its path, or make one like config.example.yaml", err)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("reading the configuration: %w", err)
@@ -82,7 +87,7 @@ func readTOML(path string, data []byte, at int, rep *key.Report) *yaml.Node {
 	root, err := hostfile.ParseTOML(data)
 	switch e := (*hostfile.SyntaxError)(nil); {
 	case errors.As(err, &e):
-		rep.FailAt(key.InFile(path, e.Line), "", "not readable as TOML: %s (column %d)", e.Why, e.Column)
+		rep.FailAt(key.InFile(path, e.Line), "", "not readable as TOML: %s (column %d); correct it there, or just before", e.Why, e.Column)
 		return nil
 	case !slices.Contains(keysIn(root), "mcp_servers"):
 		rep.FailAt(lineAt(path, data, at), "", "this is TOML without [mcp_servers.NAME]; mcpbridge reads the TOML of Codex, and its own configuration is YAML, like config.example.yaml")
@@ -109,7 +114,7 @@ func readYAML(path string, data []byte, rep *key.Report, whyNot error) *yaml.Nod
 		case errors.As(whyNot, &e) && quotedKeys.Match(data):
 			at := key.InFile(path, e.Line)
 			at.Column = e.Column
-			rep.FailAt(at, "", "not readable as JSON: %s (column %d)", e.Why, e.Column)
+			rep.FailAt(at, "", "not readable as JSON: %s (column %d); correct it there, or just before", e.Why, e.Column)
 		default:
 			notYAML(rep, path, data, err)
 		}
@@ -155,7 +160,7 @@ func notYAML(rep *key.Report, path string, data []byte, err error) {
 		rep.FailAt(at, "", "this line is indented with a tab, and YAML requires spaces; write two spaces for each tab")
 		return
 	}
-	hint := hintOf(why)
+	hint := cmp.Or(hintOf(why), "; correct it there, or just before")
 	if strings.Contains(why, "did not find expected key") || strings.Contains(why, "did not find expected '-'") {
 		if line := misindented(data); line > 0 {
 			at = key.InFile(path, line)

@@ -12,7 +12,7 @@ var yamlHints = []struct {
 }{
 	{"cannot start any token", "a text that begins with @, ` or % wants quotes, as in \"@scope/package\""},
 	{"mapping values are not allowed", "the line is indented deeper than its neighbours, or it has a text with \": \" in it, which wants quotes"},
-	{"found unexpected end of stream", "a quote is not closed"},
+	{"found unexpected end of stream", "a quote is not closed; close it"},
 	{"did not find expected ',' or ']'", "a [ is not closed"},
 	{"did not find expected ',' or '}'", "a { is not closed, or a text in it wants quotes"},
 	{"did not find expected key", "the keys of one level have to begin in the same column"},

@@ -110,7 +110,7 @@ func TestIncludeMistakes(t *testing.T) {
 		{"included file that includes", map[string]string{"c.yaml": include, "conf.d/a.yaml": "include: []\n"},
 			"conf.d/a.yaml:1: include: an included file can't include others; write it into c.yaml"},
 		{"mistakes of each file, in order", map[string]string{"c.yaml": include + "\n\ndrain: 5\n", "conf.d/a.yaml": "\nlisen: x\n", "conf.d/b.yaml": "servers:\n  b: {command: x, url: 'http://h'}\n", "conf.d/c.yaml": "a: 'b\n"},
-			"c.yaml:5: drain: \"5\" has no unit; write one such as 300ms, 10s or 5m\nconf.d/a.yaml:2: lisen: unknown key; did you mean listen?\nconf.d/b.yaml:2: servers.b: command and url are both set; remove one of them\nconf.d/c.yaml:2: not readable as YAML or JSON: found unexpected end of stream; a quote is not closed"},
+			"c.yaml:5: drain: \"5\" has no unit; write one such as 300ms, 10s or 5m\nconf.d/a.yaml:2: lisen: unknown key; did you mean listen?\nconf.d/b.yaml:2: servers.b: command and url are both set; remove one of them\nconf.d/c.yaml:2: not readable as YAML or JSON: found unexpected end of stream; a quote is not closed; close it"},
 		{"missing file", map[string]string{"c.yaml": notebook + "include:\n  - conf.d/*.yaml\n  - conf.d/a.yaml\n"},
 			"c.yaml:4: include: there is no file conf.d/a.yaml; create it, or write a pattern such as conf.d/*.yaml, which may match none"},
 		{"folder", map[string]string{"c.yaml": notebook + "include: conf.d\n", "conf.d/a.yaml": ""}, "c.yaml:2: include: conf.d is a folder; name a file in it"},

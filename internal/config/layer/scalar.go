@@ -9,10 +9,18 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
 
+// unquoted says what may have made keys of a text.
+func unquoted(n *yaml.Node) string {
+	if n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle == 0 || len(n.Content) == 2 {
+		return "; a text with \": \" in it wants quotes"
+	}
+	return ""
+}
+
 // scalar expands the variables in n, and reads it as a value of k.
 func (w *walker) scalar(n *yaml.Node, k *key.Key, path string) (any, bool) {
 	if n.Kind != yaml.ScalarNode {
-		w.rep.FailAt(w.place(n), path, "want a single value; found %s", describe(n))
+		w.rep.FailAt(w.place(n), path, "want a single value; found %s%s", describe(n), unquoted(n))
 		return nil, false
 	}
 	if n.Tag == "!!null" {

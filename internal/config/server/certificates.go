@@ -30,7 +30,7 @@ func CheckFiles(rep *key.Report, path string, f certs.Files) {
 		return
 	}
 	if err := f.Check(); err != nil {
-		rep.Fail(path, "%v", err)
+		rep.Fail(path, "%v%s", err, value.MissingFile(err))
 		return
 	}
 	if f.Key != "" && value.OthersRead(f.Key) {
@@ -56,5 +56,7 @@ func (t *TLS) Check(rep *key.Report, path, to string) {
 // Resolve makes the paths of the files, which are below a path of keys, ones that can be
 // opened.
 func (t *TLS) Resolve(sc *value.Scope, rep *key.Report, path string) {
-	sc.Resolve(rep, path, map[string]*string{"ca": &t.CA, "cert": &t.Cert, "key": &t.Key})
+	if t.CA != "" || t.Cert != "" || t.Key != "" {
+		sc.Resolve(rep, path, map[string]*string{"ca": &t.CA, "cert": &t.Cert, "key": &t.Key})
+	}
 }

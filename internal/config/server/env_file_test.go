@@ -41,7 +41,7 @@ func TestEnvFile(t *testing.T) {
 	if err := os.Remove("vars"); err != nil {
 		t.Fatal(err)
 	}
-	const missing = "c.yaml:2: servers.a.env_file: can't be read: open vars: no such file or directory"
+	const missing = "c.yaml:2: servers.a.env_file: can't be read: open vars: no such file or directory; correct its path, which begins in the folder of the configuration, or make it"
 	if _, _, err := config.Load(config.Options{Path: path}); err == nil || err.Error() != missing {
 		t.Errorf("Load = %v, want %s", err, missing)
 	}

@@ -37,7 +37,7 @@ func (s *Options) CheckNames(rep *key.Report, path string) {
 	if s.Prefix != "" && !names.IsPrefix(s.Prefix) {
 		rep.Fail(key.Join(path, "prefix"), "%q can't begin names that all clients take; write letters, digits, - and single _, not at the end, at most %d", s.Prefix, names.MaxPrefix)
 	}
-	mistaken := false
+	mistaken, written := false, false
 	for _, part := range []struct {
 		name        string
 		allow, deny []string
@@ -45,11 +45,15 @@ func (s *Options) CheckNames(rep *key.Report, path string) {
 		{"tools", s.Tools.Allow, s.Tools.Deny}, {"prompts", s.Prompts.Allow, s.Prompts.Deny}, {"resources", s.Resources.Allow, s.Resources.Deny},
 	} {
 		here := key.Join(path, part.name)
+		if len(part.allow)+len(part.deny) == 0 && !rep.Written(here) {
+			continue // as of nearly all servers, of which there may be many
+		}
+		written = true
 		mistaken = checkPatterns(rep, key.Join(here, "allow"), part.allow) || mistaken
 		mistaken = checkPatterns(rep, key.Join(here, "deny"), part.deny) || mistaken
 		mistaken = mistaken || rep.Mistaken(here)
 	}
-	if mistaken {
+	if mistaken || !written {
 		return
 	}
 	o := s.Names()

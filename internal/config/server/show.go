@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // Target returns a line for people and logs that says how the server is reached. It shows
@@ -23,6 +24,18 @@ func (s *Options) Target() string {
 		return path + value.MaskedQuery(query)
 	}
 	return value.MaskedURL(s.URL)
+}
+
+// Configured returns what the configuration says of the era of a server, and would find out without:
+// era, or type: sse. Empty means nothing.
+func (s *Options) Configured() string {
+	switch {
+	case s.Type == "sse":
+		return "type: sse"
+	case s.KnownEra() != spec.Unknown:
+		return "era: " + s.Era
+	}
+	return ""
 }
 
 // HeaderNames returns the names of the configured headers, in order.

@@ -21,6 +21,9 @@ func (c checker) transport(of *key.Key) {
 	switch {
 	case len(ways) == 0 && c.rep.Mistaken(c.path):
 		return // its transport was refused before
+	case len(ways) == 0 && !c.rep.InFile(c.path):
+		c.rep.Fail(c.path, "is in no file; correct the server's name, or set its builtin, command or url, too")
+		return
 	case len(ways) == 0:
 		c.rep.Fail(c.path, "has no builtin, command or url; set one of them")
 		return

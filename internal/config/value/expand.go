@@ -143,6 +143,15 @@ func (sc *Scope) Path(name string) string {
 	return filepath.Join(sc.Dir, name)
 }
 
+// MissingFile returns what to do about an error of opening a file that a configuration names; empty
+// if it is there.
+func MissingFile(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return "; correct its path, which begins in the folder of the configuration, or make it"
+	}
+	return ""
+}
+
 // Read reads a file of at most limit bytes.
 func (sc *Scope) Read(path string, limit int64) ([]byte, error) {
 	if sc.Opened != nil {
@@ -150,7 +159,7 @@ func (sc *Scope) Read(path string, limit int64) ([]byte, error) {
 	}
 	data, err := ReadFile(path, limit, false, sc.Stop)
 	if errors.As(err, new(*fs.PathError)) {
-		err = fmt.Errorf("can't be read: %w", err)
+		err = fmt.Errorf("can't be read: %w%s", err, MissingFile(err))
 	}
 	return data, err
 }

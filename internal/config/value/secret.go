@@ -101,9 +101,12 @@ var commonVariables = []string{
 }
 
 // IsSecretName reports whether a name sounds like that of a credential.
-func IsSecretName(name string) bool { return credentialName.MatchString(name) }
+func IsSecretName(name string) bool {
+	lower := strings.ToLower(name)
+	return slices.ContainsFunc(credentialWords, func(word string) bool { return strings.Contains(lower, word) })
+}
 
-var credentialName = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth|bearer|cookie`)
+var credentialWords = []string{"key", "token", "secret", "passw", "credential", "auth", "bearer", "cookie"}
 
 // URLCarriesSecret reports whether a URL has user information, or a query that sounds
 // like a credential.

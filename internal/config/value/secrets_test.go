@@ -83,7 +83,7 @@ func TestFileSecrets(t *testing.T) {
 		{"two", "s3\ncret\n", ""},
 		{"empty", "", ""},
 		{here + "/key", "s3cret", ""},
-		{"none", "", at + "can't be read: open none: no such file or directory"},
+		{"none", "", at + "can't be read: open none: no such file or directory; correct its path, which begins in the folder of the configuration, or make it"},
 		{"zero", "", at + "zero contains a zero byte, which no value can have"},
 		{"large", "", at + "large is larger than 64KiB"},
 		{"", "", at + "${file:} names no file; write ${file:/run/secrets/token}"},

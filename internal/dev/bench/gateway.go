@@ -21,8 +21,8 @@ var hook = cmdhook.Of[gateway.Options, gateway.Gateway]()
 // ballast is the garbage that serve lets gather before it is collected, in bytes.
 const ballast = 64 << 20
 
-// runGateway is mcpbridge with three servers: the upstream over HTTP, the same
-// answering with streams, and one over stdio.
+// runGateway is mcpbridge with the upstream over HTTP, the same answering with streams, with tools, and
+// as a server of 2026-07-28, and one over stdio.
 func runGateway(c *control, o roleOptions) error {
 	defer runtime.KeepAlive(make([]byte, ballast))
 	if o.collector != "" {
@@ -37,6 +37,7 @@ func runGateway(c *control, o roleOptions) error {
 		return err
 	}
 	servers := append(guarded(o), httpServer("http", o.upstream, "/mcp"), httpServer("stream", o.upstream, "/stream"),
+		httpServer("listed", o.upstream, listPath(listedTools)), gateway.ServerOptions{Name: "modern", URL: "http://" + o.upstream + modernPath, Era: gateway.Modern},
 		gateway.ServerOptions{Name: "stdio", Command: []string{self, "-role", "stdio"}, Era: gateway.Legacy})
 	g, err := gateway.New(gateway.Options{Logger: log, Limits: map[string]int64{"streams": 100_000}, Servers: servers, Audit: o.audit})
 	if err != nil {

@@ -24,6 +24,7 @@ var roles = map[string]func(*control, roleOptions) error{
 	"topics":   runTopics,
 	"replicas": runReplicas,
 	"groups":   runGroups,
+	"tasks":    runTasks,
 }
 
 // roleOptions are a child's part of the command line.
@@ -53,9 +54,11 @@ type part struct {
 
 var parts = []part{
 	{"calls", (*bench).calls},
+	{"pairs", (*bench).pairs},
 	{"access", (*bench).access},
 	{"observed", (*bench).observed},
 	{"groups", (*bench).groups},
+	{"tasks", (*bench).tasks},
 	{"latency", (*bench).latency},
 	{"logs", (*bench).logs},
 	{"streams", (*bench).streams},
@@ -73,7 +76,7 @@ func main() {
 	flag.StringVar(&ro.audit, "audit", "", "a gateway's audit log")
 	flag.StringVar(&ro.collector, "collector", "", "where an observed gateway's traces go")
 	flag.StringVar(&o.log, "log", "info", "level of the gateway's log, as serve's default; off for none")
-	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, access, observed, groups, latency, logs, streams, sessions, topics, replicas")
+	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, pairs, access, observed, groups, tasks, latency, logs, streams, sessions, topics, replicas")
 	flag.IntVar(&o.rounds, "rounds", 12, "rounds of each measurement")
 	flag.IntVar(&o.streams, "streams", 10_000, "listen streams")
 	flag.StringVar(&o.profile, "profile", "", "write CPU and heap profiles of the gateway to `DIR`")

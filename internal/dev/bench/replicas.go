@@ -84,39 +84,13 @@ func sessionTarget(c *child, path string, sessions []string, s callSize) (*targe
 
 func openSessions(addr string, n int) (sessions []string, err error) {
 	for range n {
-		session, err := openSession(addr)
+		session, err := openSession("http://" + addr + "/mcp/http")
 		if err != nil {
 			return nil, err
 		}
 		sessions = append(sessions, session)
 	}
 	return sessions, nil
-}
-
-// openSession opens a session at a replica.
-func openSession(addr string) (string, error) {
-	send := func(body, session string) (*http.Response, error) {
-		r, err := http.NewRequest(http.MethodPost, "http://"+addr+"/mcp/http", strings.NewReader(body))
-		if err != nil {
-			return nil, err
-		}
-		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
-		if session != "" {
-			r.Header.Set("Mcp-Session-Id", session)
-		}
-		return http.DefaultClient.Do(r)
-	}
-	first, err := send(legacyInitialize, "")
-	if err != nil {
-		return "", err
-	}
-	_ = first.Body.Close() // the header has all that is wanted
-	session := first.Header.Get("Mcp-Session-Id")
-	second, err := send(legacyReady, session)
-	if err != nil || second.StatusCode != http.StatusAccepted {
-		return "", fmt.Errorf("opening a session: %v, %v", second, err)
-	}
-	return session, second.Body.Close()
 }
 
 // sessionCall is what a legacy client posts in a session.

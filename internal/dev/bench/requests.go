@@ -27,7 +27,12 @@ func modernCall(host, path string, size int, headers ...string) []byte {
 
 // modernCallOf is what a modern client posts for the tool of a name.
 func modernCallOf(host, path, name string, headers ...string) []byte {
-	return post(host, path, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"`+name+`","arguments":{"path":"/srv/notes/today.md","lines":100},`+envelope+`}}`,
+	return modernCallWith(host, path, name, envelope, headers...)
+}
+
+// modernCallWith is modernCallOf with another _meta.
+func modernCallWith(host, path, name, meta string, headers ...string) []byte {
+	return post(host, path, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"`+name+`","arguments":{"path":"/srv/notes/today.md","lines":100},`+meta+`}}`,
 		append(headers, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: "+name)...)
 }
 

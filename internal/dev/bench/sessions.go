@@ -24,19 +24,32 @@ type session func(addr string) (net.Conn, error)
 
 var sessions = map[string]session{"get": openGet, "events": openEvents}
 
-// openGet opens a session over Streamable HTTP, and its GET stream.
-func openGet(addr string) (net.Conn, error) {
-	url, header := "http://"+addr+"/mcp/topics", http.Header{}
-	for _, text := range []string{legacyInitialize, legacyReady, legacySubscribe} {
+// openSession opens the session of a client of 2025-11-25, and returns its id.
+func openSession(url string) (id string, err error) {
+	header := http.Header{}
+	for _, text := range []string{legacyInitialize, legacyReady} {
 		answer, err := say(url, header, text)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		if id := answer.Get("Mcp-Session-Id"); id != "" {
 			header.Set("Mcp-Session-Id", id)
 		}
 	}
-	s, err := get(addr, "/mcp/topics", "Mcp-Session-Id: "+header.Get("Mcp-Session-Id"))
+	return header.Get("Mcp-Session-Id"), nil
+}
+
+// openGet opens a session over Streamable HTTP, and its GET stream.
+func openGet(addr string) (net.Conn, error) {
+	url := "http://" + addr + "/mcp/topics"
+	id, err := openSession(url)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = say(url, http.Header{"Mcp-Session-Id": {id}}, legacySubscribe); err != nil {
+		return nil, err
+	}
+	s, err := get(addr, "/mcp/topics", "Mcp-Session-Id: "+id)
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,14 @@ func (s *legacyServer) answer(dst, text []byte, path string) ([]byte, error) {
 	if err != nil || m.Kind() != wire.Request {
 		return dst, err
 	}
+	if path == tasksPath {
+		if result := answerTasks(&m); result != nil {
+			return wire.AppendResult(dst, m.ID, result, nil), nil
+		}
+	}
+	if path == modernPath {
+		return s.answerModern(dst, &m), nil
+	}
 	result := []byte("{}")
 	switch m.Method {
 	case spec.MethodInitialize:
@@ -187,7 +195,7 @@ func runStdio(*control, roleOptions) error {
 			return nil
 		}
 		if err == nil {
-			reply, err = s.answer(reply[:0], bytes.TrimSpace(line), "")
+			reply, err = s.answer(reply[:0], bytes.TrimSpace(line), listPath(listedTools))
 		}
 		if err != nil {
 			return err

@@ -162,7 +162,7 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 	switch {
 	case err == nil, b.over:
 		return n, err
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF) && b.req.Context().Err() == nil: // or the other end was faster to hear of the client's
 		b.log.end(ended)
 	default:
 		b.log.end(failing(b.req))

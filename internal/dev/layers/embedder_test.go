@@ -37,7 +37,7 @@ func TestEmbeddersCarryTheEnginesTheyImport(t *testing.T) {
 // dependencies returns what a package imports, and what that does, and so on.
 func dependencies(t *testing.T, pkg string) []string {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-deps", pkg)
+	cmd := exec.Command("go", "list", "-tags", "grpcnotrace", "-deps", pkg)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -49,4 +49,17 @@ func dependencies(t *testing.T, pkg string) []string {
 		t.Fatalf("go list -deps %s names %d packages, and not that one", pkg, len(deps))
 	}
 	return deps
+}
+
+// What is built with the tag grpcnotrace has no part that finds methods by name, so that the linker can
+// leave out those that nobody calls. Of cobra's templates, which could, none is used.
+func TestMethodsCanBeLeftOut(t *testing.T) {
+	t.Chdir(root)
+	readTree(t, ".")
+	for pkg, cobra := range map[string]bool{"./cmd/mcpbridge": true, "./examples/embedded": false} {
+		deps := dependencies(t, pkg)
+		if slices.Contains(deps, "html/template") || slices.Contains(deps, "golang.org/x/net/trace") || slices.Contains(deps, "text/template") != cobra {
+			t.Errorf("%s carries templates", pkg)
+		}
+	}
 }

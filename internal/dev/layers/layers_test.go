@@ -50,7 +50,7 @@ var layers = map[string][]string{
 	// What published clients send first, and whether a server takes it.
 	"cmd/mcpbridge/internal/clients": {"internal/spec", "internal/sse", "internal/transport", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/output":  {"internal/config", "internal/linebuffer", "internal/redact"}, // the log
-	"cmd/mcpbridge/internal/report":  {"internal/cmdhook", "internal/config", "internal/hostfile", "internal/status", "internal/mcp", "internal/names", "internal/quirks", "internal/replicas", "internal/server", "internal/spec", "internal/trust/policy", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/report":  {"internal/cmdhook", "internal/config", "internal/hostfile", "internal/status", "internal/mcp", "internal/names", "internal/quirks", "internal/replicas", "internal/server", "internal/settings", "internal/spec", "internal/trust/policy", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
 	// What a configuration says, for the public package: only this one has both.
 	"cmd/mcpbridge/internal/options": {"gateway", "gateway/replicas/nats", "gateway/replicas/redis", "internal/certs", "internal/config", "internal/config/value", "internal/replicas", "internal/settings"},
 	// The memory of the process, which is one of the limits, and its service manager.
@@ -66,7 +66,7 @@ var layers = map[string][]string{
 	// Where a request is answered: the router asks once for each.
 	"gateway/internal/forward": slices.Concat(waist, bottom, []string{"gateway/internal/admission", "gateway/internal/sockets", "internal/downstream", "internal/peer", "internal/replicas", "internal/replicas/handover", "legacy/front"}),
 	// Which subscribers receive a change: the same for the backs of both eras.
-	"gateway/internal/hub": slices.Concat(waist, bottom, []string{"gateway/internal/cache", "internal/downstream"}),
+	"gateway/internal/hub": slices.Concat(waist, bottom, []string{"gateway/internal/cache"}),
 	// What comes before a request is looked at: which page may have sent it.
 	"internal/origin": {"internal/downstream", "internal/spec", "internal/wire"},
 	// What the admin address shows of a gateway, and asks it for.
@@ -95,9 +95,9 @@ var layers = map[string][]string{
 	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/wake", "internal/subscribe", "internal/upstream"},
 	"legacy/poll":  slices.Concat(waist, bottom, []string{"internal/upstream", "legacy/watch"}),
 	"legacy/pool":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
-	"legacy/tasks": {"internal/mcp", "internal/spec", "internal/transport", "internal/upstream", "internal/wake", "internal/wire"},
+	"legacy/tasks": {"internal/mcp", "internal/quirks", "internal/spec", "internal/transport", "internal/upstream", "internal/wake", "internal/wire"},
 	"legacy/link":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
-	"legacy/relay": {"internal/mcp", "internal/observation/trace", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
+	"legacy/relay": {"internal/mcp", "internal/observation/trace", "internal/transport", "internal/upstream", "internal/wake", "internal/wire", "internal/spec", "legacy/link"},
 	"modern":       nil,
 	"modern/front": slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream", "internal/requeststate"}),
 	"modern/back":  slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream", "modern/watch"}),
@@ -106,7 +106,8 @@ var layers = map[string][]string{
 	"modern/protocol": {"internal/mcp", "internal/wire", "internal/spec"},
 
 	// How one server is reached: the same for the backs of both eras.
-	"internal/upstream": slices.Concat(waist, bottom),
+	// The ids of tasks are made as requestStates are.
+	"internal/upstream": slices.Concat(waist, bottom, []string{"internal/requeststate"}),
 
 	// What others name is fetched with care, whoever fetches: logins, and the keys of tokens.
 	"internal/trust/fetch": {"internal/transport"},
@@ -266,7 +267,7 @@ var layers = map[string][]string{
 	"internal/dev/packaging/sbom": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/node", "gateway/internal/group", "gateway/internal/overview", "gateway/internal/visit", "internal/remember", "internal/trust/userlogin"}), // overview says who acts at the admin page; what members of groups listed before is remembered for all of them
+	"gateway": slices.Concat(eras, waist, bottom, []string{"gateway/internal/access", "internal/names", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy", "internal/trust/auth", "gateway/internal/router", "internal/observation/metrics", "internal/server", "internal/upstream", "internal/httpserver", "internal/release", "internal/cmdhook", "internal/trust/fetch", "internal/trust/login", "internal/peer", "internal/replicas", "internal/replicas/node", "gateway/internal/group", "gateway/internal/overview", "gateway/internal/visit", "internal/remember", "internal/requeststate", "internal/trust/userlogin"}), // overview says who acts at the admin page; what members of groups listed before is remembered for all of them
 	// An engine of replicas each, with its client: whoever puts a program together imports those
 	// that it is to have. The gateway has only their interface.
 	"gateway/replicas/nats":  {"internal/replicas", "internal/replicas/natskv"},
@@ -316,7 +317,7 @@ var testLayers = map[string][]string{
 	"internal/replicas/rediskv":  {"internal/dev/replicastest"},
 	"internal/replicas/node":     {"internal/certs", "internal/dev/replicastest"},
 	"internal/peer":              {"internal/dev/replicastest"},
-	"gateway/internal/router":    {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/dev/bridgetest/legacytest", "internal/trust/fetch", "internal/trust/login", "internal/trust/userlogin", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
+	"gateway/internal/router":    {"internal/server", "internal/replicas", "internal/dev/replicastest", "internal/dev/bridgetest/issuertest", "internal/dev/bridgetest/legacytest", "internal/observation/metrics", "internal/trust/fetch", "internal/trust/login", "internal/trust/userlogin", "internal/notebook", "internal/upstream", "internal/trust/audit", "internal/trust/pin", "internal/trust/policy"},
 	"internal/httpserver":        {"internal/certs"},
 	// A report is about a server that was asked.
 	"cmd/mcpbridge/internal/report": {"internal/upstream"},
@@ -344,7 +345,7 @@ var testLayers = map[string][]string{
 	// A server that is replaced is tested with the backs of both eras.
 	"internal/detect": {"internal/upstream", "legacy/back", "modern/back"},
 	// What has to pass both halves is tested with a front before the back.
-	"modern/back": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/moderntest", "internal/dev/bridgetest/watchtest", "modern/front"},
+	"modern/back": {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/moderntest", "internal/dev/bridgetest/watchtest", "internal/requeststate", "modern/front"},
 }
 
 // libraries lists the imports that are kept to a few packages, by prefix: the
@@ -369,6 +370,10 @@ var libraries = map[string][]string{
 	"github.com/nats-io/nats.go":    {"internal/replicas/natskv"},
 	"github.com/nats-io":            {"internal/replicas/natskv", "gateway/replicas/nats"}, // the latter's tests: a server
 	"github.com/redis/go-redis":     {"internal/replicas/rediskv"},
+
+	// With these, which find methods by name, the linker leaves out no method of any type.
+	"html/template": {},
+	"text/template": {},
 }
 
 // testLibraries lists the imports, by prefix, that only tests may have: servers that must not

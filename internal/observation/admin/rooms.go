@@ -20,6 +20,10 @@ type Rooms interface {
 	Rates(server string) *status.Rates
 	// Restart has a server begin anew.
 	Restart(server string) error
+	// Tasks returns the tasks of a server that are held for clients of the other era and not over, and
+	// CancelTask cancels one of them, by its key.
+	Tasks(server string) status.Tasks
+	CancelTask(ctx context.Context, server, key string) error
 	// ToolChanges returns the tools of a server that differ from what was accepted, and
 	// AcceptTools accepts some as they were shown. It returns how many.
 	ToolChanges(ctx context.Context, server string) ([]status.ToolChange, error)
@@ -47,11 +51,13 @@ func (a *roomAPI) route(mux *http.ServeMux) {
 		"GET /api/servers/{name}":          a.server,
 		"GET /api/servers/{name}/lines":    a.wrote,
 		"GET /api/servers/{name}/changes":  a.changes,
+		"GET /api/servers/{name}/tasks":    a.tasks,
 		"GET /api/servers/{name}/{list}":   a.list,
 		"POST /api/servers/{name}/restart": a.restart,
 		"POST /api/servers/{name}/login":   a.login,
 		"POST /api/servers/{name}/logout":  a.logout,
 		"POST /api/servers/{name}/accept":  a.accept,
+		"POST /api/servers/{name}/cancel":  a.cancelTask,
 		"GET /api/rates":                   a.rates,
 	} {
 		mux.Handle(path, a.guard.data(serve))
@@ -90,10 +96,44 @@ func (a *roomAPI) wrote(w http.ResponseWriter, r *http.Request) {
 func (a *roomAPI) list(w http.ResponseWriter, r *http.Request) {
 	method := lists[r.PathValue("list")]
 	if method == "" {
-		http.Error(w, "a server has lines, changes, tools, prompts, resources and templates", http.StatusNotFound)
+		http.Error(w, "a server has lines, tasks, changes, tools, prompts, resources and templates", http.StatusNotFound)
 		return
 	}
 	a.ask(w, r, r.PathValue("name"), method, atCursor(r))
+}
+
+// tasks serves the tasks of a server that are not over.
+func (a *roomAPI) tasks(w http.ResponseWriter, r *http.Request) {
+	if _, ok := a.known(w, r); ok {
+		answer(w, http.StatusOK, a.of.Tasks(r.PathValue("name")))
+	}
+}
+
+// cancelTask cancels a task.
+func (a *roomAPI) cancelTask(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Task string `json:"task"`
+	}
+	said, err := receive(w, r, maxAsk, &body)
+	if !said {
+		return
+	}
+	if err != nil || body.Task == "" {
+		http.Error(w, "send an object with task, which is the key of one, as /tasks has it", http.StatusBadRequest)
+		return
+	}
+	if _, ok := a.known(w, r); !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+	defer cancel()
+	if err := a.of.CancelTask(ctx, r.PathValue("name"), body.Task); err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	answer(w, http.StatusOK, struct {
+		Cancelled string `json:"cancelled"`
+	}{body.Task})
 }
 
 func (a *roomAPI) rates(w http.ResponseWriter, r *http.Request) {

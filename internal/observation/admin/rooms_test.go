@@ -32,6 +32,18 @@ func (s *shown) Restart(server string) error {
 	return nil
 }
 
+func (s *shown) Tasks(server string) status.Tasks {
+	return status.Tasks{List: []status.Task{{Key: "k1", Principal: "ada", Tool: "dig", Status: "working", Followers: 2}}}
+}
+
+func (s *shown) CancelTask(_ context.Context, server, key string) error {
+	if key != "k1" {
+		return errors.New("there is no such task any more")
+	}
+	s.asked = append(s.asked, "cancel "+key+" of "+server)
+	return nil
+}
+
 func (s *shown) ToolChanges(_ context.Context, server string) ([]status.ToolChange, error) {
 	return []status.ToolChange{{Tool: "read", Is: []byte(`{"name":"read"}`), Digest: "sha256:1"}}, nil
 }
@@ -79,6 +91,12 @@ func TestServerRooms(t *testing.T) {
 		{"POST /api/servers/inside/restart", "{}", 200, `{"restarted":"inside"}`},
 		{"POST /api/servers/inside/login", "{}", 200, `{"url":"https://id.example.com/authorize"}`},
 		{"POST /api/servers/inside/logout", "{}", 200, `{"revoked":false,"why":"no revocation_endpoint"}`},
+		{"GET /api/servers/inside/tasks", "", 200, `{"list":[{"key":"k1","principal":"ada","tool":"dig","status":"working",`},
+		{"GET /api/servers/none/tasks", "", 404, "/api/servers has all"},
+		{"POST /api/servers/inside/cancel", `{}`, 400, "as /tasks has it"},
+		{"POST /api/servers/inside/cancel", `{"task":"k2"}`, 409, "no such task any more"},
+		{"POST /api/servers/inside/cancel", `{"task":"k1"}`, 200, `{"cancelled":"k1"}`},
+		{"POST /api/servers/none/cancel", `{"task":"k1"}`, 404, "/api/servers has all"},
 		{"POST /api/servers/none/restart", "{}", 404, "/api/servers has all"},
 		{"POST /api/servers/inside/accept", `{"tools":[]}`, 400, "with tool and digest"},
 		{"POST /api/servers/inside/accept", `{"tools":[{"tool":"read","digest":"sha256:0"}]}`, 409, "not as it was shown"},
@@ -91,7 +109,7 @@ func TestServerRooms(t *testing.T) {
 			t.Errorf("%s %s = %s %s, want %d and %s", tt.to, tt.body, res.Status, text, tt.code, tt.want)
 		}
 	}
-	want := `inside resources/list {"cursor":"c"}, restart inside, login inside, logout inside, accept inside [{read sha256:1}]`
+	want := `inside resources/list {"cursor":"c"}, restart inside, login inside, logout inside, cancel k1 of inside, accept inside [{read sha256:1}]`
 	if got := strings.Join(g.asked, ", "); got != want {
 		t.Errorf("asked for %s, want %s", got, want)
 	}

@@ -4,25 +4,30 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // clients counts what clients do, apart from requests.
 type clients struct {
 	streams  prometheus.Gauge
-	parked   *prometheus.GaugeVec   // server
-	sessions *prometheus.GaugeVec   // server
-	sockets  *prometheus.GaugeVec   // server
-	limits   *prometheus.CounterVec // server, limit
-	refused  *prometheus.CounterVec // server, reason
+	held     [2]*prometheus.GaugeVec // by mcp.Held; server
+	sessions *prometheus.GaugeVec    // server
+	sockets  *prometheus.GaugeVec    // server
+	limits   *prometheus.CounterVec  // server, limit
+	refused  *prometheus.CounterVec  // server, reason
 
 	hits *table[hitKey, *atomic.Uint64] // as limits, for the admin page
 }
 
 func (m *Metrics) newClients() clients {
 	return clients{
-		hits:     new(table[hitKey, *atomic.Uint64]),
-		streams:  m.gauge("listen_streams", "Open subscriptions/listen streams, and requests of extensions that have become streams.").WithLabelValues(),
-		parked:   m.gauge("parked_calls", "Calls that wait for their clients' answers.", "server"),
+		hits:    new(table[hitKey, *atomic.Uint64]),
+		streams: m.gauge("listen_streams", "Open subscriptions/listen streams, and requests of extensions that have become streams.").WithLabelValues(),
+		held: [...]*prometheus.GaugeVec{
+			mcp.HeldCalls: m.gauge("parked_calls", "Calls that wait for their clients' answers.", "server"),
+			mcp.HeldTasks: m.gauge("tasks", "Tasks that are not over, which are held for clients of the other era than the server's.", "server"),
+		},
 		sessions: m.gauge("client_sessions", "Open sessions of legacy clients.", "server"),
 		sockets:  m.gauge("client_websockets", "Open WebSockets of clients.", "server"),
 		limits:   m.counter("limits_hit_total", "Requests and messages refused, and streams ended, at a configured limit.", "server", "limit"),
@@ -33,10 +38,9 @@ func (m *Metrics) newClients() clients {
 // Streams adds delta, which may be negative, to the open listen streams.
 func (m *Metrics) Streams(delta int) { m.clients.streams.Add(float64(delta)) }
 
-// Parked adds delta, which may be negative, to the calls that wait for their
-// clients' answers.
-func (m *Metrics) Parked(server string, delta int) {
-	m.clients.parked.WithLabelValues(server).Add(float64(delta))
+// Held adds delta, which may be negative, to what is held for clients.
+func (m *Metrics) Held(server string, what mcp.Held, delta int) {
+	m.clients.held[what].WithLabelValues(server).Add(float64(delta))
 }
 
 // Sessions adds delta, which may be negative, to the sessions of legacy clients.

@@ -135,7 +135,6 @@ func (m *Metrics) Forget(server string) {
 	// After that: a table that is filled from what is about to be dropped would count into it.
 	m.requests.ofClients.drop(func(k servedKey) bool { return k.server == server || k.group == server })
 	m.requests.toServers.drop(func(k sentKey) bool { return k.server == server })
-	m.requests.rates.servers.drop(func(name string) bool { return name == server })
 	m.requests.rates.clients.drop(func(k ratedKey) bool { return k.server == server })
 	m.requests.rates.until.Store(0)
 	m.clients.hits.drop(func(k hitKey) bool { return k.server == server })

@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http/httptest"
 	"regexp"
 	"runtime"
@@ -43,8 +44,10 @@ func TestCounters(t *testing.T) {
 	m.Limit("docs", "listen_streams")
 	m.Streams(2)
 	m.Streams(-1)
-	m.Parked("docs", 3)
-	m.Parked("docs", -1)
+	m.Held("docs", mcp.HeldCalls, 3)
+	m.Held("docs", mcp.HeldCalls, -1)
+	m.Held("docs", mcp.HeldTasks, 5)
+	m.Held("docs", mcp.HeldTasks, -1)
 	m.Sockets("docs", 4)
 	m.Sockets("docs", -1)
 	for range 3 {
@@ -90,6 +93,7 @@ func TestCounters(t *testing.T) {
 		`mcpbridge_quirks_total{quirk="header-revision",server="docs"} 1`,
 		"mcpbridge_listen_streams 1",
 		`mcpbridge_parked_calls{server="docs"} 2`,
+		`mcpbridge_tasks{server="docs"} 4`,
 		`mcpbridge_client_websockets{server="docs"} 3`,
 		`mcpbridge_upstream_sessions{server="docs"} 1`,
 		`mcpbridge_upstream_sessions_opened_total{server="docs"} 3`,
@@ -163,6 +167,50 @@ func BenchmarkRequest(b *testing.B) {
 	for b.Loop() {
 		m.Request(mcp.Served{Server: "docs", Method: "tools/call", Era: "modern", Outcome: "ok", Took: time.Millisecond})
 		m.Upstream("docs", "tools/call", "", time.Millisecond, "")
+	}
+}
+
+// A request through a group and one at its member have their series at hand, whatever was counted
+// in between, and those of a server that was forgotten are not taken for those of its name.
+func TestRecent(t *testing.T) {
+	m := New("v1")
+	through := func() {
+		m.Request(mcp.Served{Server: "files", Group: "all", Method: "tools/call", Era: "modern", Outcome: "ok"})
+		m.Request(mcp.Served{Server: "all", Method: "tools/call", Era: "modern", Outcome: "ok"})
+	}
+	through()
+	if n := testing.AllocsPerRun(100, through); n != 0 {
+		t.Errorf("%v allocations for requests that were counted before", n)
+	}
+	m.Forget("files")
+	through()
+	calls := map[string]uint64{}
+	for _, r := range m.Rates("").Servers {
+		calls[r.Server] = r.Minute.Calls
+	}
+	if want := map[string]uint64{"files": 1, "all": 103}; !maps.Equal(calls, want) {
+		t.Errorf("calls in the last minute: %v, want %v", calls, want)
+	}
+	// All are of one place.
+	for _, era := range []string{"modern", "legacy", "Modern", "Legacy"} {
+		for range 10 {
+			m.Request(mcp.Served{Server: "docs", Method: "tools/call", Era: era, Outcome: "ok"})
+		}
+	}
+	for _, era := range []string{"modern", "legacy", "Modern", "Legacy"} {
+		if want := fmt.Sprintf(`mcpbridge_requests_total{era=%q,method="tools/call",outcome="ok",server="docs"} 10`, era); !strings.Contains(scrape(t, m), want) {
+			t.Errorf("no %q", want)
+		}
+	}
+}
+
+// BenchmarkRequestThrough counts a call through a group, and at its member.
+func BenchmarkRequestThrough(b *testing.B) {
+	m := New("v1.2.3")
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Request(mcp.Served{Server: "files", Group: "all", Method: "tools/call", Era: "modern", Outcome: "ok", Client: "c/1", Took: time.Millisecond})
+		m.Request(mcp.Served{Server: "all", Method: "tools/call", Era: "modern", Outcome: "ok", Client: "c/1", Took: time.Millisecond})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/status"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -30,7 +30,6 @@ const forgotten = 24 * time.Hour
 // messages. They have 256 clients at most, because these can take any name (CWE-770).
 type rates struct {
 	began   time.Time
-	servers table[string, *rated]
 	clients table[ratedKey, *rated]
 	log     *slog.Logger
 	warn    transport.WarnLimiter
@@ -44,31 +43,44 @@ type ratedKey struct {
 	others         bool
 }
 
-// rate counts a request.
-func (m *Metrics) rate(s *mcp.Served) {
-	if s.Method == spec.MethodListen {
-		return
-	}
+// rate counts a request: for its client, since a server's are those of its clients. last has the
+// client of the server's last request.
+func (m *Metrics) rate(s *mcp.Served, last *lastClient) {
 	r := m.requests.rates
-	now := time.Since(r.began)
+	now := r.since(s.Ended)
 	failed := s.Outcome != "ok" && s.Outcome != "cancelled" && s.Outcome != "input_required"
-	r.servers.get(s.Server, newRated).add(now, s.Took, failed)
-	r.client(m, s, now).add(now, s.Took, failed)
+	r.client(m, s, now, last).add(now, s.Took, failed)
 }
 
-func newRated(string) *rated { return new(rated) }
+// since returns how long after began a request has ended: now if the time is zero.
+func (r *rates) since(ended time.Time) time.Duration {
+	if ended.IsZero() {
+		return time.Since(r.began)
+	}
+	return max(ended.Sub(r.began), 0)
+}
 
 func newRatedClient(ratedKey) *rated { return new(rated) }
 
+// A lastClient is the client of a server's last request, at hand.
+type lastClient = atomic.Pointer[looked[ratedKey, *rated]]
+
 // client returns what counts a client's requests.
-func (r *rates) client(m *Metrics, s *mcp.Served, now time.Duration) *rated {
+func (r *rates) client(m *Metrics, s *mcp.Served, now time.Duration, last *lastClient) *rated {
 	k := ratedKey{server: s.Server, client: s.Client}
 	if all := r.clients.all.Load(); all != nil {
+		was := last.Load()
+		if was != nil && was.in == all && was.k.client == k.client && !was.k.others {
+			return was.v
+		}
 		if one := (*all)[k]; one != nil {
+			if was == nil || was.in != all || rand.Uint32()%16 == 0 {
+				last.Store(&looked[ratedKey, *rated]{all, k, one})
+			}
 			return one
 		}
 	}
-	if int64(now) >= r.until.Load() && r.join(k, now) {
+	if int64(now) >= r.until.Load() && r.takePlace(k, now) {
 		return r.clients.get(k, newRatedClient)
 	}
 	m.Limit(s.Server, "rated_clients")
@@ -76,9 +88,9 @@ func (r *rates) client(m *Metrics, s *mcp.Served, now time.Duration) *rated {
 	return r.clients.get(ratedKey{server: s.Server, others: true}, newRatedClient)
 }
 
-// join reports whether there is a place for another client. Whoever has sent nothing for a day
+// takePlace reports whether there is a place for another client. Whoever has sent nothing for a day
 // leaves its place.
-func (r *rates) join(k ratedKey, now time.Duration) bool {
+func (r *rates) takePlace(k ratedKey, now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.places() < status.MaxRatedClients {
@@ -113,17 +125,20 @@ func (m *Metrics) Rates(server string) *status.Rates {
 	r := m.requests.rates
 	now := time.Since(r.began)
 	out := &status.Rates{Servers: []status.Rate{}, Clients: []status.Rate{}}
-	if all := r.servers.all.Load(); all != nil {
-		for name, one := range *all {
-			out.Servers = append(out.Servers, one.rate(status.Rate{Server: name}, now))
-		}
-	}
-	if all := r.clients.all.Load(); all != nil && server != "" {
+	servers := make(map[string]*rated)
+	if all := r.clients.all.Load(); all != nil {
 		for k, one := range *all {
+			if servers[k.server] == nil {
+				servers[k.server] = new(rated)
+			}
+			one.addTo(servers[k.server])
 			if k.server == server {
 				out.Clients = append(out.Clients, one.rate(status.Rate{Server: server, Client: k.client, Others: k.others}, now))
 			}
 		}
+	}
+	for name, sum := range servers {
+		out.Servers = append(out.Servers, sum.rate(status.Rate{Server: name}, now))
 	}
 	slices.SortFunc(out.Servers, func(a, b status.Rate) int { return strings.Compare(a.Server, b.Server) })
 	slices.SortFunc(out.Clients, func(a, b status.Rate) int {
@@ -132,7 +147,7 @@ func (m *Metrics) Rates(server string) *status.Rates {
 	return out
 }
 
-// A rated counts the requests of a server, or of one of its clients.
+// A rated counts the requests of a client of a server, or is the sum of a server's.
 type rated struct {
 	last atomic.Int64 // when a request was counted, since rates.began
 
@@ -170,6 +185,32 @@ func count(slots []slot, time time.Duration, at int, failed bool) {
 	s.took[at]++
 	if failed {
 		s.errors++
+	}
+}
+
+// addTo adds what was counted to a sum, which nobody else has.
+func (c *rated) addTo(sum *rated) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	join(sum.minute[:], c.minute[:])
+	join(sum.hour[:], c.hour[:])
+	join(sum.day[:], c.day[:])
+}
+
+// join adds slots to those of a sum. Of two rounds the later one stays.
+func join(sum, of []slot) {
+	for i := range of {
+		s, more := &sum[i], &of[i]
+		switch {
+		case more.at < s.at || more.at == 0:
+		case more.at > s.at:
+			*s = *more
+		default:
+			s.calls, s.errors = s.calls+more.calls, s.errors+more.errors
+			for t, n := range more.took {
+				s.took[t] += n
+			}
+		}
 	}
 }
 

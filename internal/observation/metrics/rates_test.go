@@ -119,9 +119,10 @@ func BenchmarkRates(b *testing.B) {
 			for i := range all {
 				all[i] = served("docs", fmt.Sprint("client", i), "ok", time.Duration(i)*time.Microsecond)
 			}
+			last := new(lastClient)
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				m.rate(&all[i%clients])
+				m.rate(&all[i%clients], last)
 			}
 		})
 	}
@@ -129,11 +130,11 @@ func BenchmarkRates(b *testing.B) {
 
 // The same while all processors count.
 func BenchmarkRatesInParallel(b *testing.B) {
-	m := New("test")
+	m, last := New("test"), new(lastClient)
 	b.RunParallel(func(pb *testing.PB) {
 		s := served("docs", "a/1", "ok", time.Millisecond)
 		for pb.Next() {
-			m.rate(&s)
+			m.rate(&s, last)
 		}
 	})
 }

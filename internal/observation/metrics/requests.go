@@ -3,6 +3,7 @@ package metrics
 import (
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
@@ -35,16 +36,32 @@ type requests struct {
 	rates *rates
 
 	ofClients table[servedKey, servedSeries]
+	recent    recent[servedKey, servedSeries] // of ofClients
 	toServers table[sentKey, histogram]
 }
 
 // A servedKey has the labels of a client's request.
 type servedKey struct{ server, group, method, era, outcome, errorType, tool string }
 
+// place returns where a key is among the recent ones.
+func (k *servedKey) place() int {
+	return placeOf(k.server) + 7*len(k.group) + 11*len(k.method) + 13*len(k.outcome) + placeOf(k.tool)
+}
+
+// placeOf returns a number that differs for most texts that are used together: those of one length
+// often end in a number.
+func placeOf(text string) int {
+	if text == "" {
+		return 0
+	}
+	return 5*len(text) + int(text[len(text)-1])
+}
+
 type servedSeries struct {
 	total     prometheus.Counter
 	durations prometheus.Observer // nil for a stream
 	grouped   prometheus.Counter  // nil without a group
+	client    *lastClient         // nil for a stream
 	served    histogram
 }
 
@@ -70,17 +87,20 @@ func (m *Metrics) newRequests() requests {
 // caller's, from a fixed few.
 func (m *Metrics) Request(s mcp.Served) {
 	k := servedKey{s.Server, s.Group, bounded(s.Method), s.Era, s.Outcome, boundedError(s.Error), m.toolOf(&s)}
-	series := m.requests.ofClients.get(k, m.requests.newServed)
+	series, ok := m.requests.recent.find(&m.requests.ofClients, k.place(), k)
+	if !ok {
+		series = m.requests.ofClients.add(k, m.requests.newServed)
+	}
 	took := s.Took.Seconds()
 	series.total.Inc()
 	if series.durations != nil {
 		series.durations.Observe(took)
+		m.rate(&s, series.client)
 	}
 	if series.grouped != nil {
 		series.grouped.Inc()
 	}
 	series.served.observe(took, s.TraceID)
-	m.rate(&s)
 }
 
 func (r *requests) newServed(k servedKey) servedSeries {
@@ -89,7 +109,7 @@ func (r *requests) newServed(k servedKey) servedSeries {
 		s.grouped = r.grouped.WithLabelValues(k.group, k.server, k.outcome)
 	}
 	if k.method != spec.MethodListen {
-		s.durations = r.durations.WithLabelValues(k.server, k.method)
+		s.durations, s.client = r.durations.WithLabelValues(k.server, k.method), new(lastClient)
 	}
 	return s
 }
@@ -175,6 +195,35 @@ func (t *table[K, V]) get(k K, make func(K) V) V {
 		}
 	}
 	return t.add(k, make)
+}
+
+// A recent has a few values of a table at hand, since a map takes longer the longer its keys are. Its
+// zero value has none. Safe for concurrent use.
+type recent[K comparable, V any] [64]atomic.Pointer[looked[K, V]]
+
+// A looked is what was looked up in a map.
+type looked[K comparable, V any] struct {
+	in *map[K]V
+	k  K
+	v  V
+}
+
+// find returns the value of k in t, and whether there is one. Keys of the same place, which is any
+// number, get it now and then.
+func (r *recent[K, V]) find(t *table[K, V], place int, k K) (v V, ok bool) {
+	at := &r[uint(place)%uint(len(r))]
+	last, in := at.Load(), t.all.Load()
+	if last != nil && last.in == in && last.k == k {
+		return last.v, true
+	}
+	if in == nil {
+		return v, false
+	}
+	v, ok = (*in)[k]
+	if ok && (last == nil || last.in != in || rand.Uint32()%16 == 0) {
+		at.Store(&looked[K, V]{in, k, v})
+	}
+	return v, ok
 }
 
 func (t *table[K, V]) add(k K, make func(K) V) V {

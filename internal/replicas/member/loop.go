@@ -24,7 +24,12 @@ func (m *Member) run(ctx context.Context) {
 			m.hinted(m.now())
 		default:
 		}
-		t := time.NewTimer(m.pause(m.now()))
+		pause := m.pause(m.now())
+		if pause <= 0 && ctx.Err() == nil { // no timer of 0 s: two of one synctest bubble break -race (go.dev/issue/78156)
+			m.round(ctx)
+			continue
+		}
+		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			t.Stop()

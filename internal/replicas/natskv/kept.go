@@ -28,7 +28,7 @@ func (s *Store) Kept(ctx context.Context, key string) (record []byte, version st
 	if err != nil {
 		return nil, "", err
 	}
-	e, err := kv.Get(ctx, key)
+	e, err := read(ctx, kv, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		return nil, "", nil

@@ -65,7 +65,7 @@ func (s *Store) Take(ctx context.Context, key string) (record []byte, err error)
 
 // load returns a record that has time left, and its revision.
 func load(ctx context.Context, kv jetstream.KeyValue, key string) ([]byte, uint64, error) {
-	e, err := kv.Get(ctx, key)
+	e, err := read(ctx, kv, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		return nil, 0, replicas.ErrNotFound

@@ -164,7 +164,7 @@ func (s *Store) Poll(ctx context.Context, keys []string, fresh bool) (member.Sna
 // Load asks for one claim.
 func (s *Store) Load(ctx context.Context, key string) (e member.Entry, err error) {
 	err = s.use(ctx, func(b *buckets) error {
-		got, err := b.claims.kv.Get(ctx, key)
+		got, err := read(ctx, b.claims.kv, key)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			return nil
 		}

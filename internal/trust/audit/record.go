@@ -24,6 +24,7 @@ const (
 	MethodEnd          = "end"          // a session or a stream has ended
 	MethodPin          = "pin"          // definitions of tools were accepted, or are not
 	MethodRestart      = "restart"      // a server began anew, since somebody wanted it
+	MethodCancelTask   = "cancel-task"  // a task was cancelled, since somebody wanted it
 	MethodLogin        = "login"        // a principal has logged in at a server, or somebody else has tried to
 	MethodLogout       = "logout"       // such a login was ended
 )
@@ -69,6 +70,12 @@ func Stopped(version string) *Record {
 // Restarted returns the line of a server that begins anew, which a principal wanted.
 func Restarted(server, principal string) *Record {
 	return &Record{Time: time.Now(), Method: MethodRestart, Kind: "server", Server: server, Principal: principal, Decision: "allow"}
+}
+
+// TaskCancelled returns the line of a task of a server that a principal has had cancelled, which was
+// made of a call of a tool by whose.
+func TaskCancelled(server, tool, whose, principal string) *Record {
+	return &Record{Time: time.Now(), Method: MethodCancelTask, Kind: "tool", Name: tool, Server: server, Principal: principal, Decision: "allow", Reason: "it was a task of " + whose}
 }
 
 // Pinned returns the line about a tool of a server, or for an empty name about all of them: what

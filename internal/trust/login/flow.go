@@ -341,12 +341,12 @@ func LetIn(status int) bool {
 }
 
 // Stored returns the value of Authorization for the stored login; [ErrNoLogin] if there is
-// none.
-func (f *Flow) Stored(ctx context.Context, name string) (string, error) {
+// none. server is how mcpbridge login is told which server it is.
+func (f *Flow) Stored(ctx context.Context, server string) (string, error) {
 	if _, err := f.Store.Load(f.URL); err != nil {
 		return "", err
 	}
-	s := NewStored(StoredOptions{Name: name, HTTP: f.HTTP, Keeper: f.Store.KeeperOf(f.URL)})
+	s := NewStored(StoredOptions{Server: server, HTTP: f.HTTP, Keeper: f.Store.KeeperOf(f.URL)})
 	defer s.Close()
 	value, err := s.Authorization(ctx, upstream.Behalf{})
 	if none := (*upstream.CredentialError)(nil); errors.As(err, &none) {

@@ -43,7 +43,7 @@ func newOutage(t *testing.T, left time.Duration) *outage {
 		t.Fatal(err)
 	}
 	f := &Flow{URL: at + "/mcp", HTTP: client, Store: store, Browse: func(string) error { o.led.Add(1); return errors.New("nobody is there") }}
-	o.Stored = NewStored(StoredOptions{Name: "docs", HTTP: client, Keeper: store.KeeperOf(at + "/mcp"), Flow: f})
+	o.Stored = NewStored(StoredOptions{Server: "docs", HTTP: client, Keeper: store.KeeperOf(at + "/mcp"), Flow: f})
 	t.Cleanup(o.Stored.Close)
 	return o
 }

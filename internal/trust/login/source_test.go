@@ -47,7 +47,7 @@ func storedOf(t *testing.T, r *rig, f *Flow) *Stored {
 	if _, err := f.Run(testContext(t), r.challenge()); err != nil {
 		t.Fatal(err)
 	}
-	return NewStored(StoredOptions{Name: "docs", HTTP: r.http(), Keeper: f.Store.KeeperOf(r.url())})
+	return NewStored(StoredOptions{Server: "docs", HTTP: r.http(), Keeper: f.Store.KeeperOf(r.url())})
 }
 
 func TestStored(t *testing.T) {
@@ -161,7 +161,7 @@ func TestTokensAreHidden(t *testing.T) {
 	r, secrets := newRig(t), redact.New()
 	f := r.flow()
 	storedOf(t, r, f)
-	s := NewStored(StoredOptions{Name: "docs", HTTP: r.http(), Keeper: f.Store.KeeperOf(r.url()), Secrets: secrets})
+	s := NewStored(StoredOptions{Server: "docs", HTTP: r.http(), Keeper: f.Store.KeeperOf(r.url()), Secrets: secrets})
 	hidden := func(texts ...string) {
 		t.Helper()
 		for _, text := range texts {
@@ -294,7 +294,7 @@ func TestStoredLacksScopes(t *testing.T) {
 func TestLoginOnDemand(t *testing.T) {
 	r := newRig(t)
 	f := r.flow()
-	s := NewStored(StoredOptions{Name: "docs", HTTP: r.http(), Keeper: f.Store.KeeperOf(r.url()), Flow: f})
+	s := NewStored(StoredOptions{Server: "docs", HTTP: r.http(), Keeper: f.Store.KeeperOf(r.url()), Flow: f})
 	defer s.Close()
 	value, err := s.Authorization(testContext(t), upstream.Behalf{})
 	if value != "" || err != nil {
@@ -457,7 +457,7 @@ func TestTokenExchange(t *testing.T) {
 func TestReady(t *testing.T) {
 	r := newRig(t)
 	f := r.flow()
-	s := NewStored(StoredOptions{Name: "docs", HTTP: r.http(), Keeper: f.Store.KeeperOf(r.url()), Flow: f})
+	s := NewStored(StoredOptions{Server: "docs", HTTP: r.http(), Keeper: f.Store.KeeperOf(r.url()), Flow: f})
 	defer s.Close()
 	for range 2 {
 		if err := s.Ready(testContext(t)); err != nil {

@@ -45,7 +45,8 @@ func sameVersion(a, b Version) bool {
 
 // StoredOptions configure credentials of a stored login. HTTP and Keeper are required.
 type StoredOptions struct {
-	Name   string // the server's name
+	// Server is how mcpbridge login is told which server it is.
+	Server string
 	HTTP   *fetch.Client
 	Keeper Keeper
 	// Step is what to do if the login is missing. Empty means mcpbridge login.
@@ -193,7 +194,7 @@ func (s *Stored) refused(more []string) error {
 }
 
 // step says what to do if a login is missing.
-func (s *Stored) step() string { return cmp.Or(s.Step, "run mcpbridge login "+s.Name) }
+func (s *Stored) step() string { return cmp.Or(s.Step, "run mcpbridge login "+s.Server) }
 
 // loginAgain asks a person to log in, and returns the value of the new login: other than
 // the refused token, and with more scopes.

@@ -60,8 +60,8 @@ var subjects = map[string]*subject{
 	spec.MethodTaskGet:    {class: followUp},
 	spec.MethodTaskUpdate: {class: followUp},
 	spec.MethodTaskCancel: {class: followUp},
-	"tasks/result":        {class: followUp}, // of 2025-11-25, like the next
-	"tasks/list":          {class: followUp},
+	spec.MethodTaskResult: {class: followUp},
+	spec.MethodTaskList:   {class: followUp},
 }
 
 // toolsCall is found without a lookup, for speed.
@@ -224,7 +224,7 @@ func (op *Operation) readName(params []byte, p wire.Plain) (err error) {
 	member := op.about.member
 	var v []byte
 	if p.Of(params) {
-		v = wire.Get(params, member)
+		v = p.Get(params, member)
 	}
 	if v == nil { // or in another case
 		if v, err = only(params, member); err != nil {

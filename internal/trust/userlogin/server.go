@@ -77,7 +77,7 @@ func (s *Server) user(p mcp.Principal) *user {
 		return u
 	}
 	u := &user{stored: login.NewStored(login.StoredOptions{
-		Name: s.opts.Name, HTTP: s.opts.Flow.HTTP, Keeper: s.keeper(p), Step: "try again", Secrets: s.logins.opts.Secrets,
+		HTTP: s.opts.Flow.HTTP, Keeper: s.keeper(p), Step: "try again", Secrets: s.logins.opts.Secrets,
 	})}
 	s.users.Add(p, u)
 	return u

@@ -41,7 +41,7 @@ func readValue(typ, text string, forced bool) ([]byte, error) {
 	}
 	if err := wire.Check([]byte(text), 0); err != nil {
 		if forced {
-			return nil, fmt.Errorf("%q is not JSON", text)
+			return nil, fmt.Errorf("%q is not JSON; quote it as JSON, or write key=value for a text", text)
 		}
 		return nil, fmt.Errorf("the tool wants %s, and %q is none; write it as JSON", typ, text)
 	}
@@ -110,7 +110,7 @@ func mirror(h http.Header, schema, args []byte) {
 			continue
 		}
 		if name, ok := wire.GetString(p, "x-mcp-header"); ok && name != "" {
-			h.Set(spec.HeaderParamPrefix+name, protocol.EncodeHeader(protocol.PlainText(value)))
+			h.Set(spec.HeaderParamPrefix+name, spec.EncodeHeader(protocol.PlainText(value)))
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestReadArguments(t *testing.T) {
 		{"no type", "any=1", `{"any":"1"}`, ""},
 		{"not in the schema", "other=1", `{"other":"1"}`, ""},
 		{"forced JSON", `name:={"a":1}`, `{"name":{"a":1}}`, ""},
-		{"forced, not JSON", "name:=x", "", `edit: name: "x" is not JSON`},
+		{"forced, not JSON", "name:=x", "", `edit: name: "x" is not JSON; quote it as JSON, or write key=value for a text`},
 		{"not the type", "count=many", "", `edit: count: the tool wants integer, and "many" is none; write it as JSON`},
 		{"no =", "name", "", `"name" is not an argument; write key=value, or key:=JSON`},
 		{"no key", "=x", "", `"=x" is not an argument; write key=value, or key:=JSON`},

@@ -20,7 +20,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // maxMessage limits a message, in bytes.
@@ -138,7 +137,7 @@ func (c *Client) headers(q call) http.Header {
 	h.Set(spec.HeaderProtocolVersion, string(spec.LatestModern))
 	h.Set(spec.HeaderMethod, q.method)
 	if q.name != "" {
-		h.Set(spec.HeaderName, protocol.EncodeHeader(q.name))
+		h.Set(spec.HeaderName, spec.EncodeHeader(q.name))
 	}
 	return h
 }

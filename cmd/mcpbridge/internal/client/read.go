@@ -16,7 +16,7 @@ func (p *Printer) Read(ctx context.Context, uri string) error {
 	params := wire.AppendEdited(nil, nil, wire.Edit{Name: "uri", Value: wire.Quote(uri)})
 	result, err := p.answered(ctx, call{method: spec.MethodResourcesRead, name: uri, params: params})
 	if err != nil {
-		return fmt.Errorf("reading %s of %s: %w", uri, p.Name, err)
+		return p.refused("reading", uri, err)
 	}
 	for part := range wire.Elements(wire.Get(result, "contents")) {
 		text, ok := wire.GetString(part, "text")
@@ -40,7 +40,7 @@ func (p *Printer) Prompt(ctx context.Context, name string, words []string) error
 	}
 	result, err := p.answered(ctx, call{method: spec.MethodPromptsGet, name: name, params: withArguments(name, args)})
 	if err != nil {
-		return fmt.Errorf("getting %s of %s: %w", name, p.Name, err)
+		return p.refused("getting", name, err)
 	}
 	for m := range wire.Elements(wire.Get(result, "messages")) {
 		role, _ := wire.GetString(m, "role")
@@ -49,6 +49,26 @@ func (p *Printer) Prompt(ctx context.Context, name string, words []string) error
 		}
 	}
 	return nil
+}
+
+// refused is the error of what was not given; where the server may not have it, with what to do.
+func (p *Printer) refused(doing, name string, err error) error {
+	var of *wire.Error
+	err = fmt.Errorf("%s %s of %s: %w", doing, name, p.Name, err)
+	if errors.As(err, &of) && (of.Code == spec.CodeInvalidParams || of.Code == spec.CodeResourceNotFound) {
+		err = fmt.Errorf("%w; mcpbridge ls shows what it has", err)
+	}
+	return err
+}
+
+// AsConfigured adds to an error that a server of a configuration may be of another kind than that
+// says, as its words repeat it. Empty words say nothing.
+func AsConfigured(err error, words string) error {
+	var of *wire.Error
+	if words == "" || !errors.As(err, &of) || of.Code != spec.CodeMethodNotFound && of.Code != spec.CodeInternal {
+		return err
+	}
+	return fmt.Errorf("%w; the configuration says %s: is that so? Without it, it is found out", err, words)
 }
 
 // answered is do for a call that must not end in an input request.

@@ -19,7 +19,7 @@ const BackupEnding = ".before-mcpbridge"
 // Located puts the line before what is wrong with the JSON or TOML of a file.
 func Located(err error) error {
 	if e := (*hostfile.SyntaxError)(nil); errors.As(err, &e) {
-		return fmt.Errorf("line %d, column %d: not readable as %s: %s", e.Line, e.Column, e.Format, e.Why)
+		return fmt.Errorf("line %d, column %d: not readable as %s: %s; correct it there, or just before", e.Line, e.Column, e.Format, e.Why)
 	}
 	return err
 }

@@ -22,11 +22,17 @@ func (c *Change) Preview(out, about io.Writer, host *hostfile.Host, f *File, pat
 	if err := output.Bytes(out, diff(path, host.Masked(f.data), host.Masked(c.Data))); err != nil {
 		return err
 	}
+	if err := c.moved.preview(out, host); err != nil {
+		return err
+	}
 	return c.Report(about, path, what)
 }
 
-// diff returns the unified diff of two texts; nothing if they are the same.
-func diff(path string, before, after []byte) []byte {
+// diff returns the unified diff of two texts of a file; nothing if they are the same.
+func diff(path string, before, after []byte) []byte { return diffOf(path, path, before, after) }
+
+// diffOf is diff for a file that was called otherwise before.
+func diffOf(from, path string, before, after []byte) []byte {
 	d := &differ{a: hostfile.Lines(before), b: hostfile.Lines(after)}
 	at := hostfile.Run{} // what was looked at
 	for _, r := range append(hostfile.Common(d.a, d.b), hostfile.Run{A: len(d.a), B: len(d.b)}) {
@@ -39,7 +45,7 @@ func diff(path string, before, after []byte) []byte {
 	if len(d.out) == 0 {
 		return nil
 	}
-	return fmt.Appendf(nil, "--- %s\n+++ %s\n%s", path, path, d.out)
+	return fmt.Appendf(nil, "--- %s\n+++ %s\n%s", from, path, d.out)
 }
 
 // A differ writes a diff, part by part.

@@ -40,11 +40,11 @@ func Find(host *hostfile.Host, files []string) (first string) {
 func Open(path string) (*File, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil, fmt.Errorf("finding the host's file: %w", err)
+		return nil, fmt.Errorf("finding the host's file: %w; name it with --file", err)
 	}
 	info, err := os.Stat(real)
 	if err != nil {
-		return nil, fmt.Errorf("finding the host's file: %w", err)
+		return nil, fmt.Errorf("finding the host's file: %w; name it with --file", err)
 	}
 	f := &File{given: path, path: real, was: info}
 	if f.data, err = value.ReadFile(real, value.MaxFile, false, nil); err != nil {

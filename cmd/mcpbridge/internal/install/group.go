@@ -198,7 +198,7 @@ func (g *Group) move(c *Change, plain []byte, servers, fresh []string, nameMax i
 	for _, name := range fresh {
 		c.outcomes = append(c.outcomes, hostfile.Change{Server: name, Changed: true, Why: notes[name], Done: "moved"})
 	}
-	m := &moved{Group: g, plain: plain, text: text, record: record{g.Path, servers, []string{sum(text)}}}
+	m := &moved{Group: g, plain: plain, text: text, nameMax: nameMax, record: record{g.Path, servers, []string{sum(text)}}}
 	if g.edited() {
 		if m.text, err = hostfile.AddServers(g.text, text); err != nil {
 			return fmt.Errorf("%s was changed by hand, and can't be read: %w; correct it", g.File, err)
@@ -263,6 +263,7 @@ type moved struct {
 	back bool // what was written is removed, instead
 
 	plain, text []byte
+	nameMax     int
 	record      record
 	kept        string // where the servers are that were changed by hand
 }
@@ -281,6 +282,20 @@ func (m *moved) contents() ([]content, error) {
 		return nil, fmt.Errorf("writing down what is moved: %v", err)
 	}
 	return []content{{m.beforeFile(), m.plain}, {recordFile, append(said, '\n')}, {movedFile, m.text}}, nil
+}
+
+// preview shows what the file of the servers would get, without secrets.
+func (m *moved) preview(w io.Writer, host *hostfile.Host) error {
+	if m == nil || m.back {
+		return nil
+	}
+	masked := host.Masked(m.plain)
+	after, _, err := m.Convert(masked, m.record.Servers, m.nameMax)
+	if err != nil || m.Group.text == nil {
+		return errors.Join(err, output.Bytes(w, diffOf("/dev/null", m.File, nil, after)))
+	}
+	before, _, err := m.Convert(masked, m.last.Servers, m.nameMax)
+	return errors.Join(err, output.Bytes(w, diff(m.File, before, after)))
 }
 
 // write writes what the one entry needs, before the host's file has it: whatever happens between,

@@ -33,7 +33,7 @@ keep_alive: 3s
 drain: 8s
 client_idle: 23s
 replicas: {engine: "tls://n:1", credentials: n.creds, prefix: p, keys: [kD3vZ0qXy7Tn2LwRb9EeJc5HsVfUaG1oMiPpQ4t8zS0], peer: "127.0.0.1:1", advertise: "h:2", heartbeat: 3s}
-limits: {body: 2KiB, depth: 9, memory: 128MiB, command_sessions: 3, command_sessions_each: 2, id: 103, progress_token: 104, method: 105, uri: 306, filter: 307, client_info: 308, capabilities: 309, requests: 101, requests_each: 102, upstream_message: 3KiB, sessions: 4, client_sessions: 11, client_sessions_each: 12, client_events: 4KiB, websockets: 13, websockets_each: 14, new_connections: 17, streams_each: 16, streams: 5, listen_topics: 6, parked: 7, parked_each: 8, cache: 1MiB, cache_entries: 10, metric_tools: 18}
+limits: {body: 2KiB, depth: 9, memory: 128MiB, command_sessions: 3, command_sessions_each: 2, id: 103, progress_token: 104, method: 105, uri: 306, filter: 307, client_info: 308, capabilities: 309, requests: 101, requests_each: 102, upstream_message: 3KiB, sessions: 4, client_sessions: 11, client_sessions_each: 12, client_events: 4KiB, websockets: 13, websockets_each: 14, new_connections: 17, streams_each: 16, streams: 5, listen_topics: 6, parked: 7, parked_each: 8, tasks: 19, tasks_each: 20, task_results: 5KiB, cache: 1MiB, cache_entries: 10, metric_tools: 18}
 servers:
   web:
     url: https://docs.example.com/mcp
@@ -54,7 +54,7 @@ servers:
 			"memory": 64 << 20, "body": 2 << 10, "depth": 9, "id": 103, "progress_token": 104, "method": 105, "uri": 306, "filter": 307, "client_info": 308, "capabilities": 309,
 			"requests": 101, "requests_each": 102, "upstream_message": 3 << 10, "sessions": 4, "command_sessions": 3, "command_sessions_each": 2,
 			"client_sessions": 11, "client_sessions_each": 12, "client_events": 4 << 10, "websockets": 13, "websockets_each": 14, "new_connections": 17, "streams": 5, "streams_each": 16, "listen_topics": 6,
-			"subscribes_each": 200, "parked": 7, "parked_each": 8, "cache": 1 << 20, "cache_entries": 10, "metric_tools": 18,
+			"subscribes_each": 200, "parked": 7, "parked_each": 8, "tasks": 19, "tasks_each": 20, "task_results": 5 << 10, "cache": 1 << 20, "cache_entries": 10, "metric_tools": 18,
 		},
 		StateKeys: []string{"0123456789abcdef"}, SessionIdle: 23 * time.Second,
 		Replicas: &gateway.Replicas{

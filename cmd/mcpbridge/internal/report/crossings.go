@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -43,19 +44,19 @@ type row struct {
 // A probed is a server as it was probed.
 type probed struct {
 	mcp.Verdict
-	HTTP    bool     // a request is an HTTP request with its own response
-	Command bool     // it is a command
-	Hidden  []string // extensions and experimental capabilities that the configuration hides
+	HTTP     bool // a request is an HTTP request with its own response
+	Command  bool // it is a command
+	Settings settings.Server
 }
 
 // features returns what happens to the server's features, beginning with those that are
 // refused.
 func (s *probed) features() []Feature {
-	declared, ifUsed := toModern, toModernIfUsed
+	declared, tasks, ifUsed := toModern, legacyTasks, toModernIfUsed
 	if s.Era == spec.Modern {
-		declared, ifUsed = toLegacy, toLegacyIfUsed
+		declared, tasks, ifUsed = toLegacy, modernTasks, toLegacyIfUsed
 	}
-	out := append(s.rows(declared, false), s.rows(ifUsed, true)...)
+	out := slices.Concat(s.rows(declared, false), s.rows(tasks, false), s.rows(ifUsed, true))
 	rank := []string{Refused, Changes, Crosses, NotOffered}
 	slices.SortStableFunc(out, func(a, b Feature) int {
 		return slices.Index(rank, a.Outcome) - slices.Index(rank, b.Outcome)
@@ -147,7 +148,7 @@ func tools(so func(tool []byte) bool) func(*probed) ([]string, bool) {
 func members(set string, tasks bool) func(*probed) ([]string, bool) {
 	return func(s *probed) (names []string, _ bool) {
 		for k := range wire.Members(s.capability(set)) {
-			if name := k.String(); (name == spec.ExtensionTasks) == tasks && !slices.Contains(s.Hidden, name) {
+			if name := k.String(); (name == spec.ExtensionTasks) == tasks && !slices.Contains(s.Settings.Hidden(), name) {
 				names = append(names, name)
 			}
 		}

@@ -51,12 +51,8 @@ var toLegacy = []row{
 
 	{"extensions", Crosses, "M2L-07", members("extensions", false),
 		"as the server declares them, and so do their requests; results of types of their own are errors (L2M-09)"},
-	{"the tasks extension", Changes, "T-24", members("extensions", true),
-		"clients hold no tasks; tools that run as tasks alone are run by mcpbridge, and answered as ordinary calls"},
 	{"experimental capabilities", Crosses, "M2L-07", members("experimental", false),
 		"as the server declares them, and so do their requests"},
-	{"tasks that a client holds (tasks/*)", NotOffered, "L2M-10", always,
-		"a server of 2026-07-28 has none: -32601"},
 
 	{"log messages", Changes, "L2M-12", has("logging"),
 		"logging/setLevel sets the level that the gateway puts on each request of the session"},

@@ -75,7 +75,7 @@ var fromLegacy = map[string]treatments{
 }
 
 // hidden is the treatment of extensions that the configuration hides.
-var hidden = Treatment{Refused, "the configuration hides it (extensions.hide, or tasks: off)", "T-32"}
+var hidden = Treatment{Refused, "the configuration hides it (extensions.hide, tasks: run or tasks: off)", "T-32"}
 
 // extensions returns what happens to each extension, ordered by name.
 func (s *probed) extensions() []Extension {
@@ -89,8 +89,11 @@ func (s *probed) extensions() []Extension {
 		if !known {
 			of = table[""]
 		}
-		if slices.Contains(s.Hidden, k.String()) {
+		switch name := k.String(); {
+		case slices.Contains(s.Settings.Hidden(), name):
 			of = treatments{hidden, hidden}
+		case name == spec.ExtensionTasks && s.Era == spec.Modern && bothHold(&s.Settings):
+			of.legacy = heldByOld
 		}
 		e := Extension{Name: k.String(), Modern: of.modern, Legacy: of.legacy}
 		if len(settings) > len("{}") {

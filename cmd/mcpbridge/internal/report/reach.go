@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -22,7 +23,7 @@ func ToReach(c *config.Config, s *config.Server) (flags, before string) {
 		flags = " --cert FILE --key FILE"
 	}
 	if c.TLS.Cert != "" && !trusted(c.TLS.Files().Cert, c.TLS.Files().Key) {
-		flags += " --cacert " + c.TLS.Cert
+		flags += " --cacert " + output.ShellWord(c.TLS.Cert)
 	}
 	return flags, before
 }

@@ -113,7 +113,7 @@ func New(upstream *server.Server, c *config.Server, v mcp.Verdict) *Report {
 			r.Tools = toolNames(l.Items)
 		}
 	}
-	s := &probed{Verdict: v, HTTP: !upstream.OnConnection() && !v.Older, Command: c.Command != "", Hidden: c.Hidden()}
+	s := &probed{Verdict: v, HTTP: !upstream.OnConnection() && !v.Older, Command: c.Command != "", Settings: c.Server}
 	r.Crossings, r.Extensions = s.features(), s.extensions()
 	r.summarize()
 	return r

@@ -144,7 +144,7 @@ func wantOutcomes(t *testing.T, r *Report, want map[string]string) {
 
 func TestReportOfALegacyServer(t *testing.T) {
 	r := reportOf(t, &featured{
-		capabilities: `{"tools":{"listChanged":true},"resources":{"listChanged":false},"tasks":{"requests":{}},"experimental":{"vendor/x":{}}}`,
+		capabilities: `{"tools":{"listChanged":true},"resources":{"listChanged":false},"tasks":{"requests":{"tools":{"call":{}}}},"experimental":{"vendor/x":{}}}`,
 		list:         `[{"name":"a","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}},{"name":"b","inputSchema":{"type":"array"},"execution":{"taskSupport":"optional"}}]`,
 	})
 	wantOutcomes(t, r, map[string]string{
@@ -152,7 +152,7 @@ func TestReportOfALegacyServer(t *testing.T) {
 		"tools that must be run as tasks":                        "changes a",
 		"tools that may be run as tasks":                         "changes b",
 		"tools whose input schema is no object":                  "refused b",
-		"tasks that a client holds (tasks/*)":                    "refused",
+		"tasks that a client holds (tasks/*)":                    "changes",
 		"experimental capabilities":                              "crosses vendor/x",
 		"changes of the list of tools":                           "refused", // announced, without a stream
 		"changes of the list of resources":                       "not offered",
@@ -166,6 +166,12 @@ func TestReportOfALegacyServer(t *testing.T) {
 		"calls at the same time that may be asked back":          "",
 		"questions to the client (elicitation, sampling, roots)": "changes",
 	})
+}
+
+// A server that has tasks, but runs no calls as such, has none for clients.
+func TestReportOfTasksWithoutCalls(t *testing.T) {
+	r := reportOf(t, &featured{capabilities: `{"tools":{},"tasks":{"list":{}}}`, list: `[{"name":"a","inputSchema":{"type":"object"}}]`})
+	wantOutcomes(t, r, map[string]string{"tasks that a client holds (tasks/*)": "not offered", "tools that may be run as tasks": ""})
 }
 
 func TestReportOfAModernServer(t *testing.T) {
@@ -185,6 +191,7 @@ func TestReportOfAModernServer(t *testing.T) {
 		"tools whose output schema is no object":          "changes a",
 		"structured results":                              "changes a,b",
 		"the tasks extension":                             "changes io.modelcontextprotocol/tasks",
+		"tasks that a client holds (tasks/*)":             "not offered",
 		"extensions":                                      "crosses com.example/board",
 		"what extensions let clients listen to":           "refused com.example/board",
 		"changes of the list of tools":                    "crosses",

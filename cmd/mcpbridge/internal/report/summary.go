@@ -42,7 +42,7 @@ type Served struct {
 // NewSummary returns what would be served. env returns the names of the variables that the
 // command of a server gets.
 func NewSummary(c *config.Config, env func(*config.Config, *config.Server) []string) Summary {
-	out := Summary{Listen: c.Listen, Admin: c.Admin, Include: c.Include, Servers: []Served{}, Replicas: replicasOf(c.Replicas)}
+	out := Summary{Listen: c.Listen, Admin: c.Admin, Include: c.Include, Servers: make([]Served, 0, len(c.Servers)), Replicas: replicasOf(c.Replicas)}
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		sum := Served{

@@ -12,7 +12,9 @@ import (
 // maxNoted bounds the URIs of one result that are remembered.
 const maxNoted = 256
 
-var uriMember = []byte(`"uri"`)
+// uriMember ends the name of the member uri. It does not begin with a quote, since every string
+// does, and a search stops at each.
+var uriMember = []byte(`uri"`)
 
 // NoteResult remembers the URIs that a member has handed out in the result of a request: in links
 // and embedded resources.

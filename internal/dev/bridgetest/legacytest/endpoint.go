@@ -24,7 +24,7 @@ type Front interface {
 	ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Sender)
 	ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, sender mcp.Sender)
 	ServeDelete(w http.ResponseWriter, r *http.Request, sender mcp.Sender)
-	EndStreams()
+	EndStreams(why error)
 	Close(ctx context.Context) error
 }
 
@@ -41,7 +41,7 @@ func Serve(t testing.TB, f Front, who func() mcp.Principal) *Endpoint {
 	e := &Endpoint{front: f, who: who}
 	e.Server = httptest.NewServer(http.HandlerFunc(e.serveHTTP))
 	t.Cleanup(func() {
-		f.EndStreams()
+		f.EndStreams(mcp.ErrShutdown)
 		e.CloseClientConnections()
 		e.Server.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), bridgetest.Patience)

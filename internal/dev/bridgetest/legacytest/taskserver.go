@@ -1,10 +1,13 @@
 package legacytest
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -15,10 +18,17 @@ const RelatedTask = `"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"
 // A TaskServer has a tool, "t", that must run as a task, which goes through stages.
 type TaskServer struct {
 	*Server
-	Stages    []string    // members of the task, as each tasks/get finds it, the last for good
-	Result    string      // of tasks/result
-	Begin     func()      // runs when tasks/result is called; may be nil
-	Cancelled chan string // gets the params of tasks/cancel
+	Stages    []string      // members of the task, as each tasks/get finds it, the last for good
+	Result    string        // of tasks/result
+	Begin     func()        // runs when tasks/result is called; may be nil
+	Cancelled chan string   // gets the params of tasks/cancel
+	Unasked   bool          // tasks are made also of calls that ask for none
+	Called    func()        // runs when the tool is called; may be nil
+	Interval  int           // ms: pollInterval; zero means 1000
+	Slow      time.Duration // of tasks/get
+	SlowCall  time.Duration // of the call, which is answered also if it is cancelled
+
+	SlowCancel time.Duration // of tasks/cancel
 
 	mu      sync.Mutex // guards what follows
 	looks   int
@@ -38,20 +48,32 @@ func (ts *TaskServer) Play(a *Server) {
 		"tasks/result": ts.result,
 		"tasks/cancel": func(m wire.Message) string {
 			ts.Cancelled <- string(m.Params)
+			time.Sleep(ts.SlowCancel)
 			return `{}`
 		},
 	}
 }
 
 func (ts *TaskServer) call(c *ServerCall) string {
+	if ts.Called != nil {
+		ts.Called()
+	}
+	time.Sleep(ts.SlowCall)
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.methods = append(ts.methods, c.Message.Method)
 	ts.params = c.Message.Params
-	if wire.Get(c.Message.Params, "task") == nil {
+	if wire.Get(c.Message.Params, "task") == nil && !ts.Unasked {
 		return `{"isError":true,"content":[{"type":"text","text":"requires task augmentation"}]}`
 	}
-	return `{"task":{"taskId":"t1","status":"working","pollInterval":1000}}`
+	created := fmt.Sprintf(`{"task":{"taskId":"t1","status":"working","pollInterval":%d}}`, ts.interval())
+	select {
+	case <-c.Cancelled: // it is made all the same
+		ts.methods = append(ts.methods, "notifications/cancelled")
+		c.answer(c.Message.ID, created)
+	default:
+	}
+	return created
 }
 
 func (ts *TaskServer) list(m wire.Message) string {
@@ -65,6 +87,7 @@ func (ts *TaskServer) list(m wire.Message) string {
 }
 
 func (ts *TaskServer) get(m wire.Message) string {
+	time.Sleep(ts.Slow)
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.methods = append(ts.methods, m.Method)
@@ -73,7 +96,16 @@ func (ts *TaskServer) get(m wire.Message) string {
 	if strings.HasPrefix(st, `{`) {
 		return st
 	}
-	return `{"taskId":"t1","pollInterval":1000,` + st + `}`
+	return fmt.Sprintf(`{"taskId":"t1","pollInterval":%d,%s}`, ts.interval(), st)
+}
+
+func (ts *TaskServer) interval() int { return cmp.Or(ts.Interval, 1000) }
+
+// SetStages has further looks find other stages.
+func (ts *TaskServer) SetStages(stages ...string) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.Stages, ts.looks = stages, 0
 }
 
 func (ts *TaskServer) result(m wire.Message) string {
@@ -110,4 +142,11 @@ func (ts *TaskServer) CallParams() json.RawMessage {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	return slices.Clone(ts.params)
+}
+
+// ForgetCalls forgets what has come so far.
+func (ts *TaskServer) ForgetCalls() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.methods = nil
 }

@@ -34,6 +34,19 @@ func OverHTTP(t *testing.T, f Front, text string, header map[string]string) *htt
 // OverHTTPWith has a message served over HTTP with other headers.
 func OverHTTPWith(t *testing.T, f Front, text string, change func(http.Header)) *httptest.ResponseRecorder {
 	t.Helper()
+	w := httptest.NewRecorder()
+	overHTTP(t, f, w, text, change)
+	return w
+}
+
+// OverHTTPTo has a message served whose response goes to w.
+func OverHTTPTo(t *testing.T, f Front, w http.ResponseWriter, text string) {
+	t.Helper()
+	overHTTP(t, f, w, text, func(http.Header) {})
+}
+
+func overHTTP(t *testing.T, f Front, w http.ResponseWriter, text string, change func(http.Header)) {
+	t.Helper()
 	m, err := wire.Parse([]byte(text), wire.Options{UniqueParams: true})
 	if err != nil {
 		t.Fatalf("Parse(%s) = %v", text, err)
@@ -45,9 +58,7 @@ func OverHTTPWith(t *testing.T, f Front, text string, change func(http.Header)) 
 		r.Header.Set(spec.HeaderName, name)
 	}
 	change(r.Header)
-	w := httptest.NewRecorder()
 	f.ServeMessage(w, r, &m, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
-	return w
 }
 
 // A Follower reads a listen stream over a socket.

@@ -3,6 +3,12 @@ import {ask} from './api.js';
 import {el} from './dom.js';
 import {count} from './format.js';
 
+// What becomes of tools that differ from what was accepted, by the server's pin.
+const modes = {
+  refuse: 'Tools that differ from what was accepted are hidden and refused.',
+  warn: 'Tools that differ from what was accepted are logged.',
+  off: 'Tools are not compared with what was accepted before.',
+};
 const mostLines = 400; // of a member that is compared line by line
 
 export class ToolChanges {
@@ -12,9 +18,12 @@ export class ToolChanges {
 
   constructor(server, pin) {
     this.#server = server;
-    this.#said.textContent = pin === 'refuse' ? 'Tools that differ from what was accepted are hidden and refused.' : 'Tools that differ from what was accepted are logged.';
+    this.#said.textContent = modes[pin];
+    const others = Object.keys(modes).filter((mode) => mode !== pin);
     this.node = el('section', {'aria-label': 'Changed tools'},
-      el('div', {class: 'head'}, el('h3', {}, 'Changed tools'), this.#said, el('button', {type: 'button', id: 'compare', onclick: () => this.#compare()}, 'Compare with what was accepted')),
+      el('div', {class: 'head'}, el('h3', {}, 'Changed tools'), el('span', {class: 'badge', id: 'pin'}, `pin: ${pin}`), this.#said,
+        pin !== 'off' && el('button', {type: 'button', id: 'compare', onclick: () => this.#compare()}, 'Compare with what was accepted')),
+      el('p', {class: 'quiet small'}, 'For another mode, write ', el('code', {}, `pin: ${others[0]}`), ' or ', el('code', {}, `pin: ${others[1]}`), ` below ${server} in the configuration; it is in use when that is read again.`),
       this.#list);
   }
 

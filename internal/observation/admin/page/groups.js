@@ -102,7 +102,7 @@ function room(r) {
 
 // endpoint shows the URL for clients, to copy.
 function endpoint(url) {
-  const field = el('input', {type: 'text', id: 'endpoint', class: 'mono', readOnly: true, value: url});
+  const field = el('textarea', {id: 'endpoint', class: 'mono', rows: 1, spellcheck: false, readOnly: true, value: url}) // which wraps a long URL;
   const button = el('button', {type: 'button', onclick: async () => {
     field.select(); // for browsers that let no page write the clipboard
     try {

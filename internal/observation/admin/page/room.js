@@ -7,6 +7,7 @@ import {el, facts, replace, sub, table} from './dom.js';
 import {bytes, clock, era, state, when} from './format.js';
 import {Lists} from './lists.js';
 import {all, clientRates} from './rates.js';
+import {Tasks} from './tasks.js';
 
 const every = 2000; // ms between two requests for lines
 const mostLines = 200;
@@ -19,6 +20,7 @@ export class Room {
   #connect = el('div', {});
   #changes = el('div', {});
   #rates = el('div', {});
+  #tasks;
   #met = el('div', {});
   #said = el('p', {class: 'notice-line', role: 'status'});
   #lines = el('pre', {tabIndex: 0, role: 'region', 'aria-label': 'Standard error', class: 'lines-of'});
@@ -26,6 +28,7 @@ export class Room {
   #last = 0;
   #host = 'claude';
   #room;
+  #pin; // as it was shown last
   #shown = ''; // of what connects hosts
   #left = false;
   #timer;
@@ -33,8 +36,9 @@ export class Room {
 
   constructor(name) {
     this.#name = name;
+    this.#tasks = new Tasks(name);
     this.#wrote.append(el('div', {class: 'head'}, el('h3', {}, 'Standard error'), this.#kept), el('div', {class: 'panel'}, this.#lines));
-    this.node.append(this.#head, this.#said, this.#facts, this.#connect, this.#changes, new Lists(name).node, this.#rates, this.#wrote, this.#met);
+    this.node.append(this.#head, this.#said, this.#facts, this.#connect, this.#changes, new Lists(name).node, this.#tasks.node, this.#rates, this.#wrote, this.#met);
     this.#follow();
   }
 
@@ -76,7 +80,9 @@ export class Room {
       r.last_error_time && el('p', {class: 'quiet small'}, 'Last tried ', when(r.last_error_time, '', ' ago'), '. It is tried again.')));
     replace(this.#facts, el('div', {class: 'panel pad stack'}, reached(r)));
     this.#connects(r);
-    if (r.pin && !this.#changes.firstChild) this.#changes.append(new ToolChanges(this.#name, r.pin).node);
+    const pin = r.pin || 'off';
+    if (pin !== this.#pin) replace(this.#changes, new ToolChanges(this.#name, pin).node);
+    this.#pin = pin;
     replace(this.#met, ...met(r));
     this.#wrote.hidden = r.transport !== 'command';
     this.#lines.hidden = !r.lines;
@@ -137,6 +143,7 @@ export class Room {
       const rates = await ask(`/api/rates?${new URLSearchParams({server: this.#name})}`);
       replace(this.#rates, el('div', {class: 'head'}, el('h3', {}, 'Rates')), el('div', {class: 'panel'}, all(rates.servers.find((one) => one.server === this.#name))),
         rates.clients.length > 0 && el('div', {class: 'head'}, el('h3', {}, 'Rates of its clients')), rates.clients.length > 0 && el('div', {class: 'panel'}, clientRates(rates.clients)));
+      await this.#tasks.update();
       if (this.#room?.lines) this.#add((await ask(this.#path(`/lines?after=${this.#last}`))).lines);
     } catch {
       // The page says that it is not connected, or the room that there is no such server.
@@ -224,6 +231,6 @@ function copyButton(text, at) {
 }
 
 function copied(title, id, value) {
-  const field = el('input', {type: 'text', id, class: 'mono', readOnly: true, value});
+  const field = el('textarea', {id, class: 'mono', rows: 1, spellcheck: false, readOnly: true, value}) // which wraps a long URL;
   return el('div', {class: 'endpoint'}, el('label', {for: id}, title), field, copyButton(() => value, () => field));
 }

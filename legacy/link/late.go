@@ -1,0 +1,67 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// errNobodyWaits is why a request is given up long after its caller has left.
+var errNobodyWaits = errors.New("the caller has left")
+
+// An outcome is what came of a request.
+type outcome struct {
+	result json.RawMessage
+	err    error
+}
+
+// RoundTripLate is RoundTrip for a request whose result must not get lost: if ctx ends first, the
+// request is cancelled at the server, and a result that comes all the same within patience is passed
+// to late, on another goroutine.
+func (l *Link) RoundTripLate(ctx context.Context, c *Call, params []byte, patience time.Duration, late func(result json.RawMessage)) (json.RawMessage, error) {
+	own := c.Begin(context.WithoutCancel(ctx))
+	if err := l.Calls.Add(c); err != nil {
+		c.Cancel(nil)
+		return nil, err
+	}
+	frame := wire.AppendRequest(nil, wire.NumberID(c.ID), c.Method, params, nil)
+	got := make(chan outcome, 1)
+	if !l.Start(func() { got <- outcomeOf(own, l, c, frame) }) { // ends with the response, or with errNobodyWaits
+		l.Calls.Remove(c)
+		c.Cancel(nil)
+		return nil, &upstream.Failure{Cause: mcp.ErrShutdown, Fate: upstream.NotSent, Lost: true}
+	}
+	select {
+	case o := <-got:
+		return o.result, o.err
+	case <-ctx.Done():
+	}
+	c.Cancelled = l.SendCancelled(ctx, c, context.Cause(ctx))
+	l.Start(func() { // ends as the one above
+		giveUp := time.AfterFunc(patience, func() { c.Cancel(errNobodyWaits) })
+		defer giveUp.Stop()
+		if o := <-got; o.err == nil {
+			late(o.result)
+		}
+	})
+	return nil, context.Cause(ctx)
+}
+
+// outcomeOf sends a request that was added to the calls.
+func outcomeOf(ctx context.Context, l *Link, c *Call, frame []byte) outcome {
+	r, err := l.Exchange(ctx, c, frame)
+	switch {
+	case err != nil:
+		return outcome{err: err}
+	case r.Err != nil:
+		return outcome{err: r.TakeError()}
+	}
+	defer r.Free()
+	return outcome{result: bytes.Clone(r.Result)}
+}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,7 +58,27 @@ func startHost(t *testing.T, n *network, dir, name, addr, balancer string, other
 	must(t, os.Link(natsServer(t), filepath.Join(l.root, "usr/bin/nats-server")))
 	start(t, "nats of "+name, namespace, l.run("/usr/bin/nats-server", "--config", "/etc/nats/nats.conf"))
 	start(t, name, namespace, l.command("serve", "/etc/mcpbridge/config.yaml"))
-	start(t, balancer+" of "+name, namespace, balance(t, dir, balancer))
+	for range 2 { // as a service manager would
+		cmd := balance(t, dir, balancer)
+		start(t, balancer+" of "+name, namespace, cmd)
+		if n.listens(t, addr+":443") {
+			return
+		}
+		at, _ := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/wchan") // for the log alone
+		t.Logf("%s of %s does not listen; it waits in %q, and is started again", balancer, name, at)
+		_ = cmd.Process.Kill() // it may have ended
+	}
+}
+
+// listens waits until somebody listens at an address, for some seconds.
+func (n *network) listens(t *testing.T, addr string) bool {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if conn, err := n.dial(t.Context(), "tcp", addr); err == nil {
+			_ = conn.Close()
+			return true
+		}
+	}
+	return false
 }
 
 // balance is a balancer with its configuration and certificates, which asks no DNS.

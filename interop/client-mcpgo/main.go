@@ -1,6 +1,7 @@
 // Command client-mcpgo puts the client of mark3labs/mcp-go v1.2.1 under
 // remote control: see package remote. It asks for 2026-07-28 first on pipes alone: with a GET
-// stream, or without for the transport post, it opens sessions.
+// stream, or without for the transport post, it opens sessions. With -tasks it plays with the tasks
+// of a server instead.
 //
 // The SDK keeps no error's code: the few that it has a Go error for are told by
 // that, the others are 0.
@@ -28,7 +29,15 @@ import (
 
 func main() {
 	legacy := flag.Bool("legacy", false, "open sessions, whatever the server knows")
+	tasks := flag.Bool("tasks", false, "play with tasks of 2025-11-25")
 	flag.Parse()
+	if *tasks {
+		if err := playTasks(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "client-mcpgo:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctl := remote.NewController(os.Stdout)
 	if err := ctl.Run(os.Stdin, &steered{ctl: ctl, legacy: *legacy}); err != nil {
 		fmt.Fprintln(os.Stderr, "client-mcpgo:", err)

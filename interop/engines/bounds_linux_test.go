@@ -43,7 +43,7 @@ func TestBoundedRecords(t *testing.T) {
 			b, _ := y.join(t, "BBBBBBBB", 2)
 			know := func(what string) {
 				t.Helper()
-				eventually(t, time.Minute, what, func() bool {
+				eventually(t, patience, what, func() bool {
 					_, ab := a.View().Member("BBBBBBBB")
 					_, ba := b.View().Member("AAAAAAAA")
 					return ab && ba
@@ -56,7 +56,7 @@ func TestBoundedRecords(t *testing.T) {
 				t.Errorf("a replica was silent:\n%s", s)
 			}
 			c, _ := y.join(t, "CCCCCCCC", 3)
-			eventually(t, time.Minute, "a replica joins beside them", func() bool {
+			eventually(t, patience, "a replica joins beside them", func() bool {
 				_, ac := a.View().Member("CCCCCCCC")
 				_, cb := c.View().Member("BBBBBBBB")
 				return ac && cb
@@ -73,7 +73,7 @@ func (y *junkyard) largeOnes(t *testing.T, a replicas.Engine, log *lines) {
 	y.large(replicas.Key(record))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	eventually(t, time.Minute, "a warning", func() bool { return strings.Contains(log.String(), y.where) })
+	eventually(t, patience, "a warning", func() bool { return strings.Contains(log.String(), y.where) })
 	for end := time.Now().Add(3 * replicas.Heartbeat); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if v := a.View(); !v.Away.IsZero() || len(v.Members) != 2 {
 			t.Fatalf("the view is %+v, want two members", v)
@@ -88,7 +88,7 @@ func (y *junkyard) largeOnes(t *testing.T, a replicas.Engine, log *lines) {
 	}
 	var c replicas.Claim
 	var err error
-	eventually(t, time.Minute, "a claim of junk is taken", func() bool {
+	eventually(t, patience, "a claim of junk is taken", func() bool {
 		c, err = a.Claim(t.Context(), name)
 		return err == nil
 	})
@@ -109,15 +109,15 @@ func (y *junkyard) manyOnes(t *testing.T, a replicas.Engine, log *lines) {
 	y.many(20_000)
 	s := y.open(logger())
 	defer func() { _ = s.Close(t.Context()) }()
-	eventually(t, time.Minute, "the store is read", func() bool {
+	eventually(t, patience, "the store is read", func() bool {
 		snap, err := s.Poll(t.Context(), nil, false)
 		if n := len(snap.Members); n > replicas.MaxMembers {
 			t.Fatalf("%d records are read, want %d at most", n, replicas.MaxMembers)
 		}
 		return err == nil
 	})
-	eventually(t, time.Minute, "some are taken for replicas", func() bool { return most() > 2 })
-	eventually(t, time.Minute, "they are silent", func() bool {
+	eventually(t, patience, "some are taken for replicas", func() bool { return most() > 2 })
+	eventually(t, patience, "they are silent", func() bool {
 		v := a.View()
 		if _, knows := v.Member("BBBBBBBB"); !knows {
 			t.Fatal("a replica is not known any more")

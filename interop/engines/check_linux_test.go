@@ -82,7 +82,7 @@ func newServed(t *testing.T, engine string) *served {
 			}
 		})
 	}
-	eventually(t, time.Minute, "all replicas are there", func() bool {
+	eventually(t, patience, "all replicas are there", func() bool {
 		out, _ := s.check(s.config(s.engine, "", "", ""))
 		return strings.Contains(out, s.peers[0]) && strings.Contains(out, s.peers[1]) && strings.Contains(out, s.peers[2])
 	})

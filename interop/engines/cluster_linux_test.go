@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -49,7 +48,7 @@ func (w *cluster) Start(empty bool) {
 		w.redis[0].ask(append(append([]string{"--cluster", "create"}, addrs...), "--cluster-replicas", strconv.Itoa(w.followers), "--cluster-yes")...)
 	}
 	for _, p := range w.redis {
-		eventually(w.t, 60*time.Second, "the cluster is whole", func() bool {
+		eventually(w.t, patience, "the cluster is whole", func() bool {
 			text, err := p.try("cluster", "info")
 			return err == nil && strings.Contains(text, "cluster_state:ok")
 		})

@@ -26,7 +26,7 @@ func newGroup(t *testing.T, open func() replicas.Engine) *group {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, 60*time.Second, "three members", g.whole)
+	eventually(t, patience, "three members", g.whole)
 	return g
 }
 

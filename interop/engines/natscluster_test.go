@@ -53,7 +53,7 @@ func (w *natsCluster) Start(empty bool) {
 	for i := range w.s {
 		w.start(i)
 	}
-	eventually(w.t, 60*time.Second, "the cluster has a leader, and all have heard of it", w.ready)
+	eventually(w.t, patience, "the cluster has a leader, and all have heard of it", w.ready)
 }
 
 func (w *natsCluster) ready() bool {
@@ -161,14 +161,14 @@ func TestNATSLeaderIsStopped(t *testing.T) {
 	w.Start(false)
 	g := w.group()
 	names := g.names()
-	eventually(t, 60*time.Second, "three healthy servers", w.healthy)
+	eventually(t, patience, "three healthy servers", w.healthy)
 	for _, bucket := range []string{"members", "claims", "records"} {
-		eventually(t, 60*time.Second, "a leader", func() bool { return w.leader(bucket) >= 0 })
+		eventually(t, patience, "a leader", func() bool { return w.leader(bucket) >= 0 })
 		i := w.leader(bucket)
 		w.stop(i)
 		t.Logf("all was in order %v after the leader of %s was stopped", g.recover(60*time.Second, anywhere(names)), bucket)
 		w.start(i)
-		eventually(t, 60*time.Second, "three healthy servers", w.healthy)
+		eventually(t, patience, "three healthy servers", w.healthy)
 		g.recover(60*time.Second, anywhere(names))
 	}
 }
@@ -181,7 +181,7 @@ func TestNATSClusterIsRestarted(t *testing.T) {
 	g := w.group()
 	names := g.names()
 	w.Stop()
-	eventually(t, 60*time.Second, "noticing", func() bool { return !g.e[0].View().Away.IsZero() })
+	eventually(t, patience, "noticing", func() bool { return !g.e[0].View().Away.IsZero() })
 	w.Start(false)
 	t.Logf("all was in order %v after the servers were there again", g.recover(60*time.Second, anywhere(names)))
 }
@@ -195,7 +195,7 @@ func TestNATSWithoutQuorum(t *testing.T) {
 	names := g.names()
 	w.stop(0)
 	w.stop(1)
-	eventually(t, 60*time.Second, "noticing", func() bool { return !g.e[2].View().Away.IsZero() })
+	eventually(t, patience, "noticing", func() bool { return !g.e[2].View().Away.IsZero() })
 	if n := len(g.e[2].View().Members); n != 3 {
 		t.Errorf("%d members are known without a quorum, want 3", n)
 	}
@@ -231,14 +231,14 @@ func TestNATSBucketsAreSpread(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	eventually(t, 60*time.Second, "the claims are read", func() bool { return s.Claims(t.Context(), func(string, member.Entry) {}) == nil })
+	eventually(t, patience, "the claims are read", func() bool { return s.Claims(t.Context(), func(string, member.Entry) {}) == nil })
 	for name, want := range map[string]int{"members": 3, "claims": 3, "records": 1} {
 		kv, err := js.KeyValue(t.Context(), "test_"+name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var status jetstream.KeyValueStatus
-		eventually(t, 60*time.Second, "the state of a bucket", func() bool {
+		eventually(t, patience, "the state of a bucket", func() bool {
 			status, err = kv.Status(t.Context())
 			return err == nil
 		})

@@ -139,7 +139,7 @@ func TestNATSOverTLS(t *testing.T) {
 			g.recover(60*time.Second, g.names())
 			refuse(t, refused)
 			n.user(late)
-			eventually(t, 60*time.Second, "credentials that were replaced are used", func() bool { return refused["credentials that are replaced"].View().Away.IsZero() })
+			eventually(t, patience, "credentials that were replaced are used", func() bool { return refused["credentials that are replaced"].View().Away.IsZero() })
 		})
 	}
 }

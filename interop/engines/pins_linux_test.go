@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // A pinner has one server, whose tools are pinned at an engine.
@@ -80,7 +79,7 @@ func (p *pinner) run(args ...string) (out string, code int) {
 func (p *pinner) lists(url string, search bool) {
 	p.t.Helper()
 	var out string
-	eventually(p.t, time.Minute, fmt.Sprintf("search listed: %v", search), func() bool {
+	eventually(p.t, patience, fmt.Sprintf("search listed: %v", search), func() bool {
 		var code int
 		out, code = p.run("call", url)
 		return code == 0 && strings.Contains(out, "edit_note") && strings.Contains(out, "\nsearch ") == search

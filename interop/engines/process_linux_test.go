@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // A process is a redis-server, in any of its roles.
@@ -68,7 +67,7 @@ func (p *process) start(empty bool) {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	eventually(p.t, 60*time.Second, "redis-server listens", func() bool {
+	eventually(p.t, patience, "redis-server listens", func() bool {
 		c, err := net.Dial("tcp", p.addr())
 		if err == nil {
 			c.Close()

@@ -103,7 +103,7 @@ func TestRedisOverTLS(t *testing.T) {
 			refuse(t, refused)
 			v.clients.Files(late, bridgetest.Leaf{})
 			v.write(late, "ca.pem", v.servers.PEM())
-			eventually(t, 60*time.Second, "a certificate that was replaced is shown", func() bool { return refused["a certificate of another authority"].View().Away.IsZero() })
+			eventually(t, patience, "a certificate that was replaced is shown", func() bool { return refused["a certificate of another authority"].View().Away.IsZero() })
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -57,11 +56,11 @@ func (w *sentinels) Start(empty bool) {
 	for _, p := range append(w.redis[:len(w.redis):len(w.redis)], w.sentinel...) {
 		p.start(empty)
 	}
-	eventually(w.t, 60*time.Second, "the followers are synchronous", func() bool {
+	eventually(w.t, patience, "the followers are synchronous", func() bool {
 		return strings.Count(w.redis[0].ask("info", "replication"), "state=online") == len(w.redis)-1
 	})
 	for _, p := range w.sentinel {
-		eventually(w.t, 60*time.Second, "the Sentinels know each other and the followers", func() bool {
+		eventually(w.t, patience, "the Sentinels know each other and the followers", func() bool {
 			text, err := p.as("watchman", "sentinel", "master", "mymaster")
 			return err == nil && field(text, "num-slaves") == fmt.Sprint(len(w.redis)-1) &&
 				field(text, "num-other-sentinels") == fmt.Sprint(len(w.sentinel)-1) && field(text, "flags") == "master"

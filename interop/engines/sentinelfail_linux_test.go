@@ -46,13 +46,13 @@ func TestSentinelFailover(t *testing.T) {
 	for _, p := range w.redis[1:] {
 		p.thaw()
 	}
-	eventually(t, 60*time.Second, "another master", func() bool { m := w.master(w.sentinel[0]); return m != nil && m != old })
+	eventually(t, patience, "another master", func() bool { m := w.master(w.sentinel[0]); return m != nil && m != old })
 	t.Logf("all was in order %v after the new master was named", g.recover(60*time.Second, names))
 	if c, _ := g.e[0].Holder("late 1"); c.Epoch < 2 {
 		t.Errorf("the epoch of a claim that was lost is %d: it was not lost", c.Epoch)
 	}
 	old.start(false) // it is told whom to follow
-	eventually(t, 60*time.Second, "the former master follows", func() bool {
+	eventually(t, patience, "the former master follows", func() bool {
 		text, err := old.try("role")
 		return err == nil && len(text) > 5 && text[:5] == "slave"
 	})
@@ -71,7 +71,7 @@ func TestSentinelMachineIsLost(t *testing.T) {
 	w.sentinel[0].freeze()
 	defer w.redis[0].thaw()
 	defer w.sentinel[0].thaw()
-	eventually(t, 60*time.Second, "another master", func() bool { m := w.master(w.sentinel[1]); return m != nil && m != w.redis[0] })
+	eventually(t, patience, "another master", func() bool { m := w.master(w.sentinel[1]); return m != nil && m != w.redis[0] })
 	t.Logf("all was in order %v after the new master was named", g.recover(60*time.Second, names))
 	w.sentinel[0].thaw()
 	w.redis[0].thaw() // it takes itself for the master until the Sentinels tell it

@@ -31,6 +31,9 @@ func parse(t *testing.T, text string) *replicas.URL {
 	return u
 }
 
+// patience bounds what a test waits for that is not what it measures, on a busy machine.
+const patience = 5 * time.Minute
+
 // eventually waits for a condition.
 func eventually(t *testing.T, d time.Duration, what string, ok func() bool) {
 	t.Helper()

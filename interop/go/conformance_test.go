@@ -75,6 +75,7 @@ var suiteRuns = []suiteRun{
 	{"modern-typescript-directly", "2026-07-28", directly("modern-typescript"), nil},
 	{"fastmcp", "2026-07-28", through("fastmcp"), taskScenarios},
 	{"fastmcp-directly", "2026-07-28", directly("fastmcp"), taskScenarios},
+	{"tasks-2025", "2026-07-28", through("tasks-2025"), taskScenarios},
 	{"skills-modern", "2026-07-28", through("skills-modern"), skillScenarios},
 	{"skills-modern-directly", "2026-07-28", directly("skills-modern"), skillScenarios},
 	{"skills-modern-translated", "2025-11-25", through("skills-modern"), skillScenarios},
@@ -82,6 +83,9 @@ var suiteRuns = []suiteRun{
 	{"skills-legacy-directly", "2025-11-25", directly("skills-legacy"), skillScenarios},
 	{"skills-legacy-translated", "2026-07-28", through("skills-legacy"), skillScenarios},
 }
+
+// notYet has the runs that mcpbridge can't pass yet, and why.
+var notYet = map[string]string{}
 
 // skillScenarios are those of the extension io.modelcontextprotocol/skills.
 var skillScenarios = []string{"sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2640-skills-manifest"}
@@ -93,6 +97,9 @@ func TestConformance(t *testing.T) {
 	found := make(map[string][]*scenario)
 	for _, run := range suiteRuns {
 		t.Run(run.name, func(t *testing.T) {
+			if why := notYet[run.name]; why != "" {
+				t.Skip(why)
+			}
 			found[run.name] = run.conform(t)
 			fmt.Fprintf(&tables, "on %s:\n%s\n", run.name, suiteTable(run.revision, found[run.name]))
 		})
@@ -103,6 +110,12 @@ func TestConformance(t *testing.T) {
 	t.Run("T-01 the verdicts on tasks are those of the server", func(t *testing.T) {
 		sameVerdicts(t, found["fastmcp-directly"], found["fastmcp"])
 		clearChecks(t, found["fastmcp-directly"], 8, 42)
+	})
+	t.Run("T-12 clients of the extension have tasks of 2025-11-25", func(t *testing.T) {
+		if why := notYet["tasks-2025"]; why != "" {
+			t.Skip(why)
+		}
+		clearChecks(t, found["tasks-2025"], 8, 41) // no check of tasks-status-notifications is ever made
 	})
 	t.Run("S-01 S-02 the verdicts on skills are those of the server", func(t *testing.T) {
 		for server, checks := range map[string]int{"skills-modern": 45, "skills-legacy": 43} {

@@ -66,7 +66,7 @@ func clearChecks(t *testing.T, got []*scenario, scenarios, checks int) {
 		}
 	}
 	if clear != scenarios || made != checks {
-		t.Errorf("directly %d scenarios are clean, with %d checks, want %d with %d", clear, made, scenarios, checks)
+		t.Errorf("%d scenarios are clean, with %d checks, want %d with %d", clear, made, scenarios, checks)
 	}
 }
 

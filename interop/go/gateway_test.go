@@ -31,8 +31,10 @@ const (
 	driveNode       = "../node/drive.mjs"
 	modernNode      = "../node/modern-server.mjs"
 	fastmcpServer   = "../python/fastmcp_server.py"
+	tasksNode       = "../node/tasks-server.mjs"
 	skillbookNode   = "../node/skillbook.mjs"
 	filesNode       = "../node/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
+	tasksRust       = "../bin/tasks-rmcp" // where there is cargo
 	conformanceNode = "../node/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 )
 
@@ -127,6 +129,9 @@ func (w *world) startServers(ctx context.Context) error {
 		{"fastmcp", func(_, port string) (env, argv []string) {
 			return nil, []string{fastmcpPython, fastmcpServer, "--transport", "http", "--port", port}
 		}, "/mcp"},
+		{"tasks-2025", func(addr, _ string) (env, argv []string) {
+			return nil, []string{nodeBinary, tasksNode, "--http", addr}
+		}, "/mcp"},
 		{"skills-modern", func(addr, _ string) (env, argv []string) {
 			return nil, []string{nodeBinary, modernNode, "--http", addr, "./skillbook.mjs"}
 		}, ""},
@@ -202,12 +207,20 @@ servers:
   modern-typescript: {url: %q}
   everything-http: {url: %q}
   fastmcp: {url: %q}
+  tasks-2025: {url: %q}
   skills-modern: {url: %q}
   skills-legacy: {url: %q}
   everything-stdio: {command: %q, args: [%q, stdio, %q]}
   files: {command: %q, args: [%q, %q]}
 `, b.listen, admin, urls["everything-go"], urls["legacy-2026"], urls["modern-go"], urls["modern-typescript"],
-		urls["everything-http"], urls["fastmcp"], urls["skills-modern"], urls["skills-legacy"], node[0], node[1], b.dir, node[0], node[2], b.dir)
+		urls["everything-http"], urls["fastmcp"], urls["tasks-2025"], urls["skills-modern"], urls["skills-legacy"], node[0], node[1], b.dir, node[0], node[2], b.dir)
+	if _, err := os.Stat(tasksRust); err == nil {
+		abs, err := absolute(tasksRust)
+		if err != nil {
+			return err
+		}
+		text += fmt.Sprintf("  tasks-rmcp: {command: %q}\n", abs[0])
+	}
 	return os.WriteFile(file, []byte(text), 0o600)
 }
 

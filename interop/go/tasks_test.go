@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,10 +48,20 @@ func TestM2L07ToolsThatDemandTasks(t *testing.T) {
 
 // TestT24ToolsOfFastmcpThatDemandTasks calls tools that fastmcp runs as tasks alone, with clients that
 // know nothing of the tasks extension, of four revisions.
-func TestT24ToolsOfFastmcpThatDemandTasks(t *testing.T) {
+func TestT24ToolsOfFastmcpThatDemandTasks(t *testing.T) { callDemanding(t, "fastmcp") }
+
+// TestT24ToolsOfRustThatDemandTasks calls those of a server on the Rust SDK.
+func TestT24ToolsOfRustThatDemandTasks(t *testing.T) {
+	if _, err := os.Stat(tasksRust); err != nil {
+		t.Skip("no cargo has built it")
+	}
+	callDemanding(t, "tasks-rmcp")
+}
+
+func callDemanding(t *testing.T, server string) {
 	for name, asks := range map[string]bool{"sdk-1.32.2": true, "sdk-1.12.3": false, "sdk-1.9.0": false, "go-1.6.1": true, "mcpgo": true} {
 		t.Run(name, func(t *testing.T) {
-			to := remote.Target{Transport: "http", URL: w.bridge.endpoint("fastmcp"), Capabilities: json.RawMessage(`{}`)}
+			to := remote.Target{Transport: "http", URL: w.bridge.endpoint(server), Capabilities: json.RawMessage(`{}`)}
 			if asks {
 				to.Capabilities = json.RawMessage(`{"elicitation":{}}`)
 			}

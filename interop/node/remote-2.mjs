@@ -7,6 +7,7 @@ import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@mode
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { ask, control, notice, timeout } from "./control.mjs";
 import { Login, loggingIn } from "./login.mjs";
+import { rawDispatch } from "./raw.mjs";
 
 const [mode = "auto"] = process.argv.slice(2);
 const pinned = /^\d/.test(mode);
@@ -14,6 +15,8 @@ const pinned = /^\d/.test(mode);
 let client;
 let over; // its transport
 let login;
+let raw; // for a client that declares the extension of tasks, which the SDK does not know
+const clientInfo = { name: "interop-2", version: "1" };
 const streams = new Map(); // listen streams by URI
 
 function transport({ transport, url, argv }) {
@@ -32,7 +35,7 @@ const changed = (of) => ({ debounceMs: 0, autoRefresh: false, onChanged: () => n
 
 async function initialize(target) {
   client = new Client(
-    { name: "interop-2", version: "1" },
+    clientInfo,
     {
       versionNegotiation: { mode: pinned ? { pin: mode } : mode },
       capabilities: target.capabilities,
@@ -44,6 +47,7 @@ async function initialize(target) {
   client.onerror = (e) => console.error(String(e?.stack ?? e));
   over = transport(target);
   await client.connect(over, { timeout });
+  raw = target.capabilities.extensions?.["io.modelcontextprotocol/tasks"] && rawly(rawDispatch(over), target.capabilities);
   return {
     protocolVersion: client.getNegotiatedProtocolVersion(),
     serverInfo: client.getServerVersion(),
@@ -51,6 +55,19 @@ async function initialize(target) {
     instructions: client.getInstructions(),
   };
 }
+
+/** rawly sends a request as the SDK would. */
+const rawly = (dispatch, capabilities) => async (method, params) => {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": clientInfo,
+    "io.modelcontextprotocol/clientCapabilities": capabilities,
+  };
+  const headers = { "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": params.taskId ?? params.name };
+  const { result, error } = await dispatch({ method, params: { ...params, _meta } }, { context: { headers } });
+  if (error) throw Object.assign(new Error(error.message), error);
+  return result;
+};
 
 const modern = () => client.getNegotiatedProtocolVersion() >= "2026-07-28";
 
@@ -73,7 +90,10 @@ const methods = {
   "resources/list": (p, o) => client.listResources(p, o),
   "resources/templates/list": (p, o) => client.listResourceTemplates(p, o),
   "prompts/list": (p, o) => client.listPrompts(p, o),
-  "tools/call": (p, o) => client.callTool(p, o),
+  "tools/call": (p, o) => (raw ? raw("tools/call", p) : client.callTool(p, o)),
+  "tasks/get": (p) => raw("tasks/get", p),
+  "tasks/update": (p) => raw("tasks/update", p),
+  "tasks/cancel": (p) => raw("tasks/cancel", p),
   "resources/read": (p, o) => client.readResource(p, o),
   "prompts/get": (p, o) => client.getPrompt(p, o),
   "completion/complete": (p, o) => client.complete(p, o),

@@ -1,7 +1,8 @@
 """Plays with the tasks of a server like fastmcp_server.py, and prints what it found, as JSON.
 
 Standard input has the target, {url} or {argv}, a label for what is run, and the id resume
-of a task that an earlier run left, to look for that.
+of a task that an earlier run left, to look for that. With research the server is
+server-everything.
 """
 
 import asyncio
@@ -28,8 +29,9 @@ asked: list[str] = []
 
 async def elicit(message: str, response_type: Any, params: Any, context: Any) -> ElicitResult:
     asked.append(message)
-    names = params.requested_schema["properties"]
-    return ElicitResult(action="accept", content={name: ANSWERS[name] for name in names})
+    properties = params.requested_schema["properties"]
+    content = {name: ANSWERS[name] if name in ANSWERS else told["oneOf"][1]["const"] for name, told in properties.items()}
+    return ElicitResult(action="accept", content=content)
 
 
 def taken() -> list[str]:
@@ -101,7 +103,22 @@ def known(client: Client, task_id: str) -> ToolTask:
 async def resumed(client: Client, task_id: str, label: str) -> dict[str, Any]:
     """Waits for a task that another connection made, and says how often it was run."""
     found = outcome(await known(client, task_id).wait(timeout=30))
-    return {**found, "entered": (await client.call_tool("tally", {"label": label})).data}
+    return {**found, "entered": int((await client.call_tool("tally", {"label": label})).content[0].text)}
+
+
+async def research(client: Client) -> dict[str, Any]:
+    """Has server-everything's tool run to its end, ask in the middle, and be cancelled."""
+    tool = "simulate-research-query"
+
+    async def heading(arguments: dict[str, Any]) -> dict[str, Any]:
+        found = (await run(client, tool, arguments))[1]
+        return {**found, "text": found["text"].split("\n")[0]} if "text" in found else found
+
+    plain, ambiguous = await asyncio.gather(heading({"topic": "bridges"}), heading({"topic": "python", "ambiguous": True}))
+    endless = await call_tool_task(client, tool, {"topic": "nothing"})
+    await endless.cancel()
+    cancelled = await endless.wait(timeout=10)
+    return {"plain": plain, "ambiguous": {**ambiguous, "asked": taken()}, "cancelled": {"status": cancelled.status}}
 
 
 async def main() -> None:
@@ -112,8 +129,12 @@ async def main() -> None:
         transport = StdioTransport(command=told["argv"][0], args=told["argv"][1:])
     # Asked to find out the era, it would take a server that is slow to start for a legacy one.
     async with Client(transport, mode=REVISION, elicitation_handler=elicit) as client:
-        label = told["label"]
-        found = await (resumed(client, told["resume"], label) if "resume" in told else play(client, label))
+        if told.get("research"):
+            found = await research(client)
+        elif "resume" in told:
+            found = await resumed(client, told["resume"], told["label"])
+        else:
+            found = await play(client, told["label"])
     print(json.dumps(found))
 
 

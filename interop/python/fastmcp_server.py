@@ -1,12 +1,13 @@
 """A server on fastmcp 4 whose tools run as tasks of the extension io.modelcontextprotocol/tasks.
 
-The tools are those that the conformance suite's scenarios tasks-* name, own_id, and tally,
-which says how often slow_compute was entered. Its --transport is
-stdio or http (at /mcp).
+The tools are those that the conformance suite's scenarios tasks-* name, own_id, slow_job,
+ask_model, quiz, which checks that each answer is to its question, and tally, which says how often slow_compute was entered. Its --transport is stdio
+or http (at /mcp).
 """
 
 import argparse
 import asyncio
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -24,7 +25,7 @@ flags.add_argument("--port", type=int, default=8000)
 told = flags.parse_args()
 
 server = FastMCP("fastmcp-tasks", version="4.1.2", instructions="Some tools take a while.")
-server.add_extension(TasksExtension(url="memory://"))
+server.add_extension(TasksExtension(url="memory://", concurrency=200))
 
 often = timedelta(milliseconds=200)
 optional = TaskConfig(mode="optional", poll_interval=often)
@@ -68,6 +69,23 @@ async def slow_compute(seconds: float, label: str = "") -> str:
 
 
 @server.tool(task=required)
+async def slow_job(seconds: float) -> str:
+    """Takes its time, and only as a task."""
+    await asyncio.sleep(seconds)
+    return f"worked for {seconds:g} s"
+
+
+@server.tool(task=required)
+async def ask_model(prompt: str, ctx: Context) -> Any:
+    """Asks the client's model once before it says what that said."""
+    if ctx.input_responses is None:
+        text = mcp_types.TextContent(type="text", text=prompt)
+        params = mcp_types.CreateMessageRequestParams(messages=[mcp_types.SamplingMessage(role="user", content=text)], max_tokens=10)
+        return mcp_types.InputRequiredResult(input_requests={"model": mcp_types.CreateMessageRequest(params=params)})
+    return f"the model said {ctx.input_responses['model'].content.text}"
+
+
+@server.tool(task=required)
 async def own_id() -> str:
     """Says the id of the task that it runs as."""
     return get_task_context().task_id
@@ -107,6 +125,32 @@ async def multi_input(ctx: Context) -> Any:
         return mcp_types.InputRequiredResult(input_requests=asked)
     name, confirm = answer(ctx, "name"), answer(ctx, "confirm")
     return f"name {name and name['name']}, confirmed {bool(confirm and confirm['confirm'])}"
+
+
+quizzes: dict[str, dict[str, Any]] = {}  # by label
+
+
+@server.tool(task=required)
+async def quiz(label: str, rounds: list[int], ctx: Context) -> Any:
+    """Asks so many questions at once in each round; the right answer to each is its message."""
+    count = quizzes.setdefault(label, {"round": 0, "asked": 0, "right": 0, "refused": 0, "wrong": []})
+    if ctx.input_responses is not None:
+        for i in range(rounds[count["round"]]):
+            message = f"{label}/{count['round']}/{i}"
+            said = answer(ctx, f"q{count['round']}-{i}")
+            count["asked"] += 1
+            if said is None:
+                count["refused"] += 1
+            elif said["echo"] == message:
+                count["right"] += 1
+            else:
+                count["wrong"].append(f"{said['echo']} to {message}")
+        count["round"] += 1
+    if count["round"] == len(rounds):
+        return json.dumps(count)
+    n = count["round"]
+    asked = {f"q{n}-{i}": question(f"{label}/{n}/{i}", echo={"type": "string"}) for i in range(rounds[n])}
+    return mcp_types.InputRequiredResult(input_requests=asked)
 
 
 if told.transport == "stdio":

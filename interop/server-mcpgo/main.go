@@ -1,5 +1,6 @@
 // Command server-mcpgo is a server on mark3labs/mcp-go v1.2.1, of both eras: on standard input and output
-// or, with -http ADDRESS, over Streamable HTTP at /mcp.
+// or, with -http ADDRESS, over Streamable HTTP at /mcp. With -tasks it has tools that run as tasks
+// instead.
 package main
 
 import (
@@ -14,15 +15,24 @@ import (
 
 func main() {
 	addr := flag.String("http", "", "the address to listen on")
+	tasks := flag.Bool("tasks", false, "tools that run as tasks of 2025-11-25")
 	flag.Parse()
-	s := server.NewMCPServer("server-mcpgo", "1.2.1", server.WithToolCapabilities(true), server.WithResourceCapabilities(true, true))
-	s.AddTool(mcp.NewTool("add", mcp.WithNumber("a", mcp.Required()), mcp.WithNumber("b", mcp.Required())), add)
-	s.AddTool(mcp.NewTool("nothing", mcp.WithDescription("Has no arguments, and says nothing.")), nothing)
-	s.AddResource(mcp.NewResource("memo://today", "today", mcp.WithMIMEType("text/plain")), read)
+	s := newTasker()
+	if !*tasks {
+		s = newMemos()
+	}
 	if err := serve(s, *addr); err != nil {
 		fmt.Fprintln(os.Stderr, "server-mcpgo:", err)
 		os.Exit(1)
 	}
+}
+
+func newMemos() *server.MCPServer {
+	s := server.NewMCPServer("server-mcpgo", "1.2.1", server.WithToolCapabilities(true), server.WithResourceCapabilities(true, true))
+	s.AddTool(mcp.NewTool("add", mcp.WithNumber("a", mcp.Required()), mcp.WithNumber("b", mcp.Required())), add)
+	s.AddTool(mcp.NewTool("nothing", mcp.WithDescription("Has no arguments, and says nothing.")), nothing)
+	s.AddResource(mcp.NewResource("memo://today", "today", mcp.WithMIMEType("text/plain")), read)
+	return s
 }
 
 func serve(s *server.MCPServer, addr string) error {

@@ -36,7 +36,7 @@ type keycloak struct {
 const (
 	realm = "company"
 	// startTime is what a JVM may take on a busy machine.
-	startTime = 3 * time.Minute
+	startTime = 10 * time.Minute
 )
 
 // newKeycloak starts Keycloak, with its data in memory.

@@ -20,7 +20,10 @@ import (
 // programs has the mcpbridge that the tests start.
 var programs rig.Binaries
 
-func TestMain(m *testing.M) { os.Exit(rig.Main(m, "", &programs)) }
+func TestMain(m *testing.M) {
+	rig.Parallel(6)
+	os.Exit(rig.Main(m, "", &programs))
+}
 
 // peer returns the absolute path of a file of interop/.
 func peer(path string) string {
@@ -76,7 +79,8 @@ func start(t *testing.T, command func(addr, port string) (env, argv []string)) s
 func serve(t *testing.T, servers ...string) string {
 	t.Helper()
 	listen, admin := rig.FreeAddr(t), rig.FreeAddr(t)
-	config := fmt.Sprintf("listen: %s\nadmin: %s\nservers:\n  %s\n", listen, admin, strings.Join(servers, "\n  "))
+	// A thousand schedules make more tasks than one client may have otherwise.
+	config := fmt.Sprintf("listen: %s\nadmin: %s\nlimits: {tasks: 100000, tasks_each: 100000}\nservers:\n  %s\n", listen, admin, strings.Join(servers, "\n  "))
 	p := programs.StartBridge(t, config, admin)
 	t.Cleanup(func() {
 		if err := p.Stop(20 * time.Second); err != nil {

@@ -27,8 +27,14 @@ func exists(file string) bool {
 // A taskErrand is what such a program is told.
 type taskErrand struct {
 	target
-	Label  string `json:"label"`
-	Resume string `json:"resume,omitempty"`
+	Label    string `json:"label"`
+	Legacy   bool   `json:"legacy,omitempty"`   // tasks of 2025-11-25, for a client that knows both
+	Asks     bool   `json:"asks,omitempty"`     // also what asks, for clients of 2025-11-25
+	Silent   bool   `json:"silent,omitempty"`   // not what asks, for ext-tasks
+	Research bool   `json:"research,omitempty"` // the tool of server-everything
+	Quiz     int    `json:"quiz,omitempty"`     // so many tasks of that tool at once
+	Resume   string `json:"resume,omitempty"`
+	Session  string `json:"session,omitempty"` // of 2025-11-25, to go on with it
 }
 
 // What it finds.
@@ -49,7 +55,9 @@ type (
 		// Confirm asked once, Two twice at once.
 		Confirm, Two                        taskOutcome
 		Failing, Broken, Cancelled, Unknown taskOutcome
-		Left                                string // the id of a task that runs on
+		Left                                string      // the id of a task that runs on
+		Session                             string      // that it belongs to
+		Ambiguous                           taskOutcome // asked in the middle; of server-everything
 	}
 	taskOutcome struct {
 		Status, Text string
@@ -57,7 +65,8 @@ type (
 		Code         int
 		Message      string
 		Asked        []string
-		Entered      int // how often the tool was run
+		Entered      int            // how often the tool was run
+		Fetched      map[string]any // what tasks/result has, for a client that does not ask it by itself
 	}
 )
 
@@ -121,7 +130,7 @@ func playTasks(t *testing.T, client string, argv []string, errand taskErrand) st
 	got, want := new(taskFindings), wantTasks(client)
 	ask(t, argv, errand, got)
 	left := got.Left
-	got.Left = ""
+	got.Left, got.Session = "", ""
 	same(t, got, want)
 	if left == "" {
 		t.Fatal("the client left no task behind")

@@ -153,7 +153,7 @@ func TestGoInstall(t *testing.T) {
 	env := []string{"GOBIN=" + bin, "GOMODCACHE=" + filepath.Join(proxy, "cache"), "GONOSUMDB=" + module, "GOFLAGS=-modcacherw -trimpath", "CGO_ENABLED=0",
 		"GOPROXY=file://" + proxy + ",file://" + goModCache(t) + "/cache/download," + strings.TrimSpace(run(t, nil, "go", "env", "GOPROXY"))}
 	run(t, env, "go", "install", module+"/cmd/mcpbridge@"+version)
-	if got := run(t, nil, filepath.Join(bin, "mcpbridge"), "version"); !strings.HasPrefix(got, "mcpbridge "+version+" ") {
+	if got := run(t, nil, filepath.Join(bin, "mcpbridge"), "version"); !strings.HasPrefix(got, "mcpbridge version "+version+" ") {
 		t.Errorf("version = %s, want %s", got, version)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // patience bounds one step in the browser.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // A browser is one tab of Chromium.
 type browser struct {
@@ -128,7 +128,7 @@ func (b *browser) text(selector string) (text string) {
 func (b *browser) sees(words ...string) {
 	b.t.Helper()
 	var text, missing string
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		text, missing = b.text("body"), ""
 		for _, word := range words {
 			if !strings.Contains(text, word) {

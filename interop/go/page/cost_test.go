@@ -203,10 +203,66 @@ func (w *crowd) measure(t *testing.T, d time.Duration) usage {
 	return usage{after.cpu - before.cpu, after.events - before.events}
 }
 
-// watched is measure while mcpbridge tail gets what the page gets. Chromium itself takes so
-// much of a small machine that everything else on it is slower.
+// everyPoll is how often the page asks for rates, by every in servers.js and room.js.
+const everyPoll = 4 * time.Second
+
+// poll asks for the rates as the page does, of all servers and of the clients of one, until stop is
+// called, which returns how often that was.
+func (w *crowd) poll(t *testing.T) (stop func() int) {
+	ctx, cancel := context.WithCancel(t.Context())
+	polls := make(chan int, 1)
+	go func() { // ends with ctx
+		tick := time.NewTicker(everyPoll)
+		defer tick.Stop()
+		for n := 0; ; {
+			for _, path := range []string{"/api/rates", "/api/rates?server=legacy"} {
+				body, err := fetched(ctx, w.admin+path)
+				if err == nil && !strings.Contains(body, `"server":"legacy"`) {
+					err = errors.New(path + " has no rates of legacy: " + body)
+				}
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+			n++
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				polls <- n
+				return
+			}
+		}
+	}()
+	return func() int {
+		cancel()
+		return <-polls
+	}
+}
+
+func fetched(ctx context.Context, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return string(text), err
+}
+
+// watched is measure while mcpbridge tail gets what the page gets, and the rates are asked for as the
+// page asks. Chromium itself takes so much of a small machine that everything else on it is slower.
 func (w *crowd) watched(t *testing.T, d time.Duration) usage {
 	t.Helper()
+	stop := w.poll(t)
+	defer func() {
+		if n := stop(); n < int(d/everyPoll) {
+			t.Errorf("the rates were asked for %d times in %v", n, d)
+		}
+	}()
 	p, err := process.Start("mcpbridge tail", nil, programs.Bridge, "tail", "--admin", strings.TrimPrefix(w.admin, "http://"), "--filter", "no line has this")
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -67,7 +66,7 @@ func (b *browser) openForm(tool string) {
 	b.t.Helper()
 	b.view("try")
 	b.choose("#try-server", "tools")
-	rig.Until(b.t, 20*time.Second, "the tools", func() string {
+	rig.Until(b.t, patience, "the tools", func() string {
 		if names := eval[[]string](b, `[...document.querySelectorAll('#try-tool option')].map((n) => n.value)`); len(names) != 5 || names[0] != "flat" {
 			return fmt.Sprint(names)
 		}
@@ -95,7 +94,7 @@ func (b *browser) call() string {
 	eval[bool](b, `document.querySelector('#try-result').textContent = ''; true`)
 	b.do(chromedp.Click(`.try button[type="submit"]`))
 	var got string
-	rig.Until(b.t, 20*time.Second, "the result", func() string {
+	rig.Until(b.t, patience, "the result", func() string {
 		text := b.text("#try-result")
 		var result struct{ StructuredContent struct{ Got string } }
 		if err := json.Unmarshal([]byte(text), &result); err != nil {

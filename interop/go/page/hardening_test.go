@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -38,7 +37,7 @@ func TestTextsStayTexts(t *testing.T) {
 		b.clean("call")
 	}
 	b.picture("texts")
-	rig.Until(t, 10*time.Second, "the form", func() string {
+	rig.Until(t, patience, "the form", func() string {
 		b.view("try")
 		if eval[int](b, `document.querySelectorAll('#try-tool option').length`) == 0 {
 			return "has no tools"
@@ -74,7 +73,7 @@ func TestTextsOfServersStayTexts(t *testing.T) {
 
 	b.view("try")
 	b.choose("#try-server", "evil")
-	rig.Until(t, 20*time.Second, "the tools", func() string {
+	rig.Until(t, patience, "the tools", func() string {
 		if got := eval[int](b, `document.querySelectorAll('#try-tool option').length`); got != 2 {
 			return fmt.Sprint(got)
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -53,7 +52,7 @@ func TestViews(t *testing.T) {
 		b := b.in(t)
 		b.view("follows")
 		b.sees("Who follows what")
-		rig.Until(t, 20*time.Second, "the drawing", func() string {
+		rig.Until(t, patience, "the drawing", func() string {
 			labels := eval[[]string](b, `[...document.querySelectorAll('.follows text')].map((n) => n.textContent)`)
 			all := strings.Join(labels, " ")
 			for _, want := range []string{"modern-sdk/1", "legacy-sdk/1", "relayed-sdk/1", "res://item/00", "res://item/001", "res://item/02", "list of tools", "legacy", "modern"} {
@@ -135,7 +134,7 @@ func live(t *testing.T, b *browser, change func()) {
 	b.sees("input required", "input answered", "the client has the question")
 	b.picture("live")
 	b.filter("touch")
-	rig.Until(t, 10*time.Second, "the filter", func() string {
+	rig.Until(t, patience, "the filter", func() string {
 		if wrong := eval[int](b, `[...document.querySelectorAll('.lines li')].filter((n) => !n.innerText.includes('touch')).length`); wrong > 0 {
 			return fmt.Sprintf("%d lines do not fit it", wrong)
 		}
@@ -151,7 +150,7 @@ func live(t *testing.T, b *browser, change func()) {
 	}
 	b.do(chromedp.Click("#pause"))
 	change()
-	rig.Until(t, 10*time.Second, "going on", func() string {
+	rig.Until(t, patience, "going on", func() string {
 		if count() > before {
 			return ""
 		}
@@ -163,7 +162,7 @@ func live(t *testing.T, b *browser, change func()) {
 func try(t *testing.T, w *world, b *browser) {
 	b.view("try")
 	b.choose("#try-server", "modern")
-	rig.Until(t, 20*time.Second, "the tools", func() string {
+	rig.Until(t, patience, "the tools", func() string {
 		names := eval[[]string](b, `[...document.querySelectorAll('#try-tool option')].map((n) => n.value)`)
 		if strings.Contains(strings.Join(names, " "), "text") {
 			return ""
@@ -177,7 +176,7 @@ func try(t *testing.T, w *world, b *browser) {
 		t.Errorf("the result is %s, want 17 letters", got)
 	}
 	b.picture("try")
-	rig.Until(t, 10*time.Second, "the audit log", func() string {
+	rig.Until(t, patience, "the audit log", func() string {
 		if len(w.audited(t, `"principal":"admin"`, `"name":"text"`, `"decision":"allow"`)) == 0 {
 			return "has no line of the form's call"
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -78,7 +77,7 @@ func (b *browser) fact(name string) string {
 // servers waits until these servers are shown, and no others: first comes the one that is down.
 func (b *browser) servers(want ...string) {
 	b.t.Helper()
-	rig.Until(b.t, 20*time.Second, "the list of servers", func() string {
+	rig.Until(b.t, patience, "the list of servers", func() string {
 		if got := eval[[]string](b, `[...document.querySelectorAll('main td.name')].map((n) => n.innerText.split('\n')[0])`); strings.Join(got, " ") != strings.Join(want, " ") {
 			return fmt.Sprintf("it has %q, want %q", got, want)
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -94,7 +93,7 @@ func TestG18RoomOfAGroup(t *testing.T) {
 	call(t, now, "notes__poke", map[string]any{"uris": []string{"res://item/00"}})
 	b.sees("notes__poke", "all at notes", "there touch")
 	b.filter("touch")
-	rig.Until(t, 10*time.Second, "the filter", func() string {
+	rig.Until(t, patience, "the filter", func() string {
 		if n := eval[int](b, `document.querySelectorAll('.lines li[data-type="call"]').length`); n != 1 {
 			return fmt.Sprintf("%d calls have the own name", n)
 		}
@@ -122,7 +121,7 @@ func listAll(t testing.TB, cs *mcp.ClientSession) {
 func (b *browser) copies(url string) {
 	b.t.Helper()
 	b.do(chromedp.Click(".endpoint button"))
-	rig.Until(b.t, 10*time.Second, "copying", func() string {
+	rig.Until(b.t, patience, "copying", func() string {
 		if text := b.text(".endpoint button"); text == "Copy" {
 			return "the button says nothing"
 		}

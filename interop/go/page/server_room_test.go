@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -86,7 +85,7 @@ func TestTasksOfAPerson(t *testing.T) {
 		}
 		c.click(`main a[href="#servers/broken"]`)
 		c.sees("Why it is down", "Cannot find module 'left-pad'", "Last tried", "The last 200 lines.", "sh -c", "SOME_KEY")
-		rig.Until(t, 20*time.Second, "its standard error", func() string {
+		rig.Until(t, patience, "its standard error", func() string {
 			if text := c.text(".lines-of"); !strings.Contains(text, "left-pad") {
 				return text
 			}
@@ -109,7 +108,7 @@ func TestTasksOfAPerson(t *testing.T) {
 			t.Errorf("the snippet is %s, want %s", got, want)
 		}
 		c.click(`.room pre#snippet + div button`)
-		rig.Until(t, 10*time.Second, "copying", func() string {
+		rig.Until(t, patience, "copying", func() string {
 			if text := c.text(`.room pre#snippet + div button`); text == "Copy" {
 				return "the button says nothing"
 			}
@@ -142,7 +141,7 @@ func TestTasksOfAPerson(t *testing.T) {
 			t.Error("the tool that was accepted can't be called")
 		}
 		if lines := w.audited(t, `"method":"pin"`, `"principal":"admin"`, `"name":"read"`, "is accepted at the admin page"); len(lines) != 1 {
-			rig.Until(t, 5*time.Second, "the audit log", func() string {
+			rig.Until(t, patience, "the audit log", func() string {
 				if len(w.audited(t, `"method":"pin"`, `"principal":"admin"`, "is accepted at the admin page")) == 1 {
 					return ""
 				}
@@ -186,7 +185,7 @@ func TestRoomOfAServer(t *testing.T) {
 		b.sees("reads a note", `"properties"`)
 		b.picture("server-room")
 		b.do(chromedp.Click(`button[data-list="prompts"]`))
-		rig.Until(t, 10*time.Second, "the prompts", func() string {
+		rig.Until(t, patience, "the prompts", func() string {
 			if n := eval[int](b, `document.querySelectorAll('.item').length`); n > 0 {
 				return "the tools are there still"
 			}
@@ -204,7 +203,7 @@ func TestRoomOfAServer(t *testing.T) {
 		before := processOf(t, w, "legacy")
 		b.do(chromedp.Click("#restart"))
 		b.sees("legacy is restarted")
-		rig.Until(t, 20*time.Second, "another process", func() string {
+		rig.Until(t, patience, "another process", func() string {
 			if at := processOf(t, w, "legacy"); at == before || at == 0 {
 				return fmt.Sprintf("it is %d, and was %d", at, before)
 			}
@@ -212,7 +211,7 @@ func TestRoomOfAServer(t *testing.T) {
 		})
 		again := w.connect(t, "legacy", "2025-11-25", "legacy-sdk", nil)
 		call(t, again, "subscriptions", nil)
-		rig.Until(t, 5*time.Second, "the audit log", func() string {
+		rig.Until(t, patience, "the audit log", func() string {
 			if len(w.audited(t, `"method":"restart"`, `"server":"legacy"`, `"principal":"admin"`)) != 1 {
 				return "has no line of the restart"
 			}

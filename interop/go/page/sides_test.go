@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -265,7 +264,7 @@ func TestLaidOut(t *testing.T) {
 func sidesOfTheWire(t *testing.T, w *world, mine, theirs *tape, client, nonce string) {
 	t.Helper()
 	var calls []seenCall
-	rig.Until(t, 10*time.Second, "the call", func() string {
+	rig.Until(t, patience, "the call", func() string {
 		if calls = w.seen(t, client, "ask"); len(calls) == 0 || len(passed(calls, "server", "mcpbridge")) < 2 {
 			return fmt.Sprintf("%+v", calls)
 		}

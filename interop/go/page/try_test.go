@@ -26,7 +26,7 @@ func (b *browser) tries(server, revision, kind, item string) {
 // picks chooses one of what is offered, once it is.
 func (b *browser) picks(item string) {
 	b.t.Helper()
-	rig.Until(b.t, 20*time.Second, item, func() string {
+	rig.Until(b.t, patience, item, func() string {
 		names := eval[[]string](b, `[...document.querySelectorAll('#try-tool option')].map((n) => n.value)`)
 		for _, name := range names {
 			if name == item {
@@ -49,7 +49,7 @@ func (b *browser) fill(selector, text string) {
 // ends waits for the end of what is tried, and returns the result.
 func (b *browser) ends(how string) string {
 	b.t.Helper()
-	rig.Until(b.t, 20*time.Second, how, func() string {
+	rig.Until(b.t, patience, how, func() string {
 		if took := b.text(".try [role=status]"); !strings.HasPrefix(took, how) {
 			return took + b.text("#try-result")
 		}
@@ -125,7 +125,7 @@ func tryAll(t *testing.T, w *world, b *browser, revision string) {
 	b.picks("test_multiple_content_types")
 	b.do(chromedp.Click(sends))
 	b.ends("Done")
-	rig.Until(t, 10*time.Second, "the image", func() string {
+	rig.Until(t, patience, "the image", func() string {
 		if eval[bool](b, `(() => { const c = document.querySelector('.media canvas'); return c && c.getContext('2d').getImageData(0, 0, 1, 1).data[3] > 0; })()`) {
 			return ""
 		}
@@ -139,7 +139,7 @@ func tryAll(t *testing.T, w *world, b *browser, revision string) {
 
 	b.tries("modern", revision, "prompts", "test_prompt_with_arguments")
 	b.do(chromedp.WaitVisible("#try-argument-1"), chromedp.SendKeys("#try-argument-0", "par"))
-	rig.Until(t, 10*time.Second, "the completions", func() string {
+	rig.Until(t, patience, "the completions", func() string {
 		if got := eval[string](b, `[...document.querySelectorAll('#try-argument-0-offers option')].map((n) => n.value).join()`); got != "paris,park,party" {
 			return got
 		}
@@ -160,7 +160,7 @@ func tryAll(t *testing.T, w *world, b *browser, revision string) {
 	b.do(chromedp.Click("#try-follow"))
 	b.sees("Changes of res://item/007 are shown until you stop.")
 	touch := w.connect(t, "modern", "2026-07-28", "toucher", nil)
-	rig.Until(t, 20*time.Second, "the change", func() string {
+	rig.Until(t, patience, "the change", func() string {
 		call(t, touch, "touch", map[string]any{"uris": []string{"res://item/007"}})
 		time.Sleep(200 * time.Millisecond)
 		return strings.TrimPrefix("none", strings.Repeat("none", strings.Count(b.text(".notes"), "changed: res://item/007")))

@@ -17,24 +17,26 @@ func lists(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	found := make(map[string]string)
-	for _, m := range regexp.MustCompile(`(?m)^((?:ALONE|BESIDE)\w*) := (.*)$`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^((?:ALONE|BESIDE|SOAK)\w*) := (.*)$`).FindAllStringSubmatch(string(text), -1) {
 		found[m[1]] = m[2]
 	}
 	return found
 }
 
-// TestLanes holds that make interop and make trunk run each test once: each package is in
-// one list, and one that has tests beside which nothing runs is in the list of those.
+// TestLanes holds that make interop and make trunk run each test once, but for those that make soak
+// alone runs: each package is in one list, and one that has tests beside which nothing runs is in the
+// list of those.
 func TestLanes(t *testing.T) {
 	l := lists(t)
 	alone := regexp.MustCompile(l["ALONE"])
 	beside := append(strings.Fields(l["BESIDE_INTEROP"]), strings.Fields(l["BESIDE_TRUNK"])...)
 	whole := strings.Fields(l["ALONE_WHOLE"])
+	soak := strings.Fields(l["SOAK_ONLY"])
 	inPart := append(strings.Fields(l["ALONE_IN_INTEROP"]), strings.Fields(l["ALONE_IN_TRUNK"])...)
 	tests := testsOf(t)
 	for pkg, names := range tests {
 		listed := 0
-		for _, one := range append(slices.Clone(beside), whole...) {
+		for _, one := range slices.Concat(beside, whole, soak) {
 			if one == pkg || strings.HasSuffix(one, "/...") && strings.HasPrefix(pkg, strings.TrimSuffix(one, "...")) {
 				listed++
 			}

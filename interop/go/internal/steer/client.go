@@ -39,6 +39,7 @@ type Client struct {
 	replies map[int]chan remote.Line // capacity 1; by command
 	answers map[string]json.RawMessage
 	decide  func(q Question) // nil: answers decide
+	hear    func(l remote.Line)
 }
 
 // A Question is one that the server puts to the client.
@@ -133,6 +134,14 @@ func (c *Client) Decide(f func(q Question)) {
 	c.decide = f
 }
 
+// Hear has other notifications than those of progress, messages and changed resources heard by
+// f, which must not block.
+func (c *Client) Hear(f func(l remote.Line)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hear = f
+}
+
 // read takes in what the client tells.
 func (c *Client) read(out io.Reader) {
 	defer close(c.done)
@@ -168,6 +177,12 @@ func (c *Client) take(l remote.Line) {
 		_ = json.Unmarshal(l.Params, &p) // an update of "" is heard as one
 		c.Changed.Put(p.URI)
 	default:
+		c.mu.Lock()
+		hear := c.hear
+		c.mu.Unlock()
+		if hear != nil {
+			hear(l)
+		}
 		for _, kind := range []string{"tools", "prompts", "resources"} {
 			if l.Method == "notifications/"+kind+"/list_changed" {
 				c.Changed.Put(kind)

@@ -50,7 +50,7 @@ func InGroup(server, prefix, own string, max int) (shown string, plain bool) {
 
 // IsPlain reports whether an own name is shown as it is, after the prefix, in a name of at most max
 // bytes.
-func IsPlain(prefix, own string, max int) bool {
+func IsPlain[T string | []byte](prefix string, own T, max int) bool {
 	if len(prefix)+len(Divider)+len(own) > max || EndsInHash(own) {
 		return false
 	}
@@ -64,7 +64,7 @@ func IsPlain(prefix, own string, max int) bool {
 
 // EndsInHash reports whether a name that ends in an own name ends as one with a hash does: the
 // divider before it has an underscore, too.
-func EndsInHash(own string) bool {
+func EndsInHash[T string | []byte](own T) bool {
 	at := len(own) - HashLen
 	if at < -1 || at >= 0 && own[at] != '_' {
 		return false

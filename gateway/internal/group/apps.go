@@ -31,11 +31,11 @@ func (a *apps) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.
 		return a.next.Serve(ctx, req, c)
 	}
 	text := req.Plain.Get(req.Params, memberName)
-	if len(text) <= len(`""`) || text[0] != '"' || b.finder.prefixed(string(text[1:])) >= 0 { // no prefix has escapes
+	if len(text) <= len(`""`) || text[0] != '"' || prefixed(b.finder.naming, text[1:]) >= 0 { // no prefix has escapes
 		return a.next.Serve(ctx, req, c)
 	}
 	name := wire.Unquote(text)
-	if b.finder.prefixed(name) >= 0 {
+	if prefixed(b.finder.naming, name) >= 0 {
 		return a.next.Serve(ctx, req, c)
 	}
 	owners := b.appOwners(ctx, req, name)
@@ -56,7 +56,7 @@ func (b *Back) appOwners(ctx context.Context, req *mcp.Request, own string) (pla
 // explainBare returns the error for a tool that nobody has by that name: err, or one that says
 // that several members have it for their apps.
 func (b *Back) explainBare(req *mcp.Request, k policy.Kind, name string, err error) error {
-	if k != policy.Tool || b.opts.Bare || b.finder.prefixed(name) >= 0 {
+	if k != policy.Tool || b.opts.Bare || prefixed(b.finder.naming, name) >= 0 {
 		return err
 	}
 	var owners []string

@@ -55,7 +55,7 @@ func (b *Back) subject(ctx context.Context, req *mcp.Request, places []int, p *p
 		return b.roster.place(of), inner
 	}
 	p.name, p.subject = memberName, wire.Get(req.Params, memberName)
-	if name := wire.Unquote(p.subject); name != "" && (b.opts.Bare || b.finder.prefixed(name) >= 0) {
+	if name := wire.Unquote(p.subject); name != "" && (b.opts.Bare || prefixed(b.finder.naming, name) >= 0) {
 		for _, k := range []policy.Kind{policy.Tool, policy.Prompt} {
 			if m, own, err := b.finder.ownerOf(ctx, req, k, name); err == nil && slices.Contains(places, m.index) {
 				return m.index, own

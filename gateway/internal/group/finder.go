@@ -3,7 +3,6 @@ package group
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
@@ -46,15 +45,11 @@ func (f *finder) ownerOf(ctx context.Context, req *mcp.Request, k policy.Kind, s
 		m, err = f.bareOwner(ctx, req, k, shown)
 		return m, shown, err
 	}
-	prefix, own, _ := strings.Cut(shown, divider)
-	i, known := f.prefixes[prefix]
-	if !known || len(prefix) == len(shown) {
+	i, own, ok := plain(f.naming, shown)
+	switch {
+	case i < 0, !ok && !names.EndsInHash(own): // it may be another spelling of what has a name with a hash
 		return m, "", unknown(req, k, shown)
-	}
-	switch plain := f.isPlain(prefix, own); {
-	case !plain && !names.EndsInHash(own):
-		return m, "", unknown(req, k, shown) // another spelling of what has a name with a hash
-	case !plain:
+	case !ok:
 		return f.ownerOfHashed(ctx, req, k, i, shown)
 	}
 	m, err = f.roster.at(i)
@@ -100,7 +95,7 @@ func (f *finder) findHashed(ctx context.Context, req *mcp.Request, k policy.Kind
 	}
 	err = unknown(req, k, shown)
 	for _, name := range r.names() {
-		if !f.isPlain(m.Prefix, name) && f.shown(&m.MemberOptions, k, name) == shown {
+		if !names.IsPlain(m.Prefix, name, f.max) && f.shown(&m.MemberOptions, k, name) == shown {
 			own, err = name, nil
 		}
 	}
@@ -112,13 +107,11 @@ func (f *finder) bareOwner(ctx context.Context, req *mcp.Request, k policy.Kind,
 	if len(f.roster.names) == 1 {
 		return f.roster.at(0)
 	}
-	t, err := f.tableWith(ctx, req, k, name)
-	if err != nil {
-		return m, err
-	}
-	owner, ok := t.Owner(name)
+	t, owner, err := f.tableWith(ctx, req, k, name)
 	switch {
-	case !ok:
+	case err != nil:
+		return m, err
+	case owner == owners.Nobody:
 		return m, f.nobodyHas(req, k, name, t)
 	case owner == owners.Contested:
 		return m, wire.Errorf(spec.CodeInvalidParams,
@@ -137,29 +130,33 @@ func (f *finder) nobodyHas(req *mcp.Request, k policy.Kind, name string, t *owne
 	return wire.Errorf(spec.CodeInvalidParams, "%s; what these servers have is not known: %s", mcp.WireError(err).Message, f.roster.quoted(unread))
 }
 
-// tableWith returns the table for a request. If there is none, or a name is not in it, all lists of
-// all members are read.
-func (f *finder) tableWith(ctx context.Context, req *mcp.Request, k policy.Kind, name string) (*owners.Table, error) {
+// tableWith returns the table for a request, and the owner of a name. If there is no table, or the
+// name is not in it, all lists of all members are read.
+func (f *finder) tableWith(ctx context.Context, req *mcp.Request, k policy.Kind, name string) (table *owners.Table, owner int, err error) {
 	at, all := owners.KeyOf(req, k), f.tables
-	if t, due, ok := all.Find(at); ok && has(t, name) {
+	t, due, ok := all.Find(at)
+	if ok {
+		owner = t.Owner(name)
+	}
+	if ok && owner != owners.Nobody {
 		if due {
 			later := detached(f.listings.namesReader(req, k).req)
 			f.background.Start(func(ctx context.Context) { _, _ = f.readTable(ctx, later, k) }) // it fails with ctx alone
 		}
-		return t.Table, nil
+		return t.Table, owner, nil
 	}
 	before := time.Now()
 	leave := f.reading.Enter(ctx, owners.GateKey{Key: at, Member: owners.EveryMember})
 	defer leave()
-	if t, _, ok := all.Find(at); ok && (has(t, name) || t.Made.After(before)) {
-		return t.Table, nil
+	if t, _, ok := all.Find(at); ok {
+		if owner = t.Owner(name); owner != owners.Nobody || t.Made.After(before) {
+			return t.Table, owner, nil
+		}
 	}
-	return f.readTable(ctx, req, k)
-}
-
-func has(t owners.Found, name string) bool {
-	_, ok := t.Owner(name)
-	return ok
+	if table, err = f.readTable(ctx, req, k); err != nil {
+		return nil, owners.Nobody, err
+	}
+	return table, table.Owner(name), nil
 }
 
 // readTable reads all lists of all members.

@@ -157,7 +157,7 @@ func (j *joining) items(dst []byte, member int, p *page) []byte {
 // one has it, on whichever pages they do.
 func (j *joining) shows(member int, name string) bool {
 	if j.table != nil {
-		owner, _ := j.table.Owner(name)
+		owner := j.table.Owner(name)
 		return owner == member
 	}
 	first, seen := j.seen[name]

@@ -2,7 +2,6 @@ package group
 
 import (
 	"fmt"
-	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -25,9 +24,10 @@ func LeastNameMax(prefix string) int { return names.LeastMax(prefix) }
 // A naming takes names that clients see to those of members, and back. Safe for concurrent
 // use.
 type naming struct {
-	bare     bool           // names have no prefixes
-	max      int            // of names that clients see, in bytes
-	prefixes map[string]int // the places of members by prefix; read-only
+	bare     bool       // names have no prefixes
+	max      int        // of names that clients see, in bytes
+	prefixes []string   // by the place of the member; read-only, as begins is
+	begins   [256][]int // the places of members by the first byte of their prefix
 	// hashed has own names by shown names with a hash. Each is of one member, and what
 	// principals see of it is up to that.
 	hashed *lru.Cache[string, string]
@@ -35,8 +35,8 @@ type naming struct {
 
 // newNaming returns the naming of a group, whose options are filled.
 func newNaming(o *Options) (*naming, error) {
-	n := &naming{bare: o.Bare, max: o.NameMax, prefixes: make(map[string]int)}
-	seen := make(map[string]bool)
+	n := &naming{bare: o.Bare, max: o.NameMax}
+	seen, prefixes := make(map[string]bool), make(map[string]int)
 	for i, m := range o.Members {
 		if seen[m.Name] {
 			return nil, fmt.Errorf("server %q is there twice; remove one of them", m.Name)
@@ -48,13 +48,15 @@ func newNaming(o *Options) (*naming, error) {
 		if !names.IsPrefix(m.Prefix) {
 			return nil, fmt.Errorf("%q can't be the prefix of server %q: it is letters, digits, - and single _, not at the end, at most %d", m.Prefix, m.Name, names.MaxPrefix)
 		}
-		if other, taken := n.prefixes[m.Prefix]; taken {
+		if other, taken := prefixes[m.Prefix]; taken {
 			return nil, fmt.Errorf("servers %q and %q would both have the prefix %q; give one of them a prefix of its own", o.Members[other].Name, m.Name, m.Prefix)
 		}
 		if least := LeastNameMax(m.Prefix); o.NameMax < least {
 			return nil, fmt.Errorf("names of at most %d bytes have no room for the prefix %q of server %q; allow %d, or give it a shorter prefix", o.NameMax, m.Prefix, m.Name, least)
 		}
-		n.prefixes[m.Prefix] = i
+		prefixes[m.Prefix] = i
+		n.prefixes = append(n.prefixes, m.Prefix)
+		n.begins[m.Prefix[0]] = append(n.begins[m.Prefix[0]], i)
 	}
 	var err error
 	n.hashed, err = lru.New[string, string](maxHashed)
@@ -77,16 +79,30 @@ func (n *naming) shown(m *MemberOptions, k policy.Kind, own string) string {
 	return shown
 }
 
-// isPlain reports whether an own name is shown as it is, after the prefix.
-func (n *naming) isPlain(prefix, own string) bool { return names.IsPlain(prefix, own, n.max) }
-
 // prefixed returns the place of the member whose prefix a name begins with; -1 if there is none,
 // or the group has no prefixes.
-func (n *naming) prefixed(name string) int {
-	if prefix, _, ok := strings.Cut(name, divider); ok {
-		if i, known := n.prefixes[prefix]; known {
-			return i
+func prefixed[T string | []byte](n *naming, name T) int {
+	if len(name) == 0 {
+		return -1
+	}
+	for _, i := range n.begins[name[0]] {
+		at := len(n.prefixes[i])
+		if len(name) >= at+len(divider) && string(name[:at]) == n.prefixes[i] && string(name[at:at+len(divider)]) == divider {
+			return i // a prefix neither has a divider, nor ends in a part of one
 		}
 	}
 	return -1
+}
+
+// plain returns the place of the member that has the name that clients see as shown, if it begins
+// with the member's prefix and has its own name behind that, as it is; else false. place is -1 if it
+// begins with no prefix.
+func plain[T string | []byte](n *naming, shown T) (place int, own T, ok bool) {
+	place = prefixed(n, shown)
+	if place < 0 {
+		return place, own, false
+	}
+	prefix := n.prefixes[place]
+	own = shown[len(prefix)+len(divider):]
+	return place, own, names.IsPlain(prefix, own, n.max)
 }

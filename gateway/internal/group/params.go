@@ -26,13 +26,16 @@ type params struct {
 	state, meta []byte // meta is nil if it is bare, too
 }
 
-// cutTo has a member get its own name, if that is the end of the shown one as it was sent: nothing
-// need be written then.
-func (p *params) cutTo(shown, own string) bool {
-	if len(p.subject) == len(`""`)+len(shown) && strings.HasSuffix(shown, own) {
-		p.cut = p.subject[1 : 1+len(shown)-len(own)]
+// cutPrefix has the member whose prefix the subject begins with get what is behind that, and returns
+// its place; -1 if that is not its own name as it is. Most names are: nothing need be written then.
+func (p *params) cutPrefix(n *naming) int {
+	shown := p.subject[1 : len(p.subject)-1] // as it was sent: what has escapes is not plain
+	i, own, ok := plain(n, shown)
+	if !ok {
+		return -1
 	}
-	return p.cut != nil
+	p.cut = shown[:len(shown)-len(own)]
+	return i
 }
 
 // readParams reads the params of a request, in which a member called subject says what it is

@@ -54,14 +54,22 @@ func (b *Back) serveNamed(ctx context.Context, req *mcp.Request, c mcp.Caller, k
 	if err != nil {
 		return nil, err
 	}
-	shown := wire.Unquote(p.subject)
-	m, own, err := b.finder.ownerOf(ctx, req, k, shown)
-	if err != nil {
-		return nil, b.explainBare(req, k, shown, err)
-	}
+	var m memberAt
 	var subject []byte
-	if own != shown && !p.cutTo(shown, own) {
-		subject = wire.Quote(own)
+	if i := p.cutPrefix(b.finder.naming); i >= 0 {
+		m, err = b.roster.at(i)
+	} else {
+		shown, own := wire.Unquote(p.subject), ""
+		m, own, err = b.finder.ownerOf(ctx, req, k, shown)
+		switch {
+		case err != nil:
+			err = b.explainBare(req, k, shown, err)
+		case own != shown:
+			subject = wire.Quote(own)
+		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	sent, err := b.sealing.forMember(req, &p, &m, subject)
 	if err != nil {
@@ -116,7 +124,7 @@ func (g *Group) EraOf(req *mcp.Request) spec.Era { return g.back.Load().eraOf(re
 func (b *Back) eraOf(req *mcp.Request) spec.Era {
 	if req.Method == spec.MethodToolsCall || req.Method == spec.MethodPromptsGet {
 		name, _ := wire.GetString(req.Params, memberName)
-		if i := b.finder.prefixed(name); i >= 0 {
+		if i := prefixed(b.finder.naming, name); i >= 0 {
 			return b.roster.eraAt(i)
 		}
 	}

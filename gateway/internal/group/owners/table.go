@@ -2,8 +2,11 @@ package owners
 
 import "maps"
 
-// Contested is the owner of a name that several members have.
-const Contested = -1
+// Owners of a name that are no place.
+const (
+	Contested = -1 // several members have it
+	Nobody    = -2 // no member that is known has it
+)
 
 // Names are the names of one list of a member. They are immutable; nil stands for names that are
 // not known.
@@ -36,11 +39,12 @@ type Table struct {
 	users  int            // clients that have it; guarded by Tables.mu
 }
 
-// Owner returns the place of the member that has a name, or Contested, and whether a member that
-// is known has it.
-func (t *Table) Owner(name string) (place int, ok bool) {
-	place, ok = t.owners[name]
-	return place, ok
+// Owner returns the place of the member that has a name, [Contested] or [Nobody].
+func (t *Table) Owner(name string) (place int) {
+	if place, ok := t.owners[name]; ok {
+		return place
+	}
+	return Nobody
 }
 
 // Having returns the places of all members that have a name.

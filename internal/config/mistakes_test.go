@@ -101,6 +101,7 @@ func TestMistakes(t *testing.T) {
 		{"wrong on the first line", "a: ]\n", "c.yaml:1: not readable as YAML or JSON: did not find expected node content; correct it there, or just before"},
 		{"merge key", "servers:\n  a: &a {builtin: notebook}\n  b: {<<: *a}", "c.yaml:3: servers.b: YAML's << is not supported; repeat the keys, or use an anchor for a whole value"},
 		{"server's name", "servers: {my server: {builtin: notebook}}", "c.yaml:1: servers.my server: a server's name is part of its endpoint's path; use letters, digits, dots, - and _, at most 64"},
+		{"server's name of 65", "servers: {" + strings.Repeat("a", 65) + ": {builtin: notebook}}", "c.yaml:1: servers." + strings.Repeat("a", 65) + ": a server's name is part of its endpoint's path; use letters, digits, dots, - and _, at most 64"},
 		{"no servers", "servers:\n", "c.yaml:1: servers: no servers; add one, for example notebook: {builtin: notebook}"},
 		{"empty file", "", "c.yaml: servers: no servers; add one, for example notebook: {builtin: notebook}"},
 		{"only disabled servers", "servers: {a: {builtin: notebook, disabled: true}}", "c.yaml:1: servers: every server is disabled; enable one"},

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
-var prefixForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var prefixForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // Check checks what is below replicas. Its errors contain neither a key nor the engine's URL.
 // Nobody else may listen on the address for peers: taken are those of clients and admin.
@@ -35,7 +35,7 @@ func (r *Replicas) Check(rep *key.Report, taken ...string) {
 	}
 	r.checkKeys(rep)
 	r.checkPeer(rep, taken)
-	if !prefixForm.MatchString(r.Prefix) {
+	if len(r.Prefix) > 64 || !prefixForm.MatchString(r.Prefix) {
 		rep.Fail(key.Join(replicasKey, "prefix"), "%q can't begin the name of a bucket; use letters, digits, - and _, at most 64", r.Prefix)
 	}
 	r.checkTLS(rep)

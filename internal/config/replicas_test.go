@@ -65,6 +65,7 @@ func TestReplicaMistakes(t *testing.T) {
 		{"loopback advertised by name, one address open", at(", peer: '10.0.0.7:2528', advertise: 'localhost:2528'"), onlyHere},
 		{"loopback advertised, of IPv6", at(", peer: '[::]:2528', advertise: '[::1]:2528'"), onlyHere},
 		{"a prefix with dots", block("engine: 'nats://n', prefix: a.b"), `c.yaml:1: replicas.prefix: "a.b" can't begin the name of a bucket; use letters, digits, - and _, at most 64`},
+		{"a long prefix", block("engine: 'nats://n', prefix: " + strings.Repeat("a", 65)), `c.yaml:1: replicas.prefix: "` + strings.Repeat("a", 65) + `" can't begin the name of a bucket; use letters, digits, - and _, at most 64`},
 		{"authorities alone", block("engine: 'nats://n', tls: {client_ca: ca.pem}"), "c.yaml:1: replicas.tls.cert: is missing: each replica is a server to the others; name the file of its certificate, and that of its key"},
 		{"no authorities", block("engine: 'nats://n', tls: {cert: cert.pem, key: key.pem}"), "c.yaml:1: replicas.tls.client_ca: is missing: nothing says whose certificates replicas have; name the file of their authority"},
 		{"where calls are served", "servers: {a: {builtin: notebook, replicas: two}}", `c.yaml:1: servers.a.replicas: "two" is unknown; write any or one`},

@@ -10,10 +10,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
 
-// toolForm is what all clients take as the name of a tool.
+// toolForm and maxTool are what all clients take as the name of a tool. A bound in the expression
+// would take memory for each character, from the start of every program.
 //
 // Spec: 2026-07-28, server/tools, Tool Names.
-var toolForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+var toolForm = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+const maxTool = 128
 
 // Check finds what contradicts itself. It passes each mistake to report, with where it is: the
 // member of Options and of Part, and the name. With a nil report it returns the first one.
@@ -69,7 +72,7 @@ func (c *checker) renames() {
 		switch {
 		case own == "":
 			c.fail("rename", "", "has an empty name; write the server's own one")
-		case c.k == policy.Tool && !toolForm.MatchString(shown):
+		case c.k == policy.Tool && (len(shown) > maxTool || !toolForm.MatchString(shown)):
 			c.fail("rename", own, "%q is not a name that clients take: letters, digits, _, - and dots, at most 128", shown)
 		case shown == "" || strings.ContainsFunc(shown, func(r rune) bool { return r < ' ' || r == 0x7f }):
 			c.fail("rename", own, "%q is not a name; write one without control characters", shown)

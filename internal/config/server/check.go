@@ -15,11 +15,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// isName reports whether a server or a group can have a name.
+func isName(text string) bool { return len(text) <= 64 && nameForm.MatchString(text) }
 
 // CheckName checks the name of a server, which may be disabled.
 func (s *Options) CheckName(rep *key.Report) {
-	if !nameForm.MatchString(s.Name) {
+	if !isName(s.Name) {
 		rep.Fail(key.Join("servers", s.Name), "a server's name is part of its endpoint's path; use letters, digits, dots, - and _, at most 64")
 	}
 }

@@ -33,7 +33,7 @@ type Group struct {
 
 // CheckName checks the name of a group.
 func (g *Group) CheckName(rep *key.Report) {
-	if !nameForm.MatchString(g.Name) {
+	if !isName(g.Name) {
 		rep.Fail(key.Join("groups", g.Name), "a group's name is part of its endpoint's path; use letters, digits, dots, - and _, at most 64")
 	}
 }

@@ -47,9 +47,9 @@ func IsHost(text string) bool {
 }
 
 // IsServerName reports whether a certificate can be for a name.
-func IsServerName(text string) bool { return serverName.MatchString(text) }
+func IsServerName(text string) bool { return len(text) <= 253 && serverName.MatchString(text) }
 
-var serverName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
+var serverName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
 // Private reports whether others can't read on their way what is sent to a URL.
 func Private(u *url.URL) bool {
@@ -61,7 +61,9 @@ func IsPrintable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
-var principalForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$`)
+var principalForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]*$`)
 
 // IsPrincipal reports whether a token can stand for a principal of that name.
-func IsPrincipal(name string) bool { return principalForm.MatchString(name) && name != "anonymous" }
+func IsPrincipal(name string) bool {
+	return len(name) <= 128 && principalForm.MatchString(name) && name != "anonymous"
+}

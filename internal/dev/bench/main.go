@@ -60,11 +60,14 @@ var parts = []part{
 	{"groups", (*bench).groups},
 	{"tasks", (*bench).tasks},
 	{"latency", (*bench).latency},
+	{"memory", (*bench).memory},
 	{"logs", (*bench).logs},
 	{"streams", (*bench).streams},
 	{"sessions", (*bench).sessions},
 	{"topics", (*bench).topics},
 	{"replicas", (*bench).forwards},
+	{"wrap", (*bench).wraps},
+	{"sizes", (*bench).sizes},
 }
 
 func main() {
@@ -76,7 +79,7 @@ func main() {
 	flag.StringVar(&ro.audit, "audit", "", "a gateway's audit log")
 	flag.StringVar(&ro.collector, "collector", "", "where an observed gateway's traces go")
 	flag.StringVar(&o.log, "log", "info", "level of the gateway's log, as serve's default; off for none")
-	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, pairs, access, observed, groups, tasks, latency, logs, streams, sessions, topics, replicas")
+	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, pairs, access, observed, groups, tasks, latency, memory, logs, streams, sessions, topics, replicas, wrap, sizes")
 	flag.IntVar(&o.rounds, "rounds", 12, "rounds of each measurement")
 	flag.IntVar(&o.streams, "streams", 10_000, "listen streams")
 	flag.StringVar(&o.profile, "profile", "", "write CPU and heap profiles of the gateway to `DIR`")

@@ -35,6 +35,43 @@ func IsPrefix(text string) bool { return text != "" && Prefix(text) == text }
 // names with a hash fit.
 func LeastMax(prefix string) int { return len(prefix) + len(Divider) + HashLen }
 
+// Prefixes are those of the members of a group, by their places: each [IsPrefix].
+type Prefixes struct {
+	all    []string
+	begins [256][]int // places by the first byte
+}
+
+// Add adds the prefix of the next member.
+func (p *Prefixes) Add(prefix string) {
+	p.begins[prefix[0]] = append(p.begins[prefix[0]], len(p.all))
+	p.all = append(p.all, prefix)
+}
+
+// PlaceIn returns the place of the member with whose prefix a name begins; -1 if there is none.
+func PlaceIn[T string | []byte](p *Prefixes, name T) int {
+	if len(name) == 0 {
+		return -1
+	}
+	for _, i := range p.begins[name[0]] {
+		at := len(p.all[i])
+		if len(name) >= at+len(Divider) && string(name[:at]) == p.all[i] && string(name[at:at+len(Divider)]) == Divider {
+			return i // a prefix neither has a divider, nor ends in a part of one
+		}
+	}
+	return -1
+}
+
+// PlainIn returns the place of the member with whose prefix a shown name begins, -1 if there is none,
+// and the member's own name, and whether that is shown as it is; see [IsPlain].
+func PlainIn[T string | []byte](p *Prefixes, shown T, max int) (place int, own T, plain bool) {
+	place = PlaceIn(p, shown)
+	if place < 0 {
+		return place, own, false
+	}
+	own = shown[len(p.all[place])+len(Divider):]
+	return place, own, IsPlain(p.all[place], own, max)
+}
+
 // InGroup returns the name by which clients of a group see what a member calls own: of at most max
 // bytes, and the same wherever and whenever it is asked for. plain says that the whole own name
 // follows the prefix; otherwise it ends in a digest.
@@ -88,6 +125,11 @@ func Fit(name string) string {
 }
 
 // IsFit reports whether all clients take a character in a name.
-func IsFit(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
-}
+func IsFit(c byte) bool { return fit[c] }
+
+var fit = func() (is [256]bool) {
+	for c := range is {
+		is[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
+	}
+	return is
+}()

@@ -2,6 +2,7 @@ package names
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -61,5 +62,26 @@ func TestG02Clash(t *testing.T) {
 	}
 	if n := g.Name(policy.Resource, "one", "o", "x://a", "x://a"); n.Cut || n.Name != "x://a" {
 		t.Errorf("a URI is %+v", n)
+	}
+}
+
+func TestG01PrefixesOfMembers(t *testing.T) {
+	var p Prefixes
+	for _, prefix := range []string{"a", "ab", "a_b", "b"} {
+		p.Add(prefix)
+	}
+	for shown, want := range map[string]int{
+		"a__x": 0, "ab__x": 1, "a_b__x": 2, "b__": 3, "a___x": 0, "a__b__x": 0,
+		"": -1, "a": -1, "a_x": -1, "a_": -1, "A__x": -1, "c__x": -1, "__x": -1, "abc__x": -1, "_a__x": -1,
+	} {
+		if place, text := PlaceIn(&p, shown), PlaceIn(&p, []byte(shown)); place != want || text != want {
+			t.Errorf("PlaceIn(%q) = %d, of bytes %d, want %d", shown, place, text, want)
+		}
+	}
+	for shown, want := range map[string]string{"a__x": "0 x true", "a_b__x__y": "2 x__y true", "ab__a b": "1 a b false", "x__a": "-1  false"} {
+		place, own, plain := PlainIn(&p, shown, 64)
+		if got := fmt.Sprint(place, " ", own, " ", plain); got != want {
+			t.Errorf("PlainIn(%q) = %s, want %s", shown, got, want)
+		}
 	}
 }

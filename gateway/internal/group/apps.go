@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -31,11 +32,11 @@ func (a *apps) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.
 		return a.next.Serve(ctx, req, c)
 	}
 	text := req.Plain.Get(req.Params, memberName)
-	if len(text) <= len(`""`) || text[0] != '"' || prefixed(b.finder.naming, text[1:]) >= 0 { // no prefix has escapes
+	if len(text) <= len(`""`) || text[0] != '"' || names.PlaceIn(&b.finder.prefixes, text[1:]) >= 0 { // no prefix has escapes
 		return a.next.Serve(ctx, req, c)
 	}
 	name := wire.Unquote(text)
-	if prefixed(b.finder.naming, name) >= 0 {
+	if names.PlaceIn(&b.finder.prefixes, name) >= 0 {
 		return a.next.Serve(ctx, req, c)
 	}
 	owners := b.appOwners(ctx, req, name)
@@ -56,7 +57,7 @@ func (b *Back) appOwners(ctx context.Context, req *mcp.Request, own string) (pla
 // explainBare returns the error for a tool that nobody has by that name: err, or one that says
 // that several members have it for their apps.
 func (b *Back) explainBare(req *mcp.Request, k policy.Kind, name string, err error) error {
-	if k != policy.Tool || b.opts.Bare || prefixed(b.finder.naming, name) >= 0 {
+	if k != policy.Tool || b.opts.Bare || names.PlaceIn(&b.finder.prefixes, name) >= 0 {
 		return err
 	}
 	var owners []string

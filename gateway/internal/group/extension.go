@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -55,7 +56,7 @@ func (b *Back) subject(ctx context.Context, req *mcp.Request, places []int, p *p
 		return b.roster.place(of), inner
 	}
 	p.name, p.subject = memberName, wire.Get(req.Params, memberName)
-	if name := wire.Unquote(p.subject); name != "" && (b.opts.Bare || prefixed(b.finder.naming, name) >= 0) {
+	if name := wire.Unquote(p.subject); name != "" && (b.opts.Bare || names.PlaceIn(&b.finder.prefixes, name) >= 0) {
 		for _, k := range []policy.Kind{policy.Tool, policy.Prompt} {
 			if m, own, err := b.finder.ownerOf(ctx, req, k, name); err == nil && slices.Contains(places, m.index) {
 				return m.index, own

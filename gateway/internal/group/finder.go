@@ -1,6 +1,7 @@
 package group
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -37,6 +38,41 @@ func newFinder(o *Options, l *listings, bg *wake.Background) (*finder, error) {
 	return &finder{naming: l.naming, roster: l.roster, listings: l, background: bg, tables: tables, former: l.former}, err
 }
 
+// atHand returns the place of the member that has what a request is about, as most are found: its name
+// has no escapes and no hash, and nothing need be read; else -1. The part of the name that the member
+// does not get is noted in p.
+func (f *finder) atHand(req *mcp.Request, k policy.Kind, p *params) int {
+	shown := p.subject[1 : len(p.subject)-1] // as it was sent
+	if !f.bare {
+		i, own, ok := names.PlainIn(&f.prefixes, shown, f.max)
+		if !ok {
+			return -1
+		}
+		p.cut = shown[:len(shown)-len(own)]
+		return i
+	}
+	if bytes.IndexByte(shown, '\\') >= 0 {
+		return -1
+	}
+	_, owner := findOwner(f, req, k, shown)
+	return max(owner, -1)
+}
+
+// findOwner returns the table for a request, nil for none that may be used, and the owner of a name. If
+// the lists are to be read again, and the name is known, that begins.
+func findOwner[T string | []byte](f *finder, req *mcp.Request, k policy.Kind, name T) (table *owners.Table, owner int) {
+	t, due, ok := f.tables.Find(owners.KeyOf(req, k))
+	if !ok {
+		return nil, owners.Nobody
+	}
+	owner = owners.OwnerOf(t.Table, name)
+	if due && owner != owners.Nobody {
+		later := detached(f.listings.namesReader(req, k).req)
+		f.background.Start(func(ctx context.Context) { _, _ = f.readTable(ctx, later, k) }) // it fails with ctx alone
+	}
+	return t.Table, owner
+}
+
 // ownerOf returns the member that has the tool or prompt that clients see as shown, and its own
 // name there. The error says that nobody has it, that several have it, or names the member that
 // is away.
@@ -45,7 +81,7 @@ func (f *finder) ownerOf(ctx context.Context, req *mcp.Request, k policy.Kind, s
 		m, err = f.bareOwner(ctx, req, k, shown)
 		return m, shown, err
 	}
-	i, own, ok := plain(f.naming, shown)
+	i, own, ok := names.PlainIn(&f.prefixes, shown, f.max)
 	switch {
 	case i < 0, !ok && !names.EndsInHash(own): // it may be another spelling of what has a name with a hash
 		return m, "", unknown(req, k, shown)
@@ -133,22 +169,14 @@ func (f *finder) nobodyHas(req *mcp.Request, k policy.Kind, name string, t *owne
 // tableWith returns the table for a request, and the owner of a name. If there is no table, or the
 // name is not in it, all lists of all members are read.
 func (f *finder) tableWith(ctx context.Context, req *mcp.Request, k policy.Kind, name string) (table *owners.Table, owner int, err error) {
-	at, all := owners.KeyOf(req, k), f.tables
-	t, due, ok := all.Find(at)
-	if ok {
-		owner = t.Owner(name)
+	if table, owner = findOwner(f, req, k, name); owner != owners.Nobody {
+		return table, owner, nil
 	}
-	if ok && owner != owners.Nobody {
-		if due {
-			later := detached(f.listings.namesReader(req, k).req)
-			f.background.Start(func(ctx context.Context) { _, _ = f.readTable(ctx, later, k) }) // it fails with ctx alone
-		}
-		return t.Table, owner, nil
-	}
+	at := owners.KeyOf(req, k)
 	before := time.Now()
 	leave := f.reading.Enter(ctx, owners.GateKey{Key: at, Member: owners.EveryMember})
 	defer leave()
-	if t, _, ok := all.Find(at); ok {
+	if t, _, ok := f.tables.Find(at); ok {
 		if owner = t.Owner(name); owner != owners.Nobody || t.Made.After(before) {
 			return t.Table, owner, nil
 		}

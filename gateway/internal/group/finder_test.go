@@ -72,6 +72,19 @@ func TestG02ContestedNames(t *testing.T) {
 	}
 }
 
+// A name is found as it is, however it is written: one with a backslash is not what another one is
+// written as.
+func TestG02NamesAsTheyAreWritten(t *testing.T) {
+	r := newRig(t, bare, newFake("files", `re\u0061d`), newFake("docs", "read"))
+	for range 2 { // the second time, what was read is at hand
+		for name, want := range map[string]string{`"read"`: "docs read", `"re\u0061d"`: "docs read", `"re\\u0061d"`: `files re\\u0061d`} {
+			if got, err := r.call(t.Context(), request(spec.MethodToolsCall, `{"name":`+name+`}`)); err != nil || !strings.Contains(got, want) {
+				t.Errorf("%s = %s, %v, want %s", name, got, err, want)
+			}
+		}
+	}
+}
+
 // All pages of all members are read before one name is shown, and a page that was read is not
 // read again for a call.
 func TestG02AllPagesAreReadFirst(t *testing.T) {

@@ -24,10 +24,9 @@ func LeastNameMax(prefix string) int { return names.LeastMax(prefix) }
 // A naming takes names that clients see to those of members, and back. Safe for concurrent
 // use.
 type naming struct {
-	bare     bool       // names have no prefixes
-	max      int        // of names that clients see, in bytes
-	prefixes []string   // by the place of the member; read-only, as begins is
-	begins   [256][]int // the places of members by the first byte of their prefix
+	bare     bool           // names have no prefixes
+	max      int            // of names that clients see, in bytes
+	prefixes names.Prefixes // by the place of the member; none if bare
 	// hashed has own names by shown names with a hash. Each is of one member, and what
 	// principals see of it is up to that.
 	hashed *lru.Cache[string, string]
@@ -55,8 +54,7 @@ func newNaming(o *Options) (*naming, error) {
 			return nil, fmt.Errorf("names of at most %d bytes have no room for the prefix %q of server %q; allow %d, or give it a shorter prefix", o.NameMax, m.Prefix, m.Name, least)
 		}
 		prefixes[m.Prefix] = i
-		n.prefixes = append(n.prefixes, m.Prefix)
-		n.begins[m.Prefix[0]] = append(n.begins[m.Prefix[0]], i)
+		n.prefixes.Add(m.Prefix)
 	}
 	var err error
 	n.hashed, err = lru.New[string, string](maxHashed)
@@ -77,32 +75,4 @@ func (n *naming) shown(m *MemberOptions, k policy.Kind, own string) string {
 		n.hashed.Add(shown, own)
 	}
 	return shown
-}
-
-// prefixed returns the place of the member whose prefix a name begins with; -1 if there is none,
-// or the group has no prefixes.
-func prefixed[T string | []byte](n *naming, name T) int {
-	if len(name) == 0 {
-		return -1
-	}
-	for _, i := range n.begins[name[0]] {
-		at := len(n.prefixes[i])
-		if len(name) >= at+len(divider) && string(name[:at]) == n.prefixes[i] && string(name[at:at+len(divider)]) == divider {
-			return i // a prefix neither has a divider, nor ends in a part of one
-		}
-	}
-	return -1
-}
-
-// plain returns the place of the member that has the name that clients see as shown, if it begins
-// with the member's prefix and has its own name behind that, as it is; else false. place is -1 if it
-// begins with no prefix.
-func plain[T string | []byte](n *naming, shown T) (place int, own T, ok bool) {
-	place = prefixed(n, shown)
-	if place < 0 {
-		return place, own, false
-	}
-	prefix := n.prefixes[place]
-	own = shown[len(prefix)+len(divider):]
-	return place, own, names.IsPlain(prefix, own, n.max)
 }

@@ -26,18 +26,6 @@ type params struct {
 	state, meta []byte // meta is nil if it is bare, too
 }
 
-// cutPrefix has the member whose prefix the subject begins with get what is behind that, and returns
-// its place; -1 if that is not its own name as it is. Most names are: nothing need be written then.
-func (p *params) cutPrefix(n *naming) int {
-	shown := p.subject[1 : len(p.subject)-1] // as it was sent: what has escapes is not plain
-	i, own, ok := plain(n, shown)
-	if !ok {
-		return -1
-	}
-	p.cut = shown[:len(shown)-len(own)]
-	return i
-}
-
 // readParams reads the params of a request, in which a member called subject says what it is
 // about.
 func readParams(req *mcp.Request, subject string) (p params, err error) {

@@ -56,7 +56,7 @@ func (b *Back) serveNamed(ctx context.Context, req *mcp.Request, c mcp.Caller, k
 	}
 	var m memberAt
 	var subject []byte
-	if i := p.cutPrefix(b.finder.naming); i >= 0 {
+	if i := b.finder.atHand(req, k, &p); i >= 0 {
 		m, err = b.roster.at(i)
 	} else {
 		shown, own := wire.Unquote(p.subject), ""
@@ -124,7 +124,7 @@ func (g *Group) EraOf(req *mcp.Request) spec.Era { return g.back.Load().eraOf(re
 func (b *Back) eraOf(req *mcp.Request) spec.Era {
 	if req.Method == spec.MethodToolsCall || req.Method == spec.MethodPromptsGet {
 		name, _ := wire.GetString(req.Params, memberName)
-		if i := prefixed(b.finder.naming, name); i >= 0 {
+		if i := names.PlaceIn(&b.finder.prefixes, name); i >= 0 {
 			return b.roster.eraAt(i)
 		}
 	}

@@ -156,6 +156,10 @@ type rated struct {
 	minute [minuteSlots]slot
 	hour   [hourSlots]slot
 	day    [daySlots]slot
+	// current are the slots of the time from from, since rates.began, to the end of a slot of a minute:
+	// those of an hour and a day end with one.
+	current [3]*slot
+	from    time.Duration
 }
 
 // A slot has the requests of a part of a window. Its place is at modulo the number of slots.
@@ -170,22 +174,26 @@ func (c *rated) add(now, took time.Duration, failed bool) {
 	at := timeIndex(took)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	count(c.minute[:], now/minuteSlot, at, failed)
-	count(c.hour[:], now/hourSlot, at, failed)
-	count(c.day[:], now/daySlot, at, failed)
+	if c.current[0] == nil || now < c.from || now-c.from >= minuteSlot {
+		c.from = now - now%minuteSlot
+		c.current = [...]*slot{slotOf(c.minute[:], now/minuteSlot), slotOf(c.hour[:], now/hourSlot), slotOf(c.day[:], now/daySlot)}
+	}
+	for _, s := range c.current {
+		s.calls++
+		s.took[at]++
+		if failed {
+			s.errors++
+		}
+	}
 }
 
-// count counts a request in the slot of a time, which forgets an earlier round.
-func count(slots []slot, time time.Duration, at int, failed bool) {
+// slotOf returns the slot of a time, which forgets an earlier round.
+func slotOf(slots []slot, time time.Duration) *slot {
 	s := &slots[int(time)%len(slots)]
 	if s.at != int64(time)+1 {
 		*s = slot{at: int64(time) + 1}
 	}
-	s.calls++
-	s.took[at]++
-	if failed {
-		s.errors++
-	}
+	return s
 }
 
 // addTo adds what was counted to a sum, which nobody else has.

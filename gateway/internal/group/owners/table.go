@@ -40,8 +40,11 @@ type Table struct {
 }
 
 // Owner returns the place of the member that has a name, [Contested] or [Nobody].
-func (t *Table) Owner(name string) (place int) {
-	if place, ok := t.owners[name]; ok {
+func (t *Table) Owner(name string) (place int) { return OwnerOf(t, name) }
+
+// OwnerOf is [Table.Owner], also for a name that is no string yet.
+func OwnerOf[T string | []byte](t *Table, name T) (place int) {
+	if place, ok := t.owners[string(name)]; ok {
 		return place
 	}
 	return Nobody

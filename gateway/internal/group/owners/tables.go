@@ -1,8 +1,10 @@
 package owners
 
 import (
+	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -46,6 +48,7 @@ type Found struct {
 type Tables struct {
 	prefer map[string]int // places of members, by name
 	most   int            // of names
+	recent recents        // some that were found
 
 	// mu guards the fields below and the users of tables. It is held for map work only.
 	mu      sync.Mutex
@@ -54,6 +57,30 @@ type Tables struct {
 	latest  map[list]*Names        // what was read last
 	last    map[policy.Kind]*Table // what was made last
 	changes int                    // that were told
+}
+
+// recents are tables of the clients that send most, at hand: each may be used until a time. What changes
+// in Tables empties them.
+type recents [16]atomic.Pointer[recent]
+
+type recent struct {
+	at    Key
+	found Found
+	until time.Time
+}
+
+// place returns where the table for a key is: a scope ends in a digest.
+func (r *recents) place(at *Key) *atomic.Pointer[recent] {
+	if at.Scope == "" {
+		return &r[0]
+	}
+	return &r[int(at.Scope[len(at.Scope)-1])%len(r)]
+}
+
+func (r *recents) clear() {
+	for i := range r {
+		r[i].Store(nil)
+	}
 }
 
 // A list is the list of a member that has names of a kind.
@@ -74,7 +101,11 @@ func New(prefer map[string]int) (*Tables, error) {
 // Find returns the table of a client, unless it is too old, and reports whether the caller is to
 // have the lists read again.
 func (t *Tables) Find(at Key) (found Found, due, ok bool) {
-	now := time.Now()
+	now, place := time.Now(), t.recent.place(&at)
+	last := place.Load()
+	if last != nil && last.at == at && now.Before(last.until) && rand.Uint32()%64 != 0 { // now and then it is looked up, so that others leave before it
+		return last.found, false, true
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	found, ok = t.of.Get(at)
@@ -85,6 +116,13 @@ func (t *Tables) Find(at Key) (found Found, due, ok bool) {
 		found.due = now.Add(UnsureAge)
 		t.of.Add(at, found) // whoever comes next need not
 	}
+	if last == nil || !now.Before(last.until) || rand.Uint32()%16 == 0 { // those that share a place get it now and then
+		until := found.due
+		if end := found.Made.Add(MaxAge); end.Before(until) {
+			until = end
+		}
+		place.Store(&recent{at, found, until})
+	}
 	return found, due, true
 }
 
@@ -93,6 +131,7 @@ func (t *Tables) Forget(scope string, k policy.Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.changes++
+	t.recent.clear()
 	for _, at := range t.of.Keys() {
 		if at.Scope == scope && at.Kind == k {
 			t.of.Remove(at)
@@ -105,6 +144,7 @@ func (t *Tables) Clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.changes++
+	t.recent.clear()
 	t.of.Purge()
 }
 
@@ -151,6 +191,7 @@ func (t *Tables) sharedLocked(of list, s *Names) *Names {
 }
 
 func (t *Tables) putLocked(at Key, f Found) {
+	t.recent.clear()
 	if f.users++; f.users == 1 {
 		t.names += len(f.owners)
 	}

@@ -19,10 +19,10 @@ type Clock struct {
 	mu     sync.Mutex
 	end    time.Time
 	paused time.Time // zero while it runs
-	over   bool      // Stop was called
 
 	progress float64 // the last value; meaningless unless moved
 	moved    bool
+	over     bool // Stop was called
 }
 
 // Start starts a Clock, before anything else is called. It calls expired at most once, on

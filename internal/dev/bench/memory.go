@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 )
 
@@ -23,6 +24,9 @@ func (b *bench) memory() error {
 	before, err := c.gateway.peak()
 	if err == nil {
 		err = t.run(calls)
+	}
+	if err == nil && b.o.profile != "" {
+		err = c.gateway.ask(nil, "heap %s", filepath.Join(b.o.profile, "memory.heap.pprof"))
 	}
 	if err != nil {
 		return err

@@ -170,17 +170,19 @@ func (a *answer) parse(id int64, text string) {
 // A stream is one listen stream of a modern client, at a replica.
 type stream struct {
 	*listen.Stream
-	at   *replica
-	want []string // topics
+	at    *replica
+	want  []string // topics
+	asked int64    // when, in nanoseconds
 }
 
 // listen opens a stream at a replica. A topic is a URI or listen.Tools.
 func (w *world) listen(r *replica, server string, topics ...string) (*stream, error) {
+	asked := time.Now().UnixNano()
 	s, err := listen.Dial(listen.Request{Addr: r.listen, Server: server, Meta: envelope, ID: fmt.Sprint(lastID.Add(1)), Want: listen.FilterOf(topics...)})
 	if err != nil {
 		return nil, err
 	}
-	return &stream{s, r, topics}, nil
+	return &stream{s, r, topics, asked}, nil
 }
 
 // mustListen opens a stream that ends with the test, and waits for the acknowledgment.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
@@ -108,8 +109,10 @@ func (st *rig) only(t *testing.T) *session {
 func TestS02RequestMeetsTheEnd(t *testing.T) {
 	b, peers := backWithPeers(t)
 	st := newRig(t, func(o *Options) { o.Relayer = b })
-	go func() { (<-peers).Handshake(legacytest.Everything) }()
+	var met sync.WaitGroup
+	met.Go(func() { (<-peers).Handshake(legacytest.Everything) })
 	g := st.Enter(t, "2025-11-25")
+	met.Wait()
 	d := st.only(t)
 	d.calls.Close() // as close does first
 	if r := g.Call(t, "ping", `{}`); r.Status != 404 || r.Code() != -32001 {

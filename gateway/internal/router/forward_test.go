@@ -120,6 +120,9 @@ func newReplica(t *testing.T, broker *replicastest.Broker, p *scriptedPeer, chan
 	r.listener.Start() // those who have connected before wait
 	r.Server = httptest.NewServer(r.g)
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("replica %s logged:\n%s", self.Instance, r.logs.String())
+		}
 		r.g.EndStreams()
 		r.Server.Close()
 		r.listener.Close()

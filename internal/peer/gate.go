@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// dialTimeout bounds a connect to another replica, and the answer to a hello.
+	// dialTimeout is the default of Options.DialTimeout.
 	dialTimeout = 750 * time.Millisecond
 	// dialEvery is the least time between two connects to a replica that is gone or silent.
 	dialEvery = time.Second
@@ -42,16 +42,15 @@ type RefusingError struct{ reason string }
 
 func (e *RefusingError) Error() string { return e.reason }
 
-// dialer connects to other replicas. A machine that is gone is noticed even where nothing is
-// sent.
-var dialer = net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
+// keepAlive has a machine that is gone noticed even where nothing is sent.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}
 
 // newTransport returns what connects to other replicas.
 func (g *Group) newTransport(conf *tls.Config) *http.Transport {
 	return &http.Transport{
 		DialContext:            g.dialPeer,
 		TLSClientConfig:        conf,
-		TLSHandshakeTimeout:    dialTimeout,
+		TLSHandshakeTimeout:    g.timeout,
 		MaxIdleConnsPerHost:    64,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 1 << 20,

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -31,8 +33,10 @@ type Options struct {
 	TLS *tls.Config
 	// Plaintext has replicas reached without TLS that tell that they have none.
 	Plaintext bool
-	Logger    *slog.Logger // nil discards
-	Metrics   Metrics      // nil counts nothing
+	// DialTimeout bounds a connect to another replica, and the answer to a hello. 750 ms if 0.
+	DialTimeout time.Duration
+	Logger      *slog.Logger // nil discards
+	Metrics     Metrics      // nil counts nothing
 }
 
 // Metrics count what is forwarded. Safe for concurrent use.
@@ -52,6 +56,7 @@ type Group struct {
 	client  *http1.Transport
 	connect func(ctx context.Context, network, addr string) (net.Conn, error)
 	gates   gates
+	timeout time.Duration // Options.DialTimeout
 	log     *slog.Logger
 	metrics Metrics // may be nil
 
@@ -69,7 +74,8 @@ func New(o Options) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
 	}
-	g := &Group{sealer: sealer{engine: o.Engine}, secure: o.TLS != nil, plain: o.Plaintext, connect: dialer.DialContext, log: o.Logger, metrics: o.Metrics}
+	g := &Group{sealer: sealer{engine: o.Engine}, secure: o.TLS != nil, plain: o.Plaintext, timeout: cmp.Or(o.DialTimeout, dialTimeout), log: o.Logger, metrics: o.Metrics}
+	g.connect = (&net.Dialer{Timeout: g.timeout, KeepAliveConfig: keepAlive}).DialContext
 	if g.keys.Store(ring); g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}

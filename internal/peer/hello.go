@@ -58,7 +58,7 @@ func (g *Group) Hello(ctx context.Context, addr string) (replicas.Replica, error
 
 // ask asks the replica behind a gate who it is.
 func (g *Group) ask(ctx context.Context, t *gate) (replicas.Replica, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL(t.to, HelloPath), nil)
 	if err != nil {
@@ -93,7 +93,7 @@ func (g *Group) greeted(addr string, e *Envelope, resp *http.Response, text []by
 func (t *gate) beginHelloLocked() chan struct{} {
 	done := make(chan struct{})
 	t.hello, t.asked = done, time.Now()
-	t.g.running.Go(func() { // ends within dialTimeout
+	t.g.running.Go(func() { // ends within Options.DialTimeout
 		_, err := t.g.ask(t.g.live, t)
 		if t.g.live.Err() == nil && !isVerdict(err) {
 			t.note(err, true)

@@ -40,7 +40,7 @@ func (g *Group) prove(ctx context.Context, c net.Conn, to replicas.Replica) erro
 
 // askOn sends a hello on a new connection, and leaves it without a deadline.
 func (g *Group) askOn(c net.Conn, to replicas.Replica) error {
-	if err := c.SetDeadline(time.Now().Add(dialTimeout)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(g.timeout)); err != nil {
 		return err
 	}
 	r := &http.Request{Method: http.MethodGet, URL: &url.URL{Scheme: "http", Host: to.Addr, Path: HelloPath}, Header: make(http.Header), Host: to.Addr}

@@ -20,7 +20,7 @@ const (
 	// HTTP+SSE posts its messages.
 	SessionParam = "sessionId"
 	// cutGrace is how long cancelled calls may take to write their responses.
-	cutGrace = 200 * time.Millisecond
+	cutGrace = time.Second
 )
 
 // An EventSession is a client on HTTP+SSE, the transport of 2024-11-05: it receives all

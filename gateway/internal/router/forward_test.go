@@ -28,6 +28,9 @@ import (
 
 const replicaKey = "a key of all replicas"
 
+// dialTimeout is longer than the default: these replicas answer late on a busy machine.
+const dialTimeout = 5 * time.Second
+
 // A replica is a gateway with a peer listener, beside others.
 type replica struct {
 	rig
@@ -98,7 +101,7 @@ func newReplica(t *testing.T, broker *replicastest.Broker, p *scriptedPeer, chan
 	r.engine.Update(self)
 	opts := Options{Logger: slog.New(slog.NewTextHandler(r.logs, nil))}
 	var err error
-	if r.peers, err = peer.New(peer.Options{Engine: r.engine, Keys: []string{replicaKey}, Logger: opts.Logger}); err != nil {
+	if r.peers, err = peer.New(peer.Options{Engine: r.engine, Keys: []string{replicaKey}, DialTimeout: dialTimeout, Logger: opts.Logger}); err != nil {
 		t.Fatal(err)
 	}
 	r.engine.Meet(r.peers)

@@ -12,10 +12,14 @@ import (
 
 const serverInfo = `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"peer","version":"7"}}`
 
-// result returns the result of an answer, or fails.
+// result returns the result of an answer, or fails. An answer that takes long is a stream.
 func (a answer) result(t *testing.T) json.RawMessage {
 	t.Helper()
-	m, err := wire.Parse([]byte(a.body), wire.Options{})
+	text := a.body
+	if _, data, ok := strings.Cut(text, "data: "); ok && !strings.HasPrefix(text, "{") {
+		text, _, _ = strings.Cut(data, "\n")
+	}
+	m, err := wire.Parse([]byte(text), wire.Options{})
 	if err != nil || m.Result == nil {
 		t.Fatalf("answer = %d %s (%v), want a result", a.status, a.body, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -146,10 +147,12 @@ func TestLimitsAreGatheredInTheLog(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			hits := &tally{}
 			r := newRig(t, func(o *Options) { o.Metrics = hits; tt.change(o) })
+			begin := time.Now()
 			tt.hit(t, r)
 			r.eventually(t, "all are counted", func() bool { return hits.limits(tt.limit) == times })
-			if n := strings.Count(fmt.Sprint(r.logs), "level=WARN"); n != 1 {
-				t.Errorf("%d times the limit %s has %d lines in the log, want one:\n%.2000s", times, tt.limit, n, r.logs)
+			most := 1 + int(time.Since(begin)/(10*time.Second)) // on a busy machine
+			if n := strings.Count(fmt.Sprint(r.logs), "level=WARN"); n < 1 || n > most {
+				t.Errorf("%d times the limit %s has %d lines in the log, want one in ten seconds:\n%.2000s", times, tt.limit, n, r.logs)
 			}
 		})
 	}

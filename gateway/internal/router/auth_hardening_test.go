@@ -502,7 +502,7 @@ func TestInventedTokensBehindAProxy(t *testing.T) {
 		h.Set("Authorization", "Bearer "+token)
 		return g.send(t, http.MethodPost, modernBody("1", "tools/call", `"name":"a"`), h)
 	}
-	waited := 0
+	begin, waited := time.Now(), 0
 	for n := range 200 {
 		switch got := from("203.0.113.66", fmt.Sprint("invented-", n)); got.status {
 		case http.StatusUnauthorized:
@@ -517,6 +517,10 @@ func TestInventedTokensBehindAProxy(t *testing.T) {
 	g.issuer.SetOpaque("honest", g.issuer.Claims(resource, nil))
 	if got := from("203.0.113.7", "honest"); got.status != http.StatusOK {
 		t.Errorf("a good token of another client of the proxy = %d %s, want 200", got.status, got.body)
+	}
+	if took := time.Since(begin); took > 20*time.Second && waited == 0 {
+		t.Logf("on this busy machine 200 invented tokens took %v, which are fewer in a second than may be refused", took)
+		return
 	}
 	if waited == 0 || counts.of("refused_tokens_each") != waited || !strings.Contains(g.logs.String(), "refused_tokens_each") {
 		t.Errorf("%d had to wait, the metric has %d, the log:\n%s", waited, counts.of("refused_tokens_each"), g.logs)

@@ -16,8 +16,8 @@ const serverInfo = `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"peer"
 func (a answer) result(t *testing.T) json.RawMessage {
 	t.Helper()
 	text := a.body
-	if _, data, ok := strings.Cut(text, "data: "); ok && !strings.HasPrefix(text, "{") {
-		text, _, _ = strings.Cut(data, "\n")
+	if at := strings.LastIndex(text, "data: {"); at >= 0 && !strings.HasPrefix(text, "{") {
+		text, _, _ = strings.Cut(text[at+len("data: "):], "\n")
 	}
 	m, err := wire.Parse([]byte(text), wire.Options{})
 	if err != nil || m.Result == nil {

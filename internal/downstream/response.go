@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/sse"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 var (
@@ -36,6 +37,7 @@ type Response struct {
 	w       http.ResponseWriter
 	rc      http.ResponseController
 	timeout time.Duration // of a write
+	turns   *wake.Turns   // nil but for a stream that Streams serve
 
 	cut atomic.Bool // nothing more is written, and a write in progress fails
 
@@ -166,6 +168,9 @@ func (r *Response) Comment() error {
 	defer r.mu.Unlock()
 	return r.writeLocked(comment)
 }
+
+// Turns have the rest of a stream written that [Streams.ServeTurns] serves.
+func (r *Response) Turns() *wake.Turns { return r.turns }
 
 // KeepAlive writes a comment every d, until StopKeepAlive or the end of the response.
 func (r *Response) KeepAlive(d time.Duration) {

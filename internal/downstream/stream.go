@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // maxStray is how many bytes a client may send on the connection of an open stream, where
@@ -25,6 +26,8 @@ type stream struct {
 	conn net.Conn
 	head []byte      // sent with the first chunk; nil after
 	done atomic.Bool // the last chunk was written, or is about to be
+
+	turns wake.Turns // write the rest
 }
 
 // takeOver hijacks the connection of a request. The response has status 200 and the

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // ErrClientLeft is the cause of a stream's context if the client has closed the
@@ -33,50 +34,83 @@ func ReportStray(ctx context.Context, m mcp.Metrics, server string, log *slog.Lo
 // Streams owns the connections of event streams that were hijacked from net/http, which
 // does not close them. The zero value is ready to use, and safe for concurrent use.
 type Streams struct {
-	running sync.WaitGroup // two goroutines for each stream
+	running sync.WaitGroup // two for each stream: its reader, and its turns
 
 	// mu guards the fields below. It is held for map work only.
 	mu     sync.Mutex
-	open   map[*stream]int // the number of running goroutines of each stream
+	open   map[*stream]int // what of each stream has not ended: its reader, its turns
 	closed bool
 }
 
-// Serve serves an event stream as the response to r. Each write may take timeout. open
-// begins the stream, and returns a function that writes the rest, or nil if there is none.
-// ctx ends when the client has left, or a write has failed; [Response.Cause] tells which.
+// Serve serves an event stream as the response to r, as ServeTurns does. A new goroutine writes the
+// rest.
+func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Duration, open func(ctx context.Context, res *Response) (rest func())) {
+	ss.ServeTurns(w, r, timeout, func(ctx context.Context, res *Response) (turn Turn) {
+		rest := open(ctx, res)
+		if rest == nil {
+			return nil
+		}
+		res.turns.Send()
+		return func() bool { rest(); return true }
+	})
+}
+
+// A Turn writes what there is to write to an event stream. It reports whether the stream is over.
+type Turn = func() (over bool)
+
+// ServeTurns serves an event stream as the response to r. Each write may take timeout. open begins the
+// stream, and returns what writes the rest, or nil if there is none: it is called when Turns of the
+// Response are sent to, and when ctx has ended. That is when the client has left, or a write has
+// failed; [Response.Cause] tells which.
 //
-// Serve hijacks the connection and returns while the rest is written. If that is
+// ServeTurns hijacks the connection and returns while the rest is written. If that is
 // impossible, it returns at the end: over HTTP/2 or 1.0, if w is not net/http's, after
 // Wait, or if ss is nil. A hijacked connection ends with its stream; it ends gracefully if
 // the Response was ended.
 //
 // Either way the request gives back its place among those in flight; see [Placed].
 //
-// A new goroutine writes the rest. Its stack stays small while it only waits, which
-// matters with ten thousand idle streams.
-func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Duration, open func(ctx context.Context, res *Response) (rest func())) {
+// While there is nothing to write, a stream has one goroutine, which waits for the end of the
+// connection. That matters with ten thousand idle streams.
+func (ss *Streams) ServeTurns(w http.ResponseWriter, r *http.Request, timeout time.Duration, open func(ctx context.Context, res *Response) Turn) {
 	setStreamHeaders(w.Header())
 	s := ss.take(w, r)
 	if s == nil {
-		res := NewResponse(w, timeout)
-		defer res.Close()
-		if rest := open(r.Context(), res); rest != nil {
-			if leave, ok := r.Context().Value(placeKey{}).(func()); ok {
-				leave()
-			}
-			rest()
-		}
+		serveHere(w, r, timeout, open)
 		return
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	go ss.read(s, cancel) // ends with the connection
 	res := NewResponse(s, timeout)
-	res.state = streaming
-	if rest := open(ctx, res); rest != nil {
-		go ss.write(s, res, rest) // ends with rest
+	res.state, res.turns = streaming, &s.turns
+	turn := open(ctx, res)
+	if turn == nil {
+		ss.end(s, res)
 		return
 	}
-	ss.end(s, res)
+	s.turns.Start(func() bool {
+		over := turn()
+		if over {
+			ss.end(s, res)
+		}
+		return over
+	})
+}
+
+// serveHere serves a stream on the connection of its handler.
+func serveHere(w http.ResponseWriter, r *http.Request, timeout time.Duration, open func(ctx context.Context, res *Response) Turn) {
+	res := NewResponse(w, timeout)
+	defer res.Close()
+	res.turns = new(wake.Turns)
+	turn := open(r.Context(), res)
+	if turn == nil {
+		return
+	}
+	if leave, ok := r.Context().Value(placeKey{}).(func()); ok {
+		leave()
+	}
+	defer context.AfterFunc(r.Context(), res.turns.Send)()
+	res.turns.Run(turn)
 }
 
 // placeKey is the key of what gives back the place of a request, in its context.
@@ -109,11 +143,6 @@ func (ss *Streams) take(w http.ResponseWriter, r *http.Request) *stream {
 	return s
 }
 
-func (ss *Streams) write(s *stream, res *Response, rest func()) {
-	rest()
-	ss.end(s, res)
-}
-
 func (ss *Streams) end(s *stream, res *Response) {
 	res.Close()
 	s.linger()
@@ -122,6 +151,7 @@ func (ss *Streams) end(s *stream, res *Response) {
 
 func (ss *Streams) read(s *stream, cancel context.CancelCauseFunc) {
 	cancel(s.await())
+	s.turns.Send()
 	ss.leave(s)
 }
 
@@ -188,7 +218,7 @@ func (ss *Streams) enter(s *stream) {
 	ss.open[s] = 2
 }
 
-// leave removes one goroutine of a stream. The last one closes the connection.
+// leave removes the reader or the turns of a stream. The last one closes the connection.
 func (ss *Streams) leave(s *stream) {
 	defer ss.running.Done()
 	ss.mu.Lock()

@@ -51,13 +51,13 @@ type MailboxOptions struct {
 // messages none replaces another: there are at most MaxMessages. Next
 // returns events in the order in which they became pending.
 type Mailbox struct {
-	// Set by NewMailbox, read-only after.
-	ready           wake.Signal // the writer has something to do
-	maxSubresources int         // not negative
+	maxSubresources int // not negative; set by NewMailbox
 
-	// mu guards the fields below. It is released before ready is signalled.
+	// mu guards the fields below. It is released before the writer is told.
 	mu      sync.Mutex
-	queue   []Event // consumed before head; a zero Event was dropped
+	ready   wake.Signal // the writer has something to do; nil before Ready
+	turns   *wake.Turns // told instead, unless it is nil
+	queue   []Event     // consumed before head; a zero Event was dropped
 	head    int
 	live    int                    // events pending in queue
 	places  map[eventKey]int       // position in queue; nil up to smallPending
@@ -99,12 +99,8 @@ type pendingMessages struct {
 
 // NewMailbox returns an empty Mailbox. It need not be closed.
 func NewMailbox(opts MailboxOptions) *Mailbox {
-	ready := opts.Ready
-	if ready == nil {
-		ready = wake.NewSignal()
-	}
 	return &Mailbox{
-		ready:           ready,
+		ready:           opts.Ready,
 		maxSubresources: max(0, cmp.Or(opts.MaxSubresources, DefaultMaxSubresources)),
 	}
 }
@@ -118,16 +114,50 @@ func (m *Mailbox) Put(ev Event) {
 	ev.URI = ev.named()
 	m.mu.Lock()
 	added := m.putLocked(ev)
+	ready, turns := m.ready, m.turns
 	m.mu.Unlock()
 	if added {
-		m.ready.Send()
+		tell(ready, turns)
 	}
+}
+
+// tell tells the writer that there is something to do.
+func tell(ready wake.Signal, turns *wake.Turns) {
+	if turns != nil {
+		turns.Send()
+		return
+	}
+	ready.Send()
 }
 
 // Ready returns a channel from which the writer can receive when an event may have become
 // pending, or the mailbox may have ended. One value may stand for several events or for
 // none, so the writer calls Next until it reports false.
-func (m *Mailbox) Ready() <-chan struct{} { return m.ready }
+func (m *Mailbox) Ready() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ready == nil {
+		m.ready = wake.NewSignal()
+		if m.isDueLocked() {
+			m.ready.Send()
+		}
+	}
+	return m.ready
+}
+
+// Notify has turns sent to instead of Ready, and at once if the writer has something to do. Nil is
+// for Ready again.
+func (m *Mailbox) Notify(turns *wake.Turns) {
+	m.mu.Lock()
+	m.turns = turns
+	due, ready := m.isDueLocked(), m.ready
+	m.mu.Unlock()
+	if due {
+		tell(ready, turns)
+	}
+}
+
+func (m *Mailbox) isDueLocked() bool { return m.live > 0 || m.end != nil }
 
 // Next removes and returns the event that has been pending longest. It reports false if
 // there is none. The event's URI is not empty if its topic has one.
@@ -219,8 +249,9 @@ func (m *Mailbox) End(reason error) {
 	if m.end == nil {
 		m.end = &ending{reason}
 	}
+	ready, turns := m.ready, m.turns
 	m.mu.Unlock()
-	m.ready.Send()
+	tell(ready, turns)
 }
 
 // Ended reports whether the mailbox has ended and is drained, and the reason that was

@@ -18,6 +18,7 @@ type connReply struct {
 	reply  // of which it is the replyWriter
 	conn   *Conn
 	stream atomic.Pointer[fanout.Mailbox] // of a listen stream; nil before it begins
+	rest   wake.Turns                     // write it
 }
 
 // run serves the request. It first waits until the previous request with the same id has
@@ -61,9 +62,10 @@ func (r *connReply) respond(_ int, msg downstream.Message) error {
 // listen stores the mailbox that ends the stream, and serves it.
 func (r *connReply) listen(ctx context.Context, mail *fanout.Mailbox, open openStream) error {
 	r.opened(mail)
-	write, err := open(ctx, &r.reply)
-	if write != nil {
-		write()
+	turn, err := open(ctx, &r.reply)
+	if turn != nil {
+		defer context.AfterFunc(ctx, r.rest.Send)()
+		r.rest.Run(turn)
 	}
 	return err
 }
@@ -91,4 +93,5 @@ func (r *connReply) flush() error                    { return nil }
 func (r *connReply) cause(ctx context.Context) error { return context.Cause(ctx) }
 func (r *connReply) keepAlive()                      {}
 func (r *connReply) stopKeepAlive()                  {}
+func (r *connReply) turns() *wake.Turns              { return &r.rest }
 func (r *connReply) peer() string                    { return "pipe" }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -87,23 +88,25 @@ func (f *Front) forwardListen(ctx context.Context, req *mcp.Request, want mcp.Fi
 	if !beside {
 		want = mcp.Filter{}
 	}
-	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (write func(), err error) {
+	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (downstream.Turn, error) {
 		return (&forwardedStream{reply: p, mail: mail, beside: beside, acknowledged: make(chan struct{})}).open(ctx, req, want)
 	})
 }
 
-// open registers the stream, so that it ends with the others.
-func (s *forwardedStream) open(ctx context.Context, req *mcp.Request, want mcp.Filter) (write func(), err error) {
+// open registers the stream, so that it ends with the others. All the rest is one turn.
+func (s *forwardedStream) open(ctx context.Context, req *mcp.Request, want mcp.Filter) (downstream.Turn, error) {
 	sub, followed, err := s.front.subscribe(ctx, req, want, s.mail)
 	if err != nil {
 		return nil, err
 	}
 	s.followed = followed
-	return func() {
+	s.writer.turns().Send()
+	return func() bool {
 		defer sub.Close()
 		if err := s.write(ctx, req); err != nil {
 			s.fail(err)
 		}
+		return true
 	}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -41,6 +42,7 @@ func (hr *httpReply) put(msg []byte) error                 { return hr.res.Gathe
 func (hr *httpReply) flush() error                         { return hr.res.Flush() }
 func (hr *httpReply) cause(ctx context.Context) error      { return hr.res.Cause(ctx) }
 func (hr *httpReply) stopKeepAlive()                       { hr.res.StopKeepAlive() }
+func (hr *httpReply) turns() *wake.Turns                   { return hr.res.Turns() }
 func (hr *httpReply) opened(*fanout.Mailbox) (shared bool) { return false }
 
 // keepAlive sends comments while the response is open, if the client accepts a stream.
@@ -57,30 +59,32 @@ func (hr *httpReply) listen(_ context.Context, _ *fanout.Mailbox, open openStrea
 	hr.res.Close() // Streams makes another Response
 	s := &httpReply{reply: reply{front: hr.front, id: hr.id}, forms: forms{stream: true}, addr: hr.addr}
 	s.writer = s
-	hr.front.opts.Streams.Serve(hr.w, hr.r, hr.front.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
+	hr.front.opts.Streams.ServeTurns(hr.w, hr.r, hr.front.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) downstream.Turn {
 		s.res = res
 		return s.open(ctx, open)
 	})
 	return nil
 }
 
-// open begins a listen stream, and returns a function that writes the rest of it.
-func (hr *httpReply) open(ctx context.Context, open openStream) (rest func()) {
+// open begins a listen stream, and returns what writes the rest of it.
+func (hr *httpReply) open(ctx context.Context, open openStream) downstream.Turn {
 	if hr.res.Comment() != nil {
 		return nil // the client has left
 	}
-	write, err := open(ctx, &hr.reply)
+	turn, err := open(ctx, &hr.reply)
 	switch {
 	case err != nil:
 		hr.fail(err)
 		return nil
-	case write == nil:
+	case turn == nil:
 		return nil
 	}
-	return func() {
-		write()
-		opts := &hr.front.opts
-		downstream.ReportStray(ctx, opts.Metrics, opts.Name, opts.Logger, "upstream", opts.Name, "downstream", hr.addr)
+	return func() bool {
+		over := turn()
+		if opts := &hr.front.opts; over {
+			downstream.ReportStray(ctx, opts.Metrics, opts.Name, opts.Logger, "upstream", opts.Name, "downstream", hr.addr)
+		}
+		return over
 	}
 }
 

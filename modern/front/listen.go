@@ -43,7 +43,7 @@ func (f *Front) listen(ctx context.Context, req *mcp.Request, p *reply) error {
 		return f.forwardListen(ctx, req, want, f.opts.Group, p)
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
-	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (write func(), err error) {
+	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (downstream.Turn, error) {
 		s := &stream{front: f, reply: p, principal: req.Principal, profile: req.Profile, mail: mail, numbers: f.wantsNumbers(req)}
 		return s.open(ctx, req, want)
 	})
@@ -76,7 +76,7 @@ func (f *Front) readFilter(req *mcp.Request) (mcp.Filter, error) {
 	return want, nil
 }
 
-// A stream is one open listen stream. Its goroutine is that of its request; others only
+// A stream is one open listen stream. What writes it has its turns one after another; others only
 // use mail.
 type stream struct {
 	front  *Front
@@ -93,7 +93,7 @@ type stream struct {
 }
 
 // open subscribes to the changes, and acknowledges the stream.
-func (s *stream) open(ctx context.Context, req *mcp.Request, want mcp.Filter) (write func(), err error) {
+func (s *stream) open(ctx context.Context, req *mcp.Request, want mcp.Filter) (turn downstream.Turn, err error) {
 	if s.memory, err = mcp.Reserve(s.front.opts.Memory, req.Share, streamSize+len(req.Params)); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,8 @@ func (s *stream) open(ctx context.Context, req *mcp.Request, want mcp.Filter) (w
 		s.close(err)
 		return nil, nil
 	}
-	return func() { s.write(ctx) }, nil
+	s.mail.Notify(s.reply.writer.turns())
+	return func() bool { return s.turn(ctx) }, nil
 }
 
 // close ends the stream. err is the write error, nil if the stream was ended.
@@ -126,20 +127,17 @@ func (s *stream) reportStale() {
 		"downstream", s.reply.writer.peer(), "limit", s.front.opts.WriteTimeout)
 }
 
-// write writes changes until the client leaves or the stream is ended.
-func (s *stream) write(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			s.close(s.reply.writer.cause(ctx))
-			return
-		case <-s.mail.Ready():
-			if ended, err := s.drain(ctx); ended || err != nil {
-				s.close(err)
-				return
-			}
-		}
+// turn writes what has changed. The stream is over if it was ended, or its client has left.
+func (s *stream) turn(ctx context.Context) (over bool) {
+	if ctx.Err() != nil {
+		s.close(s.reply.writer.cause(ctx))
+		return true
 	}
+	ended, err := s.drain(ctx)
+	if over = ended || err != nil; over {
+		s.close(err)
+	}
+	return over
 }
 
 func (s *stream) acknowledge(honored mcp.Filter) error {

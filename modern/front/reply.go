@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -61,6 +62,8 @@ type replyWriter interface {
 	// listen serves a listen stream, which ends when mail does. It may return before the
 	// stream has ended. An error of open is sent as the response.
 	listen(ctx context.Context, mail *fanout.Mailbox, open openStream) error
+	// turns have the rest of a listen stream written.
+	turns() *wake.Turns
 	// opened records that the request has become a stream, which ends when mail does. It
 	// reports whether messages of other requests use the same connection.
 	opened(mail *fanout.Mailbox) (shared bool)
@@ -72,10 +75,10 @@ type replyWriter interface {
 	peer() string
 }
 
-// An openStream begins a listen stream, and returns a function that writes the rest of it,
-// or nil if there is none. It writes to p, whose writer may be another than that of the
-// request's reply.
-type openStream func(ctx context.Context, p *reply) (write func(), err error)
+// An openStream begins a listen stream, and returns what writes the rest of it, or nil if there is
+// none: it is called when the turns of p's writer are sent to, and when ctx has ended. It writes to p,
+// whose writer may be another than that of the request's reply.
+type openStream func(ctx context.Context, p *reply) (turn downstream.Turn, err error)
 
 // Notify sends a progress or log message, unless the client accepts no stream.
 func (rp *reply) Notify(_ context.Context, n mcp.Notification) error {

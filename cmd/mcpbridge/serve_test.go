@@ -3,7 +3,6 @@ package main
 import (
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os/exec"
 	"strings"
@@ -65,9 +64,7 @@ func TestM2L08ServeKeeps(t *testing.T) {
 
 // A server that is down is reported, and the others are served.
 func TestServeWhileAServerIsDown(t *testing.T) {
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	path := configFile(t, "servers:\n  gone: {url: '"+gone.URL+"/mcp'}\n  bad: {command: /no/such/program}\n  notebook: {builtin: notebook}\n")
+	path := configFile(t, "servers:\n  gone: {url: 'http://127.0.0.1:1/mcp'}\n  bad: {command: /no/such/program}\n  notebook: {builtin: notebook}\n")
 	s := serve(t, nil, "-c", path)
 	if got := runCommand(t.Context(), nil, "call", s.Endpoints[2].URL, "edit_note", "name=todo", "text=x"); got.out != "saved\n" {
 		t.Errorf("call = %+v, want the notebook served", got)

@@ -284,13 +284,11 @@ func TestU03WebSocketOnBothSides(t *testing.T) {
 
 // A server that can't be reached, or will not have us, is named with the cause.
 func TestServeWebSocketThatIsDown(t *testing.T) {
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
 	server := newSocketServer(t, false)
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run(era, func(t *testing.T) {
 			s := serve(t, nil, "-c", configFile(t, "servers:\n"+
-				"  gone: {url: 'ws"+strings.TrimPrefix(gone.URL, "http")+"/s3cret', era: "+era+"}\n"+
+				"  gone: {url: 'ws://127.0.0.1:1/s3cret', era: "+era+"}\n"+ // where nobody listens
 				"  shut: {url: '"+server.url()+"', era: "+era+"}\n"))
 			for i, want := range [][]string{
 				{`server \"gone\" can't be reached`, "connection refused"},

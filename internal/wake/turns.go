@@ -13,8 +13,11 @@ type Turns struct {
 	running bool
 }
 
-// Send has turn called, once more if it is running. It never blocks.
+// Send has turn called, once more if it is running. It never blocks. Sending to nil has no effect.
 func (t *Turns) Send() {
+	if t == nil {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.due = true

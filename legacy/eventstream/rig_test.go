@@ -3,6 +3,7 @@ package eventstream
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
@@ -47,14 +48,17 @@ type reader struct {
 func attach(t *testing.T, st *Stream, from uint64, changes *Changes) (rd *reader, leave func()) {
 	ctx, leave := context.WithCancel(t.Context())
 	rd = &reader{t: t, w: httptest.NewRecorder(), over: make(chan error, 1)}
-	w := st.Attach(downstream.NewResponse(rd.w, time.Minute), from, changes)
-	forget := w.Until(nil)
-	go func() { // ends with ctx
-		defer forget()
+	var here *downstream.Streams
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+	go here.Serve(rd.w, r, time.Minute, func(ctx context.Context, res *downstream.Response) func() { // ends with ctx
+		w := st.Attach(res, from, changes)
+		defer w.Until(nil)()
 		err := w.Run(ctx)
 		w.Close(err)
 		rd.over <- err
-	}()
+		return nil
+	})
+	synctest.Wait()
 	return rd, leave
 }
 

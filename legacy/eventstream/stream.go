@@ -170,7 +170,7 @@ func (st *Stream) Position() uint64 {
 
 func (st *Stream) wakeLocked() {
 	if st.writer != nil {
-		st.writer.wake.Send()
+		st.writer.res.Turns().Send()
 	}
 }
 

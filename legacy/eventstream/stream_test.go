@@ -134,6 +134,7 @@ func TestL2M25OneResponseCarriesChanges(t *testing.T) {
 		change("note:c")
 		third.want("note:c")
 		close(r.ending)
+		r.TellEnding()
 		third.ends(ErrEnding)
 		if delivered != 3 {
 			t.Errorf("%d changes counted, want 3", delivered)

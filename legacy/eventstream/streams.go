@@ -23,7 +23,7 @@ type Options struct {
 	// Until calls end once when a credential expires or is refused, unless forget is
 	// called before.
 	Until  func(id *mcp.Identity, end func(reason error)) (forget func())
-	Ending <-chan struct{}  // closed when GET streams have to end
+	Ending <-chan struct{}  // closed when GET streams have to end; see Streams.TellEnding
 	Limit  func(key string) // counts an event that was removed unread because of a limit
 	Logger *slog.Logger
 }
@@ -134,6 +134,15 @@ func (s *Streams) reserveLocked(n int) bool {
 func (s *Streams) releaseLocked(ev event) {
 	s.stored -= len(ev.text)
 	s.memory.Shrink(ev.memory)
+}
+
+// TellEnding has the GET stream end once Options.Ending is closed.
+func (s *Streams) TellEnding() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current != nil {
+		s.current.wakeLocked()
+	}
 }
 
 // Take reserves memory for n other bytes of the session, which Give gives back.

@@ -11,15 +11,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
-// A Writer writes one event stream to one HTTP response. It belongs to the goroutine
-// of the response.
+// A Writer writes one event stream to one HTTP response. It belongs to the turns of the response,
+// which are sent to when there may be something to write, or the response has to end.
 type Writer struct {
 	stream  *Stream
 	res     *downstream.Response
-	changes *Changes    // go to the stream; nil for that of a call
-	wake    wake.Signal // there may be something to write, or the response has to end
-	at      uint64      // the last event that was written, or that the client had before
-	over    error       // why the response has to end; guarded by Streams.mu
+	changes *Changes // go to the stream; nil for that of a call
+	at      uint64   // the last event that was written, or that the client had before
+	over    error    // why the response has to end; guarded by Streams.mu
 }
 
 var (
@@ -42,7 +41,7 @@ type Changes struct {
 // previous response ends. There is only one GET stream at a time.
 func (st *Stream) Attach(res *downstream.Response, from uint64, changes *Changes) *Writer {
 	s := st.s
-	w := &Writer{stream: st, res: res, changes: changes, wake: wake.NewSignal()}
+	w := &Writer{stream: st, res: res, changes: changes}
 	res.KeepAlive(s.opts.KeepAlive)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,6 +54,10 @@ func (st *Stream) Attach(res *downstream.Response, from uint64, changes *Changes
 	st.attendLocked()
 	st.written = min(from, st.next-1)
 	w.at = st.written
+	w.res.Turns().Send() // there may be something already
+	if changes != nil {
+		changes.Mail.Notify(w.res.Turns())
+	}
 	return w
 }
 
@@ -63,7 +66,7 @@ func (st *Stream) replaceLocked() {
 	if st != nil && st.writer != nil {
 		w := st.writer
 		st.writer = nil
-		w.wake.Send()
+		w.res.Turns().Send()
 	}
 }
 
@@ -78,7 +81,7 @@ func (w *Writer) end(reason error) {
 	w.stream.s.mu.Lock()
 	w.over = reason
 	w.stream.s.mu.Unlock()
-	w.wake.Send()
+	w.res.Turns().Send()
 }
 
 // Close ends the response. err is the reason. The stream continues; but if the client does
@@ -89,6 +92,9 @@ func (w *Writer) Close(err error) {
 	if st.writer == w {
 		st.writer = nil
 		st.attendLocked()
+		if w.changes != nil {
+			w.changes.Mail.Notify(nil)
+		}
 	}
 	st.s.signalRoomLocked()
 	st.s.mu.Unlock()
@@ -100,32 +106,32 @@ func (w *Writer) Close(err error) {
 	_ = w.res.End() // an error means that the client has left
 }
 
-// Run writes the stream until it is done, another response takes it over, or the client
-// leaves; the call continues.
-func (w *Writer) Run(ctx context.Context) error {
-	var ready, ending <-chan struct{}
-	if w.changes != nil {
-		ready, ending = w.changes.Mail.Ready(), w.stream.s.opts.Ending
+// Run has Turn called until the response is over, and returns the reason.
+func (w *Writer) Run(ctx context.Context) (err error) {
+	defer context.AfterFunc(ctx, w.res.Turns().Send)()
+	w.res.Turns().Run(func() (over bool) {
+		over, err = w.Turn(ctx)
+		return over
+	})
+	return err
+}
+
+// Turn writes what there is to write. It reports whether the response is over: the stream is done,
+// another response has taken it over, or err says why else. If the client has left, the call continues.
+func (w *Writer) Turn(ctx context.Context) (over bool, err error) {
+	over, err = w.drain()
+	if err == nil && !over {
+		err = w.stopped()
 	}
-	for {
-		if done, err := w.drain(); err != nil || done {
-			return err
-		}
-		select {
-		case <-w.wake:
-			if err := w.stopped(); err != nil {
-				return err
-			}
-		case <-ready:
-			if err := w.writeChanges(); err != nil {
-				return err
-			}
-		case <-ending:
-			return ErrEnding
-		case <-ctx.Done():
-			return w.res.Cause(ctx)
+	if err == nil && !over && w.changes != nil {
+		if err = w.writeChanges(); err == nil && wake.Closed(w.stream.s.opts.Ending) {
+			err = ErrEnding
 		}
 	}
+	if err == nil && !over && ctx.Err() != nil {
+		err = w.res.Cause(ctx)
+	}
+	return over || err != nil, err
 }
 
 // drain writes all events. It reports whether the stream is done.

@@ -196,6 +196,7 @@ func (f *Front) EndStreams(why error) {
 	for _, s := range f.events {
 		s.finish(eventstream.ErrEnding)
 	}
+	f.sessions.tellEnding()
 }
 
 func (f *Front) isEnding() bool { return wake.Closed(f.ending) }

@@ -139,13 +139,17 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Send
 		return
 	}
 	f.sessions.read(s)
-	f.opts.Streams.Serve(w, r, f.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
+	f.opts.Streams.ServeTurns(w, r, f.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) downstream.Turn {
 		sw := s.openGet(res, st, from, last != "")
 		_ = res.Comment() // some clients wait for the headers; if it fails, ctx ends
 		forget := sw.Until(sender.Identity)
-		return func() {
-			defer forget()
-			s.writeGet(ctx, sw)
+		return func() bool {
+			over, err := sw.Turn(ctx)
+			if over {
+				s.closeGet(ctx, sw, err)
+				forget()
+			}
+			return over
 		}
 	})
 }
@@ -159,9 +163,8 @@ func (s *session) openGet(res *downstream.Response, st *eventstream.Stream, from
 	return st.Attach(res, from, s.subscriptions.changes())
 }
 
-// writeGet writes the rest of a GET stream, and releases the session.
-func (s *session) writeGet(ctx context.Context, w *eventstream.Writer) {
-	err := w.Run(ctx)
+// closeGet ends a GET stream for a reason, and releases the session.
+func (s *session) closeGet(ctx context.Context, w *eventstream.Writer, err error) {
 	w.Close(err)
 	downstream.ReportStray(ctx, s.front.opts.Metrics, s.front.opts.Name, s.front.log, "session", s.name)
 	if err == eventstream.ErrNoChanges && !s.front.isEnding() {

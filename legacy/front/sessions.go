@@ -2,7 +2,9 @@ package front
 
 import (
 	"crypto/rand"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,6 +67,19 @@ func newSessions(f *Front) *sessions {
 	}
 	places := mcp.PlacesOf(f.opts.Limits, limits.ClientSessions, limits.ClientSessionsEach)
 	return &sessions{front: f, byID: make(map[SessionID]*session), idle: idle, places: places}
+}
+
+// tellEnding has the GET streams of all sessions end.
+func (ss *sessions) tellEnding() {
+	ss.mu.Lock()
+	all := slices.Collect(maps.Values(ss.byID))
+	for _, d := range ss.detached {
+		all = append(all, d.s)
+	}
+	ss.mu.Unlock()
+	for _, s := range all {
+		s.streams.TellEnding()
+	}
 }
 
 // add adds a session, which is in use until release.

@@ -163,7 +163,7 @@ func TestOneReplicaDies(t *testing.T) {
 	d.all = append(d.all[:at:at], d.all[at+1:]...)
 	begin := time.Now()
 	next := d.onlyServer(t, "after", nil)
-	if took := time.Since(begin); next == by || took > 6*time.Second {
+	if took := time.Since(begin); next == by || took > 12*time.Second { // 4 on an idle machine
 		t.Errorf("the next holder is %s after %v, want another one once it was silent", next, took)
 	}
 	time.Sleep(4 * time.Second) // it is known to be dead

@@ -69,6 +69,9 @@ func readBounded(path string, limit int64, pipe bool) ([]byte, error) {
 		if err = readable(path, info, pipe); err != nil {
 			return nil, err
 		}
+		if info.Mode().IsRegular() && info.Size() > limit {
+			return nil, largeError(path, limit)
+		}
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -80,9 +83,13 @@ func readBounded(path string, limit int64, pipe bool) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is %w than %s", path, ErrLarge, key.SizeText(limit))
+		return nil, largeError(path, limit)
 	}
 	return data, nil
+}
+
+func largeError(path string, limit int64) error {
+	return fmt.Errorf("%s is %w than %s", path, ErrLarge, key.SizeText(limit))
 }
 
 // readable reports why a file is not read; nil if it is.

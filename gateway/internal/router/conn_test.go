@@ -243,7 +243,7 @@ func TestM2L38PipesEndInOrder(t *testing.T) {
 // A call that takes longer than the drain is cut off, and its client told.
 func TestPipeDrainIsBounded(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *Options) { o.Drain = 20 * time.Millisecond })
+	r := newRig(t, func(o *Options) { o.Drain = time.Second })
 	r.peer.hold["tools/call"] = make(chan struct{})
 	l := r.connect(t)
 	l.send(modernBody("2", "tools/call", `"name":"a"`))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -235,13 +236,10 @@ func TestUserLoginIsTold(t *testing.T) {
 		if declined.code() != spec.CodeInternal {
 			t.Errorf("%v server: declined = %s", back, declined.body)
 		}
-		if got := slices.Sorted(func(yield func(string) bool) {
-			for user := range l.asked {
-				if !yield(user) {
-					return
-				}
-			}
-		}); fmt.Sprint(got) != "[alice]" {
+		l.mu.Lock()
+		got := slices.Sorted(maps.Keys(l.asked))
+		l.mu.Unlock()
+		if fmt.Sprint(got) != "[alice]" {
 			t.Errorf("%v server: it was asked with logins of %v", back, got)
 		}
 	}

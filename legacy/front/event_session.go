@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/eventstream"
 )
@@ -35,10 +37,11 @@ type EventSession struct {
 	memory mcp.Reservation // of the stream; released by leave
 	begun  time.Time
 	res    *downstream.Response
-	ends   chan error // capacity 1: the reason for ending the stream gracefully
 
 	// mu guards the fields below.
 	mu         sync.Mutex
+	turns      *wake.Turns   // of the stream; nil before open
+	over       error         // the reason for ending the stream gracefully; nil before finish
 	credential *mcp.Identity // the stream ends with it
 	forget     func()        // stops watching the credential
 	left       bool
@@ -62,9 +65,9 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 	if s.begun = time.Now(); opened != nil {
 		opened(s.id)
 	}
-	f.opts.Streams.Serve(w, r, f.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
+	f.opts.Streams.ServeTurns(w, r, f.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) downstream.Turn {
 		s.open(res, messages)
-		return func() { s.serve(ctx) }
+		return func() bool { return s.turn(ctx) }
 	})
 }
 
@@ -177,7 +180,7 @@ func (f *Front) openEvents(sender mcp.Sender) (*EventSession, error) {
 		memory.Release()
 		return nil, err
 	}
-	s := &EventSession{id: f.newSessionID(), memory: memory, ends: make(chan error, 1), credential: sender.Identity, forget: func() {}}
+	s := &EventSession{id: f.newSessionID(), memory: memory, credential: sender.Identity, forget: func() {}}
 	s.conn = f.openConn(s.send, func() { s.finish(errLostUpstream) }, sender)
 	return s, nil
 }
@@ -186,6 +189,11 @@ func (f *Front) openEvents(sender mcp.Sender) (*EventSession, error) {
 // post to.
 func (s *EventSession) open(res *downstream.Response, messages string) {
 	s.res = res
+	s.mu.Lock()
+	s.turns = res.Turns()
+	s.mu.Unlock()
+	s.turns.Send() // it may be over already
+	s.conn.mail.Notify(s.turns)
 	res.KeepAlive(s.conn.front.opts.KeepAlive)
 	s.conn.front.mu.Lock()
 	s.conn.front.events[s.id] = s
@@ -200,16 +208,30 @@ func (s *EventSession) open(res *downstream.Response, messages string) {
 
 // finish ends the stream gracefully.
 func (s *EventSession) finish(why error) {
-	select {
-	case s.ends <- why:
-	default: // it is ending already
-	}
+	s.mu.Lock()
+	s.over = cmp.Or(s.over, why)
+	turns := s.turns
+	s.mu.Unlock()
+	turns.Send()
 }
 
-// serve serves the session until its stream ends.
-func (s *EventSession) serve(ctx context.Context) {
-	err := s.attend(ctx)
-	s.end(ctx, err)
+// turn writes change notifications, and ends the session once there is a reason. The goroutines that
+// serve requests write their messages themselves.
+func (s *EventSession) turn(ctx context.Context) (over bool) {
+	var err error
+	if s.conn.writeChanges() == eventstream.ErrNoChanges {
+		err = eventstream.ErrNoChanges
+	}
+	s.mu.Lock()
+	err = cmp.Or(err, s.over)
+	s.mu.Unlock()
+	if err == nil && ctx.Err() != nil {
+		err = s.res.Cause(ctx)
+	}
+	if over = err != nil; over {
+		s.end(ctx, err)
+	}
+	return over
 }
 
 // end ends the session. err is the reason.
@@ -235,23 +257,6 @@ func graceful(err error) bool {
 		return true
 	}
 	return err == eventstream.ErrEnding || err == eventstream.ErrNoChanges || err == errLostUpstream
-}
-
-// attend writes change notifications until there is a reason to end the stream. The
-// goroutines that serve requests write their messages themselves.
-func (s *EventSession) attend(ctx context.Context) error {
-	for {
-		select {
-		case <-s.conn.mail.Ready():
-			if err := s.conn.writeChanges(); err == eventstream.ErrNoChanges {
-				return err
-			}
-		case why := <-s.ends:
-			return why
-		case <-ctx.Done():
-			return s.res.Cause(ctx)
-		}
-	}
 }
 
 // drain lets the calls in flight finish, and cancels those that take longer than Drain. It

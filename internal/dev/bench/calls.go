@@ -14,9 +14,9 @@ type callSize struct {
 }
 
 var callSizes = []callSize{
-	{"small", 100, 2500, 8, row{most: 1, goal: 0.6}, row{most: 0.75, goal: 0.5}},
-	{"64 KiB", 64 << 10, 700, 8, row{most: 1.3, goal: 0.8}, row{most: 1.3, goal: 0.8}},
-	{"1 MiB", 1 << 20, 60, 4, row{most: 1.3, goal: 0.8}, row{most: 1.3, goal: 0.8}},
+	{"small", 100, 2500, 8, row{most: 1, goal: 0.72}, row{most: 0.75, goal: 0.52}},
+	{"64 KiB", 64 << 10, 700, 8, row{most: 1.3, goal: 0.8}, row{most: 1.3, goal: 0.7}},
+	{"1 MiB", 1 << 20, 60, 4, row{most: 1.3, goal: 0.62}, row{most: 1.3, goal: 0.65}},
 }
 
 // callers are the processes that the parts about calls need.

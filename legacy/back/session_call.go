@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -72,8 +73,9 @@ func (s *session) attempt(ctx context.Context, req *mcp.Request, c *call) (upstr
 
 // frame returns the request as it is sent to the server.
 func (c *call) frame(req *mcp.Request) []byte {
-	var few [512]byte // most params are small
-	params := link.Params(few[:0], req.Params, c.upstreamToken(), c.Exchange)
+	space := transport.GetBuffer(len(req.Params) + 64)
+	defer transport.PutBuffer(space) // the frame is a copy
+	params := link.Params(space, req.Params, c.upstreamToken(), c.Exchange)
 	if c.ownTask != nil {
 		params = wire.AppendEdited(nil, params, wire.Edit{Name: "task", Value: c.ownTask})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/status"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -228,13 +229,16 @@ func (b *Back) ownCall(method string, params []byte, p mcp.Profile) *upstreamCal
 	req := &mcp.Request{Method: method, Params: params, Profile: p}
 	e := b.envelopeOf(req, "", of.ID)
 	e.trace = of.Exchange
-	c := b.call(of.ID, req, upstreamParams(req, e, nil))
+	c := b.call(of.ID, req, e, nil)
 	c.Exchange = of.Exchange
 	return c
 }
 
-// call returns the upstreamCall with an id for a request with params.
-func (b *Back) call(id int64, req *mcp.Request, params []byte) *upstreamCall {
+// call returns the upstreamCall with an id for a request, with an envelope and more edits of its params.
+func (b *Back) call(id int64, req *mcp.Request, e envelope, more []wire.Edit) *upstreamCall {
+	space := transport.GetBuffer(len(req.Params) + 512)
+	defer transport.PutBuffer(space) // the frame is a copy
+	params := upstreamParams(space, req, e, more)
 	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
 	c := &upstreamCall{scope: req.Profile.Scope}
 	c.ID, c.Method, c.Behalf = id, req.Method, upstream.BehalfOf(req)

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
@@ -52,12 +53,13 @@ func (b *Back) envelopeOf(req *mcp.Request, level spec.LogLevel, id int64) envel
 // upstreamParams converts the params of a client's request for the server. It keeps a
 // modern client's envelope except for what depends on the connection. For a legacy client
 // it adds an envelope, and removes the request for a task of 2025-11-25. All other members
-// keep their bytes.
+// keep their bytes. It uses space for the result if that is large enough.
 //
 // Spec: 2026-07-28, basic/index, _meta.
-func upstreamParams(req *mcp.Request, e envelope, more []wire.Edit) []byte {
-	meta := wire.Get(req.Params, "_meta")
-	edits := []wire.Edit{{Name: "_meta", Value: e.edit(meta)}}
+func upstreamParams(space []byte, req *mcp.Request, e envelope, more []wire.Edit) []byte {
+	within := transport.GetBuffer(0)
+	defer transport.PutBuffer(within)
+	edits := append(make([]wire.Edit, 0, 4), wire.Edit{Name: "_meta", Value: e.edit(within, wire.Get(req.Params, "_meta"))})
 	if req.Era != spec.Modern {
 		edits = append(edits, wire.Edit{Name: "task"}, wire.Edit{Name: "inputResponses"}, wire.Edit{Name: "requestState"})
 		for _, m := range more {
@@ -65,15 +67,11 @@ func upstreamParams(req *mcp.Request, e envelope, more []wire.Edit) []byte {
 			edits[i].Value = m.Value
 		}
 	}
-	size := len(req.Params) + len(edits[0].Value) + 64
-	for _, m := range more {
-		size += len(m.Value) + 32
-	}
-	return wire.AppendEdited(make([]byte, 0, size), req.Params, edits...)
+	return wire.AppendEdited(space, req.Params, edits...)
 }
 
-// edit returns _meta with the envelope.
-func (e envelope) edit(meta []byte) []byte {
+// edit returns _meta with the envelope. It uses space for the result if that is large enough.
+func (e envelope) edit(space, meta []byte) []byte {
 	edits := append(make([]wire.Edit, 0, 8), e.peer...)
 	set := func(name string, value []byte) {
 		if value != nil || e.whole {
@@ -87,7 +85,7 @@ func (e envelope) edit(meta []byte) []byte {
 	if e.token != 0 {
 		set(spec.MetaProgressToken, strconv.AppendInt(nil, e.token, 10))
 	}
-	return e.trace.AppendMeta(make([]byte, 0, len(meta)+len(e.capabilities)+len(e.info)+256), meta, edits...)
+	return e.trace.AppendMeta(space, meta, edits...)
 }
 
 // quoted returns s as JSON, or nil if it is empty.

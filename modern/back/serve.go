@@ -253,7 +253,7 @@ func (s *servedRequest) attempt(ctx context.Context, more []wire.Edit) (upstream
 	if s.declares {
 		e.capabilities = mcp.WithTasks(e.capabilities)
 	}
-	c := s.b.call(id, s.req, upstreamParams(s.req, e, more))
+	c := s.b.call(id, s.req, e, more)
 	c.parent, c.In, c.Exchange = s, &s.in, of.Exchange
 	c.Exchange.Sent(c.frame)
 	a, err := s.b.link.exchange(ctx, c)

@@ -63,7 +63,7 @@ func TestL2M11HeadersFromLearntSchemas(t *testing.T) {
 	// What one profile learnt tells nothing to another.
 	other := upRequest("tools/call", `{"name":"query","arguments":{"region":"üb"}}`)
 	other.Profile.Scope = "scripted/2"
-	if h := b.call(1, other, other.Params).header; len(h["Mcp-Param-Region"]) != 0 {
+	if h := b.call(1, other, envelope{}, nil).header; len(h["Mcp-Param-Region"]) != 0 {
 		t.Errorf("another profile's headers %v, want none that it did not learn", h)
 	}
 }

@@ -63,7 +63,7 @@ func (b *bench) observedOf(c *callers) error {
 			return err
 		}
 		defer w.proxy.close()
-		for round := -1; round < 4*b.o.rounds; round++ { // the first one warms up; a round varies by more than what is measured
+		for round := -1; round < 8*b.o.rounds; round++ { // the first one warms up; a round varies by more than what is measured
 			if err := w.round(calls, round); err != nil {
 				return err
 			}

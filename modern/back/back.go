@@ -229,9 +229,7 @@ func (b *Back) ownCall(method string, params []byte, p mcp.Profile) *upstreamCal
 	req := &mcp.Request{Method: method, Params: params, Profile: p}
 	e := b.envelopeOf(req, "", of.ID)
 	e.trace = of.Exchange
-	c := b.call(of.ID, req, e, nil)
-	c.Exchange = of.Exchange
-	return c
+	return b.call(of.ID, req, e, nil)
 }
 
 // call returns the upstreamCall with an id for a request, with an envelope and more edits of its params.
@@ -241,7 +239,7 @@ func (b *Back) call(id int64, req *mcp.Request, e envelope, more []wire.Edit) *u
 	params := upstreamParams(space, req, e, more)
 	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
 	c := &upstreamCall{scope: req.Profile.Scope}
-	c.ID, c.Method, c.Behalf = id, req.Method, upstream.BehalfOf(req)
+	c.ID, c.Method, c.Behalf, c.Exchange = id, req.Method, upstream.BehalfOf(req), e.trace
 	c.frame = wire.AppendRequest(frame, wire.NumberID(id), req.Method, params, req.Extra)
 	if b.overHTTP() {
 		c.header = requestHeader(b.base, b.revision(), req.Method, params, b.mirrors(req.Method, c.scope, params), b.rawNames.Load())

@@ -254,7 +254,7 @@ func (s *servedRequest) attempt(ctx context.Context, more []wire.Edit) (upstream
 		e.capabilities = mcp.WithTasks(e.capabilities)
 	}
 	c := s.b.call(id, s.req, e, more)
-	c.parent, c.In, c.Exchange = s, &s.in, of.Exchange
+	c.parent, c.In = s, &s.in
 	c.Exchange.Sent(c.frame)
 	a, err := s.b.link.exchange(ctx, c)
 	s.b.opts.Ended(&of, &a, err)

@@ -77,7 +77,7 @@ func (b *bench) accessOf(c *callers, i *issuer) error {
 			return err
 		}
 		defer w.proxy.close()
-		if err := b.accessRounds(w, 2*b.o.rounds); err != nil { // the rounds differ little
+		if err := b.accessRounds(w, 4*b.o.rounds); err != nil { // the rounds differ little
 			return err
 		}
 		b.accessRow(w, a.most, a.goal, "the same request with auth: none")
@@ -146,7 +146,7 @@ func (b *bench) auditedPair(c *callers, w *way, file string, first bool) (err er
 		return err
 	}
 	defer w.proxy.close()
-	return b.accessRounds(w, max(2*b.o.rounds/auditedPairs, 1))
+	return b.accessRounds(w, max(6*b.o.rounds/auditedPairs, 1))
 }
 
 // An issuer publishes a key, and has signed one token for the bench.

@@ -19,7 +19,7 @@ import (
 var hook = cmdhook.Of[gateway.Options, gateway.Gateway]()
 
 // ballast is the garbage that serve lets gather before it is collected, in bytes.
-const ballast = 20 << 20
+const ballast = 18 << 20
 
 // runGateway is mcpbridge with the upstream over HTTP, the same answering with streams, with tools, and
 // as a server of 2026-07-28, and one over stdio.

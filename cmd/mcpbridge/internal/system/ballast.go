@@ -8,7 +8,7 @@ import (
 // ballastSize is how many bytes of garbage a process with little live data may gather
 // before they are collected. A gateway that holds a few megabytes would otherwise collect
 // hundreds of times a second, and empty its pools of buffers each time.
-const ballastSize = 20 << 20
+const ballastSize = 18 << 20
 
 // Ballast returns memory that is never touched, so that it takes no room: the collector,
 // which lets garbage grow with what is live, counts it as long as it is referred to. It is

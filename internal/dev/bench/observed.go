@@ -36,24 +36,34 @@ var observedWays = []struct {
 func (b *bench) observed() error {
 	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })) // what it can't read is lost
 	defer sink.Close()
-	c := &callers{}
-	var err error
-	if c.upstream, err = c.hire(b, "upstream"); err == nil {
-		c.gateway, err = c.hire(b, "gateway", "-upstream", c.upstream.addr, "-collector", sink.URL, "-log", "off")
+	took := make([]pairs, len(observedWays))
+	for range processes {
+		c := &callers{}
+		var err error
+		if c.upstream, err = c.hire(b, "upstream"); err == nil {
+			c.gateway, err = c.hire(b, "gateway", "-upstream", c.upstream.addr, "-collector", sink.URL, "-log", "off")
+		}
+		if err == nil {
+			err = b.observedOf(c, took)
+		}
+		if stop := c.stop(b.ctx); err == nil {
+			err = stop
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = b.observedOf(c)
+	for i, a := range observedWays {
+		b.table.add(row{what: "CPU of a small call with " + a.name, got: took[i].ratio(), unit: "×", most: a.most, goal: a.goal, detail: took[i].detail("the same request unobserved")})
 	}
-	if stop := c.stop(b.ctx); err == nil {
-		err = stop
-	}
-	return err
+	return nil
 }
 
-func (b *bench) observedOf(c *callers) error {
+// observedOf adds what the ways took in one process.
+func (b *bench) observedOf(c *callers, took []pairs) error {
 	const size, calls, conns = 100, 2500, 8
-	for _, a := range observedWays {
-		w := &way{name: a.name, ours: "/mcp/" + a.prefix[1:]}
+	for i, a := range observedWays {
+		w := &way{name: a.name, ours: "/mcp/" + a.prefix[1:], took: took[i]}
 		var err error
 		if w.gateway, err = newTarget(c.gateway, c.gateway.addr, modernCall(c.gateway.addr, a.prefix+"/mcp/http", size), size, conns); err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
@@ -63,7 +73,7 @@ func (b *bench) observedOf(c *callers) error {
 			return err
 		}
 		defer w.proxy.close()
-		for round := -1; round < 8*b.o.rounds; round++ { // the first one warms up; a round varies by more than what is measured
+		for round := -1; round < max(8*b.o.rounds/processes, 1); round++ { // the first one warms up; a round varies by more than what is measured
 			if err := w.round(calls, round); err != nil {
 				return err
 			}
@@ -71,7 +81,7 @@ func (b *bench) observedOf(c *callers) error {
 		if err := b.profiled(c.gateway, "observed-"+a.prefix[1:], func() error { return w.profile(b, calls) }); err != nil {
 			return err
 		}
-		b.table.add(row{what: "CPU of a small call with " + a.name, got: w.took.ratio(), unit: "×", most: a.most, goal: a.goal, detail: w.took.detail("the same request unobserved")})
+		took[i] = w.took
 	}
 	return nil
 }

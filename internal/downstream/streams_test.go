@@ -60,6 +60,60 @@ func (ss *streamServer) dial(t *testing.T) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
+// What writes a stream has its turn when that is asked for, and when the client has left; it is over once
+// it says so. So it is over HTTP/1.1 and HTTP/2.
+func TestStreamsTakeTurns(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		var streams Streams
+		opened := make(chan *Response, 1)
+		turned, left := make(chan struct{}, 10), make(chan error, 1)
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			streams.ServeTurns(w, r, time.Minute, func(ctx context.Context, res *Response) Turn {
+				opened <- res
+				return func() bool {
+					if ctx.Err() != nil {
+						left <- res.Cause(ctx)
+						return true
+					}
+					_ = res.Event("message", "", []byte("x"))
+					turned <- struct{}{}
+					return false
+				}
+			})
+		}))
+		s.EnableHTTP2 = http2
+		s.StartTLS()
+		ctx, leave := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := make(chan *http.Response, 1)
+		go func() { // ends with the header
+			res, err := s.Client().Do(req)
+			if err != nil {
+				t.Errorf("HTTP/2 %v: %v", http2, err)
+			}
+			asked <- res
+		}()
+		res := <-opened
+		for range 3 {
+			res.Turns().Send()
+			<-turned
+		}
+		got := <-asked
+		leave()
+		_ = got.Body.Close()
+		if why := <-left; why == nil || len(turned) > 0 || (got.ProtoMajor == 2) != http2 {
+			t.Errorf("HTTP/%d: left because of %v, with %d more turns", got.ProtoMajor, why, len(turned))
+		}
+		s.Close()
+		if err := streams.Wait(t.Context()); err != nil {
+			t.Errorf("Wait() = %v", err)
+		}
+	}
+}
+
 const streamRequest = "GET / HTTP/1.1\r\nHost: test\r\n\r\n"
 
 func write(t *testing.T, w io.Writer, text string) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
@@ -203,6 +204,43 @@ func TestReadyOfSeveral(t *testing.T) {
 			t.Error("not woken by an end")
 		}
 	}
+}
+
+// Turns that are to be told hear of what is pending already, of what comes, and of the end; once they are
+// told no more, Ready says it.
+func TestNotify(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, told := NewMailbox(MailboxOptions{}), 0
+		want := func(n int) {
+			t.Helper()
+			if synctest.Wait(); told != n {
+				t.Errorf("told %d times, want %d", told, n)
+			}
+		}
+		var turns wake.Turns
+		turns.Start(func() bool { told++; return false })
+		m.Put(Event{Topic: todo})
+		m.Notify(&turns)
+		want(1)
+		m.Next()
+		m.Notify(nil)
+		m.Notify(&turns)
+		want(1)
+		m.Put(Event{Topic: todo})
+		want(2)
+		m.Next()
+		m.Notify(nil)
+		ready := m.Ready()
+		if woken(ready) {
+			t.Error("woken by nothing")
+		}
+		m.End(nil)
+		if want(2); !woken(ready) {
+			t.Error("not woken by the end")
+		}
+		m.Notify(&turns)
+		want(3)
+	})
 }
 
 func woken(ready <-chan struct{}) bool {

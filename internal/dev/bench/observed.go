@@ -27,7 +27,7 @@ var observedWays = []struct {
 }{
 	{"nobody observing", "/idle", 1.03, 1}, // nothing: the rest is noise
 	{"the log of events", "/log", 1.05, 1.02},
-	{"the access log", "/access", 1.05, 1.03},
+	{"the access log", "/access", 1.07, 1.03},
 	{"traces, none sampled", "/unsampled", 1.08, 1.02},
 	{"traces, all sampled", "/sampled", 1.14, 1.08},
 }

@@ -109,8 +109,7 @@ func serveHere(w http.ResponseWriter, r *http.Request, timeout time.Duration, op
 	if leave, ok := r.Context().Value(placeKey{}).(func()); ok {
 		leave()
 	}
-	defer context.AfterFunc(r.Context(), res.turns.Send)()
-	res.turns.Run(turn)
+	res.turns.Run(r.Context(), turn)
 }
 
 // placeKey is the key of what gives back the place of a request, in its context.

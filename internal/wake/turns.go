@@ -1,6 +1,9 @@
 package wake
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // Turns have a function called when they are sent to, on a goroutine that ends when there is nothing
 // left to do: what waits for long has no stack meanwhile. Calls do not overlap. The zero value is ready
@@ -32,8 +35,9 @@ func (t *Turns) Start(turn func() (over bool)) {
 	t.beginLocked()
 }
 
-// Run is Start, and returns once turn is over.
-func (t *Turns) Run(turn func() (over bool)) {
+// Run is Start, and returns once turn is over. Turn is called as well when ctx ends.
+func (t *Turns) Run(ctx context.Context, turn func() (over bool)) {
+	defer context.AfterFunc(ctx, t.Send)()
 	over := make(chan struct{})
 	t.Start(func() bool {
 		if !turn() {

@@ -23,7 +23,7 @@ func TestTurns(t *testing.T) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		turns.Run(func() bool {
+		turns.Run(t.Context(), func() bool {
 			select {
 			case busy <- struct{}{}:
 			default:

@@ -108,8 +108,7 @@ func (w *Writer) Close(err error) {
 
 // Run has Turn called until the response is over, and returns the reason.
 func (w *Writer) Run(ctx context.Context) (err error) {
-	defer context.AfterFunc(ctx, w.res.Turns().Send)()
-	w.res.Turns().Run(func() (over bool) {
+	w.res.Turns().Run(ctx, func() (over bool) {
 		over, err = w.Turn(ctx)
 		return over
 	})
@@ -119,19 +118,24 @@ func (w *Writer) Run(ctx context.Context) (err error) {
 // Turn writes what there is to write. It reports whether the response is over: the stream is done,
 // another response has taken it over, or err says why else. If the client has left, the call continues.
 func (w *Writer) Turn(ctx context.Context) (over bool, err error) {
-	over, err = w.drain()
-	if err == nil && !over {
-		err = w.stopped()
+	if done, err := w.drain(); done || err != nil {
+		return true, err
 	}
-	if err == nil && !over && w.changes != nil {
-		if err = w.writeChanges(); err == nil && wake.Closed(w.stream.s.opts.Ending) {
-			err = ErrEnding
+	if err := w.stopped(); err != nil {
+		return true, err
+	}
+	if w.changes != nil {
+		if err := w.writeChanges(); err != nil {
+			return true, err
+		}
+		if wake.Closed(w.stream.s.opts.Ending) {
+			return true, ErrEnding
 		}
 	}
-	if err == nil && !over && ctx.Err() != nil {
-		err = w.res.Cause(ctx)
+	if ctx.Err() != nil {
+		return true, w.res.Cause(ctx)
 	}
-	return over || err != nil, err
+	return false, nil
 }
 
 // drain writes all events. It reports whether the stream is done.

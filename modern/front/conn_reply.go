@@ -64,8 +64,7 @@ func (r *connReply) listen(ctx context.Context, mail *fanout.Mailbox, open openS
 	r.opened(mail)
 	turn, err := open(ctx, &r.reply)
 	if turn != nil {
-		defer context.AfterFunc(ctx, r.rest.Send)()
-		r.rest.Run(turn)
+		r.rest.Run(ctx, turn)
 	}
 	return err
 }

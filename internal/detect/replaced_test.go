@@ -69,3 +69,39 @@ func served(d *Detector, method string) string {
 	defer res.Release()
 	return string(res.Body)
 }
+
+// A request may fail before the probe that its back is of has ended. It waits for another probe.
+func TestU01BackFailsBeforeItsProbeHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		probes := make(chan Finding, 1)
+		d, err := New(Options{
+			Name:  "s",
+			Probe: func(context.Context) Finding { return <-probes },
+			Open:  func(f Finding) (mcp.Back, error) { return &eraBack{era: f.Era}, nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Start()
+		synctest.Wait()
+		wrong := &eraBack{era: spec.Legacy}
+		d.adopt(Finding{Era: spec.Legacy}, wrong)
+		replaced := make(chan bool, 1)
+		go func() { replaced <- d.probeAgain(t.Context(), wrong) }() // ends with the second probe
+		synctest.Wait()
+		probes <- Finding{Era: spec.Legacy}
+		synctest.Wait()
+		select {
+		case <-replaced:
+			t.Fatal("the end of the probe that the back is of was taken for another one")
+		default:
+		}
+		probes <- Finding{Era: spec.Modern}
+		if !<-replaced {
+			t.Error("the back was not replaced")
+		}
+		if err := d.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -171,7 +171,7 @@ func (d *Detector) replacedAfter(ctx context.Context, back mcp.Back, err error) 
 // probeAgain waits for another probe, and reports whether it has replaced the back.
 func (d *Detector) probeAgain(ctx context.Context, back mcp.Back) bool {
 	d.mu.Lock()
-	before := d.probed
+	before := max(d.probed, d.judged) // the end of the probe that the back is of is no news
 	d.mu.Unlock()
 	if d.opts.Probe == nil {
 		return false

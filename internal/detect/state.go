@@ -137,6 +137,7 @@ func (s *state) WhenReplaced(f func(reason error)) {
 type probeState struct {
 	probing   bool      // a probe is in progress
 	probed    int       // probes that have ended
+	judged    int       // the probe that the verdict is of, which may not have ended; zero for none
 	guessed   bool      // the era is that of the first client, or the server did not respond
 	lastProbe time.Time // when the last one ended
 	nextProbe time.Time // when a client may request another probe after a failed one

@@ -188,6 +188,9 @@ func (d *Detector) adopt(f Finding, back mcp.Back) {
 	former, was := d.back, d.era
 	d.back, d.era, d.err = back, f.Era, nil
 	d.verdict.why, d.verdict.since = f.Why, time.Now()
+	if d.probing {
+		d.judged = d.probed + 1
+	}
 	d.announceLocked()
 	swapped := d.onReplaced
 	d.mu.Unlock()

@@ -182,8 +182,10 @@ func (s *keySet) fetch() {
 	keys, err := s.issuer.keys(s.life)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.fetching)
-	s.fetching = nil
+	defer func() { // when the keys are replaced: verified tokens are looked at without the lock
+		close(s.fetching)
+		s.fetching = nil
+	}()
 	if err != nil {
 		s.log.Warn("keys of the issuer could not be fetched", "known", len(s.keys), "err", err)
 		return

@@ -1,6 +1,8 @@
 package auth
 
 import (
+	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -14,12 +16,20 @@ func TestOutageCostsNoLogin(t *testing.T) {
 	const life = 30 * time.Second
 	as := newIssuer(t)
 	as.set(t, map[string]any{"ttl": life.Seconds()})
-	url := protected(t, as).endpoint("modern")
+	b := protected(t, as)
+	url := b.endpoint("modern")
 	p := newPerson(t, "alice")
 	began := time.Now() // the token ends life later, at the earliest
 	p.login(t, "alice", url)
 	c := &clients[3]
 	s := c.begin(t)
+	defer func() {
+		if t.Failed() { // a call without a reply: the logs say then where it waits
+			_ = exec.Command("pkill", "-QUIT", "-P", fmt.Sprint(s.Pid())).Run()
+			_ = exec.Command("kill", "-QUIT", fmt.Sprint(s.Pid()), fmt.Sprint(b.Pid())).Run()
+			time.Sleep(time.Second)
+		}
+	}()
 	request(t, s, "initialize", p.wrap(url), nil)
 	c.works(t, s)
 	as.set(t, map[string]any{"down": true})

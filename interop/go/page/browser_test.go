@@ -64,8 +64,14 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		b.t.Fatal(err)
+	for _, a := range actions {
+		err := chromedp.Do(ctx, a)
+		for err != nil && ctx.Err() == nil && strings.Contains(err.Error(), "Could not find node with given id") {
+			err = chromedp.Do(ctx, a)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
 	}
 }
 
@@ -102,20 +108,11 @@ func (b *browser) login(w *world) {
 	b.do(chromedp.Navigate(w.admin+"/"), chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", token+"\r"), chromedp.WaitVisible("#views a"))
 }
 
-// view opens a view by its link. The page may draw its links anew while one is looked for.
+// view opens a view by its link.
 func (b *browser) view(id string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	for {
-		err := chromedp.Do(ctx, chromedp.Click(fmt.Sprintf(`#views a[href="#%s"]`, id)), chromedp.WaitVisible(fmt.Sprintf(`#views a[href="#%s"][aria-current]`, id)))
-		switch {
-		case err == nil:
-			return
-		case ctx.Err() != nil || !strings.Contains(err.Error(), "Could not find node with given id"):
-			b.t.Fatalf("opening the view %s: %v", id, err)
-		}
-	}
+	link := fmt.Sprintf(`#views a[href="#%s"]`, id)
+	b.do(chromedp.Click(link), chromedp.WaitVisible(link+"[aria-current]"))
 }
 
 // text returns what is to be read in an element.

@@ -77,7 +77,11 @@ func (w *world) listening(t *testing.T, name, program string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
-	w.add(name, "http://"+addr+"/mcp", "http")
+	url := "http://" + addr + "/mcp"
+	if err := p.Ready(t.Context(), url, 0); err != nil { // else clients are refused, as they would be directly
+		t.Fatal(err)
+	}
+	w.add(name, url, "http")
 }
 
 func (w *world) pipe(name string, argv ...string) {

@@ -50,7 +50,7 @@ func (p *Process) wait() {
 // Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Log returns the last 32 KiB that the process wrote.
+// Log returns the last 128 KiB that the process wrote.
 func (p *Process) Log() string { return p.log.String() }
 
 // Kill ends the process group as kill -9 does, and waits for the process.
@@ -173,14 +173,14 @@ func keep(sign net.PacketConn) {
 	signs.kept = append(signs.kept, sign)
 }
 
-// A Tail is a writer that keeps the last 32 KiB written to it. Safe for concurrent
+// A Tail is a writer that keeps the last 128 KiB written to it. Safe for concurrent
 // use.
 type Tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-const tailSize = 32 << 10
+const tailSize = 128 << 10
 
 // Write keeps b.
 func (t *Tail) Write(b []byte) (int, error) {

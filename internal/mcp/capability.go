@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -96,6 +97,16 @@ var MayBeTask = wire.Edit{Name: "execution", Value: []byte(`{"taskSupport":"opti
 // DeclaresTasks reports whether a request declares the tasks extension.
 func DeclaresTasks(req *Request) bool {
 	return req.Era == spec.Modern && Declares(wire.Get(req.Capabilities, "extensions"), spec.ExtensionTasks)
+}
+
+// CheckTasks refuses a request about tasks as [MayUseTasks] does with what describe, a [Describer]'s,
+// says of the server. It returns the error of describe, too.
+func CheckTasks(ctx context.Context, req *Request, server string, describe func(context.Context, *Request) (*Description, error)) error {
+	d, err := describe(ctx, req)
+	if err != nil {
+		return err
+	}
+	return MayUseTasks(req, d, server)
 }
 
 // MayUseTasks returns the refusal of a request about tasks if the description of a server does not

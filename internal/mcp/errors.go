@@ -123,6 +123,12 @@ func (h Hint) SetHeader(header map[string][]string) {
 	}
 }
 
+// HasCode reports whether a wire error with the code is in err's chain.
+func HasCode(err error, code int64) bool {
+	var we *wire.Error
+	return errors.As(err, &we) && we.Code == code
+}
+
 // WireError returns the error for the client: the wire error in err's chain, or an
 // internal error with err's text. Errors of backs are written for people and do not
 // contain secrets.

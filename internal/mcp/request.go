@@ -201,6 +201,11 @@ type CacheHint struct {
 	Public bool
 }
 
+// Tightest returns the hint of what was made of two results.
+func (h CacheHint) Tightest(o CacheHint) CacheHint {
+	return CacheHint{TTL: min(h.TTL, o.TTL), Public: h.Public && o.Public}
+}
+
 // A Notification is a progress or log message that belongs to one request.
 type Notification struct {
 	Method string
@@ -247,6 +252,17 @@ type Caller interface {
 	RequestInput(ctx context.Context, reqs []InputRequest) ([]InputResponse, error)
 }
 
+// Nobody is the Caller of what no client waits for.
+type Nobody struct{}
+
+// Notify implements [Caller].
+func (Nobody) Notify(context.Context, Notification) error { return nil }
+
+// RequestInput implements [Caller].
+func (Nobody) RequestInput(context.Context, []InputRequest) ([]InputResponse, error) {
+	return nil, ErrCannotAsk
+}
+
 // A Handler serves requests. The error is a [*wire.Error] if the server returned an
 // error, a [*Refusal] if the request was not sent, and another error if serving failed;
 // see [WireError].
@@ -274,6 +290,13 @@ type Description struct {
 type Describer interface {
 	Describe(ctx context.Context, req *Request) (*Description, error)
 }
+
+// Known is a context that has ended. A [Describer] that gets it waits for nobody.
+var Known = func() context.Context {
+	ctx, end := context.WithCancel(context.Background())
+	end()
+	return ctx
+}()
 
 // An Upstream has the methods of a back for serving requests and subscriptions.
 type Upstream interface {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"strconv"
 	"sync"
 	"time"
 
@@ -28,6 +29,17 @@ const (
 	MaxTaskPause = 15 * time.Second
 	TaskPause    = time.Second
 )
+
+// PauseOf returns the time until the next look that a server asks for with a pollInterval in ms, JSON or
+// nil, within the bounds.
+func PauseOf(interval []byte) time.Duration {
+	ms, err := strconv.ParseFloat(string(interval), 64)
+	if err != nil {
+		return TaskPause
+	}
+	ms = min(max(ms, 0), float64(MaxTaskPause/time.Millisecond))
+	return max(time.Duration(ms)*time.Millisecond, MinTaskPause)
+}
 
 // A TaskState is what a look at a task has found, in the form for its client.
 type TaskState struct {

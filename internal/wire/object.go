@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -79,6 +80,16 @@ func Get(text []byte, name string) []byte {
 	return nil
 }
 
+// HasAny reports whether an object has a member of one of the names. The text must have passed [Check].
+func HasAny(text []byte, names ...string) bool {
+	for k := range Members(text) {
+		if slices.ContainsFunc(names, k.Is) {
+			return true
+		}
+	}
+	return false
+}
+
 // GetSeldom is [Get] for a name that few texts have. It is faster where text lacks it.
 func GetSeldom(text []byte, name string) []byte {
 	part := name[max(strings.LastIndexByte(name, '/'), 0):]                     // what stands before a slash is that of many names
@@ -106,6 +117,19 @@ func Says(text []byte, s string) bool {
 type Edit struct {
 	Name  string
 	Value []byte // JSON
+}
+
+// Without returns the object in text without the members of the names. It is nil if nothing is left, or
+// text is no object. The text must have passed [Check].
+func Without(text []byte, names ...string) []byte {
+	edits := make([]Edit, len(names))
+	for i, name := range names {
+		edits[i].Name = name
+	}
+	if out := AppendEdited(nil, text, edits...); string(out) != "{}" {
+		return out
+	}
+	return nil
 }
 
 // EditedIn returns the object in text with edits applied to its member of a name, an object as well, as

@@ -328,3 +328,24 @@ func TestEditedIn(t *testing.T) {
 		}
 	}
 }
+
+func TestHasAny(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"a":1,"b":null}`: true, `{"c":{"a":1}}`: false, `{"\u0061":1}`: true, `{}`: false, `["a"]`: false, ``: false,
+	} {
+		if got := HasAny([]byte(text), "a", "b"); got != want {
+			t.Errorf("HasAny(%s) = %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestWithout(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":1, "c" : [ 2 ],"b":null}`: `{"c":[ 2 ]}`, `{"c":{"a":1}}`: `{"c":{"a":1}}`,
+		`{"a":1,"b":2}`: "", `{ }`: "", `"a"`: "", `null`: "", ``: "",
+	} {
+		if got := Without([]byte(text), "a", "b"); string(got) != want || (got == nil) != (want == "") {
+			t.Errorf("Without(%s) = %q, want %q", text, got, want)
+		}
+	}
+}

@@ -13,11 +13,7 @@ func InputParams(capabilities, params []byte) []byte {
 	}
 	edits := []wire.Edit{{Name: "task"}, {Name: "elicitationId"}}
 	if meta := wire.Get(params, "_meta"); wire.IsObject(meta) {
-		meta = wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaProgressToken}, wire.Edit{Name: spec.MetaRelatedTask})
-		if wire.IsEmptyObject(meta) {
-			meta = nil
-		}
-		edits = append(edits, wire.Edit{Name: "_meta", Value: meta})
+		edits = append(edits, wire.Edit{Name: "_meta", Value: wire.Without(meta, spec.MetaProgressToken, spec.MetaRelatedTask)})
 	}
 	if !mcp.Declares(wire.Get(capabilities, "sampling"), "context") {
 		edits = append(edits, wire.Edit{Name: "includeContext"})

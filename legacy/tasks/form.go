@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"encoding/json"
 	"strconv"
 	"time"
 
@@ -34,7 +33,7 @@ func (f *form) append(dst []byte, task []byte, status string, questions []byte) 
 		case wire.IsNull(v) && (k.Is("createdAt") || k.Is("lastUpdatedAt") || k.Is("statusMessage")):
 			continue
 		case k.Is("_meta"):
-			if v = withoutRelated(v); v == nil {
+			if v = wire.Without(v, spec.MetaRelatedTask); v == nil {
 				continue
 			}
 		}
@@ -94,16 +93,4 @@ func LifeOf(task []byte, most time.Duration) time.Duration {
 		return most
 	}
 	return time.Duration(ms) * time.Millisecond
-}
-
-// withoutRelated returns a _meta without the id of the task; nil if nothing is left.
-func withoutRelated(meta json.RawMessage) []byte {
-	if !wire.IsObject(meta) {
-		return nil
-	}
-	meta = wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaRelatedTask})
-	if wire.IsEmptyObject(meta) {
-		return nil
-	}
-	return meta
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -64,9 +65,9 @@ type Held struct {
 	form      form // its message is guarded by task.mu
 	questions questions
 
-	session Session       // guarded by task.mu
-	onEnd   func()        // likewise; may be nil
-	who     *mcp.Identity // likewise: of the last request about the task
+	session Session                      // guarded by task.mu
+	onEnd   func()                       // likewise; may be nil
+	who     atomic.Pointer[mcp.Identity] // of the last request about the task
 }
 
 // Hold has a client hold the task that a server has created in a session, whose response is
@@ -79,7 +80,7 @@ func (of *Holding) Hold(in *upstream.Task, at Session, created []byte, maker *Ma
 	h.questions.changed = in.Notice
 	h.task = newTask(at, created, in.Refresh)
 	text := h.form.append(nil, h.state.text, upstream.TaskWorking, nil)
-	if meta := withoutRelated(wire.Get(created, "_meta")); meta != nil {
+	if meta := wire.Without(wire.Get(created, "_meta"), spec.MetaRelatedTask); meta != nil {
 		text = wire.AppendEdited(nil, text, wire.Edit{Name: "_meta", Value: meta})
 	}
 	first := upstream.TaskState{Status: upstream.TaskWorking, Text: bytes.Clone(text), // without room for more
@@ -118,18 +119,10 @@ func (h *Held) Progress(message string) {
 }
 
 // Identify notes who has sent a request about the task: it is looked at with that credential.
-func (h *Held) Identify(who *mcp.Identity) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.who = who
-}
+func (h *Held) Identify(who *mcp.Identity) { h.who.Store(who) }
 
 // Identity returns what Identify has noted.
-func (h *Held) Identity() *mcp.Identity {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.who
-}
+func (h *Held) Identity() *mcp.Identity { return h.who.Load() }
 
 // OnEnd has f called once the server is not needed any more. Call it once, before the task is known.
 func (h *Held) OnEnd(f func()) {
@@ -202,7 +195,7 @@ func (h *Held) Look(ctx context.Context) (upstream.TaskState, error) {
 	}
 	switch {
 	case isGone(err):
-		return h.failed(gone(h.of.Server, err)), nil
+		return h.stateOf(h.lost(gone(h.of.Server, err))), nil
 	case err != nil:
 		return upstream.TaskState{}, err
 	}
@@ -223,21 +216,17 @@ func (h *Held) lookElsewhere(ctx context.Context, lost error) (finding, error) {
 	former.Release()
 	f, err := h.look(ctx)
 	if isGone(err) {
-		return finding{state: state{status: upstream.TaskFailed, text: h.lastText()}, err: wire.Errorf(spec.CodeInternal,
-			"server %q has lost the session in which the task ran (%v), and does not know the task any more; it may have taken effect: check before calling the tool again", h.of.Server, transport.Cause(lost))}, nil
+		return h.lost(wire.Errorf(spec.CodeInternal,
+			"server %q has lost the session in which the task ran (%v), and does not know the task any more; it may have taken effect: check before calling the tool again", h.of.Server, transport.Cause(lost))), nil
 	}
 	return f, err
 }
 
-func (h *Held) lastText() []byte {
+// lost returns a task that its server has no more: it has failed with an error of the gateway's own.
+func (h *Held) lost(why *wire.Error) finding {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.state.text
-}
-
-// failed returns the state of a task that has failed with an error of the gateway's own.
-func (h *Held) failed(why *wire.Error) upstream.TaskState {
-	return h.stateOf(finding{state: state{status: upstream.TaskFailed, text: h.lastText()}, err: why})
+	return finding{state: state{status: upstream.TaskFailed, text: h.state.text}, err: why}
 }
 
 // awaitQuestion waits for a question of a server that wants input. It reports whether tasks/result

@@ -55,7 +55,7 @@ func (h *Holding) came(result json.RawMessage, lacked []byte) (json.RawMessage, 
 // Spec: tasks extension 2026-07-28.
 func (h *Holding) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*mcp.Result, error) {
 	if req.Method == spec.MethodListen {
-		if err := h.mayHold(ctx, req); err != nil {
+		if err := mcp.CheckTasks(ctx, req, h.Server, h.Describe); err != nil {
 			return nil, err
 		}
 		return h.listen(ctx, req, caller)
@@ -66,7 +66,7 @@ func (h *Holding) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 		err = mcp.Refuse(spec.CodeInvalidParams, "params.taskId is missing or not a string")
 	}
 	if task == nil || !mcp.DeclaresTasks(req) {
-		if refused := h.mayHold(ctx, req); refused != nil {
+		if refused := mcp.CheckTasks(ctx, req, h.Server, h.Describe); refused != nil {
 			return nil, refused
 		}
 		return nil, err
@@ -90,27 +90,10 @@ func (h *Holding) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	}
 	res := mcp.NewResult(body, nil)
 	res.Era = spec.Modern // it is in that form
-	if d, err := h.Describe(ended, req); err == nil {
+	if d, err := h.Describe(mcp.Known, req); err == nil {
 		res.ServerInfo = d.ServerInfo
 	}
 	return res, nil
-}
-
-// ended is a context that has ended: what is described with it is what is known.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
-// mayHold refuses a request about tasks if the client did not declare the extension, or was not told
-// of it.
-func (h *Holding) mayHold(ctx context.Context, req *mcp.Request) error {
-	d, err := h.Describe(ctx, req)
-	if err != nil {
-		return err
-	}
-	return mcp.MayUseTasks(req, d, h.Server)
 }
 
 // unknown returns the error for a client whose task can't be looked at. The task is as it was.

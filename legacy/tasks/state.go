@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -16,13 +15,9 @@ type state struct {
 }
 
 func readState(text []byte) state {
-	s := state{text: text, pause: upstream.TaskPause}
+	s := state{text: text, pause: upstream.PauseOf(wire.Get(text, "pollInterval"))}
 	s.status, _ = wire.GetString(text, "status")
 	s.message, _ = wire.GetString(text, "statusMessage")
-	if ms, err := strconv.ParseFloat(string(wire.Get(text, "pollInterval")), 64); err == nil {
-		ms = min(max(ms, 0), float64(upstream.MaxTaskPause/time.Millisecond))
-		s.pause = max(time.Duration(ms)*time.Millisecond, upstream.MinTaskPause)
-	}
 	return s
 }
 

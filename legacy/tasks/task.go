@@ -258,12 +258,7 @@ func (t *task) completed(f *fetch) finding {
 
 // isCallResult reports whether a result has what those of tools/call have.
 func isCallResult(result []byte) bool {
-	for k := range wire.Members(result) {
-		if k.Is("content") || k.Is("structuredContent") || k.Is("isError") {
-			return true
-		}
-	}
-	return false
+	return wire.HasAny(result, "content", "structuredContent", "isError")
 }
 
 // isOver reports whether the task is known to be over.
@@ -285,9 +280,5 @@ func withoutTask(result []byte) []byte {
 	if wire.Get(meta, spec.MetaRelatedTask) == nil {
 		return result
 	}
-	meta = wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaRelatedTask})
-	if string(meta) == "{}" {
-		meta = nil
-	}
-	return wire.AppendEdited(nil, result, wire.Edit{Name: "_meta", Value: meta})
+	return wire.AppendEdited(nil, result, wire.Edit{Name: "_meta", Value: wire.Without(meta, spec.MetaRelatedTask)})
 }

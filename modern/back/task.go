@@ -119,10 +119,7 @@ func (s *servedRequest) runTask(ctx context.Context, made []byte) (upstream.Resp
 func (t *taskRun) read(task []byte) {
 	t.status, _ = wire.GetString(task, "status")
 	t.message, _ = wire.GetString(task, "statusMessage")
-	t.interval = upstream.TaskPause
-	if ms, err := strconv.ParseFloat(string(wire.Get(task, "pollIntervalMs")), 64); err == nil {
-		t.interval = max(upstream.MinTaskPause, time.Duration(min(max(ms, 0), float64(upstream.MaxTaskPause/time.Millisecond)))*time.Millisecond)
-	}
+	t.interval = upstream.PauseOf(wire.Get(task, "pollIntervalMs"))
 }
 
 // outcome returns what a task that is over came to. The result aliases the task.

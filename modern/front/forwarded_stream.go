@@ -67,18 +67,6 @@ func namesTasks(req *mcp.Request) bool {
 	return false
 }
 
-// checkTasks refuses a listen request that names tasks if its client did not declare the extension,
-// or was not told of it.
-//
-// Spec: tasks extension 2026-07-28, Capability Negotiation.
-func (f *Front) checkTasks(ctx context.Context, req *mcp.Request) error {
-	d, err := f.opts.Describer.Describe(ctx, req)
-	if err != nil {
-		return err
-	}
-	return mcp.MayUseTasks(req, d, f.opts.Name)
-}
-
 // forwardListen serves a listen request with its own upstream stream. Messages are
 // forwarded unchanged, with the client's own subscription id. beside says that changes of lists and
 // resources are followed as on other streams, and acknowledged with the rest: a group has members of

@@ -232,16 +232,14 @@ func (f *Front) exists(method string) bool {
 // serve serves a request. The caller sends an error as the response, unless
 // there was a response already.
 func (f *Front) serve(ctx context.Context, req *mcp.Request, p *reply) error {
-	switch req.Method {
-	case spec.MethodListen:
+	switch {
+	case req.Method == spec.MethodListen:
 		return f.listen(ctx, req, p)
-	case spec.MethodDiscover:
+	case req.Method == spec.MethodDiscover:
 		return f.discover(ctx, req, p)
-	}
-	if f.mayPark(ctx, req) {
+	case f.mayPark(ctx, req):
 		return f.serveParkable(ctx, req, p)
-	}
-	if spec.Undefined(req.Method) {
+	case spec.Undefined(req.Method):
 		return f.serveExtension(ctx, req, p)
 	}
 	p.writer.keepAlive()

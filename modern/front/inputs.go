@@ -19,14 +19,13 @@ func (f *Front) mayPark(ctx context.Context, req *mcp.Request) bool {
 		return false
 	}
 	isRetry := req.Plain.GetSeldom(req.Params, "requestState") != nil
-	if !isRetry && !canRequestInput(req) {
+	switch {
+	case !isRetry && !canRequestInput(req):
 		return false
-	}
-	if f.opts.Group && isRetry {
+	case f.opts.Group && isRetry:
 		state, _ := wire.GetString(req.Params, "requestState")
 		return requeststate.IsSealed(state)
-	}
-	if f.opts.MemberEra != nil {
+	case f.opts.MemberEra != nil:
 		return f.opts.MemberEra(req) != spec.Modern
 	}
 	era := f.opts.Upstream()

@@ -31,7 +31,7 @@ func (f *Front) listen(ctx context.Context, req *mcp.Request, p *reply) error {
 		return err
 	}
 	if f.followsTasks(req) {
-		if err := f.checkTasks(ctx, req); err != nil {
+		if err := mcp.CheckTasks(ctx, req, f.opts.Name, f.opts.Describer.Describe); err != nil {
 			return err
 		}
 		return f.forwardListen(ctx, req, want, true, p)

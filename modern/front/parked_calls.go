@@ -35,12 +35,7 @@ func newParkedCalls(f *Front) *parkedCalls {
 
 // canRequestInput reports whether the client supports any input requests.
 func canRequestInput(req *mcp.Request) bool {
-	for k := range wire.Members(req.Capabilities) {
-		if k.Is("elicitation") || k.Is("sampling") || k.Is("roots") {
-			return true
-		}
-	}
-	return false
+	return wire.HasAny(req.Capabilities, "elicitation", "sampling", "roots")
 }
 
 // start starts a call that serves req with the reply p. It ends with cancel, and not with
@@ -146,12 +141,9 @@ func (pc *parkedCalls) close(cause error) {
 	pc.running.Wait()
 }
 
-// serverInfo returns the serverInfo in the server's description. With a context that has
-// ended, Describe returns what is known.
+// serverInfo returns the serverInfo in the server's description, if it is known.
 func (pc *parkedCalls) serverInfo(req *mcp.Request) json.RawMessage {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if d, err := pc.front.opts.Describer.Describe(ctx, req); err == nil {
+	if d, err := pc.front.opts.Describer.Describe(mcp.Known, req); err == nil {
 		return d.ServerInfo
 	}
 	return nil

@@ -32,6 +32,7 @@ func (l *LegacyTask) Append(dst, task []byte) []byte {
 	if message == nil {
 		message = given("statusMessage", nil)
 	}
+	meta := wire.Without(wire.Get(task, "_meta"), spec.MetaServerInfo, spec.MetaSubscriptionID, spec.MetaRelatedTask)
 	return wire.AppendEdited(dst, task,
 		wire.Edit{Name: "taskId", Value: wire.Quote(l.ID)},
 		wire.Edit{Name: "status", Value: wire.Quote(l.Status)},
@@ -40,22 +41,9 @@ func (l *LegacyTask) Append(dst, task []byte) []byte {
 		wire.Edit{Name: "statusMessage", Value: message},
 		wire.Edit{Name: "ttl", Value: l.TTL},
 		wire.Edit{Name: "pollInterval", Value: l.Interval},
-		wire.Edit{Name: "_meta", Value: withoutOurs(wire.Get(task, "_meta"))},
+		wire.Edit{Name: "_meta", Value: meta},
 		wire.Edit{Name: "resultType"}, wire.Edit{Name: "ttlMs"}, wire.Edit{Name: "pollIntervalMs"}, wire.Edit{Name: "cacheScope"},
 		wire.Edit{Name: "result"}, wire.Edit{Name: "error"}, wire.Edit{Name: "inputRequests"})
-}
-
-// withoutOurs returns a _meta of a task without what clients of 2025-11-25 don't have; nil if nothing
-// is left.
-func withoutOurs(meta []byte) []byte {
-	if !wire.IsObject(meta) {
-		return nil
-	}
-	meta = wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaServerInfo}, wire.Edit{Name: spec.MetaSubscriptionID}, wire.Edit{Name: spec.MetaRelatedTask})
-	if wire.IsEmptyObject(meta) {
-		return nil
-	}
-	return meta
 }
 
 // RelatedTo returns the edit of a _meta that says to which task a message belongs.

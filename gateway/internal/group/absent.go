@@ -77,7 +77,7 @@ func (s *shortLists) listed(req *mcp.Request, l list, readings []*reading) {
 		s.opts.Metrics.Limit(s.opts.Name, "missing_lists")
 		s.opts.Logger.Debug("nobody is told when a list is complete, since too many lists lack something", "upstream", s.opts.Name, "lists", maxShort)
 	case len(lacks) > 0:
-		s.lists[k] = &shortList{reader: reader{of: s.listings, req: detached(req), list: l, caller: nobody{}, fresh: true}, lacks: lacks}
+		s.lists[k] = &shortList{reader: reader{of: s.listings, req: detached(req), list: l, caller: mcp.Nobody{}, fresh: true}, lacks: lacks}
 		s.askLocked(k)
 	}
 }

@@ -40,7 +40,7 @@ func BenchmarkList(b *testing.B) {
 				req, size := request(spec.MethodToolsList, ""), 0
 				b.ReportAllocs()
 				for b.Loop() {
-					res, err := r.serveList(b.Context(), req, nobody{})
+					res, err := r.serveList(b.Context(), req, mcp.Nobody{})
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -108,7 +108,7 @@ func BenchmarkCall(b *testing.B) {
 				req := request(spec.MethodToolsCall, params)
 				b.ReportAllocs()
 				for b.Loop() {
-					res, err := h.Serve(b.Context(), req, nobody{})
+					res, err := h.Serve(b.Context(), req, mcp.Nobody{})
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -62,7 +63,7 @@ func (r *describer) describe(ctx context.Context, req *mcp.Request) (*mcp.Descri
 		case i == 0:
 			d.Cache = m.Cache
 		default:
-			d.Cache = tightest(d.Cache, m.Cache)
+			d.Cache = d.Cache.Tightest(m.Cache)
 		}
 	}
 	return d, nil
@@ -265,7 +266,7 @@ func (r *describer) instructions(all []described) []byte {
 		}
 		head := "## " + m.of.Name
 		if !r.opts.Bare {
-			head += "\n\nIts names begin with " + m.of.Prefix + divider + "."
+			head += "\n\nIts names begin with " + m.of.Prefix + names.Divider + "."
 		}
 		blocks = append(blocks, head+"\n\n"+mcp.Truncate(text, maxInstructions))
 	}

@@ -211,13 +211,13 @@ func TestG10NoMembers(t *testing.T) {
 func TestG10WhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		members := declaring(`{"tools":{}}`, `{"prompts":{}}`)
-		d, err := newRig(t, nil, members...).Describe(over, request(spec.MethodDiscover, ""))
+		d, err := newRig(t, nil, members...).Describe(mcp.Known, request(spec.MethodDiscover, ""))
 		if err != nil || string(d.Capabilities) != `{"tools":{"listChanged":true},"prompts":{"listChanged":true}}` || d.ServerInfo == nil {
 			t.Errorf("%+v, %v", d, err)
 		}
 		describes(time.Hour, nil)(members[0])
 		describes(time.Hour, nil)(members[1])
-		if _, err := newRig(t, nil, members...).Describe(over, request(spec.MethodDiscover, "")); !errors.Is(err, context.Canceled) {
+		if _, err := newRig(t, nil, members...).Describe(mcp.Known, request(spec.MethodDiscover, "")); !errors.Is(err, context.Canceled) {
 			t.Errorf("nothing is known: %v", err)
 		}
 	})

@@ -67,7 +67,7 @@ func findOwner[T string | []byte](f *finder, req *mcp.Request, k policy.Kind, na
 	}
 	owner = owners.OwnerOf(t.Table, name)
 	if due && owner != owners.Nobody {
-		later := detached(f.listings.namesReader(req, k).req)
+		later := detached(f.listings.readerOf(req, nameLists[k]).req)
 		f.background.Start(func(ctx context.Context) { _, _ = f.readTable(ctx, later, k) }) // it fails with ctx alone
 	}
 	return t.Table, owner
@@ -121,7 +121,7 @@ func (f *finder) ownerOfHashed(ctx context.Context, req *mcp.Request, k policy.K
 // findHashed reads all of a member's list to find out whose name is shown, and has the others
 // at hand.
 func (f *finder) findHashed(ctx context.Context, req *mcp.Request, k policy.Kind, m memberAt, shown string) (own string, err error) {
-	r := f.listings.namesReader(req, k).read(ctx, place{member: m.index})
+	r := f.listings.readerOf(req, nameLists[k]).read(ctx, place{member: m.index})
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
@@ -190,7 +190,7 @@ func (f *finder) tableWith(ctx context.Context, req *mcp.Request, k policy.Kind,
 // readTable reads all lists of all members.
 func (f *finder) readTable(ctx context.Context, req *mcp.Request, k policy.Kind) (*owners.Table, error) {
 	changes := f.tables.Begin()
-	readings := f.listings.namesReader(req, k).each(ctx, f.roster.everywhere())
+	readings := f.listings.readerOf(req, nameLists[k]).each(ctx, f.roster.everywhere())
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

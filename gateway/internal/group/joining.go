@@ -116,7 +116,7 @@ func (j *joining) note(r *reading) {
 	if len(r.pages) > 0 {
 		hint := r.hint
 		if j.hint != nil {
-			hint = tightest(hint, *j.hint)
+			hint = hint.Tightest(*j.hint)
 		}
 		j.hint, j.modern = &hint, j.modern || r.modern
 	}

@@ -118,7 +118,7 @@ func (l *listings) judge(of list, readings []*reading) error {
 		return failed[0].err
 	}
 	for _, r := range failed {
-		if r.cursor != "" && says(r.err, spec.CodeInvalidParams) {
+		if r.cursor != "" && mcp.HasCode(r.err, spec.CodeInvalidParams) {
 			return wire.Errorf(spec.CodeInvalidParams, "server %q of group %q does not know its cursor any more; list from the beginning, without a cursor",
 				l.roster.names[r.member], l.opts.Name)
 		}

@@ -573,7 +573,7 @@ func TestG09HintsOfTheSamePages(t *testing.T) {
 		}
 	}
 	again := func() []byte {
-		res, err := r.serveList(t.Context(), request(spec.MethodToolsList, ""), nobody{})
+		res, err := r.serveList(t.Context(), request(spec.MethodToolsList, ""), mcp.Nobody{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,16 +10,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
 )
 
-const (
-	divider = names.Divider
-	hashLen = names.HashLen
-	// maxHashed bounds the own names that are at hand for names with a hash. Others are looked
-	// for in the member's lists.
-	maxHashed = 8192
-)
-
-// LeastNameMax returns the least NameMax of a group with a prefix.
-func LeastNameMax(prefix string) int { return names.LeastMax(prefix) }
+// maxHashed bounds the own names that are at hand for names with a hash. Others are looked
+// for in the member's lists.
+const maxHashed = 8192
 
 // A naming takes names that clients see to those of members, and back. Safe for concurrent
 // use.
@@ -50,7 +43,7 @@ func newNaming(o *Options) (*naming, error) {
 		if other, taken := prefixes[m.Prefix]; taken {
 			return nil, fmt.Errorf("servers %q and %q would both have the prefix %q; give one of them a prefix of its own", o.Members[other].Name, m.Name, m.Prefix)
 		}
-		if least := LeastNameMax(m.Prefix); o.NameMax < least {
+		if least := names.LeastMax(m.Prefix); o.NameMax < least {
 			return nil, fmt.Errorf("names of at most %d bytes have no room for the prefix %q of server %q; allow %d, or give it a shorter prefix", o.NameMax, m.Prefix, m.Name, least)
 		}
 		prefixes[m.Prefix] = i

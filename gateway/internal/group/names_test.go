@@ -190,7 +190,7 @@ func TestG01OtherSpellingsAreUnknown(t *testing.T) {
 	hashed := r.shown(0, policy.Tool, "a b")
 	for _, shown := range []string{
 		"read", "files", "files__", "FILES__read", "files__a b", "files__" + long, "files_read", "__read", "notes__read", "",
-		strings.ToUpper(hashed), hashed[:len(hashed)-1] + "0", "files__a-c" + hashed[len(hashed)-hashLen:], "docs" + strings.TrimPrefix(hashed, "files"), "files__re%61d", "files__réad",
+		strings.ToUpper(hashed), hashed[:len(hashed)-1] + "0", "files__a-c" + hashed[len(hashed)-names.HashLen:], "docs" + strings.TrimPrefix(hashed, "files"), "files__re%61d", "files__réad",
 	} {
 		m, own, err := r.finder.ownerOf(t.Context(), request(spec.MethodToolsCall, ""), policy.Tool, shown)
 		var we *wire.Error

@@ -56,7 +56,7 @@ func (r *reader) marks(m *memberAt) taskMarks {
 	if !r.req.HoldsTasks || r.list.kind != policy.Tool {
 		return unmarked
 	}
-	if d, err := m.Describe(over, r.req); err == nil && mcp.Declares(wire.Get(d.Capabilities, "extensions"), spec.ExtensionTasks) {
+	if d, err := m.Describe(mcp.Known, r.req); err == nil && mcp.Declares(wire.Get(d.Capabilities, "extensions"), spec.ExtensionTasks) {
 		return markedAll
 	}
 	return markedNone

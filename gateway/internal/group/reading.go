@@ -66,27 +66,17 @@ func (r *reading) add(p *page, res *mcp.Result) {
 	hint := p.hint(res)
 	r.modern = r.modern || res.Era == spec.Modern
 	if len(r.pages) > 0 {
-		hint = tightest(hint, r.hint)
+		hint = hint.Tightest(r.hint)
 	}
 	r.pages, r.hint = append(r.pages, p), hint
-}
-
-func tightest(a, b mcp.CacheHint) mcp.CacheHint {
-	return mcp.CacheHint{TTL: min(a.TTL, b.TTL), Public: a.Public && b.Public}
 }
 
 // fail records why a member has not answered. One that has no such list is no failure.
 func (r *reading) fail(err error) {
 	r.pages = nil
-	if r.none = says(err, spec.CodeMethodNotFound); !r.none {
+	if r.none = mcp.HasCode(err, spec.CodeMethodNotFound); !r.none {
 		r.err = err
 	}
-}
-
-// says reports whether an error has a code.
-func says(err error, code int64) bool {
-	var we *wire.Error
-	return errors.As(err, &we) && we.Code == code
 }
 
 // next returns the cursor of the page after those that were read; empty if there is none.
@@ -123,18 +113,12 @@ type reader struct {
 	fresh  bool // nothing of an earlier run will do
 }
 
-// namesReader returns a reader of all that has names of a kind, for a request about something
-// else.
-func (l *listings) namesReader(req *mcp.Request, k policy.Kind) *reader {
-	return l.readerOf(req, nameLists[k])
-}
-
 // readerOf returns a reader of a whole list, for a request about something else.
 func (l *listings) readerOf(req *mcp.Request, method string) *reader {
 	sent := *req
 	sent.Method, sent.Extra, sent.ParamHeaders, sent.LogLevel = method, nil, nil, ""
 	sent.Params = wire.AppendEdited(nil, nil, wire.Edit{Name: "_meta", Value: envelopeOf(req)})
-	return &reader{of: l, req: withoutProgress(&sent), list: listOf(method), caller: nobody{}, whole: true}
+	return &reader{of: l, req: withoutProgress(&sent), list: listOf(method), caller: mcp.Nobody{}, whole: true}
 }
 
 // envelopeOf returns the _meta of a request; that of a modern client whose params are gone has
@@ -160,17 +144,6 @@ func withoutProgress(req *mcp.Request) *mcp.Request {
 	sent.ProgressToken = nil
 	sent.Params = wire.EditedIn(req.Params, "_meta", wire.Edit{Name: spec.MetaProgressToken})
 	return &sent
-}
-
-// nobody is the Caller of what no client waits for.
-type nobody struct{}
-
-// Notify implements [mcp.Caller].
-func (nobody) Notify(context.Context, mcp.Notification) error { return nil }
-
-// RequestInput implements [mcp.Caller].
-func (nobody) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
-	return nil, mcp.ErrCannotAsk
 }
 
 // each reads from all places at the same time, and returns what was read in their order. It
@@ -290,7 +263,7 @@ func (r *reader) lacks(w waiting, m memberAt) bool {
 	if r.of.kept.has(m.index, r.list.method) {
 		return false // it has had a list
 	}
-	d, err := m.Describe(over, r.req)
+	d, err := m.Describe(mcp.Known, r.req)
 	if err != nil || mcp.Declares(d.Capabilities, spec.Capability(r.list.method)) {
 		return false
 	}
@@ -299,15 +272,6 @@ func (r *reader) lacks(w waiting, m memberAt) bool {
 	}
 	d, err = m.Describe(w.ctx, r.req)
 	return err != nil || !mcp.Declares(d.Capabilities, spec.Capability(r.list.method))
-}
-
-// over is a context that has ended: whoever is asked in it answers with what is known.
-var over = ended()
-
-func ended() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
 }
 
 // pages reads one page, or all of them, each in a time of its own.
@@ -323,7 +287,7 @@ func (r *reader) pages(ctx context.Context, w waiting, m memberAt, out *reading)
 		cancel()
 	}
 	if err == nil && out.cursor == "" && out.next() == "" && out.items != nil {
-		r.of.former.rememberItems(m.Name, r.req, r.list.method, append([]byte{'['}, out.items...))
+		r.of.former.remember(m.Name, r.req, r.list.method, wire.CloseArray(append([]byte{'['}, out.items...)))
 	}
 	out.items = nil
 	return err
@@ -332,7 +296,7 @@ func (r *reader) pages(ctx context.Context, w waiting, m memberAt, out *reading)
 // page reads one page, and returns where the list goes on.
 func (r *reader) page(w waiting, m memberAt, out *reading, at place) (place, error) {
 	c := r.caller
-	if _, none := c.(nobody); !none {
+	if _, none := c.(mcp.Nobody); !none {
 		c = &attributed{Caller: c, server: m.Name}
 	}
 	res, err := m.Serve(w.ctx, r.at(at.cursor), c)
@@ -379,7 +343,7 @@ func (r *reader) remember(out *reading, res *mcp.Result) {
 	case len(out.pages) > 1 || out.next() != "":
 		r.gather(out, res)
 	default:
-		r.of.former.remember(r.of.roster.names[out.member], r.req, r.list, res)
+		r.of.former.remember(r.of.roster.names[out.member], r.req, r.list.method, res.Outline.Get(res.Body, r.list.array))
 	}
 }
 
@@ -409,7 +373,7 @@ func (b *Back) rememberRest(req *mcp.Request, l list, readings []*reading) {
 		if r.recalled || r.next() == "" || !b.listings.former.askRest(b.roster.names[r.member], req, l.method) {
 			continue
 		}
-		rest := reader{of: b.listings, req: detached(b.listings.readerOf(req, l.method).req), list: l, caller: nobody{}, whole: true, fresh: true}
+		rest := reader{of: b.listings, req: detached(b.listings.readerOf(req, l.method).req), list: l, caller: mcp.Nobody{}, whole: true, fresh: true}
 		if !b.background.Start(func(ctx context.Context) {
 			defer b.listings.former.reading.Add(-1)
 			rest.read(ctx, place{member: r.member})

@@ -93,21 +93,11 @@ func (r *remembered) recall(member string, req *mcp.Request, method string) []by
 // remembers reports whether lists are stored for later runs.
 func (r *remembered) remembers() bool { return r.memory != nil }
 
-// remember stores the items of a list of one page for later runs, unless they are stored.
-func (r *remembered) remember(member string, req *mcp.Request, l list, res *mcp.Result) {
-	k, sum := keyOf(member, req, l.method), maphash.Bytes(r.seed, res.Body)
-	if had, ok := r.stored.Get(k); ok && had.sum == sum && time.Since(had.at) < storeAgain {
+// remember stores the items of a whole list, an array, for later runs, unless they are stored.
+func (r *remembered) remember(member string, req *mcp.Request, method string, items []byte) {
+	if !wire.IsArray(items) {
 		return
 	}
-	if items := res.Outline.Get(res.Body, l.array); wire.IsArray(items) {
-		r.memory.Remember(member, req, l.method, items)
-		r.stored.Add(k, stored{sum, time.Now()})
-	}
-}
-
-// rememberItems is remember for a list of several pages, whose items are in an array that is not closed.
-func (r *remembered) rememberItems(member string, req *mcp.Request, method string, open []byte) {
-	items := wire.CloseArray(open)
 	k, sum := keyOf(member, req, method), maphash.Bytes(r.seed, items)
 	if had, ok := r.stored.Get(k); ok && had.sum == sum && time.Since(had.at) < storeAgain {
 		return

@@ -466,7 +466,7 @@ func TestG05ClientsThatLeave(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() { // ends with ctx
-			_, err := r.Serve(ctx, reads("x:/a"), nobody{})
+			_, err := r.Serve(ctx, reads("x:/a"), mcp.Nobody{})
 			left <- err
 		}()
 		synctest.Wait()

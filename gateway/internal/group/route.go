@@ -123,7 +123,7 @@ func (b *Back) subscribable(req *mcp.Request) (places []int) {
 		if err != nil {
 			continue
 		}
-		d, err := m.Describe(over, req)
+		d, err := m.Describe(mcp.Known, req)
 		caps := mcp.ServerCapabilities{}
 		if err == nil && d != nil {
 			caps = mcp.ReadServerCapabilities(d.Capabilities)

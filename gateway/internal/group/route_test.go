@@ -205,7 +205,7 @@ func TestG13FollowedListsAreCompleted(t *testing.T) {
 	files, docs := newFollowed("files"), newFollowed("docs")
 	docs.serve = func(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) { return nil, errors.New("broken") }
 	withGroup(t, []*fake{files, docs}, func(t *testing.T, r *groupRig) {
-		res, err := r.group.Serve(t.Context(), request(spec.MethodToolsList, ""), nobody{})
+		res, err := r.group.Serve(t.Context(), request(spec.MethodToolsList, ""), mcp.Nobody{})
 		body(t, res, err)
 		docs.change(func(f *fake) { f.serve = nil })
 		time.Sleep(time.Hour)

@@ -46,7 +46,7 @@ func (b *Back) serveTask(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 // refused what was sent about it because it does not know it, or not any more. That has one answer,
 // whatever the member says.
 func (b *Back) isUnknown(ctx context.Context, m *memberAt, sent *passing, err error) bool {
-	if !says(err, spec.CodeInvalidParams) || b.roster.eraAt(m.index) != sent.Era {
+	if !mcp.HasCode(err, spec.CodeInvalidParams) || b.roster.eraAt(m.index) != sent.Era {
 		return false
 	}
 	if sent.Method == spec.MethodTaskGet {
@@ -56,11 +56,11 @@ func (b *Back) isUnknown(ctx context.Context, m *memberAt, sent *passing, err er
 	get.Method, get.ParamHeaders = spec.MethodTaskGet, nil
 	get.Params = wire.AppendEdited(nil, sent.Params, wire.Edit{Name: "inputResponses"})
 	get.Plain = wire.Plain{}
-	res, err := m.Serve(ctx, &get.Request, nobody{})
+	res, err := m.Serve(ctx, &get.Request, mcp.Nobody{})
 	if err == nil {
 		res.Release()
 	}
-	return says(err, spec.CodeInvalidParams)
+	return mcp.HasCode(err, spec.CodeInvalidParams)
 }
 
 // noTask returns the error for an id that no member has handed out. In a group of legacy servers the

@@ -49,21 +49,10 @@ func serve(ctx context.Context, admit func(*mcp.Request) error, s mcp.Handler, r
 		return nil, err
 	}
 	req.Trace.Received(req.Params)
-	res, err := s.Serve(ctx, req, deaf{})
+	res, err := s.Serve(ctx, req, mcp.Nobody{})
 	if err != nil {
 		return nil, err
 	}
 	defer res.Release()
 	return slices.Clone(res.Body), nil
-}
-
-// A deaf Caller can't be asked anything, and hears of no progress.
-type deaf struct{}
-
-// Notify implements [mcp.Caller].
-func (deaf) Notify(context.Context, mcp.Notification) error { return nil }
-
-// RequestInput implements [mcp.Caller].
-func (deaf) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
-	return nil, mcp.ErrCannotAsk
 }

@@ -1,8 +1,6 @@
 package overview
 
 import (
-	"context"
-
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
@@ -34,8 +32,6 @@ func ServerRoom(room *status.ServerRoom, told status.Server, back mcp.Back, met 
 // describe fills in what a server has said of itself last, to the admin address or to the
 // gateway itself.
 func describe(room *status.ServerRoom, back mcp.Back, assign func(*mcp.Request) error, secrets *redact.Redactor) {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel() // what is known, without a wait
 	own := &mcp.Request{Method: spec.MethodDiscover, Era: spec.Modern, Revision: spec.Revisions(spec.Modern)[0], Capabilities: []byte("{}"), ClientInfo: client, Principal: Principal}
 	if assign(own) != nil {
 		return
@@ -43,7 +39,7 @@ func describe(room *status.ServerRoom, back mcp.Back, assign func(*mcp.Request) 
 	probe := *own
 	probe.Profile = mcp.Profile{Scope: room.Name + "/probe"}
 	for _, req := range []*mcp.Request{own, &probe} {
-		d, err := back.Describe(ended, req)
+		d, err := back.Describe(mcp.Known, req)
 		if err != nil {
 			continue
 		}

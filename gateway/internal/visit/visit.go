@@ -203,12 +203,8 @@ func withoutVisit(req *mcp.Request) (*mcp.Request, []byte) {
 	if req.Era != spec.Modern || answer == nil {
 		return req, nil
 	}
-	rest := wire.AppendEdited(nil, responses, wire.Edit{Name: visitKey})
-	if string(rest) == "{}" {
-		rest = nil
-	}
 	out := *req
-	out.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: "inputResponses", Value: rest})
+	out.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: "inputResponses", Value: wire.Without(responses, visitKey)})
 	out.Plain = wire.Plain{}
 	return &out, answer
 }

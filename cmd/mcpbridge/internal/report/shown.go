@@ -3,7 +3,6 @@ package report
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/names"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
@@ -111,7 +111,7 @@ func listed(method string, ask func(params []byte) (json.RawMessage, error)) (al
 	params := []byte("{}")
 	for range maxPages {
 		page, err := ask(params)
-		if we := (*wire.Error)(nil); errors.As(err, &we) && we.Code == spec.CodeMethodNotFound {
+		if mcp.HasCode(err, spec.CodeMethodNotFound) {
 			return nil, nil
 		} else if err != nil {
 			return nil, err

@@ -242,7 +242,7 @@ func (b *Back) call(id int64, req *mcp.Request, e envelope, more []wire.Edit) *u
 	c.ID, c.Method, c.Behalf, c.Exchange = id, req.Method, upstream.BehalfOf(req), e.trace
 	c.frame = wire.AppendRequest(frame, wire.NumberID(id), req.Method, params, req.Extra)
 	if b.overHTTP() {
-		c.header = requestHeader(b.base, b.revision(), req.Method, params, b.mirrors(req.Method, c.scope, params), b.rawNames.Load())
+		c.header = protocol.RequestHeader(b.base, b.revision(), req.Method, params, b.mirrors(req.Method, c.scope, params), b.rawNames.Load())
 		for name, values := range req.ParamHeaders {
 			if c.header[name] == nil {
 				c.header[name] = values

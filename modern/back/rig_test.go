@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 const (
@@ -179,7 +180,7 @@ func (p *upPeer) check(r *http.Request, m *wire.Message) {
 	if !wire.IsObject(wire.Get(meta, spec.MetaClientCapabilities)) || version == "" {
 		p.t.Errorf("%s: _meta = %s, want an envelope", m.Method, meta)
 	}
-	if name, named := nameOf(m.Method, m.Params); named && !p.rawNames {
+	if name, named := protocol.NameOf(m.Method, m.Params); named && !p.rawNames {
 		if got, _ := spec.DecodeHeader(r.Header.Get("Mcp-Name")); got != name {
 			p.t.Errorf("%s: Mcp-Name says %q, want %q", m.Method, got, name)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // A servedRequest is a client's request, from the first time it is sent upstream to its
@@ -274,7 +275,7 @@ func (s *servedRequest) remedy(ctx context.Context, tried *remedies, e *wire.Err
 	case e.Code != spec.CodeHeaderMismatch || !s.b.overHTTP():
 		return false
 	}
-	name, _ := nameOf(s.req.Method, s.req.Params)
+	name, _ := protocol.NameOf(s.req.Method, s.req.Params)
 	if s.req.Method == spec.MethodToolsCall && !tried.relisted {
 		tried.relisted = true
 		if s.b.relist(ctx, s.req.Profile, name) {

@@ -1,4 +1,4 @@
-package back
+package protocol
 
 import (
 	"maps"
@@ -6,18 +6,17 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// requestHeader returns the headers of a request: base, and those that mirror the body.
+// RequestHeader returns the headers of a request: base, and those that mirror the body.
 // rawName sends a name outside ASCII without encoding it.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Request Metadata.
-func requestHeader(base http.Header, revision spec.Revision, method string, params []byte, mirrors []protocol.Mirror, rawName bool) http.Header {
+func RequestHeader(base http.Header, revision spec.Revision, method string, params []byte, mirrors []Mirror, rawName bool) http.Header {
 	h := maps.Clone(base)
 	h[spec.HeaderProtocolVersion] = []string{string(revision)}
 	h[spec.HeaderMethod] = []string{spec.EncodeHeader(method)}
-	if name, ok := nameOf(method, params); ok {
+	if name, ok := NameOf(method, params); ok {
 		if !rawName || !spec.PassesRaw(name) {
 			name = spec.EncodeHeader(name)
 		}
@@ -31,8 +30,8 @@ func requestHeader(base http.Header, revision spec.Revision, method string, para
 	return h
 }
 
-// nameOf returns the value of Mcp-Name.
-func nameOf(method string, params []byte) (string, bool) {
+// NameOf returns the value of Mcp-Name, and whether requests of the method have one.
+func NameOf(method string, params []byte) (string, bool) {
 	member := spec.Named(method)
 	if member == "" {
 		return "", false
@@ -47,7 +46,7 @@ const maxSafe = 1<<53 - 1
 // header has to mirror it.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Value Encoding.
-func mirrored(m protocol.Mirror, arguments []byte) (string, bool) {
+func mirrored(m Mirror, arguments []byte) (string, bool) {
 	v := arguments
 	for _, name := range m.Path {
 		v = wire.Get(v, name)
@@ -69,7 +68,7 @@ func mirrored(m protocol.Mirror, arguments []byte) (string, bool) {
 // decimal returns a JSON number as decimal digits if it is an integer in the safe range:
 // 42.0 is 42.
 func decimal(s string) (string, bool) {
-	n, ok := protocol.ParseNumber(s)
+	n, ok := ParseNumber(s)
 	if !ok || !n.IsInt() {
 		return "", false
 	}

@@ -119,17 +119,14 @@ func (e *Edit) each(data []byte, change func(*entry) ([]byte, Change)) ([]byte, 
 	if err != nil {
 		return nil, nil, err
 	}
-	entries := e.entries(data, &v)
-	if err := e.missing(entries); err != nil {
+	chosen, err := e.chosen(e.entries(data, &v))
+	if err != nil {
 		return nil, nil, err
 	}
 	var out []byte
 	var outcomes []Change
 	at := 0
-	for _, en := range entries {
-		if len(e.Only) > 0 && !slices.Contains(e.Only, en.name) {
-			continue
-		}
+	for _, en := range chosen {
 		text, outcome := change(en)
 		outcomes = append(outcomes, outcome)
 		if text != nil {
@@ -140,18 +137,21 @@ func (e *Edit) each(data []byte, change func(*entry) ([]byte, Change)) ([]byte, 
 	return append(out, data[at:]...), outcomes, nil
 }
 
-// missing returns an error if a server of Only does not exist.
-func (e *Edit) missing(entries []*entry) error {
+// chosen returns the servers to edit. It is an error if one of Only does not exist.
+func (e *Edit) chosen(entries []*entry) (chosen []*entry, err error) {
 	var names []string
 	for _, en := range entries {
 		names = append(names, en.name)
+		if len(e.Only) == 0 || slices.Contains(e.Only, en.name) {
+			chosen = append(chosen, en)
+		}
 	}
 	for _, name := range e.Only {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("there is no server %q; there are %s", name, some(names))
+			return nil, fmt.Errorf("there is no server %q; there are %s", name, some(names))
 		}
 	}
-	return nil
+	return chosen, nil
 }
 
 // An entry is one server of a host's file.
@@ -196,11 +196,10 @@ func tableEntries(data []byte, path string, table *hujson.Value) []*entry {
 }
 
 func members(v *hujson.Value) []*hujson.ObjectMember {
-	o, ok := v.Value.(*hujson.Object)
-	if !ok {
-		return nil
+	if o, ok := v.Value.(*hujson.Object); ok {
+		return membersOf(o)
 	}
-	return membersOf(o)
+	return nil
 }
 
 func membersOf(o *hujson.Object) []*hujson.ObjectMember {

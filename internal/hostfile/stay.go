@@ -12,7 +12,7 @@ import (
 func (g *Group) Stay(data []byte) (stay []Change, move []string, err error) {
 	entries, err := g.list(data)
 	if err == nil {
-		err = g.missing(entries)
+		entries, err = g.chosen(entries)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -27,9 +27,6 @@ func (g *Group) Stay(data []byte) (stay []Change, move []string, err error) {
 		why = func(en *entry) string { return cmp.Or(t.whyElsewhere(en), g.whyStay(en, out), t.whyTwice(en)) }
 	}
 	for _, en := range entries {
-		if len(g.Only) > 0 && !slices.Contains(g.Only, en.name) {
-			continue
-		}
 		if why := why(en); why != "" {
 			stay = append(stay, Change{Server: en.name, Why: why})
 			continue
@@ -49,11 +46,11 @@ func (g *Group) whyStay(en *entry, out func(string) bool) string {
 		return "is not an object"
 	case en.isWrapped(g.Binary):
 		return "runs under mcpbridge by itself already; to move it, too, uninstall that first"
-	case en.isTrue("disabled"), en.isFalse("enabled"), out(en.name):
+	case en.literal("disabled") == "true", en.literal("enabled") == "false", out(en.name):
 		return "is disabled, and stays so that it can be enabled in " + g.Host.Title
 	case strings.Contains(text, "${input:"):
 		return g.Host.Title + " asks the user for what it needs (${input:…})"
-	case en.isTrue("sandboxEnabled"):
+	case en.literal("sandboxEnabled") == "true":
 		return "runs in a sandbox of " + g.Host.Title + ", which mcpbridge has not"
 	case aboutFolder.MatchString(text) && g.inUsersFile():
 		return "is told which folder " + g.Host.Title + " works in, which the file does not say"
@@ -68,10 +65,6 @@ func (g *Group) inUsersFile() bool {
 	folder := workspace(under(g.Here, g.Path))
 	return folder == "" || folder == g.Home
 }
-
-func (en *entry) isTrue(name string) bool { return en.literal(name) == "true" }
-
-func (en *entry) isFalse(name string) bool { return en.literal(name) == "false" }
 
 // literal returns the text of a member that is no list and no object, or "".
 func (en *entry) literal(name string) string {
@@ -93,13 +86,8 @@ func (t *table) whyElsewhere(en *entry) string {
 
 // whyTwice returns why one of several servers of a name can't be moved.
 func (t *table) whyTwice(en *entry) string {
-	count := 0
-	for _, p := range t.list {
-		if p.name == en.name {
-			count++
-		}
-	}
-	if count > 1 {
+	isSame := func(p *placed) bool { return p.name == en.name }
+	if at := slices.IndexFunc(t.list, isSame); at >= 0 && slices.ContainsFunc(t.list[at+1:], isSame) {
 		return "has the name of another server of the file"
 	}
 	return ""

@@ -15,16 +15,13 @@ func (e *Edit) installTOML(data []byte) ([]byte, []Change, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	entries := tomlEntries(f)
-	if err := e.missing(entries); err != nil {
+	chosen, err := e.chosen(tomlEntries(f))
+	if err != nil {
 		return nil, nil, err
 	}
 	var hunks []hunk
 	var outcomes []Change
-	for _, en := range entries {
-		if len(e.Only) > 0 && !slices.Contains(e.Only, en.name) {
-			continue
-		}
+	for _, en := range chosen {
 		if why := cmp.Or(e.reasonToSkip(en), reasonNotToPassTOML(en)); why != "" {
 			outcomes = append(outcomes, Change{Server: en.name, Why: why})
 			continue
@@ -109,11 +106,7 @@ func (e *Edit) wrapURLTOML(f *tomlFile, en *entry) (hunks []hunk, note string) {
 	name, prefix := variablePrefix(en.name)
 	var env []string
 	for _, h := range pairs(valueOf(s.node, "http_headers")) {
-		variable := prefix + "HEADERS__" + h.name()
-		if !strings.ContainsAny(h.name(), "-_") {
-			variable = strings.ToUpper(variable)
-		}
-		env = append(env, tomlKey(variable)+" = "+tomlText(h.value.Value))
+		env = append(env, tomlKey(headerVariable(prefix, h.name()))+" = "+tomlText(h.value.Value))
 		note = "its headers are passed on by environment variables"
 	}
 	shown, _, secret := strings.Cut(url.node.Value, "?")
@@ -198,7 +191,8 @@ func (e *Edit) uninstallTOML(data, copied []byte) ([]byte, []Change, error) {
 		return nil, nil, err
 	}
 	entries := tomlEntries(f)
-	if err := e.missing(entries); err != nil {
+	chosen, err := e.chosen(entries)
+	if err != nil {
 		return nil, nil, err
 	}
 	exact := make(map[string][]hunk)
@@ -210,7 +204,7 @@ func (e *Edit) uninstallTOML(data, copied []byte) ([]byte, []Change, error) {
 		exact = e.exactly(f, entries, before)
 	}
 	for {
-		out, outcomes := e.unwrapAll(f, entries, exact)
+		out, outcomes := e.unwrapAll(f, chosen, exact)
 		now, err := parseTOML(out)
 		if err != nil && len(exact) == 0 {
 			return nil, nil, err
@@ -274,10 +268,6 @@ func (e *Edit) unwrapAll(f *tomlFile, entries []*entry, exact map[string][]hunk)
 	var hunks []hunk
 	var outcomes []Change
 	for _, en := range entries {
-		if len(e.Only) > 0 && !slices.Contains(e.Only, en.name) {
-			delete(exact, en.name)
-			continue
-		}
 		if !en.isWrapped(e.Binary) {
 			outcomes = append(outcomes, Change{Server: en.name, Why: "does not run under mcpbridge"})
 			continue

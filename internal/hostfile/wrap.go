@@ -91,9 +91,11 @@ func reasonNotToPass(en *entry) string {
 	if en.object == nil || en.string("command") != "" {
 		return ""
 	}
-	for name := range headers(en.object) {
-		if strings.Contains(name, "__") {
-			return "has a header with __ in its name, which no environment variable can pass on"
+	if m := member(en.object, "headers"); m != nil {
+		for _, h := range members(&m.Value) {
+			if strings.Contains(nameOf(h), "__") {
+				return "has a header with __ in its name, which no environment variable can pass on"
+			}
 		}
 	}
 	return ""
@@ -106,17 +108,6 @@ func isLocal(target string) bool {
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
 	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
-}
-
-// headers returns the server's headers by name.
-func headers(o *hujson.Object) map[string]*hujson.ObjectMember {
-	out := make(map[string]*hujson.ObjectMember)
-	if m := member(o, "headers"); m != nil {
-		for _, h := range members(&m.Value) {
-			out[nameOf(h)] = h
-		}
-	}
-	return out
 }
 
 // wrapped returns the server's text with mcpbridge in front of its command, or instead of
@@ -168,7 +159,7 @@ func (e *Edit) wrapURL(en *entry, o *hujson.Object, m *hujson.ObjectMember) bool
 	for _, key := range urlKeys {
 		remove(o, key) // a second one without precedence
 	}
-	had := headersToEnv(o, prefix+"HEADERS__")
+	had := headersToEnv(o, prefix)
 	if sse {
 		setEnv(o, prefix+"TYPE", "sse")
 	}
@@ -187,6 +178,14 @@ func variablePrefix(server string) (name, prefix string) {
 	return name, "MCPBRIDGE_SERVERS__" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name)) + "__"
 }
 
+// headerVariable returns the environment variable of a header.
+func headerVariable(prefix, name string) string {
+	if !strings.ContainsAny(name, "-_") {
+		name = strings.ToUpper(name)
+	}
+	return prefix + "HEADERS__" + name
+}
+
 // headersToEnv replaces headers by environment variables.
 func headersToEnv(o *hujson.Object, prefix string) bool {
 	m := member(o, "headers")
@@ -199,12 +198,7 @@ func headersToEnv(o *hujson.Object, prefix string) bool {
 		return false
 	}
 	for _, h := range membersOf(table) {
-		name := nameOf(h)
-		if strings.ContainsAny(name, "-_") {
-			h.Name.Value = hujson.String(prefix + name)
-		} else {
-			h.Name.Value = hujson.String(prefix + strings.ToUpper(name))
-		}
+		h.Name.Value = hujson.String(headerVariable(prefix, nameOf(h)))
 	}
 	if env := member(o, "env"); env != nil {
 		if vars, ok := env.Value.Value.(*hujson.Object); ok {

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/status"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
@@ -210,7 +211,7 @@ func (b *Back) noteConnect(ctx context.Context, err error) error {
 		return nil
 	}
 	if b.mayBeOtherEra(err) && alone == nil {
-		b.opts.Doubt(cause(err).Error())
+		b.opts.Doubt(transport.Cause(err).Error())
 	}
 	return &upstream.Failure{Cause: err, Fate: upstream.NotSent, Spoke: there || isRefusal(err)}
 }
@@ -247,21 +248,16 @@ func (b *Back) Tell(u *status.Upstream) {
 // initialize. Start must be called at most once.
 func (b *Back) Start() {
 	b.availability.Start(func(ctx context.Context) {
-		if b.opts.Launcher != nil {
-			b.prestart()
-		} else {
+		if b.opts.Launcher == nil {
 			b.availability.Supervise(ctx, b.reach)
+			return
 		}
+		err := b.opts.Launcher.Prestart(b.availability.Report)
+		if err != nil {
+			err = &dialError{err}
+		}
+		b.availability.Report(err)
 	})
-}
-
-// prestart starts the command.
-func (b *Back) prestart() {
-	err := b.opts.Launcher.Prestart(b.availability.Report)
-	if err != nil {
-		err = &dialError{err}
-	}
-	b.availability.Report(err)
 }
 
 // reach opens and closes a session.

@@ -45,7 +45,7 @@ type oneProcessError struct {
 }
 
 func (e *oneProcessError) Error() string {
-	return e.because(cause(e.err).Error())
+	return e.because(transport.Cause(e.err).Error())
 }
 
 // Public returns the text for clients.
@@ -99,7 +99,7 @@ func (c *command) open(ctx context.Context, to pool.Newcomer, open opener) error
 		if !again {
 			return err
 		}
-		c.log.Info("starting the command again", "error", cause(err))
+		c.log.Info("starting the command again", "error", transport.Cause(err))
 	}
 }
 

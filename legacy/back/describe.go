@@ -49,11 +49,10 @@ func (b *Back) describedByRelay(req *mcp.Request) *mcp.Description {
 	if b.opts.Launcher == nil || b.opts.Launcher.HasKept() || len(b.sessions(req.Profile.Scope)) > 0 {
 		return nil
 	}
-	r := b.relays.Get(req.Principal)
-	if r == nil || !r.Link().Alive() {
-		return nil
+	if r := b.relays.Get(req.Principal); r != nil && r.Link().Alive() {
+		return b.describeRelayed(r)
 	}
-	return b.describeRelayed(r)
+	return nil
 }
 
 // describeContext bounds the wait for a server that is known to be down if there is an

@@ -40,7 +40,3 @@ func (b *Back) translateError(method string, err error) error {
 	}
 	return b.opts.ClientError(method, err)
 }
-
-// cause returns an error without the parts of a transport error that are of no use to
-// people; see [transport.Cause].
-func cause(err error) error { return transport.Cause(err) }

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -163,10 +164,10 @@ func (in *inputs) deliver(ctx context.Context, p *pendingInput, frame []byte) bo
 		return err == nil
 	}
 	in.s.Drop("answer")
-	in.s.log.Warn("the response to a request of the server was refused", "method", p.m.Method, "error", cause(err))
+	in.s.log.Warn("the response to a request of the server was refused", "method", p.m.Method, "error", transport.Cause(err))
 	in.s.EndIfLost(err)
 	if p.asked != nil {
-		p.asked.Cancel(wire.Errorf(spec.CodeInternal, "server %q asked %s and did not accept the answer: %v; its log may say why", in.s.opts.Name, p.m.Method, cause(err)))
+		p.asked.Cancel(wire.Errorf(spec.CodeInternal, "server %q asked %s and did not accept the answer: %v; its log may say why", in.s.opts.Name, p.m.Method, transport.Cause(err)))
 	}
 	return false
 }

@@ -68,7 +68,7 @@ func addDescription(ctx context.Context, s *session, v *mcp.Verdict, how mcp.Pro
 
 // failedVerdict returns the verdict if no session could be opened.
 func failedVerdict(err error) mcp.Verdict {
-	v := mcp.Verdict{Reason: mcp.Shorten(cause(err).Error()), Cause: err}
+	v := mcp.Verdict{Reason: mcp.Shorten(transport.Cause(err).Error()), Cause: err}
 	var status *upstream.StatusError
 	var handshake *transport.HandshakeError
 	switch {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
@@ -78,7 +79,7 @@ func (r *roots) awaitStartup(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		r.s.log.Debug("waiting for the start of the server", "error", cause(err))
+		r.s.log.Debug("waiting for the start of the server", "error", transport.Cause(err))
 	}
 	r.started.Store(true)
 	return nil

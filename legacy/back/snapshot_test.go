@@ -2,6 +2,7 @@ package back
 
 import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
@@ -20,7 +21,7 @@ func (b *Back) Snapshot() Snapshot {
 	state, err := b.availability.State()
 	snap := Snapshot{Server: b.opts.Name, State: state, Sessions: len(b.pool.Sessions(""))}
 	if err != nil {
-		snap.Err = cause(err).Error()
+		snap.Err = transport.Cause(err).Error()
 	}
 	snap.Description = b.known.Get(b.probeProfile().Scope)
 	return snap

@@ -191,7 +191,8 @@ func (g *Gateway) serveEntered(w http.ResponseWriter, r *http.Request, s *server
 	}
 	if isVisit(r, at) {
 		defer place.Leave()
-		serveVisit(w, newVisitPage(s, r, at))
+		page := newVisitPage(s, r, at)
+		page.Write(w)
 		return
 	}
 	if downstream.Stays(r) {

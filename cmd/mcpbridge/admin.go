@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"net/http"
 	"net/netip"
 
@@ -128,29 +126,22 @@ func (d *daemon) watch(g cmdhook.Inner, o trace.Observer, changes func(live.Chan
 	}
 }
 
-// shown is a gateway as the admin page shows it, with what servers ask if texts.
+// shown is a gateway as the admin page shows it, with what servers ask if texts. It implements
+// [admin.Gateway].
 type shown struct {
-	g        cmdhook.Inner
+	cmdhook.Inner
 	texts    bool
 	endpoint func(name string) string // as a client on this machine reaches it
 }
 
-// Status implements [admin.Gateway].
-func (s shown) Status() *status.Snapshot { return s.g.Status(s.texts) }
+// Status returns the gateway with or without the texts of what servers ask.
+func (s shown) Status() *status.Snapshot { return s.Inner.Status(s.texts) }
 
-// Room implements [admin.Gateway].
+// Room returns a group with the URL at which a client on this machine reaches it.
 func (s shown) Room(group string) *status.Room {
-	r := s.g.Room(group)
+	r := s.Inner.Room(group)
 	if r != nil && r.Endpoint == "" {
 		r.Endpoint = s.endpoint(group)
 	}
 	return r
 }
-
-// Ask implements [admin.Gateway].
-func (s shown) Ask(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {
-	return s.g.Ask(ctx, server, method, params)
-}
-
-// Try implements [admin.Gateway].
-func (s shown) Try(w http.ResponseWriter, r *http.Request, server string) { s.g.Try(w, r, server) }

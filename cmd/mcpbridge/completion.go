@@ -9,10 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
-	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // completionTime is how long a person who presses Tab waits for a server at most.
@@ -65,17 +62,9 @@ func (a *asking) offered(cmd *cobra.Command, args []string, method, member strin
 		return nil
 	}
 	defer server.Close()
-	p := &client.Printer{Server: server}
-	all, err := p.All(ctx, method, spec.Array(method))
-	if err != nil {
-		return nil
-	}
 	var names []cobra.Completion
-	for item := range wire.Elements(all) {
-		name, _ := wire.GetString(item, member)
-		text, _ := wire.GetString(item, "description")
-		line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-		names = append(names, cobra.CompletionWithDesc(output.Escape(name), output.Escape(line)))
+	for name, line := range (&client.Printer{Server: server}).Items(ctx, method, member) {
+		names = append(names, cobra.CompletionWithDesc(name, line))
 	}
 	return names
 }

@@ -109,17 +109,7 @@ func (p process) console(cmd *cobra.Command) (*console.Admin, error) {
 		a := &console.Admin{Address: address, Token: token}
 		return a, a.LearnToken(remember.StateDir(p.environ))
 	}
-	o, err := p.serveOptions(cmd, path, nil)
-	if err != nil {
-		return nil, err
-	}
-	o.MayMakeToken = true // as serve does at a terminal; no client is asked here
-	c, _, err := loadConfig(o)
-	if err != nil {
-		return nil, err
-	}
-	p.learn(c)
-	address, err := addressOf(c)
+	c, address, err := p.ofServe(cmd, path)
 	if err != nil {
 		return nil, err
 	}

@@ -65,17 +65,23 @@ func (p process) adminAddress(cmd *cobra.Command, path string, args []string) (c
 		}
 		path = file
 	}
+	_, a, err := p.ofServe(cmd, path)
+	return a, err
+}
+
+// ofServe returns the configuration that serve would read, and its admin address.
+func (p process) ofServe(cmd *cobra.Command, path string) (c *config.Config, a console.Address, err error) {
 	o, err := p.serveOptions(cmd, path, nil)
 	if err != nil {
-		return console.Address{}, err
+		return nil, a, err
 	}
 	o.MayMakeToken = true // as serve does at a terminal; no client is asked here
-	c, _, err := loadConfig(o)
-	if err != nil {
-		return console.Address{}, err
+	if c, _, err = loadConfig(o); err != nil {
+		return nil, a, err
 	}
 	p.learn(c)
-	return addressOf(c)
+	a, err = addressOf(c)
+	return c, a, err
 }
 
 func addressOf(c *config.Config) (a console.Address, err error) {

@@ -33,7 +33,7 @@ certificate was when the connection was opened again; 3 it broke off, which is a
 			if err := t.read(cmd, args); err != nil {
 				return err
 			}
-			return a.listen(cmd, want, parseID(id))
+			return a.listen(cmd, want, client.ParseID(id))
 		},
 		ValidArgsFunction: a.complete("", ""),
 	}
@@ -69,14 +69,4 @@ func (a *asking) listen(cmd *cobra.Command, want mcp.Filter, id wire.ID) error {
 		return &exitError{exitLost, fmt.Errorf("%w; listen again, and read again what you follow", err)}
 	}
 	return err
-}
-
-// parseID reads an id as JSON if it is a JSON id, and else as a string.
-func parseID(text string) wire.ID {
-	if wire.Check([]byte(text), 0) == nil {
-		if id, err := wire.ParseID([]byte(text)); err == nil {
-			return id
-		}
-	}
-	return wire.StringID(text)
 }

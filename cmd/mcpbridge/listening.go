@@ -80,7 +80,7 @@ func (d *daemon) listenAdmin(ctx context.Context, h http.Handler) error {
 	if err != nil {
 		return err
 	}
-	d.admin = d.newServer(l, guarded(h, origin.Hosts{Machine: machineName(), Allowed: d.config.AllowedHosts}), secure)
+	d.admin = d.newServer(l, origin.Hosts{Machine: machineName(), Allowed: d.config.AllowedHosts}.Guard(h), secure)
 	return nil
 }
 
@@ -112,15 +112,4 @@ func (d *daemon) takeAdmin(ctx context.Context) (net.Listener, error) {
 	}
 	d.log.Warn("metrics and health are on another port: the usual one is in use", "wanted", d.config.Admin, "addr", l.Addr().String())
 	return l, nil
-}
-
-// guarded keeps web pages off whose names were rebound to this machine.
-func guarded(h http.Handler, hosts origin.Hosts) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !hosts.Allow(r) {
-			http.Error(w, origin.HostRefusal(r), http.StatusForbidden)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
 }

@@ -100,7 +100,7 @@ func (o *probing) run(cmd *cobra.Command, p process, args []string) error {
 	case err != nil:
 		return err
 	case isGroup && o.as != "":
-		return usageError("--as plays clients against one server; name one of %s", strings.Join(serverNames(c), ", "))
+		return usageError("--as plays clients against one server; name one of %s", strings.Join(c.Names(), ", "))
 	case isGroup:
 		return p.probeAll(cmd.Context(), cmd.OutOrStdout(), c, o)
 	}
@@ -160,7 +160,7 @@ func (p process) probed(cmd *cobra.Command, args []string, how *probing) (one *c
 		return nil, false, err
 	}
 	if one = c.Only(name); one == nil {
-		return nil, false, usageError("no server or group of %s is called %q; there are: %s", path, name, strings.Join(serverNames(c), ", "))
+		return nil, false, usageError("no server or group of %s is called %q; there are: %s", path, name, strings.Join(c.Names(), ", "))
 	}
 	if how.tls != (config.ServerTLS{}) {
 		one.Servers[0].TLS = how.tls

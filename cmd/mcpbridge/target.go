@@ -140,7 +140,7 @@ func (t *target) load(o config.Options, name string) error {
 	}
 	t.learn(c)
 	if t.config = c.Only(name); t.config == nil {
-		return usageError("no server of %s is called %q; there are: %s", o.Path, name, strings.Join(serverNames(c), ", "))
+		return usageError("no server of %s is called %q; there are: %s", o.Path, name, strings.Join(c.Names(), ", "))
 	}
 	if t.group = t.config.Group(name); t.group != nil && t.single {
 		return usageError("%s is a group; name one of its servers: %s", name, strings.Join(t.group.Members, ", "))
@@ -171,18 +171,6 @@ func (t *target) give(of *settings.Timeouts) {
 	if t.timeout > 0 {
 		of.Connect, of.Request, of.Max = t.timeout, t.timeout, max(of.Max, t.timeout)
 	}
-}
-
-// serverNames are the names of a configuration's servers and groups.
-func serverNames(c *config.Config) []string {
-	var names []string
-	for i := range c.Servers {
-		names = append(names, c.Servers[i].Name)
-	}
-	for i := range c.Groups {
-		names = append(names, c.Groups[i].Name)
-	}
-	return names
 }
 
 // open connects to the server. A modern one that has a URL is asked directly, so that what

@@ -155,7 +155,7 @@ func (p process) wrapConfig(cmd *cobra.Command, from *wrapSource, args []string,
 	}
 	one := c.Only(name)
 	if one == nil {
-		return nil, "", usageError("no group or server of %s is called %q; there are: %s", o.Path, name, strings.Join(serverNames(c), ", "))
+		return nil, "", usageError("no group or server of %s is called %q; there are: %s", o.Path, name, strings.Join(c.Names(), ", "))
 	}
 	return one, name, nil
 }

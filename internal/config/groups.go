@@ -177,6 +177,15 @@ func (c checker) prefixes(g *Group, path string) {
 	}
 }
 
+// Names returns the names of the servers and the groups, in this order.
+func (cfg *Config) Names() []string {
+	all := cfg.serverNames()
+	for i := range cfg.Groups {
+		all = append(all, cfg.Groups[i].Name)
+	}
+	return all
+}
+
 func (cfg *Config) serverNames() (all []string) {
 	for i := range cfg.Servers {
 		all = append(all, cfg.Servers[i].Name)

@@ -68,6 +68,18 @@ func (h Hosts) isMachine(host string) bool {
 	return short != "" && (strings.EqualFold(host, h.Machine) || strings.EqualFold(host, short) || strings.EqualFold(host, short+".local"))
 }
 
+// Guard returns a handler that has h answer requests whose Host is allowed, and refuses others: no web
+// page whose name was rebound to this machine reaches it.
+func (h Hosts) Guard(guarded http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !h.Allow(r) {
+			http.Error(w, HostRefusal(r), http.StatusForbidden)
+			return
+		}
+		guarded.ServeHTTP(w, r)
+	})
+}
+
 // HostRefusal returns the error for a request whose Host is not allowed.
 func HostRefusal(r *http.Request) string {
 	return "Host " + r.Host + " is not served here; add it to allowed_hosts if it should be"

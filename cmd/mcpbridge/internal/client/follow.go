@@ -103,3 +103,13 @@ func (f *follower) say(line string) error {
 	_, err := output.Printf(f.Out, "%s %s\n", f.Now().Format(time.TimeOnly), line)
 	return err
 }
+
+// ParseID reads an id as JSON if it is a JSON id, and else as a string.
+func ParseID(text string) wire.ID {
+	if wire.Check([]byte(text), 0) == nil {
+		if id, err := wire.ParseID([]byte(text)); err == nil {
+			return id
+		}
+	}
+	return wire.StringID(text)
+}

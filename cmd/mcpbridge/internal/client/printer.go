@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"time"
 
@@ -98,6 +99,22 @@ func (p *Printer) All(ctx context.Context, method, member string) ([]byte, error
 		}
 	}
 	return wire.CloseArray(all), nil
+}
+
+// Items iterates over the items of a list, as they may be printed: the name of each, which its member
+// of that name has, and the first line of what it says of itself. An error ends it.
+func (p *Printer) Items(ctx context.Context, method, member string) iter.Seq2[string, string] {
+	return func(yield func(name, line string) bool) {
+		all, _ := p.All(ctx, method, spec.Array(method))
+		for item := range wire.Elements(all) {
+			name, _ := wire.GetString(item, member)
+			text, _ := wire.GetString(item, "description")
+			line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+			if !yield(output.Escape(name), output.Escape(line)) {
+				return
+			}
+		}
+	}
 }
 
 // request returns the result of a request.

@@ -75,24 +75,3 @@ func TestServeBeyondLoopbackWithoutAuth(t *testing.T) {
 		t.Errorf("serve = %+v, want a refusal that names mcpbridge token", got)
 	}
 }
-
-// check shows how clients prove who they are, and the URL that access tokens have to be
-// for; never a token.
-func TestCheckShowsWhoIsServed(t *testing.T) {
-	path := configFile(t, `public_url: https://mcp.example.com/
-auth: {tokens: [{name: alice, token: s3cret-0123456789}, {name: bob, token: s3cret-0123456780}, {name: alice, token: s3cret-0123456781}]}
-servers:
-  a: {builtin: notebook}
-  b: {builtin: notebook, auth: {jwt: {issuer: "https://id.example.com"}}}
-  c: {builtin: notebook, auth: none}
-`)
-	got := runCommand(t.Context(), nil, "check", path)
-	const want = `
-SERVER  CLIENTS PROVE WHO THEY ARE BY
-a       tokens of alice, bob
-b       access tokens of https://id.example.com for https://mcp.example.com/mcp/b
-`
-	if got.code != 0 || !strings.HasSuffix(got.out, want) || strings.Contains(got.out+got.err, "s3cret") {
-		t.Errorf("check = %+v, want it to end with %s", got, want)
-	}
-}

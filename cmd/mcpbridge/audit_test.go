@@ -76,34 +76,6 @@ func TestAuditOfTheAdminAddress(t *testing.T) {
 	})
 }
 
-// Who accepts tools has a line for each; where the log is required and out of reach, nothing is
-// accepted.
-func TestAuditOfPins(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "audit")
-	config := func(value string) string {
-		return configFile(t, "state_dir: "+dir+"\naudit: "+value+"\nservers: {book: {builtin: notebook, pin: refuse}}")
-	}
-	if got := runCommand(t.Context(), nil, "pin", "book", "-c", config("{file: "+dir+"/no/audit, required: true}"), "--accept"); got.code != 1 || !strings.Contains(got.err, "nothing was accepted") {
-		t.Errorf("pin with a log out of reach = %d, %q", got.code, got.err)
-	}
-	if got := runCommand(t.Context(), nil, "pin", "book", "-c", config(path)); got.code != 1 || !strings.Contains(got.out, "new      edit_note") {
-		t.Errorf("pin after that = %d, %q, want that nothing was accepted", got.code, got.out)
-	}
-	if got := runCommand(t.Context(), nil, "pin", "book", "-c", config(path), "--accept"); got.code != 0 || !strings.Contains(got.out, "tools accepted: 2") {
-		t.Fatalf("pin = %d, %q, %q", got.code, got.out, got.err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`"principal":"user:`, `"server":"book","method":"pin","kind":"tool","name":"edit_note","decision":"allow","reason":"is accepted by mcpbridge pin"`, `"digest":"sha256:`} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("no %s in\n%s", want, text)
-		}
-	}
-}
-
 // Servers have lines, too: that the first list was accepted, and what was met later and was not.
 func TestAuditOfPinnedServers(t *testing.T) {
 	dir := t.TempDir()

@@ -15,7 +15,8 @@ import (
 
 func TestPin(t *testing.T) {
 	dir := t.TempDir()
-	path := configFile(t, "state_dir: "+dir+"\nservers: {book: {builtin: notebook, pin: refuse, policy: {default: deny}}}")
+	log := filepath.Join(dir, "audit")
+	path := configFile(t, "state_dir: "+dir+"\naudit: {file: "+log+", required: true}\nservers: {book: {builtin: notebook, pin: refuse, policy: {default: deny}}}")
 	run := func(code int, parts string, args ...string) {
 		t.Helper()
 		got := runCommand(t.Context(), nil, append([]string{"pin"}, args...)...)
@@ -35,21 +36,8 @@ func TestPin(t *testing.T) {
 	if err != nil || !f.Complete {
 		t.Fatalf("Load = %+v, %v, want a complete list", f, err)
 	}
-	_, err = pin.Update(t.Context(), pin.Folder(dir), "book", func(f *pin.File) {
-		f.Accept(pin.Change{Tool: "edit_note", Is: []byte(`{"name":"edit_note","description":"was \u001b[31mred"}`)})
-		was := f.Tools["edit_note"]
-		was.Digests = was.Digests[1:]
-		f.Tools["edit_note"] = was
-		f.Tools["old"] = pin.Tool{Definition: []byte(`{"name":"old"}`)}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(1, "changed  edit_note\n  - description: \"was ", "book", "-c", path)
-	run(1, "  + description: \"Replace a note's text", "book", "-c", path)
-	run(1, "gone     old", "book", "-c", path)
-	if got := runCommand(t.Context(), nil, "pin", "book", "-c", path); strings.Contains(got.out, "\x1b") {
-		t.Errorf("a definition writes to the terminal: %q", got.out)
+	if text, err := os.ReadFile(log); err != nil || strings.Count(string(text), `"server":"book","method":"pin"`) != 2 {
+		t.Errorf("the audit log is %s, %v, want a line for each tool", text, err)
 	}
 	if matches, _ := filepath.Glob(filepath.Join(dir, "pins", "*.*.*")); len(matches) != 0 {
 		t.Errorf("the folder has %v, want no file that was not done", matches)

@@ -2,8 +2,10 @@ package client
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,6 +22,7 @@ import (
 type script struct {
 	answers map[string]string // method to body; SSE if it begins with "data:"
 	status  int               // 0 means 200
+	hold    bool              // keep streams open until the client leaves
 
 	mu   sync.Mutex
 	got  []*http.Request
@@ -42,6 +45,10 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", typ)
 	w.WriteHeader(max(s.status, 200))
 	_, _ = io.WriteString(w, answer)
+	if s.hold {
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}
 }
 
 const info = `{"name":"a person"}`
@@ -202,5 +209,81 @@ func TestListenJSON(t *testing.T) {
 	err := p.Follow(t.Context(), wire.NumberID(7), mcp.Filter{Tools: true})
 	if out, _ := p.printed(); err != nil || out != ack+"\n"+updated+"\n"+ended+"\n" {
 		t.Errorf("Follow = %v and prints %q, want the frames", err, out)
+	}
+}
+
+// A stream that was refused is told from one that a person, or the server, has ended.
+func TestListenEndings(t *testing.T) {
+	t.Run("refused", func(t *testing.T) {
+		p := (&script{status: 400, answers: map[string]string{"subscriptions/listen": `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"too many"}}`}}).start(t)
+		err := p.Follow(t.Context(), wire.NumberID(1), mcp.Filter{Tools: true})
+		if out, _ := p.printed(); err == nil || err.Error() != "listening to "+p.Name+": too many (code -32603)" || out != "" {
+			t.Errorf("Follow = %v, and prints %q", err, out)
+		}
+	})
+	for _, asJSON := range []bool{false, true} {
+		t.Run(fmt.Sprintf("interrupted, as JSON %v", asJSON), func(t *testing.T) {
+			out, err := followUntil(t, nil, asJSON)
+			want := "12:30:00 acknowledged: tools, note://todo\n12:30:00 stopped listening\n"
+			if asJSON {
+				want = ack + "\n"
+			}
+			if err != nil || out != want {
+				t.Errorf("Follow = %v, and prints %q, want it to stop in peace with %q", err, out, want)
+			}
+		})
+	}
+	t.Run("can't go on", func(t *testing.T) {
+		cause := &RefusedError{Server: "docs", Err: io.EOF, Step: "renew it"}
+		if out, err := followUntil(t, cause, false); err != cause || strings.Contains(out, "stopped") {
+			t.Errorf("Follow = %v, and prints %q, want %v", err, out, cause)
+		}
+	})
+}
+
+// followUntil follows a stream until it is acknowledged, and ends that with a cause.
+func followUntil(t *testing.T, cause error, asJSON bool) (out string, err error) {
+	p := (&script{hold: true, answers: map[string]string{"subscriptions/listen": frames(ack)}}).start(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	p.AsJSON, p.Out = asJSON, written(func(b []byte) (int, error) {
+		defer cancel(cause)
+		return p.out.Write(b)
+	})
+	err = p.Follow(ctx, wire.NumberID(7), mcp.Filter{Tools: true})
+	out, _ = p.printed()
+	return out, err
+}
+
+type written func([]byte) (int, error)
+
+func (w written) Write(b []byte) (int, error) { return w(b) }
+
+// What is no mistake for certain is sent, and told of.
+func TestCallNotesWhatLooksMistaken(t *testing.T) {
+	s := &script{answers: map[string]string{"tools/list": listing, "tools/call": `{"jsonrpc":"2.0","id":2,"result":{"content":[]}}`}}
+	p := s.start(t)
+	err := p.Call(t.Context(), "édit", []string{"name=x", "cuont=1", "colour=2"})
+	const note = "It is sent all the same, since the schema does not refuse it.\n"
+	want := "mcpbridge: édit: unknown argument \"cuont\"; did you mean \"count\"? " + note + "mcpbridge: édit: unknown argument \"colour\"; known here: name, count, region. " + note
+	if _, progress := p.printed(); err != nil || progress != want || !strings.Contains(s.body[1], `"arguments":{"name":"x","cuont":"1","colour":"2"}`) {
+		t.Errorf("Call = %v, notes\n%s\nand sends %s, want\n%s", err, progress, s.body[1], want)
+	}
+}
+
+// A server that went away after it was found is named, with what to do.
+func TestCallUnreachable(t *testing.T) {
+	const gone = "http://127.0.0.1:1/mcp"
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer secure.Close()
+	for url, want := range map[string]string{
+		gone:       "connect: connection refused; is mcpbridge serve running there?",
+		secure.URL: "trust who issued its certificate: name the authority's file with --cacert",
+	} {
+		p := Printer{Server: New(url, Options{Info: []byte(info)}), Name: url}
+		if err := p.ListTools(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "listing the tools of "+url+": reaching "+url+": ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("ListTools = %v, want %s", err, want)
+		}
+		p.Close()
 	}
 }

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,17 +55,5 @@ func TestHealthcheckOfTheSilent(t *testing.T) {
 	defer func() { _ = silent.Close() }()
 	if got := runCommand(t.Context(), nil, "healthcheck", "--timeout", "50ms", "--admin", silent.Addr().String()); got.code != exitFailure || !strings.Contains(got.err, "--timeout") {
 		t.Errorf("healthcheck of what is silent = %+v", got)
-	}
-}
-
-// A healthcheck over TLS is answered by who has the certificate of the configuration, or
-// not at all.
-func TestHardeningHealthcheckKnowsTheCertificate(t *testing.T) {
-	path, _ := secured(t, securely+"admin_token: the-admin-token-1\nallow_anonymous: true\n")
-	other := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"status":"ok"}`) }))
-	defer other.Close()
-	_, port, _ := net.SplitHostPort(other.Listener.Addr().String())
-	if got := runCommand(t.Context(), nil, "healthcheck", path, "--admin", "0.0.0.0:"+port); got.code != exitFailure || !strings.Contains(got.err, "the certificate is not that of") {
-		t.Errorf("healthcheck = %+v, want another certificate refused", got)
 	}
 }

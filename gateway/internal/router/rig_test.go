@@ -28,7 +28,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", "8"); err != nil { // tests wait, most of the time
+	if err := flag.Set("test.parallel", "12"); err != nil { // tests wait, most of the time
 		panic(err)
 	}
 	os.Exit(bridgetest.Main(m))

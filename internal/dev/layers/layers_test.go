@@ -310,6 +310,7 @@ var testLayers = map[string][]string{
 	"gateway/replicas/redis":     {"gateway", "internal/dev/replicastest/gateways"},
 	"internal/replicas/evict":    {"internal/dev/replicastest"},
 	"gateway/internal/forward":   {"internal/dev/replicastest"},
+	"gateway/internal/overview":  {"internal/dev/replicastest"}, // whose engines have heard something
 	"gateway/internal/source":    {"internal/dev/replicastest", "internal/server", "modern/protocol"},
 	"internal/replicas/handover": {"internal/fanout", "internal/dev/replicastest", "internal/limits", "internal/wire"},
 	"internal/replicas/member":   {"internal/dev/replicastest"},

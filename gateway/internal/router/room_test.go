@@ -115,14 +115,10 @@ func wantShown(t *testing.T, room *status.Room, listed string) {
 	}
 }
 
-// Without prefixes it says who has a name that several have, as the lists of clients do.
+// Without prefixes, too, it has the names that clients see, whoever is preferred.
 func TestG02RoomOfAGroupWithoutPrefixes(t *testing.T) {
 	t.Parallel()
-	for prefer, want := range map[string]string{
-		"":    "tool n1: old and new have it; say with prefer whose it is",
-		"new": "tool n1: prefer says that it is that of new",
-		"old": "tool n1 as n1",
-	} {
+	for _, prefer := range []string{"", "new", "old"} {
 		r := newRoomRig(t, func(o *Options) {
 			g := o.Servers[3].Group
 			g.Bare, g.Require = true, false
@@ -131,11 +127,7 @@ func TestG02RoomOfAGroupWithoutPrefixes(t *testing.T) {
 			}
 		})
 		listed := r.visit(t, spec.Legacy, "all").ask(spec.MethodToolsList, "", "").body
-		room := r.g.Room("all")
-		if got := linesOf(&room.Members[0]); !slices.Contains(got, want) || room.Prefix != "never" || room.Members[0].Prefix != "" {
-			t.Errorf("with %q preferred old has %q, want %q", prefer, got, want)
-		}
-		wantShown(t, room, listed)
+		wantShown(t, r.g.Room("all"), listed)
 	}
 }
 

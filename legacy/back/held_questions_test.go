@@ -107,28 +107,6 @@ func TestT13QuestionsWithOneID(t *testing.T) {
 	})
 }
 
-// A server that wants input and does not say which leaves its client waiting, not asking.
-func TestT13NothingIsAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ts := &legacytest.TaskServer{Stages: []string{`"status":"input_required"`}, Result: said("done"), Begin: func() { time.Sleep(time.Hour) }}
-		r := newHolder(t, ts, settings.Server{Tasks: settings.Tasks{TTL: 2 * time.Hour}})
-		id := r.create()
-		for _, want := range []time.Duration{time.Second, 0} {
-			begin := time.Now()
-			wants(t, r.get(id), `"status":"working"`)
-			if took := time.Since(begin); took != want {
-				t.Errorf("tasks/get took %v, want %v", took, want)
-			}
-		}
-		if n := ts.Count("tasks/result"); n != 1 {
-			t.Errorf("tasks/result was called %d times, want once", n)
-		}
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		wants(t, r.get(id), `"status":"completed"`)
-	})
-}
-
 // Over HTTP a question belongs to the task on whose stream it comes, though it names none; the answer
 // goes up with the task.
 func TestT13QuestionsThatNameNoTask(t *testing.T) {
@@ -275,94 +253,6 @@ func TestT13QuestionsBeforeTheTask(t *testing.T) {
 			t.Errorf("the server heard %v", m)
 		}
 	})
-}
-
-// Open questions of a task are answered when it is cancelled, and when its time is up.
-func TestT15QuestionsOfCancelledTasks(t *testing.T) {
-	for name, end := range map[string]func(r *holderRig, id string){
-		"T-15 cancelled": func(r *holderRig, id string) { r.serve("tasks/cancel", `{"taskId":"`+id+`"}`) },
-		"T-14 expired":   func(*holderRig, string) { time.Sleep(time.Minute) },
-	} {
-		bridgetest.RunBubble(t, name, func(t *testing.T) {
-			answer := make(chan string, 1)
-			ts := &legacytest.TaskServer{Stages: []string{`"status":"input_required"`}, Result: said("done")}
-			ts.Begin = func() {
-				m := ts.Server.Ask("elicitation/create", question("one"))
-				answer <- string(m.Result)
-			}
-			r := newHolder(t, ts, settings.Server{Tasks: settings.Tasks{TTL: time.Minute}})
-			id := r.create()
-			wants(t, r.get(id), "inputRequests")
-			end(r, id)
-			begin := time.Now()
-			wants(t, <-answer, `"action":"cancel"`)
-			if took := time.Since(begin); took > 0 {
-				t.Errorf("the server was answered %v later", took)
-			}
-			if got := <-ts.Cancelled; got != `{"taskId":"t1"}` {
-				t.Errorf("tasks/cancel %s", got)
-			}
-		})
-	}
-}
-
-// The server hears of the cancellation before the answers, with which its tool could end well; but one
-// that waits for its tool gets them after a second.
-func TestT15CancelledBeforeAnswered(t *testing.T) {
-	for name, tt := range map[string]struct{ takes, after time.Duration }{
-		"T-15 soon": {300 * time.Millisecond, 300 * time.Millisecond},
-		"T-15 late": {time.Minute, time.Second},
-	} {
-		bridgetest.RunBubble(t, name, func(t *testing.T) {
-			answered := make(chan time.Time, 1)
-			ts := &legacytest.TaskServer{Stages: []string{`"status":"input_required"`}, Result: said("done"), SlowCancel: tt.takes}
-			ts.Begin = func() {
-				ts.Server.Ask("elicitation/create", question("one"))
-				answered <- time.Now()
-			}
-			r := newHolder(t, ts, settings.Server{})
-			id := r.create()
-			wants(t, r.get(id), "inputRequests")
-			begin := time.Now()
-			r.serve("tasks/cancel", `{"taskId":"`+id+`"}`)
-			if after := (<-answered).Sub(begin); after != tt.after {
-				t.Errorf("the question was answered %v after the cancellation, want %v", after, tt.after)
-			}
-		})
-	}
-}
-
-// A task whose session is lost is looked for in a new one, once: it goes on, or has failed.
-func TestT16LostSessions(t *testing.T) {
-	for name, tt := range map[string]struct {
-		after string // what the new session's server says of it
-		want  []string
-	}{
-		"it goes on":    {`"status":"completed"`, []string{`"status":"completed"`, "done"}},
-		"it is unknown": {`{"code":-32602,"message":"no such task"}`, []string{`"status":"failed"`, `"code":-32603`, `server \"scripted\" has lost the session`, "it may have taken effect"}},
-	} {
-		bridgetest.RunBubble(t, "T-16 "+name, func(t *testing.T) {
-			var servers []*legacytest.TaskServer
-			r := &holderRig{newAsker(t, Options{}, func(a *legacytest.Server) {
-				ts := &legacytest.TaskServer{Stages: []string{`"status":"working"`}, Result: said("done")}
-				if len(servers) > 0 {
-					ts.Stages = []string{tt.after}
-				}
-				servers = append(servers, ts)
-				ts.Play(a)
-			}), t, nil}
-			id := r.create()
-			wants(t, r.get(id), `"status":"working"`)
-			servers[0].CloseConn()
-			synctest.Wait()
-			for range 2 {
-				wants(t, r.get(id), tt.want...)
-			}
-			if len(servers) != 2 || servers[1].Count("tools/call") != 0 || servers[1].Count("tasks/get") != 1 {
-				t.Errorf("%d servers, want 2, of which the second is asked for the task once", len(servers))
-			}
-		})
-	}
 }
 
 // As long as no session can be opened, the task is as it was.

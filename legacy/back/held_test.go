@@ -189,76 +189,6 @@ func TestT09OverTheLimits(t *testing.T) {
 	})
 }
 
-// A get is one upstream, shared by those that come meanwhile; the answer to tasks/result decides
-// what the task came to.
-func TestT12Outcomes(t *testing.T) {
-	for _, tt := range []struct{ name, stage, result, want string }{
-		{"a result", `"status":"completed"`, `{"resultType":"odd","content":[{"type":"text","text":"hi","annotations":null}],` + legacytest.RelatedTask + `}`, `"status":"completed","ttlMs":3600000,"result":{"resultType":"complete","content":[{"type":"text","text":"hi"}]}}`},
-		{"a tool that failed", `"status":"failed"`, `{"isError":true,"content":null}`, `"status":"completed","ttlMs":3600000,"result":{"resultType":"complete","content":[],"isError":true}}`},
-		{"an error", `"status":"failed","statusMessage":"no"`, `{"code":-32005,"message":"rate limit"}`, `"status":"failed","statusMessage":"no","ttlMs":3600000,"error":{"code":-32005,"message":"rate limit"}}`},
-		{"an error that is called a success", `"status":"completed"`, `{"code":-32042,"message":"odd"}`, `"status":"failed","ttlMs":3600000,"error":{"code":-32603,"message":"odd","data":{"code":-32042}}}`},
-		{"failed, with an empty result", `"status":"failed","statusMessage":"no disk"`, `{"_meta":{}}`, `"status":"failed","statusMessage":"no disk","ttlMs":3600000,"error":{"code":-32603,"message":"no disk"}}`},
-		{"cancelled", `"status":"cancelled","statusMessage":"an operator did"`, `{"code":-1,"message":"not asked"}`, `"status":"cancelled","statusMessage":"an operator did","ttlMs":3600000}`},
-		{"a status of a draft", `"status":"paused"`, ``, `"status":"working"`},
-		{"forgotten", `{"code":-32602,"message":"Task has expired"}`, ``, `"status":"failed","error":{"code":-32603,"message":"server \"scripted\" did not return the state of the task that runs the tool: Task has expired; it may have taken effect"}}`},
-	} {
-		bridgetest.RunBubble(t, "T-12 "+tt.name, func(t *testing.T) {
-			ts := &legacytest.TaskServer{Stages: []string{tt.stage}, Result: tt.result}
-			r := newHolder(t, ts, settings.Server{})
-			id := r.create()
-			got := r.get(id)
-			short := got
-			for _, cut := range []string{`"createdAt":"`, `"lastUpdatedAt":"`} { // ours, since the server has none
-				if i := strings.Index(short, cut); i >= 0 {
-					j := strings.Index(short[i+len(cut):], `",`)
-					short = short[:i] + short[i+len(cut)+j+2:]
-				}
-			}
-			short = strings.ReplaceAll(short, `"pollIntervalMs":1000,`, "")
-			short = strings.ReplaceAll(short, `,"pollIntervalMs":1000`, "")
-			if tt.name == "forgotten" {
-				short = strings.ReplaceAll(short, `"ttlMs":3600000,`, "")
-			}
-			if !strings.HasPrefix(short, `{"resultType":"complete","taskId":"`+id+`",`) || !strings.Contains(short, tt.want) {
-				t.Errorf("tasks/get = %s\nwant %s", short, tt.want)
-			}
-			for _, s := range r.sessions("test/1") {
-				if tt.name != "a status of a draft" && s.tasks.Find("t1") != nil {
-					t.Error("the session has a task that is over")
-				}
-			}
-			looks, fetches := ts.Count("tasks/get"), ts.Count("tasks/result")
-			if again := r.get(id); tt.name != "a status of a draft" && (again != got || ts.Count("tasks/get") != looks || ts.Count("tasks/result") != fetches) {
-				t.Errorf("again it is %s, after another request upstream", again)
-			}
-		})
-	}
-}
-
-// An empty result that comes while the server still wants input is that of a task that has failed, if
-// the next look says so.
-func TestT12FailuresWhileAsking(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ts := &legacytest.TaskServer{Stages: []string{`"status":"input_required"`, `"status":"failed","statusMessage":"no disk"`}, Result: `{` + legacytest.RelatedTask + `}`}
-		r := newHolder(t, ts, settings.Server{})
-		id := r.create()
-		r.get(id)
-		synctest.Wait()
-		wants(t, r.get(id), `"status":"failed"`, `"error":{"code":-32603,"message":"no disk"}`)
-	})
-}
-
-// What can't be found out now leaves the task as it was.
-func TestT12UnreachableServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ts := &legacytest.TaskServer{Stages: []string{`{"code":-32000,"message":"busy"}`, `"status":"completed"`}, Result: said("done")}
-		r := newHolder(t, ts, settings.Server{})
-		id := r.create()
-		wants(t, r.get(id), "busy")
-		wants(t, r.get(id), `"status":"completed"`, "done")
-	})
-}
-
 func TestT12OneLookForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ts := &legacytest.TaskServer{Stages: []string{`"status":"working"`}}
@@ -316,26 +246,6 @@ func TestT17WithoutTheKey(t *testing.T) {
 					t.Errorf("%s under %s = %v, want the refusal %d", method, mode, err, want)
 				}
 			}
-		}
-	})
-}
-
-// A task is cancelled upstream and acknowledged; what it is then is the server's.
-func TestT15Cancel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ts := &legacytest.TaskServer{Stages: []string{`"status":"working"`, `"status":"completed"`}, Result: said("done")}
-		r := newHolder(t, ts, settings.Server{})
-		id := r.create()
-		if got := r.serve("tasks/cancel", `{"taskId":"`+id+`"}`); got != `{"resultType":"complete"}` {
-			t.Errorf("tasks/cancel = %s", got)
-		}
-		if got := <-ts.Cancelled; got != `{"taskId":"t1"}` {
-			t.Errorf("the server got tasks/cancel %s", got)
-		}
-		wants(t, r.get(id), `"status":"working"`)
-		wants(t, r.get(id), `"status":"completed"`)
-		if got := r.serve("tasks/cancel", `{"taskId":"`+id+`"}`); got != `{"resultType":"complete"}` || len(ts.Cancelled) != 0 {
-			t.Errorf("tasks/cancel of one that is over = %s, with %d requests", got, len(ts.Cancelled))
 		}
 	})
 }
@@ -410,6 +320,11 @@ func TestT14OverTasksNeedNoSession(t *testing.T) {
 		r := newHolder(t, ts, settings.Server{Idle: time.Minute})
 		id := r.create()
 		got := r.get(id)
+		for _, s := range r.sessions("test/1") {
+			if s.tasks.Find("t1") != nil {
+				t.Error("the session has a task that is over")
+			}
+		}
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		if r.pool.Len() != 0 {

@@ -22,11 +22,12 @@ import (
 // A linkedCall is a Call whose requests go to a TaskServer.
 type linkedCall struct {
 	*link.Link
+	asked    func() bool // whether its client is being asked; nil for never
 	restarts int
 	progress []string
 }
 
-func (c *linkedCall) BeingAsked() bool { return false }
+func (c *linkedCall) BeingAsked() bool { return c.asked != nil && c.asked() }
 func (c *linkedCall) Restart()         { c.restarts++ }
 
 func (c *linkedCall) Progress(value []byte, message string) {
@@ -35,20 +36,30 @@ func (c *linkedCall) Progress(value []byte, message string) {
 
 // newCall returns a call at ts, which is played until the test ends.
 func newCall(t *testing.T, ts *legacytest.TaskServer) *linkedCall {
+	return &linkedCall{Link: newLink(t, ts, nobody{})}
+}
+
+// newLink returns a session at ts, which is played until the test ends.
+func newLink(t *testing.T, ts *legacytest.TaskServer, sink link.Sink) *link.Link {
 	near, far := transport.NewPipe()
 	a := legacytest.NewServer(t, far)
 	ts.Play(a)
 	var running sync.WaitGroup
 	running.Go(a.Serve)
-	o := &upstream.Options{Name: "scripted"}
-	o.Fill(spec.Legacy)
-	c := &linkedCall{Link: link.New(o, nobody{})}
-	c.OverConn(t.Context(), near)
+	l := link.New(options(), sink)
+	l.OverConn(t.Context(), near)
 	t.Cleanup(func() {
-		c.Close(context.Background())
+		l.Close(context.Background())
 		running.Wait()
 	})
-	return c
+	return l
+}
+
+// options are those of the server.
+func options() *upstream.Options {
+	o := &upstream.Options{Name: "scripted"}
+	o.Fill(spec.Legacy)
+	return o
 }
 
 // nobody needs nothing that a server sends.
@@ -59,9 +70,7 @@ func (nobody) ListenChanged(bool, bool)                               {}
 
 // newTable returns what has the tasks of a server, until the test ends.
 func newTable(t *testing.T) *upstream.Tasks {
-	o := upstream.Options{Name: "scripted"}
-	o.Fill(spec.Legacy)
-	table, err := o.Tasks()
+	table, err := options().Tasks()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +135,23 @@ func TestM2L07TasksThatAreGivenUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While its client is being asked nothing is asked of the server, and the client hears nothing.
+func TestM2L07TasksWhoseClientIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := &legacytest.TaskServer{Stages: []string{`"status":"working","statusMessage":"m"`, `"status":"completed"`}, Result: `{"content":[]}`}
+		c := newCall(t, ts)
+		begin := time.Now()
+		c.asked = func() bool { return time.Since(begin) < time.Minute }
+		got, err := c.begin(t).Await(t.Context())
+		if err != nil || string(got) != `{"content":[]}` || time.Since(begin) < time.Minute {
+			t.Errorf("Await = %s, %v after %v, want the result once nobody is asked any more", got, err, time.Since(begin))
+		}
+		if n := ts.Count(MethodGet); n != 2 || c.restarts != 2 || fmt.Sprint(c.progress) != "[0.001 m 0.002 ]" {
+			t.Errorf("%d looks, %d restarts of the time limit and the progress %q, want 2 of each", n, c.restarts, c.progress)
+		}
+	})
 }
 
 // A client that waits for long hears of it, though the task's state is the same.

@@ -16,8 +16,12 @@ func Merged(req *http.Request, fields []Field) *http.Request {
 	}
 	header := make(http.Header, len(req.Header)+len(fields))
 	maps.Copy(header, req.Header)
-	for _, f := range fields {
-		header[f.Name] = []string{f.Value}
+	for i, f := range fields {
+		if isAmong(fields[:i], f.Name) {
+			header[f.Name] = append(header[f.Name], f.Value)
+		} else {
+			header[f.Name] = []string{f.Value}
+		}
 	}
 	req = req.WithContext(req.Context()) // a shallow copy
 	req.Header = header

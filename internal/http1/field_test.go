@@ -20,7 +20,7 @@ func TestFields(t *testing.T) {
 	lean := NewTransport(nil)
 	defer lean.CloseIdleConnections()
 	shared := http.Header{"Traceparent": {"former", "another"}, "X-Own": {"1"}}
-	fields := []Field{{"Traceparent", parent}, {"Tracestate", "a=1"}}
+	fields := []Field{{"Traceparent", parent}, {"Tracestate", "a=1"}, {"Tracestate", "b=2"}}
 	for name, send := range map[string]func(*http.Request) (*http.Response, error){
 		"itself":    func(r *http.Request) (*http.Response, error) { return lean.RoundTripWith(r, fields) },
 		"the other": func(r *http.Request) (*http.Response, error) { return lean.pass(Merged(r, fields)) },
@@ -33,7 +33,7 @@ func TestFields(t *testing.T) {
 		}
 		text, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if want := parent + "\na=1\n1\n"; string(text) != want || err != nil {
+		if want := parent + "\na=1|b=2\n1\n"; string(text) != want || err != nil {
 			t.Errorf("%s sent %q, %v; want %q", name, text, err, want)
 		}
 		if len(shared) != 2 || len(shared["Traceparent"]) != 2 {

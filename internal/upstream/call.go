@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -32,6 +33,9 @@ type Call struct {
 	// sends it.
 	Behalf Behalf
 	In     *mcp.Intake // the memory of the response; nil means no limit
+	// Fields stand beside the header that the call is posted with, which many calls may share: in
+	// place of those of the same names.
+	Fields []http1.Field
 	// Exchange observes the call; nil if there is no observer.
 	Exchange *trace.Exchange
 	// Cancel ends the context of the request, when its reply has been read to the end or is

@@ -159,9 +159,9 @@ func (x *exchange) roundTrip() (r *Reply, err error) {
 	return r, nil
 }
 
-// exchange sends the request, with the context of the call's trace.
+// exchange sends the request, with the call's own fields and the context of its trace.
 func (x *exchange) exchange() (*http.Response, error) {
-	var few [3]http1.Field
+	var few [7]http1.Field
 	fields := x.fields(few[:0])
 	if lean, ok := x.reply.h.rt.(*http1.Transport); ok {
 		return lean.RoundTripWith(&x.req, fields)

@@ -77,9 +77,13 @@ func (o *Options) Ended(c *Call, r *Response, err error) {
 	x.EndAfter(took, err)
 }
 
-// fields appends those of a header that have the context of the call's trace. c may be nil.
+// fields appends those of a header that the call alone has: its Fields, and the context of its trace.
+// c may be nil.
 func (c *Call) fields(to []http1.Field) []http1.Field {
-	if c == nil || !c.Exchange.HasContext() {
+	if c == nil {
+		return to
+	}
+	if to = append(to, c.Fields...); !c.Exchange.HasContext() {
 		return to
 	}
 	t := &c.Exchange.Context

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/status"
@@ -83,7 +84,7 @@ func (b *Back) newLink() link {
 		return newConnLink(&b.opts, b.unclaimed, b.availability.Report, func(scope string) { b.watches.Respond(scope) })
 	}
 	b.base = b.opts.BaseHeader()
-	return newHTTPLink(&b.opts, b.unclaimed)
+	return newHTTPLink(&b.opts, b.base, b.unclaimed)
 }
 
 var _ mcp.Upstream = (*Back)(nil)
@@ -242,14 +243,24 @@ func (b *Back) call(id int64, req *mcp.Request, e envelope, more []wire.Edit) *u
 	c.ID, c.Method, c.Behalf, c.Exchange = id, req.Method, upstream.BehalfOf(req), e.trace
 	c.frame = wire.AppendRequest(frame, wire.NumberID(id), req.Method, params, req.Extra)
 	if b.overHTTP() {
-		c.header = protocol.RequestHeader(b.base, b.revision(), req.Method, params, b.mirrors(req.Method, c.scope, params), b.rawNames.Load())
-		for name, values := range req.ParamHeaders {
-			if c.header[name] == nil {
-				c.header[name] = values
+		c.Fields = b.fields(req, c.scope, params)
+	}
+	return c
+}
+
+// fields returns those of the header of a request with params for the server that base does not have.
+func (b *Back) fields(req *mcp.Request, scope string, params []byte) []http1.Field {
+	mirrors := b.mirrors(req.Method, scope, params)
+	own := protocol.AppendFields(make([]http1.Field, 0, 3+len(mirrors)+len(req.ParamHeaders)), b.revision(), req.Method, params, mirrors, b.rawNames.Load())
+	n := len(own)
+	for name, values := range req.ParamHeaders {
+		if b.base[name] == nil && !slices.ContainsFunc(own[:n], func(f http1.Field) bool { return f.Name == name }) {
+			for _, v := range values {
+				own = append(own, http1.Field{Name: name, Value: v})
 			}
 		}
 	}
-	return c
+	return own
 }
 
 // request sends a request of the gateway itself, and sends it again if the server wants

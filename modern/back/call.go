@@ -2,7 +2,6 @@ package back
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
@@ -37,7 +36,6 @@ type link interface {
 type upstreamCall struct {
 	upstream.Call
 	frame  []byte
-	header http.Header    // nil unless over HTTP
 	scope  string         // the profile's
 	parent *servedRequest // the client's request; nil for one of the gateway itself
 	// noCancel says that the server may not know the request. Then it is not sent a

@@ -18,6 +18,7 @@ import (
 // Spec: 2026-07-28, basic/transports/streamable-http.
 type httpLink struct {
 	opts      *Options
+	base      http.Header // of every request; never changed
 	http      *upstream.HTTP
 	unclaimed func(c *upstreamCall, m *wire.Message)
 
@@ -27,10 +28,10 @@ type httpLink struct {
 	live context.Context         // ends with close
 }
 
-// newHTTPLink returns a link for opts, which were checked. It calls unclaimed for
-// notifications that are not for a request's caller.
-func newHTTPLink(opts *Options, news func(*upstreamCall, *wire.Message)) *httpLink {
-	l := &httpLink{opts: opts, http: upstream.NewHTTP(&opts.Options, upstream.Reading{}), unclaimed: news}
+// newHTTPLink returns a link for opts, which were checked, whose requests have the headers of base. It
+// calls unclaimed for notifications that are not for a request's caller.
+func newHTTPLink(opts *Options, base http.Header, news func(*upstreamCall, *wire.Message)) *httpLink {
+	l := &httpLink{opts: opts, base: base, http: upstream.NewHTTP(&opts.Options, upstream.Reading{}), unclaimed: news}
 	l.live, l.stop = context.WithCancelCause(context.Background())
 	return l
 }
@@ -58,7 +59,7 @@ func (l *httpLink) post(ctx context.Context, c *upstreamCall) (*upstream.Reply, 
 		return nil, &upstream.Failure{Cause: err, Fate: upstream.NotSent}
 	}
 	began := time.Now()
-	r, err := l.http.Post(ctx, &c.Call, c.header, c.frame)
+	r, err := l.http.Post(ctx, &c.Call, l.base, c.frame)
 	if err == nil {
 		l.breaker.succeeded()
 	} else if f := upstream.AsFailure(err); f != nil && f.Fate == upstream.NotSent && !f.Again && ctx.Err() == nil {

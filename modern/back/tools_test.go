@@ -62,8 +62,10 @@ func TestL2M11HeadersFromLearntSchemas(t *testing.T) {
 	// What one profile learnt tells nothing to another.
 	other := upRequest("tools/call", `{"name":"query","arguments":{"region":"üb"}}`)
 	other.Profile.Scope = "scripted/2"
-	if h := b.call(1, other, envelope{}, nil).header; len(h["Mcp-Param-Region"]) != 0 {
-		t.Errorf("another profile's headers %v, want none that it did not learn", h)
+	for _, f := range b.call(1, other, envelope{}, nil).Fields {
+		if f.Name == "Mcp-Param-Region" {
+			t.Errorf("another profile's header %v, want none that it did not learn", f)
+		}
 	}
 }
 

@@ -1,33 +1,29 @@
 package protocol
 
 import (
-	"maps"
-	"net/http"
-
+	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// RequestHeader returns the headers of a request: base, and those that mirror the body.
-// rawName sends a name outside ASCII without encoding it.
+// AppendFields appends the fields of a request's header that are its own: the revision, and those that
+// mirror the body. rawName sends a name outside ASCII without encoding it.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Request Metadata.
-func RequestHeader(base http.Header, revision spec.Revision, method string, params []byte, mirrors []Mirror, rawName bool) http.Header {
-	h := maps.Clone(base)
-	h[spec.HeaderProtocolVersion] = []string{string(revision)}
-	h[spec.HeaderMethod] = []string{spec.EncodeHeader(method)}
+func AppendFields(dst []http1.Field, revision spec.Revision, method string, params []byte, mirrors []Mirror, rawName bool) []http1.Field {
+	dst = append(dst, http1.Field{Name: spec.HeaderProtocolVersion, Value: string(revision)}, http1.Field{Name: spec.HeaderMethod, Value: spec.EncodeHeader(method)})
 	if name, ok := NameOf(method, params); ok {
 		if !rawName || !spec.PassesRaw(name) {
 			name = spec.EncodeHeader(name)
 		}
-		h[spec.HeaderName] = []string{name}
+		dst = append(dst, http1.Field{Name: spec.HeaderName, Value: name})
 	}
 	for _, m := range mirrors {
 		if value, ok := mirrored(m, wire.Get(params, "arguments")); ok {
-			h[m.Header] = []string{spec.EncodeHeader(value)}
+			dst = append(dst, http1.Field{Name: m.Header, Value: spec.EncodeHeader(value)})
 		}
 	}
-	return h
+	return dst
 }
 
 // NameOf returns the value of Mcp-Name, and whether requests of the method have one.

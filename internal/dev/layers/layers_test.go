@@ -103,7 +103,7 @@ var layers = map[string][]string{
 	"modern/back":  slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream", "modern/watch"}),
 	// Which listen streams a profile has open upstream.
 	"modern/watch":    {"internal/mcp", "internal/transport", "internal/fanout", "internal/spec", "internal/wire", "internal/wake", "internal/subscribe", "internal/upstream"},
-	"modern/protocol": {"internal/mcp", "internal/wire", "internal/spec"},
+	"modern/protocol": {"internal/http1", "internal/mcp", "internal/wire", "internal/spec"},
 
 	// How one server is reached: the same for the backs of both eras.
 	// The ids of tasks are made as requestStates are.

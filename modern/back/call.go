@@ -17,6 +17,9 @@ type link interface {
 	// is an *upstream.Failure, or the cause with which ctx ended; then the server is told,
 	// if it may be working on the request.
 	exchange(ctx context.Context, c *upstreamCall) (upstream.Response, error)
+	// bind returns a context for the exchanges of a servedRequest, which ends with ctx, and with the
+	// link. It ends with cancel at the latest, which the caller calls.
+	bind(ctx context.Context) (_ context.Context, cancel context.CancelCauseFunc)
 	// listen sends the subscriptions/listen request c, and returns when the server has
 	// acknowledged it, or has responded. A refusal is a *wire.Error. The stream outlives
 	// ctx.

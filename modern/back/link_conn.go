@@ -65,6 +65,11 @@ func (l *connLink) exchange(ctx context.Context, c *upstreamCall) (upstream.Resp
 	return p.exchange(ctx, c)
 }
 
+// bind implements link: exchanges end with their connections.
+func (l *connLink) bind(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	return context.WithCancelCause(ctx)
+}
+
 // listen implements link.
 func (l *connLink) listen(ctx context.Context, c *upstreamCall) (watch.Stream, error) {
 	p, err := l.get(ctx)

@@ -37,20 +37,27 @@ func newHTTPLink(opts *Options, base http.Header, news func(*upstreamCall, *wire
 }
 
 // exchange implements link.
-func (l *httpLink) exchange(ctx context.Context, c *upstreamCall) (upstream.Response, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(l.live, func() { cancel(context.Cause(l.live)) })
-	c.Cancel = func(cause error) { unhook(); cancel(cause) }
+func (l *httpLink) exchange(ctx context.Context, c *upstreamCall) (a upstream.Response, err error) {
+	if c.parent == nil || !c.parent.bound {
+		ctx, c.Cancel = l.bind(ctx)
+		defer func() {
+			if err != nil {
+				c.Cancel(nil)
+			}
+		}()
+	}
 	r, err := l.post(ctx, c)
 	if err != nil {
-		c.Cancel(nil)
-		return upstream.Response{}, err
+		return a, err
 	}
-	a, err := l.read(ctx, c, r)
-	if err != nil {
-		c.Cancel(nil)
-	}
-	return a, err
+	return l.read(ctx, c, r)
+}
+
+// bind implements link.
+func (l *httpLink) bind(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(l.live, func() { cancel(context.Cause(l.live)) })
+	return ctx, func(cause error) { unhook(); cancel(cause) }
 }
 
 // post sends the request.
@@ -128,7 +135,11 @@ func (l *httpLink) rejected(ctx context.Context, c *upstreamCall, r *upstream.Re
 		return upstream.Response{}, context.Cause(ctx)
 	}
 	if m != nil && !status.AboutCredentials() && (c.Is(m.ID) || m.ID.IsZero() && spec.ModernError(m.Error.Code)) {
-		a := upstream.ResponseOf(m, func() { c.Cancel(nil) })
+		a := upstream.ResponseOf(m, func() {
+			if c.Cancel != nil {
+				c.Cancel(nil)
+			}
+		})
 		a.Status = status.Code
 		return a, nil
 	}

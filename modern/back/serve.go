@@ -25,6 +25,8 @@ type servedRequest struct {
 	level  spec.LogLevel // the log level that its caller wants
 	clock  mcp.Clock
 	in     mcp.Intake // reserves memory for its responses, one after the other
+	// bound says that the context of its exchanges is one of the link's.
+	bound bool
 	// listens says that it is a listen request, whose notifications all go to its caller.
 	// It has no clock.
 	listens bool
@@ -61,7 +63,8 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 	s := &servedRequest{b: b, req: req, caller: caller, level: req.LogLevel}
 	s.in.Use(req.Memory, req.Share)
 	client := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := b.link.bind(ctx)
+	s.bound = true
 	s.declareIfKnown()
 	s.takePlace()
 	defer s.dropPlace()

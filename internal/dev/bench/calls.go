@@ -43,63 +43,82 @@ func (b *bench) hireCallers() (c *callers, err error) {
 	return c, err
 }
 
+// callWays are the ways that calls go.
+var callWays = []struct{ name, ours, theirs string }{
+	{"HTTP→HTTP", "/mcp/http", "/mcp"},
+	{"HTTP→stdio", "/mcp/stdio", "/mcp"},
+	{"HTTP→HTTP, answered by a stream", "/mcp/stream", "/stream"},
+}
+
 // calls measures the CPU that a call costs the party in the middle.
 func (b *bench) calls() error {
-	c, err := b.hireCallers()
-	if err != nil {
-		return err
-	}
-	for _, s := range callSizes {
-		if err := b.callsOf(c, s); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+	took := make([][]pairs, len(callSizes))
+	for range processes {
+		c, err := b.hireCallers()
+		if err != nil {
+			return err
+		}
+		for i, s := range callSizes {
+			if took[i], err = b.callsOf(c, s, took[i]); err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+		}
+		if err := c.stop(b.ctx); err != nil {
+			return err
 		}
 	}
-	return c.stop(b.ctx)
+	for i, s := range callSizes {
+		for n, r := range []row{s.http, s.stdio, {}} {
+			r.what, r.unit = "CPU of a call, "+callWays[n].name+", "+s.name, "×"
+			r.got, r.detail = took[i][n].ratio(), took[i][n].detail("ReverseProxy")
+			b.table.add(r)
+		}
+	}
+	return nil
 }
 
 // A way is a route of calls through the gateway, against the same through the
 // proxy.
 type way struct {
-	name           string
-	ours, theirs   string // paths
-	budget         row
+	name, ours     string // and its path
 	gateway, proxy *target
 	took           pairs
 }
 
-func (b *bench) callsOf(c *callers, s callSize) (err error) {
-	ways := []*way{
-		{name: "HTTP→HTTP", ours: "/mcp/http", theirs: "/mcp", budget: s.http},
-		{name: "HTTP→stdio", ours: "/mcp/stdio", theirs: "/mcp", budget: s.stdio},
-		{name: "HTTP→HTTP, answered by a stream", ours: "/mcp/stream", theirs: "/stream"},
-	}
-	for _, w := range ways {
-		if w.gateway, err = newTarget(c.gateway, c.gateway.addr, modernCall(c.gateway.addr, w.ours, s.bytes), s.bytes, s.conns); err != nil {
-			return err
+// callsOf returns what calls of a size took on each way in these processes, after what they took before.
+func (b *bench) callsOf(c *callers, s callSize, before []pairs) ([]pairs, error) {
+	ways := make([]way, len(callWays))
+	for i, of := range callWays {
+		w := &ways[i]
+		if w.ours = of.ours; before != nil {
+			w.took = before[i]
+		}
+		var err error
+		if w.gateway, err = newTarget(c.gateway, c.gateway.addr, modernCall(c.gateway.addr, of.ours, s.bytes), s.bytes, s.conns); err != nil {
+			return nil, err
 		}
 		defer w.gateway.close()
-		if w.proxy, err = newTarget(c.proxy, c.proxy.addr, legacyCall(c.proxy.addr, w.theirs, s.bytes), s.bytes, s.conns); err != nil {
-			return err
+		if w.proxy, err = newTarget(c.proxy, c.proxy.addr, legacyCall(c.proxy.addr, of.theirs, s.bytes), s.bytes, s.conns); err != nil {
+			return nil, err
 		}
 		defer w.proxy.close()
 	}
-	for i := -1; i < max(s.more, 1)*b.o.rounds; i++ { // the first round warms up
-		for _, w := range ways {
-			if err := w.round(s.calls, i); err != nil {
-				return err
+	for round := -1; round < max(max(s.more, 1)*b.o.rounds/processes, 1); round++ { // the first round warms up
+		for i := range ways {
+			if err := ways[i].round(s.calls, round); err != nil {
+				return nil, err
 			}
 		}
 	}
-	for _, w := range ways {
+	var took []pairs
+	for i := range ways {
+		w := &ways[i]
 		if err := b.profiled(c.gateway, fmt.Sprintf("call-%s-%d", w.ours[len("/mcp/"):], s.bytes), func() error { return w.profile(b, s.calls) }); err != nil {
-			return err
+			return nil, err
 		}
-		r := w.budget
-		r.what, r.unit = "CPU of a call, "+w.name+", "+s.name, "×"
-		r.got, r.detail = w.took.ratio(), w.took.detail("ReverseProxy")
-		b.table.add(r)
+		took = append(took, w.took)
 	}
-	return nil
+	return took, nil
 }
 
 // round measures both sides, in another order each time.

@@ -55,6 +55,21 @@ func legacyList(host, path string) []byte {
 
 // pairs measures what calls cost in pairs of eras, and lists.
 func (b *bench) pairs() error {
+	took := make([]pairs, len(eraPairs))
+	for range processes {
+		if err := b.pairsOf(took); err != nil {
+			return err
+		}
+	}
+	for i := range eraPairs {
+		p := &eraPairs[i]
+		b.table.add(row{what: "CPU of " + p.what, got: took[i].ratio(), unit: "×", most: p.most, goal: p.goal, detail: took[i].detail("ReverseProxy")})
+	}
+	return nil
+}
+
+// pairsOf adds what they took in new processes.
+func (b *bench) pairsOf(took []pairs) error {
 	c, err := b.hireCallers()
 	if err != nil {
 		return err
@@ -68,16 +83,16 @@ func (b *bench) pairs() error {
 		if c.gateway = logging; eraPairs[i].quiet {
 			c.gateway = quiet
 		}
-		if err := b.pairOf(c, &eraPairs[i]); err != nil {
+		if err := b.pairOf(c, &eraPairs[i], &took[i]); err != nil {
 			return fmt.Errorf("%s: %w", eraPairs[i].what, err)
 		}
 	}
 	return c.stop(b.ctx)
 }
 
-func (b *bench) pairOf(c *callers, p *eraPair) (err error) {
+func (b *bench) pairOf(c *callers, p *eraPair, took *pairs) (err error) {
 	const calls, conns = 2500, 8
-	w, has := &way{}, `"content":[{"type":"text"`
+	w, has := &way{took: *took}, `"content":[{"type":"text"`
 	if p.method == spec.MethodToolsList {
 		has = `"tools":[{"name":"`
 	}
@@ -98,7 +113,7 @@ func (b *bench) pairOf(c *callers, p *eraPair) (err error) {
 		return err
 	}
 	defer w.proxy.close()
-	for round := -1; round < 4*b.o.rounds; round++ { // the first round warms up
+	for round := -1; round < max(4*b.o.rounds/processes, 1); round++ { // the first round warms up
 		if err := w.round(calls, round); err != nil {
 			return err
 		}
@@ -106,7 +121,7 @@ func (b *bench) pairOf(c *callers, p *eraPair) (err error) {
 	if err := b.profiled(c.gateway, "pair-"+strings.ReplaceAll(p.what, " ", "-"), func() error { return w.profile(b, calls) }); err != nil {
 		return err
 	}
-	b.table.add(row{what: "CPU of " + p.what, got: w.took.ratio(), unit: "×", most: p.most, goal: p.goal, detail: w.took.detail("ReverseProxy")})
+	*took = w.took
 	return nil
 }
 

@@ -44,12 +44,12 @@ func (b *bench) forwards() error {
 }
 
 func (b *bench) forwardsOf(both *child, sessions []string, s callSize) (err error) {
-	w := &way{name: "forwarded", ours: "/edge/mcp/http", theirs: "/mcp/http"}
+	w := &way{name: "forwarded", ours: "/edge/mcp/http"}
 	if w.gateway, err = sessionTarget(both, w.ours, sessions, s); err != nil {
 		return err
 	}
 	defer w.gateway.close()
-	if w.proxy, err = sessionTarget(both, w.theirs, sessions, s); err != nil {
+	if w.proxy, err = sessionTarget(both, "/mcp/http", sessions, s); err != nil {
 		return err
 	}
 	defer w.proxy.close()

@@ -287,7 +287,7 @@ func (r *reader) pages(ctx context.Context, w waiting, m memberAt, out *reading)
 		cancel()
 	}
 	if err == nil && out.cursor == "" && out.next() == "" && out.items != nil {
-		r.of.former.remember(m.Name, r.req, r.list.method, wire.CloseArray(append([]byte{'['}, out.items...)))
+		r.of.former.remember(m.Name, r.req, r.list.method, append([]byte{'['}, out.items...), wire.CloseArray)
 	}
 	out.items = nil
 	return err
@@ -343,7 +343,7 @@ func (r *reader) remember(out *reading, res *mcp.Result) {
 	case len(out.pages) > 1 || out.next() != "":
 		r.gather(out, res)
 	default:
-		r.of.former.remember(r.of.roster.names[out.member], r.req, r.list.method, res.Outline.Get(res.Body, r.list.array))
+		r.of.former.remember(r.of.roster.names[out.member], r.req, r.list.method, res.Body, func(body []byte) []byte { return res.Outline.Get(body, r.list.array) })
 	}
 }
 

@@ -93,17 +93,17 @@ func (r *remembered) recall(member string, req *mcp.Request, method string) []by
 // remembers reports whether lists are stored for later runs.
 func (r *remembered) remembers() bool { return r.memory != nil }
 
-// remember stores the items of a whole list, an array, for later runs, unless they are stored.
-func (r *remembered) remember(member string, req *mcp.Request, method string, items []byte) {
-	if !wire.IsArray(items) {
-		return
-	}
-	k, sum := keyOf(member, req, method), maphash.Bytes(r.seed, items)
+// remember stores the items of a whole list for later runs, unless they are stored. They are an array,
+// which is found in text only if that has changed.
+func (r *remembered) remember(member string, req *mcp.Request, method string, text []byte, items func(text []byte) []byte) {
+	k, sum := keyOf(member, req, method), maphash.Bytes(r.seed, text)
 	if had, ok := r.stored.Get(k); ok && had.sum == sum && time.Since(had.at) < storeAgain {
 		return
 	}
-	r.memory.Remember(member, req, method, items)
-	r.stored.Add(k, stored{sum, time.Now()})
+	if found := items(text); wire.IsArray(found) {
+		r.memory.Remember(member, req, method, found)
+		r.stored.Add(k, stored{sum, time.Now()})
+	}
 }
 
 // askRest reports whether the caller is to read a list of several pages as a whole. It then takes one

@@ -62,7 +62,7 @@ func TestConsole(t *testing.T) {
 		t.Errorf("top = %d, %s%s", got.code, got.out, got.err)
 	}
 	for _, args := range [][]string{{"top", "--admin", "ftp://x"}, {"top", "--every", "1ms"}, {"tail", "x"}} {
-		if got := runCommand(t.Context(), nil, args...); got.code != exitUsage && args[0] != "tail" {
+		if got := runCommand(t.Context(), nil, args...); got.code != exitUsage {
 			t.Errorf("%q = %d, %s", args, got.code, got.err)
 		}
 	}

@@ -11,10 +11,11 @@ import (
 
 // A Change is the difference between a tool and its accepted definition.
 type Change struct {
-	Tool string
+	Tool string `json:"tool"`
 	// Was is the accepted definition, nil for a new tool; Is is that of the server, nil for
 	// a removed tool.
-	Was, Is json.RawMessage
+	Was json.RawMessage `json:"was,omitempty"`
+	Is  json.RawMessage `json:"is,omitempty"`
 }
 
 // Compare returns the differences between a server's tools and the accepted ones, ordered

@@ -114,6 +114,11 @@ func TestPinAsJSON(t *testing.T) {
 	if gone, added := read[1], read[2]; gone.Tool != "old" || gone.Was == nil || gone.Is != nil || added.Tool != "search" || added.Was != nil || added.Is == nil {
 		t.Errorf("what is gone is %+v, and new %+v", gone, added)
 	}
+	for _, key := range []string{`"tool":`, `"was":`, `"is":`} {
+		if strings.Count(strings.ReplaceAll(out, " ", ""), key) < 2 {
+			t.Errorf("%s is missing in %s", key, out)
+		}
+	}
 }
 
 // A server that can't be asked has not lost its tools.

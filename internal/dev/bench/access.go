@@ -89,7 +89,7 @@ func (b *bench) accessOf(c *callers, i *issuer, took []pairs) error {
 			return err
 		}
 		defer w.proxy.close()
-		if err := b.accessRounds(w, max(6*b.o.rounds/processes, 1)); err != nil {
+		if err := b.accessRounds(w, max(12*b.o.rounds/processes, 1)); err != nil {
 			return err
 		}
 		took[n] = w.took
@@ -158,7 +158,7 @@ func (b *bench) auditedPair(c *callers, w *way, file string, first bool) (err er
 		return err
 	}
 	defer w.proxy.close()
-	return b.accessRounds(w, max(6*b.o.rounds/processes, 1))
+	return b.accessRounds(w, max(12*b.o.rounds/processes, 1))
 }
 
 // An issuer publishes a key, and has signed one token for the bench.

@@ -16,8 +16,8 @@ type callSize struct {
 
 var callSizes = []callSize{
 	{name: "small", bytes: 100, calls: 2500, conns: 8, http: row{most: 0.95, goal: 0.72}, stdio: row{most: 0.75, goal: 0.52}, more: 4},
-	{name: "64 KiB", bytes: 64 << 10, calls: 700, conns: 8, http: row{most: 1, goal: 0.8}, stdio: row{most: 0.82, goal: 0.7}, more: 2},
-	{name: "1 MiB", bytes: 1 << 20, calls: 60, conns: 4, http: row{most: 1, goal: 0.62}, stdio: row{most: 1.15, goal: 0.65}, more: 2},
+	{name: "64 KiB", bytes: 64 << 10, calls: 700, conns: 8, http: row{most: 1, goal: 0.8}, stdio: row{most: 0.82, goal: 0.7}, more: 4},
+	{name: "1 MiB", bytes: 1 << 20, calls: 60, conns: 4, http: row{most: 1, goal: 0.62}, stdio: row{most: 1.15, goal: 0.65}, more: 4},
 }
 
 // callers are the processes that the parts about calls need.

@@ -44,6 +44,20 @@ func listAt(path string) func(string) []byte {
 
 // groups measures what a group adds to a call and to a list.
 func (b *bench) groups() error {
+	took := make([]pairs, len(groupWays))
+	for range processes {
+		if err := b.groupsIn(took); err != nil {
+			return err
+		}
+	}
+	for i, of := range groupWays {
+		b.table.add(row{what: "CPU of a " + of.what, got: took[i].ratio(), unit: "×", most: of.most, goal: of.goal, detail: took[i].detail(of.beside)})
+	}
+	return nil
+}
+
+// groupsIn adds what the ways took in new processes.
+func (b *bench) groupsIn(took []pairs) error {
 	c := &crew{}
 	up, err := c.hire(b, "upstream")
 	if err != nil {
@@ -54,15 +68,15 @@ func (b *bench) groups() error {
 		return err
 	}
 	for i := range groupWays {
-		if err := b.groupsOf(g, i); err != nil {
+		if err := b.groupsOf(g, i, &took[i]); err != nil {
 			return fmt.Errorf("%s: %w", groupWays[i].what, err)
 		}
 	}
 	return c.stop(b.ctx)
 }
 
-func (b *bench) groupsOf(g *child, i int) (err error) {
-	of, w := groupWays[i], &way{}
+func (b *bench) groupsOf(g *child, i int, took *pairs) (err error) {
+	of, w := groupWays[i], &way{took: *took}
 	if w.gateway, err = newTargetOf(g, g.addr, of.ours(g.addr), of.has, smallCall, of.conns); err != nil {
 		return err
 	}
@@ -71,7 +85,7 @@ func (b *bench) groupsOf(g *child, i int) (err error) {
 		return err
 	}
 	defer w.proxy.close()
-	for round := -1; round < 10*b.o.rounds; round++ { // the first round warms up; a round varies by more than what is measured
+	for round := -1; round < max(10*b.o.rounds/processes, 1); round++ { // the first round warms up; a round varies by more than what is measured
 		if err := w.round(of.calls, round); err != nil {
 			return err
 		}
@@ -79,7 +93,7 @@ func (b *bench) groupsOf(g *child, i int) (err error) {
 	if err := b.profiled(g, fmt.Sprintf("group-%d", i), func() error { return w.profile(b, of.calls) }); err != nil {
 		return err
 	}
-	b.table.add(row{what: "CPU of a " + of.what, got: w.took.ratio(), unit: "×", most: of.most, goal: of.goal, detail: w.took.detail(of.beside)})
+	*took = w.took
 	return nil
 }
 

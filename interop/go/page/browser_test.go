@@ -75,6 +75,28 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
+// opens clicks until the click has shown something: while servers start, what is clicked may move away.
+func (b *browser) opens(selector, shown string) {
+	b.t.Helper()
+	at := eval[string](b, `location.hash`)
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+		for _, a := range []chromedp.Action[chromedp.Void]{chromedp.Click(selector), chromedp.WaitVisible(shown)} {
+			if err = chromedp.Do(ctx, a); err != nil {
+				break
+			}
+		}
+		cancel()
+		if err == nil {
+			return
+		}
+		eval[bool](b, fmt.Sprintf(`location.hash = %q; true`, at))
+	}
+	b.picture("not-opened")
+	b.t.Fatalf("a click at %s does not show %s: %v", selector, shown, err)
+}
+
 // eval returns what a script returns.
 func eval[T any](b *browser, script string) T {
 	b.t.Helper()

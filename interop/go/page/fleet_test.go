@@ -172,7 +172,8 @@ func TestLoginAndLogoutInTheBrowser(t *testing.T) {
 	w, locked := newFleet(t)
 	b := newBrowser(t)
 	b.login(w)
-	b.do(chromedp.Click(`main a[href="#servers/locked"]`), chromedp.WaitVisible("#login"), chromedp.Click("#login"), chromedp.WaitVisible("#login-at"))
+	b.opens(`main a[href="#servers/locked"]`, "#login")
+	b.opens("#login", "#login-at")
 	b.picture("server-login")
 	if same := eval[bool](b, `(() => { const a = document.getElementById('login-at'); return a.target === '_blank' && a.rel.includes('noopener'); })()`); !same {
 		t.Error("the login would take the place of the page")

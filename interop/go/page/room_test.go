@@ -59,7 +59,7 @@ func TestG18RoomOfAGroup(t *testing.T) {
 	b.login(w)
 	b.view("groups")
 	b.sees("all", "bare", "notes, modern, gone")
-	b.do(chromedp.Click(`main a[href="#groups/all"]`), chromedp.WaitVisible("#endpoint"))
+	b.opens(`main a[href="#groups/all"]`, "#endpoint")
 	b.sees("Group all", "not listed yet", "connection refused", "No client has listed the group yet")
 	var r room
 	w.get(t, "/api/groups/all", &r)

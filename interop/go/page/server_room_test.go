@@ -174,7 +174,7 @@ func TestRoomOfAServer(t *testing.T) {
 
 	t.Run("reached", func(t *testing.T) {
 		b := b.in(t)
-		b.do(chromedp.Click(`main a[href="#servers/shelf"]`), chromedp.WaitVisible("#endpoint"))
+		b.opens(`main a[href="#servers/shelf"]`, "#endpoint")
 		b.sees("Server shelf", "shelf of notes", "4.2.1", "Read first.", "2025-11-25", "modern-sdk/1", "Last minute", "p99", "No limit was met")
 		if got := eval[string](b, `document.getElementById('endpoint').value`); got != w.base+"/mcp/shelf" {
 			t.Errorf("the endpoint is %q", got)

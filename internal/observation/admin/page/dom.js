@@ -50,9 +50,29 @@ export function sub(...children) {
   return el('span', {class: 'sub'}, children);
 }
 
+// While something is pressed it stays, or the release would be no click: what is to be shown in its
+// place is shown after it.
+let pressed = null;
+const waiting = new Map();
+addEventListener('pointerdown', (e) => { pressed = e.target; }, true);
+for (const type of ['pointerup', 'pointercancel']) addEventListener(type, () => setTimeout(release), true); // after the click
+addEventListener('blur', release); // it is released where the page does not hear of it
+
+function release() {
+  pressed = null;
+  const all = [...waiting];
+  waiting.clear();
+  for (const [node, children] of all) replace(node, ...children);
+}
+
 // replace shows children in node, unless they are shown already, so that the focus and
 // what is selected stay.
 export function replace(node, ...children) {
+  if (pressed && node.contains(pressed)) {
+    waiting.set(node, children);
+    return;
+  }
+  waiting.delete(node);
   const fresh = document.createElement(node.tagName);
   fresh.append(...children.flat().filter(Boolean));
   if (fresh.isEqualNode(node.cloneNode(false)) || same(fresh, node)) return;

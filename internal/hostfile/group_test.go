@@ -195,6 +195,11 @@ func TestGroupStay(t *testing.T) {
 		t.Errorf("moved %q, stayed %+v, %v", move, stay, err)
 	}
 	g.Only = []string{"c"}
+	twice := newGroup(claude)
+	stay, move, err = twice.Stay([]byte(`{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}, "a": {"command": "z"}}}`))
+	if err != nil || len(stay) != 2 || stay[0] != (Change{Server: "a", Why: "has the name of another server of the file"}) || stay[1] != stay[0] || !slices.Equal(move, []string{"b"}) {
+		t.Errorf("of servers of one name stay %v, and %v move, %v", stay, move, err)
+	}
 	if _, _, err := g.Stay([]byte(`{"mcpServers": {"a": {}}}`)); err == nil || err.Error() != `there is no server "c"; there are a` {
 		t.Errorf("of a server that is not there: %v", err)
 	}

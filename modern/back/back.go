@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"sync/atomic"
 
@@ -32,7 +31,6 @@ type Back struct {
 	opts Options
 	log  *slog.Logger
 	link link
-	base http.Header // headers of every HTTP request; never changed
 	// hide has the names of what is hidden from the server and clients; hideTasks also the
 	// tasks extension.
 	hide         []string
@@ -83,8 +81,7 @@ func (b *Back) newLink() link {
 	if !b.overHTTP() {
 		return newConnLink(&b.opts, b.unclaimed, b.availability.Report, func(scope string) { b.watches.Respond(scope) })
 	}
-	b.base = b.opts.BaseHeader()
-	return newHTTPLink(&b.opts, b.base, b.unclaimed)
+	return newHTTPLink(&b.opts, b.unclaimed)
 }
 
 var _ mcp.Upstream = (*Back)(nil)
@@ -248,13 +245,13 @@ func (b *Back) call(id int64, req *mcp.Request, e envelope, more []wire.Edit) *u
 	return c
 }
 
-// fields returns those of the header of a request with params for the server that base does not have.
+// fields returns those of the header of a request with params for the server that others don't have.
 func (b *Back) fields(req *mcp.Request, scope string, params []byte) []http1.Field {
 	mirrors := b.mirrors(req.Method, scope, params)
 	own := protocol.AppendFields(make([]http1.Field, 0, 3+len(mirrors)+len(req.ParamHeaders)), b.revision(), req.Method, params, mirrors, b.rawNames.Load())
 	n := len(own)
 	for name, values := range req.ParamHeaders {
-		if b.base[name] == nil && !slices.ContainsFunc(own[:n], func(f http1.Field) bool { return f.Name == name }) {
+		if !slices.ContainsFunc(own[:n], func(f http1.Field) bool { return f.Name == name }) {
 			for _, v := range values {
 				own = append(own, http1.Field{Name: name, Value: v})
 			}

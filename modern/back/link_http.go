@@ -28,10 +28,10 @@ type httpLink struct {
 	live context.Context         // ends with close
 }
 
-// newHTTPLink returns a link for opts, which were checked, whose requests have the headers of base. It
-// calls unclaimed for notifications that are not for a request's caller.
-func newHTTPLink(opts *Options, base http.Header, news func(*upstreamCall, *wire.Message)) *httpLink {
-	l := &httpLink{opts: opts, base: base, http: upstream.NewHTTP(&opts.Options, upstream.Reading{}), unclaimed: news}
+// newHTTPLink returns a link for opts, which were checked. It calls unclaimed for
+// notifications that are not for a request's caller.
+func newHTTPLink(opts *Options, news func(*upstreamCall, *wire.Message)) *httpLink {
+	l := &httpLink{opts: opts, base: opts.BaseHeader(), http: upstream.NewHTTP(&opts.Options, upstream.Reading{}), unclaimed: news}
 	l.live, l.stop = context.WithCancelCause(context.Background())
 	return l
 }

@@ -178,13 +178,19 @@ func (m *memory) Remember(member string, req *mcp.Request, method string, items 
 func TestG02WhatIsRememberedStaysYoung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		remembers := newMemory()
-		r := newRig(t, func(o *Options) { o.Memory = remembers }, newFake("files", "read"))
+		files := newFake("files", "read")
+		r := newRig(t, func(o *Options) { o.Memory = remembers }, files)
 		for range 20 {
 			namesOf(t, r, request(spec.MethodToolsList, ""))
 			time.Sleep(time.Hour)
 		}
 		if n := strings.Count(remembers.lists["files anonymous tools/list"], "read"); n != 4 {
 			t.Errorf("stored %d times in 20 hours, want 4", n)
+		}
+		files.change(func(f *fake) { f.pages[spec.MethodToolsList] = [][]string{toolItems("write")} })
+		namesOf(t, r, request(spec.MethodToolsList, ""))
+		if got := remembers.lists["files anonymous tools/list"]; !strings.HasSuffix(got, "["+toolItems("write")[0]+"]") {
+			t.Errorf("remembered last: %s, want the list that has changed", got)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -285,5 +286,24 @@ func TestCallUnreachable(t *testing.T) {
 			t.Errorf("ListTools = %v, want %s", err, want)
 		}
 		p.Close()
+	}
+}
+
+// A person who completes a line sees one line for each item, as it may be printed; none if the server
+// lists nothing.
+func TestItems(t *testing.T) {
+	for listed, want := range map[string][]string{
+		listing: {"édit: Edits."},
+		`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"a\u202eb","description":" \n First \u001b[2J.\nSecond."},{"name":"c"}]}}`: {`a\u202eb: First \x1b[2J.`, "c: "},
+		`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}`:                                                                                      nil,
+	} {
+		p := (&script{answers: map[string]string{"tools/list": listed}}).start(t)
+		var got []string
+		for name, line := range p.Items(t.Context(), "tools/list", "name") {
+			got = append(got, name+": "+line)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("items of %s = %q, want %q", listed, got, want)
+		}
 	}
 }

@@ -147,6 +147,41 @@ func TestL2M25OneResponseCarriesChanges(t *testing.T) {
 	})
 }
 
+// A response whose client has left, or that another one has replaced, leaves what changes to the next.
+func TestL2M25ChangesWaitForWhoIsThere(t *testing.T) {
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for name, over := range map[string]func(r *rig, st *Stream, ch *Changes) context.Context{
+		"left": func(*rig, *Stream, *Changes) context.Context { return left },
+		"replaced": func(r *rig, _ *Stream, ch *Changes) context.Context {
+			r.Add(wire.ID{}).Attach(downstream.NewResponse(httptest.NewRecorder(), time.Minute), 0, ch)
+			return t.Context()
+		},
+	} {
+		r := newRig(1 << 20)
+		ch := &Changes{
+			Mail:      fanout.NewMailbox(fanout.MailboxOptions{}),
+			Append:    func(dst []byte, ev fanout.Event) []byte { return append(dst, ev.Topic.URI...) },
+			Delivered: func() {},
+		}
+		st := r.Add(wire.ID{})
+		w := st.Attach(downstream.NewResponse(httptest.NewRecorder(), time.Minute), 0, ch)
+		ch.Mail.Put(fanout.Event{Topic: fanout.Topic{Scope: "s", Kind: fanout.ResourceUpdated, URI: "note:a"}})
+		ctx := over(r, st, ch)
+		if ended, err := w.Turn(ctx); !ended || err == nil {
+			t.Errorf("%s: Turn = %v, %v, want it over", name, ended, err)
+		}
+		if name == "replaced" {
+			if _, _, err := w.nextChange(); err != errReplaced {
+				t.Errorf("a change was taken: %v", err)
+			}
+		}
+		if _, waits := ch.Mail.Next(); !waits || len(st.events) > 0 {
+			t.Errorf("%s: the change waits: %v; %d events on the stream", name, waits, len(st.events))
+		}
+	}
+}
+
 // Who sends more than a client reads waits for it; nothing unread is lost.
 func TestL2M26SendersWaitForAReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

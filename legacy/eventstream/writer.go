@@ -124,6 +124,9 @@ func (w *Writer) Turn(ctx context.Context) (over bool, err error) {
 	if err := w.stopped(); err != nil {
 		return true, err
 	}
+	if ctx.Err() != nil { // changes are for the next response
+		return true, w.res.Cause(ctx)
+	}
 	if w.changes != nil {
 		if err := w.writeChanges(); err != nil {
 			return true, err
@@ -131,9 +134,6 @@ func (w *Writer) Turn(ctx context.Context) (over bool, err error) {
 		if wake.Closed(w.stream.s.opts.Ending) {
 			return true, ErrEnding
 		}
-	}
-	if ctx.Err() != nil {
-		return true, w.res.Cause(ctx)
 	}
 	return false, nil
 }
@@ -195,10 +195,10 @@ func (w *Writer) wrote(n uint64) {
 // writeChanges puts the pending changes on the stream.
 func (w *Writer) writeChanges() error {
 	for {
-		if err := w.stopped(); err != nil { // the changes are for the next response
+		ev, ok, err := w.nextChange()
+		if err != nil {
 			return err
 		}
-		ev, ok := w.changes.Mail.Next()
 		if !ok {
 			break
 		}
@@ -216,6 +216,18 @@ func (w *Writer) writeChanges() error {
 		return ErrNoChanges
 	}
 	return nil
+}
+
+// nextChange takes a pending change, unless the response has to end: what is pending once another
+// response carries the changes is for that one.
+func (w *Writer) nextChange() (ev fanout.Event, ok bool, err error) {
+	w.stream.s.mu.Lock()
+	defer w.stream.s.mu.Unlock()
+	if err := w.stoppedLocked(); err != nil {
+		return ev, false, err
+	}
+	ev, ok = w.changes.Mail.Next()
+	return ev, ok, nil
 }
 
 func (w *Writer) change(msg []byte) error {

@@ -68,13 +68,18 @@ func TestL2M24AsksAgain(t *testing.T) {
 	t.Parallel()
 	st := newRig(t, nil)
 	st.away = 1
-	st.Enter(t, "2025-11-25")
+	g := st.Enter(t, "2025-11-25")
 	p := st.subscription(t)
 	bridgetest.Eventually(t, "list kinds held after the server came back", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.lists.Tools
 	})
+	// What changed before is not known.
+	f := g.Listen(t)
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
+	f.Response.Body.Close()
 }
 
 func TestL2M25OneStreamCarriesAChange(t *testing.T) {
@@ -253,8 +258,8 @@ func TestL2M26GetStreamsResume(t *testing.T) {
 func TestL2M26UnknownEventIDCuesEverything(t *testing.T) {
 	st := newRig(t, nil)
 	g := st.Enter(t, "2025-11-25")
-	p := st.subscription(t)
-	bridgetest.Eventually(t, "lists held", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.lists.Tools })
+	s := &st.only(t).subscriptions
+	bridgetest.Eventually(t, "lists held", func() bool { return s.filter().Tools })
 	g.Call(t, "resources/subscribe", `{"uri":"note://a"}`)
 	for _, id := range []string{"1.other.1.1", "1.inst.99.1", "nonsense"} {
 		f := g.Listen(t, "Last-Event-ID", id)

@@ -157,10 +157,15 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Send
 // openGet begins a GET stream: an earlier one after an event, or a new one if st is nil.
 // lost says that the client had another one that is no longer stored.
 func (s *session) openGet(res *downstream.Response, st *eventstream.Stream, from uint64, lost bool) *eventstream.Writer {
-	if st == nil {
-		st, from = s.listen(lost)
+	fresh := st == nil
+	if fresh {
+		st, from = s.listen()
 	}
-	return st.Attach(res, from, s.subscriptions.changes())
+	w := st.Attach(res, from, s.subscriptions.changes())
+	if fresh && lost && !s.hasOwnUpstream() {
+		s.subscriptions.markAll() // now that no other stream takes them
+	}
+	return w
 }
 
 // closeGet ends a GET stream for a reason, and releases the session.

@@ -109,7 +109,7 @@ func (s *relayed) closeUpstream() {
 
 // listen implements service: there is one stream, which the connections take over from
 // each other.
-func (s *relayed) listen(bool) (*eventstream.Stream, uint64) {
+func (s *relayed) listen() (*eventstream.Stream, uint64) {
 	return s.unsolicited, s.unsolicited.Position()
 }
 

@@ -22,9 +22,8 @@ type service interface {
 	receive(m *wire.Message)
 	// post is receive for a message in its own POST, which it answers.
 	post(w http.ResponseWriter, r *http.Request, m *wire.Message)
-	// listen returns the stream for a GET, and the event after which it begins. lost says
-	// that the client had another stream that is no longer stored.
-	listen(lost bool) (st *eventstream.Stream, from uint64)
+	// listen returns the stream for a GET, and the event after which it begins.
+	listen() (st *eventstream.Stream, from uint64)
 	// start is called when the client has the response to initialize, or can't get it. It
 	// calls ended once if the upstream session ends. It reports whether the session's
 	// subscriptions report changes.
@@ -83,10 +82,7 @@ func (s bridged) post(w http.ResponseWriter, _ *http.Request, m *wire.Message) {
 }
 
 // listen implements service.
-func (s bridged) listen(lost bool) (*eventstream.Stream, uint64) {
-	if lost {
-		s.subscriptions.markAll()
-	}
+func (s bridged) listen() (*eventstream.Stream, uint64) {
 	return s.streams.Add(wire.ID{}), 0
 }
 

@@ -101,6 +101,9 @@ func (s *subscriptions) addAll(ctx context.Context, want mcp.Filter) {
 			held, err = member.Add(ctx, want)
 			s.hold(want, held)
 		}
+		if err == nil && pause > listRetries.Min { // the client may have read lists meanwhile
+			s.markAll()
+		}
 		if err == nil || ctx.Err() != nil {
 			return
 		}

@@ -261,13 +261,16 @@ func TestL2M26UnknownEventIDCuesEverything(t *testing.T) {
 	s := &st.only(t).subscriptions
 	bridgetest.Eventually(t, "lists held", func() bool { return s.filter().Tools })
 	g.Call(t, "resources/subscribe", `{"uri":"note://a"}`)
+	former := g.Listen(t) // which is still there, and takes none of it
 	for _, id := range []string{"1.other.1.1", "1.inst.99.1", "nonsense"} {
 		f := g.Listen(t, "Last-Event-ID", id)
 		f.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		f.Want(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
 		f.Want(changed("note://a"))
-		f.Response.Body.Close()
+		former.Response.Body.Close()
+		former = f
 	}
+	former.Response.Body.Close()
 }
 
 func TestL2M26SlowCallsTurnToStreams(t *testing.T) {

@@ -3,7 +3,9 @@ package subscribe
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -256,6 +258,43 @@ func TestMissedChangesAreToldOnce(t *testing.T) {
 		})
 		st.WantLog("event never")
 	})
+}
+
+// A change that comes while its topic is being accepted is told: by who hears it, or by Grant.
+func TestM2L35ChangeDuringGrantIsTold(t *testing.T) {
+	for n := range 200 {
+		b, c, topics := promised(1)
+		topic := b.track(topics[0])
+		b.Withdraw(topic)
+		b.Ask(topic)
+		var heard sync.WaitGroup
+		heard.Go(func() { b.HearOf(fanout.Event{Topic: topics[0]}) })
+		if n%2 == 0 {
+			runtime.Gosched() // so that it is heard before, too
+		}
+		b.Grant(topic, false)
+		heard.Wait()
+		if c.heard != 1 {
+			t.Fatalf("the change was told %d times, want once", c.heard)
+		}
+	}
+}
+
+// What came of a part of a topic does not stand for what was missed of all of it.
+func TestEarlyChangeOfAPartLeavesTheRestMissed(t *testing.T) {
+	for sent, missed := range map[string]bool{"": false, "/part": true} {
+		b, c, topics := promised(1)
+		topic := b.track(topics[0])
+		b.up.Settings.Subresources = fanout.SubresourcesAsSent
+		b.Withdraw(topic)
+		topic.Missed = true
+		b.Ask(topic)
+		b.HearOf(fanout.Event{Topic: topics[0], URI: topics[0].URI + sent})
+		b.Grant(topic, false)
+		if topic.Missed != missed || c.heard != 1 {
+			t.Errorf("sent %q: missed = %v, told %d times; want %v, once", sent, topic.Missed, c.heard, missed)
+		}
+	}
 }
 
 // counting is an audience that only counts, so that a benchmark measures the book.

@@ -21,7 +21,7 @@ type Topic[S any] struct {
 	promised bool          // changes are published
 	fading   bool          // a subscriber has left: check for others before publishing
 	asked    bool          // a request for it is in flight: changes are kept in early
-	early    *fanout.Event // arrived before the response to the request
+	early    *fanout.Event // arrived before the response to the request; Hear writes it
 
 	waiters []waiter
 	share   mcp.Share  // who requested it

@@ -13,8 +13,8 @@ import (
 type topics[S any] struct {
 	up *source // read-only
 
-	// mu guards all, and the fields of topics that say so. Only the loop writes them; it
-	// reads them without the lock. It is a leaf: under it only the functions given to Hear
+	// mu guards all, and the fields of topics that say so. Only the loop writes them, but for early; it
+	// reads the others without the lock. It is a leaf: under it only the functions given to Hear
 	// and Update are called.
 	mu  sync.Mutex
 	all map[key]*Topic[S]
@@ -84,10 +84,15 @@ func (ts *topics[S]) Grant(t *Topic[S], tell bool) {
 	if !t.promised {
 		ts.promises++
 	}
-	early := t.early
-	ts.Update(func() { t.promised, t.asked, t.early = true, false, nil })
+	var early *fanout.Event
+	ts.Update(func() {
+		early = t.early // Hear may be keeping one
+		t.promised, t.asked, t.early = true, false, nil
+	})
 	if early != nil {
-		t.Missed = false
+		if early.URI == "" || early.URI == t.URI { // and not of a part of it
+			t.Missed = false
+		}
 		ts.up.Changes.Publish(*early)
 	}
 	if tell {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -28,6 +27,7 @@ type Stream struct {
 	done     bool   // there will be no more events
 	lost     bool   // the response was removed before it was written
 	written  uint64 // the last event that was written to a connection
+	taken    uint64 // the last event of which the writing has begun
 	writer   *Writer
 
 	patience time.Duration // see OnGone
@@ -54,36 +54,49 @@ func (st *Stream) eventID(n uint64) string {
 // Put appends an event. If a client that reads is behind by more than the store's size,
 // Put waits, so that nothing unread is removed. Without memory for it, a response is
 // replaced by an error, and another message is refused.
-func (st *Stream) Put(ctx context.Context, text []byte, answer bool) (err error) {
+func (st *Stream) Put(ctx context.Context, text []byte, answer bool) error {
 	s := st.s
-	var tell, short bool
-	defer func() { // not under the lock
-		if short {
-			err = s.memory.Refuse()
-		}
-		if tell {
-			s.opts.Logger.Warn("messages to client dropped: too many are unread", "session", s.session, "limit", s.opts.MaxStored)
-		}
-	}()
 	s.mu.Lock()
-	for st.writer != nil && !answer && st.unwrittenLocked() > s.opts.MaxStored {
-		if s.room == nil {
-			s.room = make(chan struct{})
-		}
-		room := s.room
-		s.mu.Unlock()
-		if err := wake.Await(ctx, room); err != nil {
+	for st.isFullLocked() && !answer {
+		if err := s.awaitRoomLocked(ctx); err != nil {
+			s.mu.Unlock()
 			return err
 		}
-		s.mu.Lock()
 	}
-	defer s.mu.Unlock()
+	return st.putAndUnlock(text, answer)
+}
+
+// isFullLocked reports whether a client that reads is behind by more than the store's size. A stream
+// that is over takes nothing, and is not waited for.
+func (st *Stream) isFullLocked() bool {
+	return st.writer != nil && !st.done && st.unwrittenLocked() > st.s.opts.MaxStored
+}
+
+// putAndUnlock is Put without waiting, and with the lock, which it releases.
+func (st *Stream) putAndUnlock(text []byte, answer bool) error {
+	s := st.s
+	short, err := st.appendLocked(text, answer)
+	tell := s.lost && !s.warned
+	s.warned = s.lost
+	s.mu.Unlock()
+	if tell {
+		s.opts.Logger.Warn("messages to client dropped: too many are unread", "session", s.session, "limit", s.opts.MaxStored)
+	}
+	if short {
+		return s.memory.Refuse()
+	}
+	return err
+}
+
+// appendLocked appends an event. It reports whether there was no memory for it.
+func (st *Stream) appendLocked(text []byte, answer bool) (short bool, err error) {
+	s := st.s
 	if st.done || s.ended {
-		return errCut
+		return false, errCut
 	}
 	taken := len(text)
 	if short = !s.reserveLocked(taken); short && !answer {
-		return nil // the deferred function returns an error
+		return true, nil
 	} else if short {
 		text, taken = NoMemoryResponse(st.id), 0
 	}
@@ -93,9 +106,27 @@ func (st *Stream) Put(ctx context.Context, text []byte, answer bool) (err error)
 	st.attendLocked()
 	s.stored += len(text)
 	s.evictLocked()
-	tell, s.warned = s.lost && !s.warned, s.lost
 	st.wakeLocked()
-	return nil
+	return short, nil
+}
+
+// inheritLocked takes over what former, the stream of another GET, has not begun to write.
+func (st *Stream) inheritLocked(former *Stream) {
+	if former == nil || former == st || former.kept {
+		return
+	}
+	kept := former.events[:0]
+	for _, ev := range former.events {
+		if ev.n <= former.taken {
+			kept = append(kept, ev)
+			continue
+		}
+		ev.n = st.next
+		st.next++
+		st.events = append(st.events, ev)
+	}
+	clear(former.events[len(kept):])
+	former.events = kept
 }
 
 // Finish records that there will be no more events.

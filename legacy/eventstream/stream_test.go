@@ -182,6 +182,112 @@ func TestL2M25ChangesWaitForWhoIsThere(t *testing.T) {
 	}
 }
 
+// attachIdle has a response carry a stream without writing.
+func attachIdle(st *Stream, from uint64, changes *Changes) *Writer {
+	return st.Attach(downstream.NewResponse(httptest.NewRecorder(), time.Minute), from, changes)
+}
+
+// What the response before has not begun to write goes to the one that replaces it.
+func TestL2M25QuestionsGoToWhoIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1 << 20)
+		if err := r.PutAside(t.Context(), []byte("nobody")); err != ErrNobodyListens {
+			t.Errorf("PutAside without a stream = %v", err)
+		}
+		first := attachIdle(r.Add(wire.ID{}), 0, nil)
+		for _, q := range []string{"begun", "waits"} {
+			if err := r.PutAside(t.Context(), []byte(q)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ev, ok, _, err := first.next(); !ok || err != nil || string(ev.text) != "begun" {
+			t.Fatalf("next = %s, %v, %v", ev.text, ok, err)
+		}
+		second, leave := attach(t, r.Add(wire.ID{}), 0, nil)
+		second.want("waits")
+		if err := r.PutAside(t.Context(), []byte("later")); err != nil {
+			t.Fatal(err)
+		}
+		second.want("later")
+		leave()
+		second.ends(context.Canceled)
+		if err := r.PutAside(t.Context(), []byte("nobody")); err != ErrNobodyListens {
+			t.Errorf("PutAside after the client left = %v", err)
+		}
+		again, leave := r.resume(t, second.last, nil)
+		defer leave()
+		again.want("")
+	})
+}
+
+// A response that writes changes does not wait for itself, and who waits for room is let go when
+// another response comes, or the session ends.
+func TestL2M26NobodyWaitsInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(10)
+		w := attachIdle(r.Add(wire.ID{}), 0, nil)
+		long := strings.Repeat("q", 20)
+		if err := r.PutAside(t.Context(), []byte(long)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.change([]byte("change")); err != nil || w.stream.written != 2 {
+			t.Errorf("change = %v, %d events are written, want both", err, w.stream.written)
+		}
+		for range 2 {
+			if err := r.PutAside(t.Context(), []byte(long)); err != nil {
+				t.Fatal(err)
+			}
+			waited := make(chan error, 1)
+			go func() { waited <- r.PutAside(t.Context(), []byte("waits")) }()
+			synctest.Wait()
+			if len(waited) > 0 {
+				t.Fatalf("PutAside to a client that does not read = %v, want it to wait", <-waited)
+			}
+			rd, leave := attach(t, r.Add(wire.ID{}), 0, nil)
+			rd.want(long + " waits")
+			if err := <-waited; err != nil {
+				t.Errorf("PutAside once another client reads = %v", err)
+			}
+			leave()
+			rd.ends(context.Canceled)
+			attachIdle(r.Add(wire.ID{}), 0, nil)
+		}
+		call := r.Add(wire.NumberID(1))
+		attachIdle(call, 0, nil)
+		put(t, call, long, false)
+		waited := make(chan error, 1)
+		go func() { waited <- call.Put(t.Context(), []byte("more"), false) }()
+		synctest.Wait()
+		r.Close()
+		if err := <-waited; err != errCut {
+			t.Errorf("Put once the session is over = %v", err)
+		}
+	})
+}
+
+// A response says if events after the one that its client had are gone.
+func TestL2M26MissedEvents(t *testing.T) {
+	r := newRig(10)
+	st := r.Add(wire.ID{})
+	w := attachIdle(st, 0, nil)
+	put(t, st, "one", false)
+	put(t, st, "two", false)
+	if _, err := w.drain(); err != nil || w.Missed() {
+		t.Fatalf("drain = %v, Missed = %v", err, w.Missed())
+	}
+	for from, missed := range []bool{false, false, false} {
+		if w := attachIdle(st, uint64(from), nil); w.Missed() != missed {
+			t.Errorf("from %d: Missed = %v with all events stored", from, w.Missed())
+		}
+	}
+	put(t, r.Add(wire.NumberID(1)), "0123456", true) // in the place of the first
+	for from, missed := range []bool{true, false, false} {
+		if w := attachIdle(st, uint64(from), nil); w.Missed() != missed {
+			t.Errorf("from %d: Missed = %v, want %v", from, w.Missed(), missed)
+		}
+	}
+}
+
 // Who sends more than a client reads waits for it; nothing unread is lost.
 func TestL2M26SendersWaitForAReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

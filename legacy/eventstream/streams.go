@@ -2,12 +2,15 @@ package eventstream
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -185,14 +188,38 @@ func (s *Streams) Find(id string) (*Stream, uint64) {
 	return s.order[at], e.Event
 }
 
-// Listening returns the newest stream outside of calls that a client reads; nil if there is none.
-func (s *Streams) Listening() *Stream {
+// ErrNobodyListens reports that no client reads a stream outside of calls.
+var ErrNobodyListens = errors.New("the client reads no stream outside of calls")
+
+// PutAside puts a message on the stream outside of calls that a client reads. If it is behind, it
+// waits, as [Stream.Put] does.
+func (s *Streams) PutAside(ctx context.Context, text []byte) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current == nil || s.current.writer == nil {
-		return nil
+	for {
+		st := s.current
+		switch {
+		case st == nil || st.writer == nil:
+			s.mu.Unlock()
+			return ErrNobodyListens
+		case !st.isFullLocked():
+			return st.putAndUnlock(text, false)
+		}
+		if err := s.awaitRoomLocked(ctx); err != nil {
+			s.mu.Unlock()
+			return err
+		}
 	}
-	return s.current
+}
+
+// awaitRoomLocked waits, without the lock, until bytes are written or a writer leaves.
+func (s *Streams) awaitRoomLocked(ctx context.Context) error {
+	if s.room == nil {
+		s.room = make(chan struct{})
+	}
+	room := s.room
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	return wake.Await(ctx, room)
 }
 
 // HasUnread reports whether a call's stream has events that were not written to a connection.
@@ -224,6 +251,7 @@ func (s *Streams) Close() {
 		st.attendLocked()
 		st.wakeLocked()
 	}
+	s.signalRoomLocked()
 }
 
 func (s *Streams) signalRoomLocked() {

@@ -18,8 +18,12 @@ type Writer struct {
 	res     *downstream.Response
 	changes *Changes // go to the stream; nil for that of a call
 	at      uint64   // the last event that was written, or that the client had before
+	missed  bool     // set by Attach
 	over    error    // why the response has to end; guarded by Streams.mu
 }
+
+// Missed reports whether events after the one that the client had were no longer stored.
+func (w *Writer) Missed() bool { return w.missed }
 
 var (
 	// errReplaced is why a response ends if another connection took over its stream.
@@ -38,22 +42,25 @@ type Changes struct {
 }
 
 // Attach makes res the stream's response, from after the event with number from. The
-// previous response ends. There is only one GET stream at a time.
+// previous response ends. There is only one GET stream at a time: it gets what the one before has
+// not begun to write.
 func (st *Stream) Attach(res *downstream.Response, from uint64, changes *Changes) *Writer {
 	s := st.s
 	w := &Writer{stream: st, res: res, changes: changes}
 	res.KeepAlive(s.opts.KeepAlive)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w.at = min(from, st.next-1)
+	w.missed = w.at+1 < st.next && (len(st.events) == 0 || st.events[0].n > w.at+1)
 	if st.id.IsZero() {
 		s.current.replaceLocked()
+		st.inheritLocked(s.current)
 		s.current = st
 	}
 	st.replaceLocked()
 	st.writer, st.expected = w, false
 	st.attendLocked()
-	st.written = min(from, st.next-1)
-	w.at = st.written
+	st.written, st.taken = w.at, w.at
 	w.res.Turns().Send() // there may be something already
 	if changes != nil {
 		changes.Mail.Notify(w.res.Turns())
@@ -159,9 +166,14 @@ func (w *Writer) next() (ev event, ok, done bool, err error) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	for _, ev := range st.events {
-		if ev.n > w.at {
-			return ev, true, false, w.stoppedLocked()
+		if ev.n <= w.at {
+			continue
 		}
+		if err := w.stoppedLocked(); err != nil {
+			return event{}, false, false, err
+		}
+		st.taken = max(st.taken, ev.n)
+		return ev, true, false, nil
 	}
 	switch {
 	case st.done && st.lost && w.at < st.next-1:
@@ -230,8 +242,11 @@ func (w *Writer) nextChange() (ev fanout.Event, ok bool, err error) {
 	return ev, ok, nil
 }
 
+// change writes the notification of a change. It does not wait for room, which only this response
+// can make.
 func (w *Writer) change(msg []byte) error {
-	if err := w.stream.Put(context.Background(), msg, false); err != nil {
+	w.stream.s.mu.Lock()
+	if err := w.stream.putAndUnlock(msg, false); err != nil {
 		return err
 	}
 	_, err := w.drain()

@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // subscription returns the subscription of the only session that has one.
@@ -80,6 +82,58 @@ func TestL2M24AsksAgain(t *testing.T) {
 	f.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 	f.Want(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
 	f.Response.Body.Close()
+}
+
+// What a session has followed elsewhere is followed still, and cued, if its server is away at first.
+func TestL2M24TakesOverLater(t *testing.T) {
+	t.Parallel()
+	st := newRig(t, nil)
+	g := st.Enter(t, "2025-11-25")
+	p := st.subscription(t)
+	s := &st.only(t).subscriptions
+	bridgetest.Eventually(t, "lists held", func() bool { return s.filter().Tools })
+	if err := s.takeOver([]string{"note://a"}); err != nil {
+		t.Fatal(err)
+	}
+	st.mu.Lock()
+	st.away = 1
+	st.mu.Unlock()
+	s.resume(true)
+	f := g.Listen(t)
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
+	f.Want(changed("note://a"))
+	f.Response.Body.Close()
+	if got := s.filter().URIs; !slices.Equal(got, []string{"note://a"}) || !p.holds("note://a") {
+		t.Errorf("it follows %q, and the server knows of it: %v", got, p.holds("note://a"))
+	}
+}
+
+// A client that resumes a stream of which later events were evicted is cued as one with an unknown id.
+func TestL2M26EvictedChangesAreCued(t *testing.T) {
+	st := newRig(t, func(o *Options) { o.Limits = limits.Set{"client_events": 1 << 10} })
+	g := st.Enter(t, "2025-11-25")
+	p := st.subscription(t)
+	s := st.only(t)
+	bridgetest.Eventually(t, "lists held", func() bool { return s.subscriptions.filter().Tools })
+	g.Call(t, "resources/subscribe", `{"uri":"note://a"}`)
+	f := g.Listen(t)
+	p.change("note://a")
+	f.Want(changed("note://a"))
+	seen := f.Last
+	p.change("note://b")
+	f.Want(changed("note://b")) // which the client loses
+	lost, last := s.streams.Find(f.Last)
+	bridgetest.Eventually(t, "known to be written", func() bool { return lost.Position() == last })
+	f.Response.Body.Close()
+	if err := s.streams.Add(wire.NumberID(1)).Put(t.Context(), make([]byte, 2<<10), true); err != nil {
+		t.Fatal(err)
+	}
+	again := g.Listen(t, "Last-Event-ID", seen)
+	again.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	again.Want(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
+	again.Want(changed("note://a"))
+	again.Response.Body.Close()
 }
 
 func TestL2M25OneStreamCarriesAChange(t *testing.T) {

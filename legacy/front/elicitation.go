@@ -51,7 +51,5 @@ func (s *session) tell(ctx context.Context, msg []byte) {
 		_ = s.conn.send(msg) // the connection has ended if it fails
 		return
 	}
-	if st := s.streams.Listening(); st != nil {
-		_ = st.Put(ctx, msg, false) // the session ends if it fails
-	}
+	_ = s.streams.PutAside(ctx, msg) // nobody listens, or the session ends
 }

@@ -72,6 +72,12 @@ func (p *subscription) Remove(uris ...string) {
 	}
 }
 
+func (p *subscription) holds(uri string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held[uri]
+}
+
 func (p *subscription) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

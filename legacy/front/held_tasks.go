@@ -58,10 +58,11 @@ func (a *outside) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mc
 type outsideReply struct{ streams *eventstream.Streams }
 
 func (o *outsideReply) send(ctx context.Context, msg []byte) error {
-	if st := o.streams.Listening(); st != nil {
-		return st.Put(ctx, msg, false)
+	err := o.streams.PutAside(ctx, msg)
+	if err == eventstream.ErrNobodyListens {
+		return mcp.ErrCannotAsk
 	}
-	return mcp.ErrCannotAsk
+	return err
 }
 
 func (o *outsideReply) reply(r response)    { r.memory.Release() }

@@ -155,14 +155,15 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Send
 }
 
 // openGet begins a GET stream: an earlier one after an event, or a new one if st is nil.
-// lost says that the client had another one that is no longer stored.
+// lost says that the client had another one that is no longer stored. Of what it missed, changes are
+// told again.
 func (s *session) openGet(res *downstream.Response, st *eventstream.Stream, from uint64, lost bool) *eventstream.Writer {
 	fresh := st == nil
 	if fresh {
 		st, from = s.listen()
 	}
 	w := st.Attach(res, from, s.subscriptions.changes())
-	if fresh && lost && !s.hasOwnUpstream() {
+	if (fresh && lost || w.Missed()) && !s.hasOwnUpstream() {
 		s.subscriptions.markAll() // now that no other stream takes them
 	}
 	return w

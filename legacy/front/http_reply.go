@@ -75,10 +75,11 @@ func (p *httpReply) sendAside(ctx context.Context, msg []byte) error {
 		p.session.front.drop("no stream accepted")
 		return nil
 	}
-	if st := p.session.streams.Listening(); st != nil {
-		return st.Put(ctx, msg, false)
+	err := p.session.streams.PutAside(ctx, msg)
+	if err == eventstream.ErrNobodyListens {
+		return errNoStream
 	}
-	return errNoStream
+	return err
 }
 
 // streamed makes the reply a stream.

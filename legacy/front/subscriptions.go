@@ -94,14 +94,17 @@ func (s *subscriptions) offered() mcp.Filter {
 // addAll subscribes to lists, and to resources that the session has already, and retries with
 // growing pauses, because the client was promised changes.
 func (s *subscriptions) addAll(ctx context.Context, want mcp.Filter) {
+	begun := time.Now()
 	for pause := listRetries.Min; ; pause = listRetries.Next(pause) {
 		member, err := s.join()
 		if err == nil {
 			var held mcp.Filter
-			held, err = member.Add(ctx, want)
+			if held, err = member.Add(ctx, want); err != nil {
+				held.URIs = want.URIs // which are asked for again
+			}
 			s.hold(want, held)
 		}
-		if err == nil && pause > listRetries.Min { // the client may have read lists meanwhile
+		if err == nil && time.Since(begun) >= listRetries.Min { // the client may have read lists meanwhile
 			s.markAll()
 		}
 		if err == nil || ctx.Err() != nil {
@@ -283,6 +286,10 @@ func (s *subscriptions) markAll() {
 	all := s.lists
 	all.URIs, all.Losses = slices.Clone(s.uris), false
 	s.mu.Unlock()
+	if len(all.Topics("")) == 0 {
+		return
+	}
+	_, _ = s.join() // which knows the scope, even if it fails
 	for _, t := range all.Topics(s.scope) {
 		s.mail.Put(fanout.Event{Topic: t})
 	}

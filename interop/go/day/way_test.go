@@ -82,7 +82,7 @@ func (s *stand) target(p pair) remote.Target {
 	case "direct":
 		to.Argv = s.command(p)
 	case "wrap":
-		to.Argv = []string{"/usr/bin/env", "XDG_CACHE_HOME=" + filepath.Join(s.dir, "cache")}
+		to.Argv = []string{"/usr/bin/env", "XDG_CACHE_HOME=" + filepath.Join(s.dir, "cache"), "MCPBRIDGE_LOG__LEVEL=debug"}
 		if !full() {
 			to.Argv = append(to.Argv, "MCPBRIDGE_SERVERS__S__IDLE="+idle.String())
 		}

@@ -27,9 +27,13 @@ func TestEvents(t *testing.T) {
 				t.Run("T-30 drain", func(t *testing.T) { testEventsDrain(t, w) })
 			}
 		})
-		if left, err := process.WithMark(b.Server); err != nil || len(left) > 0 {
-			t.Errorf("processes left of %s to %s: %q, %v", p.client, p.server, left, err)
-		}
+		rig.Until(t, 5*time.Second, "no process is left of "+p.client+" to "+p.server, func() string {
+			left, err := process.WithMark(b.Server)
+			if err == nil && len(left) == 0 {
+				return ""
+			}
+			return fmt.Sprintf("left behind: %q, %v", left, err)
+		})
 	}
 }
 

@@ -57,7 +57,7 @@ func (st *Stream) eventID(n uint64) string {
 func (st *Stream) Put(ctx context.Context, text []byte, answer bool) error {
 	s := st.s
 	s.mu.Lock()
-	for st.isFullLocked() && !answer {
+	for !answer && st.isFullLocked() {
 		if err := s.awaitRoomLocked(ctx); err != nil {
 			s.mu.Unlock()
 			return err

@@ -79,7 +79,8 @@ func (s *subscriptions) begin() {
 		return
 	}
 	s.begun = true
-	s.session.spawn(func(ctx context.Context) { s.addAll(ctx, want) }) // ends with the session
+	begun := time.Now()
+	s.session.spawn(func(ctx context.Context) { s.addAll(ctx, want, begun) }) // ends with the session
 }
 
 // offered returns what the session follows without being asked.
@@ -92,9 +93,9 @@ func (s *subscriptions) offered() mcp.Filter {
 }
 
 // addAll subscribes to lists, and to resources that the session has already, and retries with
-// growing pauses, because the client was promised changes.
-func (s *subscriptions) addAll(ctx context.Context, want mcp.Filter) {
-	begun := time.Now()
+// growing pauses, because the client was promised changes. What may have changed since then is marked
+// as changed, if that is long ago.
+func (s *subscriptions) addAll(ctx context.Context, want mcp.Filter, since time.Time) {
 	for pause := listRetries.Min; ; pause = listRetries.Next(pause) {
 		member, err := s.join()
 		if err == nil {
@@ -104,7 +105,7 @@ func (s *subscriptions) addAll(ctx context.Context, want mcp.Filter) {
 			}
 			s.hold(want, held)
 		}
-		if err == nil && time.Since(begun) >= listRetries.Min { // the client may have read lists meanwhile
+		if err == nil && time.Since(since) >= listRetries.Min { // the client may have read them meanwhile
 			s.markAll()
 		}
 		if err == nil || ctx.Err() != nil {
@@ -164,10 +165,7 @@ func (s *subscriptions) resume(lists bool) {
 	want.URIs = slices.Clone(s.uris)
 	s.mu.Unlock()
 	if len(want.Topics("")) > 0 {
-		s.session.spawn(func(ctx context.Context) { // ends with the session
-			s.addAll(ctx, want)
-			s.markAll()
-		})
+		s.session.spawn(func(ctx context.Context) { s.addAll(ctx, want, time.Time{}) }) // ends with the session
 	}
 }
 

@@ -84,28 +84,32 @@ func TestL2M24AsksAgain(t *testing.T) {
 	f.Response.Body.Close()
 }
 
-// What a session has followed elsewhere is followed still, and cued, if its server is away at first.
-func TestL2M24TakesOverLater(t *testing.T) {
-	t.Parallel()
-	st := newRig(t, nil)
-	g := st.Enter(t, "2025-11-25")
-	p := st.subscription(t)
-	s := &st.only(t).subscriptions
-	bridgetest.Eventually(t, "lists held", func() bool { return s.filter().Tools })
-	if err := s.takeOver([]string{"note://a"}); err != nil {
-		t.Fatal(err)
-	}
-	st.mu.Lock()
-	st.away = 1
-	st.mu.Unlock()
-	s.resume(true)
-	f := g.Listen(t)
-	f.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-	f.Want(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
-	f.Want(changed("note://a"))
-	f.Response.Body.Close()
-	if got := s.filter().URIs; !slices.Equal(got, []string{"note://a"}) || !p.holds("note://a") {
-		t.Errorf("it follows %q, and the server knows of it: %v", got, p.holds("note://a"))
+// What a session has followed elsewhere is followed still, and cued, also if its server is away at first.
+func TestL2M24TakesOver(t *testing.T) {
+	for name, away := range map[string]int{"at once": 0, "later": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			st := newRig(t, nil)
+			g := st.Enter(t, "2025-11-25")
+			p := st.subscription(t)
+			s := &st.only(t).subscriptions
+			bridgetest.Eventually(t, "lists held", func() bool { return s.filter().Tools })
+			if err := s.takeOver([]string{"note://a"}); err != nil {
+				t.Fatal(err)
+			}
+			st.mu.Lock()
+			st.away = away
+			st.mu.Unlock()
+			s.resume(true)
+			f := g.Listen(t)
+			f.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			f.Want(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
+			f.Want(changed("note://a"))
+			f.Response.Body.Close()
+			if got := s.filter().URIs; !slices.Equal(got, []string{"note://a"}) || !p.holds("note://a") {
+				t.Errorf("it follows %q, and the server knows of it: %v", got, p.holds("note://a"))
+			}
+		})
 	}
 }
 

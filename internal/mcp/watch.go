@@ -2,22 +2,38 @@ package mcp
 
 import (
 	"context"
+	"errors"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
+
+// ErrNotNow says that a server reports changes of none of the topics at the moment, and may later:
+// it did not answer in time, or its stream for notifications is closed.
+var ErrNotNow = errors.New("it can't report changes at the moment; subscribe again later")
 
 // A Source reports changes upstream. Both listen streams and resources/subscribe use it.
 type Source interface {
 	// Watch subscribes upstream to the topics of want for the profile, and returns, in
 	// the same order, the topics for which the server reports changes. The server refuses
 	// or does not offer the others. Watch returns when the result for each topic is
-	// known, or after a time-out. ctx ends the wait, but not the subscription.
+	// known, or after a time-out. ctx ends the wait, but not the subscription. If none is
+	// reported, because it can't be at the moment, err has [ErrNotNow] in its chain.
 	//
 	// From before the call of Watch until after release, [Changes.Wanted] must report
 	// true for the topics: the Source follows it. release ends the caller's subscription.
 	// Some time after the last release the Source unsubscribes upstream.
 	Watch(ctx context.Context, p Profile, want []fanout.Topic) (honored []fanout.Topic, release func(), err error)
+}
+
+// WatchNow is s.Watch, but what can't be reported at the moment is left out, as in the
+// acknowledgment of a listen stream (M2L-31).
+func WatchNow(ctx context.Context, s Source, p Profile, want []fanout.Topic) (honored []fanout.Topic, release func(), err error) {
+	honored, release, err = s.Watch(ctx, p, want)
+	if errors.Is(err, ErrNotNow) {
+		return nil, func() {}, nil
+	}
+	return honored, release, err
 }
 
 // Changes receives the reports of a Source. All methods are quick, never block, and are

@@ -17,6 +17,7 @@ type Query struct {
 	answers chan answer // capacity 1, sent to once
 	honor   []bool      // for each topic of want
 	left    int         // topics of want that are not settled
+	later   bool        // some were put off: they may be accepted later
 	closed  bool        // answered, or not waited for any more
 
 	dropped sync.Once // used by the caller
@@ -49,7 +50,14 @@ func (q *Query) settle(at int, ok bool) {
 	}
 }
 
-// finish answers q with the topics accepted so far, or with err.
+// putOff answers one of the topics that may be accepted later.
+func (q *Query) putOff(at int) {
+	q.later = true
+	q.settle(at, false)
+}
+
+// finish answers q with the topics accepted so far, or with err. If there are none, one that was
+// put off makes it an error.
 func (q *Query) finish(err error) {
 	if q.closed {
 		return
@@ -58,6 +66,9 @@ func (q *Query) finish(err error) {
 	a := answer{err: err}
 	if err == nil {
 		a.honored = q.honored()
+	}
+	if err == nil && len(a.honored) == 0 && q.later {
+		a.err = mcp.ErrNotNow
 	}
 	q.answers <- a
 }

@@ -39,6 +39,8 @@ func (s *server) Serve(ts []*Topic[bool]) {
 	s.book.Reached()
 	for _, t := range ts {
 		switch {
+		case s.st.later:
+			t.PutOff()
 		case t.State:
 			s.book.Grant(t, true)
 		case t.URI == "bad":
@@ -71,9 +73,10 @@ func (s *server) Close()               {}
 
 // A stage is a server, the books of it, and an audience.
 type stage struct {
-	t    *testing.T
-	away error // why the server can't be reached
-	slow bool  // it answers to nothing
+	t     *testing.T
+	away  error // why the server can't be reached
+	slow  bool  // it answers to nothing
+	later bool  // it puts off all topics
 	*watchtest.Hub
 	table *Table[bool, *server]
 }

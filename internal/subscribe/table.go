@@ -15,7 +15,8 @@ import (
 // topics of its profile are needed. Methods are safe for concurrent use.
 //
 // A Watch fails if the server can't be reached: at once if it never could, otherwise after
-// [Patience]. It waits for a server that is starting.
+// [Patience]. It waits for a server that is starting. It fails as well if the server has answered
+// nothing by then, or may report later what it does not report now.
 type Table[S any, D Driver[S]] struct {
 	// Set by NewTable, read-only after.
 	up   *source
@@ -58,6 +59,7 @@ func (t *Table[S, D]) Watch(ctx context.Context, p mcp.Profile, want []fanout.To
 	select {
 	case a := <-q.answers: // the loop always answers
 		if a.err != nil {
+			book.drop(q)
 			return nil, nil, fmt.Errorf("watching %s: %w", t.up.Name, a.err)
 		}
 		q.answers = nil // there are no more answers, and q lives as long as the subscription

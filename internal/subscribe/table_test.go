@@ -43,6 +43,33 @@ func TestTableWatchOfNothing(t *testing.T) {
 	})
 }
 
+// What is not answered in time is no refusal: it may be accepted later.
+func TestM2L31UnansweredIsNotRefused(t *testing.T) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
+		st.Listen(uris("bad")...).WantHonored("").Close()
+		began := time.Now()
+		st.Listen(uris("never")...).WantNotNow()
+		if took := time.Since(began); took != Patience {
+			t.Errorf("Watch took %v, want %v", took, Patience)
+		}
+		st.wantEnded()
+		st.Listen(uris("bad", "never")...).WantHonored("").Close()
+		st.Listen(uris("a", "never")...).WantHonored("a")
+	})
+}
+
+// A topic whose last subscriber has left lingers no longer for one who is put off.
+func TestM2L34PutOffDoesNotKeepATopic(t *testing.T) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
+		a := st.Listen(uris("a")...).WantHonored("a")
+		a.Close()
+		st.later = true
+		st.Listen(uris("a")...).WantNotNow()
+		time.Sleep(time.Minute)
+		st.wantEnded()
+	})
+}
+
 func TestTableCallerLeaves(t *testing.T) {
 	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		ctx, leave := context.WithCancelCause(t.Context())

@@ -69,11 +69,22 @@ func (t *Topic[S]) Due() time.Duration { return t.dueAt }
 
 // Settle answers t for all queries that wait for it.
 func (t *Topic[S]) Settle(ok bool) {
-	waiters := t.waiters
-	t.waiters = nil
-	for _, w := range waiters {
+	for _, w := range t.takeWaiters() {
 		w.query.settle(w.at, ok)
 	}
+}
+
+// PutOff answers those who wait for t that the server may report its changes later.
+func (t *Topic[S]) PutOff() {
+	for _, w := range t.takeWaiters() {
+		w.query.putOff(w.at)
+	}
+}
+
+func (t *Topic[S]) takeWaiters() []waiter {
+	waiters := t.waiters
+	t.waiters = nil
+	return waiters
 }
 
 // without removes the waiters of q.

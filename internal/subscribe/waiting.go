@@ -1,9 +1,13 @@
 package subscribe
 
-import "time"
+import (
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
 
 // Patience is how long a Watch waits for a server that is there: a topic without an answer
-// by then is not in the acknowledgment. While the server starts it waits for the connect
+// by then is not in the acknowledgment, and if there was no answer at all, Watch fails. While the server starts it waits for the connect
 // time-out, as other requests do, and then Patience from the start on.
 const Patience = 10 * time.Second
 
@@ -66,6 +70,8 @@ func (b *Book[S]) expire() {
 		case q.closed:
 		case away != nil && len(q.honored()) == 0:
 			b.fail(q, away)
+		case q.left == len(q.want):
+			b.fail(q, mcp.ErrNotNow)
 		default:
 			q.finish(nil)
 			b.strip(q)

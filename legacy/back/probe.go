@@ -58,7 +58,7 @@ func addDescription(ctx context.Context, s *session, v *mcp.Verdict, how mcp.Pro
 	v.Era, v.Reason = spec.Legacy, "it answered "+spec.MethodInitialize
 	v.Revisions = []spec.Revision{s.revision}
 	v.Description = &mcp.Description{Capabilities: s.caps.Raw, ServerInfo: s.serverInfo, Instructions: s.instructions}
-	v.Unasked = s.Listening()
+	v.Unasked, _ = s.Listening()
 	if !how.Lists {
 		return
 	}

@@ -21,12 +21,9 @@ func (w watched) Done() <-chan struct{} { return w.s.Link.Done() }
 // Offers implements [watch.Session].
 func (w watched) Offers() watch.Offers {
 	caps, polls := &w.s.caps, w.s.opts.polls().Kinds(w.s.caps.Raw)
-	return watch.Offers{
-		Lists:     caps.Lists,
-		Subscribe: caps.Subscribe || polls.Has(fanout.ResourceUpdated),
-		Channel:   w.s.Listening(),
-		Polls:     polls,
-	}
+	o := watch.Offers{Lists: caps.Lists, Subscribe: caps.Subscribe || polls.Has(fanout.ResourceUpdated), Polls: polls}
+	o.Channel, o.Reopening = w.s.Listening()
+	return o
 }
 
 // Subscribe implements [watch.Session]. It subscribes upstream if the server supports

@@ -113,6 +113,34 @@ func TestL2M24TakesOver(t *testing.T) {
 	}
 }
 
+// A list that can't be reported at the moment is asked for again, and what else a session has followed
+// elsewhere is cued at once.
+func TestL2M24TakesOverWhatIsPutOff(t *testing.T) {
+	t.Parallel()
+	st := newRig(t, nil)
+	g := st.Enter(t, "2025-11-25")
+	st.subscription(t)
+	s := &st.only(t).subscriptions
+	bridgetest.Eventually(t, "lists held", func() bool { return s.filter().Tools })
+	if err := s.takeOver([]string{"note://a"}); err != nil {
+		t.Fatal(err)
+	}
+	putOff := func(later bool) {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		st.later = later
+	}
+	putOff(true)
+	s.resume(true)
+	f := g.Listen(t)
+	f.Want(changed("note://a"))
+	putOff(false)
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
+	f.Want(changed("note://a"))
+	f.Response.Body.Close()
+}
+
 // A client that resumes a stream of which later events were evicted is cued as one with an unknown id.
 func TestL2M26EvictedChangesAreCued(t *testing.T) {
 	st := newRig(t, func(o *Options) { o.Limits = limits.Set{"client_events": 1 << 10} })

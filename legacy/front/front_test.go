@@ -25,6 +25,7 @@ type rig struct {
 	describe func() (*mcp.Description, error)
 	refused  map[string]bool // URIs
 	away     int             // so many times, the upstream can't be reached
+	later    bool            // it can't report changes of lists at the moment
 	subs     []*subscription
 	got      []*mcp.Request
 	who      mcp.Principal
@@ -42,7 +43,7 @@ type subscription struct {
 
 func (p *subscription) Add(_ context.Context, want mcp.Filter) (mcp.Filter, error) {
 	p.st.mu.Lock()
-	away := p.st.away > 0
+	away, later := p.st.away > 0, p.st.later
 	p.st.away--
 	p.st.mu.Unlock()
 	if away {
@@ -57,6 +58,9 @@ func (p *subscription) Add(_ context.Context, want mcp.Filter) (mcp.Filter, erro
 			honored.URIs = append(honored.URIs, uri)
 			p.held[uri] = true
 		}
+	}
+	if later {
+		return mcp.Filter{URIs: honored.URIs}, mcp.ErrNotNow
 	}
 	if len(want.URIs) == 0 {
 		p.lists = want

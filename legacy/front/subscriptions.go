@@ -96,17 +96,21 @@ func (s *subscriptions) offered() mcp.Filter {
 // growing pauses, because the client was promised changes. What may have changed since then is marked
 // as changed, if that is long ago.
 func (s *subscriptions) addAll(ctx context.Context, want mcp.Filter, since time.Time) {
-	for pause := listRetries.Min; ; pause = listRetries.Next(pause) {
+	for pause, marked := listRetries.Min, false; ; pause = listRetries.Next(pause) {
 		member, err := s.join()
+		some := false
 		if err == nil {
 			var held mcp.Filter
-			if held, err = member.Add(ctx, want); err != nil {
+			held, err = member.Add(ctx, want)
+			if some = len(held.Topics("")) > 0; err != nil {
 				held.URIs = want.URIs // which are asked for again
 			}
 			s.hold(want, held)
 		}
-		if err == nil && time.Since(since) >= listRetries.Min { // the client may have read them meanwhile
+		// The client may have read them meanwhile. What is held at first does not wait for the rest.
+		if (err == nil || some && !marked) && time.Since(since) >= listRetries.Min {
 			s.markAll()
+			marked = true
 		}
 		if err == nil || ctx.Err() != nil {
 			return

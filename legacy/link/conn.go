@@ -56,9 +56,9 @@ func (c *conn) close(context.Context) {
 // which have no header for the revision.
 type alwaysListening struct{ l *Link }
 
-func (a alwaysListening) useRevision(spec.Revision)   {}
-func (a alwaysListening) listen(context.Context)      {}
-func (a alwaysListening) initialized(context.Context) {}
-func (a alwaysListening) listening() bool             { return a.l.Alive() }
+func (a alwaysListening) useRevision(spec.Revision)    {}
+func (a alwaysListening) listen(context.Context)       {}
+func (a alwaysListening) initialized(context.Context)  {}
+func (a alwaysListening) listening() (open, soon bool) { return a.l.Alive(), false }
 
 var _ carrier = (*conn)(nil)

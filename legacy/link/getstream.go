@@ -39,7 +39,8 @@ type getStream struct {
 	settled wake.Signal   // sent when an attempt has been answered
 	again   chan struct{} // closed by retryRefused
 	up      atomic.Bool
-	no      atomic.Bool // the first attempt was refused
+	down    atomic.Int64 // since when it is not open, in Unix nanoseconds
+	no      atomic.Bool  // the first attempt was refused
 }
 
 // startStream starts to open the stream. It stops on close, or if the server offers no
@@ -53,6 +54,7 @@ func startStream(ctx context.Context, h *streamable) *getStream {
 		settled: wake.NewSignal(),
 		again:   make(chan struct{}),
 	}
+	g.down.Store(time.Now().UnixNano())
 	go g.run(ctx)
 	return g
 }
@@ -70,6 +72,12 @@ func (g *getStream) await(ctx context.Context) {
 }
 
 func (g *getStream) isOpen() bool { return g.up.Load() }
+
+// mayOpen reports whether the stream is closed, and is expected to be opened: the server has not
+// refused it, nor gone on without it for long.
+func (g *getStream) mayOpen() bool {
+	return !g.isOpen() && !wake.Closed(g.done) && time.Since(time.Unix(0, g.down.Load())) < maxMissed
+}
 
 // retryRefused tries once more if the server has refused the first attempt, and waits for
 // the result.
@@ -247,6 +255,7 @@ func (g *getStream) opened(before streamCut) {
 }
 
 func (g *getStream) closed() {
+	g.down.Store(time.Now().UnixNano())
 	g.up.Store(false)
 	g.h.l.sink.ListenChanged(false, false)
 }

@@ -83,8 +83,8 @@ func TestM2L32OnceMoreAfterInitialized(t *testing.T) {
 			if took := time.Since(start); took > 0 {
 				t.Errorf("the handshake took %v though the GET was answered at once", took)
 			}
-			if got := r.Listening(); got != tt.channel {
-				t.Errorf("Listening = %v, want %v", got, tt.channel)
+			if got, soon := r.Listening(); got != tt.channel || soon {
+				t.Errorf("Listening = %v, %v, want %v, and not soon", got, soon, tt.channel)
 			}
 			if got := p.Order(); got != tt.order {
 				t.Errorf("order = %s, want %s", got, tt.order)
@@ -99,9 +99,15 @@ func TestM2L32FailingStreamDelaysNothing(t *testing.T) {
 		p := legacytest.NewMemoryServer(t)
 		p.Get = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
 		start := time.Now()
-		openHTTP(t, p)
+		r := openHTTP(t, p)
 		if took := time.Since(start); took > 0 {
 			t.Errorf("the handshake took %v", took)
+		}
+		for _, want := range []bool{true, false} {
+			if open, soon := r.Listening(); open || soon != want {
+				t.Errorf("Listening = %v, %v, want it closed, and soon open: %v", open, soon, want)
+			}
+			time.Sleep(maxMissed)
 		}
 	})
 }
@@ -125,12 +131,13 @@ func TestM2L32LateStream(t *testing.T) {
 		if took := time.Since(start); took != streamWait {
 			t.Errorf("the handshake took %v, want %v", took, streamWait)
 		}
-		if r.Listening() {
-			t.Error("Listening = true before the stream is open")
+		if now, soon := r.Listening(); now || !soon {
+			t.Errorf("Listening = %v, %v before the stream is open, want soon", now, soon)
 		}
 		close(open)
-		if synctest.Wait(); !r.Listening() {
-			t.Error("Listening = false though the late stream is open")
+		synctest.Wait()
+		if now, soon := r.Listening(); !now || soon {
+			t.Errorf("Listening = %v, %v though the late stream is open", now, soon)
 		}
 	})
 }

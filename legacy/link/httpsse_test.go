@@ -128,8 +128,8 @@ func TestU03EndOfTheStream(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !r.IsSSE() || !r.Listening() {
-				t.Errorf("IsSSE = %v, Listening = %v, want both", r.IsSSE(), r.Listening())
+			if listening, _ := r.Listening(); !r.IsSSE() || !listening {
+				t.Errorf("IsSSE = %v, Listening = %v, want both", r.IsSSE(), listening)
 			}
 			go tt.end(p.LastStream())
 			<-r.Done()

@@ -72,8 +72,8 @@ type carrier interface {
 	listen(ctx context.Context)
 	// initialized is called after notifications/initialized has been sent.
 	initialized(ctx context.Context)
-	// listening reports whether such a stream is open.
-	listening() bool
+	// listening reports whether such a stream is open, and if not, whether it may be soon.
+	listening() (open, soon bool)
 	// explain returns err with more details on why the server does not respond, if there
 	// are any.
 	explain(err error) error
@@ -112,8 +112,9 @@ func (l *Link) Listen(ctx context.Context) { l.carrier.listen(ctx) }
 // the stream of Listen only then.
 func (l *Link) Initialized(ctx context.Context) { l.carrier.initialized(ctx) }
 
-// Listening reports whether the server can send messages that belong to no request.
-func (l *Link) Listening() bool { return l.carrier.listening() }
+// Listening reports whether the server can send messages that belong to no request, and if not,
+// whether it may soon.
+func (l *Link) Listening() (open, soon bool) { return l.carrier.listening() }
 
 // Explain returns err with more details on why the server does not respond, if there are
 // any.

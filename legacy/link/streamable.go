@@ -97,7 +97,7 @@ func (h *streamable) do(ctx context.Context, c *Call, frame []byte) error {
 // accepted waits for the response to a request that was accepted like a notification: it
 // may arrive on the GET stream.
 func (h *streamable) accepted(ctx context.Context, f *upstream.Failure) error {
-	if h.listening() {
+	if open, _ := h.listening(); open {
 		if err := wake.Wait(ctx, acceptedTimeout); err != nil {
 			return err
 		}
@@ -202,9 +202,9 @@ func (h *streamable) initialized(ctx context.Context) {
 }
 
 // listening implements carrier.
-func (h *streamable) listening() bool {
+func (h *streamable) listening() (open, soon bool) {
 	g := h.stream.Load()
-	return g != nil && g.isOpen()
+	return g != nil && g.isOpen(), g != nil && g.mayOpen()
 }
 
 // close implements carrier.

@@ -84,7 +84,7 @@ func TestM2L31LateSubscribeIsKeptForAnother(t *testing.T) {
 		first := st.GoListen(uriTopic("slow"))
 		time.Sleep(7 * time.Second)
 		second := st.GoListen(uriTopic("slow"))
-		(<-first).WantHonored("")
+		(<-first).WantNotNow()
 		(<-second).WantHonored("slow")
 		time.Sleep(time.Minute)
 		st.wantCalls("subscribe slow")
@@ -149,9 +149,25 @@ func TestM2L32ListsNeedAChannel(t *testing.T) {
 
 		st.server.set(func(s *script) { s.offers.Channel = false })
 		st.current().ListenChanged(false)
-		st.Listen(tools).WantHonored("")
+		st.Listen(tools).WantNotNow()
 		st.current().Changed(fanout.ToolsListChanged, "", nil) // on a call's stream, say
 		st.WantLog("event toolsListChanged")
+	})
+}
+
+// A list without a channel is put off while the server may open one, and refused if it offers none.
+func TestM2L32ListsAwaitTheirChannel(t *testing.T) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
+		tools := listTopic(fanout.ToolsListChanged)
+		st.server.offers.Channel = false
+		st.Listen(tools).WantHonored("").Close()
+		st.server.set(func(s *script) { s.offers.Reopening = true })
+		st.Listen(tools).WantNotNow()
+		st.Listen(tools, uriTopic("a")).WantHonored("a").Close()
+		time.Sleep(time.Minute)
+		st.wantEnded()
+		st.server.set(func(s *script) { s.offers.Channel, s.offers.Reopening = true, false })
+		st.Listen(tools).WantHonored("toolsListChanged")
 	})
 }
 

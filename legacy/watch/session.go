@@ -35,8 +35,9 @@ type Offers struct {
 	Subscribe bool      // resources.subscribe was declared
 	// Channel: the server can send notifications. Over stdio it always can, over HTTP if
 	// the GET stream is open.
-	Channel bool
-	Polls   Kinds // the changes found by polling
+	Channel   bool
+	Reopening bool  // there is no channel, and may be one soon
+	Polls     Kinds // the changes found by polling
 }
 
 // Kinds is a set of kinds of changes.

@@ -110,8 +110,8 @@ func (w *Watch) serve(t *topic) {
 	}
 }
 
-// serveList answers the subscribers of a list. Without a channel it accepts no new ones,
-// but does not end the old ones: they get missed changes later.
+// serveList answers the subscribers of a list. Without a channel it accepts no new ones, and puts
+// them off while there may be one soon. It does not end the old ones: they get missed changes later.
 func (w *Watch) serveList(t *topic) {
 	switch offered := w.offers.Lists.Has(t.Kind); {
 	case offered && w.offers.Channel:
@@ -119,8 +119,11 @@ func (w *Watch) serveList(t *topic) {
 		w.grant(t)
 	case offered && t.Promised():
 		t.State.current = on
-		t.Settle(false)
+		t.PutOff()
 		w.restored(t)
+	case offered && w.offers.Reopening:
+		t.PutOff()
+		w.deny(t, errNoChannel)
 	default:
 		w.deny(t, errNotOffered)
 	}

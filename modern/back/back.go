@@ -72,7 +72,7 @@ func New(opts Options) (*Back, error) {
 		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
 	}
 	b.link = b.newLink()
-	b.watches = watch.New(&b.opts.Options, b.openListen, b.isStarting)
+	b.watches = watch.New(&b.opts.Options, b.openListen, b.isStarting, b.opts.Peer != nil)
 	return b, nil
 }
 

@@ -42,7 +42,7 @@ var (
 func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (watch.Stream, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.ackTimeout(), errNoAck)
 	defer cancel()
-	params := listenParams(want)
+	params := protocol.ListenParams(want)
 	for negotiated := false; ; negotiated = true {
 		c := b.ownCall(spec.MethodListen, params, p)
 		s, err := b.link.listen(ctx, c)
@@ -76,11 +76,6 @@ func (b *Back) ackTimeout() time.Duration {
 func (b *Back) isStarting() bool {
 	state, _ := b.availability.State()
 	return state != upstream.Up
-}
-
-// listenParams returns the params of a listen request.
-func listenParams(want mcp.Filter) []byte {
-	return append(protocol.AppendFilter([]byte(`{"notifications":`), want), '}')
 }
 
 // refusedByPeer returns the error of a listen request that another replica has refused. It
@@ -134,18 +129,6 @@ func (s *evictingStream) Next() (fanout.Event, error) {
 	return ev, err
 }
 
-// ackOf returns the filter that an acknowledgment grants, and whether m is an
-// acknowledgment.
-//
-// Spec: 2026-07-28, basic/patterns/subscriptions, Acknowledgment.
-func ackOf(m *wire.Message) (mcp.Filter, bool) {
-	if m.Method != spec.NotifyAcknowledged {
-		return mcp.Filter{}, false
-	}
-	f, err := protocol.ReadFilter(wire.Get(m.Params, "notifications"))
-	return f, err == nil
-}
-
 // changeOf returns the change in a notification, and whether the filter has its kind. It
 // does not alias m.
 func changeOf(m *wire.Message, scope string, granted mcp.Filter) (fanout.Event, bool) {
@@ -169,13 +152,6 @@ func withoutMember(meta []byte, name string) json.RawMessage {
 		return nil
 	}
 	return out
-}
-
-// subscriptionOf returns the id of the listen request that a message names, and whether it
-// names one.
-func subscriptionOf(m *wire.Message) (wire.ID, bool) {
-	id, err := wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaSubscriptionID))
-	return id, err == nil
 }
 
 // endsStream reports whether m ends the stream c: its response or, as one page of the
@@ -256,7 +232,7 @@ func (s *httpListen) acknowledged() error {
 		if err != nil {
 			return s.broken(err)
 		}
-		if granted, ok := ackOf(m); ok {
+		if granted, ok := protocol.Acknowledgment(m); ok {
 			s.granted = granted
 			return nil
 		}
@@ -287,7 +263,7 @@ func (s *httpListen) Next() (fanout.Event, error) {
 			s.reply.Close()
 			break
 		}
-		id, named := subscriptionOf(m)
+		id, named := protocol.SubscriptionID(m)
 		ev, ok := changeOf(m, s.c.scope, s.granted)
 		if ok && (!named || s.c.Is(id)) {
 			if !named {

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
 	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
@@ -24,6 +25,8 @@ type connListen struct {
 	acked   chan struct{} // closed when granted and refusal are set
 	closing chan struct{} // closed by Close
 	parting parting
+	// conn.mu guards these: its request was written; the server may have forgotten it.
+	isSent, inDoubt bool
 
 	granted mcp.Filter
 	refusal error // why there is no stream
@@ -45,6 +48,9 @@ func (p *conn) listen(ctx context.Context, c *upstreamCall) (watch.Stream, error
 	}
 	if err := p.Send(&c.Call, c.frame); err != nil {
 		return nil, err
+	}
+	if p.sent(s) {
+		p.doubt(s)
 	}
 	select {
 	case <-s.acked:
@@ -178,7 +184,7 @@ func (p *conn) change(m *wire.Message) {
 		s.end(watch.ErrEnded)
 		return
 	}
-	if granted, ok := ackOf(m); ok {
+	if granted, ok := protocol.Acknowledgment(m); ok {
 		if !s.open(granted, nil) {
 			p.skip("second acknowledgment", m.Method)
 		}
@@ -190,7 +196,7 @@ func (p *conn) change(m *wire.Message) {
 		p.skip("not a change that was asked for", m.Method)
 		return
 	}
-	if _, named := subscriptionOf(m); !named {
+	if _, named := protocol.SubscriptionID(m); !named {
 		p.link.opts.Quirks.Met(quirks.UntaggedNotice, "")
 	}
 	s.mail.Put(ev)
@@ -210,7 +216,7 @@ func (p *conn) streamOf(m *wire.Message) *connListen {
 		}
 		return p.listenOf(id)
 	}
-	if id, named := subscriptionOf(m); named {
+	if id, named := protocol.SubscriptionID(m); named {
 		return p.listenOf(id)
 	}
 	p.mu.Lock()

@@ -3,13 +3,13 @@ package back
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // What a server does about a listen request that was cancelled: it need not answer, and
@@ -105,17 +105,31 @@ func (p *conn) parted(id wire.ID) bool {
 	}
 	p.link.farewell.Store(farewellAnswer)
 	for _, o := range doubtful {
-		if p.part(o) {
-			p.cancel(o.c, errEndedLate)
-			o.end(errEndedLate)
-		}
+		p.doubt(o)
 	}
 	p.link.heeded(s.c.scope)
 	return true
 }
 
+// doubt cancels a stream that the server may have forgotten, so that it is opened again.
+func (p *conn) doubt(s *connListen) {
+	if p.part(s) {
+		p.cancel(s.c, errEndedLate)
+		s.end(errEndedLate)
+	}
+}
+
+// sent notes that the request for a stream has been written, and reports whether the stream has been
+// put in doubt before: servers ignore the cancellation of what they have not been asked for yet.
+func (p *conn) sent(s *connListen) (inDoubt bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.isSent = true
+	return s.inDoubt
+}
+
 // takeParting returns the cancelled stream that a response ends, and the streams that it puts
-// in doubt; nil if it ends none.
+// in doubt; nil if it ends none. Those that are being asked for are put in doubt once they are.
 func (p *conn) takeParting(id wire.ID) (s *connListen, doubtful []*connListen) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,8 +140,13 @@ func (p *conn) takeParting(id wire.ID) (s *connListen, doubtful []*connListen) {
 	s = p.partings[i]
 	p.partings = slices.Delete(p.partings, i, i+1)
 	close(s.parting.over)
-	if s.parting.late && p.link.opts.URL == "" {
-		doubtful = slices.Collect(maps.Values(p.listens))
+	if !s.parting.late || p.link.opts.URL != "" {
+		return s, nil
+	}
+	for _, o := range p.listens {
+		if o.inDoubt = true; o.isSent {
+			doubtful = append(doubtful, o)
+		}
 	}
 	return s, doubtful
 }
@@ -135,7 +154,7 @@ func (p *conn) takeParting(id wire.ID) (s *connListen, doubtful []*connListen) {
 // heedsParted notes that a server acknowledges a listen request that was given up: it
 // responds again.
 func (p *conn) heedsParted(m *wire.Message) {
-	id, named := subscriptionOf(m)
+	id, named := protocol.SubscriptionID(m)
 	if m.Method != spec.NotifyAcknowledged || !named {
 		return
 	}

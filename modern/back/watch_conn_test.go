@@ -15,8 +15,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -30,7 +32,8 @@ type forgetfulServer struct {
 	takes   atomic.Int64 // to end a stream, in nanoseconds; zero means 25 ms
 	late    bool         // another may be asked for before
 	live    wire.ID
-	granted []byte // nil once the server has gone deaf
+	asked   map[string]bool // the streams, by their ids: it ignores the cancellation of others
+	granted []byte          // nil once the server has gone deaf
 	listens int
 	cancels int
 	ended   chan wire.ID
@@ -96,6 +99,7 @@ func (s *forgetfulServer) take(m wire.Message) {
 	switch m.Method {
 	case spec.MethodListen:
 		s.listens++
+		s.asked[m.ID.String()] = true
 		s.live, s.granted = m.ID, append([]byte(nil), wire.Get(m.Params, "notifications")...)
 		if s.acks == 0 {
 			s.acknowledge(m.ID)
@@ -108,6 +112,9 @@ func (s *forgetfulServer) take(m wire.Message) {
 			s.T.Errorf("cancelled %s: %v", m.Params, err)
 		}
 		s.cancels++
+		if !s.asked[id.String()] {
+			return
+		}
 		if s.begins != nil {
 			s.begins.Stop()
 		}
@@ -125,7 +132,7 @@ func TestL2M22AListenWaitsForACommandThatStarts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := &forgetfulServer{Peer: backtest.NewPeer(t, far), ended: make(chan wire.ID, 16)}
+		server := &forgetfulServer{Peer: backtest.NewPeer(t, far), asked: make(map[string]bool), ended: make(chan wire.ID, 16)}
 		done := make(chan struct{})
 		time.AfterFunc(55*time.Second, func() { server.serve(); close(done) }) // ends with the connection
 		honored, _, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
@@ -141,16 +148,34 @@ func TestL2M22AListenWaitsForACommandThatStarts(t *testing.T) {
 	})
 }
 
+// A slowWriter takes a while to write a listen request.
+type slowWriter struct {
+	transport.Conn
+	takes time.Duration
+}
+
+func (w *slowWriter) Write(msg []byte) error {
+	if bytes.Contains(msg, []byte(spec.MethodListen)) {
+		time.Sleep(w.takes)
+	}
+	return w.Conn.Write(msg)
+}
+
 // forgetful returns a back of a forgetfulServer. end ends both.
 func forgetful(t *testing.T, takes time.Duration) (b *Back, aud *watchtest.Audience, server *forgetfulServer, end func()) {
+	return forgetfulOver(t, takes, func(c transport.Conn) transport.Conn { return c })
+}
+
+// forgetfulOver is forgetful over the Conn that over returns.
+func forgetfulOver(t *testing.T, takes time.Duration, over func(transport.Conn) transport.Conn) (b *Back, aud *watchtest.Audience, server *forgetfulServer, end func()) {
 	near, far := transport.NewPipe()
 	aud = watchtest.NewAudience(&watchtest.Journal{})
 	b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Changes: aud},
-		Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
+		Dial: func(context.Context) (transport.Conn, error) { return over(near), nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server = &forgetfulServer{Peer: backtest.NewPeer(t, far), ended: make(chan wire.ID, 64), tell: make(chan struct{}), stop: make(chan time.Duration), begin: make(chan wire.ID, 1)}
+	server = &forgetfulServer{Peer: backtest.NewPeer(t, far), asked: make(map[string]bool), ended: make(chan wire.ID, 64), tell: make(chan struct{}), stop: make(chan time.Duration), begin: make(chan wire.ID, 1)}
 	server.takes.Store(int64(takes))
 	done := make(chan struct{})
 	go func() { server.serve(); close(done) }() // ends with the connection
@@ -169,10 +194,34 @@ func watchOne(t *testing.T, b *Back, aud *watchtest.Audience, uri string) []fano
 	topic := watchtest.URITopics(listenProfile.Scope, uri)[0]
 	aud.Want(1, topic)
 	honored, _, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
-	if err != nil {
+	if err != nil && !errors.Is(err, mcp.ErrNotNow) {
 		t.Errorf("Watch(%s) = %v", uri, err)
 	}
 	return honored
+}
+
+// What a server does not acknowledge in time is not taken for refused: whoever asks again later is
+// told of changes.
+func TestL2M20AcknowledgedTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, aud, server, end := forgetful(t, 25*time.Millisecond)
+		watchOne(t, b, aud, "file:///b") // it is there
+		server.stop <- 0                 // it reads acks after this
+		server.acks = 30 * time.Second
+		topic := watchtest.URITopics(listenProfile.Scope, "file:///a")[0]
+		aud.Want(1, topic)
+		began := time.Now()
+		_, _, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
+		if took := time.Since(began); !errors.Is(err, mcp.ErrNotNow) || took != subscribe.Patience {
+			t.Errorf("Watch = %v after %v, want that it can't report changes at the moment", err, took)
+		}
+		server.stop <- 0
+		server.acks = time.Millisecond
+		if honored := watchOne(t, b, aud, "file:///a"); len(honored) != 1 {
+			t.Errorf("later, Watch = %v", honored)
+		}
+		end()
+	})
 }
 
 // On a connection there is one listen at a time, and the next one waits until a server
@@ -239,6 +288,34 @@ func TestL2M22ACommandThatEndsStreamsLate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A stream that is put in doubt while its request is being written is cancelled after that: a server
+// ignores the cancellation of what it has not been asked for, and would have the stream for ever.
+func TestL2M22DoubtedBeforeItIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const late = 20 * time.Millisecond // after the time that a server gets to end a stream
+		b, aud, server, end := forgetfulOver(t, endWaits[farewellUnknown]+late, func(c transport.Conn) transport.Conn {
+			return &slowWriter{c, 2 * late}
+		})
+		server.late = true
+		for _, uri := range []string{"file:///a", "file:///b"} {
+			if honored := watchOne(t, b, aud, uri); len(honored) != 1 {
+				t.Errorf("Watch(%s) = %v", uri, honored)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		aud.Log.Take()
+		server.tell <- struct{}{}
+		synctest.Wait()
+		if got := aud.Log.Take(); len(got) != 1 {
+			t.Errorf("after a change told %q, want it", got)
+		}
+		if server.listens != server.cancels+1 || len(server.asked) != server.listens {
+			t.Errorf("%d listen requests, %d cancelled, want all but one", server.listens, server.cancels)
+		}
+		end()
+	})
 }
 
 // A command that was stopped tells of changes again at once when it goes on, not after the pause

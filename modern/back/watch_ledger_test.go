@@ -159,7 +159,7 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 	told := &tally{l: l, told: make(map[string]map[int]int), all: make(map[string]int), last: make(map[string]int), back: make(map[string]int)}
 	o := b.opts.Options
 	o.Changes = told
-	ws := watch.New(&o, b.openListen, b.isStarting)
+	ws := watch.New(&o, b.openListen, b.isStarting, false)
 	defer ws.Close()
 
 	names := make([]string, uris)

@@ -88,3 +88,28 @@ func AppendFilter(dst []byte, f mcp.Filter) []byte {
 	}
 	return append(dst, '}')
 }
+
+// ListenParams returns the params of a listen request, without _meta.
+func ListenParams(want mcp.Filter) []byte {
+	return append(AppendFilter([]byte(`{"notifications":`), want), '}')
+}
+
+// Acknowledgment returns the filter that an acknowledgment grants, and whether m is one.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Acknowledgment.
+func Acknowledgment(m *wire.Message) (mcp.Filter, bool) {
+	if m.Method != spec.NotifyAcknowledged {
+		return mcp.Filter{}, false
+	}
+	f, err := ReadFilter(wire.Get(m.Params, "notifications"))
+	return f, err == nil
+}
+
+// SubscriptionID returns the id of the listen request that a notification names, and whether it
+// names one.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Receiving Notifications.
+func SubscriptionID(m *wire.Message) (wire.ID, bool) {
+	id, err := wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaSubscriptionID))
+	return id, err == nil
+}

@@ -89,6 +89,9 @@ func (w *watch) omit(omitted []*topic) {
 	var again, news []*topic
 	tries := uint8(0)
 	for _, t := range omitted {
+		if w.opts.peer && t.Kind != fanout.ResourceUpdated {
+			t.PutOff()
+		}
 		t.Settle(false)
 		if !t.Promised() {
 			continue

@@ -198,6 +198,21 @@ func TestL2M23ATopicThatANewAcknowledgmentOmitsIsCuedWarnedOfAndTriedAgain(t *te
 	}
 }
 
+// A list that another replica leaves out may be reported later; what a server leaves out is refused.
+func TestListsLeftOutByAPeerArePutOff(t *testing.T) {
+	for _, peer := range []bool{false, true} {
+		withRig(t, options{peer: peer}, func(t *testing.T, st *rig) {
+			st.server.says(omitting("toolsListChanged", "a"))
+			st.Listen(uriTopic("a")).WantHonored("")
+			if tools := st.Listen(listTopic(fanout.ToolsListChanged)); peer {
+				tools.WantNotNow()
+			} else {
+				tools.WantHonored("")
+			}
+		})
+	}
+}
+
 func TestL2M22OneListenAtATime(t *testing.T) {
 	withRig(t, options{single: true}, func(t *testing.T, st *rig) {
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: 200 * time.Millisecond} })

@@ -371,7 +371,7 @@ func BenchmarkWatch(b *testing.B) {
 			for b.Loop() {
 				o := &upstream.Options{Name: "scripted", URL: "http://x", Changes: wantsAll{}}
 				o.Fill(spec.Modern)
-				ws := New(o, sc.listen, func() bool { return false })
+				ws := New(o, sc.listen, func() bool { return false }, false)
 				var wg sync.WaitGroup
 				for range sessions {
 					wg.Go(func() {

@@ -50,6 +50,8 @@ type options struct {
 	open OpenFunc
 	// starting reports whether the server has not been reached yet, or not again.
 	starting func() bool
+	// peer: the server is another replica, which leaves out what it can't report at the moment.
+	peer bool
 	// single: the server supports only one listen stream at a time, as some do on a
 	// connection (L2M-22).
 	single bool
@@ -59,10 +61,10 @@ type options struct {
 // its profile has topics.
 type Watches = subscribe.Table[state, *watch]
 
-// New returns the watches of a server. o must be complete; starting reports whether the
-// server has not been reached yet, or not again. None runs yet.
-func New(o *upstream.Options, open OpenFunc, starting func() bool) *Watches {
-	return newTable(&options{Options: o, open: open, starting: starting, single: o.URL == ""})
+// New returns the watches of a server, or of another replica if peer is set. o must be complete;
+// starting reports whether the server has not been reached yet, or not again. None runs yet.
+func New(o *upstream.Options, open OpenFunc, starting func() bool, peer bool) *Watches {
+	return newTable(&options{Options: o, open: open, starting: starting, peer: peer, single: o.URL == ""})
 }
 
 func newTable(o *options) *Watches {

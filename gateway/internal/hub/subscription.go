@@ -83,7 +83,7 @@ func (s *Subscription) addAll(ctx context.Context, topics []fanout.Topic) ([]fan
 	for _, t := range topics {
 		s.index.Subscribe(t, s.mail)
 	}
-	honored, release, err := s.server.Watch(ctx, s.profile, topics)
+	honored, release, err := mcp.WatchNow(ctx, s.server, s.profile, topics)
 	if err != nil {
 		s.index.Prune(s.mail)
 		return nil, err
@@ -152,7 +152,7 @@ func (s *Subscription) addOne(ctx context.Context, p mcp.Profile, t fanout.Topic
 	if !own {
 		select {
 		case <-h.settled:
-			return h.release != nil, nil
+			return h.release != nil, h.err
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		}
@@ -160,12 +160,13 @@ func (s *Subscription) addOne(ctx context.Context, p mcp.Profile, t fanout.Topic
 	honored, release, err := s.server.Watch(ctx, p, []fanout.Topic{t})
 	if err != nil {
 		level := slog.LevelInfo
-		if s.told != nil || errors.As(err, new(*mcp.LoginError)) { // tried again; as long as a user has not logged in
+		if s.told != nil || errors.As(err, new(*mcp.LoginError)) || errors.Is(err, mcp.ErrNotNow) { // it is tried again
 			level = slog.LevelDebug
 		}
 		s.hub.logger.Log(ctx, level, "subscription refused", "upstream", s.server.Name(), "topic", t, "err", err)
 	}
-	return s.settle(t, h, len(honored) > 0, release), s.server.ForClient(err)
+	h.err = s.server.ForClient(err)
+	return s.settle(t, h, len(honored) > 0, release), h.err
 }
 
 // register adds a topic to the index, before it is watched. own reports that the caller has

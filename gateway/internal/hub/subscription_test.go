@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -208,6 +209,47 @@ func TestStreamAsksOnce(t *testing.T) {
 	g.wantHeard(t, "after three changes", "a:1")
 	g.Close()
 	r.source.wantLog(t, "release promptsListChanged a:no a:1 a:never")
+}
+
+// What a server can't report by now is left out of a listen stream. A session may ask again.
+func TestM2L31NotNowIsLeftOut(t *testing.T) {
+	r := newRig(t, nil)
+	r.source.err = fmt.Errorf("watching files: %w", mcp.ErrNotNow)
+	g := r.join(t, mcp.SubscribeOptions{Stream: true})
+	g.add(t, uris("a:1"), "")
+	g.mail.Put(fanout.Event{Topic: topic("ada", "a:1")})
+	g.wantHeard(t, "of what was left out")
+	if s := r.Snapshot(); s.Pairs != 0 {
+		t.Errorf("%d pairs are left, want none", s.Pairs)
+	}
+	g.Close()
+	session := r.join(t, mcp.SubscribeOptions{})
+	if _, err := session.Add(t.Context(), uris("a:1")); err == nil {
+		t.Error("Add() of a session succeeds, want an error, so that it asks again")
+	}
+}
+
+// Two who add the same topic at the same time hear of the same error.
+func TestSubscriptionErrorIsForBoth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.source.err, r.source.hold = mcp.ErrNotNow, make(chan struct{})
+		g := r.join(t, mcp.SubscribeOptions{})
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := g.Add(context.Background(), uris("a:1"))
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		close(r.source.hold)
+		for range 2 {
+			if err := <-errs; err == nil {
+				t.Error("Add() = nil, want the server's error")
+			}
+		}
+	})
 }
 
 // A listen stream whose server fails has nothing, and one that was closed meanwhile neither.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
@@ -104,7 +105,7 @@ func (m *move) run(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(m.until, cancel)()
 	topics, begin := topicsOf(m.follows), time.Now()
-	_, release, err := m.to.watch.Watch(ctx, m.sc.profile, topics)
+	_, release, err := mcp.WatchNow(ctx, m.to.watch, m.sc.profile, topics)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (m *move) run(ctx context.Context) error {
 
 // one moves one follow, and returns what releases its former watch.
 func (m *move) one(ctx context.Context, f *follow) (former func(), err error) {
-	honored, release, err := m.to.watch.Watch(ctx, m.sc.profile, f.topics)
+	honored, release, err := mcp.WatchNow(ctx, m.to.watch, m.sc.profile, f.topics)
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,7 @@ func (s *Source) follow(ctx context.Context, sc *scope, p mcp.Profile, want []fa
 		case err == nil:
 			s.keep(sc, f)
 			return honored, func() { s.leave(sc, f) }, nil
-		case ctx.Err() != nil || t == s.own && moved.Err() == nil:
+		case ctx.Err() != nil || (t == s.own || errors.Is(err, mcp.ErrNotNow)) && moved.Err() == nil:
 			s.leave(sc, f)
 			return nil, nil, err
 		case moved.Err() != nil:

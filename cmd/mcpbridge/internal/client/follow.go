@@ -25,7 +25,7 @@ type follower struct {
 // error wraps [ErrLost] if the stream broke. id is the id of the request.
 func (p *Printer) Follow(ctx context.Context, id wire.ID, want mcp.Filter) error {
 	f := &follower{p, want}
-	params := wire.AppendEdited(nil, nil, wire.Edit{Name: "notifications", Value: protocol.AppendFilter(nil, want)})
+	params := protocol.ListenParams(want)
 	m, err := p.Server.do(ctx, call{id: id, method: spec.MethodListen, params: params, notify: f.frame})
 	var refused *RefusedError
 	switch {

@@ -1,10 +1,12 @@
 package watch
 
 import (
-	"github.com/mcpbridge/mcpbridge/internal/wake"
+	"errors"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // A leg is a topic at one member. It is used by the loop of its watch only.
@@ -18,6 +20,7 @@ type leg struct {
 	late  bool          // the topic was accepted without it: changes may have been missed
 	told  bool          // subscribers were told that it is refused
 	had   bool          // the member has told of it
+	later bool          // its last answer is that it may tell of it later
 	gone  bool          // the member gave it up before its answer was heard
 }
 
@@ -30,7 +33,7 @@ const (
 	legAsked                // the member is being asked
 	legHeld                 // the member tells its changes
 	legRefused              // the member has said that it does not
-	legResting              // as refused, until it is due: the member told of it before
+	legResting              // as refused, until it is due: the member told of it before, or may later
 )
 
 // leg returns the one of a link, or nil.
@@ -108,7 +111,11 @@ func isList(t *topic) bool {
 func (w *watch) answered(of *contact, g *leg, takes bool, err error) {
 	of.asked--
 	if l := of.link; l.now == of && g.phase == legAsked {
+		g.later = errors.Is(err, mcp.ErrNotNow)
 		switch {
+		case g.later:
+			l.reached()
+			w.postpone(g)
 		case err != nil:
 			w.failed(l, err)
 			l.enqueue(g)
@@ -172,9 +179,14 @@ func (w *watch) rest(t *topic) {
 	}
 	for _, g := range t.State.legs {
 		if g.phase == legRefused {
-			g.to(legResting)
-			g.due = w.book.Now() + wake.Jitter(refusedAgain.After(g.tries))
-			g.tries = min(g.tries+1, 32)
+			w.postpone(g)
 		}
 	}
+}
+
+// postpone has a member asked again after a pause that grows.
+func (w *watch) postpone(g *leg) {
+	g.to(legResting)
+	g.due = w.book.Now() + wake.Jitter(refusedAgain.After(g.tries))
+	g.tries = min(g.tries+1, 32)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // askedAgain are the pauses before a member is asked again that could not be, and refusedAgain
-// those before a resource is asked for again that it had accepted.
+// those before it is asked again for what it had accepted, or may accept later.
 var (
 	askedAgain   = wake.Backoff{Min: 100 * time.Millisecond, Max: 15 * time.Second}
 	refusedAgain = wake.Backoff{Min: time.Second, Max: 5 * time.Minute}
@@ -143,6 +143,8 @@ func (w *watch) decide(t *topic) {
 	case open > 0 && !late: // Look is called by then
 	case always, held > 0, known && open+away > 0:
 		w.grant(t)
+	case slices.ContainsFunc(t.State.legs, func(g *leg) bool { return g.later }):
+		t.PutOff()
 	default:
 		t.Settle(false)
 	}

@@ -315,6 +315,34 @@ func TestG13ListsOfSilentMembers(t *testing.T) {
 	})
 }
 
+// A list, or a resource, that a member can't tell of at the moment is asked for again: nothing of it
+// is lost, and what the member has else is not put off.
+func TestG13PutOffByAMember(t *testing.T) {
+	files := newFake("files", "file:///a", "file:///b")
+	takes := files.follow
+	files.follow = func(ctx context.Context, at fanout.Topic) (bool, error) {
+		if at.URI == "file:///b" {
+			return takes(ctx, at)
+		}
+		return false, fmt.Errorf("watching files: %w", mcp.ErrNotNow)
+	}
+	withRig(t, []*fake{files, newFake("docs")}, func(t *testing.T, r *rig) {
+		r.Listen(toolsList).WantHonored("toolsListChanged")
+		r.Listen(resources("file:///a")...).WantNotNow()
+		r.Listen(resources("file:///b")...).WantHonored("file:///b")
+		time.Sleep(time.Hour)
+		r.WantLog()
+		if n := files.asked(); n < 8 || n > 40 {
+			t.Errorf("asked %d times in an hour, want growing pauses", n)
+		}
+		files.change(func(f *fake) { f.follow = takes })
+		time.Sleep(10 * time.Minute)
+		r.WantLog("event toolsListChanged")
+		r.Listen(resources("file:///a")...).WantHonored("file:///a")
+		r.wantNoneEnded()
+	})
+}
+
 // Nobody who leaves in the middle leaves anything.
 func TestG13LeavingInTheMiddle(t *testing.T) {
 	files := newFake("files", "file:///a")

@@ -2,6 +2,7 @@ package watchtest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -66,6 +67,14 @@ func (s *Stream) WantHonored(want string) *Stream {
 		s.hub.T.Fatalf("Watch = %q, %v, want %q", got, s.Err, want)
 	}
 	return s
+}
+
+// WantNotNow checks that no topic was acknowledged, and that some may be later.
+func (s *Stream) WantNotNow() {
+	s.hub.T.Helper()
+	if !errors.Is(s.Err, mcp.ErrNotNow) || len(s.Honored) > 0 {
+		s.hub.T.Fatalf("Watch = %q, %v, want that the server can't report changes at the moment", TopicNames(s.Honored), s.Err)
+	}
 }
 
 // WantLog compares what happened since the last look, in any order within runs of lines

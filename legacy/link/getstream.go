@@ -39,7 +39,8 @@ type getStream struct {
 	settled wake.Signal   // sent when an attempt has been answered
 	again   chan struct{} // closed by retryRefused
 	up      atomic.Bool
-	down    atomic.Int64 // since when it is not open, in Unix nanoseconds
+	begun   time.Time
+	down    atomic.Int64 // since when it is not open, in nanoseconds from begun
 	no      atomic.Bool  // the first attempt was refused
 }
 
@@ -53,8 +54,8 @@ func startStream(ctx context.Context, h *streamable) *getStream {
 		done:    make(chan struct{}),
 		settled: wake.NewSignal(),
 		again:   make(chan struct{}),
+		begun:   time.Now(),
 	}
-	g.down.Store(time.Now().UnixNano())
 	go g.run(ctx)
 	return g
 }
@@ -76,7 +77,7 @@ func (g *getStream) isOpen() bool { return g.up.Load() }
 // mayOpen reports whether the stream is closed, and is expected to be opened: the server has not
 // refused it, nor gone on without it for long.
 func (g *getStream) mayOpen() bool {
-	return !g.isOpen() && !wake.Closed(g.done) && time.Since(time.Unix(0, g.down.Load())) < maxMissed
+	return !g.isOpen() && !wake.Closed(g.done) && time.Since(g.begun)-time.Duration(g.down.Load()) < maxMissed
 }
 
 // retryRefused tries once more if the server has refused the first attempt, and waits for
@@ -255,7 +256,7 @@ func (g *getStream) opened(before streamCut) {
 }
 
 func (g *getStream) closed() {
-	g.down.Store(time.Now().UnixNano())
+	g.down.Store(int64(time.Since(g.begun)))
 	g.up.Store(false)
 	g.h.l.sink.ListenChanged(false, false)
 }

@@ -148,6 +148,17 @@ func TestL2M22AListenWaitsForACommandThatStarts(t *testing.T) {
 	})
 }
 
+// wantTold has the server tell of a change, and checks that it is told once.
+func (s *forgetfulServer) wantTold(aud *watchtest.Audience, when string) {
+	s.T.Helper()
+	aud.Log.Take()
+	s.tell <- struct{}{}
+	synctest.Wait()
+	if got := aud.Log.Take(); len(got) != 1 {
+		s.T.Errorf("%s: after a change told %q, want it", when, got)
+	}
+}
+
 // A slowWriter takes a while to write a listen request.
 type slowWriter struct {
 	transport.Conn
@@ -274,12 +285,7 @@ func TestL2M22ACommandThatEndsStreamsLate(t *testing.T) {
 					}
 				}
 				time.Sleep(5 * time.Minute)
-				aud.Log.Take()
-				server.tell <- struct{}{}
-				synctest.Wait()
-				if got := aud.Log.Take(); len(got) != 1 {
-					t.Errorf("after a change told %q, want it", got)
-				}
+				server.wantTold(aud, "at the end")
 				if server.listens > 8 || server.listens != server.cancels+1 {
 					t.Errorf("%d listen requests, %d cancelled, want 8 at most, and all but one", server.listens, server.cancels)
 				}
@@ -305,12 +311,7 @@ func TestL2M22DoubtedBeforeItIsSent(t *testing.T) {
 			}
 		}
 		time.Sleep(5 * time.Second)
-		aud.Log.Take()
-		server.tell <- struct{}{}
-		synctest.Wait()
-		if got := aud.Log.Take(); len(got) != 1 {
-			t.Errorf("after a change told %q, want it", got)
-		}
+		server.wantTold(aud, "at the end")
 		if server.listens != server.cancels+1 || len(server.asked) != server.listens {
 			t.Errorf("%d listen requests, %d cancelled, want all but one", server.listens, server.cancels)
 		}
@@ -350,19 +351,9 @@ func TestL2M22ACommandThatWasStopped(t *testing.T) {
 				began := time.Now()
 				honored := watchOne(t, b, aud, uris[tt.asked]) // none after 10 s
 				time.Sleep(time.Until(began.Add(tt.stops + 2*time.Second)))
-				aud.Log.Take()
-				server.tell <- struct{}{}
-				synctest.Wait()
-				if got := aud.Log.Take(); len(got) != 1 {
-					t.Errorf("2 s after it went on, after a change told %q, want it", got)
-				}
+				server.wantTold(aud, "2 s after it went on")
 				time.Sleep(5 * time.Minute)
-				aud.Log.Take()
-				server.tell <- struct{}{}
-				synctest.Wait()
-				if got := aud.Log.Take(); len(got) != 1 {
-					t.Errorf("minutes after it went on, after a change told %q, want it", got)
-				}
+				server.wantTold(aud, "minutes after it went on")
 				for _, topic := range honored {
 					if !bytes.Contains(server.granted, []byte(topic.URI)) {
 						t.Errorf("the command reports changes of %s, want also %s", server.granted, topic.URI)

@@ -52,6 +52,10 @@ func (s *modernServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	if strings.Contains(string(m.Params), "silent") {
+		<-r.Context().Done()
+		return
+	}
 	s.serve(w, r, f, string(m.ID.Append(nil)))
 }
 

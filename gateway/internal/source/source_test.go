@@ -221,6 +221,28 @@ func TestRefusedTopic(t *testing.T) {
 	})
 }
 
+// What the server does not answer is no fault of the replica that watches: no other one does so, too.
+func TestTopicWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "a", "b")
+		a := r.by["a"].follow("ada", "u:1")
+		quiet()
+		begin := time.Now()
+		f := r.by["b"].follow("ada", "u:silent")
+		if took := time.Since(begin); len(f.has) > 0 || took > 11*time.Second {
+			t.Errorf("b has %v after %v, want nothing after 10 s", f.has, took)
+		}
+		b := r.by["b"].follow("ada", "u:1")
+		quiet()
+		r.wantSubscriptions("the owner watches still", 1, "u:1")
+		a.take()
+		b.take()
+		r.server.push("u:1")
+		a.want("a change", "u:1")
+		b.want("a change", "u:1")
+	})
+}
+
 // A replica that drains gives its profiles up before it ends.
 func TestDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -33,6 +33,10 @@ const clientPause = 250 * time.Millisecond
 // ones.
 var doubtPauses = wake.Backoff{Min: 10 * time.Second, Max: time.Minute}
 
+// sureAfter is how often in a row a server has to be found legacy for a verdict that is unsure to be
+// stored: with the pauses between, that is after a minute.
+const sureAfter = 4
+
 const (
 	// closeTimeout bounds the end of a back that was replaced.
 	closeTimeout = 10 * time.Second
@@ -47,6 +51,9 @@ type Finding struct {
 	// Guess says that the server gave no response of MCP, so that it is legacy if it is an
 	// MCP server at all.
 	Guess bool
+	// Unsure says that the server is legacy by what it did, but has not answered what would
+	// show that it is modern, too. It is asked again soon.
+	Unsure bool
 	// Trouble says in a few words, after the word server, what is wrong if there is no
 	// evidence.
 	Trouble string

@@ -139,6 +139,7 @@ type probeState struct {
 	probed    int       // probes that have ended
 	judged    int       // the probe that the verdict is of, which may not have ended; zero for none
 	guessed   bool      // the era is that of the first client, or the server did not respond
+	unsure    int       // how many findings in a row were unsure
 	lastProbe time.Time // when the last one ended
 	nextProbe time.Time // when a client may request another probe after a failed one
 }

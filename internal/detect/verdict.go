@@ -90,7 +90,8 @@ func (d *Detector) awaitDoubt(era spec.Era, pause time.Duration) (calm, ok bool)
 	begun := time.Now()
 	var old <-chan time.Time
 	if era == spec.Legacy {
-		old = time.After(d.opts.Horizon + rand.N(d.opts.Horizon/10+1))
+		age := d.lasts()
+		old = time.After(age + rand.N(age/10+1))
 	}
 	select {
 	case <-time.After(pause):
@@ -111,22 +112,38 @@ func (d *Detector) awaitDoubt(era spec.Era, pause time.Duration) (calm, ok bool)
 	return time.Since(begun) > 2*doubtPauses.Max, true
 }
 
+// lasts returns how long a legacy verdict lasts before it is checked. One that is unsure lasts
+// longer each time it is found again.
+func (d *Detector) lasts() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unsure == 0 {
+		return d.opts.Horizon
+	}
+	return wake.Backoff{Min: doubtPauses.Min, Max: d.opts.Horizon}.After(d.unsure - 1)
+}
+
 // apply applies a finding, and reports whether there is a verdict.
 func (d *Detector) apply(f Finding) (spec.Era, bool) {
 	was := d.Era()
+	guess := f.Guess
 	if f.Era != spec.Unknown {
 		d.mu.Lock()
-		d.guessed = f.Guess
+		if d.unsure++; !f.Unsure {
+			d.unsure = 0
+		}
+		guess = guess || 0 < d.unsure && d.unsure < sureAfter
+		d.guessed = guess
 		d.mu.Unlock()
 	}
 	switch {
 	case f.Era == was && was != spec.Unknown:
-		if d.recall != nil && !f.Guess {
+		if d.recall != nil && !guess {
 			d.recall.memory.Found(f.Era) // as of now
 		}
 		return was, true
 	case f.Era != spec.Unknown:
-		if d.settle(f) && d.recall != nil && !f.Guess {
+		if d.settle(f) && d.recall != nil && !guess {
 			d.recall.memory.Found(f.Era)
 		}
 		era := d.Era()

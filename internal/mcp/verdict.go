@@ -17,7 +17,8 @@ type Verdict struct {
 	Reason string
 	// Inconclusive says that a server is reachable, and that another request may show its
 	// era: it responded with an error that is not about credentials or load, or did not
-	// respond.
+	// respond. A legacy server with it has opened a session, or is connected, and may be
+	// modern, too.
 	Inconclusive bool
 	// Starting says that the server did not respond, and has not read the request.
 	Starting bool

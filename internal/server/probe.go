@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/detect"
@@ -41,6 +42,10 @@ const moreInLog = "; more is in the log of mcpbridge"
 func (s *Server) finding(v *mcp.Verdict) detect.Finding {
 	f := detect.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, Starting: v.Starting}
 	f.Guess = v.Era == spec.Legacy && v.Cause != nil
+	f.Unsure = v.Era == spec.Legacy && v.Inconclusive && !s.opts.isCommand() // which is asked where it is started next
+	if f.Unsure {
+		f.Why += "; it will soon be asked again whether it speaks " + spec.Modern.Speaks()
+	}
 	if v.Era != spec.Unknown {
 		return f
 	}
@@ -84,28 +89,141 @@ func publicReason(v *mcp.Verdict) string {
 // session: some legacy servers fail at all unknown requests. On a connection silence is
 // evidence enough.
 //
+// A server of both eras that is slow opens a session, too. So server/discover is waited for
+// meanwhile, and a legacy verdict is Inconclusive if it was not answered.
+//
 // A modern verdict changes only if there is a response: a command that crashes at its
 // start, or the error page of a proxy while a server is replaced, must not end what
 // clients have open. A server that has become legacy opens a session.
 func (s *Server) Detect(ctx context.Context, current spec.Era, how mcp.Probing) (mcp.Verdict, error) {
 	first, second := s.splitTimeout(current)
+	if !s.OnConnection() {
+		return s.detectURL(ctx, first, second, current, how)
+	}
 	v, err := s.discover(ctx, first, how)
-	fallen := current == spec.Modern && v.Era == spec.Legacy && v.Cause != nil
-	failed := v.Era == spec.Unknown && v.Inconclusive
-	if err != nil || second == 0 || !fallen && !failed {
+	if err != nil || second == 0 || isEvidence(&v, current) {
 		return v, err
 	}
 	session, err := s.Initialize(ctx, second, how)
 	if err != nil {
 		return v, err
 	}
+	return joined(v, session), nil
+}
+
+// isEvidence reports whether the outcome of server/discover is enough to keep or change the
+// verdict so far.
+func isEvidence(v *mcp.Verdict, current spec.Era) bool {
+	fallen := current == spec.Modern && v.Era == spec.Legacy && v.Cause != nil
+	failed := v.Era == spec.Unknown && v.Inconclusive
+	return !fallen && !failed
+}
+
+// joined returns the verdict of a session that was tried because server/discover gave no
+// evidence.
+func joined(v, session mcp.Verdict) mcp.Verdict {
 	session.Steps = append(v.Steps, session.Steps...)
 	session.Took += v.Took
+	session.Inconclusive = true
 	if session.Era == spec.Unknown {
 		session.Reason = Both(&v, &session)
-		session.Inconclusive = true
 	}
-	return session, nil
+	return session
+}
+
+// A probed is what a probe returns.
+type probed struct {
+	mcp.Verdict
+	err error
+}
+
+// probeAside runs a probe beside others. The channel has room for what it returns.
+func probeAside(probe func() (mcp.Verdict, error)) <-chan probed {
+	outcome := make(chan probed, 1)
+	go func() { // ends with the probe
+		v, err := probe()
+		outcome <- probed{v, err}
+	}()
+	return outcome
+}
+
+// detectURL is Detect for a server that has a connection for each request. If there is no
+// response to server/discover after first, it opens a session beside it, within second.
+func (s *Server) detectURL(ctx context.Context, first, second time.Duration, current spec.Era, how mcp.Probing) (mcp.Verdict, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	enough := make(chan struct{})
+	how.Begin = serialized(how.Begin)
+	discovery := how
+	discovery.Silence = func(ctx context.Context) bool { return isClosed(ctx, enough) }
+	discovered := probeAside(func() (mcp.Verdict, error) { return s.discover(ctx, first+second, discovery) })
+	var opened <-chan probed // nil before it is begun
+	var before time.Duration
+	begun := time.Now()
+	open := func() {
+		before = time.Since(begun)
+		opened = probeAside(func() (mcp.Verdict, error) { return s.Initialize(ctx, second, how) })
+	}
+	var v, session *probed
+	for late := time.After(first); v == nil || session == nil; {
+		select {
+		case p := <-discovered:
+			v = &p
+			switch {
+			case p.err != nil || isEvidence(&p.Verdict, current):
+				if cancel(); opened != nil && session == nil {
+					<-opened
+				}
+				return p.Verdict, p.err
+			case opened == nil:
+				open()
+			}
+			late = nil
+		case <-late:
+			if late = nil; session != nil {
+				close(enough)
+			} else {
+				open()
+			}
+		case p := <-opened:
+			if session = &p; p.Era == spec.Legacy { // it is awake: the other answer comes now, or never
+				late = time.After(max(answerTime, p.Took))
+			}
+		}
+	}
+	if session.err != nil {
+		return v.Verdict, session.err
+	}
+	both := joined(v.Verdict, session.Verdict)
+	both.Took = before + session.Took
+	return both, nil
+}
+
+// isClosed waits until c is closed, and reports false if ctx ends before.
+func isClosed(ctx context.Context, c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// answerTime is how long server/discover is waited for at least after the same server has
+// opened a session.
+const answerTime = 250 * time.Millisecond
+
+// serialized returns a function that may be called by several goroutines, or nil.
+func serialized(begin func(string)) func(string) {
+	if begin == nil {
+		return nil
+	}
+	var mu sync.Mutex // held while begin is called
+	return func(sent string) {
+		mu.Lock()
+		defer mu.Unlock()
+		begin(sent)
+	}
 }
 
 // Both returns the reason of two verdicts: that of server/discover, and of a session then, which could

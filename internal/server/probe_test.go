@@ -54,6 +54,9 @@ func TestU01OddURLs(t *testing.T) {
 		{"500, then a session", &backtest.OddServer{Status: 500, Kind: "text/html", Body: "<h1>oops</h1>", Greets: true}, spec.Legacy, 0},
 		{"500 with an error, then a session", &backtest.OddServer{Status: 500, Body: backtest.SaysInternal, Greets: true}, spec.Legacy, 0},
 		{"silence, then a session", &backtest.OddServer{Silent: true, Greets: true}, spec.Legacy, connect * 2 / 3},
+		{"silence, then a session, and then modern", &backtest.OddServer{Body: backtest.SaysModern, Late: connect*2/3 + 200*time.Millisecond, Greets: true}, spec.Modern, connect*2/3 + 200*time.Millisecond},
+		{"modern, late", &backtest.OddServer{Body: backtest.SaysModern, Late: connect * 9 / 10}, spec.Modern, connect * 9 / 10},
+		{"silence, then a session, and then an error", &backtest.OddServer{Body: backtest.SaysUnknown, Late: connect*2/3 + 100*time.Millisecond, Greets: true}, spec.Legacy, connect*2/3 + 100*time.Millisecond},
 		{"a cut connection, then a session", &backtest.OddServer{Cut: true, Greets: true}, spec.Legacy, 0},
 		{"silence", &backtest.OddServer{Silent: true}, spec.Unknown, connect},
 		{"a cut connection", &backtest.OddServer{Cut: true}, spec.Unknown, 0},
@@ -143,6 +146,29 @@ func TestU01SilenceWithoutAClient(t *testing.T) {
 			}
 			cancel()
 			<-ended
+		})
+	}
+}
+
+// A server of both eras that was slow, or behind a proxy that failed, when it was asked is taken for
+// a legacy one for now.
+func TestU02UnsureVerdictsAreMarked(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		server *backtest.OddServer
+		want   bool
+	}{
+		{"silence, then a session", &backtest.OddServer{Silent: true, Greets: true}, true},
+		{"503, then a session", &backtest.OddServer{Status: 503, Kind: "text/plain", Greets: true}, true},
+		{"a cut connection, then a session", &backtest.OddServer{Cut: true, Greets: true}, true},
+		{"an error after a session", &backtest.OddServer{Body: backtest.SaysUnknown, Late: connect*2/3 + answerTime/2, Greets: true}, false},
+		{"a legacy error", &backtest.OddServer{Body: backtest.SaysUnknown, Greets: true}, false},
+		{"a page", &backtest.OddServer{Status: 404, Kind: "text/html"}, false},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			if f := overHTTP(t, tt.server).Find(t.Context(), spec.Unknown); f.Unsure != tt.want || f.Era != spec.Legacy || strings.Contains(f.Why, "soon") != tt.want {
+				t.Errorf("finding %v, %q, unsure: %v, want %v", f.Era, f.Why, f.Unsure, tt.want)
+			}
 		})
 	}
 }

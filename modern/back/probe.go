@@ -184,10 +184,12 @@ func (p prober) noResponse(ctx context.Context, err error) probeResult {
 		f.Inconclusive = status.Code >= 500
 	case errors.As(err, &handshake):
 		f.Status = handshake.Status
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, mcp.ErrSilent) && !p.link.connected():
 		f.answer = "nothing in time" + p.link.noise()
 		f.Reason = "it did not answer " + spec.MethodDiscover + " in time" + p.link.noise()
-		f.Inconclusive, f.Cause = true, context.Cause(ctx)
+		if f.Inconclusive = true; ctx.Err() != nil {
+			f.Cause = context.Cause(ctx)
+		}
 		if p.link.connected() {
 			f.Era = spec.Legacy
 		}

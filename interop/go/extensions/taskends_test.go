@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,9 +16,10 @@ import (
 
 // A restartable is a process over HTTP that can be started again at its address.
 type restartable struct {
-	url   string
-	start func(t *testing.T)
-	kill  func()
+	url    string
+	start  func(t *testing.T)
+	kill   func()
+	signal func(sig syscall.Signal) error
 }
 
 // newRestartable starts a server that a test may end and start again. It is ended with the test.
@@ -35,6 +37,7 @@ func newRestartable(t *testing.T, s *taskServer) *restartable {
 		}
 		t.Cleanup(p.Kill) // one that has ended, too
 		r.kill = p.Kill
+		r.signal = func(sig syscall.Signal) error { return syscall.Kill(p.Pid(), sig) }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := p.Ready(ctx, r.url, 0); err != nil {
@@ -43,6 +46,32 @@ func newRestartable(t *testing.T, s *taskServer) *restartable {
 	}
 	r.start(t)
 	return r
+}
+
+// TestU02SlowServerOfBothEras has a server that knows both eras answer nothing until mcpbridge has given
+// up waiting for discovery, and is opening a session. Its tasks are there all the same, as directly.
+func TestU02SlowServerOfBothEras(t *testing.T) {
+	s := newServers["fastmcp"]
+	web := newRestartable(t, s)
+	if hello := newWireClient(t, web.url, true).hello; hello == nil {
+		t.Fatal("it opens no session of 2025-11-25")
+	}
+	if err := web.signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	awake := make(chan error, 1)
+	time.AfterFunc(5*time.Second, func() { awake <- web.signal(syscall.SIGCONT) })
+	bridge := serve(t, s.settings(atURL("web", web.url), ", timeouts: {connect: 6s}"))
+	if err := <-awake; err != nil {
+		t.Fatal(err)
+	}
+	want := string(newWireClient(t, web.url, false).capabilities())
+	rig.Until(t, 30*time.Second, "what the server can do is what it says directly", func() string {
+		if got := string(newWireClient(t, bridge+"web", false).capabilities()); got != want {
+			return got + ", want " + want
+		}
+		return ""
+	})
 }
 
 // TestT16ServersKilled kills a server under many live tasks. Each is told within two looks that it

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -28,12 +29,13 @@ const (
 
 // An OddServer answers server/discover oddly over HTTP.
 type OddServer struct {
-	Status int    // of errors, and of what is no JSON-RPC; 0 means 200
-	Kind   string // Content-Type; empty means JSON
-	Body   string // %s is the id; several answers in turn are separated by a line
-	Silent bool   // no answer at all
-	Cut    bool   // the connection is closed
-	Greets bool   // initialize is answered as a legacy server does
+	Status int           // of errors, and of what is no JSON-RPC; 0 means 200
+	Kind   string        // Content-Type; empty means JSON
+	Body   string        // %s is the id; several answers in turn are separated by a line
+	Silent bool          // no answer at all
+	Late   time.Duration // from a request to the answer, but to initialize
+	Cut    bool          // the connection is closed
+	Greets bool          // initialize is answered as a legacy server does
 
 	asked atomic.Int32
 }
@@ -56,6 +58,10 @@ func (o *OddServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case o.Cut:
 		panic(http.ErrAbortHandler)
 	default:
+		select {
+		case <-time.After(o.Late):
+		case <-r.Context().Done():
+		}
 		turns := strings.Split(o.Body, "\n---\n")
 		turn := min(int(o.asked.Add(1)), len(turns)) - 1
 		status := max(o.Status, 200)

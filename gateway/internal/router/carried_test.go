@@ -14,8 +14,18 @@ import (
 // wantFrom wants a result of one of the servers of newStateful.
 func (l *line) wantFrom(id, server string) {
 	l.t.Helper()
-	l.send(modernBody(id, "tools/call", `"name":"t","arguments":{}`))
-	l.want(`"id":`+id+`,"result"`, `"of-`+server)
+	l.wantAnswer(modernBody(id, "tools/call", `"name":"t","arguments":{}`), `"id":`+id+`,"result"`, `"of-`+server)
+}
+
+// wantAnswer wants every part in the answer to a request.
+func (l *line) wantAnswer(body string, parts ...string) {
+	l.t.Helper()
+	answer := l.ask(body)
+	for _, part := range parts {
+		if !strings.Contains(answer, part) {
+			l.t.Errorf("the answer to %.200s is %s, want %s in it", body, answer, part)
+		}
+	}
 }
 
 // A WebSocket is served by the replica that serves its principal, whichever one it is opened at,
@@ -27,13 +37,10 @@ func TestOneReplicaServesWebSockets(t *testing.T) {
 	for _, r := range d.all {
 		l := r.socket(t)
 		l.wantFrom("1", by)
-		l.send(initializeText)
-		l.want(`"id":0,"result":`)
+		l.wantAnswer(initializeText, `"id":0,"result":`)
 		l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		l.send(listToolsBody)
-		l.want(`"id":7,"result"`, `"of-`+by)
-		l.send(modernBody("2", "ping", "") + strings.Repeat(" ", 200_000)) // more than is passed on at once
-		l.want(`"id":2`)
+		l.wantAnswer(listToolsBody, `"id":7,"result"`, `"of-`+by)
+		l.wantAnswer(modernBody("2", "ping", "")+strings.Repeat(" ", 200_000), `"id":2`) // more than is passed on at once
 	}
 	holder := d.all[int(by[0]-'0')]
 	if n := holder.g.Snapshot().Sockets; n != 3 {

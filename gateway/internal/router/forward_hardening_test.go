@@ -312,10 +312,10 @@ func TestForwardSlowBody(t *testing.T) {
 // the body.
 func TestForwardLongCall(t *testing.T) {
 	t.Parallel()
-	all := newReplicas(t, 2, func(o *Options) { o.BodyTimeout = time.Second })
+	all := newReplicas(t, 2, func(o *Options) { o.BodyTimeout = 4 * time.Second })
 	session := all[0].initialize(t)
 	all[0].peer.handle["tools/call"] = func(c *peerCall) string {
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(5 * time.Second)
 		return say("done")
 	}
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"x":"` + strings.Repeat("x", 64<<10) + `"}}}`

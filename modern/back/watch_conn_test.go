@@ -231,6 +231,7 @@ func TestL2M20AcknowledgedTooLate(t *testing.T) {
 		if honored := watchOne(t, b, aud, "file:///a"); len(honored) != 1 {
 			t.Errorf("later, Watch = %v", honored)
 		}
+		synctest.Wait() // the server has told of the change, too
 		end()
 	})
 }

@@ -33,10 +33,6 @@ const clientPause = 250 * time.Millisecond
 // ones.
 var doubtPauses = wake.Backoff{Min: 10 * time.Second, Max: time.Minute}
 
-// sureAfter is how often in a row a server has to be found legacy for a verdict that is unsure to be
-// stored: with the pauses between, that is after a minute.
-const sureAfter = 4
-
 const (
 	// closeTimeout bounds the end of a back that was replaced.
 	closeTimeout = 10 * time.Second
@@ -52,7 +48,7 @@ type Finding struct {
 	// MCP server at all.
 	Guess bool
 	// Unsure says that the server is legacy by what it did, but has not answered what would
-	// show that it is modern, too. It is asked again soon.
+	// show that it is modern, too. It is asked again soon. A command is never unsure.
 	Unsure bool
 	// Trouble says in a few words, after the word server, what is wrong if there is no
 	// evidence.

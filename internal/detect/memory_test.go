@@ -1,7 +1,6 @@
 package detect
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -254,7 +253,6 @@ func TestU02GuessesAreNotRemembered(t *testing.T) {
 	}{
 		{"its client's era", true, Finding{}, 0},
 		{"silence", false, Finding{Era: spec.Legacy, Why: "silence", Guess: true}, 0},
-		{"a session alone", false, Finding{Era: spec.Legacy, Why: "it answered initialize", Unsure: true}, 0},
 		{"an answer", false, Finding{Era: spec.Legacy, Why: "it refused"}, 2},
 	} {
 		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
@@ -274,56 +272,6 @@ func TestU02GuessesAreNotRemembered(t *testing.T) {
 			synctest.Wait()
 			if found, told := memory.stored(); len(found) != tt.want || told != tt.want/2 {
 				t.Errorf("remembered %v, told %d times, want %d and %d", found, told, tt.want, tt.want/2)
-			}
-		})
-	}
-}
-
-// A legacy verdict that is unsure is checked soon, less and less often, and remembered once the server
-// has been found so several times. One of both eras that was slow is served as what it is then.
-func TestU02UnsureVerdictIsCheckedSoon(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		unsure int // findings
-		then   spec.Era
-		within time.Duration // of the last probe of the first hour
-		probes int
-		found  int
-	}{
-		{"it was slow once", 1, spec.Modern, 11 * time.Second, 2, 1},
-		{"it was slow for a minute", 4, spec.Modern, 165 * time.Second, 5, 2},
-		{"it is silent always", 1000, spec.Unknown, 51 * time.Minute, 9, 6},
-		{"it refuses in the end", 2, spec.Legacy, 33 * time.Second, 3, 1},
-	} {
-		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
-			memory := &notepad{}
-			var probes int
-			var last time.Time
-			begun := time.Now()
-			d, err := New(Options{
-				Name: "s", Memory: memory, Horizon: 24 * time.Hour,
-				Probe: func(context.Context) Finding {
-					last = time.Now()
-					if probes++; probes <= tt.unsure {
-						return Finding{Era: spec.Legacy, Why: "it answered initialize", Unsure: true}
-					}
-					return Finding{Era: tt.then, Why: "it answered"}
-				},
-				Open: func(f Finding) (mcp.Back, error) { return &eraBack{era: f.Era}, nil },
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer d.Close(t.Context())
-			d.Start()
-			time.Sleep(time.Hour)
-			synctest.Wait()
-			found, _ := memory.stored()
-			if took := last.Sub(begun); probes != tt.probes || took > tt.within || len(found) != tt.found {
-				t.Errorf("%d probes, the last after %v, remembered %v, want %d within %v, and %d", probes, took, found, tt.probes, tt.within, tt.found)
-			}
-			if want := cmp.Or(tt.then, spec.Legacy); d.Era() != want {
-				t.Errorf("the verdict is %v, want %v", d.Era(), want)
 			}
 		})
 	}

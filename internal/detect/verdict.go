@@ -89,8 +89,7 @@ func (d *Detector) probe(ctx context.Context) Finding {
 func (d *Detector) awaitDoubt(era spec.Era, pause time.Duration) (calm, ok bool) {
 	begun := time.Now()
 	var old <-chan time.Time
-	if era == spec.Legacy {
-		age := d.lasts()
+	if age := d.lasts(era); age > 0 {
 		old = time.After(age + rand.N(age/10+1))
 	}
 	select {
@@ -105,6 +104,7 @@ func (d *Detector) awaitDoubt(era spec.Era, pause time.Duration) (calm, ok bool)
 		d.log.Info("probing the server again", "verdict", era.String(), "reason", why)
 	case <-old:
 		d.log.Debug("probing the server again", "verdict", era.String(), "reason", "the verdict is old")
+		return true, true
 	case <-d.requests:
 	case <-d.closing:
 		return false, false
@@ -112,38 +112,34 @@ func (d *Detector) awaitDoubt(era spec.Era, pause time.Duration) (calm, ok bool)
 	return time.Since(begun) > 2*doubtPauses.Max, true
 }
 
-// lasts returns how long a legacy verdict lasts before it is checked. One that is unsure lasts
-// longer each time it is found again.
-func (d *Detector) lasts() time.Duration {
+// lasts returns how long a verdict lasts before it is checked without a doubt; zero for ever. It lasts
+// longer each time that the server's finding was unsure again.
+func (d *Detector) lasts(era spec.Era) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.unsure == 0 {
+	switch {
+	case d.unsure > 0:
+		return wake.Backoff{Min: doubtPauses.Min, Max: d.opts.Horizon}.After(d.unsure - 1)
+	case era == spec.Legacy:
 		return d.opts.Horizon
 	}
-	return wake.Backoff{Min: doubtPauses.Min, Max: d.opts.Horizon}.After(d.unsure - 1)
+	return 0
 }
 
 // apply applies a finding, and reports whether there is a verdict.
 func (d *Detector) apply(f Finding) (spec.Era, bool) {
 	was := d.Era()
-	guess := f.Guess
-	if f.Era != spec.Unknown {
-		d.mu.Lock()
-		if d.unsure++; !f.Unsure {
-			d.unsure = 0
-		}
-		guess = guess || 0 < d.unsure && d.unsure < sureAfter
-		d.guessed = guess
-		d.mu.Unlock()
+	if d.wavers(f, was) {
+		return was, true
 	}
 	switch {
 	case f.Era == was && was != spec.Unknown:
-		if d.recall != nil && !guess {
+		if d.recall != nil && !f.Guess {
 			d.recall.memory.Found(f.Era) // as of now
 		}
 		return was, true
 	case f.Era != spec.Unknown:
-		if d.settle(f) && d.recall != nil && !guess {
+		if d.settle(f) && d.recall != nil && !f.Guess {
 			d.recall.memory.Found(f.Era)
 		}
 		era := d.Era()
@@ -152,6 +148,26 @@ func (d *Detector) apply(f Finding) (spec.Era, bool) {
 		d.log.Warn("server "+cmp.Or(f.Trouble, "does not answer")+", trying again", "error", f.Why)
 	}
 	return was, was != spec.Unknown
+}
+
+// wavers takes in how sure a finding is, and reports whether it is the first unsure one that
+// contradicts a modern verdict, which has to come twice in a row to end what clients have open.
+func (d *Detector) wavers(f Finding, was spec.Era) bool {
+	if f.Era == spec.Unknown {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unsure++; !f.Unsure {
+		d.unsure = 0
+	}
+	if was == spec.Modern && d.unsure == 1 {
+		return true
+	}
+	if d.guessed = f.Guess; f.Era == was {
+		d.verdict.why = f.Why
+	}
+	return false
 }
 
 // settle makes a finding the verdict, and reports whether its back could be opened.

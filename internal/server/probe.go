@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (s *Server) finding(v *mcp.Verdict) detect.Finding {
 	f.Guess = v.Era == spec.Legacy && v.Cause != nil
 	f.Unsure = v.Era == spec.Legacy && v.Inconclusive && !s.opts.isCommand() // which is asked where it is started next
 	if f.Unsure {
-		f.Why += "; it will soon be asked again whether it speaks " + spec.Modern.Speaks()
+		f.Why += "; it will be asked again whether it also speaks " + spec.Modern.Speaks()
 	}
 	if v.Era != spec.Unknown {
 		return f
@@ -124,7 +125,7 @@ func isEvidence(v *mcp.Verdict, current spec.Era) bool {
 func joined(v, session mcp.Verdict) mcp.Verdict {
 	session.Steps = append(v.Steps, session.Steps...)
 	session.Took += v.Took
-	session.Inconclusive = true
+	session.Inconclusive = v.Era == spec.Unknown || session.Era == spec.Unknown
 	if session.Era == spec.Unknown {
 		session.Reason = Both(&v, &session)
 	}
@@ -147,71 +148,107 @@ func probeAside(probe func() (mcp.Verdict, error)) <-chan probed {
 	return outcome
 }
 
+// A trial finds the era of a server that has a connection for each request.
+type trial struct {
+	s       *Server
+	second  time.Duration // for a session
+	current spec.Era
+	how     mcp.Probing
+
+	enough, answered chan struct{} // ends the wait for server/discover; it was answered, of capacity 1
+	once             sync.Once     // closes enough
+	begun            time.Time
+	before           time.Duration // from then to the attempt to open a session
+	opened           <-chan probed // nil before that
+	v, session       *probed       // what came of server/discover and of the session; nil before
+}
+
 // detectURL is Detect for a server that has a connection for each request. If there is no
-// response to server/discover after first, it opens a session beside it, within second.
+// response to server/discover after first, it opens a session beside it, within second. A
+// server that has not opened one in half of that may serve one request at a time, and is left
+// alone with it.
 func (s *Server) detectURL(ctx context.Context, first, second time.Duration, current spec.Era, how mcp.Probing) (mcp.Verdict, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	enough := make(chan struct{})
 	how.Begin = serialized(how.Begin)
-	discovery := how
-	discovery.Silence = func(ctx context.Context) bool { return isClosed(ctx, enough) }
-	discovered := probeAside(func() (mcp.Verdict, error) { return s.discover(ctx, first+second, discovery) })
-	var opened <-chan probed // nil before it is begun
-	var before time.Duration
-	begun := time.Now()
-	open := func() {
-		before = time.Since(begun)
-		opened = probeAside(func() (mcp.Verdict, error) { return s.Initialize(ctx, second, how) })
-	}
-	var v, session *probed
-	for late := time.After(first); v == nil || session == nil; {
+	t := &trial{s: s, second: second, current: current, how: how, enough: make(chan struct{}), answered: make(chan struct{}, 1), begun: time.Now()}
+	how.Silence = t.silence
+	discovered := probeAside(func() (mcp.Verdict, error) { return s.discover(ctx, first+second, how) })
+	late, answered := time.After(first), t.answered
+	for t.v == nil || t.session == nil {
 		select {
 		case p := <-discovered:
-			v = &p
-			switch {
-			case p.err != nil || isEvidence(&p.Verdict, current):
-				if cancel(); opened != nil && session == nil {
-					<-opened
-				}
-				return p.Verdict, p.err
-			case opened == nil:
-				open()
+			if p.err != nil || isEvidence(&p.Verdict, current) && (t.opened == nil || p.Cause == nil) {
+				cancel()
+				return t.decided(p)
 			}
-			late = nil
+			if t.v, late = &p, nil; t.opened == nil {
+				t.open(ctx)
+			}
+		case p := <-t.opened:
+			if t.session, late = &p, nil; p.Era == spec.Legacy && current != spec.Legacy {
+				late = time.After(max(answerTime, p.Took)) // it is awake: the other answer comes now, or never
+			}
+		case <-answered: // its lists may be on their way
+			answered, late = nil, nil
 		case <-late:
-			if late = nil; session != nil {
-				close(enough)
+			if late = nil; t.opened != nil {
+				t.once.Do(func() { close(t.enough) })
 			} else {
-				open()
-			}
-		case p := <-opened:
-			if session = &p; p.Era == spec.Legacy { // it is awake: the other answer comes now, or never
-				late = time.After(max(answerTime, p.Took))
+				t.open(ctx)
+				late = time.After(second / 2)
 			}
 		}
 	}
-	if session.err != nil {
-		return v.Verdict, session.err
-	}
-	both := joined(v.Verdict, session.Verdict)
-	both.Took = before + session.Took
-	return both, nil
+	return t.verdict()
 }
 
-// isClosed waits until c is closed, and reports false if ctx ends before.
-func isClosed(ctx context.Context, c <-chan struct{}) bool {
+// open begins to open a session.
+func (t *trial) open(ctx context.Context) {
+	t.before = time.Since(t.begun)
+	t.opened = probeAside(func() (mcp.Verdict, error) { return t.s.Initialize(ctx, t.second, t.how) })
+}
+
+// decided returns the verdict of server/discover, once the session has ended that nobody needs any
+// more.
+func (t *trial) decided(p probed) (mcp.Verdict, error) {
+	switch {
+	case t.session != nil:
+		p.Steps = append(p.Steps, t.session.Steps...)
+	case t.opened != nil:
+		<-t.opened
+	}
+	return p.Verdict, p.err
+}
+
+// silence waits until server/discover need not be waited for any longer, or is answered; see
+// mcp.Probing. It is called once for each attempt.
+func (t *trial) silence(ctx context.Context) bool {
 	select {
-	case <-c:
+	case <-t.enough:
 		return true
 	case <-ctx.Done():
+		select {
+		case t.answered <- struct{}{}:
+		default: // it is a second attempt
+		}
 		return false
 	}
 }
 
+// verdict returns what follows from both.
+func (t *trial) verdict() (mcp.Verdict, error) {
+	if t.session.err != nil || t.session.Era == spec.Unknown && isEvidence(&t.v.Verdict, t.current) {
+		return t.v.Verdict, t.session.err
+	}
+	both := joined(t.v.Verdict, t.session.Verdict)
+	both.Took = max(t.v.Took, t.before+t.session.Took)
+	return both, nil
+}
+
 // answerTime is how long server/discover is waited for at least after the same server has
 // opened a session.
-const answerTime = 250 * time.Millisecond
+const answerTime = 300 * time.Millisecond
 
 // serialized returns a function that may be called by several goroutines, or nil.
 func serialized(begin func(string)) func(string) {
@@ -249,7 +286,7 @@ func (s *Server) discover(ctx context.Context, within time.Duration, how mcp.Pro
 // splitTimeout divides timeouts.connect between the two requests; the second is zero if
 // there is only one.
 func (s *Server) splitTimeout(current spec.Era) (first, second time.Duration) {
-	all := s.opts.Settings.Timeouts.Connect
+	all := cmp.Or(s.opts.Settings.Timeouts.Connect, detect.DefaultProbeTimeout)
 	if s.OnConnection() && current != spec.Modern {
 		return all, 0
 	}

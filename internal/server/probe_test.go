@@ -53,9 +53,12 @@ func TestU01OddURLs(t *testing.T) {
 		{"a stream without an answer", &backtest.OddServer{Kind: "text/event-stream", Body: ": bye\n\n"}, spec.Legacy, 0},
 		{"500, then a session", &backtest.OddServer{Status: 500, Kind: "text/html", Body: "<h1>oops</h1>", Greets: true}, spec.Legacy, 0},
 		{"500 with an error, then a session", &backtest.OddServer{Status: 500, Body: backtest.SaysInternal, Greets: true}, spec.Legacy, 0},
-		{"silence, then a session", &backtest.OddServer{Silent: true, Greets: true}, spec.Legacy, connect * 2 / 3},
+		{"silence, then a session", &backtest.OddServer{Silent: true, Greets: true}, spec.Legacy, connect*2/3 + answerTime},
 		{"silence, then a session, and then modern", &backtest.OddServer{Body: backtest.SaysModern, Late: connect*2/3 + 200*time.Millisecond, Greets: true}, spec.Modern, connect*2/3 + 200*time.Millisecond},
-		{"modern, late", &backtest.OddServer{Body: backtest.SaysModern, Late: connect * 9 / 10}, spec.Modern, connect * 9 / 10},
+		{"modern, late", &backtest.OddServer{Body: backtest.SaysModern, Late: connect * 4 / 5}, spec.Modern, connect * 4 / 5},
+		{"silence, then a session, and then 401", &backtest.OddServer{Status: 401, Kind: "text/plain", Late: connect*2/3 + 100*time.Millisecond, Greets: true}, spec.Legacy, connect*2/3 + 100*time.Millisecond},
+		{"silence, then a session, and then a page", &backtest.OddServer{Status: 404, Kind: "text/html", Late: connect*2/3 + 100*time.Millisecond, Greets: true}, spec.Legacy, connect*2/3 + 100*time.Millisecond},
+		{"one request at a time, of which it does not know the first", &backtest.OddServer{Silent: true, Greets: true, Single: true}, spec.Legacy, connect * 5 / 6},
 		{"silence, then a session, and then an error", &backtest.OddServer{Body: backtest.SaysUnknown, Late: connect*2/3 + 100*time.Millisecond, Greets: true}, spec.Legacy, connect*2/3 + 100*time.Millisecond},
 		{"a cut connection, then a session", &backtest.OddServer{Cut: true, Greets: true}, spec.Legacy, 0},
 		{"silence", &backtest.OddServer{Silent: true}, spec.Unknown, connect},
@@ -161,12 +164,14 @@ func TestU02UnsureVerdictsAreMarked(t *testing.T) {
 		{"silence, then a session", &backtest.OddServer{Silent: true, Greets: true}, true},
 		{"503, then a session", &backtest.OddServer{Status: 503, Kind: "text/plain", Greets: true}, true},
 		{"a cut connection, then a session", &backtest.OddServer{Cut: true, Greets: true}, true},
+		{"401 after a session", &backtest.OddServer{Status: 401, Kind: "text/plain", Late: connect*2/3 + answerTime/2, Greets: true}, true},
+		{"a page after a session", &backtest.OddServer{Status: 404, Kind: "text/html", Late: connect*2/3 + answerTime/2, Greets: true}, false},
 		{"an error after a session", &backtest.OddServer{Body: backtest.SaysUnknown, Late: connect*2/3 + answerTime/2, Greets: true}, false},
 		{"a legacy error", &backtest.OddServer{Body: backtest.SaysUnknown, Greets: true}, false},
 		{"a page", &backtest.OddServer{Status: 404, Kind: "text/html"}, false},
 	} {
 		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
-			if f := overHTTP(t, tt.server).Find(t.Context(), spec.Unknown); f.Unsure != tt.want || f.Era != spec.Legacy || strings.Contains(f.Why, "soon") != tt.want {
+			if f := overHTTP(t, tt.server).Find(t.Context(), spec.Unknown); f.Unsure != tt.want || f.Era != spec.Legacy || strings.Contains(f.Why, "asked again") != tt.want {
 				t.Errorf("finding %v, %q, unsure: %v, want %v", f.Era, f.Why, f.Unsure, tt.want)
 			}
 		})

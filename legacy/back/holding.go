@@ -27,7 +27,17 @@ type heldSession struct {
 	*session
 	of      *taskHost
 	maker   *tasks.Maker
+	token   string // of its progress; empty if the client has asked for none
 	release func()
+}
+
+// Begin implements [tasks.Session].
+func (hs *heldSession) Begin(h *tasks.Held) {
+	hs.of.held, hs.of.notice = h, h.Notice
+	hs.tasks.Add(h.ID(), hs.of)
+	if hs.token != "" {
+		hs.tokens.Add(hs.token, h)
+	}
 }
 
 // Request implements [tasks.Session].
@@ -43,8 +53,10 @@ func (hs *heldSession) Cancels() bool { return hs.cancelsTasks() }
 
 // Release implements [tasks.Session].
 func (hs *heldSession) Release() {
-	if h := hs.of.held; h != nil {
-		hs.tasks.Remove(h.ID(), hs.of)
+	h := hs.of.held
+	hs.tasks.Remove(h.ID(), hs.of)
+	if hs.token != "" {
+		hs.tokens.Remove(hs.token, h)
 	}
 	hs.release()
 }
@@ -73,19 +85,15 @@ func (s *session) holdTask(ctx context.Context, req *mcp.Request, c *call, place
 			s.cancelTask(ctx, tasks.IDParams(id))
 			return nil, context.Cause(ctx)
 		}
-		maker := &tasks.Maker{Principal: req.Principal, Profile: req.Profile, Share: req.Share, Memory: req.Memory}
-		at := &heldSession{s, new(taskHost), maker, keep()}
+		maker := &tasks.Maker{Principal: req.Principal, Identity: req.Identity, Profile: req.Profile, Share: req.Share, Memory: req.Memory}
+		at := &heldSession{s, new(taskHost), maker, "", keep()}
+		if c.token() != nil {
+			at.token = wire.NumberID(c.ID).String()
+		}
 		h := s.holding.Hold(place, at, created, maker, life, s.reopen(maker))
 		if h == nil {
-			at.release()
+			at.Release()
 			return nil, &upstream.Failure{Cause: mcp.ErrShutdown, Fate: upstream.MayHaveRun, Lost: true}
-		}
-		h.Identify(req.Identity)
-		s.adopt(at, h)
-		if c.token() != nil {
-			token := wire.NumberID(c.ID).String()
-			s.tokens.Add(token, h)
-			h.OnEnd(func() { s.tokens.Remove(token, h) })
 		}
 		known()
 		c.held = h
@@ -97,12 +105,6 @@ func (s *session) holdTask(ctx context.Context, req *mcp.Request, c *call, place
 	return a, err
 }
 
-// adopt lets the session find a task by its id.
-func (s *session) adopt(at *heldSession, h *tasks.Held) {
-	at.of.held, at.of.notice = h, h.Notice
-	s.tasks.Add(h.ID(), at.of)
-}
-
 // reopen returns what opens another session for a task.
 func (s *session) reopen(maker *tasks.Maker) func(context.Context, *tasks.Held) (tasks.Session, error) {
 	open := s.open
@@ -111,8 +113,8 @@ func (s *session) reopen(maker *tasks.Maker) func(context.Context, *tasks.Held) 
 		if err != nil {
 			return nil, err
 		}
-		at := &heldSession{s, new(taskHost), maker, release}
-		s.adopt(at, of)
+		at := &heldSession{s, new(taskHost), maker, "", release}
+		at.Begin(of)
 		return at, nil
 	}
 }

@@ -38,6 +38,8 @@ var (
 
 // A Session is a session with the server of a task, which is kept open for it.
 type Session interface {
+	// Begin says which task the session is of. Hold calls it before the task can be found, or can end.
+	Begin(h *Held)
 	// Request sends a request about the task; see [Call].
 	Request(ctx context.Context, method string, params []byte) (json.RawMessage, error)
 	// Cancels reports whether the server has tasks/cancel.
@@ -49,6 +51,7 @@ type Session interface {
 // A Maker is what all requests about a task have of the one that has made it.
 type Maker struct {
 	Principal mcp.Principal
+	Identity  *mcp.Identity
 	Profile   mcp.Profile
 	Share     mcp.Share
 	Memory    mcp.Memory
@@ -66,7 +69,6 @@ type Held struct {
 	questions questions
 
 	session Session                      // guarded by task.mu
-	onEnd   func()                       // likewise; may be nil
 	who     atomic.Pointer[mcp.Identity] // of the last request about the task
 }
 
@@ -79,12 +81,14 @@ func (of *Holding) Hold(in *upstream.Task, at Session, created []byte, maker *Ma
 	h.form = form{id: in.ID, made: time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), ttl: life.Milliseconds()}
 	h.questions.changed = in.Notice
 	h.task = newTask(at, created, in.Refresh)
+	h.Identify(maker.Identity)
 	text := h.form.append(nil, h.state.text, upstream.TaskWorking, nil)
 	if meta := wire.Without(wire.Get(created, "_meta"), spec.MetaRelatedTask); meta != nil {
 		text = wire.AppendEdited(nil, text, wire.Edit{Name: "_meta", Value: meta})
 	}
 	first := upstream.TaskState{Status: upstream.TaskWorking, Text: bytes.Clone(text), // without room for more
 		Pause: h.state.pause}
+	at.Begin(h)
 	if !in.Hold(h, first, life) {
 		h.close()
 		return nil
@@ -123,13 +127,6 @@ func (h *Held) Identify(who *mcp.Identity) { h.who.Store(who) }
 
 // Identity returns what Identify has noted.
 func (h *Held) Identity() *mcp.Identity { return h.who.Load() }
-
-// OnEnd has f called once the server is not needed any more. Call it once, before the task is known.
-func (h *Held) OnEnd(f func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.onEnd = f
-}
 
 // Ask passes an input request of the server to the client, and waits for the response, however
 // long. When ctx ends, it is taken back. It is refused if there is no memory for it.
@@ -298,11 +295,8 @@ func (h *Held) Leave(expired bool) {
 	over := h.isOver()
 	h.questions.end(errExpired)
 	h.mu.Lock()
-	at, onEnd := h.session, h.onEnd
+	at := h.session
 	h.mu.Unlock()
-	if onEnd != nil {
-		onEnd()
-	}
 	if expired && !over && at.Cancels() {
 		ctx, cancel := context.WithTimeout(context.Background(), goodbyeTime)
 		if _, err := at.Request(ctx, MethodCancel, IDParams(h.id)); err != nil {

@@ -254,6 +254,40 @@ func TestT15CancelInVain(t *testing.T) {
 	}
 }
 
+// An early session notes what is known of its task when it begins.
+type earlySession struct {
+	*heldLink
+	of    *Holding
+	who   *mcp.Identity
+	found bool
+}
+
+func (s *earlySession) Begin(h *Held) {
+	s.heldLink.Begin(h)
+	_, err := s.of.Find("ada", h.Task().ID)
+	s.who, s.found = h.Identity(), err == nil
+}
+
+// A session knows its task, and who has made it, before anybody finds it and before its time can be up:
+// some servers keep tasks for a millisecond.
+func TestT14SessionKnowsItsTaskFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHolder(t, &legacytest.TaskServer{Stages: []string{`"status":"working"`}})
+		at := &earlySession{heldLink: r.at, of: r.Holding}
+		req := r.request(spec.MethodToolsCall, `{"name":"t"}`)
+		who := &mcp.Identity{Principal: "ada"}
+		h := r.Hold(r.Take(req), at, []byte(`{"task":{"taskId":"t1","status":"working","ttl":1}}`), &Maker{Principal: "ada", Identity: who}, r.life, r.open)
+		if at.found || at.who != who || at.held.Load() != h {
+			t.Errorf("it began when the task was found: %v, made by %v, as %v, want it before, by %v, as %v", at.found, at.who, at.held.Load(), who, h)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := <-r.ts.Cancelled; got != `{"taskId":"t1"}` || at.released.Load() != 1 {
+			t.Errorf("tasks/cancel %s, the session let go %d times", got, at.released.Load())
+		}
+	})
+}
+
 // Open questions of a task are answered when it is cancelled, and when its time is up.
 func TestT15QuestionsOfCancelledTasks(t *testing.T) {
 	for name, end := range map[string]func(r *holder, id string){

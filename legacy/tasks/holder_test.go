@@ -27,6 +27,7 @@ type heldLink struct {
 	held     atomic.Pointer[Held]
 }
 
+func (l *heldLink) Begin(h *Held) { l.held.Store(h) }
 func (l *heldLink) Cancels() bool { return l.cancels }
 func (l *heldLink) Release()      { l.released.Add(1) }
 
@@ -86,7 +87,7 @@ func (r *holder) session(ts *legacytest.TaskServer) *heldLink {
 func (r *holder) open(_ context.Context, h *Held) (Session, error) {
 	l := r.session(r.next[0])
 	r.next = r.next[1:]
-	l.held.Store(h)
+	l.Begin(h)
 	return l, nil
 }
 
@@ -108,9 +109,7 @@ func (r *holder) hold() *Held {
 	if r.told != nil {
 		created = r.told(created)
 	}
-	h := r.Hold(place, r.at, created, &Maker{Principal: req.Principal}, r.life, r.open)
-	r.at.held.Store(h)
-	return h
+	return r.Hold(place, r.at, created, &Maker{Principal: req.Principal}, r.life, r.open)
 }
 
 // create is hold, and returns the id of the task.

@@ -184,12 +184,10 @@ func (p prober) noResponse(ctx context.Context, err error) probeResult {
 		f.Inconclusive = status.Code >= 500
 	case errors.As(err, &handshake):
 		f.Status = handshake.Status
-	case ctx.Err() != nil, errors.Is(err, mcp.ErrSilent) && !p.link.connected():
+	case ctx.Err() != nil:
 		f.answer = "nothing in time" + p.link.noise()
 		f.Reason = "it did not answer " + spec.MethodDiscover + " in time" + p.link.noise()
-		if f.Inconclusive = true; ctx.Err() != nil {
-			f.Cause = context.Cause(ctx)
-		}
+		f.Inconclusive, f.Cause = true, context.Cause(ctx)
 		if p.link.connected() {
 			f.Era = spec.Legacy
 		}

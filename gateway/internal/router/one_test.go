@@ -57,7 +57,12 @@ func served(t *testing.T, a answer) string {
 // starved reports whether a replica has refused a call because it, or all of this process, had no
 // processor for some seconds.
 func starved(res answer) bool {
-	return strings.Contains(res.body, "have not heard this one") || strings.Contains(res.body, "may have taken over")
+	for _, text := range []string{"have not heard this one", "may have taken over", "not all of them have answered"} {
+		if strings.Contains(res.body, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // onlyServer reports a call of a client that did not reach the server of the others, and

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
+	"github.com/mcpbridge/mcpbridge/interop/internal/tap"
 )
 
 // A restartable is a process over HTTP that can be started again at its address.
@@ -49,26 +50,39 @@ func newRestartable(t *testing.T, s *taskServer) *restartable {
 }
 
 // TestU02SlowServerOfBothEras has a server that knows both eras answer nothing until mcpbridge has given
-// up waiting for discovery, and is opening a session. Its tasks are there all the same, as directly.
+// up waiting for discovery, and is opening a session. What it can do is told all the same, as directly.
 func TestU02SlowServerOfBothEras(t *testing.T) {
 	s := newServers["fastmcp"]
 	web := newRestartable(t, s)
 	if hello := newWireClient(t, web.url, true).hello; hello == nil {
 		t.Fatal("it opens no session of 2025-11-25")
 	}
+	want := string(newWireClient(t, web.url, false).capabilities())
+	between, err := tap.New(strings.TrimSuffix(web.url, "/mcp"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(between.Close)
 	if err := web.signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	awake := make(chan error, 1)
-	time.AfterFunc(5*time.Second, func() { awake <- web.signal(syscall.SIGCONT) })
-	bridge := serve(t, s.settings(atURL("web", web.url), ", timeouts: {connect: 6s}"))
-	if err := <-awake; err != nil {
+	bridge := serve(t, s.settings(atURL("web", between.URL("/mcp")), ", timeouts: {connect: 6s}"))
+	rig.Until(t, time.Minute, "a session is tried", func() string {
+		if tried, _ := passedOf(between, "initialize"); len(tried) == 0 {
+			return "nobody has"
+		}
+		return ""
+	})
+	if err := web.signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	want := string(newWireClient(t, web.url, false).capabilities())
-	rig.Until(t, 30*time.Second, "what the server can do is what it says directly", func() string {
-		if got := string(newWireClient(t, bridge+"web", false).capabilities()); got != want {
-			return got + ", want " + want
+	rig.Until(t, time.Minute, "what the server can do is what it says directly", func() string {
+		c := newWireClient(t, bridge+"web", false)
+		var m struct {
+			Result struct{ Capabilities json.RawMessage }
+		}
+		if answer := c.ask("server/discover", "", ""); json.Unmarshal(answer, &m) != nil || string(m.Result.Capabilities) != want {
+			return fmt.Sprintf("%s, want %s", answer, want)
 		}
 		return ""
 	})

@@ -49,6 +49,17 @@ func (c *wireClient) capabilities() json.RawMessage {
 // for Mcp-Name.
 func (c *wireClient) result(method, members, name string) json.RawMessage {
 	c.t.Helper()
+	answer := c.ask(method, members, name)
+	var m struct{ Result, Error json.RawMessage }
+	if err := json.Unmarshal(answer, &m); err != nil || m.Result == nil {
+		c.t.Fatalf("%s was answered by %s: %v", method, answer, err)
+	}
+	return m.Result
+}
+
+// ask is result for what may be answered by an error: it returns the answer.
+func (c *wireClient) ask(method, members, name string) []byte {
+	c.t.Helper()
 	header := http.Header{}
 	if !c.legacy {
 		header.Set("MCP-Protocol-Version", modernRevision)
@@ -62,12 +73,7 @@ func (c *wireClient) result(method, members, name string) json.RawMessage {
 		members += `"_meta": {"io.modelcontextprotocol/protocolVersion": "` + modernRevision +
 			`", "io.modelcontextprotocol/clientInfo": {"name": "interop", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}`
 	}
-	answer := c.post(fmt.Sprintf(`{"jsonrpc": "2.0", "id": 7, "method": %q, "params": {%s}}`, method, members), header)
-	var m struct{ Result, Error json.RawMessage }
-	if err := json.Unmarshal(answer, &m); err != nil || m.Result == nil {
-		c.t.Fatalf("%s was answered by %s: %v", method, answer, err)
-	}
-	return m.Result
+	return c.post(fmt.Sprintf(`{"jsonrpc": "2.0", "id": 7, "method": %q, "params": {%s}}`, method, members), header)
 }
 
 // post returns the last message of the response.

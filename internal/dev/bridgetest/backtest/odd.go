@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,14 +37,22 @@ type OddServer struct {
 	Late   time.Duration // from a request to the answer, but to initialize
 	Cut    bool          // the connection is closed
 	Greets bool          // initialize is answered as a legacy server does
+	Single bool          // one request at a time
 
 	asked atomic.Int32
+	once  sync.Once
+	one   chan struct{} // has one under a request, with Single; made in the bubble of the first
 }
 
 // ServeHTTP implements [http.Handler].
 func (o *OddServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, _ := io.ReadAll(r.Body)
 	m, _ := wire.Parse(text, wire.Options{})
+	if o.Single {
+		o.once.Do(func() { o.one = make(chan struct{}, 1) })
+		o.one <- struct{}{}
+		defer func() { <-o.one }()
+	}
 	switch {
 	case r.Method != http.MethodPost:
 		w.WriteHeader(http.StatusMethodNotAllowed)

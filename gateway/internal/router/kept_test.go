@@ -59,6 +59,19 @@ func (r *replica) wantKept(t *testing.T) {
 	})
 }
 
+// late reports whether a replica took more than 200 ms over a change, on a busy machine: clients hear of
+// it all the same.
+func late(t *testing.T, all []*replica) bool {
+	t.Helper()
+	is := slices.ContainsFunc(all, func(r *replica) bool {
+		return strings.Contains(r.logs.String(), "has not evicted cached results in time")
+	})
+	if is {
+		t.Log("on this busy machine a replica took more than 200 ms over a change")
+	}
+	return is
+}
+
 // A client that hears of a change at one replica and reads at another never gets what that
 // has kept from before, as long as each change reaches all within 200 ms.
 func TestReplicasEvictTogether(t *testing.T) {
@@ -66,11 +79,6 @@ func TestReplicasEvictTogether(t *testing.T) {
 	all := newKeepingReplicas(t, 3)
 	f := all[0].listen(t, "7", `{"resourceSubscriptions":["file:///d"]}`)
 	f.next()
-	late := func() bool {
-		return slices.ContainsFunc(all, func(r *replica) bool {
-			return strings.Contains(r.logs.String(), "has not evicted cached results in time")
-		})
-	}
 	before := len(all[0].peer.sent("resources/read"))
 	for i := range 200 {
 		want := fmt.Sprint("v", i)
@@ -79,7 +87,7 @@ func TestReplicasEvictTogether(t *testing.T) {
 		f.next()
 		for _, r := range []*replica{all[1], all[2], all[0], all[1]} {
 			got := text(r.read(t, "file:///d"))
-			if got != want && !late() {
+			if got != want && !late(t, all) {
 				t.Fatalf("after change %d: %s, want %s", i, got, want)
 			}
 			if got != want {
@@ -87,8 +95,7 @@ func TestReplicasEvictTogether(t *testing.T) {
 			}
 		}
 	}
-	if late() {
-		t.Log("on this busy machine a replica took more than 200 ms over a change, after which clients hear of it all the same")
+	if late(t, all) {
 		return
 	}
 	if n := len(all[0].peer.sent("resources/read")) - before; n != 600 {
@@ -105,6 +112,9 @@ func TestReplicasEvictFetches(t *testing.T) {
 	f.next()
 	a.peer.push(updated("file:///d")) // what is kept goes
 	f.next()
+	if late(t, all) {
+		return
+	}
 	before := len(a.peer.sent("resources/read"))
 	release := a.peer.holdNext("resources/read")
 	a.peer.answer("resources/read", content("old"))
@@ -120,7 +130,7 @@ func TestReplicasEvictFetches(t *testing.T) {
 		t.Errorf("the fetch got %s, want what it was sent", got)
 	}
 	for range 2 {
-		if got := text(b.read(t, "file:///d")); got != "new" {
+		if got := text(b.read(t, "file:///d")); got != "new" && !late(t, all) {
 			t.Errorf("after the change: %s, want the new one", got)
 		}
 	}

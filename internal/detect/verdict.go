@@ -85,7 +85,8 @@ func (d *Detector) probe(ctx context.Context) Finding {
 }
 
 // awaitDoubt waits until the verdict has to be checked, but at least for a pause unless a
-// client requests a probe. calm reports that there was no doubt for long.
+// client requests a probe. calm reports that there was
+// no doubt, or none for long.
 func (d *Detector) awaitDoubt(era spec.Era, pause time.Duration) (calm, ok bool) {
 	begun := time.Now()
 	var old <-chan time.Time
@@ -112,8 +113,8 @@ func (d *Detector) awaitDoubt(era spec.Era, pause time.Duration) (calm, ok bool)
 	return time.Since(begun) > 2*doubtPauses.Max, true
 }
 
-// lasts returns how long a verdict lasts before it is checked without a doubt; zero for ever. It lasts
-// longer each time that the server's finding was unsure again.
+// lasts returns how long a verdict lasts before it is checked without a doubt; zero for ever. An unsure
+// one lasts longer each time that it is found again.
 func (d *Detector) lasts(era spec.Era) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -22,6 +22,7 @@ import (
 
 // A deployment is some replicas with a server, whose engine the test has.
 type deployment struct {
+	patient bool // a call is sent again that a replica without a processor for seconds has refused
 	*replicastest.Broker
 	all  []*replica
 	peer *modernPeer

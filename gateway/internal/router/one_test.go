@@ -79,7 +79,7 @@ func (d *deployment) onlyServer(t *testing.T, when string, h http.Header) (by st
 			return r.send(t, http.MethodPost, modernBody("1", "tools/call", `"name":"t","arguments":{}`), headers)
 		}
 		res := call()
-		for end := time.Now().Add(patience); starved(res) && time.Now().Before(end); res = call() {
+		for end := time.Now().Add(patience); d.patient && starved(res) && time.Now().Before(end); res = call() {
 			time.Sleep(100 * time.Millisecond)
 		}
 		got := served(t, res)
@@ -203,6 +203,7 @@ func TestOneReplicaWithoutEngine(t *testing.T) {
 	as := func(who string) http.Header { return http.Header{"Authorization": {"Bearer " + tokenOf(who)}} }
 	by := d.onlyServer(t, "with the engine", as(alice))
 	time.Sleep(replicas.MemberTTL + 2*replicas.Heartbeat) // from then on they know all
+	d.patient = true
 	d.SetAway(true)
 	for _, r := range d.all {
 		eventually(t, func() bool { return !r.peers.View().Away.IsZero() })

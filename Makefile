@@ -22,7 +22,7 @@ LANES ?= 3
 # The tests of interop/go beside which nothing runs: they judge how long something takes,
 # what it costs or how much is kept. ALONE_IN are the packages that have some beside others;
 # all of ALONE_WHOLE are such tests. A test of interop/go/internal/rig holds the lists.
-ALONE := ^Test(U02|Line11Cost|Line11Alone|M2L35|L2M21)
+ALONE := ^Test(U02Silence|U02SlowStart|Line11Cost|Line11Alone|M2L35|L2M21)
 ALONE_IN_INTEROP := ./firststart ./replicas
 ALONE_IN_TRUNK := ./trunk ./sessions
 ALONE_WHOLE := ./endings ./hostile

@@ -71,7 +71,7 @@ func runWorld(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(dir)
 	defer func() { err = errors.Join(err, w.stop()) }()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), process.StartTime)
 	defer cancel()
 	if err := w.startServers(ctx); err != nil {
 		return 1, err

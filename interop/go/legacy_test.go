@@ -128,7 +128,7 @@ func run(t *testing.T, ready string, status int, env []string, argv ...string) {
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	if err := p.Ready(ctx, ready, status); err != nil {
 		t.Fatal(err)

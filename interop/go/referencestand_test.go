@@ -132,7 +132,7 @@ func (s *stand) serve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	if err := s.server.Ready(ctx, "http://"+s.addr+"/mcp", 0); err != nil {
 		s.server.Kill()

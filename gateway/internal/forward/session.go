@@ -124,7 +124,7 @@ func (t *sessionRoute) goOn(by string) {
 func (t *sessionRoute) find(own replicas.Replica, lives bool) (answered bool) {
 	group, ended := t.s.g.drain.group, lives && !own.Draining
 	for range 2 {
-		at, err := group.Find(t.q.R.Context(), t.id())
+		at, err := group.Find(t.q.R.Context(), t.id(), !lives && !ended)
 		to, found := t.s.g.opts.Peers.Member(at)
 		if !found && lives && own.Draining {
 			to, found = own, true

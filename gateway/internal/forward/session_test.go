@@ -133,11 +133,16 @@ func TestForwardNotHeard(t *testing.T) {
 	})
 }
 
-// While nobody can say who goes on with a session, its client is to come back.
+// While nobody can say who goes on with a session, the engine is waited for; then its client is to
+// come back.
 func TestSessionThatNobodyCanFind(t *testing.T) {
 	alone(t, func(t *testing.T, broker *replicastest.Broker, r *replica) {
 		broker.SetAway(true)
+		begun := time.Now()
 		got := r.send(http.MethodPost, listTools, ofSession(elsewhereSession))
+		if took := time.Since(begun); took < 10*time.Second {
+			t.Errorf("answered after %v, want the engine waited for", took)
+		}
 		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, handover.ErrUnknown.Error()) {
 			t.Errorf("= %+v, want 503", got)
 		}

@@ -30,7 +30,7 @@ func bubble(t *testing.T, f func(t *testing.T, rig *rig, a, b *replica)) {
 // found is who goes on with a session, as a replica finds it.
 func (r *replica) found(t *testing.T, id legacyfront.SessionID) string {
 	t.Helper()
-	at, err := r.Find(t.Context(), string(id))
+	at, err := r.Find(t.Context(), string(id), false)
 	if err != nil {
 		t.Errorf("Find at %s: %v", r.name, err)
 	}

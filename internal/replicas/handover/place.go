@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -18,9 +19,14 @@ const (
 	// sameFor is how long it stands that no living replica has a session, unless what is known
 	// of the replicas changes before.
 	sameFor = time.Second
-	// findTimeout bounds looking up a place.
-	findTimeout = time.Second
+	// findTimeout bounds looking up a place, and findPatience bounds it where nobody else could say
+	// who has the session: an engine that is slow or away is asked again until then.
+	findTimeout  = time.Second
+	findPatience = 15 * time.Second
 )
+
+// again are the pauses between these tries.
+var again = wake.Backoff{Min: 50 * time.Millisecond, Max: 500 * time.Millisecond}
 
 // A place is which replica goes on with a session.
 type place struct {
@@ -40,14 +46,21 @@ var ErrUnknown = errors.New("it is not known at the moment which replica holds t
 
 // Find returns the instance that goes on with a session, whose own replica is draining or
 // gone; empty if there is none. The engine is asked once for each session, and again once in a
-// while if there is none or that ends. The error wraps ErrUnknown.
-func (g *Group) Find(ctx context.Context, id string) (instance string, err error) {
+// while if there is none or that ends. One that does not answer is asked again for up to fifteen
+// seconds if patient. The error wraps ErrUnknown.
+func (g *Group) Find(ctx context.Context, id string, patient bool) (instance string, err error) {
 	key, view := sha256.Sum256([]byte(id)), g.opts.Engine.View()
 	known, ok := g.places.Get(key)
 	if ok && (stays(view, known.instance) || known.changed == view.Changed && time.Since(known.asked) < sameFor) {
 		return known.instance, nil
 	}
-	at, err := g.ask(ctx, id)
+	bound := findTimeout
+	if patient {
+		bound = findPatience
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	at, err := g.ask(ctx, id, patient)
 	if err != nil {
 		return "", errors.Join(ErrUnknown, err)
 	}
@@ -58,25 +71,27 @@ func (g *Group) Find(ctx context.Context, id string) (instance string, err error
 // Forget has Find ask again for a session: the replica that it has named is gone.
 func (g *Group) Forget(id string) { g.places.Remove(sha256.Sum256([]byte(id))) }
 
-// ask asks the engine who goes on with a session.
-func (g *Group) ask(ctx context.Context, id string) (instance string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, findTimeout)
-	defer cancel()
+// ask asks the engine who goes on with a session, and again until ctx is done if patient.
+func (g *Group) ask(ctx context.Context, id string, patient bool) (instance string, err error) {
 	select {
 	case g.asking <- struct{}{}:
 		defer func() { <-g.asking }()
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	text, err := g.opts.Engine.Get(ctx, keyOf(id))
-	var at placeRecord
-	switch {
-	case err == nil:
-		err = json.Unmarshal(text, &at)
-	case errors.Is(err, replicas.ErrNotFound), errors.Is(err, replicas.ErrNoClaims):
-		err = nil
+	for failures := 0; ; failures++ {
+		text, err := g.opts.Engine.Get(ctx, keyOf(id))
+		switch {
+		case err == nil:
+			var at placeRecord
+			err = json.Unmarshal(text, &at)
+			return at.At, err
+		case errors.Is(err, replicas.ErrNotFound), errors.Is(err, replicas.ErrNoClaims):
+			return "", nil
+		case !patient, errors.Is(err, replicas.ErrClosed), wake.Wait(ctx, again.After(failures)) != nil:
+			return "", err
+		}
 	}
-	return at.At, err
 }
 
 // stays reports whether a replica lives, and goes on to do so.

@@ -92,8 +92,11 @@ func TestKeysAreDigests(t *testing.T) {
 func TestFindUnknown(t *testing.T) {
 	bubble(t, func(t *testing.T, rig *rig, a, b *replica) {
 		a.engine.SetAway(true)
-		if at, err := a.Find(t.Context(), "1ZZZZZZZZ-1"); at != "" || !errors.Is(err, ErrUnknown) {
-			t.Errorf("Find = %q, %v, want ErrUnknown", at, err)
+		for patient, want := range map[bool]time.Duration{false: 0, true: findPatience} {
+			begun := time.Now()
+			if at, err := a.Find(t.Context(), "1ZZZZZZZZ-1", patient); at != "" || !errors.Is(err, ErrUnknown) || time.Since(begun) != want {
+				t.Errorf("Find = %q, %v after %v, want ErrUnknown after %v", at, err, time.Since(begun), want)
+			}
 		}
 		b.recordPlace(t, "1ZZZZZZZZ-1", b.name)
 		a.engine.SetAway(false)
@@ -103,8 +106,23 @@ func TestFindUnknown(t *testing.T) {
 		}
 		g := rig.group(a, noRecords{a.engine})
 		defer g.Close()
-		if at, err := g.Find(t.Context(), "1ZZZZZZZZ-1"); at != "" || err != nil {
+		if at, err := g.Find(t.Context(), "1ZZZZZZZZ-1", false); at != "" || err != nil {
 			t.Errorf("Find without records = %q, %v, want nobody", at, err)
+		}
+	})
+}
+
+// Where nobody else could say who has a session, an engine that is away for a moment is waited for.
+func TestFindWaitsForTheEngine(t *testing.T) {
+	bubble(t, func(t *testing.T, rig *rig, a, b *replica) {
+		b.recordPlace(t, "1ZZZZZZZZ-1", b.name)
+		a.engine.SetAway(true)
+		back := time.AfterFunc(2*time.Second, func() { a.engine.SetAway(false) })
+		defer back.Stop()
+		begun := time.Now()
+		at, err := a.Find(t.Context(), "1ZZZZZZZZ-1", true)
+		if took := time.Since(begun); at != b.name || err != nil || took < 2*time.Second {
+			t.Errorf("Find = %q, %v after %v, want b once the engine is there", at, err, took)
 		}
 	})
 }
@@ -123,7 +141,7 @@ func TestFindReadsRecords(t *testing.T) {
 			if err := b.engine.Put(t.Context(), keyOf(id), []byte(tc.record), recordTTL); err != nil {
 				t.Fatal(err)
 			}
-			if at, err := a.Find(t.Context(), id); at != tc.want || !errors.Is(err, tc.err) {
+			if at, err := a.Find(t.Context(), id, false); at != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("Find(%s) = %q, %v, want %q, %v", id, at, err, tc.want, tc.err)
 			}
 		}
@@ -138,11 +156,11 @@ func TestFindIsBounded(t *testing.T) {
 		g.opts.Engine = stuck{a.engine, stop}
 		var all sync.WaitGroup
 		for n := range maxAsking {
-			all.Go(func() { _, _ = g.Find(context.Background(), fmt.Sprint("1ZZZZZZZZ-", n)) })
+			all.Go(func() { _, _ = g.Find(context.Background(), fmt.Sprint("1ZZZZZZZZ-", n), false) })
 		}
 		time.Sleep(time.Millisecond)
 		begun := time.Now()
-		if _, err := g.Find(t.Context(), "1ZZZZZZZZ-more"); !errors.Is(err, ErrUnknown) || time.Since(begun) != findTimeout {
+		if _, err := g.Find(t.Context(), "1ZZZZZZZZ-more", false); !errors.Is(err, ErrUnknown) || time.Since(begun) != findTimeout {
 			t.Errorf("Find = %v after %v, want ErrUnknown after %v", err, time.Since(begun), findTimeout)
 		}
 		close(stop)

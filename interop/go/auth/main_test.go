@@ -77,7 +77,7 @@ func start(t testing.TB, addr string, env []string, argv ...string) *process.Pro
 			t.Logf("%s wrote:\n%s", argv[len(argv)-1], p.Log())
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	if err := p.Ready(ctx, "http://"+addr+"/", 0); err != nil {
 		t.Fatal(err)

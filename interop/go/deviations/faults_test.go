@@ -49,7 +49,7 @@ func (st *stand) startServer() {
 		st.t.Fatal(err)
 	}
 	st.server = p
-	ctx, cancel := context.WithTimeout(st.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(st.t.Context(), process.StartTime)
 	defer cancel()
 	if err := p.Ready(ctx, "http://"+st.addr+st.s.path, 0); err != nil {
 		st.t.Fatal(err)

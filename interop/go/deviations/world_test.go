@@ -98,7 +98,7 @@ func (s published) run(t *testing.T) place {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill) // some wait for streams that clients have left
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	at := s.place
 	at.url = "http://" + addr + s.path

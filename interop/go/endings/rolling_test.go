@@ -114,7 +114,7 @@ func TestRollingStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Kill()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	if err := p.Ready(ctx, "http://"+admin+"/readyz", http.StatusOK); err != nil {
 		t.Fatal(err)

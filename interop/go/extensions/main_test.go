@@ -65,7 +65,7 @@ func start(t *testing.T, command func(addr, port string) (env, argv []string)) s
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	url := "http://" + addr + "/mcp"
 	if err := p.Ready(ctx, url, 0); err != nil {

@@ -39,7 +39,7 @@ func newRestartable(t *testing.T, s *taskServer) *restartable {
 		t.Cleanup(p.Kill) // one that has ended, too
 		r.kill = p.Kill
 		r.signal = func(sig syscall.Signal) error { return syscall.Kill(p.Pid(), sig) }
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 		defer cancel()
 		if err := p.Ready(ctx, r.url, 0); err != nil {
 			t.Fatal(err)

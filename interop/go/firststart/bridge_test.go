@@ -110,7 +110,7 @@ func (s *stand) run(name string, what ...string) *serving {
 	if v.Process, err = process.Start("mcpbridge", []string{s.env()}, argv...); err != nil {
 		s.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), process.StartTime)
 	defer cancel()
 	if err := v.Ready(ctx, v.to.URL, 0); err != nil {
 		v.Kill()

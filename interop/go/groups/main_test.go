@@ -85,7 +85,7 @@ func startServer(t *testing.T, name string, env, argv []string) (addr string, p 
 		}
 		p.Kill()
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	if err := p.Ready(ctx, "http://"+addr+"/", 0); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 	"github.com/mcpbridge/mcpbridge/interop/internal/steer"
 	"github.com/mcpbridge/mcpbridge/interop/remote"
 )
@@ -42,7 +43,7 @@ func TestMatrix(t *testing.T) {
 
 func startWorld(t *testing.T, table *Table) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	w, err := newWorld(ctx, table, t.TempDir())
 	t.Cleanup(func() {

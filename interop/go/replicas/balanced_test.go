@@ -139,7 +139,7 @@ func startTasks(t *testing.T) string {
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), recovery)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	url := "http://" + addr + "/mcp"
 	if err := p.Ready(ctx, url, 0); err != nil {

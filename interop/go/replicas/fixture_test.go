@@ -47,7 +47,7 @@ func (f *fixture) start() {
 	if f.p, err = process.Start(f.name+"-go", nil, f.argv...); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	if err := f.p.Ready(ctx, "http://"+f.admin+"/admin/subscriptions", http.StatusOK); err != nil {
 		t.Fatal(err)

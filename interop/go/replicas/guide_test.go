@@ -107,7 +107,7 @@ func toured(t *testing.T, dir string, one bool) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	if err := p.Ready(ctx, "http://"+addr+"/mcp", 0); err != nil {
 		t.Fatal(err)

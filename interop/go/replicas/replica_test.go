@@ -78,7 +78,7 @@ func (r *replica) start() {
 func (r *replica) waitReady() {
 	t := r.w.t
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), process.StartTime)
 	defer cancel()
 	if err := r.p.Ready(ctx, "http://"+r.admin+"/readyz", http.StatusOK); err != nil {
 		t.Fatalf("%v\n%s", err, r.tail(4<<10))

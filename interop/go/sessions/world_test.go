@@ -63,7 +63,7 @@ func (w *world) startServer() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), process.StartTime)
 	defer cancel()
 	if err := w.server.Ready(ctx, "http://"+w.ears+"/admin/subscriptions", http.StatusOK); err != nil {
 		w.t.Fatal(err)

@@ -218,7 +218,7 @@ func start(t *testing.T, addr string, env []string, argv ...string) {
 			t.Logf("%v; %s wrote:\n%s", err, argv[1], p.Log())
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	if err := p.Ready(ctx, "http://"+addr+"/", 0); err != nil {
 		t.Fatal(err)

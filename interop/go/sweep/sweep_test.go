@@ -69,7 +69,7 @@ func start(t *testing.T, s *server, argv []string, path string) (url string) {
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	if err := p.Ready(ctx, "http://"+addr+"/", 0); err != nil {
 		t.Fatal(err)

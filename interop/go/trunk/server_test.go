@@ -70,7 +70,7 @@ func (s *server) start() {
 	if s.own, err = process.Start("legacy-go", nil, append([]string{binaries.Server}, s.args...)...); err != nil {
 		s.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), process.StartTime)
 	defer cancel()
 	if err := s.own.Ready(ctx, s.url("/admin/subscriptions"), http.StatusOK); err != nil {
 		s.own.Kill()

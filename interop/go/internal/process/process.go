@@ -16,6 +16,10 @@ import (
 	"time"
 )
 
+// StartTime is what a program has to be ready. It is longer than any takes, on a busy machine, too:
+// only one that hangs needs it.
+const StartTime = 3 * time.Minute
+
 // A Process is a program that runs in a process group of its own.
 type Process struct {
 	name string

@@ -184,7 +184,7 @@ func (b *Binaries) StartBridgeFile(t testing.TB, file, config, admin string, env
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	if err := p.Ready(ctx, "http://"+admin+"/readyz", http.StatusOK); err != nil {
 		p.Kill()

@@ -124,13 +124,14 @@ func (t *sessionRoute) goOn(by string) {
 func (t *sessionRoute) find(own replicas.Replica, lives bool) (answered bool) {
 	group, ended := t.s.g.drain.group, lives && !own.Draining
 	for range 2 {
-		at, err := group.Find(t.q.R.Context(), t.id(), !lives && !ended)
+		leaving := lives && own.Draining // it knows to whom it has handed the session over
+		at, err := group.Find(t.q.R.Context(), t.id(), !leaving)
 		to, found := t.s.g.opts.Peers.Member(at)
-		if !found && lives && own.Draining {
+		if !found && leaving {
 			to, found = own, true
 		}
 		switch {
-		case err != nil && !found && !ended:
+		case err != nil && !found: // it may go on elsewhere
 			t.refuseUnknown(err)
 			return true
 		case at == t.s.g.instance:

@@ -314,6 +314,35 @@ func TestSessionIsHandedOnTwice(t *testing.T) {
 	wantServed(t, "by the first replica", a.send(http.MethodPost, listTools, ofSession(session)), other, listTools)
 }
 
+// A replica that hands its sessions over and ends while the engine is away leaves nobody to say where
+// they are: the engine is waited for, and no client is told that its session is gone.
+func TestDrainedSessionIsFoundOnceTheEngineIsBack(t *testing.T) {
+	for _, ending := range []bool{true, false} {
+		broker, all := newReplicas(t, 3)
+		a := all[0]
+		session := sessionAt(a)
+		a.adopt(session)
+		a.drain(all)
+		a.group.Drain([]*Server{a.server})
+		heir, other := holderAmong(t, session, all[1], all[2])
+		bridgetest.Eventually(t, "its place in the engine", func() bool {
+			at, err := heir.group.drain.group.Find(t.Context(), session, false)
+			return err == nil && at == heir.instance
+		})
+		if !ending { // the others still take it for one that goes on
+			self := a.peers.Self()
+			self.Draining = false
+			a.engine.Update(self)
+			know(t, all)
+		}
+		broker.SetAway(true)
+		a.kill()
+		back := time.AfterFunc(300*time.Millisecond, func() { broker.SetAway(false) })
+		defer back.Stop()
+		wantServed(t, "once the engine is back", other.send(http.MethodPost, listTools, ofSession(session)), heir, listTools)
+	}
+}
+
 // A session goes on when its replica drains: whichever replica is asked, also the one that ends,
 // and once that is gone.
 func TestDrainedSessionIsServedByItsHeir(t *testing.T) {

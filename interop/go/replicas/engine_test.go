@@ -3,6 +3,7 @@ package replicas
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -64,11 +65,12 @@ func port(addr string) int {
 	return n
 }
 
-// A natsEngine is a nats-server with JetStream in this process.
+// A natsEngine is a nats-server with JetStream, in a process of its own: in this one it would have
+// to wait for all else that the tests do.
 type natsEngine struct {
 	t       *testing.T
 	at, dir string
-	s       *server.Server // nil while it is stopped
+	node    *node // nil while it is stopped
 }
 
 func (e *natsEngine) addr() string { return e.at }
@@ -78,33 +80,29 @@ func (e *natsEngine) url(addr string) string {
 
 func (e *natsEngine) start() {
 	e.t.Helper()
-	s, err := server.NewServer(&server.Options{
-		ServerName: "engine", Host: "127.0.0.1", Port: port(e.at), Username: engineUser, Password: enginePassword,
-		JetStream: true, StoreDir: e.dir, NoSigs: true, NoLog: true,
-	})
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	s.Start()
-	if !s.ReadyForConnections(20 * time.Second) {
-		e.t.Fatal("nats-server is not ready")
-	}
-	e.s = s
+	e.node = &node{nodeConfig: nodeConfig{Name: "engine", Dir: e.dir, Port: port(e.at), Monitor: port(rig.FreeAddr(e.t))}}
+	e.node.start(e.t)
+	rig.Until(e.t, process.StartTime, "nats-server is ready", e.node.health)
 }
 
 func (e *natsEngine) stop() {
-	if e.s == nil {
+	if e.node == nil {
 		return
 	}
-	e.s.Shutdown()
-	e.s.WaitForShutdown()
-	e.s = nil
+	if err := e.node.p.Stop(20 * time.Second); err != nil {
+		e.t.Error(err)
+	}
+	e.node = nil
 }
 
 func (e *natsEngine) wipe() { empty(e.t, e.dir) }
 
 func (e *natsEngine) messages() int {
-	v, err := e.s.Varz(nil)
+	text, err := e.node.ask("varz")
+	var v server.Varz
+	if err == nil {
+		err = json.Unmarshal(text, &v)
+	}
 	if err != nil {
 		e.t.Fatal(err)
 	}

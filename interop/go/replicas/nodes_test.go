@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,14 +28,14 @@ const natsNodes = "nats nodes"
 // nodeVariable has the configuration of the node that this program is to be.
 const nodeVariable = "REPLICAS_NATS_NODE"
 
-// A nodeConfig is how a node is one of several.
+// A nodeConfig is how a node is one of several, or the only one if it has no routes.
 type nodeConfig struct {
 	Name, Dir              string
 	Port, Monitor, Cluster int
 	Routes                 []string
 }
 
-// beNode is this program as a node of NATS, until it is killed.
+// beNode is this program as a node of NATS, until SIGTERM.
 func beNode(text string) error {
 	var c nodeConfig
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
@@ -44,16 +45,23 @@ func beNode(text string) error {
 	for _, host := range c.Routes {
 		routes = append(routes, &url.URL{Scheme: "nats", Host: host})
 	}
-	s, err := server.NewServer(&server.Options{
+	o := &server.Options{
 		ServerName: c.Name, Host: "127.0.0.1", Port: c.Port, Username: engineUser, Password: enginePassword,
 		HTTPHost: "127.0.0.1", HTTPPort: c.Monitor,
-		JetStream: true, StoreDir: c.Dir, NoSigs: true, NoLog: true,
-		Cluster: server.ClusterOpts{Name: "engine", Host: "127.0.0.1", Port: c.Cluster, NoAdvertise: true}, Routes: routes,
-	})
+		JetStream: true, StoreDir: c.Dir, NoSigs: true, NoLog: true, Routes: routes,
+	}
+	if routes != nil {
+		o.Cluster = server.ClusterOpts{Name: "engine", Host: "127.0.0.1", Port: c.Cluster, NoAdvertise: true}
+	}
+	s, err := server.NewServer(o)
 	if err != nil {
 		return err
 	}
 	s.Start()
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM)
+	<-asked
+	s.Shutdown()
 	s.WaitForShutdown()
 	return nil
 }
@@ -96,21 +104,21 @@ func (e *nodesEngine) url(string) string {
 func (e *nodesEngine) start() {
 	e.t.Helper()
 	for _, n := range e.nodes {
-		e.startNode(n)
+		n.start(e.t)
 	}
 	e.awaitHealthy()
 }
 
-func (e *nodesEngine) startNode(n *node) {
-	e.t.Helper()
+func (n *node) start(t *testing.T) {
+	t.Helper()
 	program, err := os.Executable()
 	text, err2 := json.Marshal(n.nodeConfig)
 	if err != nil || err2 != nil {
-		e.t.Fatal(err, err2)
+		t.Fatal(err, err2)
 	}
 	// With a directory of its own for what this program begins with.
-	if n.p, err = process.Start(n.Name, []string{nodeVariable + "=" + string(text), "TMPDIR=" + e.t.TempDir()}, program); err != nil {
-		e.t.Fatal(err)
+	if n.p, err = process.Start(n.Name, []string{nodeVariable + "=" + string(text), "TMPDIR=" + t.TempDir()}, program); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -130,22 +138,30 @@ func (e *nodesEngine) awaitHealthy() {
 
 // health says why a node is not healthy.
 func (n *node) health() string {
+	if _, err := n.ask("healthz"); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// ask returns what a node says of itself.
+func (n *node) ask(what string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/healthz", n.Monitor), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/%s", n.Monitor, what), nil)
 	if err != nil {
-		return err.Error()
+		return nil, err
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return err.Error()
+		return nil, err
 	}
 	defer res.Body.Close()
-	text, _ := io.ReadAll(res.Body) // it only explains
-	if res.StatusCode != http.StatusOK {
-		return string(text)
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", res.Status, text)
 	}
-	return ""
+	return text, err
 }
 
 func (e *nodesEngine) stop() {
@@ -225,7 +241,7 @@ func (e *nodesEngine) killed(t *testing.T, w *world, n *node) {
 	t.Logf("%s is killed, to which %v are connected", n.Name, e.connected(w, n))
 	n.kill()
 	time.Sleep(size(6*time.Second, 15*time.Second))
-	e.startNode(n)
+	n.start(t)
 	e.awaitHealthy()
 }
 

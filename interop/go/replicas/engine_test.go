@@ -49,8 +49,6 @@ func newEngine(t *testing.T, name string) engine {
 		e = newSentinels(t)
 	case natsNodes:
 		e = newNodes(t)
-	case natsCluster:
-		e = newCluster(t)
 	default:
 		return nil
 	}

@@ -1,15 +1,16 @@
 package replicas
 
 import (
+	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
@@ -17,15 +18,15 @@ import (
 
 // Engines that go on without one of their servers.
 const (
-	sentinels   = "sentinel" // a Redis and one that follows it, and three Sentinels
-	natsCluster = "nats3"    // three of NATS
+	sentinels = "sentinel" // a Redis and one that follows it, and three Sentinels
+	natsNodes = "nats3"    // three nodes of NATS
 )
 
 // TestEngineFailsOver kills the server that an engine is written through: no error in running
 // sessions, each change reaches all, and claims are whole again once another server leads.
 func TestEngineFailsOver(t *testing.T) {
 	beside(t)
-	over(t, []string{sentinels, natsCluster}, func(t *testing.T, engine string) {
+	over(t, []string{sentinels, natsNodes}, func(t *testing.T, engine string) {
 		t.Parallel()
 		w := newWorld(t, setup{engine: engine, warn: true})
 		c := newCrowd(t, w, w.legacy, 60, 20)
@@ -134,77 +135,39 @@ func (e *sentinelEngine) stop() {
 	e.redisEngine.stop()
 }
 
-// A clusterEngine is three servers of NATS, in this process.
-type clusterEngine struct {
-	*natsEngine // nothing of it runs
-	at          [3]string
-	s           [3]*server.Server // nil while one is stopped
-}
-
-func newCluster(t *testing.T) *clusterEngine {
-	e := &clusterEngine{natsEngine: &natsEngine{t: t, dir: t.TempDir()}}
-	for i := range e.at {
-		e.at[i] = rig.FreeAddr(t)
-	}
-	return e
-}
-
-func (e *clusterEngine) url(string) string {
-	var all []string
-	for _, at := range e.at {
-		all = append(all, e.natsEngine.url(at))
-	}
-	return strings.Join(all, ",")
-}
-
-func (e *clusterEngine) start() {
+// failOver stops the node that leads the bucket of claims, and returns when another one does.
+func (e *nodesEngine) failOver() {
 	e.t.Helper()
-	var routes []*url.URL
-	for range e.at {
-		routes = append(routes, &url.URL{Scheme: "nats", Host: rig.FreeAddr(e.t)})
-	}
-	for i, at := range e.at {
-		s, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprint("engine-", i), Host: "127.0.0.1", Port: port(at), Username: engineUser, Password: enginePassword,
-			JetStream: true, StoreDir: filepath.Join(e.dir, fmt.Sprint(i)), NoSigs: true, NoLog: true,
-			Cluster: server.ClusterOpts{Name: "engine", Host: "127.0.0.1", Port: port(routes[i].Host)}, Routes: routes,
-		})
-		if err != nil {
-			e.t.Fatal(err)
+	former := e.leader()
+	for _, n := range e.nodes {
+		if n.Name != former {
+			continue
 		}
-		s.Start()
-		e.s[i] = s
-	}
-	rig.Until(e.t, 30*time.Second, "the cluster has a leader", func() string {
-		for _, s := range e.s {
-			if !s.JetStreamIsCurrent() || len(s.JetStreamClusterPeers()) != len(e.s) && s.JetStreamIsLeader() {
-				return "not yet"
-			}
+		if err := n.p.Stop(20 * time.Second); err != nil {
+			e.t.Error(err)
 		}
+		n.p = nil
+	}
+	until(e.t, "another node leads", func() bool { now := e.leader(); return now != "" && now != former })
+}
+
+// leader returns the name of the node that leads the bucket of claims; empty if there is none.
+func (e *nodesEngine) leader() string {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := natsgo.Connect(e.url(""))
+	if err != nil {
 		return ""
-	})
-}
-
-// failOver stops the server that leads the bucket of claims, and returns when another does.
-func (e *clusterEngine) failOver() {
-	leads := func(i int) bool {
-		return e.s[i] != nil && e.s[i].JetStreamIsStreamLeader("$G", "KV_mcpbridge_claims")
 	}
-	for i := range e.s {
-		if leads(i) {
-			e.s[i].Shutdown()
-			e.s[i] = nil
-			break
-		}
+	defer c.Close()
+	js, err := jetstream.New(c)
+	if err != nil {
+		e.t.Fatal(err)
 	}
-	until(e.t, "another server leads", func() bool { return leads(0) || leads(1) || leads(2) })
-}
-
-func (e *clusterEngine) stop() {
-	for _, s := range e.s {
-		if s != nil {
-			s.Shutdown()
-			s.WaitForShutdown()
-		}
+	s, err := js.Stream(ctx, "KV_mcpbridge_claims")
+	if err != nil || s.CachedInfo().Cluster == nil {
+		return ""
 	}
+	return s.CachedInfo().Cluster.Leader
 }

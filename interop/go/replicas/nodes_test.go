@@ -22,9 +22,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
-// natsNodes are three nodes of NATS, each a process that can be killed and stopped.
-const natsNodes = "nats nodes"
-
 // nodeVariable has the configuration of the node that this program is to be.
 const nodeVariable = "REPLICAS_NATS_NODE"
 
@@ -72,7 +69,7 @@ type node struct {
 	p *process.Process // nil while it does not run
 }
 
-// A nodesEngine is a cluster of three.
+// A nodesEngine is a cluster of three nodes, each a process that can be killed and stopped.
 type nodesEngine struct {
 	*natsEngine // nothing of it runs
 	nodes       []*node

@@ -189,7 +189,7 @@ func TestForgedLinks(t *testing.T) {
 	stranger, _ := New(Options{Place: InDir(t.TempDir()), Keys: []string{key + "2"}, Public: r.URL})
 	shown := b.open(good)
 	for name, to := range map[string]string{
-		"old": old, "cut": good[:len(good)-1], "longer": good + "A", "altered": good[:cut] + "B" + good[cut+1:], "empty": r.URL + Path,
+		"old": old, "cut": good[:len(good)-1], "longer": good + "A", "altered": good[:cut] + other(good[cut]) + good[cut+1:], "empty": r.URL + Path,
 		"of another key": stranger.linkURL(&link{Server: "docs", Principal: "alice", Ends: time.Now().Add(time.Hour).Unix()}),
 		"a cookie":       r.URL + Path + strings.TrimPrefix(strings.Split(shown.header.Get("Set-Cookie"), ";")[0], "mcpbridge-login-"+idOf(good[cut:])+"="),
 	} {
@@ -208,6 +208,14 @@ func TestForgedLinks(t *testing.T) {
 	if c := r.logins.cookie("1"); !c.Secure || !strings.HasPrefix(c.Name, "__Host-") || c.Path != "/" || c.Domain != "" {
 		t.Errorf("under https the cookie is %+v", c)
 	}
+}
+
+// other returns a letter that is not c.
+func other(c byte) string {
+	if c == 'A' {
+		return "B"
+	}
+	return "A"
 }
 
 // A refused login keeps nothing, and the link is still good.

@@ -33,27 +33,6 @@ func (s *Server) messageByPrincipal(q *Request, m *wire.Message, era spec.Era) (
 	})
 }
 
-// handBack has who forwarded a request ask again who serves its principal, if another replica does by
-// now: the request may have been on its way for long.
-func (s *Server) handBack(q *Request) (answered bool) {
-	if s.o.HoldFor == 0 || q.At != Streamable || q.R.Method != http.MethodPost {
-		return false
-	}
-	name := s.claim(q.Sender.Principal)
-	if name == "" || !s.g.placement.heldElsewhere(name) {
-		return false
-	}
-	m, era, ok := q.Read()
-	if !ok {
-		return true
-	}
-	if m == nil || m.Kind() != wire.Request || !s.belongs(q.R.Context(), m, era) {
-		return false
-	}
-	peer.Unserve(q.W)
-	return true
-}
-
 // eventsByPrincipal does so with the GET of an HTTP+SSE stream, if the client has not a
 // session of its own at the server.
 func (s *Server) eventsByPrincipal(q *Request) (answered bool) {

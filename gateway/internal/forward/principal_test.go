@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -89,41 +88,6 @@ func TestOneReplicaForwardsOnce(t *testing.T) {
 	all := placed(t, 2)
 	if status, by := all[0].sendPeer(all[1], callTool, modern.Clone()); status != http.StatusOK || by != all[1].instance {
 		t.Errorf("= %d by %q, want it served by %s", status, by, all[1].instance)
-	}
-}
-
-// A request that was on its way while another replica took over is not refused by the one that it comes
-// to: who forwarded it has the new one serve it. Whom nobody else serves is served where it comes to.
-func TestRequestThatComesTooLateGoesOn(t *testing.T) {
-	all := placed(t, 3)
-	former, asked, next := all[0], all[1], all[2]
-	name := former.server.claim(alice)
-	for _, r := range all {
-		wantServed(t, "before", r.send(http.MethodPost, callTool, modern), former, callTool)
-	}
-	var once sync.Once
-	former.serveBeside(func(r *http.Request) {
-		if r.URL.Path != Streamable.Path(serverName) {
-			return
-		}
-		once.Do(func() {
-			if to, found := next.group.placement.Taken(r.Context(), name, former.peers.Self()); !found || to.Instance != next.instance {
-				t.Errorf("Taken = %+v, %v, want the one that asks", to, found)
-			}
-			bridgetest.Eventually(t, "the former one knows", func() bool { return former.group.placement.heldElsewhere(name) })
-		})
-	})
-	for _, body := range []string{callTool, initialize} {
-		h := modern
-		if body == initialize {
-			h = nil
-		}
-		wantServed(t, "once another one serves", asked.send(http.MethodPost, body, h), next, body)
-	}
-	for what, body := range map[string]string{"a listen stream": `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}`, "no single message": `[` + callTool + `]`} {
-		if status, by := asked.sendPeer(former, body, modern.Clone()); status != http.StatusOK || by != former.instance {
-			t.Errorf("%s = %d by %q, want it served by %s", what, status, by, former.instance)
-		}
 	}
 }
 

@@ -106,11 +106,8 @@ func nothing() {}
 // release.
 func (s *Server) Elsewhere(q *Request) (release func(), answered bool) {
 	release, answered = s.bySession(q)
-	switch {
-	case answered:
-		return release, true
-	case q.Sender.Via != "": // what was forwarded is answered here
-		return release, s.handBack(q)
+	if answered || q.Sender.Via != "" { // what was forwarded is answered here
+		return release, answered
 	}
 	switch method := q.R.Method; {
 	case q.At == Streamable && method == http.MethodPost:

@@ -288,14 +288,6 @@ func (t *table) Owns(name string) (epoch uint64, err error) {
 	return 0, errUnheard // another one is about to take it, or may, or this one
 }
 
-// heldElsewhere reports whether another replica is known to hold a name, so that this one may not
-// serve calls under it.
-func (t *table) heldElsewhere(name string) bool {
-	c, ok := t.opts.Claims.Holder(name)
-	self := t.opts.Engine.View().Self
-	return ok && c.Holder.Instance != self.Instance && !self.Draining && !t.unclaimed.Load()
-}
-
 // want notes that a name is used, and claims it the first time, until end.
 func (t *table) want(ctx context.Context, end time.Time, name string, hold time.Duration) {
 	t.mu.Lock()

@@ -343,6 +343,24 @@ func TestDrainedSessionIsFoundOnceTheEngineIsBack(t *testing.T) {
 	}
 }
 
+// The sessions of a server that keeps something of them end with their replica: nobody has to be asked.
+func TestSessionOfALegacyServerEndsWithItsReplica(t *testing.T) {
+	broker, all := newReplicas(t, 2)
+	a, other := all[0], all[1]
+	for _, r := range all {
+		r.era.Store(uint32(spec.Legacy))
+	}
+	session := sessionAt(a)
+	a.adopt(session)
+	broker.SetAway(true)
+	a.kill()
+	begun := time.Now()
+	got := other.send(http.MethodPost, listTools, ofSession(session))
+	if took := time.Since(begun); got.status != http.StatusNotFound || !strings.Contains(got.body, "initialize anew") || took > 10*time.Second {
+		t.Errorf("= %+v after %v, want 404 without the engine", got, took)
+	}
+}
+
 // A session goes on when its replica drains: whichever replica is asked, also the one that ends,
 // and once that is gone.
 func TestDrainedSessionIsServedByItsHeir(t *testing.T) {

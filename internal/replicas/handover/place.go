@@ -73,25 +73,39 @@ func (g *Group) Forget(id string) { g.places.Remove(sha256.Sum256([]byte(id))) }
 
 // ask asks the engine who goes on with a session, and again until ctx is done if patient.
 func (g *Group) ask(ctx context.Context, id string, patient bool) (instance string, err error) {
+	for failures := 0; ; failures++ {
+		at, err := g.load(ctx, id)
+		switch {
+		case err == nil:
+			return at.At, nil
+		case !patient, errors.Is(err, errUnreadable), errors.Is(err, replicas.ErrClosed), wake.Wait(ctx, again.After(failures)) != nil:
+			return "", err
+		}
+	}
+}
+
+// errUnreadable says that a record is not what a replica has put.
+var errUnreadable = errors.New("the record of its place can't be read")
+
+// load asks the engine for the record of a place, which is empty if there is none.
+func (g *Group) load(ctx context.Context, id string) (at placeRecord, err error) {
 	select {
 	case g.asking <- struct{}{}:
 		defer func() { <-g.asking }()
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return at, context.Cause(ctx)
 	}
-	for failures := 0; ; failures++ {
-		text, err := g.opts.Engine.Get(ctx, keyOf(id))
-		switch {
-		case err == nil:
-			var at placeRecord
-			err = json.Unmarshal(text, &at)
-			return at.At, err
-		case errors.Is(err, replicas.ErrNotFound), errors.Is(err, replicas.ErrNoClaims):
-			return "", nil
-		case !patient, errors.Is(err, replicas.ErrClosed), wake.Wait(ctx, again.After(failures)) != nil:
-			return "", err
-		}
+	text, err := g.opts.Engine.Get(ctx, keyOf(id))
+	switch {
+	case errors.Is(err, replicas.ErrNotFound), errors.Is(err, replicas.ErrNoClaims):
+		return at, nil
+	case err != nil:
+		return at, err
 	}
+	if json.Unmarshal(text, &at) != nil {
+		return placeRecord{}, errUnreadable
+	}
+	return at, nil
 }
 
 // stays reports whether a replica lives, and goes on to do so.

@@ -127,6 +127,23 @@ func TestFindWaitsForTheEngine(t *testing.T) {
 	})
 }
 
+// Who waits for the engine to be back keeps nobody else from asking it.
+func TestFindWaitsOutsideTheBound(t *testing.T) {
+	bubble(t, func(t *testing.T, rig *rig, a, b *replica) {
+		a.engine.SetAway(true)
+		var all sync.WaitGroup
+		for n := range maxAsking {
+			all.Go(func() { _, _ = a.Find(context.Background(), fmt.Sprint("1ZZZZZZZZ-", n), true) })
+		}
+		time.Sleep(time.Second + time.Millisecond)
+		begun := time.Now()
+		if _, err := a.Find(t.Context(), "1ZZZZZZZZ-more", false); !errors.Is(err, ErrUnknown) || time.Since(begun) > 0 {
+			t.Errorf("Find = %v after %v, want ErrUnknown at once", err, time.Since(begun))
+		}
+		all.Wait()
+	})
+}
+
 // A record that can't be read is no reason to say that nobody has the session; what a later
 // version adds is skipped.
 func TestFindReadsRecords(t *testing.T) {

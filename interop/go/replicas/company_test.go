@@ -142,13 +142,14 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // patient is how long a client tries again what was refused with 503: longer than any replica may
-// take until it is clear who serves.
+// take until it is clear who serves. One that answers later than that, since it got no processor, is
+// asked again all the same.
 const patient = 3 * time.Second
 
 // try sends a request until it is not refused any more, and counts what came of it.
 func (c *company) try(whose string, send func() answer) (a answer, ok bool) {
 	begun, refused := time.Now(), 0
-	for a = send(); a.status == http.StatusServiceUnavailable && time.Since(begun) < patient; a = send() {
+	for a = send(); a.status == http.StatusServiceUnavailable && (time.Since(begun) < patient || refused == 0); a = send() {
 		refused++
 		time.Sleep(200 * time.Millisecond)
 	}

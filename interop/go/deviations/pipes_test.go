@@ -166,12 +166,15 @@ func openSocket(address string) (*line, error) {
 
 var errSilent = errors.New("no answer")
 
+// starting is how long the first answer of a server may take, which has to be started for it.
+const starting = time.Minute
+
 // play plays a script, and returns an outcome for each of its deviations.
 func (l *line) play(p place, s script) ([]outcome, error) {
 	defer l.close()
 	if s.asks != "" {
 		hello := deviation{"initialize", s.asks, onPipe, s.envelope, "none", onPipe, "fine"}
-		if _, err := l.ask(p, hello, "hello", 2*patience); err != nil {
+		if _, err := l.ask(p, hello, "hello", starting); err != nil {
 			return nil, fmt.Errorf("initialize: %w; it wrote:\n%s", err, l.log())
 		}
 		if err := l.write(p.message(deviation{"initialized", s.asks, onPipe, "none", "own", onPipe, "fine"})); err != nil {
@@ -180,7 +183,11 @@ func (l *line) play(p place, s script) ([]outcome, error) {
 	}
 	outcomes := make([]outcome, 0, len(s.deviations))
 	for i, d := range s.deviations {
-		o, err := l.ask(p, d, fmt.Sprint("n", i), patience)
+		within := patience
+		if i == 0 && s.asks == "" {
+			within = starting
+		}
+		o, err := l.ask(p, d, fmt.Sprint("n", i), within)
 		if err != nil && !errors.Is(err, errSilent) {
 			return outcomes, fmt.Errorf("%s: %w; it wrote:\n%s", d, err, l.log())
 		}

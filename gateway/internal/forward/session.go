@@ -123,7 +123,7 @@ func (t *sessionRoute) goOn(by string) {
 // and has it still. It reports false if nobody has.
 func (t *sessionRoute) find(own replicas.Replica, lives bool) (answered bool) {
 	group, ended := t.s.g.drain.group, lives && !own.Draining
-	moves := t.s.o.Back.Era() != spec.Legacy // the sessions of others end with their replica
+	moves := t.s.o.Back.Era() != spec.Legacy // those of legacy servers end with their replica
 	for range 2 {
 		leaving := lives && own.Draining // it knows to whom it has handed the session over
 		at, err := group.Find(t.q.R.Context(), t.id(), moves && !leaving)

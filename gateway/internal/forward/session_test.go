@@ -292,16 +292,25 @@ func holderAmong(t *testing.T, session string, all ...*replica) (holder, other *
 	return holder, other
 }
 
-// A session that was handed on twice is found by the replica that it was handed over from first,
-// which has not ended yet.
-func TestSessionIsHandedOnTwice(t *testing.T) {
-	_, all := newReplicas(t, 3)
+// handedOver returns three replicas, the first of which drains and has handed a session over: to heir, not
+// to other.
+func handedOver(t *testing.T) (broker *replicastest.Broker, all []*replica, session string, heir, other *replica) {
+	t.Helper()
+	broker, all = newReplicas(t, 3)
 	a := all[0]
-	session := sessionAt(a)
+	session = sessionAt(a)
 	a.adopt(session)
 	a.drain(all)
 	a.group.Drain([]*Server{a.server})
-	heir, other := holderAmong(t, session, all[1], all[2])
+	heir, other = holderAmong(t, session, all[1], all[2])
+	return broker, all, session, heir, other
+}
+
+// A session that was handed on twice is found by the replica that it was handed over from first,
+// which has not ended yet.
+func TestSessionIsHandedOnTwice(t *testing.T) {
+	_, all, session, heir, other := handedOver(t)
+	a := all[0]
 	heir.drain(all)
 	heir.group.Drain([]*Server{heir.server})
 	bridgetest.Eventually(t, "the session at the last replica", func() bool { return other.has(session) })
@@ -318,13 +327,8 @@ func TestSessionIsHandedOnTwice(t *testing.T) {
 // they are: the engine is waited for, and no client is told that its session is gone.
 func TestDrainedSessionIsFoundOnceTheEngineIsBack(t *testing.T) {
 	for _, ending := range []bool{true, false} {
-		broker, all := newReplicas(t, 3)
+		broker, all, session, heir, other := handedOver(t)
 		a := all[0]
-		session := sessionAt(a)
-		a.adopt(session)
-		a.drain(all)
-		a.group.Drain([]*Server{a.server})
-		heir, other := holderAmong(t, session, all[1], all[2])
 		bridgetest.Eventually(t, "its place in the engine", func() bool {
 			at, err := heir.group.drain.group.Find(t.Context(), session, false)
 			return err == nil && at == heir.instance

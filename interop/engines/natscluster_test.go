@@ -247,3 +247,25 @@ func TestNATSBucketsAreSpread(t *testing.T) {
 		}
 	}
 }
+
+// A record that was put is there for all at once, also if the server that is asked is behind those that
+// have confirmed it.
+func TestNATSServerIsBehind(t *testing.T) {
+	t.Parallel()
+	w := newNATSCluster(t)
+	w.Start(false)
+	e := w.group().e
+	record := make([]byte, replicas.MaxRecord)
+	for i := range 100 {
+		key := fmt.Sprint("session ", i)
+		if err := e[0].Put(t.Context(), key, record, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := e[1].Get(t.Context(), key); len(got) != len(record) || err != nil {
+			t.Fatalf("%s: Get = %d bytes, %v", key, len(got), err)
+		}
+		if got, err := e[2].Take(t.Context(), key); len(got) != len(record) || err != nil {
+			t.Fatalf("%s: Take = %d bytes, %v", key, len(got), err)
+		}
+	}
+}

@@ -28,16 +28,16 @@ func (s *Store) Kept(ctx context.Context, key string) (record []byte, version st
 	if err != nil {
 		return nil, "", err
 	}
-	e, err := read(ctx, kv, key)
+	e, err := s.read(ctx, kv, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		return nil, "", nil
 	case err != nil:
 		return nil, "", err
-	case len(e.Value()) > replicas.MaxRecord:
+	case len(e.value) > replicas.MaxRecord:
 		return nil, "", replicas.ErrTooLarge
 	}
-	return e.Value(), strconv.FormatUint(e.Revision(), 10), nil
+	return e.value, strconv.FormatUint(e.revision, 10), nil
 }
 
 // Keep replaces a record by its revision.

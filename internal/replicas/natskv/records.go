@@ -39,45 +39,48 @@ func unwrapRecord(value []byte) (record []byte, ttl time.Duration, ok bool) {
 // Get returns a record.
 func (s *Store) Get(ctx context.Context, key string) (record []byte, err error) {
 	err = s.use(ctx, func(b *buckets) error {
-		record, _, err = load(ctx, b.records, key)
+		e, err := load(ctx, s.read, b.records, key)
+		record = e.value
 		return err
 	})
 	return record, err
 }
 
-// Take returns a record and deletes it, if it is the same still.
+// Take returns a record and deletes it, if it is the same still. The leader of the bucket has to be there
+// for that, and is asked for both.
 func (s *Store) Take(ctx context.Context, key string) (record []byte, err error) {
 	err = s.use(ctx, func(b *buckets) error {
-		found, revision, err := load(ctx, b.records, key)
+		e, err := load(ctx, s.readLeader, b.records, key)
 		if err != nil {
 			return err
 		}
-		if err = b.records.Purge(ctx, key, jetstream.LastRevision(revision)); conflict(err) {
+		if err = b.records.Purge(ctx, key, jetstream.LastRevision(e.revision)); conflict(err) {
 			return replicas.ErrNotFound
 		}
 		if err == nil {
-			record = found
+			record = e.value
 		}
 		return err
 	})
 	return record, err
 }
 
-// load returns a record that has time left, and its revision.
-func load(ctx context.Context, kv jetstream.KeyValue, key string) ([]byte, uint64, error) {
+// load returns a record that has time left.
+func load(ctx context.Context, read reader, kv jetstream.KeyValue, key string) (entry, error) {
 	e, err := read(ctx, kv, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
-		return nil, 0, replicas.ErrNotFound
+		return entry{}, replicas.ErrNotFound
 	case err != nil:
-		return nil, 0, err
+		return entry{}, err
 	}
-	record, ttl, ok := unwrapRecord(e.Value())
-	if !ok || time.Since(e.Created()) >= ttl {
-		return nil, 0, replicas.ErrNotFound
+	record, ttl, ok := unwrapRecord(e.value)
+	if !ok || time.Since(e.created) >= ttl {
+		return entry{}, replicas.ErrNotFound
 	}
 	if len(record) > replicas.MaxRecord {
-		return nil, 0, replicas.ErrTooLarge
+		return entry{}, replicas.ErrTooLarge
 	}
-	return record, e.Revision(), nil
+	e.value = record
+	return e, nil
 }

@@ -164,14 +164,14 @@ func (s *Store) Poll(ctx context.Context, keys []string, fresh bool) (member.Sna
 // Load asks for one claim.
 func (s *Store) Load(ctx context.Context, key string) (e member.Entry, err error) {
 	err = s.use(ctx, func(b *buckets) error {
-		got, err := read(ctx, b.claims.kv, key)
+		got, err := s.read(ctx, b.claims.kv, key)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			return nil
 		}
 		if err == nil {
-			e = member.Entry{Revision: got.Revision()}
-			if value := got.Value(); len(value) <= replicas.MaxClaim {
-				e.Value = string(value)
+			e = member.Entry{Revision: got.revision}
+			if len(got.value) <= replicas.MaxClaim {
+				e.Value = string(got.value)
 			}
 		}
 		return err

@@ -45,6 +45,24 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, log *downstream.Li
 	return nil, false
 }
 
+// Finish takes what is left of the body of a request that was answered before all of it had arrived, until
+// the deadline that Bound has set. Else net/http would close the connection half a second later, and who
+// is still sending, or reads nothing before all is sent, would lose the answer and see a connection that
+// was reset (RFC 9112, section 9.6). Call it once the handler has returned.
+func (b *Bodies) Finish(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 || r.ProtoMajor != 1 || len(r.Header["Expect"]) > 0 || len(r.Header["Upgrade"]) > 0 {
+		return // there is none; or a stream's own; or it is not sent unasked; or the connection is not net/http's any more
+	}
+	if r.ContentLength > 0 {
+		if _, err := r.Body.Read(nil); err != nil {
+			return // all of it was read
+		}
+	}
+	if http.NewResponseController(w).Flush() == nil {
+		_, _ = io.Copy(io.Discard, r.Body) // until its end, the deadline, or the end of the connection
+	}
+}
+
 // receive reads a body into a buffer that grows with the bytes that arrive: a Content-Length
 // alone reserves no memory (CWE-789).
 func (b *Bodies) receive(w http.ResponseWriter, r *http.Request, in *mcp.Reservation) ([]byte, error) {

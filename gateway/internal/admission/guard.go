@@ -84,8 +84,7 @@ func (g *Guard) Scopes(further []string) []string {
 	return all
 }
 
-// Refuse answers a request whose sender is unknown, or may not send it. It does not read the
-// rest of the body.
+// Refuse answers a request whose sender is unknown, or may not send it, before its body is read.
 func (g *Guard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	g.refused.report(r, err)
 	w.Header().Set("Connection", "close")

@@ -9,6 +9,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 )
 
 // A client that sends its body byte by byte would hold a connection and the
@@ -47,6 +51,68 @@ func TestSlowBodyIsRefused(t *testing.T) {
 			}
 			if _, err := c.Read(make([]byte, 1)); err != io.EOF {
 				t.Errorf("the connection after it: %v, want it closed", err)
+			}
+		})
+	}
+}
+
+// A client whose message is on its way for longer than net/http waits until it closes a connection, and
+// which reads nothing before all is sent, is told why it was refused.
+func TestRefusalReachesASlowSender(t *testing.T) {
+	t.Parallel()
+	const pieces, piece, pause = 24, 256 << 10, 50 * time.Millisecond // longer than 500 ms
+	for _, tt := range []struct {
+		name, path, headers string
+		chunked             bool
+		change              func(*Options)
+		want                int
+	}{
+		{name: "no such server", path: "/mcp/none", headers: "Content-Type: application/json\r\n", want: http.StatusNotFound},
+		{name: "no such server, chunked", path: "/mcp/none", headers: "Content-Type: application/json\r\n", chunked: true, want: http.StatusNotFound},
+		{name: "another type", path: "/mcp/peer", headers: "Content-Type: text/plain\r\n", want: http.StatusUnsupportedMediaType},
+		{name: "without a credential", path: "/mcp/peer", headers: "Content-Type: application/json\r\n", want: http.StatusUnauthorized, change: func(o *Options) {
+			o.Auth = auth.Func(func(*http.Request) (mcp.Principal, error) { return "", &auth.Refusal{} })
+		}},
+		{name: "too large", path: "/mcp/peer", headers: "Content-Type: application/json\r\n", want: http.StatusRequestEntityTooLarge, change: func(o *Options) { o.bound("body", 1<<20) }},
+		{name: "too large, chunked", path: "/mcp/peer", headers: "Content-Type: application/json\r\n", chunked: true, want: http.StatusRequestEntityTooLarge, change: func(o *Options) { o.bound("body", 1<<20) }},
+		{name: "no memory", path: "/mcp/peer", headers: "Content-Type: application/json\r\n", want: http.StatusServiceUnavailable, change: func(o *Options) { o.bound("memory", 1<<20) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, func(o *Options) {
+				if tt.change != nil {
+					tt.change(o)
+				}
+			})
+			c, err := net.Dial("tcp", r.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			length := fmt.Sprint("Content-Length: ", pieces*piece)
+			if tt.chunked {
+				length = "Transfer-Encoding: chunked"
+			}
+			fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json, text/event-stream\r\n%s%s\r\n\r\n", tt.path, tt.headers, length)
+			body := strings.Repeat(" ", piece)
+			if tt.chunked {
+				body = fmt.Sprintf("%x\r\n%s\r\n", piece, body)
+			}
+			for i := range pieces {
+				time.Sleep(pause)
+				if _, err := io.WriteString(c, body); err != nil {
+					t.Fatalf("piece %d: %v", i, err)
+				}
+			}
+			_ = c.SetReadDeadline(time.Now().Add(bridgetest.Patience))
+			res, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatalf("no answer: %v", err)
+			}
+			text, _ := io.ReadAll(res.Body)
+			_ = res.Body.Close()
+			if res.StatusCode != tt.want || !strings.Contains(string(text), `"error":{"code":-32`) {
+				t.Errorf("answer = %d %s, want %d", res.StatusCode, text, tt.want)
 			}
 		})
 	}

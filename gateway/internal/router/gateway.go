@@ -146,6 +146,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := g.now()
 	t.bodies.Bound(w, r)
 	endChunked(w, r)
+	g.serve(w, r, t)
+	t.bodies.Finish(w, r)
+}
+
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, t *table) {
 	if t.isPage(r) {
 		g.servePage(w, r, t)
 		return

@@ -272,7 +272,6 @@ func TestAllAreAskedWithoutTheEngine(t *testing.T) {
 	broker, all := newReplicas(t, 3, stateful, func(_ *replicas.Replica, o *ServerOptions) {
 		o.ClaimFor = func(p mcp.Principal) string { return string(p) }
 	})
-	time.Sleep(replicas.MemberTTL + 2*replicas.Heartbeat) // from then on they know all
 	chosen := func(name string) *replica {
 		to := all[0].peers.View().Choose(name)
 		return all[slices.IndexFunc(all, func(r *replica) bool { return r.instance == to.Instance })]
@@ -299,12 +298,23 @@ func TestAllAreAskedWithoutTheEngine(t *testing.T) {
 	if err := serve(owner, held); err != nil {
 		t.Fatal(err)
 	}
-	broker.SetAway(true)
-	for _, r := range all {
-		bridgetest.Eventually(t, "it is known that the engine is away for all", func() bool {
-			return !r.engine.View().Away.IsZero() && r.engine.Inquire(t.Context(), "another") == nil
-		})
+	asked := func() bool {
+		for _, r := range all {
+			if r.engine.View().Away.IsZero() || r.engine.Inquire(t.Context(), "another") != nil {
+				return false
+			}
+		}
+		return true
 	}
+	bridgetest.Eventually(t, "the engine is away for all, which know all", func() bool {
+		broker.SetAway(false)
+		time.Sleep(replicas.MemberTTL + 2*replicas.Heartbeat) // none may be without a processor meanwhile
+		broker.SetAway(true)
+		for end := time.Now().Add(2 * replicas.MemberTTL); !asked() && time.Now().Before(end); {
+			time.Sleep(replicas.Heartbeat / 10)
+		}
+		return asked()
+	})
 	for _, r := range all {
 		if got := find(r, held); got != owner.instance {
 			t.Errorf("%s has what is held served by %s, want its owner", r.instance, got)

@@ -9,9 +9,9 @@ import (
 )
 
 // SpeaksTLS reports whether a server at an address begins with TLS. It is asked where a
-// connection without TLS has failed, to say why.
+// connection without TLS has failed, to say why. A machine that is busy may take a second for a handshake.
 func SpeaksTLS(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	host, _, _ := net.SplitHostPort(addr)
 	d := tls.Dialer{Config: &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}}

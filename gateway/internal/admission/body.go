@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
@@ -45,21 +46,78 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, log *downstream.Li
 	return nil, false
 }
 
-// Finish takes what is left of the body of a request that was answered before all of it had arrived, until
-// the deadline that Bound has set. Else net/http would close the connection half a second later, and who
-// is still sending, or reads nothing before all is sent, would lose the answer and see a connection that
-// was reset (RFC 9112, section 9.6). Call it once the handler has returned.
-func (b *Bodies) Finish(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength == 0 || r.ProtoMajor != 1 || len(r.Header["Expect"]) > 0 || len(r.Header["Upgrade"]) > 0 {
-		return // there is none; or a stream's own; or it is not sent unasked; or the connection is not net/http's any more
+// A Rest is what is left of a request's body.
+type Rest struct {
+	body io.Reader // nil if there is nothing to take
+	by   time.Time
+}
+
+// Rest returns what Finish takes of a request. Call it before the handler, which may put another body in the
+// place of the request's.
+func (b *Bodies) Rest(r *http.Request) Rest {
+	if r.ContentLength == 0 || r.ProtoMajor != 1 || len(r.Header["Expect"]) > 0 { // who expects 100 sends nothing unasked
+		return Rest{}
 	}
-	if r.ContentLength > 0 {
-		if _, err := r.Body.Read(nil); err != nil {
-			return // all of it was read
+	rest := Rest{r.Body, time.Now().Add(b.Timeout)}
+	if r.ContentLength < 0 {
+		body := &chunkedBody{ReadCloser: r.Body}
+		rest.body, r.Body = body, body
+	}
+	return rest
+}
+
+// A chunkedBody knows whether its end was read: to look for it would wait for the next chunk.
+type chunkedBody struct {
+	io.ReadCloser
+	ended atomic.Bool
+}
+
+func (b *chunkedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.ended.Store(true)
+	}
+	return n, err
+}
+
+// lingerSilent bounds how long Finish waits for a client that sends nothing.
+const lingerSilent = 5 * time.Second
+
+// Finish takes the rest of a request that was answered before all of its body had arrived, until that has
+// taken Bodies.Timeout. Else net/http would close the connection half a second later, and who is still
+// sending, or reads nothing before all is sent, would lose the answer and see a connection that was reset
+// (RFC 9112, section 9.6). Call it once the handler has returned.
+func (rest Rest) Finish(w http.ResponseWriter) {
+	if rest.ended() || time.Until(rest.by) <= 0 {
+		return
+	}
+	if _, err := w.Write(nil); err != nil {
+		return // the connection is not net/http's any more
+	}
+	c := http.NewResponseController(w)
+	if c.Flush() != nil {
+		return
+	}
+	for left := time.Until(rest.by); left > 0; left = time.Until(rest.by) {
+		if c.SetReadDeadline(time.Now().Add(min(lingerSilent, left))) != nil {
+			return
+		}
+		if _, err := io.CopyN(io.Discard, rest.body, firstBody); err != nil {
+			return // that was all, or the client sends nothing, or is gone
 		}
 	}
-	if http.NewResponseController(w).Flush() == nil {
-		_, _ = io.Copy(io.Discard, r.Body) // until its end, the deadline, or the end of the connection
+}
+
+// ended reports whether all was read.
+func (rest Rest) ended() bool {
+	switch body := rest.body.(type) {
+	case nil:
+		return true
+	case *chunkedBody:
+		return body.ended.Load()
+	default:
+		_, err := body.Read(nil)
+		return err != nil
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +117,46 @@ func TestRefusalReachesASlowSender(t *testing.T) {
 				t.Errorf("answer = %d %s, want %d", res.StatusCode, text, tt.want)
 			}
 		})
+	}
+}
+
+// A stream has taken its connection from net/http: nothing is left of its request to finish.
+func TestStreamOfAChunkedRequest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	served := make(chan any, 1)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		defer func() { served <- recover() }()
+		r.g.ServeHTTP(w, req)
+	}))
+	var log bridgetest.Log
+	s.Config.ErrorLog = slog.NewLogLogger(slog.NewTextHandler(&log, nil), slog.LevelError)
+	s.Start()
+	t.Cleanup(s.Close)
+	for _, chunked := range []bool{true, false} {
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := modernBody("7", "subscriptions/listen", `"notifications":{"resourceSubscriptions":["note://todo"]}`)
+		length := fmt.Sprint("Content-Length: ", len(body))
+		if chunked {
+			length, body = "Transfer-Encoding: chunked", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body)
+		}
+		fmt.Fprintf(c, "POST /mcp/peer HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", length)
+		if err := modernHeaders("subscriptions/listen", "").Write(c); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, "\r\n"+body)
+		_ = c.SetReadDeadline(time.Now().Add(bridgetest.Patience))
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("chunked %v: listen = %v, %v", chunked, res, err)
+		}
+		_ = c.Close()
+		if p := <-served; p != nil || strings.Contains(log.String(), "hijacked") {
+			t.Errorf("chunked %v: the handler panicked: %v; the log: %s", chunked, p, log.String())
+		}
 	}
 }
 

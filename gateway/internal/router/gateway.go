@@ -146,8 +146,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := g.now()
 	t.bodies.Bound(w, r)
 	endChunked(w, r)
+	rest := t.bodies.Rest(r)
 	g.serve(w, r, t)
-	t.bodies.Finish(w, r)
+	rest.Finish(w)
 }
 
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, t *table) {

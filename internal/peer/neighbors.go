@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -28,8 +27,6 @@ const (
 	beatTimeout = 3 * replicas.Heartbeat / 5
 	// knownHeader says in that answer whom this replica knows: instances by comma.
 	knownHeader = "Mcpbridge-Replicas"
-	// unheardHeader says in that answer for how long this replica has not heard the engine, in milliseconds.
-	unheardHeader = "Mcpbridge-Engine-Unheard"
 
 	// HoldsPath is where a replica is asked whether it holds a name, of which claimQuery is the key.
 	HoldsPath  = "/peer/holds"
@@ -64,9 +61,6 @@ func (g *Group) Tell(ctx context.Context, to replicas.Replica, record []byte) er
 		away := &replicas.AwayError{Err: replicas.ErrAway}
 		if known := resp.Header.Get(knownHeader); known != "" { // replicas of earlier versions say nothing
 			away.Knows = strings.Split(known, ",")
-		}
-		if ms, err := strconv.ParseInt(resp.Header.Get(unheardHeader), 10, 64); err == nil && ms > 0 && ms < int64(math.MaxInt64/time.Millisecond) {
-			away.For = time.Duration(ms) * time.Millisecond
 		}
 		return away
 	}
@@ -132,7 +126,6 @@ func (g *Group) ServeBeat(w http.ResponseWriter, r *http.Request, e *Envelope) {
 		w.Header().Set(engineHeader, engineAway)
 		if away := (*replicas.AwayError)(nil); errors.As(err, &away) {
 			w.Header().Set(knownHeader, strings.Join(away.Knows, ","))
-			w.Header().Set(unheardHeader, strconv.FormatInt(away.For.Milliseconds(), 10))
 		}
 		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 	default:

@@ -59,8 +59,7 @@ var (
 // An AwayError says that a replica could not write the heartbeat of another one, since the engine is
 // away for it, and which others it knows: one of them may hear the engine. It wraps ErrAway.
 type AwayError struct {
-	Knows []string      // instances
-	For   time.Duration // that it has not heard the engine; zero if it does not say
+	Knows []string // instances
 	Err   error
 }
 
@@ -146,9 +145,6 @@ type Engine interface {
 	// Vacant returns in which outage this is if no replica holds name, by what all have answered
 	// since it began, and zero if that is not known. As long as it is the same nobody claims name.
 	Vacant(name string) (outage uint64)
-	// Doubts reports whether this replica held name when its lease ran out, and has not claimed it
-	// anew. In an outage it serves that first, if Vacant says that no other one has taken it.
-	Doubts(name string) bool
 	// Holds returns the epoch in which this replica holds the name of a [Key], zero if it does not:
 	// then it claims nothing that it does not hold for as long as another one may serve that by its
 	// answer. The error says that it can't tell.

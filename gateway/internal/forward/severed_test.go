@@ -164,46 +164,6 @@ func watch(t *testing.T, name string, all [3]place, d time.Duration) (chosen boo
 	return chosen, last
 }
 
-// An owner that was stopped, or reached nobody, for longer than its lease lasts serves again while the engine
-// is away still, once all others have answered that none of them has taken its name; and nobody else does.
-func TestAnOwnerServesAgainWithoutTheEngine(t *testing.T) {
-	for _, d := range []time.Duration{5 * time.Second, time.Minute} {
-		t.Run(d.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b, all, apart, name := street(t)
-				all[2].wantFind(t, name, "cccc")
-				ask(t, name, all)
-				b.SetAway(true)
-				pass(5*time.Second + d/5)
-				apart.Store("cccc")
-				for range d / time.Second {
-					ask(t, name, all)
-					pass(time.Second)
-				}
-				if who := owners(name, all); len(who) > 0 {
-					t.Errorf("%q serve a name whose owner may have been replaced", who)
-				}
-				apart.Store("")
-				for range 4 {
-					pass(time.Second)
-					ask(t, name, all)
-				}
-				for _, p := range all {
-					p.wantFind(t, name, "cccc")
-				}
-				if who := owners(name, all); !slices.Equal(who, []string{"cccc"}) {
-					t.Errorf("%q serve the name once all reach each other again, want its owner", who)
-				}
-				b.SetAway(false)
-				pass(8 * time.Second)
-				if who := owners(name, all); !slices.Equal(who, []string{"cccc"}) {
-					t.Errorf("%q serve the name once the engine is back, want its owner", who)
-				}
-			})
-		})
-	}
-}
-
 // A name that only its owner has ever wanted is that one's while the engine is away, also where it is asked
 // for first; if that one can't be asked, nobody else serves it.
 func TestAnOwnerThatOthersDoNotKnow(t *testing.T) {

@@ -126,8 +126,7 @@ func (t *table) Find(ctx context.Context, name string, hold time.Duration) repli
 }
 
 // inquire returns who serves a name that nobody is known to hold while the engine is away: who says that
-// it holds it, or the one that all choose, which serves it only if all others have answered. Who has held it
-// is the first.
+// it holds it, or the one that all choose, which serves it only if all others have answered.
 func (t *table) inquire(ctx context.Context, name string) replicas.Replica {
 	if err := t.opts.Engine.Inquire(ctx, name); err != nil {
 		t.opts.Logger.Debug("it is not known whether another replica holds a claim", "claim", replicas.Key(name), "err", err)
@@ -135,11 +134,7 @@ func (t *table) inquire(ctx context.Context, name string) replicas.Replica {
 	if c, ok := t.opts.Claims.Holder(name); ok {
 		return c.Holder
 	}
-	view := t.opts.Engine.View()
-	if t.opts.Engine.Doubts(name) {
-		return view.Self
-	}
-	return view.Choose(name)
+	return t.opts.Engine.View().Choose(name)
 }
 
 // Heir returns who serves calls under a name once this replica has ended. It gives the name away
@@ -266,7 +261,7 @@ var (
 // Owns returns the epoch in which this replica may serve calls under a name, and acknowledge them:
 // look again before that, since only the same epoch counts. It is zero if nobody claims names, or
 // can: what nobody holds is served without a claim while no replica hears the engine, by the one
-// that has held it last, or that all choose, once all others have answered that they don't hold it.
+// that all choose, once all others have answered that they don't hold it.
 func (t *table) Owns(name string) (epoch uint64, err error) {
 	view := t.opts.Engine.View()
 	c, ok := t.opts.Claims.Holder(name)
@@ -280,7 +275,7 @@ func (t *table) Owns(name string) (epoch uint64, err error) {
 	case ok:
 		return 0, errElsewhere
 	}
-	chosen := !view.Away.IsZero() && (t.opts.Engine.Doubts(name) || view.Choose(name).Instance == view.Self.Instance)
+	chosen := !view.Away.IsZero() && view.Choose(name).Instance == view.Self.Instance
 	if _, there := t.opts.Engine.Teller(); there {
 		return 0, errElsewhere
 	}

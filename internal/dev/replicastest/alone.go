@@ -50,7 +50,6 @@ func (a *alone) Leased() bool                                  { return true }
 func (a *alone) Teller() (replicas.Replica, bool)              { return replicas.Replica{}, false }
 func (a *alone) Inquire(context.Context, string) error         { return replicas.ErrNoClaims }
 func (a *alone) Vacant(string) uint64                          { return 0 }
-func (a *alone) Doubts(string) bool                            { return false }
 func (a *alone) Holds(string) (uint64, error)                  { return 1, nil }
 
 func (a *alone) Update(self replicas.Replica) { a.set(self) }

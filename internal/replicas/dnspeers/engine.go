@@ -161,9 +161,6 @@ func (e *Engine) Inquire(context.Context, string) error { return replicas.ErrNoC
 // Vacant implements [replicas.Engine].
 func (e *Engine) Vacant(string) uint64 { return 0 }
 
-// Doubts implements [replicas.Engine].
-func (e *Engine) Doubts(string) bool { return false }
-
 // Holds says that there are no claims.
 func (e *Engine) Holds(string) (uint64, error) { return 0, replicas.ErrNoClaims }
 

@@ -127,14 +127,6 @@ func (m *Member) Vacant(name string) (outage uint64) {
 	return outage
 }
 
-// Doubts implements [replicas.Engine].
-func (m *Member) Doubts(name string) bool {
-	m.picture.mu.Lock()
-	defer m.picture.mu.Unlock()
-	w := m.wishes.all[replicas.Key(name)]
-	return w != nil && w.doubted && w.claim.holder == m.self.Instance
-}
-
 // told returns the other replica that has said that it holds key.
 func (m *Member) told(key string) (replicas.Claim, bool) {
 	c, _ := m.inquiries.answered(m.outage(), key, m.now())
@@ -156,9 +148,9 @@ func (m *Member) Inquire(ctx context.Context, name string) error {
 		case asks:
 			c, err := m.inquiries.inTurn(ctx, func() (replicas.Claim, error) {
 				m.picture.mu.Lock()
-				living, silent, own := m.peers.living(), m.peers.silents(), m.wishes.ownEpoch(key, m.self.Instance)
+				living, silent := m.peers.living(), m.peers.silents()
 				m.picture.mu.Unlock()
-				return m.neighborhood.askAll(ctx, key, own, living, silent)
+				return m.neighborhood.askAll(ctx, key, living, silent)
 			})
 			m.inquiries.end(q, key, c, err, ctx.Err() != nil)
 			return err
@@ -179,12 +171,12 @@ func (m *Member) Inquire(ctx context.Context, name string) error {
 func (m *Member) Holds(key string) (epoch uint64, err error) {
 	m.picture.mu.Lock()
 	defer m.picture.mu.Unlock()
-	own := m.wishes.ownEpoch(key, m.self.Instance)
+	w := m.wishes.all[key]
 	switch {
 	case m.state != joined:
 		return 0, replicas.ErrClosed
-	case own > 0:
-		return own, nil
+	case w != nil && w.claim.holder == m.self.Instance:
+		return w.claim.epoch, nil
 	case !m.claims.promiseLocked():
 		return 0, errTaking
 	}

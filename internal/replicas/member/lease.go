@@ -56,17 +56,6 @@ func (l *lease) extend(now, since time.Time, by replicas.Replica, severed []stri
 	l.since, l.by, l.severed = since, by, severed
 }
 
-// reopen begins a lease anew that has run out, among those that know each other, and of which none hears
-// the engine. It is another outage: what was answered before counts no more. The caller doubts before what
-// this replica holds.
-func (l *lease) reopen(since time.Time, severed []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.terms++
-	l.outages++
-	l.since, l.by, l.severed = since, replicas.Replica{}, severed
-}
-
 // outage is which one lasts, and among whom: the same number as long as no replica was heard to hear
 // the engine, and all know the same ones. It is zero if none does.
 func (l *lease) outage(now time.Time) (n uint64, among []string) {
@@ -145,12 +134,8 @@ func (m *Member) TellFor(ctx context.Context, instance string, record []byte) er
 		return errTaking
 	}
 	away := &replicas.AwayError{Err: err}
-	view := m.View()
-	for _, r := range view.Members {
+	for _, r := range m.View().Members {
 		away.Knows = append(away.Knows, r.Instance)
-	}
-	if !view.Away.IsZero() {
-		away.For = m.now().Sub(view.Away)
 	}
 	return away
 }
@@ -225,26 +210,7 @@ func (m *Member) tellOthers(ctx context.Context, begun time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
 	errs := m.neighborhood.tellAll(ctx, to, text, func(by replicas.Replica) { m.lease.extend(m.now(), begun, by, nil) })
-	if away, among, unheard := agreed(m.View().Self.Instance, to, errs); away {
-		m.severed(begun, among, unheard)
-	}
-}
-
-// severed notes that no replica could write a heartbeat that was begun at a time, and for how long none has
-// heard the engine. The lease may have run out, since a replica was stopped for some seconds, or others could
-// not be reached. If all know each other, and none has heard the engine since it lasted, it lasts again; what
-// this replica has held it serves only once all others have answered that none of them has taken it.
-func (m *Member) severed(begun time.Time, among []string, unheard time.Duration) {
-	m.picture.mu.Lock()
-	defer m.picture.mu.Unlock()
-	now := m.now()
-	if m.lease.holds(now) {
-		m.lease.extend(now, begun, replicas.Replica{}, among)
-		return
-	}
-	absent := m.lease.absent(now)
-	if len(among) > 0 && m.state == joined && recent(now.Sub(begun), now.Round(0).Sub(begun.Round(0)), m.self.Pace) && unheard >= absent+absent/10 { // clocks differ
-		m.lapsedLocked(now)
-		m.lease.reopen(begun, among)
+	if away, among := agreed(m.View().Self.Instance, to, errs); away {
+		m.lease.extend(m.now(), begun, replicas.Replica{}, among)
 	}
 }

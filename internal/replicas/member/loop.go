@@ -151,18 +151,12 @@ func (m *Member) renew(ctx context.Context) error {
 	m.clock.told, m.clock.wrote = self, begun
 	now := m.now()
 	if !m.lease.holds(now) {
-		m.lapsedLocked(now)
+		forgotten := m.neighbors != nil && m.lease.absent(now) >= forgetting(self.Pace)
+		if forgotten {
+			m.clock.promised = later(m.clock.promised, now.Add(m.view.Load().Slowest.Patience()))
+		}
+		m.wishes.doubt(now, self.Instance, forgotten) // before the lease counts: others may be about to take what is held
 	}
 	m.lease.renew(now, begun, self.Pace)
 	return nil
-}
-
-// lapsedLocked has this replica doubt what it holds, before a lease counts again that had run out: others
-// may be about to take it.
-func (m *Member) lapsedLocked(now time.Time) {
-	forgotten := m.neighbors != nil && m.lease.absent(now) >= forgetting(m.self.Pace)
-	if forgotten {
-		m.clock.promised = later(m.clock.promised, now.Add(m.view.Load().Slowest.Patience()))
-	}
-	m.wishes.doubt(now, m.self.Instance, forgotten)
 }

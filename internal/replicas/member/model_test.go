@@ -75,7 +75,7 @@ func (c *citizen) owns(name string) (reign, bool) {
 	case !c.Leased():
 	case held:
 		return reign{c.instance, now.Epoch, 0}, now.Holder.Instance == c.instance
-	case !view.Away.IsZero() && (c.Doubts(name) || view.Choose(name).Instance == c.instance):
+	case !view.Away.IsZero() && view.Choose(name).Instance == c.instance:
 		outage := c.Vacant(name)
 		return reign{c.instance, 0, outage}, outage > 0
 	}

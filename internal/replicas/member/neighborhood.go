@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
@@ -55,10 +53,8 @@ func (n *neighborhood) tellAll(ctx context.Context, to []replicas.Replica, text 
 }
 
 // agreed reports whether all that were asked have said that they don't hear the engine and know
-// nobody else. If all know the same ones, it returns those, in order, and for how long none of them has heard
-// the engine: not at all, if one is gone, since who is in its place is not known.
-func agreed(self string, to []replicas.Replica, errs []error) (away bool, among []string, unheard time.Duration) {
-	unheard = math.MaxInt64
+// nobody else. If all know the same ones, it returns those, in order.
+func agreed(self string, to []replicas.Replica, errs []error) (away bool, among []string) {
 	asked := []string{self}
 	for _, r := range to {
 		asked = append(asked, r.Instance)
@@ -67,35 +63,28 @@ func agreed(self string, to []replicas.Replica, errs []error) (away bool, among 
 	among = asked
 	for _, err := range errs {
 		if !errors.Is(err, replicas.ErrAway) && !errors.Is(err, replicas.ErrGone) {
-			return false, nil, 0
+			return false, nil
 		}
 		away := (*replicas.AwayError)(nil)
-		switch {
-		case errors.As(err, &away):
-			unheard = min(unheard, away.For)
-		default: // it is gone, or of an earlier version
-			unheard = 0
-		}
-		if away == nil || len(away.Knows) == 0 {
+		if !errors.As(err, &away) || len(away.Knows) == 0 { // it is of an earlier version, or gone
 			continue
 		}
 		if slices.ContainsFunc(away.Knows, func(instance string) bool {
 			_, found := slices.BinarySearch(asked, instance)
 			return !found
 		}) {
-			return false, nil, 0 // somebody whom this replica does not know may hear the engine
+			return false, nil // somebody whom this replica does not know may hear the engine
 		}
 		if len(away.Knows) != len(asked) {
 			among = nil
 		}
 	}
-	return true, among, unheard
+	return true, among
 }
 
 // askAll asks all others who holds key, also those that were silent when the engine was heard last: they
-// may be back. One that holds it may be the only one that answers. It counts if its epoch is beyond own, in
-// which this replica has held key.
-func (n *neighborhood) askAll(ctx context.Context, key string, own uint64, living, silent []replicas.Replica) (c replicas.Claim, err error) {
+// may be back. One that holds it may be the only one that answers.
+func (n *neighborhood) askAll(ctx context.Context, key string, living, silent []replicas.Replica) (c replicas.Claim, err error) {
 	to := slices.Concat(living, silent)
 	asked, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -106,14 +95,14 @@ func (n *neighborhood) askAll(ctx context.Context, key string, own uint64, livin
 			if errs[i] = errSaysNothing; r.Revision >= sinceAsk {
 				epochs[i], errs[i] = n.neighbors.Ask(asked, r, key)
 			}
-			if errs[i] == nil && epochs[i] <= own && i >= len(living) {
+			if errs[i] == nil && epochs[i] == 0 && i >= len(living) {
 				errs[i] = errSilent
 			}
 		})
 	}
 	all.Wait()
 	for i, r := range to {
-		if errs[i] == nil && epochs[i] > max(own, c.Epoch) {
+		if errs[i] == nil && epochs[i] > c.Epoch {
 			c = replicas.Claim{Holder: r, Epoch: epochs[i]}
 		}
 	}

@@ -251,25 +251,22 @@ type nobodyNear struct{ replicas.Neighbors }
 // What others have said of the engine, and whom they know.
 func TestAgreed(t *testing.T) {
 	to := []replicas.Replica{{Instance: "bbbb"}, {Instance: "cccc"}}
-	says := func(knows ...string) error {
-		return &replicas.AwayError{Knows: knows, For: time.Duration(len(knows)) * time.Second, Err: replicas.ErrAway}
-	}
+	says := func(knows ...string) error { return &replicas.AwayError{Knows: knows, Err: replicas.ErrAway} }
 	for what, tt := range map[string]struct {
 		errs        []error
 		away, alike bool
-		unheard     time.Duration
 	}{
-		"all know the same":          {[]error{says("aaaa", "bbbb", "cccc"), says("aaaa", "bbbb", "cccc")}, true, true, 3 * time.Second},
-		"one is gone":                {[]error{says("aaaa", "bbbb", "cccc"), replicas.ErrGone}, true, true, 0},
-		"one is of before":           {[]error{replicas.ErrAway, says("aaaa", "bbbb", "cccc")}, true, true, 0},
-		"one does not know this one": {[]error{says("aaaa", "bbbb", "cccc"), says("bbbb", "cccc")}, true, false, 2 * time.Second},
-		"one knows another":          {[]error{says("aaaa", "bbbb", "cccc", "dddd"), says("aaaa", "bbbb", "cccc")}, false, false, 0},
-		"one has written it":         {[]error{says("aaaa", "bbbb", "cccc"), nil}, false, false, 0},
-		"one is about to take":       {[]error{says("aaaa", "bbbb", "cccc"), errTaking}, false, false, 0},
+		"all know the same":          {[]error{says("aaaa", "bbbb", "cccc"), says("aaaa", "bbbb", "cccc")}, true, true},
+		"one is gone":                {[]error{says("aaaa", "bbbb", "cccc"), replicas.ErrGone}, true, true},
+		"one is of before":           {[]error{replicas.ErrAway, says("aaaa", "bbbb", "cccc")}, true, true},
+		"one does not know this one": {[]error{says("aaaa", "bbbb", "cccc"), says("bbbb", "cccc")}, true, false},
+		"one knows another":          {[]error{says("aaaa", "bbbb", "cccc", "dddd"), says("aaaa", "bbbb", "cccc")}, false, false},
+		"one has written it":         {[]error{says("aaaa", "bbbb", "cccc"), nil}, false, false},
+		"one is about to take":       {[]error{says("aaaa", "bbbb", "cccc"), errTaking}, false, false},
 	} {
-		away, among, unheard := agreed("aaaa", to, tt.errs)
-		if alike := slices.Equal(among, []string{"aaaa", "bbbb", "cccc"}); away != tt.away || alike != tt.alike || len(among) > 0 != alike || unheard != tt.unheard {
-			t.Errorf("%s: away %v, among %q, unheard for %v; want %v, that all know the same: %v, and %v", what, away, among, unheard, tt.away, tt.alike, tt.unheard)
+		away, among := agreed("aaaa", to, tt.errs)
+		if alike := slices.Equal(among, []string{"aaaa", "bbbb", "cccc"}); away != tt.away || alike != tt.alike || len(among) > 0 != alike {
+			t.Errorf("%s: away %v, among %q; want %v, and that all know the same: %v", what, away, among, tt.away, tt.alike)
 		}
 	}
 }

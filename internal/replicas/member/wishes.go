@@ -114,15 +114,6 @@ func (ws *wishes) highest(key string) uint64 {
 	return 0
 }
 
-// ownEpoch is the epoch in which this replica holds a name, or has held it last; zero if another one does,
-// or nobody.
-func (ws *wishes) ownEpoch(key, self string) uint64 {
-	if c := ws.last(key); c.holder == self {
-		return c.epoch
-	}
-	return 0
-}
-
 // own counts the names that this replica holds.
 func (ws *wishes) own(self string) (n int) {
 	for _, w := range ws.all {

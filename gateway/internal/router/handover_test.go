@@ -22,7 +22,8 @@ import (
 
 // A deployment is some replicas with a server, whose engine the test has.
 type deployment struct {
-	patient bool // a call is sent again that a replica without a processor for seconds has refused
+	patient time.Duration // for so long a call is sent again that a replica without a processor has refused
+	starved bool          // one was refused for longer
 	*replicastest.Broker
 	all  []*replica
 	peer *modernPeer

@@ -2,6 +2,7 @@ package engines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -254,18 +255,52 @@ func TestNATSServerIsBehind(t *testing.T) {
 	t.Parallel()
 	w := newNATSCluster(t)
 	w.Start(false)
-	e := w.group().e
+	g := w.group()
+	// there has a replica do something, again while the engine has not answered it in time.
+	there := func(i int, do func(replicas.Engine) error) error {
+		err := do(g.e[i])
+		for end := time.Now().Add(patience); errors.Is(err, replicas.ErrAway) && time.Now().Before(end); err = do(g.e[i]) {
+		}
+		return err
+	}
 	record := make([]byte, replicas.MaxRecord)
-	for i := range 100 {
-		key := fmt.Sprint("session ", i)
-		if err := e[0].Put(t.Context(), key, record, time.Minute); err != nil {
+	for n := range 100 {
+		key := fmt.Sprint("session ", n)
+		if err := there(0, func(e replicas.Engine) error { return e.Put(t.Context(), key, record, time.Minute) }); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := e[1].Get(t.Context(), key); len(got) != len(record) || err != nil {
-			t.Fatalf("%s: Get = %d bytes, %v", key, len(got), err)
-		}
-		if got, err := e[2].Take(t.Context(), key); len(got) != len(record) || err != nil {
-			t.Fatalf("%s: Take = %d bytes, %v", key, len(got), err)
+		for i := range g.e {
+			err := there(i, func(e replicas.Engine) error {
+				_, err := e.Get(t.Context(), key)
+				return err
+			})
+			if err != nil {
+				t.Fatalf("%s at replica %d: %v", key, i, err)
+			}
 		}
 	}
+}
+
+// Without a majority nobody says that a record is not there: a server that is left may be behind.
+func TestNATSServerIsLeft(t *testing.T) {
+	t.Parallel()
+	w := newNATSCluster(t)
+	w.Start(false)
+	e := w.group().e
+	if _, err := e[0].Get(t.Context(), "never"); !errors.Is(err, replicas.ErrNotFound) {
+		t.Fatalf("Get = %v, want that there is none", err)
+	}
+	w.stop(1)
+	w.stop(2)
+	for i, one := range e {
+		if _, err := one.Get(t.Context(), "never"); err == nil || errors.Is(err, replicas.ErrNotFound) {
+			t.Errorf("replica %d: Get = %v with one server of three, want that it is not known", i, err)
+		}
+	}
+	w.start(1)
+	w.start(2)
+	eventually(t, patience, "it is known again that there is no such record", func() bool {
+		_, err := e[0].Get(t.Context(), "never")
+		return errors.Is(err, replicas.ErrNotFound)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -55,7 +56,10 @@ type Rest struct {
 // Rest returns what Finish takes of a request. Call it before the handler, which may put another body in the
 // place of the request's.
 func (b *Bodies) Rest(r *http.Request) Rest {
-	if r.ContentLength == 0 || r.ProtoMajor != 1 || len(r.Header["Expect"]) > 0 { // who expects 100 sends nothing unasked
+	switch {
+	case r.ContentLength == 0, r.ProtoMajor != 1,
+		len(r.Header["Expect"]) > 0,                             // who expects 100 sends nothing unasked
+		strings.EqualFold(r.Header.Get("Upgrade"), "websocket"): // what it sends is of the socket
 		return Rest{}
 	}
 	rest := Rest{r.Body, time.Now().Add(b.Timeout)}

@@ -136,6 +136,9 @@ func wrapBucket(name string, err error) error {
 	return fmt.Errorf("opening bucket %s of NATS: %w", name, err)
 }
 
+// codeNotAvailable is JetStream's error code of a server that knows of no leader.
+const codeNotAvailable = 10008
+
 // Error codes of JetStream that say that a bucket can't have three replicas.
 const (
 	codeInsufficientResources = 10023

@@ -16,6 +16,10 @@ import (
 // rereadFor is for how long a read is tried again that no server takes.
 const rereadFor = time.Second
 
+// errNoLeader says that a bucket has no leader at the moment, or that a server does not know of one. The
+// buckets are there still.
+var errNoLeader = errors.New("no server of NATS leads the bucket")
+
 // reread are the pauses between these tries.
 var reread = wake.Backoff{Min: 25 * time.Millisecond, Max: 200 * time.Millisecond}
 
@@ -54,9 +58,21 @@ func readAny(ctx context.Context, kv jetstream.KeyValue, key string) (entry, err
 	}
 }
 
-// readLeader returns what the server knows that leads the bucket. It answers the request of JetStream's
-// API that package jetstream sends only for streams that allow no direct reads, as all buckets do.
+// readLeader returns what the server knows that leads the bucket. While there is none, it is asked again for a
+// second.
 func (s *Store) readLeader(ctx context.Context, kv jetstream.KeyValue, key string) (entry, error) {
+	until := time.Now().Add(rereadFor)
+	for failures := 0; ; failures++ {
+		e, err := s.askLeader(ctx, kv, key)
+		if !errors.Is(err, errNoLeader) || time.Now().After(until) || wake.Wait(ctx, reread.After(failures)) != nil {
+			return e, err
+		}
+	}
+}
+
+// askLeader sends the request of JetStream's API that package jetstream sends only for streams that allow no
+// direct reads, as all buckets do.
+func (s *Store) askLeader(ctx context.Context, kv jetstream.KeyValue, key string) (entry, error) {
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`
 		Message struct {
@@ -68,8 +84,11 @@ func (s *Store) readLeader(ctx context.Context, kv jetstream.KeyValue, key strin
 	}
 	ask := fmt.Sprintf(`{"last_by_subj":"$KV.%s.%s"}`, kv.Bucket(), key)
 	res, err := s.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.KV_"+kv.Bucket(), []byte(ask))
-	if err == nil {
+	switch {
+	case err == nil:
 		err = json.Unmarshal(res.Data, &answer)
+	case errors.Is(err, nats.ErrNoResponders):
+		err = fmt.Errorf("%w: %w", errNoLeader, err)
 	}
 	m := answer.Message
 	switch {
@@ -77,6 +96,8 @@ func (s *Store) readLeader(ctx context.Context, kv jetstream.KeyValue, key strin
 		return entry{}, fmt.Errorf("asking NATS for a key of bucket %s: %w", kv.Bucket(), err)
 	case answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
 		return entry{}, jetstream.ErrKeyNotFound
+	case answer.Error != nil && answer.Error.ErrorCode == codeNotAvailable:
+		return entry{}, fmt.Errorf("%w %s: %w", errNoLeader, kv.Bucket(), answer.Error)
 	case answer.Error != nil:
 		return entry{}, answer.Error
 	case deleted(m.Header):

@@ -139,7 +139,8 @@ func (s *Store) use(ctx context.Context, f func(*buckets) error) error {
 	if err == nil {
 		err = f(b)
 	}
-	if err != nil && !errors.Is(err, replicas.ErrNotFound) && !errors.Is(err, replicas.ErrTooLarge) && ctx.Err() == nil {
+	kept := errors.Is(err, replicas.ErrNotFound) || errors.Is(err, replicas.ErrTooLarge) || errors.Is(err, errNoLeader)
+	if err != nil && !kept && ctx.Err() == nil {
 		s.forget()
 	}
 	return err

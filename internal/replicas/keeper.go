@@ -13,7 +13,7 @@ type Keeper interface {
 	// Records are at most MaxRecord bytes.
 	Keep(ctx context.Context, key, version string, record []byte) (now string, err error)
 	// EachKept calls f with each record that is kept, whoever keeps it, in no order. Those that
-	// are kept or discarded meanwhile may be missing, or there still.
+	// are kept or discarded meanwhile, or a moment ago, may be missing, or there still.
 	EachKept(ctx context.Context, f func(record []byte)) error
 	// Discard removes a record. One that there is not is no error.
 	Discard(ctx context.Context, key string) error

@@ -43,28 +43,30 @@ func (s *Store) read(ctx context.Context, kv jetstream.KeyValue, key string) (en
 	return e, err
 }
 
-// readAny returns what any server knows of a key. Servers of a cluster that have just made a bucket, or
-// lost the one that led it, take no reads for a moment. The client itself tries only writes again.
+// readAny returns what any server knows of a key.
 func readAny(ctx context.Context, kv jetstream.KeyValue, key string) (entry, error) {
-	until := time.Now().Add(rereadFor)
-	for failures := 0; ; failures++ {
+	return reading(ctx, func() (entry, error) {
 		e, err := kv.Get(ctx, key)
-		if err == nil {
-			return entry{e.Value(), e.Revision(), e.Created()}, nil
-		}
-		if !errors.Is(err, nats.ErrNoResponders) || time.Now().After(until) || wake.Wait(ctx, reread.After(failures)) != nil {
+		if err != nil {
 			return entry{}, err
 		}
-	}
+		return entry{e.Value(), e.Revision(), e.Created()}, nil
+	})
 }
 
-// readLeader returns what the server knows that leads the bucket. While there is none, it is asked again for a
-// second.
+// readLeader returns what the server knows that leads the bucket.
 func (s *Store) readLeader(ctx context.Context, kv jetstream.KeyValue, key string) (entry, error) {
+	return reading(ctx, func() (entry, error) { return s.askLeader(ctx, kv, key) })
+}
+
+// reading asks until a server takes the read. Those of a cluster that have just made a bucket, or lost the
+// one that led it, take none for a moment. The client itself tries only writes again.
+func reading(ctx context.Context, ask func() (entry, error)) (entry, error) {
 	until := time.Now().Add(rereadFor)
 	for failures := 0; ; failures++ {
-		e, err := s.askLeader(ctx, kv, key)
-		if !errors.Is(err, errNoLeader) || time.Now().After(until) || wake.Wait(ctx, reread.After(failures)) != nil {
+		e, err := ask()
+		untaken := errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errNoLeader)
+		if !untaken || time.Now().After(until) || wake.Wait(ctx, reread.After(failures)) != nil {
 			return e, err
 		}
 	}

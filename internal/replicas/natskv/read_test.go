@@ -58,6 +58,14 @@ func (behindKV) Get(context.Context, string) (jetstream.KeyValueEntry, error) {
 	return nil, jetstream.ErrKeyNotFound
 }
 
+// olderKV is a bucket as a server sees it that has an older value still.
+type olderKV struct {
+	jetstream.KeyValue
+	old jetstream.KeyValueEntry
+}
+
+func (kv olderKV) Get(context.Context, string) (jetstream.KeyValueEntry, error) { return kv.old, nil }
+
 // What a server that is behind does not know of, the leader is asked for; and Take asks the leader
 // alone, as a server that is behind may know of an older record.
 func TestServerIsBehind(t *testing.T) {
@@ -102,9 +110,19 @@ func TestServerIsBehind(t *testing.T) {
 	if got, err := s.Get(t.Context(), "89ab"); !slices.Equal(got, record) || err != nil {
 		t.Errorf("Get = %d bytes, %v", len(got), err)
 	}
+	old, err := b.records.(behindKV).KeyValue.Get(t.Context(), "89ab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.records = olderKV{b.records.(behindKV).KeyValue, old}
+	record = record[:16]
+	if err := s.Put(t.Context(), "89ab", record, time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	if got, err := s.Take(t.Context(), "89ab"); !slices.Equal(got, record) || err != nil {
 		t.Errorf("Take = %d bytes, %v", len(got), err)
 	}
+	b.records = b.records.(olderKV).KeyValue
 	if got, err := s.Get(t.Context(), "89ab"); !errors.Is(err, replicas.ErrNotFound) {
 		t.Errorf("Get of what was taken = %d bytes, %v", len(got), err)
 	}

@@ -281,7 +281,8 @@ func TestNATSServerIsBehind(t *testing.T) {
 	}
 }
 
-// Without a majority nobody says that a record is not there: a server that is left may be behind.
+// Without a majority nobody says that a record is not there: a server that is left may be behind. One that
+// leads the bucket is not behind, and says so until it gives up: after ten seconds.
 func TestNATSServerIsLeft(t *testing.T) {
 	t.Parallel()
 	w := newNATSCluster(t)
@@ -292,6 +293,7 @@ func TestNATSServerIsLeft(t *testing.T) {
 	}
 	w.stop(1)
 	w.stop(2)
+	eventually(t, patience, "nobody leads", func() bool { return w.leader("records") < 0 })
 	for i, one := range e {
 		if _, err := one.Get(t.Context(), "never"); err == nil || errors.Is(err, replicas.ErrNotFound) {
 			t.Errorf("replica %d: Get = %v with one server of three, want that it is not known", i, err)

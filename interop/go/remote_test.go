@@ -34,7 +34,7 @@ func startRemote(t *testing.T, name string, to remote.Target) *remoteClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stopRemote(t, c) })
-	ctx, cancel := context.WithTimeout(t.Context(), 2*answerTime) // the interpreter starts, too
+	ctx, cancel := context.WithTimeout(t.Context(), answerTime)
 	defer cancel()
 	hello, err := c.Request(ctx, "initialize", to)
 	if err != nil {

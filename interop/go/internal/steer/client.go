@@ -50,7 +50,8 @@ type Question struct {
 	Answer func(result json.RawMessage) error
 }
 
-// Start starts the program of a client. Whoever gets a Client calls End.
+// Start starts the program of a client, and waits until it takes commands: an interpreter that loads an SDK
+// takes its time, and no test measures that. Whoever gets a Client calls End.
 func Start(argv ...string) (*Client, error) {
 	c := &Client{
 		cmd:      exec.Command(argv[0], argv[1:]...),
@@ -71,6 +72,12 @@ func Start(argv ...string) (*Client, error) {
 		return nil, err
 	}
 	go c.read(out) // ends with the process
+	ctx, cancel := context.WithTimeout(context.Background(), process.StartTime)
+	defer cancel()
+	if _, err := c.Request(ctx, remote.Close, nil); err != nil { // there is no session yet: it only answers
+		c.Kill()
+		return nil, fmt.Errorf("starting %q: %w; it wrote:\n%s", argv, err, c.Log())
+	}
 	return c, nil
 }
 

@@ -303,6 +303,13 @@ func handedOver(t *testing.T) (broker *replicastest.Broker, all []*replica, sess
 	a.drain(all)
 	a.group.Drain([]*Server{a.server})
 	heir, other = holderAmong(t, session, all[1], all[2])
+	bridgetest.Eventually(t, "the receipt of the heir", func() bool {
+		release, moved := a.front.Hold(session, alice, true)
+		if release != nil {
+			release()
+		}
+		return moved != nil && moved.Wait(t.Context()) != ""
+	})
 	return broker, all, session, heir, other
 }
 

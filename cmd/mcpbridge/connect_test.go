@@ -3,13 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 )
 
@@ -53,12 +53,7 @@ func TestU06CheckConnectNamesTheSides(t *testing.T) {
 // check --connect asks the replicas whether they accept the configuration. Those of real engines
 // are in interop/engines.
 func TestCheckConnectReplicas(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := bridgetest.FreeAddr(t)
 	const key = "VbY7q+Ws0ZtR2gKd8fq2mz0x"
 	of := func(by, key string) string {
 		return configFile(t, fmt.Sprintf("replicas: {%s, keys: [%s], advertise: '%s'}\n%s", by, key, addr, oneNotebook))

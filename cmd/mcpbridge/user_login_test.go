@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // callWith calls a tool of a modern server with a token of mcpbridge.
@@ -69,12 +70,7 @@ func openLogin(t *testing.T, link, token string) (status int, text string) {
 // logout ends it.
 func TestUserLogsIn(t *testing.T) {
 	s := newLockedServer(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().String()
-	_ = l.Close()
+	at := bridgetest.FreeAddr(t)
 	environ := []string{"HOME=" + t.TempDir(), "LocalAppData=" + t.TempDir()}
 	path := configFile(t, fmt.Sprintf(`
 public_url: http://%s

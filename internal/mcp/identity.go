@@ -46,7 +46,8 @@ func (id *Identity) Token() string {
 
 // Verify verifies the credential again, for streams that outlive the check of their
 // request. An error means that it has expired, was revoked, or that its key is no longer
-// the issuer's. Verify is cheap: results are kept as for requests.
+// the issuer's, and not that the issuer can't be asked: what is open goes on then. Verify is cheap:
+// results are kept as for requests.
 func (id *Identity) Verify(ctx context.Context) error {
 	if id == nil || id.verify == nil {
 		return nil

@@ -97,6 +97,28 @@ func TestTokenInUseIsAskedAboutAhead(t *testing.T) {
 	})
 }
 
+// What is open goes on while the issuer can't be asked about its token, and ends when it refuses that.
+func TestIssuerThatIsAwayEndsNothing(t *testing.T) {
+	i := issuertest.New(t)
+	i.SetOpaque("t", inspected(nil))
+	synctest.Test(t, func(t *testing.T) {
+		w, j := newWatched(t, i)
+		defer j.Close()
+		id := mustAccept(t, j, "t")
+		w.away.Store(true)
+		time.Sleep(maxInspected + time.Second)
+		w.asked.Store(0)
+		if err := id.Verify(t.Context()); err != nil || w.asked.Load() != 1 {
+			t.Errorf("Verify() = %v after %d questions, want nothing refused by an issuer that was asked", err, w.asked.Load())
+		}
+		w.away.Store(false)
+		i.SetOpaque("t", map[string]any{"active": false})
+		if err := id.Verify(t.Context()); err == nil {
+			t.Error("Verify() = nil for a token that the issuer has refused")
+		}
+	})
+}
+
 // However many tokens are in use, the most places for questions are left to new ones, and
 // nothing is left running after Close.
 func TestAheadIsBounded(t *testing.T) {

@@ -27,14 +27,14 @@ const (
 	// keys: otherwise a withdrawn key would stay valid.
 	refreshAfter = 5 * time.Minute
 	// refetchAfter is the minimum time between two fetches, because anybody can send tokens
-	// with unknown keys; retryAfter is the same while there are no keys at all.
+	// with unknown keys; retryAfter is the same after one that has failed.
 	refetchAfter = time.Minute
 	retryAfter   = 5 * time.Second
 	// maxWaiting limits the requests that wait for keys.
 	maxWaiting = 100
 )
 
-// errNoKeys says that no keys of the issuer have been fetched yet.
+// errNoKeys says that the last attempt to fetch the keys of the issuer has failed, or has not ended.
 var errNoKeys = errors.New("the keys of the issuer could not be fetched yet")
 
 // A publicKey is a key of an issuer.
@@ -58,6 +58,7 @@ type keySet struct {
 	mu       sync.Mutex
 	keys     []*publicKey
 	loaded   time.Time     // when the keys were fetched; zero for never
+	failed   bool          // the last attempt has: a key that is not known may be the issuer's
 	tried    time.Time     // when the last attempt began
 	fetching chan struct{} // closed at the end of the current attempt; nil if there is none
 	waiting  int
@@ -126,7 +127,7 @@ func (s *keySet) known(id, algorithm string) (key *publicKey, fetched <-chan str
 
 // missingLocked returns the error for an unknown key.
 func (s *keySet) missingLocked(id string) error {
-	if s.loaded.IsZero() {
+	if s.loaded.IsZero() || s.failed {
 		return errNoKeys
 	}
 	return invalid(nil, "the issuer has no key %q for its algorithm", mcp.Shorten(id))
@@ -167,7 +168,7 @@ func (s *keySet) refresh() {
 // recently. It returns a channel that is closed at its end; nil if there is none.
 func (s *keySet) fetchLocked(now time.Time) <-chan struct{} {
 	pause := refetchAfter
-	if s.loaded.IsZero() {
+	if s.loaded.IsZero() || s.failed {
 		pause = retryAfter
 	}
 	if s.fetching != nil || s.closed || !s.tried.IsZero() && now.Sub(s.tried) < pause {
@@ -186,7 +187,8 @@ func (s *keySet) fetch() {
 		close(s.fetching)
 		s.fetching = nil
 	}()
-	if err != nil {
+	s.failed = err != nil
+	if s.failed {
 		s.log.Warn("keys of the issuer could not be fetched", "known", len(s.keys), "err", err)
 		return
 	}

@@ -128,6 +128,27 @@ func TestLastGoodKeysStay(t *testing.T) {
 	mustAccept(t, j, i.Token(resource, nil))
 }
 
+// An issuer that was away just when its keys were needed has refused nobody: a token with a key that is
+// not known may be good, and is accepted soon after the issuer is back.
+func TestFailedFetchRefusesNobody(t *testing.T) {
+	i, j := newJWT(t, nil)
+	mustAccept(t, j, i.Token(resource, nil))
+	i.SetKeys(issuertest.NewKey(t, "k2", "ES256"))
+	j.keys.age(refetchAfter)
+	i.Override(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	for range 2 { // the second asks nobody
+		if _, err := j.Authenticate(sending(i.Token(resource, nil)), endpoint(t, resource)); err == nil || errors.As(err, new(*Refusal)) {
+			t.Fatalf("Authenticate() = %v, want what is no refusal", err)
+		}
+	}
+	i.Override(nil)
+	j.keys.age(retryAfter)
+	mustAccept(t, j, i.Token(resource, nil))
+	stranger := issuertest.NewKey(t, "k3", "ES256")
+	i.SetKeys(stranger)
+	mustRefuse(t, j, i.Token(resource, nil), "no key")
+}
+
 // Without the issuer there is no identity, and no refusal either: the token may be good.
 func TestStartsWithoutIssuer(t *testing.T) {
 	i, j := newJWT(t, nil)

@@ -72,7 +72,7 @@ func (g *Gateway) reload(o Options, anew string) (*Reloaded, error) {
 	former := g.current
 	g.stand(b)
 	out := b.compare(former)
-	b.renew()
+	b.renew(former)
 	if g.begun {
 		b.start()
 	}
@@ -177,8 +177,9 @@ func (s serverBuild) isRenewed(former *current) bool {
 		s.Auth == nil && !reflect.DeepEqual(s.b.opts.Auth, former.opts.Auth)
 }
 
-// renew gives the parts that are kept the credentials of their options.
-func (b *build) renew() {
+// renew gives the parts that are kept the credentials of their options. Those that are the same stay:
+// they have tokens that are good.
+func (b *build) renew(former *current) {
 	if b.keepsCommon {
 		replaceTokens(b.common.auth, b.opts.Auth)
 		b.replaceLoginKeys()
@@ -191,8 +192,10 @@ func (b *build) renew() {
 		if len(s.Header) > 0 {
 			p.renewed.Set(s.Header)
 		}
-		if own, err := b.of(s).ownCredentials(); err == nil && own != nil { // it was checked
-			p.current.Replace(own)
+		if was := former.options(s.Name); !reflect.DeepEqual(s.UpstreamAuth, was.UpstreamAuth) || !slices.Equal(b.opts.Logins.AllowHosts, former.opts.Logins.AllowHosts) {
+			if own, err := b.of(s).ownCredentials(); err == nil && own != nil { // it was checked
+				p.current.Replace(own)
+			}
 		}
 		replaceTokens(p.auth, s.Auth)
 	}

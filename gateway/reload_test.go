@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -360,6 +361,42 @@ func TestReloadCredentials(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that is the same keeps the token that it was issued, also while its issuer is away; one whose
+// client is another gets another token.
+func TestReloadKeepsIssuedTokens(t *testing.T) {
+	var issued atomic.Int32
+	mux := http.NewServeMux()
+	issuer := httptest.NewServer(mux)
+	t.Cleanup(issuer.Close)
+	mux.HandleFunc("GET /.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"issuer":%q,"token_endpoint":"%[1]s/token","token_endpoint_auth_methods_supported":["client_secret_basic"]}`, issuer.URL)
+	})
+	mux.HandleFunc("POST /token", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"access_token":"token-%d","token_type":"Bearer","expires_in":3600}`, issued.Add(1))
+	})
+	a := &shelf{text: "of a"}
+	far := httptest.NewServer(a)
+	t.Cleanup(far.Close)
+	of := func(secret string) ServerOptions {
+		return ServerOptions{Name: "a", URL: far.URL, Era: Legacy, UpstreamAuth: &UpstreamAuth{ClientCredentials: &IssuerClient{Issuer: issuer.URL, ClientID: "c", ClientSecret: secret}}}
+	}
+	r := run(t, Options{Servers: []ServerOptions{of("one")}})
+	wantToken := func(want string) {
+		t.Helper()
+		r.wantCall("a", "of a")
+		if got := a.authorization[len(a.authorization)-1]; got != "Bearer "+want {
+			t.Errorf("Authorization = %q, want that with %s", got, want)
+		}
+	}
+	wantToken("token-1")
+	a.settle(t)
+	r.reload(Options{Servers: []ServerOptions{of("one"), {Name: "b", Handler: &shelf{text: "of b"}, Era: Legacy}}})
+	wantToken("token-1")
+	r.reload(Options{Servers: []ServerOptions{of("two")}})
+	wantToken("token-2")
 }
 
 // Tokens of clients come and go without a session of others being disturbed, also beside another

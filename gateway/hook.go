@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/router"
@@ -77,12 +78,15 @@ type inner struct {
 
 // Ready implements [cmdhook.Inner].
 func (g inner) Ready(ctx context.Context) error {
-	var errs []error
-	for _, p := range g.outer.current.parts {
+	parts := g.outer.current.parts
+	errs := make([]error, len(parts))
+	var all sync.WaitGroup
+	for i, p := range parts {
 		if p.login != nil {
-			errs = append(errs, p.login.Ready(ctx))
+			all.Go(func() { errs[i] = p.login.Ready(ctx) })
 		}
 	}
+	all.Wait()
 	return errors.Join(errs...)
 }
 

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // groupedNotebooks are a notebook of each era, and groups of both.
@@ -68,6 +72,26 @@ func TestG18CheckListsNames(t *testing.T) {
 		if got.code != 0 || !strings.Contains(text, want) {
 			t.Errorf("check --connect = %d %s%s\nwant in it\n%s", got.code, text, got.err, want)
 		}
+	}
+}
+
+// Servers that take a connection and answer nothing hold up neither the others of a group, nor the end.
+func TestG10WrapDoesNotWaitForLogins(t *testing.T) {
+	over := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
+	defer silent.Close()
+	defer close(over)
+	file := configFile(t, fmt.Sprintf("servers:\n  here: {builtin: notebook}\n  far: {url: %q}\n  further: {url: %q}\n", silent.URL+"/a", silent.URL+"/b"))
+	w := wrap(t, nil, "--all", file)
+	began := time.Now()
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}`)
+	w.want(`"protocolVersion":"2025-11-25"`)
+	if took := time.Since(began); took > 20*time.Second { // 2 on an idle machine; the two are asked for 15 each
+		t.Errorf("initialize took %v", took)
+	}
+	_ = w.in.Close()
+	if err := w.end(); err != nil {
+		t.Errorf("wrap ended with %v; it logged %s", err, w.log)
 	}
 }
 

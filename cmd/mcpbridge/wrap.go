@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -220,10 +221,16 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	}
 	observe.count(g)
 	g.Start()
-	if err := hook.Inner(g).Ready(ctx); err != nil && ctx.Err() == nil {
-		w.log.Warn("logging in before the first request", "error", err)
-	}
+	ready, notReady := context.WithCancel(ctx)
+	var login sync.WaitGroup
+	defer login.Wait()
+	login.Go(func() { // beside the first requests: a server that can't be asked holds up its own alone
+		if err := hook.Inner(g).Ready(ready); err != nil && ready.Err() == nil {
+			w.log.Warn("logging in before the first request", "error", err)
+		}
+	})
 	err = g.ServeStdio(ctx, w.stdin, out, server)
+	notReady()
 	w.log.Info("draining", "bound", w.config.Drain)
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.config.Drain+killTime)

@@ -22,8 +22,9 @@ const (
 	// steady is how long a stream must have been open so that its end does not count as a
 	// failed attempt.
 	steady = 10 * time.Second
-	// maxMissed is how long a stream may stay closed, or a server may be unreachable,
-	// before the session counts as lost: nothing else would report that the server is gone.
+	// maxMissed is how long a stream may stay closed, or a server may be unreachable, before
+	// a ping shows whether the session is lost: nothing else would report that the server is
+	// gone.
 	maxMissed = 30 * time.Second
 )
 
@@ -110,9 +111,8 @@ func (g *getStream) run(ctx context.Context) {
 		} else {
 			pause = max(next, streamRetries.Next(pause))
 		}
-		if err == nil && cut.missed() {
-			g.h.l.fail(fmt.Errorf("its stream could not be opened again for %v", maxMissed))
-			return
+		if err == nil {
+			cut, err = g.examine(ctx, cut)
 		}
 	}
 }
@@ -140,6 +140,8 @@ type streamCut struct {
 	opened bool      // a stream of the session was open before
 	asked  bool      // opened, or an earlier attempt was not refused
 	silent bool      // the attempt was not answered
+	busy   bool      // the server itself put the attempt off
+	told   bool      // the log says that the stream can't be opened again
 	since  time.Time // when the stream ended; without one, when the server last answered
 	lastID string
 	retry  time.Duration
@@ -149,13 +151,14 @@ type streamCut struct {
 	// trusted says that no message is lost if the server replays: it sent event ids and a
 	// retry time, and closed the stream itself.
 	trusted bool
+	refused *upstream.StatusError // with what the attempt was refused, if the session may be lost
 }
 
 // useful is an argument of [pacer.after].
 func (c streamCut) useful() bool { return c.brought || c.lasted >= steady }
 
-// missed reports whether the session counts as lost. A server that keeps answering without
-// a stream may do so forever.
+// missed reports whether the session may be lost. A server that never had a stream, and keeps
+// answering without one, may do so forever.
 func (c streamCut) missed() bool {
 	return (c.opened || c.silent) && time.Since(c.since) > maxMissed
 }
@@ -188,33 +191,77 @@ func (c streamCut) again(now time.Time) streamCut {
 		c.since = now
 	}
 	c.trusted, c.brought, c.lasted, c.retry = false, false, 0, defaultRetry
-	c.asked, c.silent = true, false
+	c.asked, c.silent, c.busy, c.refused = true, false, false, nil
 	return c
 }
 
 // refused decides what an answer without a stream means. If the server has offered the
-// stream in this session before, or did not refuse it, the session is lost: the
-// specification requires 404 for that, but many servers respond with 400.
+// stream in this session before, or did not refuse it, the session may be lost: the
+// specification requires 404 for that, but many servers respond with 400. With 405 a server
+// says that it offers no stream, unless it has had one.
 //
 // Spec: 2025-11-25, basic/transports, Session Management.
 func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 	status := &upstream.StatusError{Code: code, Note: "the server's stream"}
-	lost := before.asked && g.h.id() != ""
+	mayBeLost := before.asked && g.h.id() != "" && (before.opened || code != http.StatusMethodNotAllowed)
 	before = before.again(time.Now())
 	switch {
-	case lost && code == http.StatusNotFound:
+	case mayBeLost && before.opened && code == http.StatusNotFound:
 		g.h.l.fail(status)
 		return before, status
 	case code >= 500, code == http.StatusConflict, code == http.StatusTooManyRequests:
+		before.busy = code < 500
 		return before, nil // for example, the server has not noticed the end of the last stream
 	case before.lastID != "":
 		before.lastID = "" // the server may have discarded the event
 		return before, nil
-	case lost:
-		g.h.l.fail(status)
-		return before, status
+	case mayBeLost:
+		before.refused = status // see examine
+		return before, nil
 	}
 	return before, fmt.Errorf("%w: %w", errNoStream, status)
+}
+
+// examine finds out whether the session is lost, if an attempt to open the stream leaves that
+// open. If it is not, the stream is tried again if there was one, however long the server
+// refuses it: what the server keeps for the session would be lost with it.
+func (g *getStream) examine(ctx context.Context, cut streamCut) (streamCut, error) {
+	if cut.refused == nil && !cut.missed() {
+		return cut, nil
+	}
+	if why := g.lost(ctx, cut); why != nil {
+		g.h.l.fail(why)
+		return cut, why
+	}
+	switch {
+	case cut.refused != nil && !cut.opened:
+		return cut, fmt.Errorf("%w: %w", errNoStream, cut.refused)
+	case !cut.told:
+		cut.told = true
+		g.h.l.log.Warn("the server's stream can't be opened, and is tried again; the session goes on, " +
+			"but changes and questions may be missed meanwhile")
+	}
+	return cut, nil
+}
+
+// lost asks the server with a ping whether the session is lost, and returns why it is, or nil.
+// A ping that is put off shows nothing. One that does not reach the server shows that it is gone,
+// unless it has just put off the stream.
+func (g *getStream) lost(ctx context.Context, cut streamCut) error {
+	err := g.h.l.ping(ctx)
+	status, answered := errors.AsType[*upstream.StatusError](err)
+	gone := !answered || status.Code >= 500
+	switch {
+	case !g.h.l.Alive():
+		return g.h.l.Err() // the ping has ended it, or a call
+	case err == nil, gone && cut.busy, !gone && status.Code == http.StatusTooManyRequests:
+		return nil
+	case cut.refused != nil:
+		return cut.refused
+	case gone:
+		return fmt.Errorf("its stream could not be opened again for %v", maxMissed)
+	}
+	return status
 }
 
 // read passes every message of an open stream to the Link until the stream ends.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // M2L-37's condition: replay is trusted only where the server gave ids and closed
@@ -222,5 +223,156 @@ func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
 	}
 	if strings.Contains(p.Order(), "cancelled") {
 		t.Errorf("order = %s", p.Order())
+	}
+}
+
+// status returns a handler that answers with a status, and with no body.
+func status(code int) func(http.ResponseWriter, *http.Request, wire.Message) {
+	return func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(code) }
+}
+
+// answer returns a handler that answers a request with a result.
+func answer(result string) func(http.ResponseWriter, *http.Request, wire.Message) {
+	return func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, result) }
+}
+
+// hang leaves a request without an answer.
+func hang(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }
+
+// A server that has not noticed the end of its stream may refuse another one for long. Its
+// session is as good as before, and to end it would discard what the server keeps for it.
+func TestM2L03StreamThatIsRefusedLeavesTheSession(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		code int // of the GETs after the first
+		ping func(http.ResponseWriter, *http.Request, wire.Message)
+	}{
+		{"409", http.StatusConflict, answer(`{}`)},
+		{"409, and ping is too slow", http.StatusConflict, hang},
+		{"503, and ping is put off as well", http.StatusServiceUnavailable, status(http.StatusTooManyRequests)},
+		{"405 though it was open", http.StatusMethodNotAllowed, answer(`{}`)},
+		{"400 though it was open", http.StatusBadRequest, answer(`{}`)},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) { testRefusedStreamLeavesTheSession(t, tt.code, tt.ping) })
+	}
+}
+
+func testRefusedStreamLeavesTheSession(t *testing.T, code int, ping func(http.ResponseWriter, *http.Request, wire.Message)) {
+	p := legacytest.NewMemoryServer(t)
+	var gets atomic.Int32
+	var again atomic.Bool
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case gets.Add(1) == 1:
+			legacytest.StartSSE(w)
+		case !again.Load():
+			w.WriteHeader(code)
+		default:
+			legacytest.StartSSE(w)(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			<-r.Context().Done()
+		}
+	}
+	p.On["ping"], p.On["tools/list"] = ping, listOnce
+	var log bridgetest.Log
+	r := newHTTPRig(t, p)
+	r.log = log.Logger()
+	r.handshake(t)
+	for _, wait := range []time.Duration{40 * time.Second, 10 * time.Minute} {
+		time.Sleep(wait)
+		if _, err := r.call(t.Context(), "tools/list"); err != nil || !r.Alive() {
+			t.Fatalf("tools/list = %v, alive %v after %v more, want the session to go on", err, r.Alive(), wait)
+		}
+	}
+	if n := gets.Load(); n > 50 {
+		t.Errorf("%d GETs, want pauses that grow", n)
+	}
+	if n := strings.Count(log.String(), "may be missed"); n != 1 {
+		t.Errorf("said %d times that messages may be missed, want once: %s", n, log.String())
+	}
+	again.Store(true)
+	time.Sleep(2 * streamRetries.Max)
+	if heard := r.heard(); len(heard) != 1 || r.gaps.Load() != 1 {
+		t.Errorf("heard %q, gaps %d, want the one change after one gap", heard, r.gaps.Load())
+	}
+	if d := p.Requests("DELETE"); len(d) != 0 {
+		t.Errorf("%d DELETEs, want none", len(d))
+	}
+}
+
+// A server that does not say with the GET that it has lost the session says so with a ping, and
+// one that can't be reached behind its proxy is gone.
+func TestM2L03PingFindsTheSessionLost(t *testing.T) {
+	for _, tt := range []struct{ get, ping, deletes int }{
+		{http.StatusServiceUnavailable, http.StatusNotFound, 0},
+		{http.StatusConflict, http.StatusBadRequest, 0},
+		{http.StatusTooManyRequests, http.StatusUnauthorized, 0},
+		{http.StatusBadGateway, http.StatusBadGateway, 1}, // it may have the session when it is back
+	} {
+		bridgetest.RunBubble(t, fmt.Sprint(tt.get, " ", tt.ping), func(t *testing.T) {
+			p := legacytest.NewMemoryServer(t)
+			var gets atomic.Int32
+			p.Get = func(w http.ResponseWriter, _ *http.Request) {
+				if gets.Add(1) > 1 {
+					w.WriteHeader(tt.get)
+					return
+				}
+				legacytest.StartSSE(w)
+			}
+			p.On["ping"] = status(tt.ping)
+			r := openHTTP(t, p)
+			time.Sleep(maxMissed)
+			if !r.Alive() {
+				t.Error("the session is lost at once")
+			}
+			time.Sleep(2 * maxMissed)
+			if r.Alive() {
+				t.Error("the session goes on")
+			}
+			r.Close(t.Context())
+			if n := len(p.Requests("DELETE")); n != tt.deletes {
+				t.Errorf("%d DELETEs, want %d", n, tt.deletes)
+			}
+		})
+	}
+}
+
+// A stream that was put off and then refused is one that the server does not offer.
+func TestM2L32PutOffAndThenRefused(t *testing.T) {
+	for _, tt := range []struct {
+		first, then int // status; 0: the connection is reset
+		order       string
+	}{
+		{http.StatusTooManyRequests, http.StatusMethodNotAllowed, "GET"},
+		{http.StatusServiceUnavailable, http.StatusMethodNotAllowed, "GET"},
+		{0, http.StatusMethodNotAllowed, "GET"},
+		{http.StatusTooManyRequests, http.StatusNotFound, "GET ping"},
+		{http.StatusTooManyRequests, http.StatusBadRequest, "GET ping"},
+	} {
+		bridgetest.RunBubble(t, fmt.Sprint(tt.first, " ", tt.then), func(t *testing.T) {
+			p := legacytest.NewMemoryServer(t)
+			var gets atomic.Int32
+			p.Get = func(w http.ResponseWriter, _ *http.Request) {
+				switch {
+				case gets.Add(1) > 1:
+					w.WriteHeader(tt.then)
+				case tt.first == 0:
+					panic(http.ErrAbortHandler)
+				default:
+					w.WriteHeader(tt.first)
+				}
+			}
+			p.On["ping"], p.On["tools/list"] = answer(`{}`), listOnce
+			r := openHTTP(t, p)
+			time.Sleep(2 * maxMissed)
+			if open, soon := r.Listening(); open || soon {
+				t.Errorf("Listening = %v, %v, want no stream", open, soon)
+			}
+			if _, err := r.call(t.Context(), "tools/list"); err != nil || !r.Alive() {
+				t.Errorf("tools/list = %v, alive %v, want the session to go on", err, r.Alive())
+			}
+			if got, want := p.Order(), "initialize GET notifications/initialized "+tt.order+" tools/list"; got != want {
+				t.Errorf("order = %s, want %s", got, want)
+			}
+		})
 	}
 }

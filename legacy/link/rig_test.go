@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
@@ -51,6 +52,7 @@ type rig struct {
 	notebook
 	opts     *upstream.Options
 	endpoint *Endpoint
+	gaps     atomic.Int32 // how often the stream was opened after messages may have been missed
 	closing  sync.Once
 }
 
@@ -65,6 +67,13 @@ func newRig(t testing.TB, o *upstream.Options) *rig {
 // Receive implements [Sink].
 func (r *rig) Receive(ctx context.Context, m *wire.Message, from *upstream.Call) {
 	r.notebook.Receive(ctx, m, from)
+}
+
+// ListenChanged implements [Sink].
+func (r *rig) ListenChanged(_, missed bool) {
+	if missed {
+		r.gaps.Add(1)
+	}
 }
 
 // newHTTPRig returns a rig over Streamable HTTP, which has sent nothing.

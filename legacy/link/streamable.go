@@ -144,12 +144,19 @@ func (l *Link) isLost(ctx context.Context, method string) bool {
 	if method == spec.MethodPing || method == spec.MethodInitialize {
 		return true
 	}
-	timed, cancel := context.WithTimeout(ctx, pingTimeout)
+	err := l.ping(ctx)
+	return !l.Alive() || err != nil && ctx.Err() == nil
+}
+
+// ping returns nil if the session responds to a ping, also if it does not know that request.
+func (l *Link) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	_, err := l.Request(timed, spec.MethodPing, nil)
-	var unknown *wire.Error
-	alive := err == nil || errors.As(err, &unknown) && unknown.Code == spec.CodeMethodNotFound
-	return !l.Alive() || !alive && ctx.Err() == nil
+	_, err := l.Request(ctx, spec.MethodPing, nil)
+	if unknown, ok := errors.AsType[*wire.Error](err); ok && unknown.Code == spec.CodeMethodNotFound {
+		return nil
+	}
+	return err
 }
 
 // send implements carrier.

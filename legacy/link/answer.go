@@ -3,7 +3,6 @@ package link
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -39,12 +38,5 @@ func SendAnswer(ctx context.Context, l *Link, frame []byte, isFree func() bool) 
 // refuses reports whether an error of Send is the server's last word.
 func refuses(err error) bool {
 	var status *upstream.StatusError
-	if !errors.As(err, &status) {
-		return false
-	}
-	switch status.Code {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return false
-	}
-	return status.Code < http.StatusInternalServerError
+	return errors.As(err, &status) && !putsOff(status.Code)
 }

@@ -209,9 +209,9 @@ func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 	case mayBeLost && before.opened && code == http.StatusNotFound:
 		g.h.l.fail(status)
 		return before, status
-	case code >= 500, code == http.StatusConflict, code == http.StatusTooManyRequests:
+	case putsOffStream(code):
 		before.busy = code < 500
-		return before, nil // for example, the server has not noticed the end of the last stream
+		return before, nil
 	case before.lastID != "":
 		before.lastID = "" // the server may have discarded the event
 		return before, nil
@@ -254,7 +254,7 @@ func (g *getStream) lost(ctx context.Context, cut streamCut) error {
 	switch {
 	case !g.h.l.Alive():
 		return g.h.l.Err() // the ping has ended it, or a call
-	case err == nil, gone && cut.busy, !gone && status.Code == http.StatusTooManyRequests:
+	case err == nil, gone && cut.busy, !gone && putsOff(status.Code):
 		return nil
 	case cut.refused != nil:
 		return cut.refused

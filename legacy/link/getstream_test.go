@@ -249,6 +249,7 @@ func TestM2L03StreamThatIsRefusedLeavesTheSession(t *testing.T) {
 	}{
 		{"409", http.StatusConflict, answer(`{}`)},
 		{"409, and ping is too slow", http.StatusConflict, hang},
+		{"408, and ping is put off as well", http.StatusRequestTimeout, status(http.StatusTooEarly)},
 		{"503, and ping is put off as well", http.StatusServiceUnavailable, status(http.StatusTooManyRequests)},
 		{"405 though it was open", http.StatusMethodNotAllowed, answer(`{}`)},
 		{"400 though it was open", http.StatusBadRequest, answer(`{}`)},

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/wake"
@@ -47,3 +48,17 @@ func (c *pacer) after(asked time.Duration, useful bool) time.Duration {
 	c.pause = emptyPauses.Next(c.pause)
 	return max(asked, c.pause)
 }
+
+// putsOff reports whether a server that responded to a request with an HTTP error may take the
+// same request later.
+func putsOff(code int) bool {
+	switch code {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return code >= http.StatusInternalServerError
+}
+
+// putsOffStream is putsOff for a request to open a stream. With 409 a server says that the last
+// one is open: it has not noticed its end.
+func putsOffStream(code int) bool { return code == http.StatusConflict || putsOff(code) }

@@ -91,8 +91,8 @@ func (h *streamable) resume(ctx context.Context, c *Call, at *position) error {
 	}
 }
 
-// reopen resumes a stream at a position and reads it. If the server can't be reached, it
-// returns the same position.
+// reopen resumes a stream at a position and reads it. If the server can't be reached, or puts
+// it off, it returns the same position.
 func (h *streamable) reopen(ctx context.Context, c *Call, at *position) (*position, error) {
 	reply, err := h.e.http.Get(ctx, &c.Call, resuming(h.names.Load().get, at.lastID))
 	switch {
@@ -114,7 +114,7 @@ func (h *streamable) reopen(ctx context.Context, c *Call, at *position) (*positi
 	status := &upstream.StatusError{Code: reply.Status(), Note: "resuming the response"}
 	f := &upstream.Failure{Cause: status, Fate: upstream.MayHaveRun}
 	switch {
-	case status.Code >= 500:
+	case putsOffStream(status.Code):
 		return at.failed(f), nil
 	case status.Code == http.StatusNotFound && h.id() != "" && h.l.isLost(ctx, c.Method):
 		h.l.fail(status)

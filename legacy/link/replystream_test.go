@@ -82,37 +82,41 @@ func TestM2L15Resume(t *testing.T) {
 }
 
 // A cut in the network with an event id is resumed as well, and a server that is
-// away for a moment asked again.
+// away for a moment, has no room, or has not noticed the cut, asked again.
 func TestM2L15ResumeAfterACut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := legacytest.NewMemoryServer(t)
-		var id atomic.Value
-		p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-			id.Store(m.ID)
-			w.Header().Set("Content-Type", "text/event-stream")
-			fmt.Fprint(w, "retry: 1\nid: x\ndata:\n\n")
-			legacytest.Flush(w)
-			panic(http.ErrAbortHandler)
+	for _, status := range []int{503, 429, 409, 408, 425} {
+		bridgetest.RunBubble(t, fmt.Sprint(status), func(t *testing.T) { testResumeAfterACut(t, status) })
+	}
+}
+
+func testResumeAfterACut(t *testing.T, status int) {
+	p := legacytest.NewMemoryServer(t)
+	var id atomic.Value
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		id.Store(m.ID)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "retry: 1\nid: x\ndata:\n\n")
+		legacytest.Flush(w)
+		panic(http.ErrAbortHandler)
+	}
+	var gets atomic.Int32
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Last-Event-Id") == "":
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case gets.Add(1) == 1:
+			w.WriteHeader(status)
+		default:
+			legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
 		}
-		var gets atomic.Int32
-		p.Get = func(w http.ResponseWriter, r *http.Request) {
-			switch {
-			case r.Header.Get("Last-Event-Id") == "":
-				w.WriteHeader(http.StatusMethodNotAllowed)
-			case gets.Add(1) == 1:
-				w.WriteHeader(http.StatusServiceUnavailable)
-			default:
-				legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
-			}
-		}
-		got, err := openHTTP(t, p).call(t.Context(), "tools/call")
-		if err != nil || got != `{"ok":1}` {
-			t.Errorf("the call = %s, %v", got, err)
-		}
-		if n := len(p.Requests("tools/call")); n != 1 {
-			t.Errorf("the request was sent %d times, want once", n)
-		}
-	})
+	}
+	got, err := openHTTP(t, p).call(t.Context(), "tools/call")
+	if err != nil || got != `{"ok":1}` {
+		t.Errorf("the call = %s, %v", got, err)
+	}
+	if n := len(p.Requests("tools/call")); n != 1 {
+		t.Errorf("the request was sent %d times, want once", n)
+	}
 }
 
 // What can't be resumed may have run.

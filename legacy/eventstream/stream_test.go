@@ -318,6 +318,28 @@ func TestL2M26SendersWaitForAReader(t *testing.T) {
 	})
 }
 
+// A client that has resumed its stream on another connection reads, though the former one still
+// waits for it: only the connection that a stream has at the time may be the end of the session.
+func TestL2M26StalledConnectionWasReplaced(t *testing.T) {
+	for name, next := range map[string]func(r *rig, st *Stream) *Writer{
+		"the same stream": func(_ *rig, st *Stream) *Writer { return attachIdle(st, 0, nil) },
+		"another GET":     func(r *rig, _ *Stream) *Writer { return attachIdle(r.Add(wire.ID{}), 0, nil) },
+	} {
+		r := newRig(1 << 20)
+		st := r.Add(wire.ID{})
+		first := attachIdle(st, 0, nil)
+		second := next(r, st)
+		first.Close(os.ErrDeadlineExceeded)
+		if n := r.counts.Count("stuck"); n != 0 {
+			t.Errorf("%s: a connection that was replaced ended %d sessions, want none", name, n)
+		}
+		second.Close(os.ErrDeadlineExceeded)
+		if n := r.counts.Count("stuck"); n != 1 {
+			t.Errorf("%s: the client that does not read ended %d sessions, want 1", name, n)
+		}
+	}
+}
+
 // Streams that nobody will read any more go first when there are too many.
 func TestL2M26StreamsAreBounded(t *testing.T) {
 	r := newRig(1 << 20)

@@ -92,11 +92,13 @@ func (w *Writer) end(reason error) {
 }
 
 // Close ends the response. err is the reason. The stream continues; but if the client does
-// not read, the session ends.
+// not read, the session ends. A response that was replaced says nothing of that: the client may
+// read the next one, because the connection of this one failed.
 func (w *Writer) Close(err error) {
 	st := w.stream
 	st.s.mu.Lock()
-	if st.writer == w {
+	carries := st.writer == w
+	if carries {
 		st.writer = nil
 		st.attendLocked()
 		if w.changes != nil {
@@ -105,12 +107,14 @@ func (w *Writer) Close(err error) {
 	}
 	st.s.signalRoomLocked()
 	st.s.mu.Unlock()
-	if Stuck(err) {
-		w.res.StopKeepAlive()
-		st.s.stuck()
+	if !Stuck(err) {
+		_ = w.res.End() // an error means that the client has left
 		return
 	}
-	_ = w.res.End() // an error means that the client has left
+	w.res.StopKeepAlive()
+	if carries {
+		st.s.stuck()
+	}
 }
 
 // Run has Turn called until the response is over, and returns the reason.

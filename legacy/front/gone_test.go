@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -36,11 +38,18 @@ func newAbsentClient(t *testing.T, f *Front, revision string) *absentClient {
 
 // post posts a message, until the response is there or ctx ends.
 func (c *absentClient) post(ctx context.Context, text string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	c.postTo(ctx, w, text)
+	return w
+}
+
+// postTo is post with a response of the caller's.
+func (c *absentClient) postTo(ctx context.Context, w http.ResponseWriter, text string) {
 	m, err := wire.Parse([]byte(text), wire.Options{})
 	if err != nil {
 		c.t.Error(err)
 	}
-	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "POST", "/", nil)
+	r := httptest.NewRequestWithContext(ctx, "POST", "/", nil)
 	if c.session != "" {
 		r.Header.Set(spec.HeaderSession, c.session)
 	}
@@ -48,7 +57,6 @@ func (c *absentClient) post(ctx context.Context, text string) *httptest.Response
 		r.Header.Set("Accept", c.accept)
 	}
 	c.front.ServePost(w, r, []byte(text), &m, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
-	return w
 }
 
 // resume reads a call's stream from its begin, until it is over or ctx ends.
@@ -150,4 +158,84 @@ func TestF09GoneClientOfALegacyServer(t *testing.T) {
 			t.Errorf("who comes back reads %q, want the error", got)
 		}
 	})
+}
+
+// The end of a session ends its calls with an error also where the response is a stream by then, and
+// its connection ends after that. It waits neither for a handler that does not heed its context, nor
+// for a client that does not read.
+func TestF09SessionsEndAnswersStreams(t *testing.T) {
+	const said = `"error":{"code":-32001,`
+	for _, tt := range []struct {
+		name    string
+		handler time.Duration // until it returns, once it is cancelled
+		asks    bool          // it asks its client, and takes the question back
+		stalled bool          // the client does not read
+		want    string        // is in the response
+		within  time.Duration // the response and the session end
+	}{
+		{"answers", 10 * time.Millisecond, false, false, said, 10 * time.Millisecond},
+		{"takes a question back", 10 * time.Millisecond, true, false, said, 10 * time.Millisecond},
+		{"a handler that goes on", time.Hour, false, false, "", cutGrace},
+		{"a client that does not read", 0, true, true, "", cutGrace},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			st := newScripted()
+			st.handle = func(ctx context.Context, _ *mcp.Request, x mcp.Caller) (string, error) {
+				_ = x.Notify(ctx, mcp.Notification{Method: spec.NotifyProgress, Params: []byte(`{"progressToken":1,"progress":1}`)})
+				if tt.asks {
+					_, _ = x.RequestInput(ctx, []mcp.InputRequest{{Method: spec.MethodElicit, Params: []byte(`{"message":"name?","requestedSchema":{"type":"object","properties":{}}}`)}})
+				}
+				<-ctx.Done()
+				time.Sleep(tt.handler)
+				return "", context.Cause(ctx)
+			}
+			var over time.Time
+			f := st.open(t, func(o *Options) {
+				o.Limits = limits.Set{"client_events": 10}
+				o.Ended = func(*Ended) { over = time.Now() }
+			})
+			defer func() { _ = f.Close(context.Background()) }()
+			c := newAbsentClient(t, f, "2025-11-25")
+			reads := make(chan struct{})
+			defer func() { <-reads }()
+			w := &stallingWriter{ResponseRecorder: httptest.NewRecorder()}
+			if tt.stalled {
+				w.stalled = make(chan struct{})
+				defer close(w.stalled)
+			}
+			var done time.Time
+			go func() {
+				defer close(reads)
+				c.postTo(t.Context(), w, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}`)
+				done = time.Now()
+			}()
+			synctest.Wait()
+			begin := time.Now()
+			f.sessions.end(st.only(t), endedByClient)
+			time.Sleep(tt.within)
+			synctest.Wait()
+			if at := over.Sub(begin); tt.handler < time.Hour && at != tt.within {
+				t.Errorf("the session was over after %v, want %v", at, tt.within)
+			}
+			if tt.stalled {
+				return
+			}
+			if at := done.Sub(begin); at != tt.within || !strings.Contains(w.Body.String(), tt.want) {
+				t.Errorf("the response was over after %v: %s\nwant %s in it after %v", at, w.Body, tt.want, tt.within)
+			}
+		})
+	}
+}
+
+// A stallingWriter writes the response of a client that reads nothing before stalled is closed.
+type stallingWriter struct {
+	*httptest.ResponseRecorder
+	stalled chan struct{} // nil for a client that reads
+}
+
+func (w *stallingWriter) Write(text []byte) (int, error) {
+	if w.stalled != nil {
+		<-w.stalled
+	}
+	return w.ResponseRecorder.Write(text)
 }

@@ -30,7 +30,8 @@ type service interface {
 	start(ended func()) (tells bool)
 	// hasOwnUpstream reports whether the session has its own upstream session.
 	hasOwnUpstream() bool
-	// closeUpstream ends the upstream session, and waits for the responses to requests.
+	// closeUpstream ends the upstream session, and waits for the responses to requests, which were
+	// cancelled: their streams end after it.
 	closeUpstream()
 }
 
@@ -92,5 +93,10 @@ func (s bridged) start(func()) (tells bool) { return true }
 // hasOwnUpstream implements service.
 func (s bridged) hasOwnUpstream() bool { return false }
 
-// closeUpstream implements service.
-func (s bridged) closeUpstream() {}
+// closeUpstream implements service: there is none. A handler that does not heed its context, and a
+// client that does not read, hold nothing up.
+func (s bridged) closeUpstream() {
+	ctx, cancel := context.WithTimeout(context.Background(), cutGrace)
+	defer cancel()
+	_ = s.calls.Wait(ctx) // close waits for the rest
+}

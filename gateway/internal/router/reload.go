@@ -88,8 +88,8 @@ func (g *Gateway) retire(s *server, why error) {
 	inTime := true
 	defer func() { g.retired(s.name, inTime) }()
 	s.life.End(why)
-	g.hub.EndSubscriptions(s, why)
-	s.legacy.EndStreams(why)
+	s.legacy.EndStreams(why)       // before the subscriptions, or their end would end sessions with calls in flight
+	g.hub.EndSubscriptions(s, why) // and listen streams
 	ctx, cancel := context.WithTimeout(g.live, s.opts.Drain)
 	defer cancel()
 	var wg sync.WaitGroup

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -113,6 +114,30 @@ func TestReloadEndsSessions(t *testing.T) {
 		t.Errorf("request to a server that was removed = %d %s", got.status, got.body)
 	}
 	r.wantNothingLeft(t)
+}
+
+// Fronts know that they end before subscriptions do, which would otherwise end sessions, and with
+// them calls that may take their time. What is kept of the server goes just before subscriptions end.
+func TestReloadEndsInOrder(t *testing.T) {
+	t.Parallel()
+	statuses := make(chan int, 1)
+	var former *server
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	r := newKeepingRig(t, func(o *Options) {
+		o.Metrics = evictionHook{f: func(string) {
+			w := httptest.NewRecorder()
+			former.legacy.ServeEvents(w, httptest.NewRequestWithContext(left, http.MethodGet, "/", nil), "/", mcp.Sender{}, nil)
+			statuses <- w.Code
+		}}
+	})
+	former = r.g.now().servers["peer"]
+	r.peer.answer("tools/list", `{"tools":[]}`)
+	r.list(t, "")
+	r.replace(t)
+	if got := <-statuses; got != http.StatusServiceUnavailable {
+		t.Errorf("a stream that was opened as the subscriptions ended = %d, want it refused", got)
+	}
 }
 
 // A call that waits for its client is over: the client learns it when it answers.

@@ -55,7 +55,7 @@ func (r *roots) refresh(ctx context.Context, c *call) error {
 	}
 	r.setAwaited(c)
 	defer r.setAwaited(nil)
-	if err := r.s.Notify(ctx, spec.NotifyRootsListChanged, nil); err != nil {
+	if err := r.s.Tell(ctx, spec.NotifyRootsListChanged, nil); err != nil {
 		return err
 	}
 	return r.await(ctx)

@@ -92,7 +92,7 @@ func (s *session) prepare(ctx context.Context, c *call) error {
 		err = s.level.raise(ctx, c)
 	}
 	if err != nil {
-		return &upstream.Failure{Cause: err, Fate: upstream.NotSent}
+		return &upstream.Failure{Cause: err, Fate: upstream.NotSent, Lost: !s.Alive()}
 	}
 	return nil
 }

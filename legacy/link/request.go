@@ -52,6 +52,17 @@ func (l *Link) Notify(ctx context.Context, method string, params []byte) error {
 	return l.Send(ctx, wire.AppendNotification(nil, method, params, nil))
 }
 
+// Tell is Notify in an open session. If the server does not take the notification, it is asked by a
+// ping whether it still has the session, which otherwise ends: the error alone does not tell, see
+// [Link.rejected].
+func (l *Link) Tell(ctx context.Context, method string, params []byte) error {
+	err := l.Notify(ctx, method, params)
+	if err != nil {
+		l.isLost(ctx, method)
+	}
+	return err
+}
+
 // Abandon ends a call without a response. It cancels the request at the server if that may
 // be running it, and returns why there is no response. err is Do's, and ctx the call's.
 //
@@ -62,10 +73,14 @@ func (l *Link) Abandon(ctx context.Context, c *Call, err error) error {
 	c.closeIntake()
 	l.Calls.Remove(c)
 	c.Cancel(nil)
-	if f := upstream.AsFailure(cause); f != nil {
-		return f // the session has ended
+	f := upstream.AsFailure(err)
+	if ended := upstream.AsFailure(cause); ended != nil { // the session has ended
+		if f != nil && f.Fate == upstream.NotSent { // and did not know of the call
+			return &upstream.Failure{Cause: ended.Cause, Fate: upstream.NotSent, Lost: ended.Lost}
+		}
+		return ended
 	}
-	if f := upstream.AsFailure(err); f != nil && f.Lost || cause == nil {
+	if f != nil && f.Lost || cause == nil {
 		return err
 	}
 	if c.Method != spec.MethodInitialize && mayRun {

@@ -53,7 +53,7 @@ func (in *inputs) findCandidatesLocked(p *pendingInput, from *call) {
 		return
 	}
 	p.candidates = running
-	p.cancelledRecently = in.cancelling > 0 || time.Now().Before(in.cancelledUntil)
+	p.cancelledRecently = in.cancelling > 0
 	if len(running)+len(parked) > 0 && in.s.Attributes() {
 		in.onAmbiguous() // its streams don't tell the call: from now on calls wait for lanes
 	}
@@ -210,7 +210,7 @@ func (in *inputs) unparkLocked(p *pendingInput) {
 }
 
 // beginCancel records that c is being cancelled. Until endCancel, the server may still
-// request input for c.
+// request input for c; see [session.leave].
 func (in *inputs) beginCancel(c *call) {
 	if !c.mayBeAsked {
 		return
@@ -221,14 +221,9 @@ func (in *inputs) beginCancel(c *call) {
 	in.cancelling++
 }
 
-// endCancel records that the server was sent the cancellation of c, and opens a grace
-// period in which the server may not know it yet.
-func (in *inputs) endCancel(c *call) {
-	if !c.mayBeAsked {
-		return
-	}
+// endCancel records that the server knows the cancellation of a call.
+func (in *inputs) endCancel() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.cancelling--
-	in.cancelledUntil = time.Now().Add(cancelGrace)
 }

@@ -376,6 +376,54 @@ func TestM2L20QuestionsWhileACancelledCallEnds(t *testing.T) {
 	})
 }
 
+// The call that waited for one that was cancelled asks at once. It gets the lane when its question can't
+// be one of the cancelled call any more, which still asks for a while, and nobody is asked that.
+func TestM2L20NextCallAfterACancelledOneMayAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var late wire.Message
+		b := newAsker(t, Options{}, func(a *legacytest.Server) {
+			a.Call = func(c *legacytest.ServerCall) string {
+				if c.Who() == "leaves" {
+					<-c.Cancelled
+					time.Sleep(cancelGrace / 2)
+					late = c.Elicit()
+					return said("nobody hears it")
+				}
+				heard := c.Elicit()
+				return said(fmt.Sprintf("%s %v", heard.Result, heard.Error))
+			}
+		})
+		ctx, leave := context.WithTimeout(t.Context(), 3*time.Second)
+		defer leave()
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if _, err := b.Serve(ctx, askable("leaves"), &backtest.Client{Answer: backtest.NeverAnswers}); err == nil {
+				t.Error("the cancelled call was answered")
+			}
+		})
+		synctest.Wait()
+		begin := time.Now()
+		x := &backtest.Client{Answer: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+			if got, _ := wire.GetString(q.Params, "message"); got != "next" {
+				t.Errorf("the client of the next call was asked what is for %q", got)
+			}
+			return mcp.InputResponse{Result: []byte(accepted)}, nil
+		}}
+		got, err := body(b.Serve(t.Context(), askable("next"), x))
+		if want := said(accepted + " <nil>"); err != nil || got != want {
+			t.Errorf("the next call ended with %s, %v, want %s", got, err, want)
+		}
+		if took := time.Since(begin); took != 3*time.Second+cancelGrace {
+			t.Errorf("the next call took %v, want it to run %v after the cancellation", took, cancelGrace)
+		}
+		calls.Wait()
+		synctest.Wait()
+		if late.Error == nil {
+			t.Errorf("the cancelled call's question was answered %s, want a refusal", late.Result)
+		}
+	})
+}
+
 // A question that no client of the profile can answer is not held.
 func TestM2L21RefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

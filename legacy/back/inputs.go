@@ -38,13 +38,12 @@ type inputs struct {
 
 	// mu guards the fields below. Calls are parked under it, so that their stages don't
 	// change during an attribution.
-	mu             sync.Mutex
-	closed         bool                      // no more input requests are accepted
-	pending        map[wire.ID]*pendingInput // by the server's id
-	answered       map[*pendingInput]bool    // whose responses are being sent
-	cancelledUntil time.Time                 // until then an input request may belong to a cancelled call
-	cancelling     int                       // calls that are being cancelled: see beginCancel
-	creating       int                       // calls of which tasks are made: see creates
+	mu         sync.Mutex
+	closed     bool                      // no more input requests are accepted
+	pending    map[wire.ID]*pendingInput // by the server's id
+	answered   map[*pendingInput]bool    // whose responses are being sent
+	cancelling int                       // cancelled calls that an input request may belong to: see beginCancel
+	creating   int                       // calls of which tasks are made: see creates
 }
 
 // A pendingInput is an input request on its way to a client.

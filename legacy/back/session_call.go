@@ -3,6 +3,7 @@ package back
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
@@ -16,9 +17,9 @@ import (
 
 // serve runs one request of a client. keep keeps the session for a task that its client holds, and
 // returns what releases it. It calls leaveLane, which may be called again, when the
-// call is answered, or the server was sent its cancellation, which the next call of the lane
-// must not overtake; or earlier, while the call is parked. The error is the server's as a
-// *wire.Error, a *upstream.Failure, the cause of ctx or of the request's time-out, or an
+// call is answered, or was cancelled and the server requests no input for it any more; or
+// earlier, while the call is parked. The error is the server's as a *wire.Error, a
+// *upstream.Failure, the cause of ctx or of the request's time-out, or an
 // *elicitationRequired.
 func (s *session) serve(ctx context.Context, req *mcp.Request, caller mcp.Caller, leaveLane func(), keep func() func()) (*mcp.Result, error) {
 	if spec.LeavesState(req.Method) {
@@ -31,7 +32,7 @@ func (s *session) serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 		whileParked = nil
 	}
 	c := newCall(req, caller, whileParked)
-	defer func() { s.afterCancel(c, leaveLane) }()
+	defer s.leave(c, leaveLane)
 	a, err := s.sendingOf(ctx, req, keep)(ctx, req, c)
 	switch {
 	case err != nil:
@@ -148,7 +149,6 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (upstream
 	err := s.Do(ctx, &c.Call, frame)
 	if !c.IsSettled() && link.MayBeRunning(ctx, err) {
 		s.inputs.beginCancel(c) // before end, after which the call is no candidate any more
-		defer s.afterCancel(c, func() { s.inputs.endCancel(c) })
 	}
 	a, ok := c.end()
 	if n := c.leftOut(); n > 0 {
@@ -161,11 +161,16 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (upstream
 	return s.Calls.Finish(&c.Call, a), nil
 }
 
-// afterCancel calls f when the server was sent the cancellation of a call that has ended, at
-// once if it gets none.
-func (s *session) afterCancel(c *call, f func()) {
-	if c.Cancelled == nil || !s.Start(func() { <-c.Cancelled; f() }) { // sending has a time limit
-		f()
+// leave frees the lane of a call that has ended: at once or, if it was cancelled, cancelGrace after the
+// server was sent that. Input requests of the next call could not be told from late ones of this one.
+func (s *session) leave(c *call, leaveLane func()) {
+	if !c.orphaned.Load() {
+		leaveLane()
+		return
+	}
+	end := func() { time.AfterFunc(cancelGrace, func() { s.inputs.endCancel(); leaveLane() }) }
+	if c.Cancelled == nil || !s.Start(func() { <-c.Cancelled; end() }) { // sending has a time limit
+		end()
 	}
 }
 

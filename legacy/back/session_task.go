@@ -151,9 +151,8 @@ func (s *session) asTask(ctx context.Context, req *mcp.Request, c *call, ttl tim
 		result, err = then(ctx, result, known)
 	}
 	known()
-	if err != nil && ctx.Err() != nil {
+	if err != nil && link.MayBeRunning(ctx, err) {
 		s.inputs.beginCancel(c)
-		defer s.inputs.endCancel(c)
 	}
 	c.Settle(upstream.Response{})
 	c.end()

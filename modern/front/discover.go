@@ -28,3 +28,11 @@ func (f *Front) discover(ctx context.Context, req *mcp.Request, p *reply) error 
 	res.ServerInfo, res.Cache = d.ServerInfo, d.Cache
 	return p.result(req, res)
 }
+
+// serverInfo returns the serverInfo in the server's description, if it is known.
+func (f *Front) serverInfo(req *mcp.Request) json.RawMessage {
+	if d, err := f.opts.Describer.Describe(mcp.Known, req); err == nil {
+		return d.ServerInfo
+	}
+	return nil
+}

@@ -115,7 +115,7 @@ func (s *forwardedStream) write(ctx context.Context, req *mcp.Request) error {
 		st.reportStale()
 		return nil
 	case cause == errStreamEnded:
-		return p.message(st.appendEnd(context.WithoutCancel(ctx), nil))
+		return p.message(st.appendEnd(nil))
 	case end.err != nil:
 		return end.err
 	}

@@ -133,7 +133,7 @@ func (s *stream) turn(ctx context.Context) (over bool) {
 		s.close(s.reply.writer.cause(ctx))
 		return true
 	}
-	ended, err := s.drain(ctx)
+	ended, err := s.drain()
 	if over = ended || err != nil; over {
 		s.close(err)
 	}
@@ -148,12 +148,12 @@ func (s *stream) acknowledge(honored mcp.Filter) error {
 }
 
 // drain writes the pending changes, and the end of the stream if it has ended.
-func (s *stream) drain(ctx context.Context) (ended bool, err error) {
+func (s *stream) drain() (ended bool, err error) {
 	if err := s.writeChanges(); err != nil {
 		return false, err
 	}
 	if _, ended = s.mail.Ended(); ended {
-		err = s.reply.message(s.appendEnd(ctx, nil))
+		err = s.reply.message(s.appendEnd(nil))
 	}
 	return ended, err
 }
@@ -218,15 +218,14 @@ func appendStamp(dst, foreign []byte, id wire.ID) []byte {
 }
 
 // appendEnd appends the result of the listen request, which says that the stream was ended
-// gracefully.
+// gracefully. It waits for nobody: the server may not answer any more, which can be why the gateway ends.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure.
-func (s *stream) appendEnd(ctx context.Context, dst []byte) []byte {
+func (s *stream) appendEnd(dst []byte) []byte {
 	dst = append(s.reply.id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{"resultType":"complete",`...)
 	var info []byte
-	req := &mcp.Request{Method: spec.MethodListen, Era: spec.Modern, Principal: s.principal, Profile: s.profile}
-	if d, err := s.front.opts.Describer.Describe(ctx, req); err == nil && d.ServerInfo != nil {
-		info = wire.AppendEdited(nil, nil, wire.Edit{Name: spec.MetaServerInfo, Value: d.ServerInfo})
+	if known := s.front.serverInfo(&mcp.Request{Method: spec.MethodListen, Era: spec.Modern, Principal: s.principal, Profile: s.profile}); known != nil {
+		info = wire.AppendEdited(nil, nil, wire.Edit{Name: spec.MetaServerInfo, Value: known})
 	}
 	return append(appendStamp(dst, info, s.reply.id), "}}"...)
 }

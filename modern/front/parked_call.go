@@ -247,7 +247,7 @@ func (c *parkedCall) park() []byte {
 		Call: c.id, Round: c.round, Binding: bound,
 		Expires: time.Now().Add(ttl + time.Second), // whole seconds must not end before expiry
 	})
-	return appendInputRequired(nil, p.id, c.pending, state, c.calls.serverInfo(c.req))
+	return appendInputRequired(nil, p.id, c.pending, state, c.calls.front.serverInfo(c.req))
 }
 
 // resume passes a round's input responses to the handler, and sets the next reply. It

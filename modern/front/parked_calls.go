@@ -2,7 +2,6 @@ package front
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -139,12 +138,4 @@ func (pc *parkedCalls) close(cause error) {
 		c.cancel(cause)
 	}
 	pc.running.Wait()
-}
-
-// serverInfo returns the serverInfo in the server's description, if it is known.
-func (pc *parkedCalls) serverInfo(req *mcp.Request) json.RawMessage {
-	if d, err := pc.front.opts.Describer.Describe(mcp.Known, req); err == nil {
-		return d.ServerInfo
-	}
-	return nil
 }

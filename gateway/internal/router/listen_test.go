@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 const ackedTodo = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"resourceSubscriptions":["note://todo"]},"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}`
@@ -148,6 +150,33 @@ func TestM2L38GracefulEnd(t *testing.T) {
 	}
 	if got := r.send(t, http.MethodPost, modernBody("1", "subscriptions/listen", `"notifications":{}`), modernHeaders("subscriptions/listen", "")); got.code() == 0 && !strings.Contains(got.body, "shutting down") {
 		t.Errorf("listen while shutting down: %d %s", got.status, got.body)
+	}
+}
+
+// The end waits for nobody: a server that does not answer any more is not asked what it is.
+func TestM2L38EndDoesNotAskTheServer(t *testing.T) {
+	t.Parallel()
+	for name, filter := range map[string]string{"shared": `{"toolsListChanged":true}`, "forwarded": `{"toolsListChanged":true,"com.example/jobs":true}`} {
+		t.Run("M2L-38 "+name, func(t *testing.T) {
+			r, p := newModernRig(t, nil)
+			f := r.listen(t, `"q"`, filter)
+			f.next()
+			silent := make(chan struct{})
+			t.Cleanup(func() { close(silent) })
+			p.mu.Lock()
+			p.hold = map[string]chan struct{}{spec.MethodDiscover: silent}
+			before := len(p.got)
+			p.mu.Unlock()
+			r.g.EndStreams()
+			if got := f.next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":"q","result":{"resultType":"complete","_meta":{"`) {
+				t.Errorf("last frame = %s, want the result", got)
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, m := range p.got[before:] {
+				t.Errorf("at the end the server was sent %s", m.Method)
+			}
+		})
 	}
 }
 

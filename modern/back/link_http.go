@@ -22,7 +22,7 @@ type httpLink struct {
 	http      *upstream.HTTP
 	unclaimed func(c *upstreamCall, m *wire.Message)
 
-	breaker breaker
+	breaker upstream.Breaker
 
 	stop context.CancelCauseFunc // ends all requests; see live
 	live context.Context         // ends with close
@@ -62,15 +62,15 @@ func (l *httpLink) bind(ctx context.Context) (context.Context, context.CancelCau
 
 // post sends the request.
 func (l *httpLink) post(ctx context.Context, c *upstreamCall) (*upstream.Reply, error) {
-	if err := l.breaker.open(); err != nil {
+	if err := l.breaker.Open(); err != nil {
 		return nil, &upstream.Failure{Cause: err, Fate: upstream.NotSent}
 	}
 	began := time.Now()
 	r, err := l.http.Post(ctx, &c.Call, l.base, c.frame)
 	if err == nil {
-		l.breaker.succeeded()
+		l.breaker.Succeeded()
 	} else if f := upstream.AsFailure(err); f != nil && f.Fate == upstream.NotSent && !f.Again && ctx.Err() == nil {
-		l.breaker.failed(began, f.Cause)
+		l.breaker.Failed(began, f.Cause)
 	}
 	return r, err
 }

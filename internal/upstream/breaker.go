@@ -1,4 +1,4 @@
-package back
+package upstream
 
 import (
 	"sync"
@@ -12,18 +12,18 @@ const (
 	maxBreak     = 5 * time.Second
 )
 
-// A breaker keeps requests from waiting, one after the other, for a server that takes long
+// A Breaker keeps requests from waiting, one after the other, for a server that takes long
 // to refuse connections. After a slow failure it refuses requests for as long as the
 // failure took, 5 s at most; the next request tries again. Safe for concurrent use.
-type breaker struct {
+type Breaker struct {
 	// mu guards the fields below.
 	mu    sync.Mutex
 	until time.Time // until then it is open
 	err   error     // the failure
 }
 
-// open returns the failure if the breaker is open, or nil.
-func (k *breaker) open() error {
+// Open returns the failure if the breaker is open, or nil.
+func (k *Breaker) Open() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.err != nil && time.Now().Before(k.until) {
@@ -32,8 +32,8 @@ func (k *breaker) open() error {
 	return nil
 }
 
-// failed records a failed attempt that began at the given time.
-func (k *breaker) failed(began time.Time, err error) {
+// Failed records a failed attempt that began at the given time.
+func (k *Breaker) Failed(began time.Time, err error) {
 	took := time.Since(began)
 	if took < quickFailure {
 		return
@@ -43,8 +43,8 @@ func (k *breaker) failed(began time.Time, err error) {
 	k.until, k.err = time.Now().Add(min(took, maxBreak)), err
 }
 
-// succeeded records that the server accepted a connection.
-func (k *breaker) succeeded() {
+// Succeeded records that the server accepted a connection.
+func (k *Breaker) Succeeded() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.err = nil

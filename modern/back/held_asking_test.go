@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -295,6 +297,63 @@ func TestT25AnswersArePassedAgain(t *testing.T) {
 			t.Errorf("%d answers were lost, %d arrived, of %d questions, want 5, one and one", lost, len(s.updates), len(x.Asked()))
 		}
 	})
+}
+
+// An answer that the server refuses is passed again if that can help, for as long as a server may be
+// away. One that it never takes fails the call, and the task is cancelled. Nobody is asked twice.
+func TestT25RefusedAnswers(t *testing.T) {
+	type refusal struct {
+		status int
+		code   int64
+	}
+	for name, c := range map[string]struct {
+		refusals []refusal
+		sent     int // answers; zero for several
+		text     string
+	}{
+		"internal":    {[]refusal{{200, spec.CodeInternal}}, 2, ""},
+		"busy":        {[]refusal{{429, -32000}, {503, -32000}}, 3, ""},
+		"for good":    {[]refusal{{200, spec.CodeInvalidParams}}, 1, "no -32602"},
+		"after all":   {[]refusal{{200, spec.CodeInternal}, {200, spec.CodeInvalidParams}}, 2, "no -32602"},
+		"without end": {slices.Repeat([]refusal{{200, spec.CodeInternal}}, 1000), 0, "no -32603"},
+	} {
+		for where, held := range map[string]bool{"tasks/result": true, "tools/call": false} {
+			t.Run("T-25 "+name+", "+where, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s, sent, begun := &taskServer{}, 0, time.Now()
+					s.looks = func(int) string { return []string{asks(questionA), done}[len(s.updates)] }
+					b, end := bubbleBack(t, holding(), func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+						if m.Method == spec.MethodTaskUpdate {
+							if sent++; sent <= len(c.refusals) {
+								upFail(w, c.refusals[sent-1].status, m.ID, c.refusals[sent-1].code, "")
+								return
+							}
+						}
+						s.serve(w, r, m)
+					})
+					defer end()
+					x, req := &backtest.Caller{Ask: answers(willing)}, askedCall(`{"name":"x"}`)
+					if held {
+						req = heldRequest(spec.MethodTaskResult, holdOne(t, b))
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+					defer cancel()
+					body, err := upBody(b.Serve(ctx, req, x))
+					switch {
+					case c.text == "" && (err != nil || !strings.Contains(body, `"text":"done"`)):
+						t.Errorf("the call = %s, %v, want the result", body, err)
+					case c.text != "":
+						if e := wireErr(t, err); e.Code != spec.CodeInternal || !strings.Contains(e.Message, c.text) || s.canceled != 1 {
+							t.Errorf("the call = %v after %d cancellations, want the server's error after one", err, s.canceled)
+						}
+					}
+					if len(x.Asked()) != 1 || c.sent > 0 && sent != c.sent || sent > 200 || time.Since(begun) > 2*settings.ListTimeout {
+						t.Errorf("after %v %d answers were sent, of %d questions, want %d, of one", time.Since(begun), sent, len(x.Asked()), c.sent)
+					}
+				})
+			})
+		}
+	}
 }
 
 // A client that takes a question as a task alone fails the call, or the task, with its words.

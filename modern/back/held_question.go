@@ -3,6 +3,8 @@ package back
 import (
 	"context"
 	"errors"
+	"net/http"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -23,10 +25,13 @@ type heldQuestion struct {
 	response  []byte // the client's; nil until then
 	passing   bool   // it is on its way to the server
 	delivered bool
+	since     time.Time // of the server's first refusal that may pass
+	refused   string    // why the server never takes it; else empty
+	told      bool      // a look has found that
 }
 
 // question passes the questions of a task to the client, each key once, and withdraws those that the
-// server has taken back. The error says that the client can't answer one.
+// server has taken back. The error says that the client can't answer one, or has not been heeded.
 //
 // Spec: tasks extension 2026-07-28, Input Required; 2025-11-25, basic/utilities/tasks, Input Required Status.
 func (h *heldTask) question(s *servedRequest, requests []byte) error {
@@ -44,7 +49,9 @@ func (h *heldTask) question(s *servedRequest, requests []byte) error {
 		h.mu.Unlock()
 		switch {
 		case q != nil:
-			h.passAgain(s, q)
+			if err := h.passAgain(s, q); err != nil {
+				return err
+			}
 			continue
 		case n == maxTaskQuestions:
 			h.in.b.opts.Metrics.Limit(h.in.b.opts.Name, "task_questions")
@@ -155,30 +162,60 @@ func (h *heldTask) pass(ctx context.Context, s *servedRequest, q *heldQuestion) 
 	t := &taskRun{s: s, id: h.id}
 	response := append(append(append([]byte{'{'}, q.key...), ':'), q.response...)
 	a, done, err := t.send(ctx, spec.MethodTaskUpdate, wire.Edit{Name: "inputResponses", Value: append(response, '}')})
-	switch {
-	case err != nil:
-		h.in.b.log.Info("the answer to a question of a task is passed again when the server can be reached", "error", transport.Cause(err))
-	case a.Err != nil:
-		h.in.b.log.Info("a server has refused the answer to a question of a task", "error", a.Err.Message)
+	var refusal *wire.Error
+	if err == nil && a.Err != nil {
+		refusal = a.TakeError()
 	}
 	done()
 	h.mu.Lock()
-	q.passing, q.delivered = false, err == nil
-	h.pause = upstream.MinTaskPause
+	q.passing, q.delivered = false, err == nil && refusal == nil
+	q.refuse(refusal, a.Status, h.in.b.opts.Settings.Timeouts.Own())
+	settled := q.delivered || q.refused != ""
+	if settled {
+		h.pause = upstream.MinTaskPause
+	}
 	h.mu.Unlock()
-	if err == nil {
+	switch {
+	case err != nil:
+		h.in.b.log.Info("the answer to a question of a task is passed again when the server can be reached", "error", transport.Cause(err))
+	case refusal != nil:
+		h.in.b.log.Info("a server has refused the answer to a question of a task", "error", refusal.Message, "again", !settled)
+	}
+	if settled {
 		h.table.Notice()
 	}
 }
 
-// passAgain passes an answer again that has not reached the server.
-func (h *heldTask) passAgain(s *servedRequest, q *heldQuestion) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if q.response == nil || q.passing || q.delivered {
+// refuse notes that the server has refused the answer. What may pass, as that it is busy, is waited for
+// as long as a server may be away.
+func (q *heldQuestion) refuse(e *wire.Error, status int, most time.Duration) {
+	if e == nil {
 		return
 	}
-	q.passing = h.in.Start(func(live context.Context) { h.pass(live, s, q) }) // each request has a time limit
+	if q.since.IsZero() {
+		q.since = time.Now()
+	}
+	passes := e.Code == spec.CodeInternal || status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+	if !passes || time.Since(q.since) > most {
+		q.refused = reason(e.Message)
+	}
+}
+
+// passAgain passes an answer again that the server has not taken. If it never does, the error says so:
+// the question would stay open for as long as the task. The first look that still finds it open may
+// have begun before the refusal, and the task may have ended since.
+func (h *heldTask) passAgain(s *servedRequest, q *heldQuestion) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case q.told:
+		return wire.Errorf(spec.CodeInternal, "server %q refused the client's answer to its input request for %s: %s", h.in.b.opts.Name, spec.MethodToolsCall, q.refused)
+	case q.refused != "":
+		q.told = true
+	case q.response != nil && !q.passing && !q.delivered:
+		q.passing = h.in.Start(func(live context.Context) { h.pass(live, s, q) }) // each request has a time limit
+	}
+	return nil
 }
 
 // fail fails the task for its clients, since its server can't have an answer that it needs, and

@@ -35,6 +35,9 @@ type Client struct {
 	// RedirectURIs only. ByHand says that a person has registered it.
 	Registered bool `json:"registered,omitempty"`
 	ByHand     bool `json:"by_hand,omitempty"`
+	// Anew says that the next login registers another client, since the authorization server may
+	// know this one no more. Tokens are refreshed with it until then, in case it does again.
+	Anew bool `json:"anew,omitempty"`
 	// RedirectURI is the last one that was used.
 	RedirectURI  string   `json:"redirect_uri,omitempty"`
 	RedirectURIs []string `json:"redirect_uris,omitempty"`
@@ -45,7 +48,7 @@ type Client struct {
 // usable reports whether a registered client may be used again.
 func (c *Client) usable(redirect string) bool {
 	known := c.RedirectURI == redirect || slices.Contains(c.RedirectURIs, redirect)
-	return c.ID != "" && known && (c.Expires.IsZero() || time.Until(c.Expires) > time.Minute)
+	return c.ID != "" && !c.Anew && known && (c.Expires.IsZero() || time.Until(c.Expires) > time.Minute)
 }
 
 // client returns the client for the flow: the configured one, or that of the client id

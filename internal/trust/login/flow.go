@@ -172,7 +172,7 @@ func (f *Flow) run(ctx context.Context, challenge Challenge, before *Login) (*Lo
 	c.RedirectURI = back.redirectURI()
 	t, scopes, err := f.authorize(ctx, as, c, back, r, f.scopes(challenge, r, as, before))
 	if err != nil {
-		return nil, err
+		return nil, f.doubt(ctx, c, err)
 	}
 	l := &Login{
 		Server: f.URL, Issuer: as.Issuer, Resource: r.Resource, Client: *c, Scopes: scopes,
@@ -190,6 +190,36 @@ func (f *Flow) save(ctx context.Context, l *Login) error {
 	defer unlock()
 	return f.Store.Save(l)
 }
+
+// doubt returns the error of a login. If the client of the last one was used, and may be why, the
+// next login registers another: the authorization server has said that it does not know it, or
+// nobody has come back, who may have been shown just that.
+func (f *Flow) doubt(ctx context.Context, c *Client, why error) error {
+	cause := context.Cause(ctx)
+	silent := cause != nil && !errors.As(cause, new(*elsewhere)) && !errors.Is(cause, errDeclined)
+	if !silent && !lostClient(why) {
+		return why
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), doubtWait)
+	defer cancel()
+	k := f.Store.KeeperOf(f.URL)
+	unlock, err := k.Lock(ctx)
+	if err != nil {
+		return why
+	}
+	defer unlock()
+	l, err := k.Load(ctx)
+	if err != nil || l.Client.ID != c.ID || !c.Registered {
+		return why
+	}
+	if err := k.RegisterAnew(ctx, l); err != nil {
+		return fmt.Errorf("%w; the client can't be discarded: %v", why, err)
+	}
+	return fmt.Errorf("%w; the next login registers mcpbridge there anew, in case the authorization server does not know it any more", why)
+}
+
+// doubtWait limits how long the end of a login waits for a refresh of the last one.
+const doubtWait = 5 * time.Second
 
 // discover finds the authorization server of a server.
 func (f *Flow) discover(ctx context.Context, server *url.URL, challenge Challenge, before *Login) (*resource, *authServer, error) {

@@ -148,6 +148,16 @@ func (e *GrantError) final() bool {
 	return !busy && slices.Contains(finalCodes, e.Code)
 }
 
+// lostClient reports whether an authorization server has said that it does not know a client. Where
+// the client was registered for the grants that it uses, unauthorized_client says no more than
+// invalid_client does, and some servers have that code alone.
+//
+// Spec: RFC 6749, 5.2.
+func lostClient(err error) bool {
+	var refused *GrantError
+	return errors.As(err, &refused) && refused.final() && (refused.Code == "invalid_client" || refused.Code == "unauthorized_client")
+}
+
 // grantError converts a status error to one with the error in its body.
 func grantError(err error) error {
 	var status *fetch.StatusError

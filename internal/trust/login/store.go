@@ -269,6 +269,15 @@ func (k *storeKeeper) Load(context.Context) (*Login, error) { return k.store.Loa
 // Save implements [Keeper].
 func (k *storeKeeper) Save(_ context.Context, l *Login) error { return k.store.Save(l) }
 
+// RegisterAnew implements [Keeper].
+func (k *storeKeeper) RegisterAnew(_ context.Context, l *Login) error {
+	if !l.Client.Registered || l.Client.Anew {
+		return nil
+	}
+	l.Client.Anew = true
+	return k.store.Save(l)
+}
+
 // Version implements [Keeper].
 func (k *storeKeeper) Version(context.Context) (Version, bool) {
 	if v := k.store.version(k.server); v != nil {

@@ -25,6 +25,9 @@ type Keeper interface {
 	Load(ctx context.Context) (*Login, error)
 	// Save keeps a login in the place of the last one. The caller has the lock.
 	Save(ctx context.Context, l *Login) error
+	// RegisterAnew has the next login register another client than that of a login, if that was
+	// registered on the way. The caller has the lock.
+	RegisterAnew(ctx context.Context, l *Login) error
 	// Version returns the version of what Load returns, which is nil if there is none. ok is
 	// false if it can't be told at the moment.
 	Version(ctx context.Context) (v Version, ok bool)
@@ -304,16 +307,28 @@ func (s *Stored) refresh(ctx context.Context, l *Login) error {
 	var refused *GrantError
 	switch {
 	case errors.As(err, &refused) && refused.final():
+		if lostClient(err) {
+			err = s.registerAnew(ctx, l, err)
+		}
 		return s.over(fmt.Errorf("wants a login: the stored one has ended (%w)", err))
 	case err != nil:
 		return unusable(fmt.Errorf("can't be used, since the token of its login could not be refreshed: %w", err), "try again; if that does not help, "+s.step())
 	}
-	l.Token = tokenOf(t)
+	l.Token, l.Client.Anew = tokenOf(t), false
 	l.Scopes = slices.Clip(l.Scopes)
 	if err := s.Keeper.Save(ctx, l); err != nil {
 		return unusable(fmt.Errorf("can't be used, since the refreshed token of its login could not be stored: %w", err), "check that state_dir can be written, then "+s.step())
 	}
 	return nil
+}
+
+// registerAnew has the next login register another client, and returns why this one has ended.
+func (s *Stored) registerAnew(ctx context.Context, l *Login, why error) error {
+	if err := s.Keeper.RegisterAnew(ctx, l); err != nil {
+		return fmt.Errorf("%w; the client can't be discarded: %v", why, err)
+	}
+	s.see(ctx)
+	return why
 }
 
 // An overError says that there is no login any more that can be used. Another one helps, and

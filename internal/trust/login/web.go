@@ -47,6 +47,8 @@ type Clients interface {
 	// Client returns nil if there is none.
 	Client(ctx context.Context, issuer string) (*Client, error)
 	KeepClient(ctx context.Context, issuer string, c *Client) error
+	// DropClient discards a client, if it is the one that is kept.
+	DropClient(ctx context.Context, issuer, id string) error
 }
 
 // An Errand is a login that is under way, while the browser is at the authorization server. It is
@@ -162,7 +164,7 @@ func (w *WebFlow) Finish(ctx context.Context, e *Errand, q url.Values) (*Login, 
 	case !want.isFor(q):
 		return nil, errors.New("the answer is not to what was asked")
 	case a.err != nil:
-		return nil, a.err
+		return nil, w.failed(ctx, e, a.err)
 	}
 	c, err := w.client(ctx, as)
 	if err != nil {
@@ -176,12 +178,24 @@ func (w *WebFlow) Finish(ctx context.Context, e *Errand, q url.Values) (*Login, 
 	}}
 	t, err := g.token(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("exchanging the code for a token: %w", err)
+		return nil, w.failed(ctx, e, fmt.Errorf("exchanging the code for a token: %w", err))
 	}
 	return &Login{
 		Server: w.URL, Issuer: as.Issuer, Resource: e.Resource, Client: *c, Scopes: e.Scopes,
 		TokenEndpoint: as.TokenEndpoint, RevocationEndpoint: as.RevocationEndpoint, Token: tokenOf(t),
 	}, nil
+}
+
+// failed returns why a login has failed. A client that the authorization server does not know any
+// more is registered anew before the next one.
+func (w *WebFlow) failed(ctx context.Context, e *Errand, why error) error {
+	if !lostClient(why) {
+		return why
+	}
+	if err := w.Clients.DropClient(ctx, e.Issuer, e.ClientID); err != nil {
+		return fmt.Errorf("%w; the client can't be discarded: %v", why, err)
+	}
+	return why
 }
 
 // Document returns the client id metadata document of a page: its own URL, and that to which

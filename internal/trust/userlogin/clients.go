@@ -51,3 +51,14 @@ func (c clients) KeepClient(ctx context.Context, issuer string, client *login.Cl
 	key := c.key(issuer)
 	return c.at().Keep(ctx, key, append([]byte(key), c.sealer.seal(forClients, key, plain)...))
 }
+
+// DropClient implements [login.Clients]. If another replica registers one at the same moment, that
+// one may be discarded instead, and the next login registers once more.
+func (c clients) DropClient(ctx context.Context, issuer, id string) error {
+	kept, err := c.Client(ctx, issuer)
+	if err != nil || kept == nil || kept.ID != id {
+		return err
+	}
+	c.opts.Logger.Warn("the authorization server does not know mcpbridge any more: the next login registers it anew", "issuer", issuer)
+	return c.at().Discard(ctx, c.key(issuer))
+}

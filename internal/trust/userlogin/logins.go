@@ -169,6 +169,11 @@ func (k *keeper) Save(ctx context.Context, l *login.Login) error {
 	return k.logins.keep(ctx, &record{k.server.opts.Name, k.principal, since, l})
 }
 
+// RegisterAnew implements [login.Keeper]. The client is that of all principals.
+func (k *keeper) RegisterAnew(ctx context.Context, l *login.Login) error {
+	return clients{k.logins}.DropClient(ctx, l.Issuer, l.Client.ID)
+}
+
 // Lock implements [login.Keeper].
 func (k *keeper) Lock(ctx context.Context) (unlock func(), err error) {
 	return k.logins.at().Lock(ctx, k.key)

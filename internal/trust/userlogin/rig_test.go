@@ -37,7 +37,9 @@ type issuer struct {
 	asked   map[string]url.Values // authorization requests by code
 	users   map[string]string     // by code, refresh token and access token
 	life    int                   // of access tokens, in seconds
+	clients map[string]bool       // that are registered
 	denies  bool
+	onCode  func() // is called when a code has been issued; may be nil
 	scope   string // of the challenge
 	counts  map[string]int
 	revoked []string
@@ -45,7 +47,7 @@ type issuer struct {
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	is := &issuer{asked: make(map[string]url.Values), users: make(map[string]string), life: 3600, counts: make(map[string]int)}
+	is := &issuer{asked: make(map[string]url.Values), users: make(map[string]string), clients: make(map[string]bool), life: 3600, counts: make(map[string]int)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /mcp", func(w http.ResponseWriter, _ *http.Request) {
 		is.mu.Lock()
@@ -68,8 +70,10 @@ func newIssuer(t *testing.T) *issuer {
 		_ = json.NewDecoder(r.Body).Decode(&c)
 		is.mu.Lock()
 		is.counts["register"]++
+		id := "client-" + rand.Text()
+		is.clients[id] = true
 		is.mu.Unlock()
-		c["client_id"] = "client-" + rand.Text()
+		c["client_id"] = id
 		is.answer(w, c)
 	})
 	mux.HandleFunc("GET /authorize", is.authorize)
@@ -96,12 +100,19 @@ func (is *issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	a := url.Values{"state": {q.Get("state")}, "iss": {is.URL}}
 	is.mu.Lock()
 	defer is.mu.Unlock()
+	if !is.clients[q.Get("client_id")] {
+		http.Error(w, "this client is not known", http.StatusBadRequest)
+		return
+	}
 	if is.denies {
 		a.Set("error", "access_denied")
 	} else {
 		code := rand.Text()
 		is.asked[code], is.users[code] = q, r.Header.Get("X-User")
 		a.Set("code", code)
+		if is.onCode != nil {
+			is.onCode()
+		}
 	}
 	back.RawQuery = a.Encode()
 	http.Redirect(w, r, back.String(), http.StatusFound)
@@ -111,6 +122,10 @@ func (is *issuer) token(w http.ResponseWriter, r *http.Request) {
 	is.mu.Lock()
 	defer is.mu.Unlock()
 	_ = r.ParseForm()
+	if !is.clients[r.PostFormValue("client_id")] {
+		is.refuse(w, "invalid_client")
+		return
+	}
 	grant, had := r.PostFormValue("grant_type"), r.PostFormValue("code")
 	if grant == "refresh_token" {
 		had = r.PostFormValue("refresh_token")
@@ -123,9 +138,7 @@ func (is *issuer) token(w http.ResponseWriter, r *http.Request) {
 			asked.Get("redirect_uri") == r.PostFormValue("redirect_uri") && asked.Get("resource") == r.PostFormValue("resource")
 	}
 	if !ok {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		is.answer(w, map[string]any{"error": "invalid_grant"})
+		is.refuse(w, "invalid_grant")
 		return
 	}
 	is.counts[grant]++
@@ -133,6 +146,21 @@ func (is *issuer) token(w http.ResponseWriter, r *http.Request) {
 	is.users[access], is.users[refresh] = user, user
 	is.answer(w, map[string]any{"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": is.life})
 }
+
+func (is *issuer) refuse(w http.ResponseWriter, code string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	is.answer(w, map[string]any{"error": code})
+}
+
+// forget has the issuer know none of its clients any more.
+func (is *issuer) forget() {
+	is.mu.Lock()
+	defer is.mu.Unlock()
+	is.forgetLocked()
+}
+
+func (is *issuer) forgetLocked() { clear(is.clients) }
 
 func (is *issuer) of(token string) (user string) {
 	is.mu.Lock()

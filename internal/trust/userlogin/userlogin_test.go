@@ -320,6 +320,43 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
+// An authorization server that has lost its clients is registered at once more, for all principals,
+// when it says so: to a refresh, or to the code of a login that was begun before.
+//
+// Spec: RFC 6749, 5.2.
+func TestForgottenClientRegistersAnew(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		find func(r *rig, alice mcp.Principal)
+	}{
+		{"refresh", func(r *rig, alice mcp.Principal) {
+			value, _ := r.docs.Authorization(t.Context(), upstream.Behalf{Principal: alice})
+			r.at.forget()
+			_, err := r.docs.Renew(t.Context(), upstream.CredentialRefusal{Behalf: upstream.Behalf{Principal: alice}, Value: value, Status: 401, Attempt: 1})
+			if of := (*upstream.CredentialError)(nil); !errors.As(err, &of) || !of.Login {
+				t.Errorf("Renew = %v, want a login to be wanted", err)
+			}
+		}},
+		{"code", func(r *rig, alice mcp.Principal) {
+			r.at.onCode = r.at.forgetLocked
+			newBrowser(t, "alice").logIn(r.docs.Link(alice), wayIssuer).wantStatus(t, "at a server that forgets", http.StatusBadGateway)
+			r.at.onCode = nil
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, InDir(filepath.Join(t.TempDir(), "logins")))
+			alice, bob := r.principal("alice"), r.principal("bob")
+			newBrowser(t, "alice").logIn(r.docs.Link(alice), wayIssuer).wantStatus(t, "alice", http.StatusOK)
+			tt.find(r, alice)
+			newBrowser(t, "bob").logIn(r.docs.Link(bob), wayIssuer).wantStatus(t, "bob", http.StatusOK)
+			newBrowser(t, "alice").logIn(r.docs.Link(alice), wayIssuer).wantStatus(t, "alice again", http.StatusOK)
+			if n := r.at.count("register"); n != 2 || r.value(alice) != "alice" || r.value(bob) != "bob" {
+				t.Errorf("%d registrations, and requests with the tokens of %q and %q; want two, and each one's own", n, r.value(alice), r.value(bob))
+			}
+		})
+	}
+}
+
 // Scopes that the server asks for are in the next link, and are asked for.
 func TestStepUp(t *testing.T) {
 	r := newRig(t, InDir(filepath.Join(t.TempDir(), "logins")))

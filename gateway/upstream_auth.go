@@ -211,7 +211,8 @@ func (s serverBuild) fetchingFor(issuer string) *fetch.Client {
 func (s serverBuild) storedLogin(l *StoredLogin) *login.Stored {
 	s.b.secrets.Learn(l.ClientSecret)
 	f := s.loginFlow()
-	o := login.StoredOptions{Server: withoutQuery(s.URL), HTTP: f.HTTP, Keeper: f.Store.KeeperOf(s.URL), Principal: mcp.Principal(l.Principal), Secrets: s.b.secrets}
+	o := login.StoredOptions{Server: withoutQuery(s.URL), HTTP: f.HTTP, Keeper: f.Store.KeeperOf(s.URL), Principal: mcp.Principal(l.Principal), Secrets: s.b.secrets,
+		Logger: s.b.opts.Logger.With("upstream", s.Name)}
 	if f.Browse = s.b.opts.hooks.Browse[s.Name]; f.Browse != nil {
 		o.Flow = f
 	}

@@ -1,7 +1,9 @@
 package login
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -221,6 +223,121 @@ func TestOnlyFinalRefusalsEndLogins(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A full is a Keeper that can save nothing for a while.
+type full struct {
+	Keeper
+	left atomic.Int32 // how often Save fails
+}
+
+func (f *full) Save(ctx context.Context, l *Login) error {
+	if f.left.Add(-1) >= 0 {
+		return errors.New("no space left on device")
+	}
+	return f.Keeper.Save(ctx, l)
+}
+
+// fill has the next so many attempts to save fail.
+func (o *outage) fill(attempts int32) *full {
+	f := &full{Keeper: o.Stored.Keeper}
+	f.left.Store(attempts)
+	o.Stored.Keeper = f
+	return f
+}
+
+// kept checks which tokens are stored.
+func (o *outage) kept(access, refresh string) {
+	o.t.Helper()
+	if l, err := o.Stored.Keeper.Load(o.t.Context()); err != nil || l.Token.AccessToken != access || l.Token.RefreshToken != refresh {
+		o.t.Errorf("stored: %+v, %v, want %s and %s", l, err, access, refresh)
+	}
+}
+
+// A token that can't be stored is used all the same, also for the next one, and stored when that is
+// possible: the authorization server does not accept the refresh token before it again.
+func TestUnsavedTokenIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutage(t, -time.Second)
+		log := new(strings.Builder)
+		o.Logger = slog.New(slog.NewTextHandler(log, nil))
+		disk := o.fill(1 << 30)
+		o.want("Bearer access-1")
+		o.kept("access-0", "refresh-0")
+		time.Sleep(time.Hour)
+		o.want("Bearer access-2")
+		o.want("Bearer access-2")
+		o.asked(2)
+		disk.left.Store(0)
+		time.Sleep(saveRest)
+		synctest.Wait()
+		o.kept("access-2", "refresh-2")
+		o.want("Bearer access-2")
+		time.Sleep(time.Hour)
+		o.want("Bearer access-3")
+		o.kept("access-3", "refresh-3")
+		if n := o.led.Load(); n != 0 {
+			t.Errorf("a person was led to a browser %d times, want never", n)
+		}
+		if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "no space left on device") || strings.Contains(got, "access-") {
+			t.Errorf("log = %s, want one line with the cause, and one when it was over", got)
+		}
+	})
+}
+
+// The engine of the replicas may be away for a moment: its store is tried again soon, and at the end.
+func TestUnsavedTokenIsSavedSoon(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		then func(o *outage)
+	}{
+		{"after a moment", func(*outage) { time.Sleep(saveEvery); synctest.Wait() }},
+		{"at the end", func(o *outage) { o.Stored.Close() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOutage(t, -time.Second)
+				o.fill(1)
+				o.want("Bearer access-1")
+				tt.then(o)
+				o.kept("access-1", "refresh-1")
+			})
+		})
+	}
+}
+
+// A token that could not be stored does not replace another login that was made meanwhile, nor is
+// it used after a logout.
+func TestUnsavedTokenOfAnotherLogin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutage(t, -time.Second)
+		disk := o.fill(1)
+		o.want("Bearer access-1")
+		l, err := disk.Load(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Token = Token{AccessToken: "access-a", RefreshToken: "refresh-a"}
+		if err := disk.Keeper.Save(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookEvery + saveEvery)
+		synctest.Wait()
+		o.want("Bearer access-a")
+		o.kept("access-a", "refresh-a")
+		o.asked(1)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutage(t, -time.Second)
+		o.fill(1)
+		o.want("Bearer access-1")
+		if err := o.Flow.Store.Delete(o.Flow.URL); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookEvery + saveEvery)
+		synctest.Wait()
+		o.want("")
+	})
 }
 
 // The token of mcpbridge itself is used until it ends, too.

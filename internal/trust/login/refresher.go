@@ -24,6 +24,8 @@ type refresher struct {
 	stop   context.CancelFunc
 	runs   sync.WaitGroup
 
+	closing chan struct{} // closed by close
+
 	// mu guards the fields below.
 	mu     sync.Mutex
 	now    chan struct{} // closed when the refresh in progress has ended; nil if there is none
@@ -31,7 +33,7 @@ type refresher struct {
 }
 
 func newRefresher(h *holder) *refresher {
-	r := &refresher{holder: h}
+	r := &refresher{holder: h, closing: make(chan struct{})}
 	r.live, r.stop = context.WithCancel(context.Background())
 	return r
 }
@@ -88,9 +90,21 @@ func (r *refresher) run(done chan struct{}) {
 	close(done)
 }
 
+// also runs f beside the requests, unless close was called, which closes closing, and waits for f.
+func (r *refresher) also(f func(ctx context.Context, closing <-chan struct{})) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.runs.Go(func() { f(r.live, r.closing) }) // f ends soon after closing is closed
+	}
+}
+
 // close waits for a refresh in progress, and stops it if it takes long.
 func (r *refresher) close() {
 	r.mu.Lock()
+	if !r.closed {
+		close(r.closing)
+	}
 	r.closed = true
 	r.mu.Unlock()
 	late := time.AfterFunc(closeWait, r.stop)

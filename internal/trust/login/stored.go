@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -62,6 +63,8 @@ type StoredOptions struct {
 	Flow *Flow
 	// Secrets hides the tokens in logs and errors; may be nil.
 	Secrets *redact.Redactor
+	// Logger logs that a refreshed token can't be saved; may be nil.
+	Logger *slog.Logger
 }
 
 // Stored are credentials with the tokens of a stored login. It implements
@@ -71,6 +74,10 @@ type Stored struct {
 	holder *holder
 	beside *refresher
 	shared *sharedLogin // nil without a Flow
+
+	// unsaved is used instead of what is stored; nil if all is saved. It changes under the lock of
+	// the Keeper.
+	unsaved atomic.Pointer[unsaved]
 
 	began  time.Time
 	looked atomic.Int64            // when the keeper was last asked, in nanoseconds since began
@@ -84,6 +91,9 @@ const lookEvery = 2 * time.Second
 // NewStored returns the credentials. The caller must call Close.
 func NewStored(o StoredOptions) *Stored {
 	s := &Stored{StoredOptions: o, began: time.Now()}
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
 	s.holder = newHolder(o.Secrets, s.get)
 	s.beside = newRefresher(s.holder)
 	if o.Flow != nil {
@@ -281,6 +291,7 @@ func (s *Stored) usable(l *Login, refused string) bool {
 
 // load reads the login. If there is none any more, its token is not used any longer either.
 func (s *Stored) load(ctx context.Context) (*Login, error) {
+	u := s.unsaved.Load() // before the stored one is read: that may be saved meanwhile
 	l, err := s.Keeper.Load(ctx)
 	switch {
 	case errors.Is(err, ErrNoLogin):
@@ -288,6 +299,8 @@ func (s *Stored) load(ctx context.Context) (*Login, error) {
 		return nil, s.over(errors.New("wants a login, and there is none"))
 	case err != nil:
 		return nil, unusable(fmt.Errorf("wants a login, and the stored one can't be read: %w", err), s.step())
+	case u.replaces(l):
+		return new(*u.login), nil
 	}
 	return l, nil
 }
@@ -314,11 +327,10 @@ func (s *Stored) refresh(ctx context.Context, l *Login) error {
 	case err != nil:
 		return unusable(fmt.Errorf("can't be used, since the token of its login could not be refreshed: %w", err), "try again; if that does not help, "+s.step())
 	}
+	used := l.Token.RefreshToken
 	l.Token, l.Client.Anew = tokenOf(t), false
 	l.Scopes = slices.Clip(l.Scopes)
-	if err := s.Keeper.Save(ctx, l); err != nil {
-		return unusable(fmt.Errorf("can't be used, since the refreshed token of its login could not be stored: %w", err), "check that state_dir can be written, then "+s.step())
-	}
+	s.save(ctx, l, used)
 	return nil
 }
 

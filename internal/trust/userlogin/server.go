@@ -78,6 +78,7 @@ func (s *Server) user(p mcp.Principal) *user {
 	}
 	u := &user{stored: login.NewStored(login.StoredOptions{
 		HTTP: s.opts.Flow.HTTP, Keeper: s.keeper(p), Step: "try again", Secrets: s.logins.opts.Secrets,
+		Logger: s.logins.opts.Logger.With("upstream", s.opts.Name, p.Attr()),
 	})}
 	s.users.Add(p, u)
 	return u

@@ -45,6 +45,7 @@ func (c checker) check() {
 		c.rep.Fail(key.Join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", key.SizeText(MinMemory))
 	}
 	c.servers()
+	c.storedLogins()
 	c.groups()
 }
 
@@ -77,6 +78,26 @@ func (c checker) server(s *Server, path string) {
 	s.CheckNames(c.rep, path)
 	s.Rate.Check(c.rep, key.Join(path, "rate"))
 	s.Policy.Check(c.rep, key.Join(path, "policy"), clients)
+}
+
+// storedLogins refuses servers whose logins are stored in one place, and are of different people: the
+// later login would replace the other, and be used for those whose it is not.
+func (c checker) storedLogins() {
+	first := make(map[string]*Server) // by what a login is stored by
+	for i := range c.Servers {
+		s := &c.Servers[i]
+		path, by := key.Join("servers", s.Name, "upstream_auth", "oauth"), s.LoginStoredBy()
+		if s.Disabled || by == "" || c.rep.Mistaken(path) {
+			continue
+		}
+		other := first[by]
+		switch {
+		case other == nil:
+			first[by] = s
+		case !s.UpstreamAuth.OAuth.SameUsers(other.UpstreamAuth.OAuth):
+			c.rep.Fail(path, "its login is stored in the place of that of %s, since a login is stored by the URL of its server, and it is for others: one would be sent the other's; write the same principal for both, or per: principal for one, where each user logs in himself", other.Name)
+		}
+	}
 }
 
 // listen refuses an address that other machines can reach where nothing says who clients

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -72,6 +73,41 @@ func TestUpstreamAuthWarnings(t *testing.T) {
 	_, warnings, err := config.Load(config.Options{Path: write(t, "servers: {a: {url: https://a.example/mcp, upstream_auth: {oauth: {shared_identity: true}}}}")})
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0].String(), "as the person who has logged in") {
 		t.Errorf("Load = %v, %v, want to be warned of a shared identity", warnings, err)
+	}
+}
+
+// A login is stored by the URL of its server, and by what its tokens are for: two servers for which
+// that is the same have one login, which has to be of the same people.
+func TestStoredLoginOfTwoServers(t *testing.T) {
+	const fault = "servers.b.upstream_auth.oauth: its login is stored in the place of that of a"
+	for _, tt := range []struct {
+		name, a, b, urlA, urlB string
+		fault                  bool
+	}{
+		{"of two people", "principal: alice", "principal: bob", "https://a.example/mcp", "https://a.example/mcp", true},
+		{"of one and of all", "principal: alice", "shared_identity: true", "https://a.example/mcp", "https://a.example/mcp", true},
+		{"written in another way", "principal: alice", "principal: bob", "https://a.example/mcp", "HTTPS://A.example:443/mcp/", true},
+		{"with a query", "principal: alice", "principal: bob", "https://a.example/mcp?team=s3cret", "https://a.example/mcp", true},
+		{"over http", "principal: alice", "principal: bob", "http://127.0.0.1:80", "http://127.0.0.1/", true},
+		{"of one person", "principal: alice", "principal: alice", "https://a.example/mcp", "https://a.example/mcp", false},
+		{"of all", "shared_identity: true", "shared_identity: true", "https://a.example/mcp", "https://a.example/mcp", false},
+		{"of each user", "principal: alice", "per: principal", "https://a.example/mcp", "https://a.example/mcp", false},
+		{"at another path", "principal: alice", "principal: bob", "https://a.example/mcp", "https://a.example/MCP", false},
+		{"at another port", "principal: alice", "principal: bob", "https://a.example/mcp", "https://a.example:444/mcp", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := "auth: {tokens: [{name: alice, token: 0123456789abcdef}, {name: bob, token: 0123456789abcdee}]}\npublic_url: https://mcp.example\nlogin_keys: [0123456789abcdef]\nservers:\n"
+			for _, s := range [][3]string{{"a", tt.urlA, tt.a}, {"b", tt.urlB, tt.b}} {
+				in += fmt.Sprintf("  %s: {url: %q, era: modern, upstream_auth: {oauth: {%s}}}\n", s[0], s[1], s[2])
+			}
+			_, _, err := config.Load(config.Options{Path: write(t, in)})
+			if got := err != nil && strings.Contains(err.Error(), fault); got != tt.fault || !tt.fault && err != nil {
+				t.Errorf("Load = %v, want it refused: %v", err, tt.fault)
+			}
+			if err != nil && strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("the error repeats a secret: %v", err)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"net/url"
+	"strings"
+
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
@@ -62,6 +65,23 @@ type StoredLogin struct {
 	Scopes         []string `koanf:"scopes" doc:"scopes to request in addition to those that the server names"`
 	PKCE           string   `koanf:"pkce" default:"required" enum:"required assume" doc:"assume logs in at an issuer that does not say that it supports PKCE; the specification forbids it"`
 	CallbackPort   int64    `koanf:"callback_port" default:"0" max:"65535" doc:"loopback port of the redirect URI; 0 is one of three that belong to the server"`
+}
+
+// SameUsers reports whether two logins may be used for the same principals.
+func (o *StoredLogin) SameUsers(other *StoredLogin) bool {
+	return o.Principal == other.Principal && o.SharedIdentity == other.SharedIdentity
+}
+
+// LoginStoredBy returns what the login of mcpbridge login to a server is stored by; empty if there is
+// none. Tokens are stored by what they are for, which the server says: mostly its URL without the
+// query, and it may have a slash at its end or not.
+func (s *Options) LoginStoredBy() string {
+	u, err := url.Parse(s.URL)
+	if s.UpstreamAuth == nil || s.UpstreamAuth.OAuth == nil || s.UpstreamAuth.OAuth.Per != "" || err != nil || u.Host == "" {
+		return ""
+	}
+	port := map[string]string{"https": ":443", "http": ":80"}[u.Scheme]
+	return u.Scheme + "://" + strings.TrimSuffix(strings.ToLower(u.Host), port) + strings.TrimRight(u.EscapedPath(), "/")
 }
 
 // Passthrough sends the caller's own token.

@@ -38,6 +38,9 @@ type Client struct {
 	// Anew says that the next login registers another client, since the authorization server may
 	// know this one no more. Tokens are refreshed with it until then, in case it does again.
 	Anew bool `json:"anew,omitempty"`
+	// Asked is when a [WebFlow] sent somebody to log in with the client, of all since one has come
+	// back the first; zero if all have.
+	Asked time.Time `json:"asked,omitzero"`
 	// RedirectURI is the last one that was used.
 	RedirectURI  string   `json:"redirect_uri,omitempty"`
 	RedirectURIs []string `json:"redirect_uris,omitempty"`

@@ -76,7 +76,7 @@ func (w *WebFlow) Begin(ctx context.Context, state string, more []string) (*Erra
 	if err != nil {
 		return nil, "", err
 	}
-	c, err := w.client(ctx, as)
+	c, err := w.asking(ctx, as)
 	if err != nil {
 		return nil, "", err
 	}
@@ -136,6 +136,28 @@ func (w *WebFlow) client(ctx context.Context, as *authServer) (*Client, error) {
 	return c, w.Clients.KeepClient(ctx, as.Issuer, c)
 }
 
+// silence is for how long everybody may stay away who was sent to log in. It is longer than a login
+// may take, so that few are under way with a client that is given up.
+const silence = time.Hour
+
+// asking returns the client with which somebody is sent to log in. One with which nobody comes back
+// any more is given up: an authorization server that has lost its clients shows people an error, and
+// sends nobody back.
+func (w *WebFlow) asking(ctx context.Context, as *authServer) (*Client, error) {
+	c, err := w.client(ctx, as)
+	if err == nil && c.Registered && !c.Asked.IsZero() && time.Since(c.Asked) > silence {
+		if err := w.Clients.DropClient(ctx, as.Issuer, c.ID); err != nil {
+			return nil, fmt.Errorf("discarding the client that is registered there: %w", err)
+		}
+		c, err = w.client(ctx, as)
+	}
+	if err != nil || !c.Registered || !c.Asked.IsZero() {
+		return c, err
+	}
+	c.Asked = time.Now()
+	return c, w.Clients.KeepClient(ctx, as.Issuer, c)
+}
+
 // configured returns the client that needs no registration; nil if there is none.
 func (w *WebFlow) configured(as *authServer) *Client {
 	switch {
@@ -172,6 +194,10 @@ func (w *WebFlow) Finish(ctx context.Context, e *Errand, q url.Values) (*Login, 
 	}
 	if c.ID != e.ClientID {
 		return nil, errors.New("the client at the authorization server is another one by now; begin again")
+	}
+	if !c.Asked.IsZero() {
+		c.Asked = time.Time{}
+		_ = w.Clients.KeepClient(ctx, as.Issuer, c) // if it fails, it is registered once too often
 	}
 	g := grant{http: w.HTTP, endpoint: as.TokenEndpoint, client: c, params: url.Values{
 		"grant_type": {grantCode}, "code": {a.code}, "redirect_uri": {w.Redirect}, "code_verifier": {e.Verifier}, "resource": {e.Resource},

@@ -59,6 +59,6 @@ func (c clients) DropClient(ctx context.Context, issuer, id string) error {
 	if err != nil || kept == nil || kept.ID != id {
 		return err
 	}
-	c.opts.Logger.Warn("the authorization server does not know mcpbridge any more: the next login registers it anew", "issuer", issuer)
+	c.opts.Logger.Warn("the authorization server does not seem to know mcpbridge any more: it is registered anew", "issuer", issuer)
 	return c.at().Discard(ctx, c.key(issuer))
 }

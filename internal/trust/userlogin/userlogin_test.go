@@ -357,6 +357,44 @@ func TestForgottenClientRegistersAnew(t *testing.T) {
 	}
 }
 
+// An authorization server that has lost its clients may send nobody back: after an hour in which
+// nobody has come, it is registered at once more, and not sooner.
+func TestSilentIssuerRegistersAnew(t *testing.T) {
+	r := newRig(t, InDir(filepath.Join(t.TempDir(), "logins")))
+	alice, kept := r.principal("alice"), clients{r.logins}
+	client := func() *login.Client {
+		t.Helper()
+		c, err := kept.Client(t.Context(), r.at.URL)
+		if c == nil || err != nil {
+			t.Fatalf("Client = %v, %v, want one", c, err)
+		}
+		return c
+	}
+	logIn := func(what string, status int) {
+		t.Helper()
+		newBrowser(t, "alice").logIn(r.docs.Link(alice), wayIssuer).wantStatus(t, what, status)
+	}
+	logIn("first", http.StatusOK)
+	if c := client(); !c.Asked.IsZero() {
+		t.Errorf("client = %+v, want nobody to be waited for", c)
+	}
+	r.at.forget()
+	logIn("forgotten", http.StatusBadRequest)
+	logIn("forgotten, again", http.StatusBadRequest)
+	c := client()
+	if c.Asked.IsZero() || r.at.count("register") != 1 {
+		t.Fatalf("client = %+v, %d registrations, want the first one, and to be waiting", c, r.at.count("register"))
+	}
+	c.Asked = time.Now().Add(-2 * time.Hour)
+	if err := kept.KeepClient(t.Context(), r.at.URL, c); err != nil {
+		t.Fatal(err)
+	}
+	logIn("after an hour", http.StatusOK)
+	if n := r.at.count("register"); n != 2 || r.value(alice) != "alice" {
+		t.Errorf("%d registrations, and requests with the token of %q; want two, and alice's", n, r.value(alice))
+	}
+}
+
 // Scopes that the server asks for are in the next link, and are asked for.
 func TestStepUp(t *testing.T) {
 	r := newRig(t, InDir(filepath.Join(t.TempDir(), "logins")))

@@ -52,7 +52,7 @@ type EventSession struct {
 // session, calls in flight may take Drain; when the client leaves, they are cancelled. opened,
 // if it is not nil, is told of the session before the response begins.
 func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages string, sender mcp.Sender, opened func(SessionID)) {
-	if !accepts(r.Header, "text/event-stream") {
+	if !downstream.Accepts(r.Header, "text/event-stream") {
 		downstream.WriteError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes streams; send Accept: text/event-stream"))
 		return

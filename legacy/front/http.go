@@ -3,9 +3,7 @@ package front
 import (
 	"cmp"
 	"context"
-	"mime"
 	"net/http"
-	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -122,7 +120,7 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 //
 // Spec: 2025-11-25, basic/transports, Listening for Messages from the Server.
 func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
-	if !accepts(r.Header, "text/event-stream") {
+	if !downstream.Accepts(r.Header, "text/event-stream") {
 		downstream.WriteError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes streams; send Accept: text/event-stream"))
 		return
@@ -208,7 +206,7 @@ const (
 // formOf returns the form that an Accept header leaves. It reports false if the request is
 // refused: neither form is accepted, or not both, and that is not tolerated.
 func (f *Front) formOf(h http.Header) (form, bool) {
-	json, stream := accepts(h, spec.TypeJSON), accepts(h, spec.TypeStream)
+	json, stream := downstream.Accepts(h, spec.TypeJSON), downstream.Accepts(h, spec.TypeStream)
 	switch {
 	case json && stream:
 		return anyForm, true
@@ -237,23 +235,6 @@ func (f *Front) noteForm(form form, info []byte) {
 	if form != anyForm {
 		f.opts.Quirks.Met(quirks.Accept, mcp.ClientName(info))
 	}
-}
-
-// accepts reports whether an Accept header includes a media type; a missing header
-// includes all.
-func accepts(h http.Header, want string) bool {
-	values := h.Values("Accept")
-	if len(values) == 0 {
-		return true
-	}
-	family, _, _ := strings.Cut(want, "/")
-	for _, part := range strings.Split(strings.Join(values, ","), ",") {
-		typ, params, err := mime.ParseMediaType(part)
-		if err == nil && params["q"] != "0" && (typ == want || typ == "*/*" || typ == family+"/*") {
-			return true
-		}
-	}
-	return false
 }
 
 // setRetryAfter sets Retry-After if the same request may succeed later.

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"net/http"
@@ -197,14 +198,7 @@ func (p *httpReply) body() []byte {
 
 // appendBatch returns messages as an array.
 func appendBatch(msgs [][]byte) []byte {
-	body := []byte{'['}
-	for i, m := range msgs {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, m...)
-	}
-	return append(body, ']')
+	return append(append([]byte{'['}, bytes.Join(msgs, []byte{','})...), ']')
 }
 
 // serve waits for the responses and writes them. It returns early if the client leaves; if

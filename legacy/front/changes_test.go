@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
@@ -426,6 +427,55 @@ func TestMailboxEndsSession(t *testing.T) {
 	st.subscription(t).mail.End(fmt.Errorf("server docs was found to be legacy"))
 	f.Ends()
 	bridgetest.Eventually(t, "session ended", func() bool { return g.Call(t, "ping", `{}`).Status == 404 })
+}
+
+// A connection ends as well: its client would wait for changes that nobody reports. What is ending
+// already ends as it would, in order.
+func TestMailboxEndsConnection(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(f *Front, c *Conn)
+		lost bool
+	}{
+		{"in use", func(*Front, *Conn) {}, true},
+		{"whose front ends", func(f *Front, _ *Conn) { f.EndStreams(mcp.ErrShutdown) }, false},
+		{"that is shut down", func(_ *Front, c *Conn) { _ = c.Shutdown(context.Background()) }, false},
+	} {
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			var reasons []string
+			st := newScripted()
+			f := st.open(t, func(o *Options) { o.Ended = func(e *Ended) { reasons = append(reasons, e.Reason) } })
+			l := legacytest.NewLine(t, f.OpenConn)
+			l.Send(legacytest.Initialize("2025-11-25"))
+			l.Send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			synctest.Wait()
+			tt.end(f, l.Pipe.(*Conn))
+			p := st.subs[0]
+			p.change("note://a")
+			p.mail.End(fmt.Errorf("server docs was found to be legacy"))
+			synctest.Wait()
+			if l.Next(); l.Next() != changed("note://a") {
+				t.Error("the last change was not told")
+			}
+			want := endedConn
+			if tt.lost {
+				want = "server docs was found to be legacy"
+			}
+			select {
+			case <-l.Lost():
+				if !tt.lost {
+					t.Error("it is lost, and was ending")
+				}
+			default:
+				if tt.lost {
+					t.Error("it goes on, and hears of no change")
+				}
+			}
+			if l.Close(); !slices.Equal(reasons, []string{want}) {
+				t.Errorf("the session ended because %q, want %q", reasons, want)
+			}
+		})
+	}
 }
 
 func TestEndStreamsLeavesSessions(t *testing.T) {

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -22,12 +23,13 @@ type Conn struct {
 	sender mcp.Sender
 	mail   *fanout.Mailbox // the session's changes
 	lost   chan struct{}   // see Lost; nil if the opener of the Conn writes changes itself
-	lose   func()          // called once the upstream session has ended
+	lose   func()          // called once the upstream session has ended, or no more changes will come
 
 	// mu guards the fields below.
 	mu      sync.Mutex
 	session *session
 	closed  bool
+	why     string          // why the session ends; empty if it ends with the connection
 	ending  bool            // Shutdown was called: further requests are refused
 	queue   *handshakeQueue // messages that arrived during a handshake; nil if there is none
 
@@ -142,11 +144,13 @@ func (c *Conn) serveEarly(h queuedMessage) {
 	}
 }
 
-// Lost returns a channel that is closed when the upstream session has ended. The
-// connection should then be closed, as a direct connection to the server would have been.
+// Lost returns a channel that is closed when the upstream session has ended, or no more changes will
+// come, since the server is another one by now. The connection should then be closed, as a direct
+// connection to the server would have been.
 func (c *Conn) Lost() <-chan struct{} { return c.lost }
 
-// tellChanges sends changes until the session ends.
+// tellChanges sends changes until the session ends. Once no more will come, the connection is lost:
+// the client could not know that it subscribes in vain.
 func (c *Conn) tellChanges(ctx context.Context) {
 	for {
 		select {
@@ -154,10 +158,28 @@ func (c *Conn) tellChanges(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if c.writeChanges() != nil {
+		switch err := c.writeChanges(); {
+		case err == eventstream.ErrNoChanges:
+			c.giveUp()
+			return
+		case err != nil:
 			return
 		}
 	}
+}
+
+// giveUp has the connection lost, unless it is about to end in order.
+func (c *Conn) giveUp() {
+	s, _ := c.current()
+	if s == nil || c.isEnding() || c.front.isEnding() {
+		return
+	}
+	why := s.subscriptions.endReason()
+	c.mu.Lock()
+	c.why = why
+	c.mu.Unlock()
+	c.front.log.Info("client session ended", "session", s.name, "reason", why, c.sender.Principal.Attr())
+	c.lose()
 }
 
 // writeChanges sends the pending changes. It returns [eventstream.ErrNoChanges] if no more will come;
@@ -263,13 +285,13 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 // Close ends the session, and waits for all its goroutines. It may be called again.
 func (c *Conn) Close() {
 	c.mu.Lock()
-	s, stop := c.session, c.queue.stopLocked()
+	s, stop, why := c.session, c.queue.stopLocked(), cmp.Or(c.why, endedConn)
 	c.closed, c.session = true, nil
 	c.mu.Unlock()
 	stop(nil)
 	if s != nil { // before the wait for its messages, which the server may not read
 		s.close()
-		s.tellEnd(endedConn)
+		s.tellEnd(why)
 		c.front.opts.Metrics.Sessions(c.front.opts.Name, -1)
 	}
 	c.running.Wait()

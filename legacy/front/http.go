@@ -172,11 +172,7 @@ func (s *session) closeGet(ctx context.Context, w *eventstream.Writer, err error
 	w.Close(err)
 	downstream.ReportStray(ctx, s.front.opts.Metrics, s.front.opts.Name, s.front.log, "session", s.name)
 	if err == eventstream.ErrNoChanges && !s.front.isEnding() {
-		why := mcp.ErrShutdown.Error()
-		if reason, _ := s.subscriptions.mail.Ended(); reason != nil {
-			why = reason.Error()
-		}
-		s.front.sessions.end(s, why)
+		s.front.sessions.end(s, s.subscriptions.endReason())
 	}
 	s.front.sessions.releaseReader(s)
 }

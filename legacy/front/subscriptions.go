@@ -297,6 +297,14 @@ func (s *subscriptions) markAll() {
 	}
 }
 
+// endReason returns why no more changes will come.
+func (s *subscriptions) endReason() string {
+	if reason, _ := s.mail.Ended(); reason != nil {
+		return reason.Error()
+	}
+	return mcp.ErrShutdown.Error()
+}
+
 // close ends the subscriptions.
 func (s *subscriptions) close() {
 	s.joined.Do(func() { s.err = errSessionEnded })

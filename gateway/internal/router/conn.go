@@ -42,7 +42,8 @@ type connection struct {
 // or ctx ends, listen streams end with their result and calls in flight may take
 // [Options.Drain] to end; then ServeConn returns nil. When the connection is lost, calls
 // are cancelled immediately, and ServeConn returns the reason. A connection also counts as
-// lost if the client does not read, or if its upstream session has ended.
+// lost if the client does not read, if its upstream session has ended, or if it is a legacy one whose
+// server has another era by now.
 //
 // Spec: 2026-07-28, basic/transports/stdio; basic/versioning, Backward Compatibility
 // with Initialization-Based Versions.

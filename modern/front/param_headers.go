@@ -26,6 +26,11 @@ func (f *Front) checkParams(h http.Header, req *mcp.Request) error {
 	return nil
 }
 
+// ToolsChanged forgets which parameters headers mirror, since the tools of a scope have changed. Calls are
+// not held against an earlier list, which a client that has listed them through another replica has left
+// behind.
+func (f *Front) ToolsChanged(scope string) { f.schemas.Forget(scope) }
+
 // unverifiedParams returns the parameter headers of a call to an unknown tool.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Server Behavior for Custom Headers.

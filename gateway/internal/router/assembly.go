@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/visit"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -65,24 +66,39 @@ func (p placed) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descriptio
 // openBack opens the back of a server, and what watches it together with other replicas.
 func openBack(s *server, so *ServerOptions) (err error) {
 	h := s.g.hub
+	all, local := heeded{h, s}, heeded{h.Local(), s}
 	if so.Group != nil {
-		s.group, err = openGroup(s.g, s.name, so.Group, h)
+		s.group, err = openGroup(s.g, s.name, so.Group, all)
 		s.back = s.group
 		return err
 	}
-	changes, cues := tellOthers(s, so, h), tellOthers(s, so, h.Local())
+	changes, cues := tellOthers(s, so, all), tellOthers(s, so, local)
 	if s.g.sharing.sources == nil || so.OpenPeer == nil {
 		s.back, err = so.Open(changes)
 		return err
 	}
 	s.together.source = s.g.sharing.sources.Open(source.ServerOptions{
-		Name: so.Name, Claims: s.together.claims, Open: so.OpenPeer, Changes: changes, Local: h.Local(), Cues: cues, WantedByPeers: h.WantedByPeers,
+		Name: so.Name, Claims: s.together.claims, Open: so.OpenPeer, Changes: changes, Local: local, Cues: cues, WantedByPeers: h.WantedByPeers,
 	})
 	if s.back, err = so.Open(s.together.source.Changes()); err == nil {
 		s.together.source.Use(s.back)
 		s.together.endpoint, err = newEndpoint(s, so)
 	}
 	return err
+}
+
+// heeded has the modern front of a server heed a change before it is told.
+type heeded struct {
+	mcp.Changes
+	s *server
+}
+
+// Publish implements [mcp.Changes].
+func (h heeded) Publish(ev fanout.Event) {
+	if ev.Topic.Kind == fanout.ToolsListChanged {
+		h.s.modern.ToolsChanged(ev.Topic.Scope)
+	}
+	h.Changes.Publish(ev)
 }
 
 // tellOthers returns what has other replicas evict cached results before changes are passed

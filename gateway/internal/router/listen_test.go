@@ -195,3 +195,23 @@ func TestM2L39CommentsKeepStreamsOpen(t *testing.T) {
 		}
 	}
 }
+
+// The parameters that headers mirror are those of the last list: once the tools are told to have changed,
+// calls are not held against it any more. The client may have listed them again at another replica.
+func TestF02MirroredParametersOfChangedTools(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	f := r.listen(t, "7", `{"toolsListChanged":true}`)
+	f.next()
+	r.peer.answer("tools/call", `{"content":[]}`)
+	r.peer.answer("tools/list", `{"tools":[{"name":"x","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}`)
+	r.call(t, "1", "tools/list", "", "")
+	if got := r.call(t, "2", "tools/call", "x", `"name":"x","arguments":{"region":"eu"}`); !strings.Contains(got.body, "-32020") {
+		t.Errorf("a call without the header of its list = %d %s, want -32020", got.status, got.body)
+	}
+	r.peer.push(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	f.next()
+	if got := r.call(t, "3", "tools/call", "x", `"name":"x","arguments":{"region":"eu"}`); got.status != http.StatusOK {
+		t.Errorf("the call after the change = %d %s, want it served", got.status, got.body)
+	}
+}

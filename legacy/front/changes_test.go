@@ -114,6 +114,31 @@ func TestL2M24TakesOver(t *testing.T) {
 	}
 }
 
+// What the client unsubscribes from before the server is back is not asked for again.
+func TestL2M24TakesOverWhatIsStillWanted(t *testing.T) {
+	bridgetest.RunBubble(t, "away", func(t *testing.T) {
+		st := newScripted()
+		f := st.open(t, nil)
+		defer func() { _ = f.Close(context.Background()) }()
+		c := newAbsentClient(t, f, "2025-11-25")
+		c.post(t.Context(), `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		synctest.Wait()
+		p, s := st.subs[0], &st.only(t).subscriptions
+		if err := s.takeOver([]string{"note://a", "note://b"}); err != nil {
+			t.Fatal(err)
+		}
+		st.away = 1
+		s.resume(true)
+		synctest.Wait()
+		c.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"resources/unsubscribe","params":{"uri":"note://a"}}`)
+		time.Sleep(listRetries.Min * 2)
+		synctest.Wait()
+		if got := s.filter(); !got.Tools || !slices.Equal(got.URIs, []string{"note://b"}) || p.holds("note://a") || !p.holds("note://b") {
+			t.Errorf("it follows %+v; the server reports a: %v, b: %v, want b alone", got, p.holds("note://a"), p.holds("note://b"))
+		}
+	})
+}
+
 // A list that can't be reported at the moment is asked for again, and what else a session has followed
 // elsewhere is cued at once.
 func TestL2M24TakesOverWhatIsPutOff(t *testing.T) {

@@ -97,6 +97,8 @@ func (s *subscriptions) offered() mcp.Filter {
 // as changed, if that is long ago.
 func (s *subscriptions) addAll(ctx context.Context, want mcp.Filter, since time.Time) {
 	for pause, marked := listRetries.Min, false; ; pause = listRetries.Next(pause) {
+		followed := s.filter().URIs // the client may have unsubscribed from some meanwhile
+		want.URIs = slices.DeleteFunc(want.URIs, func(uri string) bool { _, still := slices.BinarySearch(followed, uri); return !still })
 		member, err := s.join()
 		some := false
 		if err == nil {

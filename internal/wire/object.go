@@ -165,6 +165,12 @@ func AppendEdited(dst, text []byte, edits ...Edit) []byte {
 	return closeList(dst, '}')
 }
 
+// ReplacePart returns text with another text in the place of part, which aliases it.
+func ReplacePart(text, part, by []byte) []byte {
+	at := cap(text) - cap(part)
+	return append(append(append(make([]byte, 0, len(text)+len(by)-len(part)), text[:at]...), by...), text[at+len(part):]...)
+}
+
 // AppendReplaced is [AppendEdited] that keeps all other bytes, also the white space between
 // members. It removes no members: each edit has a Value.
 func AppendReplaced(dst, text []byte, edits ...Edit) []byte {

@@ -44,7 +44,7 @@ func (a *apps) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.
 		return a.next.Serve(ctx, req, c) // which refuses it
 	}
 	shown := b.finder.shown(&b.roster.members[owners[0]], policy.Tool, name)
-	return a.next.Serve(ctx, &withParams(req, replaced(req.Params, text, wire.Quote(shown))).Request, c)
+	return a.next.Serve(ctx, &withParams(req, wire.ReplacePart(req.Params, text, wire.Quote(shown))).Request, c)
 }
 
 // appOwners returns the places of the members that have a tool which apps may call by its bare

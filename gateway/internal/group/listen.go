@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/attribution"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
@@ -262,7 +263,7 @@ func (p *listenedPart) Notify(ctx context.Context, n mcp.Notification) error {
 	}
 	switch n.Method {
 	case spec.NotifyMessage:
-		n.Params = loggedBy(p.m.Name, n.Params)
+		n.Params = attribution.Logger(p.m.Name, n.Params)
 	case spec.NotifyTasks:
 		id, _ := wire.GetString(n.Params, memberTaskID)
 		shown := p.tasks[id]

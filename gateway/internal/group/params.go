@@ -138,13 +138,13 @@ func (s *sealing) forMember(req *mcp.Request, p *params, m *memberAt, subject []
 	}
 	switch {
 	case p.cut != nil && len(edits) == 0: // as in most calls
-		return withParams(req, replaced(req.Params, p.cut, nil)), nil
+		return withParams(req, wire.ReplacePart(req.Params, p.cut, nil)), nil
 	case p.cut != nil:
-		edits = append(edits, wire.Edit{Name: p.name, Value: replaced(p.subject, p.cut, nil)})
+		edits = append(edits, wire.Edit{Name: p.name, Value: wire.ReplacePart(p.subject, p.cut, nil)})
 	case subject == nil && len(edits) == 0:
 		return copied(req), nil
 	case len(edits) == 0:
-		return withParams(req, replaced(req.Params, p.subject, subject)), nil
+		return withParams(req, wire.ReplacePart(req.Params, p.subject, subject)), nil
 	case subject != nil:
 		edits = append(edits, wire.Edit{Name: p.name, Value: subject})
 	}

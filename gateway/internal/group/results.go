@@ -1,6 +1,7 @@
 package group
 
 import (
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/attribution"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -44,7 +45,7 @@ func (s *sealing) questionEdits(m *memberAt, object []byte) []wire.Edit {
 	if s.unattributed {
 		return edits
 	}
-	if said, changed := attributeAll(m.Name, questions); changed {
+	if said, changed := attribution.Questions(m.Name, questions); changed {
 		edits = append(edits, wire.Edit{Name: "inputRequests", Value: said})
 	}
 	return edits
@@ -64,21 +65,4 @@ func (s *sealing) taskEdits(m *memberAt, task []byte, id, shown string) []wire.E
 		}
 	}
 	return append(edits, s.questionEdits(m, task)...)
-}
-
-// attributeAll returns inputRequests whose texts begin with the name of the member that asks,
-// and whether there are any.
-func attributeAll(server string, questions []byte) (said []byte, changed bool) {
-	said = []byte{'{'}
-	for k, q := range wire.Members(questions) {
-		method, _ := wire.GetString(q, "method")
-		if params := attribute(server, method, wire.Get(q, "params")); params != nil {
-			q, changed = wire.AppendReplaced(nil, q, wire.Edit{Name: "params", Value: params}), true
-		}
-		if len(said) > 1 {
-			said = append(said, ',')
-		}
-		said = append(append(append(said, k...), ':'), q...)
-	}
-	return append(said, '}'), changed
 }

@@ -2,8 +2,10 @@ package group
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group/attribution"
@@ -20,15 +22,17 @@ var listenAgain = wake.Backoff{Min: time.Second, Max: 30 * time.Second}
 // streams of the members' own. Changes of lists and resources are followed as by other clients:
 // the front has subscribed to them. There is one acknowledgment, of what members take within the
 // group's patience, and nothing else is delivered. A member whose stream ends is listened to
-// again, which ends nothing.
+// again. What it would have told meanwhile is not known, and it may take less than before, so once
+// it answers, the client's stream ends: the client listens, and looks, again.
 //
-// Spec: 2026-07-28, basic/patterns/subscriptions, Acknowledgment.
+// Spec: 2026-07-28, basic/patterns/subscriptions, Acknowledgment and Graceful Closure.
 func (b *Back) serveListen(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
 	s := &listening{b: b, caller: c, filter: wire.Get(req.Params, memberFilter), acknowledged: make(chan struct{})}
 	if err := s.divide(req); err != nil {
 		return nil, err
 	}
 	all, cancel := context.WithCancel(ctx)
+	s.end = cancel
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
@@ -40,8 +44,13 @@ func (b *Back) serveListen(ctx context.Context, req *mcp.Request, c mcp.Caller) 
 	if err := s.acknowledge(ctx); err != nil {
 		return nil, err
 	}
-	s.hold(ctx)
-	return nil, context.Cause(ctx)
+	if s.hold(all); ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	meta := wire.AppendEdited(nil, nil, wire.Edit{Name: spec.MetaServerInfo, Value: b.opts.ServerInfo})
+	res := mcp.NewResult(wire.AppendEdited(nil, nil, wire.Edit{Name: "resultType", Value: wire.Quote(spec.ResultComplete)}, wire.Edit{Name: "_meta", Value: meta}), nil)
+	res.Era = spec.Modern
+	return res, nil
 }
 
 // A listening is one listen request.
@@ -52,6 +61,7 @@ type listening struct {
 	ids          []byte          // of tasks in it, an array
 	parts        []*listenedPart // one for each member that gets a part of the filter
 	acknowledged chan struct{}   // closed once the client has the acknowledgment
+	end          func()          // ends the client's stream, gracefully
 }
 
 // hold waits for the end of ctx. A member that a reload takes out of the group tells nothing more.
@@ -191,6 +201,7 @@ type listenedPart struct {
 	once    sync.Once
 	settled chan struct{} // closed once the member has acknowledged, or will not have
 	granted []byte        // the filter that it takes, nil for nothing; written before
+	missed  atomic.Bool   // a stream on which it told something has ended
 }
 
 // takeTasks stores the tasks of the member in the filter, and returns their own ids, an array;
@@ -217,6 +228,21 @@ func (p *listenedPart) tells(shown string) bool {
 	return slices.ContainsFunc(wire.Strings(wire.Get(p.granted, spec.FilterTaskIDs)), func(own string) bool { return p.tasks[own] == shown })
 }
 
+// tellsAnything reports whether the member tells the client of anything.
+func (p *listenedPart) tellsAnything() bool {
+	for k, v := range wire.Members(p.granted) {
+		switch {
+		case k.Is(spec.FilterTaskIDs):
+			if len(wire.Strings(v)) > 0 {
+				return true
+			}
+		case string(v) != "false" && !wire.IsNull(v):
+			return true
+		}
+	}
+	return false
+}
+
 // settle stores what the member takes, once. The stream of one that takes nothing ends.
 func (p *listenedPart) settle(granted []byte) {
 	p.once.Do(func() {
@@ -227,14 +253,20 @@ func (p *listenedPart) settle(granted []byte) {
 	})
 }
 
-// run listens to the member, again and again, until ctx ends.
+// run listens to the member, again and again, until ctx ends. A member that refuses to be listened
+// to again ends the client's stream as one that takes it does. One that can't answer is waited for.
 func (p *listenedPart) run(ctx context.Context) {
 	m := p.m
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		begun := time.Now()
-		res, _ := m.Serve(ctx, &copied(p.req).Request, p)
+		res, err := m.Serve(ctx, &copied(p.req).Request, p)
 		res.Release()
 		p.settle(nil) // without an acknowledgment it takes nothing
+		if p.missed.Load() && (err == nil || refuses(err)) {
+			p.end()
+			return
+		}
+		p.missed.Store(p.tellsAnything())
 		if time.Since(begun) > listenAgain.Max {
 			attempt = 0
 		}
@@ -247,9 +279,17 @@ func (p *listenedPart) run(ctx context.Context) {
 	}
 }
 
+// refuses reports whether err is the answer of a member, and not that it can't answer for the moment.
+func refuses(err error) bool {
+	return errors.As(err, new(*wire.Error)) && !mcp.MayTryLater(err) && !errors.As(err, new(*mcp.UnavailableError))
+}
+
 // Notify implements [mcp.Caller].
 func (p *listenedPart) Notify(ctx context.Context, n mcp.Notification) error {
 	if n.Method == spec.NotifyAcknowledged {
+		if p.missed.Load() {
+			p.end()
+		}
 		p.settle(slices.Clone(wire.Get(n.Params, memberFilter)))
 		return nil
 	}

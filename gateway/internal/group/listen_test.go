@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -113,19 +114,77 @@ func TestG12ListeningToTasks(t *testing.T) {
 				t.Errorf("the client was told %s, want %s", got, want)
 			}
 		}
-		// A stream that ends is opened again.
-		first.end <- nil
-		again := <-ofA
-		again.acknowledge(t, `{"taskIds":["1","2"]}`)
-		again.tell(t, spec.NotifyTasks, `{"taskId":"2","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"?"}}}}`)
-		if got, want := <-client.Told, spec.NotifyTasks+` {"taskId":"`+id("a", "2")+`","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"a: ?"}}},"_meta":{"dev.mcpbridge/server":"a"}}`; got != want {
-			t.Errorf("the client was told %s, want %s", got, want)
-		}
 		leave()
 		if err := <-ended; err != context.Canceled || len(ofOld)+len(client.Told) > 0 {
 			t.Errorf("the stream ended with %v; a legacy member has %d streams, the client %d messages", err, len(ofOld), len(client.Told))
 		}
 	})
+}
+
+// A member whose stream ends is listened to again. What the client has missed meanwhile is not known:
+// once the member answers, whatever it takes then, the client's stream ends, so that the client looks
+// again. It does not as long as the member is away, nor for a member that tells nothing.
+func TestG13ListeningAfterAGap(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		granted string
+		answer  func(*testing.T, *stream)
+		ends    bool
+	}{
+		{"takes the task again", `{"taskIds":["1"]}`, func(t *testing.T, s *stream) { s.acknowledge(t, `{"taskIds":["1"]}`) }, true},
+		{"leaves the task out", `{"taskIds":["1"]}`, func(t *testing.T, s *stream) { s.acknowledge(t, `{"taskIds":[]}`) }, true},
+		{"takes an extension again", `{"events":true}`, func(t *testing.T, s *stream) { s.acknowledge(t, `{"events":true}`) }, true},
+		{"refuses", `{"taskIds":["1"]}`, func(_ *testing.T, s *stream) { s.end <- wire.Errorf(spec.CodeInvalidParams, "no such task") }, true},
+		{"ends without an acknowledgment", `{"events":true}`, func(_ *testing.T, s *stream) { s.end <- nil }, true},
+		{"is away", `{"taskIds":["1"]}`, func(_ *testing.T, s *stream) { s.end <- mcp.RefuseForNow("it is starting") }, false},
+		{"can't be reached", `{"taskIds":["1"]}`, func(_ *testing.T, s *stream) { s.end <- errors.New("connection refused") }, false},
+		{"told nothing before", `{"taskIds":[],"events":false}`, func(t *testing.T, s *stream) { s.acknowledge(t, `{"taskIds":[]}`) }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, ofA := listened("a")
+				b, ofB := listened("b")
+				r := newRig(t, nil, a, b)
+				id := r.sealing.seal(sealedTask, "a", "1")
+				client := &backtest.Caller{Told: make(chan string, 16)}
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				ended := make(chan string, 1)
+				go func() { // ends with ctx
+					res, err := r.Serve(ctx, request(spec.MethodListen, `{"notifications":{"toolsListChanged":true,"taskIds":["`+id+`"],"events":true}}`), client)
+					text, _ := backtest.Body(res, err)
+					ended <- text
+				}()
+				first, other := <-ofA, <-ofB
+				first.acknowledge(t, tt.granted)
+				other.acknowledge(t, `{"events":true}`)
+				<-client.Told
+				first.end <- nil
+				again := <-ofA
+				if again.filter != first.filter || len(ended) > 0 {
+					t.Errorf("then the member got the filter %s, the client's stream has ended: %v", again.filter, len(ended) > 0)
+				}
+				tt.answer(t, again)
+				synctest.Wait()
+				if got := len(ended) > 0; got != tt.ends {
+					t.Fatalf("the client's stream has ended: %v, want %v", got, tt.ends)
+				}
+				if len(client.Told) > 0 {
+					t.Errorf("the client was told %s", <-client.Told)
+				}
+				if tt.ends {
+					if got, want := <-ended, `{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"all","version":"1"}}}`; got != want {
+						t.Errorf("the stream ended with %s, want %s", got, want)
+					}
+					return
+				}
+				other.tell(t, "notifications/events/event", `{}`)
+				if got := <-client.Told; got != "notifications/events/event {}" {
+					t.Errorf("the client was told %s", got)
+				}
+			})
+		})
+	}
 }
 
 // Who acknowledges too late, or refuses, tells nothing, and keeps nobody waiting.

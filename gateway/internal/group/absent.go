@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,8 +45,8 @@ type shortKey struct{ scope, method string }
 // A shortList is a list that lacks members.
 type shortList struct {
 	reader reader
-	lacks  []place
-	asking bool // a goroutine asks them
+	lacks  []place // where it lacks them; the slice is replaced, never changed
+	asking bool    // a goroutine asks them
 }
 
 func newShortLists(b *Back) *shortLists {
@@ -55,19 +56,22 @@ func newShortLists(b *Back) *shortLists {
 	}
 }
 
-// listed notes which members the list of a request lacks, and which of them were listed from
+// listed notes which members a page of the list of a request lacks, and which of them were listed from
 // memory.
 func (s *shortLists) listed(req *mcp.Request, l list, readings []*reading) {
 	var lacks []place
 	for _, r := range readings {
 		if r.recalled || mayCome(r.err) {
-			lacks = append(lacks, place{member: r.member})
+			lacks = append(lacks, r.place)
 		}
 	}
 	k := shortKey{req.Profile.Scope, l.method}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	had := s.lists[k]
+	if had != nil {
+		lacks = had.withLocked(lacks, readings)
+	}
 	switch {
 	case had != nil && len(lacks) == 0:
 		delete(s.lists, k)
@@ -80,6 +84,20 @@ func (s *shortLists) listed(req *mcp.Request, l list, readings []*reading) {
 		s.lists[k] = &shortList{reader: reader{of: s.listings, req: detached(req), list: l, caller: mcp.Nobody{}, fresh: true}, lacks: lacks}
 		s.askLocked(k)
 	}
+}
+
+// withLocked returns what a list lacks once a page of it has been read that lacks some members. What it
+// lacked elsewhere it still does. So it does of a later page that is asked for, which another client may have
+// read now than the one that lacks it. Of each member one place is enough.
+func (l *shortList) withLocked(lacks []place, readings []*reading) []place {
+	for _, had := range l.lacks {
+		isRead := func(r *reading) bool { return r.place == had && (had.cursor == "" || !l.asking) }
+		again := func(p place) bool { return p.member == had.member }
+		if !slices.ContainsFunc(readings, isRead) && !slices.ContainsFunc(lacks, again) {
+			lacks = append(lacks, had)
+		}
+	}
+	return lacks
 }
 
 // mayCome reports whether a member that answered with err may be listed later: not if the client
@@ -132,12 +150,18 @@ func (s *shortLists) ask(ctx context.Context, k shortKey, l *shortList) {
 			return
 		}
 		for _, r := range l.reader.each(ctx, lacks) {
-			if r.err == nil && !r.none && ctx.Err() == nil {
+			if r.answered() && ctx.Err() == nil {
 				s.complete(k, l)
 				return
 			}
 		}
 	}
+}
+
+// answered reports whether a member can be listed that could not be. One that does not know the place any
+// more has another list since.
+func (r *reading) answered() bool {
+	return r.err == nil && !r.none || r.cursor != "" && mcp.HasCode(r.err, spec.CodeInvalidParams)
 }
 
 // stillLacks returns the members that are to be asked; nil if that is over.

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,5 +40,22 @@ func TestG08NobodyIsAskedInVain(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What later pages lack is forgotten once they are read, so that lists that nobody follows don't fill memory.
+func TestG08NothingIsKeptOfPagesThatWereRead(t *testing.T) {
+	docs := newFake("docs")
+	docs.pages[spec.MethodToolsList] = [][]string{toolItems("a"), toolItems("b")}
+	files := newFake("files")
+	files.pages[spec.MethodToolsList] = docs.pages[spec.MethodToolsList]
+	r := newRig(t, nil, files, docs)
+	req := listAt(spec.MethodToolsList, listing(t, r, request(spec.MethodToolsList, "")))
+	for _, err := range []error{errors.New("connection refused"), nil} {
+		docs.change(func(f *fake) { f.err = err })
+		listing(t, r, req)
+		if kept := len(r.short.lists); (kept > 0) != (err != nil) {
+			t.Errorf("docs answers with %v: %d lists are kept", err, kept)
+		}
 	}
 }

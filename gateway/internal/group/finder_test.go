@@ -23,9 +23,13 @@ func bare(o *Options) { o.Bare = true }
 // namesOf returns the names of a list, and its missing members.
 func namesOf(t testing.TB, r *rig, req *mcp.Request) string {
 	t.Helper()
-	text := []byte(listing(t, r, req))
+	return namesIn(req.Method, []byte(listing(t, r, req)))
+}
+
+// namesIn returns the names or URIs in an answer to a list, and who is missing.
+func namesIn(method string, text []byte) string {
 	var names []string
-	for e := range wire.Elements(wire.Get(text, spec.Array(req.Method))) {
+	for e := range wire.Elements(wire.Get(text, spec.Array(method))) {
 		name, ok := wire.GetString(e, "uri")
 		if !ok {
 			name, _ = wire.GetString(e, "name")

@@ -41,6 +41,9 @@ func (b *Back) serveList(ctx context.Context, req *mcp.Request, c mcp.Caller) (*
 	if err := b.listings.judge(l, readings); err != nil {
 		return nil, err
 	}
+	if !first {
+		b.short.listed(req, l, readings) // which are not refused: the client goes on without some
+	}
 	j := joining{of: b.listings, req: req, list: l}
 	switch {
 	case r.whole:

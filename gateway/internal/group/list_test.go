@@ -514,6 +514,75 @@ func TestG08MissingMembersJoinByAChange(t *testing.T) {
 	}
 }
 
+// A member that does not answer for a later page is left out there, and who follows the list is told
+// that it has changed once that page can be read, or is no page any more since the member has another
+// list: so all items are listed in the end. Other lists of the profile, which lack nothing, change
+// nothing about that, and a member that never gives the page has nobody read the list again and again.
+func TestG08MembersThatAreMissingOnLaterPages(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before func(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) // of docs, for page 2
+		after  func(*fake)                                                          // a minute later
+		at     int                                                                  // which page lacks docs
+		told   int
+	}{
+		{"slow", after(3 * time.Second), func(f *fake) { f.serve = nil }, 2, 1},
+		{"fails", fails(errors.New("connection refused")), func(f *fake) { f.serve = nil }, 2, 1},
+		{"fails on the last page", fails(errors.New("connection refused")), func(f *fake) { f.serve = nil }, 3, 1},
+		{"has another list", fails(errors.New("connection refused")), func(f *fake) {
+			f.serve, f.pages[spec.MethodToolsList] = nil, [][]string{toolItems("d1", "d2", "d3")}
+		}, 2, 1},
+		{"fails for ever", fails(wire.Errorf(spec.CodeInternal, "broken")), func(*fake) {}, 2, 0},
+		{"may not be listed", fails(mcp.Refuse(spec.CodeInvalidRequest, "not for you")), func(f *fake) { f.serve = nil }, 2, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				files, docs := newFake("files"), newFake("docs")
+				files.pages[spec.MethodToolsList] = [][]string{toolItems("f1"), toolItems("f2"), toolItems("f3")}
+				docs.pages[spec.MethodToolsList] = [][]string{toolItems("d1"), toolItems("d2"), toolItems("d3")}
+				r := newRig(t, nil, files, docs)
+				topic := fanout.Topic{Scope: "all/1", Kind: fanout.ToolsListChanged}
+				r.audience.Want(1, topic)
+				want := []string{"files__f1 docs__d1", "files__f2 docs__d2", "files__f3 docs__d3"}
+				for i := tt.at; i <= 3; i++ {
+					want[i-1] = fmt.Sprintf("files__f%d", i)
+				}
+				want[tt.at-1] += ` missing ["docs"]`
+				req := request(spec.MethodToolsList, "")
+				for i := range want {
+					if i+1 == tt.at {
+						docs.change(func(f *fake) {
+							f.serve = func(ctx context.Context, req *mcp.Request, c mcp.Caller) (*mcp.Result, error) {
+								if wire.Get(req.Params, "cursor") == nil {
+									return nil, nil
+								}
+								return tt.before(ctx, req, c)
+							}
+						})
+					}
+					answer := listing(t, r, req)
+					if got := namesIn(spec.MethodToolsList, []byte(answer)); got != want[i] {
+						t.Errorf("page %d has %s, want %s", i+1, got, want[i])
+					}
+					if i < 2 {
+						req = listAt(spec.MethodToolsList, answer)
+					}
+				}
+				listing(t, r, request(spec.MethodToolsList, ""))
+				time.Sleep(time.Minute)
+				if told := r.audience.Events(); len(told) > 0 {
+					t.Errorf("told %v while it is missing", told)
+				}
+				docs.change(tt.after)
+				time.Sleep(time.Minute)
+				if told := r.audience.Events(); len(told) != tt.told || len(told) > 0 && told[0].Topic != topic {
+					t.Errorf("told %v, want %d changes of tools", told, tt.told)
+				}
+			})
+		})
+	}
+}
+
 // A client that may not list a member is not told of it, and the member is not asked for it again.
 func TestG08NobodyJoinsWhomTheClientMayNotList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

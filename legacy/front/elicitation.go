@@ -3,18 +3,20 @@ package front
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxVisits bounds the elicitations of a session whose completion it is told. Its client may have
+// maxVisits bounds the elicitations of a session that are waited for at once. Its client may have
 // sent any number of requests meanwhile.
 const maxVisits = 16
 
 // completeLater tells the client when what an error requires is complete, if it requires something
-// by an elicitation: then the request can be sent again.
+// by an elicitation: then the request can be sent again. Each is waited for by itself, since the pages
+// of one session may be of several servers.
 //
 // Spec: 2025-11-25, client/elicitation, Completion Notifications for URL Mode Elicitation.
 func (s *session) completeLater(err error) {
@@ -23,24 +25,23 @@ func (s *session) completeLater(err error) {
 		return
 	}
 	s.mu.Lock()
-	waits := len(s.visits) > 0
-	if len(s.visits) < maxVisits {
+	free := len(s.visits) < maxVisits
+	if free {
 		s.visits = append(s.visits, page.ID)
 	}
 	s.mu.Unlock()
-	if waits { // for the same user
+	if !free {
+		s.front.limit("elicitations")
+		s.front.log.Debug("client not told when an elicitation is complete: too many are open", "session", s.name, "limit", maxVisits)
 		return
 	}
 	s.spawn(func(ctx context.Context) { // ends with the session, or with Await
 		complete := page.Await(ctx)
 		s.mu.Lock()
-		ids := s.visits
-		s.visits = nil
+		s.visits = slices.DeleteFunc(s.visits, func(id string) bool { return id == page.ID })
 		s.mu.Unlock()
-		for _, id := range ids {
-			if complete {
-				s.tell(ctx, wire.AppendNotification(nil, spec.NotifyElicitationComplete, wire.AppendEdited(nil, nil, wire.Edit{Name: "elicitationId", Value: wire.Quote(id)}), nil))
-			}
+		if complete {
+			s.tell(ctx, wire.AppendNotification(nil, spec.NotifyElicitationComplete, wire.AppendEdited(nil, nil, wire.Edit{Name: "elicitationId", Value: wire.Quote(page.ID)}), nil))
 		}
 	})
 }

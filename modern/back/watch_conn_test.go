@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -388,5 +389,47 @@ func TestL2M22ListensThatAreNeverAnswered(t *testing.T) {
 		}
 		end()
 		time.Sleep(11 * time.Hour)
+	})
+}
+
+// Profiles share the listen of a connection: that of a second one would make the first deaf at servers
+// that keep one for each connection. Each is told of what it has asked for, once, and as long as it does.
+func TestL2M22ProfilesShareAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, aud, server, end := forgetful(t, 25*time.Millisecond)
+		defer end()
+		other := listenProfile
+		other.Scope = "scripted/2"
+		var release func()
+		for i, p := range []mcp.Profile{listenProfile, other} {
+			topics := watchtest.URITopics(p.Scope, []string{"file:///a", "file:///b"}[:i+1]...)
+			aud.Want(1, topics...)
+			honored, left, err := b.Watch(t.Context(), p, topics)
+			if err != nil || len(honored) != len(topics) {
+				t.Errorf("Watch in %s = %v, %v", p.Scope, honored, err)
+			}
+			release = func() { aud.Want(-1, topics...); left() }
+		}
+		time.Sleep(time.Minute)
+		told := func(want ...string) {
+			t.Helper()
+			before := len(aud.Events())
+			server.tell <- struct{}{}
+			synctest.Wait()
+			var got []string
+			for _, ev := range aud.Events()[before:] {
+				got = append(got, ev.Topic.Scope+" "+ev.Topic.URI)
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("a change told %q, want %q", got, want)
+			}
+		}
+		told("scripted/1 file:///a", "scripted/2 file:///a")
+		if server.listens != 2 || server.cancels != 1 {
+			t.Errorf("%d listen requests, %d cancelled, want two, and one", server.listens, server.cancels)
+		}
+		release()
+		time.Sleep(time.Minute)
+		told("scripted/1 file:///a")
 	})
 }

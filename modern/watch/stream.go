@@ -125,6 +125,9 @@ func (w *watch) ended(s *sharedStream, err error) {
 
 // reopenAfter returns the pause before the topics of an ended stream are requested again.
 func (w *watch) reopenAfter(s *sharedStream, err error) time.Duration {
+	if err == errMoved {
+		return 0
+	}
 	if w.book.Now()-s.since > retry.Max {
 		w.broken = 0
 	}

@@ -68,6 +68,9 @@ func New(o *upstream.Options, open OpenFunc, starting func() bool, peer bool) *W
 }
 
 func newTable(o *options) *Watches {
+	if o.single {
+		o.open = (&joint{open: o.open, turn: make(chan struct{}, 1)}).listen
+	}
 	return subscribe.NewTable(o.Options, retry, func(b *book, p mcp.Profile) *watch {
 		return &watch{opts: o, profile: p, book: b, twice: twice{topics: b}}
 	})

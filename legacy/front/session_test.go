@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -253,11 +254,11 @@ func (n *clientNotes) ClientLeft(req *mcp.Request) {
 // The server is told of changed roots, in the client's session, and when that has ended.
 func TestG14ClientsAreFollowed(t *testing.T) {
 	var notes clientNotes
-	refuse := false
+	var refuse atomic.Bool // read by what follows the lists, too
 	st := newRig(t, func(o *Options) {
 		admit := o.Admit
 		o.Admit = func(req *mcp.Request) error {
-			if refuse {
+			if refuse.Load() {
 				return wire.Errorf(-32600, "no")
 			}
 			return admit(req)
@@ -267,9 +268,9 @@ func TestG14ClientsAreFollowed(t *testing.T) {
 	g := st.Enter(t, "2025-11-25")
 	for range 2 {
 		g.Post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
-		refuse = true
+		refuse.Store(true)
 	}
-	refuse = false
+	refuse.Store(false)
 	g.Call(t, "logging/setLevel", `{"level":"info"}`)
 	if len(notes.levels) != 0 {
 		t.Error("a single server is told of the level, which goes along with calls")

@@ -92,10 +92,10 @@ func (c checker) storedLogins() {
 		}
 		other := first[by]
 		switch {
-		case other == nil:
+		case other == nil || other.UpstreamAuth.OAuth.Principal == "": // everybody uses it, whoever has logged in
 			first[by] = s
-		case !s.UpstreamAuth.OAuth.SameUsers(other.UpstreamAuth.OAuth):
-			c.rep.Fail(path, "its login is stored in the place of that of %s, since a login is stored by the URL of its server, and it is for others: one would be sent the other's; write the same principal for both, or per: principal for one, where each user logs in himself", other.Name)
+		case s.UpstreamAuth.OAuth.Principal != "" && s.UpstreamAuth.OAuth.Principal != other.UpstreamAuth.OAuth.Principal:
+			c.rep.Fail(path, "its login is stored in the place of that of %s, since a login is stored by the URL of its server, and it is another's: the last one would be sent for both; write the same principal for both, or per: principal for one, where each user logs in himself", other.Name)
 		}
 	}
 }

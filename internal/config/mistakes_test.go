@@ -67,8 +67,8 @@ func TestMistakes(t *testing.T) {
 		{"value for a mapping", "limits: 5\n" + notebook, "c.yaml:1: limits: want keys with values below it, as in {key: value}; found a single value"},
 		{"list for a mapping", "servers: [a]", "c.yaml:1: servers: want keys with values below it, as in {key: value}; found a list"},
 
-		{"two people's logins at one URL", server("url: https://h/mcp\n    upstream_auth: {oauth: {principal: anonymous}}\n  b:\n    url: https://h/mcp\n    upstream_auth: {oauth: {shared_identity: true}}"),
-			"c.yaml:7: servers.b.upstream_auth.oauth: its login is stored in the place of that of a, since a login is stored by the URL of its server, and it is for others: one would be sent the other's; write the same principal for both, or per: principal for one, where each user logs in himself"},
+		{"two people's logins at one URL", server("url: https://h/mcp\n    upstream_auth: {oauth: {principal: anonymous}}\n  b:\n    url: https://h/mcp\n    upstream_auth: {oauth: {principal: alice}}"),
+			"c.yaml:7: servers.b.upstream_auth.oauth: its login is stored in the place of that of a, since a login is stored by the URL of its server, and it is another's: the last one would be sent for both; write the same principal for both, or per: principal for one, where each user logs in himself"},
 		{"unknown era", server("builtin: notebook\n    era: moderm"), `c.yaml:4: servers.a.era: "moderm" is unknown; write auto, legacy, modern or client`},
 		{"T-32 tasks hidden by name", server("builtin: notebook\n    extensions:\n      hide:\n      - com.example/x\n      - io.modelcontextprotocol/tasks"),
 			"c.yaml:7: servers.a.extensions.hide.1: hides the extension alone, and not the methods of tasks; remove it, and set tasks: off for the server"},

@@ -85,7 +85,7 @@ func TestStoredLoginOfTwoServers(t *testing.T) {
 		fault                  bool
 	}{
 		{"of two people", "principal: alice", "principal: bob", "https://a.example/mcp", "https://a.example/mcp", true},
-		{"of one and of all", "principal: alice", "shared_identity: true", "https://a.example/mcp", "https://a.example/mcp", true},
+		{"of one and of all", "principal: alice", "shared_identity: true", "https://a.example/mcp", "https://a.example/mcp", false},
 		{"written in another way", "principal: alice", "principal: bob", "https://a.example/mcp", "HTTPS://A.example:443/mcp/", true},
 		{"with a query", "principal: alice", "principal: bob", "https://a.example/mcp?team=s3cret", "https://a.example/mcp", true},
 		{"over http", "principal: alice", "principal: bob", "http://127.0.0.1:80", "http://127.0.0.1/", true},

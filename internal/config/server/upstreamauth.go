@@ -67,11 +67,6 @@ type StoredLogin struct {
 	CallbackPort   int64    `koanf:"callback_port" default:"0" max:"65535" doc:"loopback port of the redirect URI; 0 is one of three that belong to the server"`
 }
 
-// SameUsers reports whether two logins may be used for the same principals.
-func (o *StoredLogin) SameUsers(other *StoredLogin) bool {
-	return o.Principal == other.Principal && o.SharedIdentity == other.SharedIdentity
-}
-
 // LoginStoredBy returns what the login of mcpbridge login to a server is stored by; empty if there is
 // none. Tokens are stored by what they are for, which the server says: mostly its URL without the
 // query, and it may have a slash at its end or not.

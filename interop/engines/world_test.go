@@ -2,14 +2,13 @@ package engines
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
 
@@ -54,26 +53,9 @@ func closing(t *testing.T, e replicas.Engine) replicas.Engine {
 	return e
 }
 
-// freePort returns a port that the system gives to no connection by itself, nor the tests of
-// interop/go to a server, and that no other caller is given until the tests end: a server may
-// stop, and listen on it again. The UDP port of the same number is kept as a sign of that.
+// freePort returns the port of a [bridgetest.FreeAddr], below those that the tests of interop/go give to
+// servers: a server may stop, and listen on it again.
 func freePort(t *testing.T) int {
 	t.Helper()
-	for range 100 {
-		addr := fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(10_000))
-		sign, err := net.ListenPacket("udp", addr)
-		if err != nil {
-			continue
-		}
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			sign.Close()
-			continue
-		}
-		defer l.Close()
-		t.Cleanup(func() { sign.Close() })
-		return l.Addr().(*net.TCPAddr).Port
-	}
-	t.Fatal("no port is free")
-	return 0
+	return int(netip.MustParseAddrPort(bridgetest.FreeAddr(t)).Port())
 }

@@ -77,7 +77,7 @@ func TestUpstreamAuthWarnings(t *testing.T) {
 }
 
 // A login is stored by the URL of its server, and by what its tokens are for: two servers for which
-// that is the same have one login, which has to be of the same people.
+// that is the same have one login, which two principals can't each have for their own.
 func TestStoredLoginOfTwoServers(t *testing.T) {
 	const fault = "servers.b.upstream_auth.oauth: its login is stored in the place of that of a"
 	for _, tt := range []struct {

@@ -20,7 +20,7 @@ type Mux struct {
 
 // Run handles messages until the connection ends. done ends its pauses.
 func (m *Mux) Run(ctx context.Context, done <-chan struct{}) {
-	throttle := transport.Throttle{Busy: m.Calls.Busy, Done: done}
+	throttle := Throttle{Busy: m.Calls.Busy, Done: done}
 	for {
 		text, err := m.Conn.Read()
 		var long *transport.TooLongError

@@ -25,7 +25,7 @@ const (
 type stream struct {
 	rd       *sse.Reader
 	buf      []byte // the reader's first buffer; nil when a message may refer to it
-	throttle transport.Throttle
+	throttle Throttle
 	last     int  // bytes of the last event; zero before the first
 	useless  bool // it was not needed
 	tail     bool // the text after the last event has been read
@@ -41,7 +41,7 @@ func (r *Reply) openStream() {
 }
 
 // Useless says that the last message of Next was not needed. Such messages are read no
-// faster than a [transport.Throttle] allows.
+// faster than a [Throttle] allows.
 func (r *Reply) Useless() { r.stream.useless = true }
 
 // EventID returns the id of the last event, with which a stream can be resumed; empty if

@@ -32,7 +32,7 @@ type httpSSE struct {
 
 	stream   *upstream.Reply
 	rd       *sse.Reader             // of stream
-	throttle *transport.Throttle     // of what read reads and nobody needs
+	throttle *upstream.Throttle      // of what read reads and nobody needs
 	stop     context.CancelCauseFunc // ends the stream
 	live     context.Context
 	done     chan struct{} // closed when read has returned
@@ -72,7 +72,7 @@ func (v *httpSSE) ask(e *Endpoint) error {
 	}
 	v.post, v.stream = post, reply
 	if reply.Status() == http.StatusOK && reply.IsStream() {
-		v.throttle = &transport.Throttle{Busy: v.l.Calls.Busy, Done: v.l.done}
+		v.throttle = &upstream.Throttle{Busy: v.l.Calls.Busy, Done: v.l.done}
 		v.rd = sse.NewReader(reply.Body(), sse.ReaderOptions{MaxEventSize: v.l.opts.MaxMessage, Idle: v.throttle})
 		v.to, err = v.endpoint(e.http)
 	} else {

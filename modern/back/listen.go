@@ -13,7 +13,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -192,7 +191,7 @@ func (l *httpLink) openListen(ctx context.Context, cancel context.CancelCauseFun
 	if r.Status() != http.StatusOK || !r.IsStream() {
 		return l.answered(ctx, cancel, c, r)
 	}
-	r.Busy = transport.Never
+	r.Busy = upstream.Never
 	s := &httpListen{l: l, ctx: ctx, cancel: cancel, c: c, reply: r}
 	if err := s.acknowledged(); err != nil {
 		r.Close()

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
@@ -57,7 +57,7 @@ func accept(b *book, t *topic, tell bool) {
 func (w *watch) read(ctx context.Context, s *sharedStream) {
 	defer s.stream.Close()
 	brings := func(t *topic, ev fanout.Event) bool { return w.brings(s, t, ev) }
-	throttle := transport.Throttle{Busy: transport.Never, Done: ctx.Done()}
+	throttle := upstream.Throttle{Busy: upstream.Never, Done: ctx.Done()}
 	for {
 		s.pace.begin()
 		ev, err := s.stream.Next()

@@ -100,7 +100,7 @@ func TestOptionsArrive(t *testing.T) {
 	}
 	s.URL, s.Command, s.Dir, s.Env = "", []string{"x"}, "/", map[string]string{"A": "b"}
 	command := b.of(&s).serverOptions(p)
-	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Hurry", "Guard", "Wrote", "Quiet"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {
+	if got := unset(command.Command); !slices.Equal(got, []string{"Hurry", "Guard", "Wrote", "Quiet"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {
 		t.Errorf("options of a command that are not set: %v", got)
 	}
 	if got := b.gatewayOptions(); got.Limits.Of(limits.Body) != 4096 || got.Limits.Of(limits.ListenTopics) != 7 || got.Limits.Of(limits.Cache) != 70_000 || got.Limits.Of(limits.Streams) != limits.Streams.Default {

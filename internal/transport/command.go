@@ -56,8 +56,7 @@ type CommandOptions struct {
 	// Secrets hides secrets in errors that quote the child's output; nil means none.
 	Secrets *redact.Redactor
 
-	MaxMessage   int           // bytes of a message read; zero means DefaultMaxMessage
-	WriteTimeout time.Duration // of one message; zero means DefaultWriteTimeout
+	MaxMessage int // bytes of a message read; zero means DefaultMaxMessage
 
 	// CloseGrace is how long Close waits for the child to end after closing its
 	// standard input, and again after SIGTERM. Zero means DefaultCloseGrace.
@@ -163,11 +162,10 @@ func StartCommand(opts CommandOptions) (*Command, error) {
 	if len(opts.Argv) == 0 || opts.Argv[0] == "" {
 		return nil, errors.New("transport: StartCommand: empty Argv")
 	}
-	if opts.MaxMessage < 0 || opts.WriteTimeout < 0 || opts.CloseGrace < 0 {
+	if opts.MaxMessage < 0 || opts.CloseGrace < 0 {
 		return nil, errors.New("transport: StartCommand: negative limit")
 	}
 	opts.MaxMessage = cmp.Or(opts.MaxMessage, DefaultMaxMessage)
-	opts.WriteTimeout = cmp.Or(opts.WriteTimeout, DefaultWriteTimeout)
 	opts.CloseGrace = cmp.Or(opts.CloseGrace, DefaultCloseGrace)
 	opts.Guard = cmp.Or[Guard](opts.Guard, noGuard{})
 	name := cmp.Or(opts.Name, opts.Argv[0])
@@ -213,10 +211,10 @@ func (c *Command) start() error {
 	c.stdin, c.stdout, c.stderr = p.inW, p.outR, p.errR
 	c.lines = &lineReader{src: drainer{c.stdout}, limit: c.opts.MaxMessage}
 	lock := writeLock{
-		turn: make(chan struct{}, 1), timeout: c.opts.WriteTimeout, doing: "writing to server " + c.name,
+		turn: make(chan struct{}, 1), doing: "writing to server " + c.name,
 		closing: c.closing, gone: c.done, goneErr: c.gone,
 	}
-	c.out = lineWriter{writeLock: lock, f: c.stdin, cut: func() { killGroup(c.cmd.Process.Pid) }}
+	c.out = newLineWriter(lock, c.stdin)
 	c.log.Debug("command started", "pid", c.cmd.Process.Pid)
 	go c.stderrTail.drain(c.stderr)
 	go c.wait()
@@ -291,6 +289,7 @@ func (c *Command) Close() error {
 		discarded := make(chan struct{})
 		go c.discard(discarded) // ends when the child does, or stdout is closed
 		c.closeErr = c.end()
+		c.out.join()
 		c.stdout.Close()
 		<-discarded
 		c.skips.end()

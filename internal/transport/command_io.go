@@ -16,15 +16,18 @@ import (
 
 const loggedNoise = 256 // how much of a skipped line is logged
 
-// Write sends one message on a line of its own; see [Conn]. If the child has read only
-// part of a message at the time-out, no other message can follow, and Write kills the
-// child; see [Command.Done].
-func (c *Command) Write(msg []byte) error {
+// Write sends one message on a line of its own; see [Conn]. It waits until the child reads, or
+// the end of the connection.
+func (c *Command) Write(msg []byte) error { return c.WriteUntil(context.Background(), msg) }
+
+// WriteUntil is [WriteUntil] for a child. Where the system can't interrupt a write, as on
+// Windows, a message that has begun to wait for the child can't be withdrawn.
+func (c *Command) WriteUntil(ctx context.Context, msg []byte) error {
 	line := oneLine(msg)
 	if !looksLikeMessage(line) {
 		return fmt.Errorf("writing to server %s: not a JSON object", c.name)
 	}
-	return c.out.write(line)
+	return c.out.write(ctx, line)
 }
 
 // gone returns the error of a Write to a child that has ended.

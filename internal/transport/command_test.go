@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func TestU04WritesExactlyOneLine(t *testing.T) {
 }
 
 func TestCommandLongMessages(t *testing.T) {
-	c := startChild(t, "echo", CommandOptions{WriteTimeout: time.Minute})
+	c := startChild(t, "echo", CommandOptions{})
 	var wg sync.WaitGroup
 	sizes := []int{1, gatherMessage - 3, gatherMessage, 1 << 20, 5 << 20, 10}
 	wg.Go(func() {
@@ -351,35 +352,24 @@ func TestCommandCrash(t *testing.T) {
 	}
 }
 
-func TestCommandWriteTimeout(t *testing.T) {
-	const timeout = 50 * time.Millisecond
-	c := startChild(t, "deaf", CommandOptions{WriteTimeout: timeout})
+// Messages fill the pipe exactly: the next one is withdrawn whole.
+func TestCommandUnwritten(t *testing.T) {
+	c := startChild(t, "deaf", CommandOptions{CloseGrace: time.Millisecond})
 	mustRead(t, c)
-	small, large := []byte(`{"id":1}`), []byte(`{"pad":"`+strings.Repeat("x", 1<<20)+`"}`)
-	err := c.Write(large)
-	if !errors.Is(err, ErrWriteTimeout) {
-		t.Fatalf("Write to a child that does not read = %v, want ErrWriteTimeout", err)
-	}
-	// Part of a message is in the pipe: no other can follow.
-	waitDone(t, c)
-	if err := c.Write(small); err == nil {
-		t.Error("Write after half a message = nil, want an error")
-	}
-}
-
-func TestCommandWriteTimeoutBetweenMessages(t *testing.T) {
-	c := startChild(t, "deaf", CommandOptions{WriteTimeout: 50 * time.Millisecond, CloseGrace: time.Millisecond})
-	mustRead(t, c)
-	// Messages that fill the pipe exactly: the next one times out whole.
 	msg := []byte(`{"pad":"` + strings.Repeat("x", 4096-11) + `"}`)
+	patient := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		return c.WriteUntil(ctx, msg)
+	}
 	var err error
 	for range 1000 {
-		if err = c.Write(msg); err != nil {
+		if err = patient(); err != nil {
 			break
 		}
 	}
-	if !errors.Is(err, ErrWriteTimeout) {
-		t.Fatalf("Write to a full pipe = %v, want ErrWriteTimeout", err)
+	if !errors.Is(err, ErrUnwritten) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("WriteUntil to a full pipe = %v, want ErrUnwritten", err)
 	}
 	if wake.Closed(c.Done()) || c.out.broken != nil {
 		t.Error("a message of which nothing was written broke the connection")

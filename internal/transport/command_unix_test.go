@@ -4,6 +4,7 @@ package transport
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // openFiles counts the descriptors of this process.
@@ -61,7 +64,7 @@ func TestCommandStartErrors(t *testing.T) {
 		{Argv: []string{""}},
 		{Argv: []string{"/nonexistent/server"}},
 		{Argv: []string{os.Args[0]}, Dir: "/nonexistent"},
-		{Argv: []string{os.Args[0]}, WriteTimeout: -1},
+		{Argv: []string{os.Args[0]}, CloseGrace: -1},
 	} {
 		before := openFiles(t)
 		if c, err := StartCommand(opts); err == nil {
@@ -205,4 +208,57 @@ func TestCommandEscapedDescendant(t *testing.T) {
 	if !alive(pid) {
 		t.Errorf("process %d, which holds the output, has ended: this proves nothing", pid)
 	}
+}
+
+// A child that is busy reads later: neither it nor the connection ends before. Who waits leaves
+// when they like. What nothing was written of is withdrawn; what was begun is written to its end.
+func TestCommandBusyChild(t *testing.T) {
+	c := startChild(t, "length", CommandOptions{})
+	if err := c.Write([]byte(`{"id":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	mustRead(t, c)
+	pid := c.cmd.Process.Pid
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	leave := make(map[string]context.CancelFunc)
+	ended := make(map[string]chan error)
+	write := func(name, text string) {
+		var ctx context.Context
+		ctx, leave[name] = context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		ended[name] = done
+		go func() { done <- c.WriteUntil(ctx, []byte(text)) }() // ends with ctx
+	}
+	long := `{"pad":"` + strings.Repeat("x", 1<<20) + `"}`
+	write("begun", long)
+	bridgetest.Eventually(t, "the pipe is full", func() bool {
+		n, known := c.Unread()
+		return known && n >= 1<<16 || !known && len(c.out.turn) > 0
+	})
+	write("behind", `{"id":3}`)
+	write("withdrawn", `{"id":4}`)
+	for _, name := range []string{"withdrawn", "begun"} {
+		leave[name]()
+		if err := <-ended[name]; errors.Is(err, ErrUnwritten) != (name == "withdrawn") || err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the writer of the message %s got %v", name, err)
+		}
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{len(long) + 1, len(`{"id":3}`) + 1} {
+		if got := mustRead(t, c); !strings.Contains(got, fmt.Sprintf(`"length":%d,`, want)) {
+			t.Errorf("the child read %s, want %d bytes", got, want)
+		}
+	}
+	if err := <-ended["behind"]; err != nil {
+		t.Errorf("WriteUntil() = %v, want it written behind the other", err)
+	}
+	leave["behind"]()
+	if err := c.Write([]byte(`{"id":5}`)); err != nil { // by a deadline that was not left behind
+		t.Error(err)
+	}
+	mustRead(t, c)
 }

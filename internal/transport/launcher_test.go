@@ -287,3 +287,39 @@ func TestStartFails(t *testing.T) {
 		t.Errorf("Prestart = %v with %d alive", err, n.Alive())
 	}
 }
+
+// A borrower that leaves waits for no process that reads nothing: what it wanted to write is
+// withdrawn, and the process stays usable.
+func TestBorrowedCloseUnblocksWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := NewPipe()
+		l := NewLauncher(func() (Conn, error) { return near, nil }, nil)
+		p, err := l.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := p.Borrow()
+		written := make(chan error, 1)
+		go func() { // ends with Close
+			for {
+				if err := b.Write([]byte("{}")); err != nil {
+					written <- err
+					return
+				}
+			}
+		}()
+		time.Sleep(time.Minute)
+		if len(written) > 0 {
+			t.Fatalf("Write to a process that does not read = %v", <-written)
+		}
+		_ = b.Close()
+		if err := <-written; !errors.Is(err, ErrClosed) {
+			t.Errorf("Write() = %v, want %v", err, ErrClosed)
+		}
+		mustRead(t, far)
+		if err := p.Write([]byte("{}")); err != nil {
+			t.Error(err)
+		}
+		_ = p.Close()
+	})
+}

@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,61 +13,108 @@ import (
 
 const gatherMessage = 64 << 10 // messages up to this size go out in one write with their LF
 
-// A lineWriter writes messages to a file, one at a time and one per line, with a
-// time-out.
+// A lineWriter writes messages to a file, one at a time and one per line. With a time-out, a
+// write that takes longer is an error, and after a part of a message no other can follow.
+// Without one, a write ends with its context, and what is left of the message is written in
+// the background.
 type lineWriter struct {
 	writeLock
 	f *os.File
-	// cut ends the connection, and with it a write without a deadline. After a partial
-	// write no other message can follow.
-	cut func()
+	// abrupt says that the system can't interrupt a write of f.
+	abrupt bool
 
 	buf    []byte // owned by the holder of the token
 	broken error  // why no more can be written; owned likewise
 }
 
-// write writes one line within the time-out, with its LF.
-func (w *lineWriter) write(line []byte) error {
-	if err := w.acquire(); err != nil {
+func newLineWriter(lock writeLock, f *os.File) lineWriter {
+	return lineWriter{writeLock: lock, f: f, abrupt: f.SetWriteDeadline(time.Time{}) != nil}
+}
+
+// write writes one line with its LF; see [WriteUntil].
+func (w *lineWriter) write(ctx context.Context, line []byte) error {
+	if err := w.acquire(ctx); err != nil {
 		return err
 	}
-	defer w.release()
-	if w.broken != nil {
+	switch {
+	case w.broken != nil:
+		defer w.release()
 		return w.broken
+	case w.timeout > 0 || ctx.Done() == nil:
+		defer w.release()
+		return w.writeLine(line)
+	case w.abrupt:
+		line = bytes.Clone(line)
+		return w.aside(ctx, func() error { return w.writeLine(line) })
 	}
-	return w.writeLine(line)
+	return w.writeUntil(ctx, line)
 }
 
-// writeLine writes a line and its LF. The caller holds the token.
+// writeLine writes a line within the time-out, if there is one. The caller holds the token.
 func (w *lineWriter) writeLine(line []byte) error {
-	disarm := w.arm()
-	defer disarm()
-	var n int
-	var err error
+	if w.timeout > 0 && !w.abrupt {
+		_ = w.f.SetWriteDeadline(time.Now().Add(w.timeout)) // if the file is closed, the write says so
+	}
+	n, err := w.put(line)
+	return w.result(n, err)
+}
+
+// writeUntil writes a line until ctx ends. Then it withdraws the line, or leaves the rest of it
+// to another goroutine, which ends with the line or the file. The caller holds the token, which
+// is released when the line has ended.
+func (w *lineWriter) writeUntil(ctx context.Context, line []byte) error {
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		_ = w.f.SetWriteDeadline(time.Unix(1, 0))
+	})
+	n, err := w.put(line)
+	if !stop() {
+		<-interrupted
+		_ = w.f.SetWriteDeadline(time.Time{})
+	}
+	switch {
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		defer w.release()
+		return w.result(n, err)
+	case n == 0:
+		defer w.release()
+		return w.unwritten(ctx)
+	}
+	rest := append(append(make([]byte, 0, len(line)+1-n), line[n:]...), '\n')
+	return w.aside(ctx, func() error { // join waits for it
+		_, err := w.f.Write(rest)
+		return w.result(n, err) // the next write returns it, too
+	})
+}
+
+// put writes a line and its LF, and returns how many bytes were written. The caller holds the
+// token.
+func (w *lineWriter) put(line []byte) (n int, err error) {
 	if len(line) < gatherMessage {
 		w.buf = append(append(w.buf[:0], line...), '\n')
-		n, err = w.f.Write(w.buf)
-	} else if n, err = w.f.Write(line); err == nil {
+		return w.f.Write(w.buf)
+	}
+	if n, err = w.f.Write(line); err == nil {
 		_, err = w.f.Write([]byte{'\n'})
 	}
-	if err == nil {
-		return nil
-	}
-	return w.failed(n, err)
+	return n, err
 }
 
-// arm bounds the writes until disarm is called.
-func (w *lineWriter) arm() (disarm func()) {
-	if w.f.SetWriteDeadline(time.Now().Add(w.timeout)) == nil {
-		return func() {}
+// join returns when nobody writes, after the file was closed, and lets nobody write again. It
+// does not wait for a write that can't be interrupted.
+func (w *lineWriter) join() {
+	if !w.abrupt {
+		w.turn <- struct{}{}
 	}
-	timer := time.AfterFunc(w.timeout, w.cut)
-	return func() { timer.Stop() }
 }
 
-// failed returns the error of a write that failed after n bytes.
-func (w *lineWriter) failed(n int, err error) error {
+// result returns the error of a write that ended after n bytes with err. Another message can
+// follow if this one was written whole, or nothing of it within the time-out.
+func (w *lineWriter) result(n int, err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case wake.Closed(w.closing):
 		return ErrClosed
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -73,7 +122,6 @@ func (w *lineWriter) failed(n int, err error) error {
 		if n == 0 {
 			return err
 		}
-		w.cut()
 	case w.endsSoon():
 		return w.goneErr()
 	default:

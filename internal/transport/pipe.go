@@ -2,17 +2,18 @@ package transport
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"sync"
-	"time"
 )
 
 // pipeDepth is how many messages are queued in each direction before Write blocks.
 const pipeDepth = 64
 
 // NewPipe returns the two ends of a connection in memory. Each end reads what the other
-// writes. A few messages are queued; then Write blocks for up to [DefaultWriteTimeout].
+// writes. A few messages are queued; then Write blocks for up to [DefaultWriteTimeout], and
+// WriteUntil until its context ends.
 // After one end is closed, the other reads the queued messages, then io.EOF; its writes
 // fail with [io.ErrClosedPipe].
 func NewPipe() (Conn, Conn) {
@@ -55,6 +56,14 @@ func (p *pipe) Read() ([]byte, error) {
 }
 
 func (p *pipe) Write(msg []byte) error {
+	late := fmt.Errorf("%w after %v", ErrWriteTimeout, DefaultWriteTimeout)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), DefaultWriteTimeout, late)
+	defer cancel()
+	return p.WriteUntil(ctx, msg)
+}
+
+// WriteUntil is [WriteUntil] for a pipe.
+func (p *pipe) WriteUntil(ctx context.Context, msg []byte) error {
 	select {
 	case <-p.done:
 		return ErrClosed
@@ -68,8 +77,6 @@ func (p *pipe) Write(msg []byte) error {
 		return nil
 	default:
 	}
-	timer := time.NewTimer(DefaultWriteTimeout)
-	defer timer.Stop()
 	select {
 	case p.out <- msg:
 		return nil
@@ -77,8 +84,8 @@ func (p *pipe) Write(msg []byte) error {
 		return ErrClosed
 	case <-p.peerDone:
 		return io.ErrClosedPipe
-	case <-timer.C:
-		return fmt.Errorf("writing to pipe: %w after %v", ErrWriteTimeout, DefaultWriteTimeout)
+	case <-ctx.Done():
+		return fmt.Errorf("writing to pipe: %w: %w", ErrUnwritten, context.Cause(ctx))
 	}
 }
 

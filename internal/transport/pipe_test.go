@@ -1,11 +1,13 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestPipe(t *testing.T) {
@@ -70,6 +72,12 @@ func TestPipeWriteTimeout(t *testing.T) {
 		}
 		if err := a.Write([]byte("{}")); !errors.Is(err, ErrWriteTimeout) {
 			t.Errorf("Write to a full pipe = %v, want ErrWriteTimeout", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*DefaultWriteTimeout)
+		defer cancel()
+		begun := time.Now()
+		if err := WriteUntil(ctx, a, []byte("{}")); !errors.Is(err, ErrUnwritten) || time.Since(begun) != 2*DefaultWriteTimeout {
+			t.Errorf("WriteUntil to a full pipe = %v after %v, want it withdrawn when its context ends", err, time.Since(begun))
 		}
 	})
 }

@@ -100,8 +100,11 @@ func (p *Process) begin() {
 }
 
 // Write implements [Conn].
-func (p *Process) Write(msg []byte) error {
-	err := p.conn.Write(msg)
+func (p *Process) Write(msg []byte) error { return p.WriteUntil(context.Background(), msg) }
+
+// WriteUntil is [WriteUntil] for the process.
+func (p *Process) WriteUntil(ctx context.Context, msg []byte) error {
+	err := WriteUntil(ctx, p.conn, msg)
 	if err == nil {
 		p.told.Store(true)
 	}
@@ -275,13 +278,17 @@ func (p *Process) unwrap() Conn { return p.conn }
 
 // Borrow returns the process as a connection whose Close does not close the process,
 // unless Adopt was called. Messages that it has not read stay unread.
-func (p *Process) Borrow() *Borrowed { return &Borrowed{p: p, done: make(chan struct{})} }
+func (p *Process) Borrow() *Borrowed {
+	b := &Borrowed{p: p}
+	b.live, b.end = context.WithCancel(context.Background())
+	return b
+}
 
 // A Borrowed is a Conn to a process that may get another owner.
 type Borrowed struct {
 	p       *Process
-	done    chan struct{} // closed by Close
-	once    sync.Once
+	live    context.Context // ends with Close
+	end     context.CancelFunc
 	adopted atomic.Bool
 }
 
@@ -291,18 +298,28 @@ func (b *Borrowed) Read() ([]byte, error) {
 		return b.p.Read()
 	}
 	b.p.begin()
-	if r, ok := b.p.await(b.done); ok {
+	if r, ok := b.p.await(b.live.Done()); ok {
 		return r.msg, r.err
 	}
 	return nil, ErrClosed
 }
 
 // Write implements [Conn].
-func (b *Borrowed) Write(msg []byte) error {
-	if wake.Closed(b.done) {
+func (b *Borrowed) Write(msg []byte) error { return b.WriteUntil(context.Background(), msg) }
+
+// WriteUntil is [WriteUntil] for the process. It ends with Close, too, which may leave the
+// process as it is.
+func (b *Borrowed) WriteUntil(ctx context.Context, msg []byte) error {
+	switch {
+	case b.live.Err() != nil:
 		return ErrClosed
+	case b.adopted.Load():
+		return b.p.WriteUntil(ctx, msg)
 	}
-	return b.p.Write(msg)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(b.live, func() { cancel(ErrClosed) })()
+	return b.p.WriteUntil(ctx, msg)
 }
 
 // Adopt makes the borrower the owner: Close then closes the process.
@@ -317,7 +334,7 @@ func (b *Borrowed) Close() error {
 	if b.adopted.Load() {
 		err = b.p.Close()
 	}
-	b.once.Do(func() { close(b.done) })
+	b.end()
 	return err
 }
 

@@ -3,6 +3,7 @@ package transport
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -65,7 +66,7 @@ func OpenStdio(opts StdioOptions) (*Stdio, error) {
 		turn: make(chan struct{}, 1), timeout: cmp.Or(opts.WriteTimeout, DefaultWriteTimeout), doing: "writing to standard output",
 		closing: s.closing,
 	}
-	s.w = lineWriter{writeLock: lock, f: out, cut: func() {}}
+	s.w = newLineWriter(lock, out)
 	return s, nil
 }
 
@@ -102,7 +103,7 @@ func (s *Stdio) Read() ([]byte, error) {
 
 // Write sends one message on a line of its own; see [Conn]. If only a part of a message
 // is written at the time-out, no other message can follow.
-func (s *Stdio) Write(msg []byte) error { return s.w.write(oneLine(msg)) }
+func (s *Stdio) Write(msg []byte) error { return s.w.write(context.Background(), oneLine(msg)) }
 
 // Close closes the connection; see [Conn]. For the client, the output ends when the
 // process ends.

@@ -3,6 +3,7 @@ package transport
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,8 +37,11 @@ var ErrSlow = errors.New("transport: peer is slow")
 // WebSocketOptions configure a WebSocket. The zero value is useful; negative values are
 // errors.
 type WebSocketOptions struct {
-	MaxMessage   int           // bytes of a message read; zero means DefaultMaxMessage
-	WriteTimeout time.Duration // of one message; zero means DefaultWriteTimeout
+	MaxMessage int // bytes of a message read; zero means DefaultMaxMessage
+
+	// WriteTimeout is that of one message. Zero means DefaultWriteTimeout for an accepted
+	// connection, and none for a dialed one: a server that is busy reads later.
+	WriteTimeout time.Duration
 
 	// KeepAlive is the interval of pings. If the peer sends nothing for twice as long
 	// while Read is running, the connection is closed. Zero means DefaultKeepAlive.
@@ -58,7 +62,6 @@ func (o *WebSocketOptions) fill() error {
 		return errors.New("transport: negative limit of a WebSocket")
 	}
 	o.MaxMessage = cmp.Or(o.MaxMessage, DefaultMaxMessage)
-	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
 	o.KeepAlive = cmp.Or(o.KeepAlive, DefaultKeepAlive)
 	return nil
 }
@@ -86,6 +89,10 @@ type WebSocket struct {
 	waiting atomic.Bool  // a Read is running
 	begun   atomic.Int64 // when the message being read began, since born; 0 for none
 
+	// What control sends, without a time-out: capacity 1, the latest.
+	pingDue chan struct{}
+	pongDue chan string
+
 	closing chan struct{} // closed when End begins
 	once    sync.Once     // of End
 
@@ -95,12 +102,13 @@ type WebSocket struct {
 	running    sync.WaitGroup
 }
 
-// newWebSocket takes over a connection, and starts the goroutine that pings the peer,
-// which ends with the connection.
+// newWebSocket takes over a connection, and starts the goroutines that ping the peer, which
+// end with the connection.
 func newWebSocket(ws *websocket.Conn, opts WebSocketOptions, skips bool) *WebSocket {
 	w := &WebSocket{
 		ws: ws, opts: opts, skips: skips, born: time.Now(),
 		reading: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
+		pingDue: make(chan struct{}, 1), pongDue: make(chan string, 1),
 	}
 	w.writing = writeLock{
 		turn: make(chan struct{}, 1), timeout: opts.WriteTimeout, doing: "writing to the WebSocket",
@@ -108,6 +116,9 @@ func newWebSocket(ws *websocket.Conn, opts WebSocketOptions, skips bool) *WebSoc
 	}
 	w.handleControl()
 	w.running.Go(w.watch)
+	if opts.WriteTimeout == 0 {
+		w.running.Go(w.control)
+	}
 	return w
 }
 
@@ -203,21 +214,48 @@ func (w *WebSocket) skipTooLong(rest io.Reader, long *TooLongError) error {
 // Write sends one message as it is; see [Conn]. If only a part is written at the
 // time-out, no other message can follow, and the connection is closed.
 func (w *WebSocket) Write(msg []byte) error {
-	if err := w.writing.acquire(); err != nil {
+	if err := w.writing.acquire(context.Background()); err != nil {
 		return err
 	}
 	defer w.writing.release()
-	if err := w.ws.SetWriteDeadline(time.Now().Add(w.opts.WriteTimeout)); err != nil {
-		return w.writeFailed(err)
+	return w.send(msg)
+}
+
+// WriteUntil is [WriteUntil] for a WebSocket. Once it is the message's turn, it counts as begun.
+func (w *WebSocket) WriteUntil(ctx context.Context, msg []byte) error {
+	if err := w.writing.acquire(ctx); err != nil {
+		return err
 	}
-	if err := w.ws.WriteMessage(websocket.TextMessage, msg); err != nil {
+	msg = bytes.Clone(msg)
+	return w.writing.aside(ctx, func() error { return w.send(msg) }) // End waits for it
+}
+
+// send writes a message. The caller holds the token.
+func (w *WebSocket) send(msg []byte) error {
+	var by time.Time
+	if w.opts.WriteTimeout > 0 {
+		by = time.Now().Add(w.opts.WriteTimeout)
+	}
+	err := w.ws.SetWriteDeadline(by)
+	switch {
+	case err != nil:
+	case by.IsZero() && len(msg) > dialedSize: // each part that the peer takes is activity
+		var to io.WriteCloser
+		if to, err = w.ws.NextWriter(websocket.TextMessage); err == nil {
+			_, err = io.Copy(to, activityReader{bytes.NewReader(msg), w})
+			err = cmp.Or(err, to.Close())
+		}
+	default:
+		err = w.ws.WriteMessage(websocket.TextMessage, msg)
+	}
+	if err != nil {
 		return w.writeFailed(err)
 	}
 	return nil
 }
 
-// writeFailed returns the error of a failed write, and closes the connection, which is no
-// longer usable.
+// writeFailed closes the connection, which is not usable after a failed write, and returns why
+// it has ended.
 func (w *WebSocket) writeFailed(err error) error {
 	var late net.Error
 	switch {
@@ -230,8 +268,7 @@ func (w *WebSocket) writeFailed(err error) error {
 	default:
 		err = fmt.Errorf("%s: %v", w.writing.doing, err)
 	}
-	w.finish(err)
-	return err
+	return w.finish(err)
 }
 
 // RemoteAddr returns the peer's network address.

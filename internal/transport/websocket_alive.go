@@ -32,6 +32,14 @@ func (w *WebSocket) handleControl() {
 	w.ws.SetPongHandler(func(string) error { w.noteActivity(); return nil })
 	w.ws.SetPingHandler(func(data string) error {
 		w.noteActivity()
+		if w.opts.WriteTimeout == 0 {
+			select {
+			case <-w.pongDue: // this pong answers the earlier ping, too
+			default:
+			}
+			w.pongDue <- data
+			return nil
+		}
 		// If it fails, a write or the keep-alive detects that.
 		_ = w.ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(w.opts.WriteTimeout))
 		return nil
@@ -63,22 +71,48 @@ func (w *WebSocket) watch() {
 		}
 		if now := time.Now(); !now.Before(next) {
 			next = now.Add(interval)
-			if err := w.ping(now); err != nil {
-				_ = w.writeFailed(err) // Read returns the error
-			}
+			w.ping(now)
 		}
 		timer.Reset(min(time.Until(next), 2*interval-silent))
 	}
 }
 
 // ping sends a ping. It may wait for the write of a message that the peer reads slowly.
-// That time does not count as silence, since the write has a time-out.
-func (w *WebSocket) ping(now time.Time) error {
+// That time does not count as silence if the write has a time-out.
+func (w *WebSocket) ping(now time.Time) {
+	if w.opts.WriteTimeout == 0 {
+		select {
+		case w.pingDue <- struct{}{}:
+		default: // the last one has not been sent
+		}
+		return
+	}
 	heard := w.heard.Load()
 	err := w.ws.WriteControl(websocket.PingMessage, nil, now.Add(w.opts.WriteTimeout))
 	waited := time.Since(now)
 	w.heard.CompareAndSwap(heard, min(heard+int64(waited), int64(time.Since(w.born)))) // else it has sent something meanwhile
-	return err
+	if err != nil {
+		_ = w.writeFailed(err) // Read returns the error
+	}
+}
+
+// control sends the pings and pongs of a connection whose writes have no time-out, so that
+// neither watch nor Read waits for a peer that does not read. It ends with the connection.
+func (w *WebSocket) control() {
+	for {
+		var err error
+		select {
+		case <-w.done:
+			return
+		case <-w.pingDue:
+			err = w.ws.WriteControl(websocket.PingMessage, nil, time.Time{})
+		case data := <-w.pongDue:
+			err = w.ws.WriteControl(websocket.PongMessage, []byte(data), time.Time{})
+		}
+		if err != nil {
+			_ = w.writeFailed(err) // Read returns the error
+		}
+	}
 }
 
 // giveUp closes the connection after a time-out of the peer, and sends the reason in case

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -232,4 +233,78 @@ func TestWebSocketTrickle(t *testing.T) {
 		}
 		<-trickled
 	})
+}
+
+// A server that is busy reads later. Until then it counts as silent only if it sends nothing, and
+// what it sends is read; pings and pongs wait for nobody.
+func TestWebSocketBusyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ws, c, end := dialedInBubble(t, WebSocketOptions{KeepAlive: 10 * time.Second})
+		defer end()
+		got := make(chan string, 10)
+		read := make(chan error, 1)
+		go func() { // ends with the connection
+			for {
+				msg, err := c.Read()
+				if err != nil {
+					read <- err
+					return
+				}
+				got <- string(msg)
+			}
+		}()
+		ctx, leave := context.WithCancel(t.Context())
+		begun, behind, withdrawn := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		go func() { begun <- c.WriteUntil(ctx, []byte(strings.Repeat("x", 1<<20))) }()
+		synctest.Wait()
+		go func() { withdrawn <- c.WriteUntil(ctx, []byte("{}")) }()
+		go func() { behind <- c.WriteUntil(t.Context(), []byte("{}")) }()
+		for range 5 {
+			time.Sleep(15 * time.Second)
+			_ = ws.WriteControl(websocket.PingMessage, nil, time.Time{})
+			_ = ws.WriteMessage(websocket.TextMessage, []byte("progress"))
+		}
+		leave()
+		synctest.Wait()
+		if err := <-withdrawn; !errors.Is(err, ErrUnwritten) {
+			t.Errorf("the writer of a message that was not begun got %v", err)
+		}
+		if err := <-begun; err != nil || len(behind) > 0 || len(got) != 5 {
+			t.Errorf("a begun message: %v; %d behind it ended, %d messages were read", err, len(behind), len(got))
+		}
+		if _, msg, err := ws.ReadMessage(); len(msg) != 1<<20 || err != nil {
+			t.Fatalf("the server read %d bytes, %v, want all", len(msg), err)
+		}
+		if _, msg, err := ws.ReadMessage(); string(msg) != "{}" || err != nil {
+			t.Fatalf("the server read %q, %v, want the message behind", msg, err)
+		}
+		if err := <-behind; err != nil {
+			t.Error(err)
+		}
+		go func() { _ = c.Write([]byte(strings.Repeat("x", 1<<20))) }() // and nobody reads or sends any more
+		if err := <-read; !errors.Is(err, ErrSilent) {
+			t.Errorf("Read() = %v, want %v", err, ErrSilent)
+		}
+	})
+}
+
+// dialedInBubble is inBubble for a dialed WebSocket and the server's end.
+func dialedInBubble(t *testing.T, o WebSocketOptions) (ws *websocket.Conn, c *WebSocket, end func()) {
+	t.Helper()
+	l := bridgetest.Listen()
+	conns := make(chan *websocket.Conn, 1)
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		conns <- ws
+	})}
+	go srv.Serve(l)
+	c, err := DialWebSocket(t.Context(), DialOptions{WebSocketOptions: o, URL: "ws://127.0.0.1", Dial: l.DialContext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws = <-conns
+	return ws, c, func() { _ = ws.Close(); _ = c.Close(); _ = srv.Close() }
 }

@@ -80,6 +80,7 @@ func (w *WebSocket) End(code int, reason string) error {
 		}
 		w.finish(ErrClosed)
 		w.running.Wait()
+		w.writing.turn <- struct{}{} // nobody writes any more
 	})
 	return nil
 }

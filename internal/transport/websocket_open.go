@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -196,6 +197,7 @@ func AcceptWebSocket(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
 	chosen := o.Header.Clone()
 	if chosen == nil {
 		chosen = make(http.Header)

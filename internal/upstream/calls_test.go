@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -183,6 +184,52 @@ func TestMuxFails(t *testing.T) {
 		f := AsFailure(m.Do(t.Context(), c, []byte("{}")))
 		if f == nil || f.Fate != NotSent || !f.Lost || !strings.Contains(f.Error(), "writing to it") || m.Calls.Len() != 0 || <-lost == nil {
 			t.Errorf("Do() on a closed connection = %v, want it not sent, and lost", f)
+		}
+	})
+}
+
+// A server that is busy with a call reads the others later: no connection ends because of that.
+// A call that ends meanwhile, of which nothing was written, is withdrawn.
+func TestM2L14BusyServerLosesNoCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, peer, lost := newTestMux(t)
+		const calls = 100 // more than the pipe holds
+		done := make(chan error, calls)
+		do := func(ctx context.Context, id int64) error {
+			c := &Call{ID: id, Wake: wake.NewSignal()}
+			if err := m.Calls.Add(c); err != nil {
+				return err
+			}
+			defer m.Calls.Remove(c)
+			return m.Do(ctx, c, wire.AppendRequest(nil, wire.NumberID(id), "tools/call", nil, nil))
+		}
+		go func() { done <- do(t.Context(), 1) }()
+		first := peer.Want("tools/call")
+		for i := range int64(calls - 1) {
+			go func() { done <- do(t.Context(), 2+i) }()
+		}
+		synctest.Wait()
+		short, cancel := context.WithTimeoutCause(t.Context(), 15*time.Second, ErrTooLong)
+		defer cancel()
+		if f := AsFailure(do(short, 1000)); f == nil || f.Cause != ErrTooLong || f.Fate != NotSent || f.Lost {
+			t.Errorf("Do() of a call that ran out of time = %+v, want it not sent, and the connection not lost", f)
+		}
+		time.Sleep(20 * time.Second)
+		for range calls - 1 {
+			next := peer.Want("tools/call")
+			if id, _ := next.ID.Int(); id == 1000 {
+				t.Error("the server got a call that was withdrawn")
+			}
+			peer.Result(next.ID, `{}`)
+		}
+		peer.Result(first.ID, `{}`)
+		for range calls {
+			if err := <-done; err != nil {
+				t.Errorf("Do() = %v", err)
+			}
+		}
+		if len(lost) > 0 {
+			t.Errorf("the connection was lost: %v", <-lost)
 		}
 	})
 }

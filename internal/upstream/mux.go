@@ -46,12 +46,14 @@ func (m *Mux) Run(ctx context.Context, done <-chan struct{}) {
 // An error means that c has not ended; it is a [*Failure], or ctx's cause. The goroutine
 // sends the notifications of c to its client, so that a slow client does not delay others.
 func (m *Mux) Do(ctx context.Context, c *Call, frame []byte) error {
-	if err := context.Cause(ctx); err != nil {
-		return &Failure{Cause: err, Fate: NotSent}
-	}
-	if err := m.Send(c, frame); err != nil {
+	if err := m.Send(ctx, c, frame); err != nil {
 		return err
 	}
+	return m.Await(ctx, c)
+}
+
+// Await returns when c, which was sent, or ctx has ended. An error is ctx's cause.
+func (m *Mux) Await(ctx context.Context, c *Call) error {
 	for {
 		select {
 		case <-c.Wake:
@@ -68,13 +70,20 @@ func (m *Mux) Do(ctx context.Context, c *Call, frame []byte) error {
 	}
 }
 
-// Send sends frame, the call c. If that fails, the server has got a part of a line at most,
-// so it has not run c. Other calls in flight may have run; the connection is not usable any
-// more.
-func (m *Mux) Send(c *Call, frame []byte) error {
-	err := m.Conn.Write(frame)
-	if err == nil {
+// Send sends frame, the call c. A server that is busy with another call may read it much later:
+// Send waits until ctx ends, and c is withdrawn if nothing was written of it by then. If the
+// write fails, the server has got a part of a message at most, so it has not run c. Other calls
+// in flight may have run; the connection is not usable any more.
+func (m *Mux) Send(ctx context.Context, c *Call, frame []byte) error {
+	if err := context.Cause(ctx); err != nil {
+		return unsent(err)
+	}
+	err := transport.WriteUntil(ctx, m.Conn, frame)
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, transport.ErrUnwritten):
+		return unsent(context.Cause(ctx))
 	}
 	if how := transport.Exited(err); how != nil {
 		err = how
@@ -84,4 +93,13 @@ func (m *Mux) Send(c *Call, frame []byte) error {
 	m.Calls.Remove(c)
 	m.Lost(err)
 	return &Failure{Cause: err, Fate: NotSent, Lost: true}
+}
+
+// unsent returns the failure of a call that ended, because of cause, before it was sent.
+func unsent(cause error) *Failure {
+	f := &Failure{Cause: cause, Fate: NotSent}
+	if end := AsFailure(cause); end != nil && end.Lost { // with the connection
+		f.Cause, f.Lost = end.Cause, true
+	}
+	return f
 }

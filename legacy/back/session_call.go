@@ -169,7 +169,7 @@ func (s *session) leave(c *call, leaveLane func()) {
 		return
 	}
 	end := func() { time.AfterFunc(cancelGrace, func() { s.inputs.endCancel(); leaveLane() }) }
-	if c.Cancelled == nil || !s.Start(func() { <-c.Cancelled; end() }) { // sending has a time limit
+	if c.Cancelled == nil || !s.Start(func() { <-c.Cancelled; end() }) { // at the latest with the connection
 		end()
 	}
 }

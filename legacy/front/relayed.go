@@ -193,7 +193,7 @@ func (s *relayed) post(w http.ResponseWriter, r *http.Request, m *wire.Message) 
 // session's end.
 func (s *relayed) receive(m *wire.Message) {
 	sent := make(chan struct{})
-	if s.spawn(func(ctx context.Context) { s.deliver(ctx, m, sent) }) { // ends with the session, or as Send is bounded
+	if s.spawn(func(ctx context.Context) { s.deliver(ctx, m, sent) }) { // ends with the session, or with Send
 		s.upstream.Await(m, sent)
 	}
 }

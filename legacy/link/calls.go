@@ -52,9 +52,12 @@ type Call struct {
 
 	Opens  bool // it is the initialize request that opens the session
 	Passes bool // its response is forwarded as the server wrote it
-	// Taken is closed when the server has begun to answer the POST of the call; nil if no
-	// goroutine waits for that.
+	// Taken is closed when the server has begun to answer the POST of the call, or when the call
+	// was written to a connection, or is not going to be; nil if no goroutine waits for that.
 	Taken chan struct{}
+	// Withdrawn says that nothing of it was sent on a connection. Read it only after Taken is
+	// closed.
+	Withdrawn bool
 	// Cancelled is closed when the server was sent the cancellation of the call, or can't be.
 	// Abandon sets it; it is nil if the server gets none.
 	Cancelled <-chan struct{}
@@ -66,7 +69,7 @@ func (c *Call) Begin(ctx context.Context) context.Context {
 	return ctx
 }
 
-// wasTaken closes Taken. It is called at most once, since a call has one POST.
+// wasTaken closes Taken. It is called at most once, since a call is sent once.
 func (c *Call) wasTaken() {
 	if c.Taken != nil {
 		close(c.Taken)

@@ -30,14 +30,23 @@ func (c *conn) read(ctx context.Context) {
 
 // do implements carrier.
 func (c *conn) do(ctx context.Context, call *Call, frame []byte) error {
-	return c.mux.Do(ctx, &call.Call, frame)
+	err := c.mux.Send(ctx, &call.Call, frame)
+	call.Withdrawn = err != nil
+	call.wasTaken()
+	if err != nil {
+		return err
+	}
+	return c.mux.Await(ctx, &call.Call)
 }
 
-// send implements carrier. Write is bounded by the connection itself.
-func (c *conn) send(_ context.Context, frame []byte) error { return c.mux.Conn.Write(frame) }
+// send implements carrier. A server that is busy may read the message much later.
+func (c *conn) send(ctx context.Context, frame []byte) error {
+	return transport.WriteUntil(ctx, c.mux.Conn, frame)
+}
 
-// endedBy implements carrier: if a write fails, the connection is unusable.
-func (c *conn) endedBy(error) bool { return true }
+// endedBy implements carrier: if a write fails, the connection is unusable, unless the message
+// was withdrawn.
+func (c *conn) endedBy(err error) bool { return !errors.Is(err, transport.ErrUnwritten) }
 
 // explain implements carrier: a child process may have written the reason to its standard
 // error.

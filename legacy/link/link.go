@@ -152,6 +152,9 @@ func (l *Link) SendLater(ctx context.Context, frame []byte) <-chan struct{} {
 	sent := make(chan struct{})
 	later := l.Later(ctx, func(ctx context.Context) {
 		defer close(sent)
+		if l.ordered { // the server may be busy, and needs the message when it reads on
+			ctx = context.WithoutCancel(ctx)
+		}
 		if err := l.Send(ctx, frame); err != nil {
 			l.log.Debug("sending to server", "error", transport.Cause(err))
 		}
@@ -209,7 +212,7 @@ func (l *Link) Close(ctx context.Context) {
 	sent := make(chan struct{})
 	go func() { // ends when the messages are sent, or when the carrier's end stops them
 		defer close(sent)
-		l.outbox.wait() // each bounded by sendTimeout
+		l.outbox.wait() // each bounded by sendTimeout, or by the connection
 	}()
 	if l.ordered { // a child process that does not read must not delay the end
 		late := time.AfterFunc(lastWritesTimeout, func() { l.carrier.close(ctx) })

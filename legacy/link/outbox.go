@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// sendTimeout bounds a message that is sent in the background, and the end of a
+	// sendTimeout bounds a message that is sent in the background over HTTP, and the end of a
 	// session.
 	sendTimeout = 5 * time.Second
 	// maxSends bounds the number of messages that are being sent in the background.

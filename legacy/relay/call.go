@@ -20,7 +20,8 @@ const (
 	// takeTimeout bounds how long the next message waits until the server has begun to
 	// answer the POST of a call over HTTP+SSE, or of a notification or response over HTTP.
 	// That keeps the order; but some servers answer a POST only when they have run the
-	// request.
+	// request. On a connection it bounds how long the next message waits until this one is
+	// written: after that it waits behind it, and the end of the client is noticed.
 	takeTimeout = 200 * time.Millisecond
 	// overtakeTimeout bounds how long the cancellation of a call waits for that, from the
 	// begin of the call. Directly, nothing waits.
@@ -133,17 +134,14 @@ func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
 	}
 	frame := withID(traced(m, c.Exchange), wire.NumberID(c.ID))
 	c.Exchange.Sent(frame)
-	if s.link.Ordered() { // in the order of the calls
-		err = s.send(ctx, frame)
-	}
-	if err != nil || !s.link.Start(func() { c.run(ctx, frame); stop() }) {
+	if !s.link.Start(func() { c.run(ctx, frame); stop() }) {
 		s.link.Calls.Remove(&c.Call)
 		c.Cancel(nil)
 		stop()
 		c.lost(&upstream.Failure{Cause: s.link.Err(), Fate: upstream.NotSent, Lost: true})
 		return
 	}
-	if s.link.IsSSE() {
+	if s.link.Ordered() || s.link.IsSSE() { // in the order of the calls
 		c.awaitTaken(ctx, takeTimeout)
 	}
 }
@@ -161,7 +159,8 @@ func (s *Session) newCall(m *wire.Message, o mcp.RelayedCall) *call {
 }
 
 // awaitTaken waits until the server has begun to answer the POST of the call, or has
-// answered the call, for at most d from the begin of the call.
+// answered the call, or until it is written to a connection, for at most d from the begin of the
+// call.
 func (c *call) awaitTaken(ctx context.Context, d time.Duration) {
 	late := time.NewTimer(wake.Positive(d - time.Since(c.begun)))
 	defer late.Stop()
@@ -175,7 +174,7 @@ func (c *call) awaitTaken(ctx context.Context, d time.Duration) {
 // run waits for the end of a call.
 func (c *call) run(ctx context.Context, frame []byte) {
 	wake.GrowStack()
-	err := c.do(ctx, frame)
+	err := c.s.link.Do(ctx, &c.Call, frame)
 	if r, ok := c.Settled(); ok { // the response was forwarded
 		r = c.s.link.Calls.Finish(&c.Call, r)
 		r.Free() // this may read the rest of a stream
@@ -195,15 +194,6 @@ func (c *call) run(ctx context.Context, frame []byte) {
 		c.s.opts.Logger.Warn("call ended: it took too long", "method", c.Method, "limit", c.s.opts.Settings.Timeouts.Max)
 	}
 	c.lost(c.s.link.Abandon(ctx, &c.Call, err))
-}
-
-// do sends the call unless that was done, and returns when it has ended.
-func (c *call) do(ctx context.Context, frame []byte) error {
-	if c.s.link.Ordered() { // it was sent already
-		<-ctx.Done()
-		return context.Cause(ctx)
-	}
-	return c.s.link.Do(ctx, &c.Call, frame)
 }
 
 // forget ends a call that the server needs no cancellation of, or has got it.

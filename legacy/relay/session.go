@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
@@ -20,6 +22,10 @@ import (
 // lastResponse is how long a cancelled call can still get its response, because some
 // servers send one anyway.
 const lastResponse = 2 * time.Second
+
+// maxSending is how many messages without a response may wait for a server that does not read
+// its connection, before the client's next message is read.
+const maxSending = 64
 
 // Options configure the sessions with one server.
 type Options struct {
@@ -49,6 +55,8 @@ type Session struct {
 	beforeInitialized sync.Once
 	listens           chan struct{} // closed when beforeInitialized is done
 	afterInitialized  sync.Once
+
+	sending atomic.Int64 // messages of Send
 
 	calls  calls
 	inputs inputs
@@ -104,7 +112,7 @@ func (s *Session) cancelAll() {
 	all := slices.Collect(maps.Values(s.calls.byID))
 	s.calls.mu.Unlock()
 	for _, c := range all {
-		if s.link.Alive() {
+		if !s.withdraws(c, errClientEnded) && s.link.Alive() {
 			s.link.SendCancelled(context.Background(), &c.Call, errClientEnded) // the session ends next, which waits for it
 		}
 		c.Cancel(errClientEnded)
@@ -113,8 +121,13 @@ func (s *Session) cancelAll() {
 
 // Send implements [mcp.Relay].
 func (s *Session) Send(ctx context.Context, m *wire.Message) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.Settings.Timeouts.Connect)
-	defer cancel()
+	if !s.link.Ordered() { // on a connection, the server has it when it reads on
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.opts.Settings.Timeouts.Connect)
+		defer cancel()
+	}
+	s.sending.Add(1)
+	defer s.sending.Add(-1)
 	switch {
 	case m.Kind() == wire.Response && !m.ID.IsZero():
 		return s.sendResponse(ctx, m)
@@ -128,14 +141,10 @@ func (s *Session) Send(ctx context.Context, m *wire.Message) error {
 	return s.send(ctx, m.Text)
 }
 
-// Await implements [mcp.Relay]. Over HTTP it waits no longer than takeTimeout. For
-// notifications/initialized that begins when the stream of [link.Link.Listen] is open, so
-// that no other message is sent before it.
+// Await implements [mcp.Relay]. It waits no longer than takeTimeout, unless many messages wait
+// for a server that does not read its connection. For notifications/initialized that begins when
+// the stream of [link.Link.Listen] is open, so that no other message is sent before it.
 func (s *Session) Await(m *wire.Message, sent <-chan struct{}) {
-	if s.link.Ordered() {
-		<-sent
-		return
-	}
 	if m.Method == spec.NotifyInitialized {
 		select {
 		case <-s.listens:
@@ -146,7 +155,11 @@ func (s *Session) Await(m *wire.Message, sent <-chan struct{}) {
 	defer late.Stop()
 	select {
 	case <-sent:
+		return
 	case <-late.C:
+	}
+	if s.link.Ordered() && s.sending.Load() > maxSending {
+		<-sent
 	}
 }
 
@@ -192,10 +205,27 @@ func (s *Session) sendCancelled(ctx context.Context, m *wire.Message) error {
 	c.cancelled.Store(true) // the call may end before the server has answered
 	if !s.link.Ordered() {
 		c.awaitTaken(ctx, overtakeTimeout) // otherwise the cancellation may arrive before the call, and have no effect
+	} else if c.awaitTaken(ctx, takeTimeout); s.withdraws(c, mcp.ErrCancelled) {
+		return nil
 	}
 	err = s.send(ctx, withRequestID(m, wire.NumberID(c.ID)))
 	time.AfterFunc(lastResponse, func() { c.Cancel(mcp.ErrCancelled) })
 	return err
+}
+
+// withdraws ends a call that waits for a server which does not read its connection, and reports
+// whether nothing of it was written, so that the server need not know.
+func (s *Session) withdraws(c *call, cause error) bool {
+	if !s.link.Ordered() || wake.Closed(c.Taken) {
+		return false
+	}
+	c.Cancel(cause)
+	select {
+	case <-c.Taken:
+		return c.Withdrawn
+	case <-s.link.Done():
+		return false
+	}
 }
 
 // send sends a message that has no response.

@@ -129,7 +129,7 @@ func (p *conn) cancel(c *upstreamCall, cause error) {
 		return
 	}
 	p.cancellations++
-	p.link.running.Go(func() { // ends by the connection's own time-out
+	p.link.running.Go(func() { // ends with the connection at the latest
 		// The goroutine that reads the connection notices if it is broken.
 		_ = p.Conn.Write(c.Cancellation(cause))
 		p.mu.Lock()

@@ -46,7 +46,8 @@ func (p *conn) listen(ctx context.Context, c *upstreamCall) (watch.Stream, error
 	if err := p.add(s); err != nil {
 		return nil, err
 	}
-	if err := p.Send(&c.Call, c.frame); err != nil {
+	if err := p.Send(ctx, &c.Call, c.frame); err != nil {
+		p.forget(s)
 		return nil, err
 	}
 	if p.sent(s) {

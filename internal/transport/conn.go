@@ -57,6 +57,7 @@ type Conn interface {
 type TooLongError struct {
 	Limit int    // bytes
 	Start []byte // its beginning, which may have its id
+	End   []byte // its end, which may have it, too; nil if it was not read
 }
 
 func (e *TooLongError) Error() string {

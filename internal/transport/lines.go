@@ -8,7 +8,7 @@ import (
 const (
 	copiedLine = 4 << 10   // lines up to this size are copied
 	idleBuffer = 128 << 10 // the largest buffer of an idle reader
-	longStart  = 256       // how much of a too long line is kept
+	longEdge   = 256       // how much of the beginning and the end of a too long message is kept
 )
 
 // A lineReader splits a stream into lines, which end with LF or at the end of the stream.
@@ -54,7 +54,11 @@ func (l *lineReader) cut(end, ending int) ([]byte, error) {
 	l.scanned = l.start
 	switch {
 	case len(line) > l.limit:
-		return nil, l.tooLong(line)
+		long := l.tooLong(line)
+		if ending > 0 {
+			long.End = withEnd(nil, line)
+		}
+		return nil, long
 	case len(line) > copiedLine:
 		l.move(max(len(l.buf)-l.start, min(len(line), idleBuffer)))
 		return line, nil
@@ -86,21 +90,31 @@ func (l *lineReader) move(size int) {
 // skip skips the rest of a line that is too long without storing it.
 func (l *lineReader) skip() error {
 	tooLong := l.tooLong(l.buf[l.start:])
+	end := withEnd(nil, l.buf[l.start:])
 	PutBuffer(l.buf)
 	l.buf, l.start, l.scanned = GetBuffer(0), 0, 0
 	for l.err == nil {
 		l.fill()
 		if i := bytes.IndexByte(l.buf, '\n'); i >= 0 {
 			l.start, l.scanned = i+1, i+1
+			tooLong.End = withEnd(end, l.buf[:i])
 			break
 		}
+		end = withEnd(end, l.buf)
 		l.buf = l.buf[:0]
 	}
 	return tooLong
 }
 
-func (l *lineReader) tooLong(line []byte) error {
-	return &TooLongError{Limit: l.limit, Start: bytes.Clone(line[:min(len(line), longStart)])}
+func (l *lineReader) tooLong(line []byte) *TooLongError {
+	return &TooLongError{Limit: l.limit, Start: bytes.Clone(line[:min(len(line), longEdge)])}
+}
+
+// withEnd returns the end of a message that ends with what is in end and then more. It may change
+// end, and does not keep more.
+func withEnd(end, more []byte) []byte {
+	end = append(end, more[max(0, len(more)-longEdge):]...)
+	return append(end[:0], end[max(0, len(end)-longEdge):]...)
 }
 
 // fill reads once, after making room: at the front if the current line leaves

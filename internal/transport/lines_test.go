@@ -35,6 +35,9 @@ func FuzzLines(f *testing.F) {
 					if !bytes.HasPrefix([]byte(line), tooLong.Start) {
 						t.Fatalf("line %d of %q: starts with %q", i, in, tooLong.Start)
 					}
+					if end := line[max(0, len(line)-longEdge):]; string(tooLong.End) != end && (i < len(want)-1 || tooLong.End != nil) {
+						t.Fatalf("line %d of %q: ends with %q, want %q", i, in, tooLong.End, end)
+					}
 					continue
 				}
 				if string(got) != line || err != nil || partial != (i == len(want)-1 && !strings.HasSuffix(in, "\n")) {

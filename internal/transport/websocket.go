@@ -173,7 +173,7 @@ func (w *WebSocket) next() ([]byte, error) {
 		w.opts.Memory.Release() // the peer may take a moment to hear of it
 		return nil, w.refuse(CloseTryLater, short.Error())
 	case errors.As(err, &long):
-		long.Start = bytes.Clone(buf[:min(len(buf), longStart)])
+		long.Start, long.End = bytes.Clone(buf[:min(len(buf), longEdge)]), withEnd(nil, buf)
 		PutBuffer(buf)
 		return nil, w.skipTooLong(r, long)
 	case err != nil:
@@ -202,13 +202,21 @@ func shrink(buf []byte) []byte {
 // connection, which many calls share.
 func (w *WebSocket) skipTooLong(rest io.Reader, long *TooLongError) error {
 	if !w.skips {
-		w.tooLong = true
+		w.tooLong, long.End = true, nil
 		return long
 	}
-	if _, err := io.Copy(io.Discard, activityReader{rest, w}); err != nil {
-		return w.broken(err)
+	part := GetBuffer(0)
+	defer PutBuffer(part)
+	for {
+		n, err := activityReader{rest, w}.Read(part[:cap(part)])
+		long.End = withEnd(long.End, part[:n])
+		switch {
+		case err == io.EOF:
+			return long
+		case err != nil:
+			return w.broken(err)
+		}
 	}
-	return long
 }
 
 // Write sends one message as it is; see [Conn]. If only a part is written at the

@@ -237,12 +237,14 @@ func TestWebSocketPeerEnds(t *testing.T) {
 func TestWebSocketDialedSkips(t *testing.T) {
 	dialed, accepted := sockets(t, WebSocketOptions{MaxMessage: 1000})
 	go func() {
-		_ = accepted.Write([]byte(`{"id":7,"result":"` + strings.Repeat("x", 300_000) + `"}`)) // read below, or not
+		_ = accepted.Write([]byte(`{"id":7,"result":"` + strings.Repeat("x", 300_000) + `","end":1}`)) // read below, or not
 		_ = accepted.Write([]byte(`{"id":8}`))
 	}()
 	var long *TooLongError
 	if _, err := dialed.Read(); !errors.As(err, &long) || long.Limit != 1000 || !strings.HasPrefix(string(long.Start), `{"id":7,"result":"x`) {
 		t.Errorf("Read() = %v, want a TooLongError with the message's start", err)
+	} else if end := string(long.End); len(end) != longEdge || !strings.HasSuffix(end, `x","end":1}`) {
+		t.Errorf("the message ends with %q", end)
 	}
 	if got := mustRead(t, dialed); got != `{"id":8}` {
 		t.Errorf("Read() = %q, want the next message", got)

@@ -134,11 +134,11 @@ func (b *Inbox) unreadable(text []byte, err error) bool {
 }
 
 // TooLong handles a message beyond the limit: it fails the call of a response, or passes a
-// request to the Sink, if the beginning of the message has the id.
+// request to the Sink, if the beginning or the end of the message has the id.
 func (b *Inbox) TooLong(ctx context.Context, e *transport.TooLongError) {
 	b.useless.Add(1)
 	b.opts.BeyondLimit(e.Limit)
-	id, isRequest := wire.LeadingID(e.Start)
+	id, isRequest := wire.OuterID(e.Start, e.End)
 	if isRequest {
 		b.sink.TooLong(ctx, id, e.Limit)
 	} else if c := b.Calls.Find(id); c != nil {

@@ -48,19 +48,24 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// A message beyond the limit is whose its beginning says.
+// A message beyond the limit is whose its beginning says, or its end.
 func TestInboxTooLong(t *testing.T) {
-	for start, want := range map[string]string{
-		`{"jsonrpc":"2.0","id":7,"result":{"a":"`:             "failed:",
-		`{"jsonrpc":"2.0","id":"q","method":"x","params":{"a`: `long:"q"`,
-		`{"jsonrpc":"2.0","method":"x","params":{"a`:          "",
+	const end = `"},"jsonrpc":"2.0","id":7}`
+	for text, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":7,"result":{"a":"…`:             "failed:",
+		`{"jsonrpc":"2.0","id":"q","method":"x","params":{"a…`: `long:"q"`,
+		`{"jsonrpc":"2.0","method":"x","params":{"a…`:          "",
+		`{"result":{"a":"…` + end:                              "failed:",
+		`{"method":"x","params":{"a":"…` + end:                 `long:7`,
+		`{"method":"x","params":{"a":"…","id":7}}`:             "",
 	} {
+		start, end, _ := strings.Cut(text, "…")
 		drops, sink := &backtest.Metrics{}, notingSink(nil)
 		b, c := newTestInbox(t, drops, &sink)
-		b.TooLong(t.Context(), &transport.TooLongError{Limit: 400, Start: []byte(start)})
+		b.TooLong(t.Context(), &transport.TooLongError{Limit: 400, Start: []byte(start), End: []byte(end)})
 		got := strings.Join(append(sink, endOf(c)...), " ")
 		if !strings.HasPrefix(got, want) || want == "" && got != "" || drops.Count("too long") != 1 {
-			t.Errorf("%s: got %q, want %q", start, got, want)
+			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
 	}
 }

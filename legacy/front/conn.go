@@ -210,11 +210,11 @@ func (c *Conn) appendChange(ev fanout.Event) []byte {
 	return s.subscriptions.appendChange(nil, ev)
 }
 
-// Unread handles a message that was refused for its size and begins with start. It returns
-// the id if the message is a request. If it is a response, the request that it answers
+// Unread handles a message that was refused for its size, of which the beginning and the end
+// are known. It returns the id if the message is a request. If it is a response, the request that it answers
 // fails with why.
-func (c *Conn) Unread(start []byte, why *wire.Error) wire.ID {
-	id, isRequest := wire.LeadingID(start)
+func (c *Conn) Unread(start, end []byte, why *wire.Error) wire.ID {
+	id, isRequest := wire.OuterID(start, end)
 	if isRequest || id.IsZero() {
 		return id
 	}

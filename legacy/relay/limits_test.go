@@ -103,8 +103,18 @@ func TestS02TooLongOverAConnection(t *testing.T) {
 	if got := l.Next(); !strings.Contains(got, `"id":7`) || !strings.Contains(got, "limits.upstream_message") {
 		t.Errorf("the client got %s, want an error that names the limit", got)
 	}
-	if n := d.Count("too long"); n != 3 || logs.Count(beyondLimit) != 3 {
-		t.Errorf("%d messages counted as too long, want 3, and as many lines", n)
+	l.Send(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{}}`) // answered as the TypeScript SDK writes it
+	m = p.Want("tools/call")
+	p.Write(`{"method":"sampling/createMessage","params":{"text":"%s"},"jsonrpc":"2.0","id":%s}`, long, m.ID)
+	if got := p.Read(); got.ID != m.ID || got.Error == nil || !strings.Contains(got.Error.Message, "2000 bytes") {
+		t.Errorf("the server got %s, want an error that names the limit", got.Text)
+	}
+	p.Write(`{"result":{"text":"%s"},"jsonrpc":"2.0","id":%s}`, long, m.ID)
+	if got := l.Next(); !strings.Contains(got, `"id":9`) || !strings.Contains(got, "limits.upstream_message") {
+		t.Errorf("the client got %s, want an error that names the limit", got)
+	}
+	if n := d.Count("too long"); n != 5 || logs.Count(beyondLimit) != 5 {
+		t.Errorf("%d messages counted as too long, want 5, and as many lines", n)
 	}
 	l.Send(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
 	p.Result(p.Want("ping").ID, `{}`)

@@ -211,7 +211,7 @@ func (c *connection) route(m *wire.Message) {
 func (c *connection) refuseTooLong(e *transport.TooLongError) {
 	c.s.limits.Hit(limits.Body.Key, "message refused: too large", "limit", e.Limit)
 	why := wire.Errorf(spec.CodeInvalidRequest, "the message is over %d bytes; send less, or %s", e.Limit, limits.Body.Raise())
-	c.refuse(c.legacy.Unread(e.Start, why), why)
+	c.refuse(c.legacy.Unread(e.Start, e.End, why), why)
 }
 
 func (c *connection) refuse(id wire.ID, e *wire.Error) {

@@ -40,6 +40,16 @@ func mortal(t *testing.T, conn transport.Conn, calls int) {
 // gets an error in its place, and the client hears why.
 func TestS02AnswerTooLong(t *testing.T) {
 	t.Parallel()
+	long := `{"text":"` + strings.Repeat("x", 1000) + `"}`
+	for name, answer := range map[string]string{
+		"S-02 id first": `{"jsonrpc":"2.0","id":1,"result":` + long + `}`,
+		"S-02 id last":  `{"result":` + long + `,"jsonrpc":"2.0","id":1}`, // as the TypeScript SDK writes it
+	} {
+		t.Run(name, func(t *testing.T) { answerTooLong(t, answer) })
+	}
+}
+
+func answerTooLong(t *testing.T, answer string) {
 	got := make(chan string, 1)
 	r := newRig(t, func(o *Options) {
 		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
@@ -62,7 +72,7 @@ func TestS02AnswerTooLong(t *testing.T) {
 	l.want(`"id":0,"result":`)
 	l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`)
 	l.want(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create"`)
-	l.send(`{"jsonrpc":"2.0","id":1,"result":{"text":"` + strings.Repeat("x", 1000) + `"}}`)
+	l.send(answer)
 	l.want(`"id":null,"error":`, "limits.body")
 	if text := <-got; !strings.Contains(text, `"id":"q","error":`) || !strings.Contains(text, "1000 bytes") {
 		t.Errorf("the server got %s, want an error that names the limit", text)

@@ -58,6 +58,22 @@ func (b *browser) ends(how string) string {
 	return b.text("#try-result")
 }
 
+// comesBeside returns how far the button of a question moves as the link and the progress of its
+// call appear.
+const comesBeside = `(() => {
+  const top = () => document.querySelector('.question button[type="submit"]').getBoundingClientRect().top;
+  const [link, bar] = [document.querySelector('#try-link'), document.querySelector('.try progress')];
+  const was = [...link.childNodes];
+  link.replaceChildren();
+  const before = top();
+  link.textContent = 'Both sides of this call';
+  bar.hidden = false;
+  const moved = top() - before;
+  link.replaceChildren(...was);
+  bar.hidden = true;
+  return moved;
+})()`
+
 // A person answers a question of a server in four clicks: the view, the tool, Call, and Answer.
 // It is the same as a client of either era, and the question is seen from both sides.
 func TestAnswerAQuestion(t *testing.T) {
@@ -75,6 +91,9 @@ func TestAnswerAQuestion(t *testing.T) {
 			b.do(chromedp.Click(sends)) // 3
 			b.sees("The server asks", "n-1")
 			b.picture("question-" + revision)
+			if moved := eval[float64](b, comesBeside); moved != 0 {
+				t.Errorf("the button to answer moves by %v pixels once the call is linked", moved)
+			}
 			b.fill(`.question input`, "answered by a person")
 			b.do(chromedp.Click(`.question button[type="submit"]`)) // 4
 			if got := b.ends("Done"); !strings.Contains(got, "answered by a person") {

@@ -81,6 +81,8 @@ export class TryForm {
     window.addEventListener('pagehide', () => this.#client?.close());
   }
 
+  // results is where the end of a call is shown. What comes by itself stands below the questions:
+  // their buttons do not move from under a pointer.
   #results() {
     this.took = el('p', {class: 'quiet', role: 'status'});
     this.link = el('p', {id: 'try-link'});
@@ -89,7 +91,7 @@ export class TryForm {
     this.notes = el('ol', {class: 'notes small', 'aria-label': 'What the server said meanwhile'});
     this.media = el('div', {class: 'stack'});
     this.result = el('pre', {tabIndex: 0, role: 'region', id: 'try-result', 'aria-label': 'Result'});
-    return el('section', {class: 'panel pad stack', 'aria-label': 'Result'}, el('h3', {}, 'Result'), this.took, this.link, this.progress, this.questions, this.notes, this.media, this.result);
+    return el('section', {class: 'panel pad stack', 'aria-label': 'Result'}, el('h3', {}, 'Result'), this.took, this.questions, this.link, this.progress, this.notes, this.media, this.result);
   }
 
   // serve offers servers. The one that is chosen stays, with what was tried of it, unless it goes.

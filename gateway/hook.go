@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -77,17 +78,18 @@ type inner struct {
 }
 
 // Ready implements [cmdhook.Inner].
-func (g inner) Ready(ctx context.Context) error {
-	parts := g.outer.current.parts
-	errs := make([]error, len(parts))
+func (g inner) Ready(ctx context.Context, log *slog.Logger) (wait func()) {
 	var all sync.WaitGroup
-	for i, p := range parts {
+	for _, p := range g.outer.current.parts {
 		if p.login != nil {
-			all.Go(func() { errs[i] = p.login.Ready(ctx) })
+			all.Go(func() {
+				if err := p.login.Ready(ctx); err != nil && ctx.Err() == nil {
+					log.Warn("logging in before the first request", "error", err)
+				}
+			})
 		}
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	return all.Wait
 }
 
 // Metrics implements [cmdhook.Inner].

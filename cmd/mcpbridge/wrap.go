@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -222,13 +221,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	observe.count(g)
 	g.Start()
 	ready, notReady := context.WithCancel(ctx)
-	var login sync.WaitGroup
-	defer login.Wait()
-	login.Go(func() { // beside the first requests: a server that can't be asked holds up its own alone
-		if err := hook.Inner(g).Ready(ready); err != nil && ready.Err() == nil {
-			w.log.Warn("logging in before the first request", "error", err)
-		}
-	})
+	defer hook.Inner(g).Ready(ready, w.log)()
 	err = g.ServeStdio(ctx, w.stdin, out, server)
 	notReady()
 	w.log.Info("draining", "bound", w.config.Drain)

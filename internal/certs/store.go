@@ -100,11 +100,9 @@ func (s *Store) refuse(err error) {
 // of an earlier one, whose authority may have been removed since.
 func (s *Store) Server(required bool) *tls.Config {
 	c := &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return s.current().pair, nil
-		},
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.current().pair, nil },
 	}
 	if s.files.CA == "" {
 		return c

@@ -7,6 +7,7 @@ package cmdhook
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -86,8 +87,10 @@ type Hook[O, G any] interface {
 
 // Inner is what is behind a gateway.
 type Inner interface {
-	// Ready has a person log in to the servers that want it, as far as Browse says how.
-	Ready(context.Context) error
+	// Ready has a person log in to the servers that want it, as far as Browse says how, beside the
+	// first requests: a server that can't be asked holds up its own alone. What fails goes to log;
+	// wait returns when all have ended, at the latest with ctx.
+	Ready(ctx context.Context, log *slog.Logger) (wait func())
 	// ServeConn serves one client, as gateway.ServeStdio does.
 	ServeConn(ctx context.Context, conn transport.Conn, server string) error
 	// Metrics returns what it counts with.

@@ -42,7 +42,7 @@ func (l *Link) RoundTripLate(ctx context.Context, c *Call, params []byte, patien
 		return o.result, o.err
 	case <-ctx.Done():
 	}
-	c.Cancelled = l.SendCancelled(ctx, c, context.Cause(ctx))
+	c.Cancelled = l.SendLater(ctx, c.Cancellation(context.Cause(ctx)))
 	l.Start(func() { // ends as the one above
 		giveUp := time.AfterFunc(patience, func() { c.Cancel(errNobodyWaits) })
 		defer giveUp.Stop()

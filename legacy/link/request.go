@@ -28,17 +28,12 @@ func (l *Link) RoundTrip(ctx context.Context, c *Call, params []byte) (json.RawM
 
 // Exchange sends c, a request of the gateway's own, and waits for its response. The caller
 // must free the response.
-func (l *Link) Exchange(ctx context.Context, c *Call, frame []byte) (upstream.Response, error) {
+func (l *Link) Exchange(ctx context.Context, c *Call, frame []byte) (r upstream.Response, err error) {
 	l.opts.ObserveOwn(&c.Call, spec.Legacy, "")
-	r, err := l.exchange(ctx, c, frame)
-	c.EndOwn(&r, err)
-	return r, err
-}
-
-func (l *Link) exchange(ctx context.Context, c *Call, frame []byte) (upstream.Response, error) {
-	err := l.Do(ctx, c, frame)
-	if r, ok := c.Settled(); ok {
-		return l.Calls.Finish(c, r), nil
+	defer func() { c.EndOwn(&r, err) }()
+	err = l.Do(ctx, c, frame)
+	if settled, ok := c.Settled(); ok {
+		return l.Calls.Finish(c, settled), nil
 	}
 	why := l.Abandon(ctx, c, err)
 	if e := l.unusable(c.Method, why); e != nil {
@@ -84,7 +79,7 @@ func (l *Link) Abandon(ctx context.Context, c *Call, err error) error {
 		return err
 	}
 	if c.Method != spec.MethodInitialize && mayRun {
-		c.Cancelled = l.SendCancelled(ctx, c, cause)
+		c.Cancelled = l.SendLater(ctx, c.Cancellation(cause))
 	}
 	return cause
 }
@@ -94,9 +89,4 @@ func (l *Link) Abandon(ctx context.Context, c *Call, err error) error {
 func MayBeRunning(ctx context.Context, err error) bool {
 	cause, f := context.Cause(ctx), upstream.AsFailure(err)
 	return cause != nil && upstream.AsFailure(cause) == nil && (f == nil || !f.Lost && f.Fate == upstream.MayHaveRun)
-}
-
-// SendCancelled cancels the request c at the server, and says why. See SendLater.
-func (l *Link) SendCancelled(ctx context.Context, c *Call, cause error) <-chan struct{} {
-	return l.SendLater(ctx, c.Cancellation(cause))
 }

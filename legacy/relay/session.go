@@ -113,7 +113,7 @@ func (s *Session) cancelAll() {
 	s.calls.mu.Unlock()
 	for _, c := range all {
 		if !s.withdraws(c, errClientEnded) && s.link.Alive() {
-			s.link.SendCancelled(context.Background(), &c.Call, errClientEnded) // the session ends next, which waits for it
+			s.link.SendLater(context.Background(), c.Cancellation(errClientEnded)) // the session ends next, which waits for it
 		}
 		c.Cancel(errClientEnded)
 	}

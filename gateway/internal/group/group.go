@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/mcpbridge/mcpbridge/gateway/internal/group/attribution"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/gateway/internal/group/watch"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -36,7 +36,7 @@ func newGroup(b *Back, c mcp.Changes) *Group {
 	g := &Group{changes: c}
 	g.back.Store(b)
 	g.watches = watch.New(watch.Options{
-		Name: b.opts.Name, View: b.view(), Changes: told{g}, HandedOut: g.handedOut, Logged: attribution.Logger, Logger: b.opts.Logger, Metrics: b.opts.Metrics,
+		Name: b.opts.Name, View: b.view(), Changes: told{g}, HandedOut: g.handedOut, Logged: owners.NameLogger, Logger: b.opts.Logger, Metrics: b.opts.Metrics,
 	})
 	return g
 }

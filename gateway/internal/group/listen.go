@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/gateway/internal/group/attribution"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
@@ -303,7 +303,7 @@ func (p *listenedPart) Notify(ctx context.Context, n mcp.Notification) error {
 	}
 	switch n.Method {
 	case spec.NotifyMessage:
-		n.Params = attribution.Logger(p.m.Name, n.Params)
+		n.Params = owners.NameLogger(p.m.Name, n.Params)
 	case spec.NotifyTasks:
 		id, _ := wire.GetString(n.Params, memberTaskID)
 		shown := p.tasks[id]

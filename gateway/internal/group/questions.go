@@ -3,7 +3,7 @@ package group
 import (
 	"context"
 
-	"github.com/mcpbridge/mcpbridge/gateway/internal/group/attribution"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -19,7 +19,7 @@ type attributed struct {
 // Notify implements [mcp.Caller]: the logger of a log message is the member's.
 func (a *attributed) Notify(ctx context.Context, n mcp.Notification) error {
 	if n.Method == spec.NotifyMessage {
-		n.Params = attribution.Logger(a.server, n.Params)
+		n.Params = owners.NameLogger(a.server, n.Params)
 	}
 	if a.tasks != nil {
 		n.Params = a.tasks.tells(a.server, n.Params)
@@ -32,7 +32,7 @@ func (a *attributed) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([
 	said := make([]mcp.InputRequest, len(qs))
 	for i, q := range qs {
 		q.Server = a.server
-		if params := attribution.Question(a.server, q.Method, q.Params); params != nil && !a.silent {
+		if params := owners.NameQuestion(a.server, q.Method, q.Params); params != nil && !a.silent {
 			q.Params = params
 		}
 		if a.tasks != nil {

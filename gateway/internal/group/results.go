@@ -1,7 +1,7 @@
 package group
 
 import (
-	"github.com/mcpbridge/mcpbridge/gateway/internal/group/attribution"
+	"github.com/mcpbridge/mcpbridge/gateway/internal/group/owners"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -45,7 +45,7 @@ func (s *sealing) questionEdits(m *memberAt, object []byte) []wire.Edit {
 	if s.unattributed {
 		return edits
 	}
-	if said, changed := attribution.Questions(m.Name, questions); changed {
+	if said, changed := owners.NameQuestions(m.Name, questions); changed {
 		edits = append(edits, wire.Edit{Name: "inputRequests", Value: said})
 	}
 	return edits

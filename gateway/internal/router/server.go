@@ -96,20 +96,14 @@ func newServer(g *Gateway, opts *Options, so ServerOptions) (*server, error) {
 type profileOwner struct{}
 
 func newProfiles(s *server, so *ServerOptions) (*profile.Profiles, error) {
+	scope := so.Name
+	if n := s.g.made.Add(1); s.g.now() != nil { // what a former one of the name has under way must not reach clients of this one
+		scope += mcp.ScopeMark + strconv.FormatInt(n, 36)
+	}
 	return profile.New(profile.Options{
-		Scope: s.g.newScope(so.Name), Settings: so.Settings, Shared: s.shared, Group: so.Group != nil, Era: func() spec.Era { return s.back.Era() },
+		Scope: scope, Settings: so.Settings, Shared: s.shared, Group: so.Group != nil, Era: func() spec.Era { return s.back.Era() },
 		Saw: so.Saw, Account: s.g.budget.Account(profileOwner{}),
 	})
-}
-
-// newScope returns what the scopes of a server begin with that is about to be built. That of
-// another one of the same name is another one: what the former still has under way must not
-// reach clients of the next.
-func (g *Gateway) newScope(name string) string {
-	if n := g.made.Add(1); g.now() != nil {
-		return name + mcp.ScopeMark + strconv.FormatInt(n, 36)
-	}
-	return name
 }
 
 // checkKept refuses to keep results that can't be.

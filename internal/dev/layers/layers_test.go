@@ -148,9 +148,8 @@ var layers = map[string][]string{
 	// Results that are kept: the gateway puts a cache before a back.
 	"gateway/internal/cache": slices.Concat(waist, bottom),
 	// Groups are made of members, by an interface: neither fronts, backs nor the hub.
-	"gateway/internal/group/attribution": {"internal/spec", "internal/wire"},
-	"gateway/internal/group/owners":      {"internal/mcp", "internal/spec", "internal/trust/policy", "internal/wire"},
-	"gateway/internal/group":             slices.Concat(waist, bottom, []string{"gateway/internal/group/attribution", "gateway/internal/group/owners", "gateway/internal/group/watch", "internal/names", "internal/requeststate", "internal/trust/policy"}),
+	"gateway/internal/group/owners": {"internal/mcp", "internal/spec", "internal/trust/policy", "internal/wire"},
+	"gateway/internal/group":        slices.Concat(waist, bottom, []string{"gateway/internal/group/owners", "gateway/internal/group/watch", "internal/names", "internal/requeststate", "internal/trust/policy"}),
 	// What clients of a group follow: each profile has a book of subscriptions, as at a server.
 	"gateway/internal/group/watch": slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream"}),
 

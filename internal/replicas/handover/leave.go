@@ -50,11 +50,10 @@ func (g *Group) Leave(ctx context.Context, servers []Server, p Pace) {
 	for failures := 0; ; {
 		last, wait := wake.Closed(p.Ending), pause
 		left, failed := g.pass(ctx, servers, wake.Closed(p.Hurry))
-		switch {
-		case failed:
+		failures++
+		if failed {
 			wait = failedPause
-			failures++
-		default:
+		} else {
 			failures = 0
 		}
 		if last && (left == 0 || failures >= maxFailures || !g.hasHeirs()) {

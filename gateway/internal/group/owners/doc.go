@@ -5,5 +5,7 @@
 // clients, says when they are too old, and has those that are equal once. [URIs] remembers which
 // member lists a URI, has a template for it, or has handed it out.
 //
+// What a member says by itself names it: the logger of a log message, the text of a question.
+//
 // The package reads no lists, and does not know what a member is: members are places, or names.
 package owners

@@ -1,14 +1,12 @@
-// Package attribution answers how a text that a member of a group sends says whose it is. It edits params,
-// and does not know what a member is.
-package attribution
+package owners
 
 import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Logger returns the params of a log message of a member.
-func Logger(server string, params []byte) []byte {
+// NameLogger returns the params of a log message of a member.
+func NameLogger(server string, params []byte) []byte {
 	logger, _ := wire.GetString(params, "logger")
 	name := server
 	if logger != "" {
@@ -17,13 +15,13 @@ func Logger(server string, params []byte) []byte {
 	return wire.AppendReplaced(nil, params, wire.Edit{Name: "logger", Value: wire.Quote(name)})
 }
 
-// Question returns the params of a question, whose text begins with the name of the member
+// NameQuestion returns the params of a question, whose text begins with the name of the member
 // that asks; nil if it has no text. That of an elicitation is its message, and that of sampling
 // what the first message says.
 //
 // Spec: 2026-07-28, client/elicitation, Security Considerations; client/sampling, User
 // Interaction Model.
-func Question(server, method string, params []byte) []byte {
+func NameQuestion(server, method string, params []byte) []byte {
 	switch method {
 	case spec.MethodElicit:
 		return beginning(server, params, "message")
@@ -69,13 +67,13 @@ func beginningOfFirst(name string, messages []byte) []byte {
 	return nil
 }
 
-// Questions returns inputRequests whose texts begin with the name of the member that asks,
+// NameQuestions returns inputRequests whose texts begin with the name of the member that asks,
 // and whether there are any.
-func Questions(server string, questions []byte) (said []byte, changed bool) {
+func NameQuestions(server string, questions []byte) (said []byte, changed bool) {
 	said = []byte{'{'}
 	for k, q := range wire.Members(questions) {
 		method, _ := wire.GetString(q, "method")
-		if params := Question(server, method, wire.Get(q, "params")); params != nil {
+		if params := NameQuestion(server, method, wire.Get(q, "params")); params != nil {
 			q, changed = wire.AppendReplaced(nil, q, wire.Edit{Name: "params", Value: params}), true
 		}
 		if len(said) > 1 {

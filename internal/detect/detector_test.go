@@ -156,6 +156,10 @@ func TestM2L05DownIsAskedAgain(t *testing.T) {
 		s.Start()
 		time.Sleep(10 * time.Minute) // the pauses have grown to half a minute
 		before := s.probes.Load()
+		for justAsked := true; justAsked; before = s.probes.Load() { // the pauses are random
+			time.Sleep(clientPause)
+			justAsked = s.probes.Load() != before
+		}
 		var all sync.WaitGroup
 		for range 100 {
 			all.Go(func() {

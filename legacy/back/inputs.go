@@ -66,6 +66,7 @@ type pendingInput struct {
 	// it follows roots.announce
 	announced  bool // it was provoked by roots.announce
 	counted    bool // in roots.open
+	changes    int  // what roots.changesNow said before it was answered
 	fromClient bool // the response has roots that the client returned for it
 
 	exchange *trace.Exchange // of the call that it belongs to, once that is known
@@ -146,7 +147,7 @@ func (in *inputs) resolve(ctx context.Context, p *pendingInput, c *call) {
 		return
 	}
 	if p.fromClient {
-		in.roots.settled()
+		in.roots.settled(p.changes)
 	}
 }
 
@@ -224,6 +225,7 @@ func (p *pendingInput) observe(c *call) {
 // provisional; see roots.refresh.
 func (in *inputs) answerRoots(ctx context.Context, p *pendingInput, c *call) (mcp.InputResponse, error) {
 	r := in.roots
+	p.changes = r.changesNow()
 	switch {
 	case len(in.s.opts.Settings.Roots) > 0:
 		return mcp.InputResponse{Result: rootsResult(in.s.opts.roots())}, nil

@@ -122,6 +122,29 @@ func TestM2L03RefusedNotificationKeepsTheSession(t *testing.T) {
 	})
 }
 
+// A server that answers a call with 404, and puts off the ping, has not lost the session for certain.
+func TestM2L03PingThatIsPutOffKeepsTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := legacytest.NewMemoryServer(t)
+		calls := 0
+		p.On[spec.MethodToolsCall] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			if calls++; calls == 1 {
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			legacytest.AnswerJSON(w, m.ID, said("done"))
+		}
+		p.On[spec.MethodPing] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(http.StatusTooManyRequests) }
+		b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, RoundTripper: p.RoundTripper}})
+		for range 2 {
+			_, _ = body(b.Serve(t.Context(), rooted("ada"), &backtest.Client{Answer: backtest.NeverAnswers}))
+		}
+		if n := len(p.Requests(spec.MethodInitialize)); n != 1 || calls != 2 {
+			t.Errorf("%d sessions and %d calls, want 1 and 2", n, calls)
+		}
+	})
+}
+
 // A child that exits before a call is sent to it has not run the call: the next one gets it.
 func TestM2L03ChildExitedBeforeTheCallWasSent(t *testing.T) {
 	const runsTasks = `{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}`

@@ -39,6 +39,7 @@ func (r *roots) changedAt(req *mcp.Request) {
 		return
 	}
 	r.mu.Lock()
+	r.changes++
 	never := r.owner == nil && !r.stale
 	r.stale = r.stale || r.owner != nil && r.owner.is(req)
 	r.mu.Unlock()

@@ -30,6 +30,7 @@ type roots struct {
 	// mu guards the fields below. It is a leaf.
 	mu        sync.Mutex
 	stale     bool        // the server got a provisional answer
+	changes   int         // how often clients have said that theirs have changed
 	owner     *rootsOwner // the client whose roots the server has; nil if it never got any
 	awaited   *call       // the call whose caller handles the next roots/list
 	announced bool        // the next roots/list follows announce
@@ -93,12 +94,20 @@ func (r *roots) ownedByOther(c *call) bool {
 }
 
 // settled records that the server has got the client's own roots, and lets waiting calls
-// continue.
-func (r *roots) settled() {
+// continue. changes is what changesNow said before the client was asked for them: it is asked
+// again if they have changed since.
+func (r *roots) settled(changes int) {
 	r.mu.Lock()
-	r.stale = false
+	r.stale = r.stale && r.changes != changes
 	r.mu.Unlock()
 	r.changed.Fire()
+}
+
+// changesNow returns how often clients have said that their roots have changed.
+func (r *roots) changesNow() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changes
 }
 
 // isDue reports whether the server must be corrected.

@@ -184,6 +184,30 @@ func TestG14ChangedRootsReachTheServer(t *testing.T) {
 	})
 }
 
+// Roots that change while the client is asked for them are asked for once more: the answer may be
+// that of before.
+func TestG14RootsThatChangeMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &rootsServer{}
+		b := newAsker(t, Options{}, r.play)
+		asked := 0
+		x := &backtest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+			if asked++; asked == 2 {
+				defer b.RootsChanged(rooted("ada"))
+			}
+			return mcp.InputResponse{Result: []byte(adasRoots)}, nil
+		}}
+		for _, want := range []int{1, 2, 3, 3} {
+			if _, err := body(b.Serve(t.Context(), rooted("ada"), x)); err != nil || asked != want {
+				t.Errorf("a call asked %d times so far, %v; want %d", asked, err, want)
+			}
+			if want == 1 {
+				b.RootsChanged(rooted("ada"))
+			}
+		}
+	})
+}
+
 func TestG14ServerThatNeverAskedIsToldOfRoots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0

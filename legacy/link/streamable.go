@@ -138,14 +138,16 @@ func (l *Link) rejected(ctx context.Context, c *Call, reply *upstream.Reply, nam
 }
 
 // isLost reports whether the session does not respond to a ping, after a request of method
-// got an HTTP error. For ping itself it returns true. If ctx, the request's, ends first, it
-// returns false: nothing is known.
+// got an HTTP error. For ping itself it returns true. If ctx, the request's, ends first, or the server
+// puts the ping off (429), it returns false: nothing is known.
 func (l *Link) isLost(ctx context.Context, method string) bool {
 	if method == spec.MethodPing || method == spec.MethodInitialize {
 		return true
 	}
 	err := l.ping(ctx)
-	return !l.Alive() || err != nil && ctx.Err() == nil
+	status, answered := errors.AsType[*upstream.StatusError](err)
+	later := answered && status.Code < http.StatusInternalServerError && putsOff(status.Code)
+	return !l.Alive() || err != nil && ctx.Err() == nil && !later
 }
 
 // ping returns nil if the session responds to a ping, also if it does not know that request.

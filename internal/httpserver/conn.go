@@ -5,6 +5,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/http1"
 )
 
 // A conn is a client's connection with a small send buffer. One goroutine writes at a
@@ -25,14 +27,14 @@ type conn struct {
 
 func newConn(tcp *net.TCPConn) *conn {
 	c := &conn{TCPConn: tcp, reads: notedDeadline{conn: tcp}, writes: notedDeadline{conn: tcp, writes: true}}
-	if raw, err := tcp.SyscallConn(); canAttempt && err == nil {
+	if raw, err := tcp.SyscallConn(); http1.CanWriteSome && err == nil {
 		c.raw, c.attempt = raw, c.writePart
 	}
 	return c
 }
 
 func (c *conn) writePart(fd uintptr) bool {
-	c.part = c.part[writeSome(fd, c.part):]
+	c.part = c.part[http1.WriteSome(fd, c.part):]
 	return true
 }
 

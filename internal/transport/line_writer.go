@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
@@ -23,12 +25,25 @@ type lineWriter struct {
 	// abrupt says that the system can't interrupt a write of f.
 	abrupt bool
 
-	buf    []byte // owned by the holder of the token
-	broken error  // why no more can be written; owned likewise
+	raw syscall.RawConn // nil: there is no way to write without waiting
+
+	// owned by the holder of the token
+	attempt func(fd uintptr) bool // writes what there is room for of buf
+	buf     []byte
+	sent    int   // result of attempt
+	broken  error // why no more can be written
 }
 
-func newLineWriter(lock writeLock, f *os.File) lineWriter {
-	return lineWriter{writeLock: lock, f: f, abrupt: f.SetWriteDeadline(time.Time{}) != nil}
+func newLineWriter(lock writeLock, f *os.File) *lineWriter {
+	w := &lineWriter{writeLock: lock, f: f, abrupt: f.SetWriteDeadline(time.Time{}) != nil}
+	if raw, err := f.SyscallConn(); err == nil && http1.CanWriteSome && !w.abrupt {
+		w.raw = raw
+	}
+	w.attempt = func(fd uintptr) bool {
+		w.sent = http1.WriteSome(fd, w.buf)
+		return true
+	}
+	return w
 }
 
 // write writes one line with its LF; see [WriteUntil].
@@ -36,39 +51,58 @@ func (w *lineWriter) write(ctx context.Context, line []byte) error {
 	if err := w.acquire(ctx); err != nil {
 		return err
 	}
-	switch {
-	case w.broken != nil:
+	if w.broken != nil {
 		defer w.release()
 		return w.broken
+	}
+	n, whole := w.writeNow(line)
+	switch {
+	case whole:
+		w.release()
+		return nil
 	case w.timeout > 0 || ctx.Done() == nil:
 		defer w.release()
-		return w.writeLine(line)
+		return w.writeLine(line, n)
 	case w.abrupt:
 		line = bytes.Clone(line)
-		return w.aside(ctx, func() error { return w.writeLine(line) })
+		return w.aside(ctx, func() error { return w.writeLine(line, n) })
 	}
-	return w.writeUntil(ctx, line)
+	return w.writeUntil(ctx, line, n)
 }
 
-// writeLine writes a line within the time-out, if there is one. The caller holds the token.
-func (w *lineWriter) writeLine(line []byte) error {
+// writeNow writes what there is room for, without a deadline or a context to watch, of a line that goes out in
+// one write. It returns how many bytes that was, and whether the whole line was written. The caller holds
+// the token.
+func (w *lineWriter) writeNow(line []byte) (n int, whole bool) {
+	if w.raw == nil || len(line) >= gatherMessage {
+		return 0, false
+	}
+	w.buf = append(append(w.buf[:0], line...), '\n')
+	w.sent = 0
+	_ = w.raw.Write(w.attempt) // of a closed file a write that waits tells
+	return w.sent, w.sent == len(w.buf)
+}
+
+// writeLine writes a line from byte n on within the time-out, if there is one. The caller holds the
+// token.
+func (w *lineWriter) writeLine(line []byte, n int) error {
 	if w.timeout > 0 && !w.abrupt {
 		_ = w.f.SetWriteDeadline(time.Now().Add(w.timeout)) // if the file is closed, the write says so
 	}
-	n, err := w.put(line)
+	n, err := w.put(line, n)
 	return w.result(n, err)
 }
 
-// writeUntil writes a line until ctx ends. Then it withdraws the line, or leaves the rest of it
-// to another goroutine, which ends with the line or the file. The caller holds the token, which
-// is released when the line has ended.
-func (w *lineWriter) writeUntil(ctx context.Context, line []byte) error {
+// writeUntil writes a line from byte n on until ctx ends. Then it withdraws the line, or leaves the
+// rest of it to another goroutine, which ends with the line or the file. The caller holds the token,
+// which is released when the line has ended.
+func (w *lineWriter) writeUntil(ctx context.Context, line []byte, n int) error {
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
 		_ = w.f.SetWriteDeadline(time.Unix(1, 0))
 	})
-	n, err := w.put(line)
+	n, err := w.put(line, n)
 	if !stop() {
 		<-interrupted
 		_ = w.f.SetWriteDeadline(time.Time{})
@@ -88,14 +122,16 @@ func (w *lineWriter) writeUntil(ctx context.Context, line []byte) error {
 	})
 }
 
-// put writes a line and its LF, and returns how many bytes were written. The caller holds the
-// token.
-func (w *lineWriter) put(line []byte) (n int, err error) {
+// put writes a line from byte n on, and its LF, and returns how many bytes of it were written by then. The
+// caller holds the token.
+func (w *lineWriter) put(line []byte, n int) (int, error) {
 	if len(line) < gatherMessage {
 		w.buf = append(append(w.buf[:0], line...), '\n')
-		return w.f.Write(w.buf)
+		more, err := w.f.Write(w.buf[n:])
+		return n + more, err
 	}
-	if n, err = w.f.Write(line); err == nil {
+	n, err := w.f.Write(line)
+	if err == nil {
 		_, err = w.f.Write([]byte{'\n'})
 	}
 	return n, err

@@ -36,7 +36,7 @@ type StdioOptions struct {
 type Stdio struct {
 	in, out *os.File
 	lines   *lineReader // owned by Read
-	w       lineWriter
+	w       *lineWriter
 
 	closing chan struct{} // closed by Close
 	once    sync.Once

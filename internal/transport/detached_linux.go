@@ -40,9 +40,10 @@ func bears(pid int, mark string) bool {
 }
 
 // environ returns the environment of the process of a folder of /proc; nil if it can't be read.
-// That of a process is empty for a moment while it becomes another program.
+// That of a process is empty for a moment while it becomes another program, which a busy machine
+// draws out.
 func environ(of string) []byte {
-	for range 20 {
+	for range 100 {
 		env, err := os.ReadFile(of + "/environ")
 		if err != nil || len(env) > 0 {
 			return env

@@ -403,6 +403,7 @@ func TestT18OnePoller(t *testing.T) {
 		if err := follow(t.Context()); err != nil {
 			t.Errorf("Follow to the end = %v", err)
 		}
+		synctest.Wait() // until it has been left
 		if looks, left := j.counts(); looks != before+1 || left != 1 {
 			t.Errorf("%d looks, left %d times: want one, at once", looks-before, left)
 		}

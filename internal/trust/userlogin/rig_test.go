@@ -339,4 +339,4 @@ func (r *rig) events() (out []string) {
 }
 
 // wait is how long tests wait for what is to happen soon.
-const wait = 5 * time.Second
+const wait = time.Minute

@@ -98,7 +98,7 @@ func (c *conn) sendNow(fd uintptr) bool {
 		return true
 	}
 	text := c.out
-	c.sent, c.out = WriteSome(fd, text), nil
+	c.sent, c.out = writeSome(fd, text), nil
 	return c.sent < len(text)
 }
 

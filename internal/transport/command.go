@@ -145,7 +145,7 @@ type Command struct {
 
 	lines *lineReader // owned by Read
 
-	out *lineWriter // to its standard input; see [Command.start]
+	out lineWriter // to its standard input; see [Command.start]
 
 	closing  chan struct{} // closed when Close begins
 	once     sync.Once

@@ -82,9 +82,8 @@ func (c *Command) skip(line []byte) {
 	c.log.Log(context.Background(), level, MsgStray, StrayLine, text, "bytes", len(line))
 }
 
-// A drainer reads a child's output. After the end of the child its deadline is set: it
-// still reads what was written, but does not wait for a descendant outside the process
-// group that keeps the pipe open.
+// A drainer reads a child's output. After the end of the child its deadline is set: it still reads what
+// was written, but does not wait for a descendant outside the process group that keeps the pipe open.
 type drainer struct{ f *os.File }
 
 func (d drainer) Read(p []byte) (int, error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/http1"
@@ -15,33 +14,25 @@ import (
 
 const gatherMessage = 64 << 10 // messages up to this size go out in one write with their LF
 
-// A lineWriter writes messages to a file, one at a time and one per line. With a time-out, a
-// write that takes longer is an error, and after a part of a message no other can follow.
-// Without one, a write ends with its context, and what is left of the message is written in
-// the background.
+// A lineWriter writes messages to a file, one at a time and one per line. With a time-out, a write that
+// takes longer is an error, and after a part of a message no other can follow. Without one, a write ends
+// with its context, and what is left of the message is written in the background.
 type lineWriter struct {
 	writeLock
 	f *os.File
 	// abrupt says that the system can't interrupt a write of f.
 	abrupt bool
 
-	raw syscall.RawConn // nil: there is no way to write without waiting
-
 	// owned by the holder of the token
-	attempt func(fd uintptr) bool // writes what there is room for of buf
-	buf     []byte
-	sent    int   // result of attempt
-	broken  error // why no more can be written
+	some   *http1.SomeWriter // of f; nil if it is abrupt
+	buf    []byte            // a line with its LF that goes out in one write
+	broken error             // why no more can be written
 }
 
-func newLineWriter(lock writeLock, f *os.File) *lineWriter {
-	w := &lineWriter{writeLock: lock, f: f, abrupt: f.SetWriteDeadline(time.Time{}) != nil}
-	if raw, err := f.SyscallConn(); err == nil && http1.CanWriteSome && !w.abrupt {
-		w.raw = raw
-	}
-	w.attempt = func(fd uintptr) bool {
-		w.sent = http1.WriteSome(fd, w.buf)
-		return true
+func newLineWriter(lock writeLock, f *os.File) lineWriter {
+	w := lineWriter{writeLock: lock, f: f, abrupt: f.SetWriteDeadline(time.Time{}) != nil}
+	if !w.abrupt {
+		w.some = http1.NewSomeWriter(f)
 	}
 	return w
 }
@@ -55,9 +46,13 @@ func (w *lineWriter) write(ctx context.Context, line []byte) error {
 		defer w.release()
 		return w.broken
 	}
-	n, whole := w.writeNow(line)
+	n := 0
+	if len(line) < gatherMessage {
+		w.buf = append(append(w.buf[:0], line...), '\n')
+		n = w.some.Write(w.buf) // nearly always the whole, without a deadline or a context to watch
+	}
 	switch {
-	case whole:
+	case n == len(line)+1:
 		w.release()
 		return nil
 	case w.timeout > 0 || ctx.Done() == nil:
@@ -68,19 +63,6 @@ func (w *lineWriter) write(ctx context.Context, line []byte) error {
 		return w.aside(ctx, func() error { return w.writeLine(line, n) })
 	}
 	return w.writeUntil(ctx, line, n)
-}
-
-// writeNow writes what there is room for, without a deadline or a context to watch, of a line that goes out in
-// one write. It returns how many bytes that was, and whether the whole line was written. The caller holds
-// the token.
-func (w *lineWriter) writeNow(line []byte) (n int, whole bool) {
-	if w.raw == nil || len(line) >= gatherMessage {
-		return 0, false
-	}
-	w.buf = append(append(w.buf[:0], line...), '\n')
-	w.sent = 0
-	_ = w.raw.Write(w.attempt) // of a closed file a write that waits tells
-	return w.sent, w.sent == len(w.buf)
 }
 
 // writeLine writes a line from byte n on within the time-out, if there is one. The caller holds the
@@ -126,7 +108,6 @@ func (w *lineWriter) writeUntil(ctx context.Context, line []byte, n int) error {
 // caller holds the token.
 func (w *lineWriter) put(line []byte, n int) (int, error) {
 	if len(line) < gatherMessage {
-		w.buf = append(append(w.buf[:0], line...), '\n')
 		more, err := w.f.Write(w.buf[n:])
 		return n + more, err
 	}

@@ -11,10 +11,9 @@ import (
 // pipeDepth is how many messages are queued in each direction before Write blocks.
 const pipeDepth = 64
 
-// NewPipe returns the two ends of a connection in memory. Each end reads what the other
-// writes. A few messages are queued; then Write blocks for up to [DefaultWriteTimeout], and
-// WriteUntil until its context ends.
-// After one end is closed, the other reads the queued messages, then io.EOF; its writes
+// NewPipe returns the two ends of a connection in memory. Each end reads what the other writes. A few
+// messages are queued; then Write blocks for up to [DefaultWriteTimeout], and WriteUntil until its
+// context ends. After one end is closed, the other reads the queued messages, then io.EOF; its writes
 // fail with [io.ErrClosedPipe].
 func NewPipe() (Conn, Conn) {
 	ab, ba := make(chan []byte, pipeDepth), make(chan []byte, pipeDepth)

@@ -36,7 +36,7 @@ type StdioOptions struct {
 type Stdio struct {
 	in, out *os.File
 	lines   *lineReader // owned by Read
-	w       *lineWriter
+	w       lineWriter
 
 	closing chan struct{} // closed by Close
 	once    sync.Once
@@ -62,10 +62,8 @@ func OpenStdio(opts StdioOptions) (*Stdio, error) {
 	}
 	s := &Stdio{in: in, out: out, closing: make(chan struct{})}
 	s.lines = &lineReader{src: s.source(), limit: cmp.Or(opts.MaxMessage, DefaultMaxMessage)}
-	lock := writeLock{
-		turn: make(chan struct{}, 1), timeout: cmp.Or(opts.WriteTimeout, DefaultWriteTimeout), doing: "writing to standard output",
-		closing: s.closing,
-	}
+	turn, timeout := make(chan struct{}, 1), cmp.Or(opts.WriteTimeout, DefaultWriteTimeout)
+	lock := writeLock{turn: turn, timeout: timeout, doing: "writing to standard output", closing: s.closing}
 	s.w = newLineWriter(lock, out)
 	return s, nil
 }

@@ -76,9 +76,8 @@ func (in *inputs) attributedLocked(p *pendingInput, from *call) (*call, bool) {
 	return nil, from != nil
 }
 
-// runningAndParked returns the calls whose input requests can't be distinguished, oldest
-// first: those that may have sent an input request which arrived at the given time, and
-// those that are parked.
+// runningAndParked returns the calls whose input requests can't be distinguished, oldest first: those
+// that may have sent an input request which arrived at the given time, and those that are parked.
 func (in *inputs) runningAndParked(came time.Time) (running, parked []*call) {
 	in.s.Calls.Each(func(w *upstream.Call) {
 		switch c := clientCall(w); {
@@ -95,8 +94,7 @@ func (in *inputs) runningAndParked(came time.Time) (running, parked []*call) {
 	return running, parked
 }
 
-// checkCandidates returns an error if p can't be passed to a client, whichever candidate
-// it belongs to.
+// checkCandidates returns an error if p can't be passed to a client, whichever candidate it belongs to.
 func (in *inputs) checkCandidates(p *pendingInput) error {
 	switch {
 	case len(p.candidates) == 0:
@@ -112,8 +110,7 @@ func (in *inputs) checkCandidates(p *pendingInput) error {
 	return nil
 }
 
-// refuseCancelled returns the error for an input request that may belong to a cancelled
-// call.
+// refuseCancelled returns the error for an input request that may belong to a cancelled call.
 func (in *inputs) refuseCancelled(p *pendingInput) error {
 	in.s.Drop("ambiguous question")
 	return wire.Errorf(spec.CodeInternal, "%s: the request may belong to a call that was just cancelled; send it again", p.m.Method)
@@ -147,9 +144,8 @@ func (in *inputs) attribute(ctx context.Context, p *pendingInput) (*call, error)
 	}
 }
 
-// ownerOf returns the only candidate of p that is left, parked, or nil and the number of
-// candidates. orphaned reports that one was cancelled: the server may have sent p before
-// it knew.
+// ownerOf returns the only candidate of p that is left, parked, or nil and the number of candidates.
+// orphaned reports that one was cancelled: the server may have sent p before it knew.
 func (in *inputs) ownerOf(p *pendingInput) (owner *call, left int, orphaned bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

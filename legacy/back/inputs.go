@@ -66,7 +66,7 @@ type pendingInput struct {
 	// it follows roots.announce
 	announced  bool // it was provoked by roots.announce
 	counted    bool // in roots.open
-	changes    int  // what roots.changesNow said before it was answered
+	changes    int  // what roots.begin has returned
 	fromClient bool // the response has roots that the client returned for it
 
 	exchange *trace.Exchange // of the call that it belongs to, once that is known
@@ -103,7 +103,7 @@ func (in *inputs) register(ctx context.Context, p *pendingInput) bool {
 	}
 	in.pending[p.m.ID] = p
 	if p.isRoots() {
-		in.roots.begin()
+		p.changes = in.roots.begin()
 	}
 	c := in.placeLocked(p)
 	// It ends when p has a response or is cancelled, or its call or the session ends; Close
@@ -225,7 +225,6 @@ func (p *pendingInput) observe(c *call) {
 // provisional; see roots.refresh.
 func (in *inputs) answerRoots(ctx context.Context, p *pendingInput, c *call) (mcp.InputResponse, error) {
 	r := in.roots
-	p.changes = r.changesNow()
 	switch {
 	case len(in.s.opts.Settings.Roots) > 0:
 		return mcp.InputResponse{Result: rootsResult(in.s.opts.roots())}, nil

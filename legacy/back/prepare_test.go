@@ -134,7 +134,9 @@ func TestM2L03PingThatIsPutOffKeepsTheSession(t *testing.T) {
 			}
 			legacytest.AnswerJSON(w, m.ID, said("done"))
 		}
-		p.On[spec.MethodPing] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(http.StatusTooManyRequests) }
+		p.On[spec.MethodPing] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
 		b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, RoundTripper: p.RoundTripper}})
 		for range 2 {
 			_, _ = body(b.Serve(t.Context(), rooted("ada"), &backtest.Client{Answer: backtest.NeverAnswers}))

@@ -93,21 +93,14 @@ func (r *roots) ownedByOther(c *call) bool {
 	return others
 }
 
-// settled records that the server has got the client's own roots, and lets waiting calls
-// continue. changes is what changesNow said before the client was asked for them: it is asked
-// again if they have changed since.
+// settled records that the server has got the client's own roots, and lets waiting calls continue.
+// changes is what begin has returned: the client is asked again if its roots have changed since. It is
+// negative for a server that does not ask.
 func (r *roots) settled(changes int) {
 	r.mu.Lock()
-	r.stale = r.stale && r.changes != changes
+	r.stale = r.stale && changes >= 0 && r.changes != changes
 	r.mu.Unlock()
 	r.changed.Fire()
-}
-
-// changesNow returns how often clients have said that their roots have changed.
-func (r *roots) changesNow() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.changes
 }
 
 // isDue reports whether the server must be corrected.
@@ -129,11 +122,13 @@ func (r *roots) provisional() json.RawMessage {
 	return rootsResult([]byte("[]"))
 }
 
-// begin counts a pending roots/list.
-func (r *roots) begin() {
+// begin counts a pending roots/list. It returns how often clients have said so far that their roots have
+// changed; see settled.
+func (r *roots) begin() (changes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.busy++
+	return r.changes
 }
 
 // attribute returns the call that a roots/list belongs to, nil for none, and whether that

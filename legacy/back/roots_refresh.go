@@ -55,11 +55,10 @@ func (r *roots) refresh(ctx context.Context, c *call) error {
 	}
 	r.setAwaited(c)
 	defer r.setAwaited(nil)
-	changes := r.changesNow()
 	if err := r.s.Tell(ctx, spec.NotifyRootsListChanged, nil); err != nil {
 		return err
 	}
-	return r.await(ctx, changes)
+	return r.await(ctx)
 }
 
 // awaitStartup returns when the server has processed notifications/initialized: its
@@ -87,14 +86,14 @@ func (r *roots) awaitStartup(ctx context.Context) error {
 }
 
 // await returns when the server has got the roots, or has not requested them for a while.
-// It is not told again for every call. changes is what changesNow said before it was told.
-func (r *roots) await(ctx context.Context, changes int) error {
+// It is not told again for every call.
+func (r *roots) await(ctx context.Context) error {
 	asked, err := r.waitOpen(ctx, true, rootsTimeout)
 	switch {
 	case err != nil:
 		return err
 	case !asked:
-		r.settled(changes)
+		r.settled(-1)
 		return nil
 	}
 	if _, err = r.waitOpen(ctx, false, forever); err != nil {

@@ -111,9 +111,7 @@ func (a *roomAPI) tasks(w http.ResponseWriter, r *http.Request) {
 
 // cancelTask cancels a task.
 func (a *roomAPI) cancelTask(w http.ResponseWriter, r *http.Request) {
-	var body struct {
-		Task string `json:"task"`
-	}
+	var body struct{ Task string }
 	said, err := receive(w, r, maxAsk, &body)
 	if !said {
 		return

@@ -188,10 +188,8 @@ func (p *peer) post(m message) (owed bool, err error) {
 	}
 	_ = resp.Body.Close() // the status is all
 	switch resp.StatusCode {
-	case http.StatusNoContent:
-		return false, nil
-	case http.StatusConflict:
-		return true, nil
+	case http.StatusNoContent, http.StatusConflict:
+		return resp.StatusCode == http.StatusConflict, nil
 	}
 	return false, fmt.Errorf("it answered with status %d", resp.StatusCode)
 }

@@ -35,10 +35,6 @@ type conn struct {
 	peek func(fd uintptr) bool
 	open bool      // result of peek
 	idle time.Time // when it became idle
-
-	send func(fd uintptr) bool // writes out, then waits for something to read; nil where nc has to write
-	out  []byte
-	sent int // result of send
 }
 
 func newConn(t *Transport, addr string, nc net.Conn) *conn {
@@ -56,9 +52,6 @@ func newConn(t *Transport, addr string, nc net.Conn) *conn {
 		c.open = isOpen(fd)
 		return true
 	}
-	if _, plain := nc.(*net.TCPConn); plain && c.raw != nil {
-		c.send = c.sendNow
-	}
 	return c
 }
 
@@ -72,34 +65,6 @@ func (c *conn) isOpen() bool {
 		return false
 	}
 	return c.raw.Read(c.peek) == nil && c.open
-}
-
-// write sends a small request. On a TCP connection it returns only when the response has begun to
-// arrive: so the first read of it is not in vain, as one right after a write is.
-func (c *conn) write(text []byte) (n int, err error) {
-	if c.send != nil {
-		c.out, c.sent = text, 0
-		err = c.raw.Read(c.send)
-		if n = c.sent; n == len(text) {
-			return n, nil // what the wait has ended with, a read says
-		}
-	}
-	if err != nil {
-		return n, err
-	}
-	m, err := c.nc.Write(text[n:])
-	return n + m, err
-}
-
-// sendNow writes out, as far as that is possible at once, and reports whether there is nothing to wait
-// for: it could not write the whole, or it is called again, since something has arrived.
-func (c *conn) sendNow(fd uintptr) bool {
-	if c.out == nil {
-		return true
-	}
-	text := c.out
-	c.sent, c.out = writeSome(fd, text), nil
-	return c.sent < len(text)
 }
 
 // exchange sends out and returns the response. The connection is in use until the body is
@@ -142,7 +107,7 @@ func (x *exchange) write(out *outgoing) error {
 		x.writer = startWriter(x.c.nc, *out.text, out.rest, out.req.ContentLength)
 		return nil
 	}
-	n, err := x.c.write(*out.text)
+	n, err := x.c.nc.Write(*out.text)
 	switch {
 	case err == nil:
 		return nil

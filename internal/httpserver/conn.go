@@ -3,9 +3,8 @@ package httpserver
 import (
 	"io"
 	"net"
+	"syscall"
 	"time"
-
-	"github.com/mcpbridge/mcpbridge/internal/http1"
 )
 
 // A conn is a client's connection with a small send buffer. One goroutine writes at a
@@ -18,11 +17,23 @@ import (
 type conn struct {
 	*net.TCPConn
 	reads, writes notedDeadline
-	some          *http1.SomeWriter
+
+	raw     syscall.RawConn       // nil: there is no way to write without waiting
+	attempt func(fd uintptr) bool // writePart
+	part    []byte                // what is left to write; owned by the writer
 }
 
 func newConn(tcp *net.TCPConn) *conn {
-	return &conn{tcp, notedDeadline{conn: tcp}, notedDeadline{conn: tcp, writes: true}, http1.NewSomeWriter(tcp)}
+	c := &conn{TCPConn: tcp, reads: notedDeadline{conn: tcp}, writes: notedDeadline{conn: tcp, writes: true}}
+	if raw, err := tcp.SyscallConn(); canAttempt && err == nil {
+		c.raw, c.attempt = raw, c.writePart
+	}
+	return c
+}
+
+func (c *conn) writePart(fd uintptr) bool {
+	c.part = c.part[writeSome(fd, c.part):]
+	return true
 }
 
 // Write implements [net.Conn].
@@ -30,10 +41,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	if len(p) >= largeWrite && c.SetWriteBuffer(largeBuffer) == nil {
 		defer func() { _ = c.SetWriteBuffer(sendBuffer) }() // it was, just before
 	}
-	n := 0
-	if !c.writes.isOver() {
-		n = c.some.Write(p)
-	}
+	n := c.writeNow(p)
 	if n == len(p) {
 		return n, nil
 	}
@@ -43,6 +51,19 @@ func (c *conn) Write(p []byte) (int, error) {
 	defer c.writes.end()
 	more, err := c.TCPConn.Write(p[n:])
 	return n + more, err
+}
+
+// writeNow writes what the kernel has room for, and returns how much that was. Of an
+// error a Write tells, or none is left.
+func (c *conn) writeNow(p []byte) int {
+	if c.raw == nil || len(p) == 0 || c.writes.isOver() {
+		return 0
+	}
+	c.part = p
+	_ = c.raw.Write(c.attempt)
+	n := len(p) - len(c.part)
+	c.part = nil
+	return n
 }
 
 // ReadFrom implements [io.ReaderFrom].

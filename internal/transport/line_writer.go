@@ -8,33 +8,27 @@ import (
 	"os"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const gatherMessage = 64 << 10 // messages up to this size go out in one write with their LF
 
-// A lineWriter writes messages to a file, one at a time and one per line. With a time-out, a write that
-// takes longer is an error, and after a part of a message no other can follow. Without one, a write ends
-// with its context, and what is left of the message is written in the background.
+// A lineWriter writes messages to a file, one at a time and one per line. With a time-out, a
+// write that takes longer is an error, and after a part of a message no other can follow.
+// Without one, a write ends with its context, and what is left of the message is written in
+// the background.
 type lineWriter struct {
 	writeLock
 	f *os.File
 	// abrupt says that the system can't interrupt a write of f.
 	abrupt bool
 
-	// owned by the holder of the token
-	some   *http1.SomeWriter // of f; nil if it is abrupt
-	buf    []byte            // a line with its LF that goes out in one write
-	broken error             // why no more can be written
+	buf    []byte // owned by the holder of the token
+	broken error  // why no more can be written; owned likewise
 }
 
 func newLineWriter(lock writeLock, f *os.File) lineWriter {
-	w := lineWriter{writeLock: lock, f: f, abrupt: f.SetWriteDeadline(time.Time{}) != nil}
-	if !w.abrupt {
-		w.some = http1.NewSomeWriter(f)
-	}
-	return w
+	return lineWriter{writeLock: lock, f: f, abrupt: f.SetWriteDeadline(time.Time{}) != nil}
 }
 
 // write writes one line with its LF; see [WriteUntil].
@@ -42,49 +36,39 @@ func (w *lineWriter) write(ctx context.Context, line []byte) error {
 	if err := w.acquire(ctx); err != nil {
 		return err
 	}
-	if w.broken != nil {
+	switch {
+	case w.broken != nil:
 		defer w.release()
 		return w.broken
-	}
-	n := 0
-	if len(line) < gatherMessage {
-		w.buf = append(append(w.buf[:0], line...), '\n')
-		n = w.some.Write(w.buf) // nearly always the whole, without a deadline or a context to watch
-	}
-	switch {
-	case n == len(line)+1:
-		w.release()
-		return nil
 	case w.timeout > 0 || ctx.Done() == nil:
 		defer w.release()
-		return w.writeLine(line, n)
+		return w.writeLine(line)
 	case w.abrupt:
 		line = bytes.Clone(line)
-		return w.aside(ctx, func() error { return w.writeLine(line, n) })
+		return w.aside(ctx, func() error { return w.writeLine(line) })
 	}
-	return w.writeUntil(ctx, line, n)
+	return w.writeUntil(ctx, line)
 }
 
-// writeLine writes a line from byte n on within the time-out, if there is one. The caller holds the
-// token.
-func (w *lineWriter) writeLine(line []byte, n int) error {
+// writeLine writes a line within the time-out, if there is one. The caller holds the token.
+func (w *lineWriter) writeLine(line []byte) error {
 	if w.timeout > 0 && !w.abrupt {
 		_ = w.f.SetWriteDeadline(time.Now().Add(w.timeout)) // if the file is closed, the write says so
 	}
-	n, err := w.put(line, n)
+	n, err := w.put(line)
 	return w.result(n, err)
 }
 
-// writeUntil writes a line from byte n on until ctx ends. Then it withdraws the line, or leaves the
-// rest of it to another goroutine, which ends with the line or the file. The caller holds the token,
-// which is released when the line has ended.
-func (w *lineWriter) writeUntil(ctx context.Context, line []byte, n int) error {
+// writeUntil writes a line until ctx ends. Then it withdraws the line, or leaves the rest of it
+// to another goroutine, which ends with the line or the file. The caller holds the token, which
+// is released when the line has ended.
+func (w *lineWriter) writeUntil(ctx context.Context, line []byte) error {
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
 		_ = w.f.SetWriteDeadline(time.Unix(1, 0))
 	})
-	n, err := w.put(line, n)
+	n, err := w.put(line)
 	if !stop() {
 		<-interrupted
 		_ = w.f.SetWriteDeadline(time.Time{})
@@ -104,15 +88,14 @@ func (w *lineWriter) writeUntil(ctx context.Context, line []byte, n int) error {
 	})
 }
 
-// put writes a line from byte n on, and its LF, and returns how many bytes of it were written by then. The
-// caller holds the token.
-func (w *lineWriter) put(line []byte, n int) (int, error) {
+// put writes a line and its LF, and returns how many bytes were written. The caller holds the
+// token.
+func (w *lineWriter) put(line []byte) (n int, err error) {
 	if len(line) < gatherMessage {
-		more, err := w.f.Write(w.buf[n:])
-		return n + more, err
+		w.buf = append(append(w.buf[:0], line...), '\n')
+		return w.f.Write(w.buf)
 	}
-	n, err := w.f.Write(line)
-	if err == nil {
+	if n, err = w.f.Write(line); err == nil {
 		_, err = w.f.Write([]byte{'\n'})
 	}
 	return n, err

@@ -220,7 +220,7 @@ var layers = map[string][]string{
 	"internal/replicas/handover": {"internal/mcp", "internal/replicas", "internal/spec", "internal/transport", "internal/wake", "legacy/front"},
 	// What listens, for clients and for other replicas, how their connections are accepted, and
 	// what bounds them before; HTTP without sockets.
-	"internal/httpserver": {"internal/http1", "internal/limits", "internal/transport"},
+	"internal/httpserver": {"internal/limits", "internal/transport"},
 	// What makes a process one of several: the public package alone knows it.
 	"internal/replicas/node": {"internal/wake", "internal/httpserver", "internal/limits", "internal/mcp", "internal/peer", "internal/replicas", "internal/replicas/dnspeers", "internal/replicas/member"},
 

@@ -1,7 +1,7 @@
 //go:build !unix
 
-package http1
+package httpserver
 
-const canWriteSome = false
+const canAttempt = false
 
 func writeSome(uintptr, []byte) int { return 0 }

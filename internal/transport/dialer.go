@@ -13,8 +13,9 @@ var KeepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 // vanished is how long sent data may stay unacknowledged, during which there are no probes.
 const vanished = 30 * time.Second
 
-// Dialer returns a dialer whose connections fail if the peer's host vanishes. connect bounds
-// the time to connect; zero means no limit.
+// Dialer returns a dialer for HTTP, whose connections fail if the peer's host vanishes. Linux
+// ends them also if the peer does not read what is sent for as long. connect bounds the time to
+// connect; zero means no limit.
 func Dialer(connect time.Duration) *net.Dialer {
 	return &net.Dialer{Timeout: connect, KeepAliveConfig: KeepAlive, Control: limitUnacknowledged}
 }

@@ -97,7 +97,8 @@ func (o *DialOptions) dial(ctx context.Context) (*websocket.Conn, error) {
 		TLSClientConfig: o.TLS.Clone(), // nil stays nil
 	}
 	if o.Dial == nil {
-		guard.dial = Dialer(0).DialContext
+		// Not Dialer: a server that is busy reads later, and one that has vanished answers no pings.
+		guard.dial = (&net.Dialer{KeepAliveConfig: KeepAlive}).DialContext
 		d.Proxy = guard.proxyOf
 	}
 	ws, resp, err := d.DialContext(ctx, o.URL, o.Header)

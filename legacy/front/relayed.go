@@ -17,8 +17,7 @@ import (
 // endedUpstream is why a client's session ends after its upstream session.
 const endedUpstream = "its session upstream ended"
 
-// A relayed session has its own upstream session, to which its messages are forwarded
-// unchanged.
+// A relayed session has its own upstream session, to which its messages are forwarded unchanged.
 type relayed struct {
 	*session
 	upstream    mcp.Relay
@@ -72,9 +71,8 @@ func (s *relayed) Rest() (time.Duration, bool) {
 	return s.front.sessions.rest(s.session)
 }
 
-// newestCall returns the call in flight on which a message most likely reaches the client:
-// the last one with a connection, or else the last one that the client may resume. It
-// returns nil if there is neither.
+// newestCall returns the call in flight on which a message most likely reaches the client: the last
+// one with a connection, or else the last one that the client may resume; nil if there is neither.
 func (s *relayed) newestCall() (newest *request) {
 	best := unreachable
 	for _, c := range s.calls.All() { // oldest first
@@ -182,6 +180,8 @@ func (s *relayed) post(w http.ResponseWriter, r *http.Request, m *wire.Message) 
 	case errors.Is(err, mcp.ErrSessionEnded):
 		s.front.sessions.end(s.session, endedUpstream)
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
+	case mcp.MayTryLater(err):
+		downstream.WriteError(w, setRetryAfter(w, err, http.StatusServiceUnavailable), wire.ID{}, mcp.WireError(err))
 	default:
 		s.front.log.Warn("message of client was not delivered", "session", s.name, "error", err)
 		downstream.WriteError(w, setRetryAfter(w, err, http.StatusBadGateway), wire.ID{}, mcp.WireError(err))
@@ -193,7 +193,7 @@ func (s *relayed) post(w http.ResponseWriter, r *http.Request, m *wire.Message) 
 // session's end.
 func (s *relayed) receive(m *wire.Message) {
 	sent := make(chan struct{})
-	if s.spawn(func(ctx context.Context) { s.deliver(ctx, m, sent) }) { // ends with the session, or with Send
+	if s.spawn(func(ctx context.Context) { s.deliver(ctx, m, sent) }) { // ends with the session, or as Send is bounded
 		s.upstream.Await(m, sent)
 	}
 }
@@ -201,6 +201,7 @@ func (s *relayed) receive(m *wire.Message) {
 func (s *relayed) deliver(ctx context.Context, m *wire.Message, sent chan<- struct{}) {
 	defer close(sent)
 	if err := s.upstream.Send(ctx, m); err != nil {
+		s.front.drop("client message")
 		s.front.log.Warn("message of client was not delivered", "session", s.name, "error", err)
 	}
 }

@@ -1,11 +1,25 @@
 package relay_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/back"
+	"github.com/mcpbridge/mcpbridge/legacy/front"
+	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
 
 // What waits for a server that reads nothing, because it works on a call, holds up nothing else of
@@ -45,4 +59,186 @@ func TestS02BusyServer(t *testing.T) {
 	if text, err := p.Conn.Read(); err == nil {
 		t.Errorf("the server got %s of a client that has left", text)
 	}
+}
+
+// A quietFront is a front in a bubble, without a socket.
+type quietFront struct {
+	backtest.Metrics
+	front   *front.Front
+	logs    bridgetest.Logs
+	session string // that post names; empty for none
+}
+
+func quietlyLinkedTo(t *testing.T, b mcp.Relayer) *quietFront {
+	st := &quietFront{}
+	f, err := front.New(front.Options{Name: "docs", Handler: unlinked{}, Describer: unlinked{}, Subscriber: unlinked{}, Relayer: b,
+		Metrics: st, Logger: slog.New(&st.logs), Admit: func(*mcp.Request) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.front = f
+	t.Cleanup(func() {
+		if err := f.Close(context.Background()); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return st
+}
+
+// post posts a message. It fails the test if there is no response within a minute.
+func (st *quietFront) post(t *testing.T, text string) *httptest.ResponseRecorder {
+	t.Helper()
+	m, err := wire.Parse([]byte(text), wire.Options{})
+	if err != nil {
+		t.Error(err)
+	}
+	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "POST", "/", nil)
+	if st.session != "" {
+		r.Header.Set("Mcp-Session-Id", st.session)
+	}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		st.front.ServePost(w, r, []byte(text), &m, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
+	}()
+	select {
+	case <-answered:
+	case <-time.After(time.Minute):
+		t.Errorf("a POST of %s had no response", text)
+	}
+	return w
+}
+
+// vendor is a notification of nobody's.
+func vendor(n int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/vendor","params":{"n":%d}}`, n)
+}
+
+// wantVendors has the server read those notifications, in order.
+func wantVendors(t *testing.T, p *legacytest.ConnPeer, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		if n := string(wire.Get(p.Want("notifications/vendor").Params, "n")); n != fmt.Sprint(i) {
+			t.Fatalf("notification %s came when %d was due", n, i)
+		}
+	}
+}
+
+const (
+	pipeHolds  = 64 // messages that the server has not read
+	waitBehind = relay.MaxWaiting
+)
+
+// Who posts what is no request does not wait for a server that reads nothing: it is on its way, in
+// order. There is a limit to that, which the client hears of, but for what requests wait for. The
+// session ends when its client has left.
+func TestS02PostsToABusyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &backtest.Metrics{}
+		b, peers := pipeBack(t, back.Options{Options: upstream.Options{Metrics: d}})
+		st := quietlyLinkedTo(t, b)
+		opened := make(chan *httptest.ResponseRecorder, 1)
+		go func() { opened <- st.post(t, legacytest.Initialize("2025-06-18")) }()
+		p := <-peers
+		p.Result(p.Want("initialize").ID, legacytest.InitializeResult("2025-06-18", legacytest.Everything))
+		st.session = (<-opened).Header().Get("Mcp-Session-Id")
+		st.post(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		p.Want("notifications/initialized")
+		go func() { st.post(t, `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`) }()
+		call := p.Want("tools/call")
+		p.Write(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}`)
+		synctest.Wait()
+
+		for i := range pipeHolds + waitBehind {
+			begun := time.Now()
+			if w := st.post(t, vendor(i)); w.Code != http.StatusAccepted || time.Since(begun) > time.Second {
+				t.Fatalf("notification %d = %d %s after %v, want 202", i, w.Code, w.Body, time.Since(begun))
+			}
+		}
+		if w := st.post(t, vendor(-1)); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "later") {
+			t.Errorf("a notification more = %d %s, want 503 that says what to do", w.Code, w.Body)
+		}
+		if w := st.post(t, `{"jsonrpc":"2.0","id":"r","method":"ping"}`); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"id":"r","error"`) {
+			t.Errorf("a request = %d %s, want an error", w.Code, w.Body)
+		}
+		if n := d.Count("limit unread_notifications"); n != 2 {
+			t.Errorf("%d messages counted at the limit, want 2", n)
+		}
+		for _, text := range []string{`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}`} {
+			if w := st.post(t, text); w.Code != http.StatusAccepted {
+				t.Errorf("%s = %d %s, want 202", text, w.Code, w.Body)
+			}
+		}
+		time.Sleep(5 * time.Second)
+
+		wantVendors(t, p, 0, pipeHolds+waitBehind)
+		if m := p.Read(); m.ID.String() != `"q"` || m.Result == nil {
+			t.Errorf("the server got %s, want the answer to its question", m.Text)
+		}
+		if m := p.Want("notifications/cancelled"); string(wire.Get(m.Params, "requestId")) != call.ID.String() {
+			t.Errorf("cancelled %s, want %s", m.Params, call.ID)
+		}
+		synctest.Wait()
+		for i := range pipeHolds + 1 {
+			if w := st.post(t, vendor(i)); w.Code != http.StatusAccepted {
+				t.Fatalf("when the server has read, notification %d = %d %s, want 202", i, w.Code, w.Body)
+			}
+		}
+		time.Sleep(2 * front.DefaultSessionIdle)
+		if w := st.post(t, vendor(0)); w.Code != http.StatusNotFound {
+			t.Errorf("a session that nobody uses = %d %s, want it ended", w.Code, w.Body)
+		}
+		wantVendors(t, p, 0, pipeHolds)
+		if text, err := p.Conn.Read(); err == nil {
+			t.Errorf("the server got %s of a session that has ended", text)
+		}
+	})
+}
+
+// A client on a connection is read on, too.
+func TestS02ConnectionToABusyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &backtest.Metrics{}
+		b, peers := pipeBack(t, back.Options{Options: upstream.Options{Metrics: d}})
+		st := quietlyLinkedTo(t, b)
+		l := legacytest.NewLine(t, st.front.OpenConn)
+		l.Send(legacytest.OddInitialize)
+		p := <-peers
+		p.Result(p.Want("initialize").ID, legacytest.OddResult)
+		l.Next()
+		l.Send(`{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`)
+		call := p.Want("tools/call")
+		const lost = 3
+		for i := range pipeHolds + waitBehind + lost {
+			begun := time.Now()
+			if l.Send(vendor(i)); time.Since(begun) > time.Second {
+				t.Fatalf("the next message was read after %v", time.Since(begun))
+			}
+		}
+		synctest.Wait()
+		if n, m, lines := st.Count("client message"), d.Count("limit unread_notifications"), st.logs.Count("message of client was not delivered"); n != lost || m != lost || lines != lost {
+			t.Errorf("%d notifications counted as dropped, %d at the limit, %d lines, want %d", n, m, lines, lost)
+		}
+		l.Send(`{"jsonrpc":"2.0","id":"r","method":"ping"}`)
+		if got := l.Next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":"r","error"`) {
+			t.Errorf("sent %s, want the request refused", got)
+		}
+		for range 2 { // the second one tells nothing new
+			l.Send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}`)
+		}
+		time.Sleep(5 * time.Second)
+		wantVendors(t, p, 0, pipeHolds+waitBehind)
+		if m := p.Want("notifications/cancelled"); string(wire.Get(m.Params, "requestId")) != call.ID.String() {
+			t.Errorf("cancelled %s, want %s", m.Params, call.ID)
+		}
+		l.Send(vendor(-1))
+		wantVendors(t, p, -1, 0)
+		for i := range pipeHolds + waitBehind {
+			l.Send(vendor(i))
+		}
+		begun := time.Now()
+		if l.Close(); time.Since(begun) > time.Second {
+			t.Errorf("Close took %v", time.Since(begun))
+		}
+	})
 }

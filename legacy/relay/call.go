@@ -111,6 +111,10 @@ func (t *calls) sole() (sole *call) {
 
 // Call implements [mcp.Relay].
 func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
+	if err := s.awaitPlace(); err != nil {
+		o.Lost(err)
+		return
+	}
 	if spec.LeavesState(m.Method) {
 		s.state()
 	}

@@ -1,4 +1,7 @@
 package relay
 
-// MaxInputs is for tests of whole sessions.
-const MaxInputs = maxInputs
+// For tests of whole sessions.
+const (
+	MaxInputs  = maxInputs
+	MaxWaiting = maxWaiting
+)

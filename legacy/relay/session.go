@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -22,10 +21,6 @@ import (
 // lastResponse is how long a cancelled call can still get its response, because some
 // servers send one anyway.
 const lastResponse = 2 * time.Second
-
-// maxSending is how many messages without a response may wait for a server that does not read
-// its connection, before the client's next message is read.
-const maxSending = 64
 
 // Options configure the sessions with one server.
 type Options struct {
@@ -56,8 +51,7 @@ type Session struct {
 	listens           chan struct{} // closed when beforeInitialized is done
 	afterInitialized  sync.Once
 
-	sending atomic.Int64 // messages of Send
-
+	line   *line // over a connection
 	calls  calls
 	inputs inputs
 	early  early
@@ -70,6 +64,7 @@ func New(o *Options, req *mcp.Request, to mcp.RelayClient) *Session {
 		opts: o, to: to, memory: req.Memory, share: req.Share,
 		started: make(chan struct{}), listens: make(chan struct{}),
 		state:  func() {},
+		line:   newLine(),
 		calls:  calls{byID: make(map[wire.ID]*call), byToken: make(map[wire.ID]*call)},
 		inputs: inputs{server: make(map[wire.ID]wire.ID), client: make(map[wire.ID]wire.ID)},
 	}
@@ -101,6 +96,7 @@ func (s *Session) Done() <-chan struct{} { return s.link.Done() }
 // Close implements [mcp.Relay].
 func (s *Session) Close() {
 	s.start.Do(func() { close(s.started) })
+	s.line.end()
 	s.cancelAll()
 	s.leave()
 }
@@ -119,15 +115,19 @@ func (s *Session) cancelAll() {
 	}
 }
 
-// Send implements [mcp.Relay].
+// Send implements [mcp.Relay]. Over HTTP it waits for the server to take the message, for at most
+// timeouts.connect.
 func (s *Session) Send(ctx context.Context, m *wire.Message) error {
-	if !s.link.Ordered() { // on a connection, the server has it when it reads on
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.opts.Settings.Timeouts.Connect)
-		defer cancel()
+	if s.link.Ordered() { // the server has it when it reads on
+		return s.sendInLine(m)
 	}
-	s.sending.Add(1)
-	defer s.sending.Add(-1)
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Settings.Timeouts.Connect)
+	defer cancel()
+	return s.forward(ctx, m)
+}
+
+// forward sends a message of the client that is no request, or does what it asks for.
+func (s *Session) forward(ctx context.Context, m *wire.Message) error {
 	switch {
 	case m.Kind() == wire.Response && !m.ID.IsZero():
 		return s.sendResponse(ctx, m)
@@ -141,9 +141,9 @@ func (s *Session) Send(ctx context.Context, m *wire.Message) error {
 	return s.send(ctx, m.Text)
 }
 
-// Await implements [mcp.Relay]. It waits no longer than takeTimeout, unless many messages wait
-// for a server that does not read its connection. For notifications/initialized that begins when
-// the stream of [link.Link.Listen] is open, so that no other message is sent before it.
+// Await implements [mcp.Relay]. It waits no longer than takeTimeout. For notifications/initialized
+// that begins when the stream of [link.Link.Listen] is open, so that no other message is sent
+// before it.
 func (s *Session) Await(m *wire.Message, sent <-chan struct{}) {
 	if m.Method == spec.NotifyInitialized {
 		select {
@@ -155,11 +155,7 @@ func (s *Session) Await(m *wire.Message, sent <-chan struct{}) {
 	defer late.Stop()
 	select {
 	case <-sent:
-		return
 	case <-late.C:
-	}
-	if s.link.Ordered() && s.sending.Load() > maxSending {
-		<-sent
 	}
 }
 
@@ -202,7 +198,10 @@ func (s *Session) sendCancelled(ctx context.Context, m *wire.Message) error {
 		s.link.Drop("late cancellation of client")
 		return nil
 	}
-	c.cancelled.Store(true) // the call may end before the server has answered
+	if c.cancelled.Swap(true) && s.link.Ordered() { // the call may end before the server has answered
+		s.link.Drop("late cancellation of client") // the first one is on its way
+		return nil
+	}
 	if !s.link.Ordered() {
 		c.awaitTaken(ctx, overtakeTimeout) // otherwise the cancellation may arrive before the call, and have no effect
 	} else if c.awaitTaken(ctx, takeTimeout); s.withdraws(c, mcp.ErrCancelled) {

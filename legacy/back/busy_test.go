@@ -85,3 +85,79 @@ func TestM2L14BusyServerEnds(t *testing.T) {
 		}
 	})
 }
+
+// A busyTasker is a session with a server whose tool "t" runs as a task, and which reads only when it
+// is told to.
+type busyTasker struct {
+	t    *testing.T
+	back *Back
+	peer *legacytest.ConnPeer
+	got  []wire.Message // what it has read in others
+}
+
+func newBusyTasker(t *testing.T, opts Options) *busyTasker {
+	b, peers := pipeBack(t, opts)
+	bt := &busyTasker{t: t, back: b}
+	bt.call(t.Context(), "plain")
+	bt.peer = <-peers
+	bt.peer.Handshake(`{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}`)
+	bt.peer.Result(bt.peer.Want("tools/list").ID, `{"tools":[{"name":"plain"},{"name":"t","execution":{"taskSupport":"required"}}]}`)
+	bt.peer.Result(bt.peer.Want("tools/call").ID, `{"content":[]}`)
+	return bt
+}
+
+// call calls a tool, until ctx or the session ends.
+func (bt *busyTasker) call(ctx context.Context, name string) {
+	go func() {
+		_, _ = body(bt.back.Serve(ctx, ask("tools/call", fmt.Sprintf(`{"name":%q}`, name)), &backtest.Caller{}))
+	}()
+}
+
+// fill calls the other tool more often than the server can be told of.
+func (bt *busyTasker) fill() {
+	for range 100 {
+		bt.call(bt.t.Context(), "plain")
+	}
+	synctest.Wait()
+}
+
+// readOn has the server read all that comes from now on. It returns what others is called for.
+func (bt *busyTasker) readOn() (others func(method string) []wire.Message) {
+	go func() { // ends with the connection
+		for {
+			text, err := bt.peer.Conn.Read()
+			if err != nil {
+				return
+			}
+			m, _ := wire.Parse(text, wire.Options{})
+			bt.got = append(bt.got, m)
+		}
+	}()
+	return func(method string) (of []wire.Message) {
+		synctest.Wait()
+		for _, m := range bt.got {
+			if name, _ := wire.GetString(m.Params, "name"); m.Method == method && name != "plain" {
+				of = append(of, m)
+			}
+		}
+		return of
+	}
+}
+
+// A task whose client leaves while the server is busy is cancelled when the server reads on.
+func TestT15BusyServerHearsOfTheCancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bt := newBusyTasker(t, Options{})
+		ctx, leave := context.WithCancel(t.Context())
+		bt.call(ctx, "t")
+		bt.peer.Result(bt.peer.Want("tools/call").ID, `{"task":{"taskId":"t1","status":"working","pollInterval":1000}}`)
+		bt.peer.Want("tasks/get")
+		bt.fill()
+		leave()
+		time.Sleep(time.Minute)
+		of := bt.readOn()
+		if got := of("tasks/cancel"); len(got) != 1 || string(got[0].Params) != `{"taskId":"t1"}` {
+			t.Errorf("tasks/cancel came %d times, want it once, for the task", len(got))
+		}
+	})
+}

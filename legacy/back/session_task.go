@@ -186,14 +186,9 @@ func (s *session) makeTask(ctx context.Context, req *mcp.Request, c *call, ttl t
 
 // cancelTask cancels a task upstream, unless params is nil.
 func (s *session) cancelTask(ctx context.Context, params []byte) {
-	if params == nil || !s.cancelsTasks() {
-		return
+	if params != nil && s.cancelsTasks() {
+		s.RequestLater(ctx, tasks.MethodCancel, params)
 	}
-	s.Later(ctx, func(ctx context.Context) {
-		if _, err := s.Request(ctx, tasks.MethodCancel, params); err != nil {
-			s.log.Debug("cancelling task", "error", transport.Cause(err))
-		}
-	})
 }
 
 // A taskCall is a client's call that runs as a task.

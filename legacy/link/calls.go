@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
@@ -58,6 +59,9 @@ type Call struct {
 	// Withdrawn says that nothing of it was sent on a connection. Read it only after Taken is
 	// closed.
 	Withdrawn bool
+	// awaited is how long the response is awaited once the call was sent on a connection, however
+	// long that took; zero means for as long as the context of the call lasts.
+	awaited time.Duration
 	// Cancelled is closed when the server was sent the cancellation of the call, or can't be.
 	// Abandon sets it; it is nil if the server gets none.
 	Cancelled <-chan struct{}

@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -35,6 +36,10 @@ func (c *conn) do(ctx context.Context, call *Call, frame []byte) error {
 	call.wasTaken()
 	if err != nil {
 		return err
+	}
+	if call.awaited > 0 {
+		late := time.AfterFunc(call.awaited, func() { call.Cancel(context.DeadlineExceeded) })
+		defer late.Stop()
 	}
 	return c.mux.Await(ctx, &call.Call)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -51,6 +52,20 @@ func (l *Link) RoundTripLate(ctx context.Context, c *Call, params []byte, patien
 		}
 	})
 	return nil, context.Cause(ctx)
+}
+
+// RequestLater is SendLater for a request of the session itself whose result nobody needs. Its
+// response is awaited for sendTimeout.
+func (l *Link) RequestLater(ctx context.Context, method string, params []byte) {
+	c := &Call{Call: upstream.Call{Method: method}}
+	l.Later(ctx, func(ctx context.Context) {
+		if l.ordered { // as in SendLater
+			ctx, c.awaited = context.WithoutCancel(ctx), sendTimeout
+		}
+		if _, err := l.RoundTrip(ctx, c, params); err != nil {
+			l.log.Debug("sending to server", "method", method, "error", transport.Cause(err))
+		}
+	})
 }
 
 // outcomeOf sends a request that was added to the calls.

@@ -3,10 +3,12 @@ package back
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
@@ -158,6 +160,38 @@ func TestT15BusyServerHearsOfTheCancellation(t *testing.T) {
 		of := bt.readOn()
 		if got := of("tasks/cancel"); len(got) != 1 || string(got[0].Params) != `{"taskId":"t1"}` {
 			t.Errorf("tasks/cancel came %d times, want it once, for the task", len(got))
+		}
+	})
+}
+
+// A call of such a tool whose client leaves, or has no time left, before anything of it was written
+// is not made later. That says nothing against the server.
+func TestM2L13BusyServerGetsNoWithdrawnTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := &bridgetest.Logs{}
+		bt := newBusyTasker(t, Options{Options: upstream.Options{Logger: slog.New(logs), Settings: settings.Server{Timeouts: settings.Timeouts{Request: time.Minute}}}})
+		bt.fill()
+		ctx, leave := context.WithCancel(t.Context())
+		bt.call(ctx, "t")
+		bt.call(t.Context(), "t")
+		synctest.Wait()
+		leave()
+		time.Sleep(90 * time.Second) // the time of the other call is up, too
+		of := bt.readOn()
+		if calls := of("tools/call"); len(calls) != 0 {
+			t.Errorf("the server got %d calls of nobody's", len(calls))
+		}
+		known := make(map[string]bool)
+		for _, m := range bt.got {
+			known[m.ID.String()] = true
+		}
+		for _, m := range of("notifications/cancelled") {
+			if id := string(wire.Get(m.Params, "requestId")); !known[id] {
+				t.Errorf("the server got the cancellation of call %s, which it does not know", id)
+			}
+		}
+		if logs.Count("server is down, trying again") != 0 {
+			t.Error("the server counts as down")
 		}
 	})
 }

@@ -154,6 +154,9 @@ func (s *session) asTask(ctx context.Context, req *mcp.Request, c *call, ttl tim
 	if err != nil && link.MayBeRunning(ctx, err) {
 		s.inputs.beginCancel(c)
 	}
+	if f := upstream.AsFailure(err); f != nil && !f.Lost && f.Cause == context.Cause(ctx) {
+		err = f.Cause // it was not sent because it had ended: the server is there
+	}
 	c.Settle(upstream.Response{})
 	c.end()
 	s.Calls.Remove(&c.Call)

@@ -59,6 +59,9 @@ type Call struct {
 	// Withdrawn says that nothing of it was sent on a connection. Read it only after Taken is
 	// closed.
 	Withdrawn bool
+	// until ends when nobody wants the call any more: it is withdrawn if nothing of it was sent on a
+	// connection by then. Nil means with the context of the call.
+	until context.Context
 	// awaited is how long the response is awaited once the call was sent on a connection, however
 	// long that took; zero means for as long as the context of the call lasts.
 	awaited time.Duration

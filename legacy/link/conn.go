@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -31,7 +32,7 @@ func (c *conn) read(ctx context.Context) {
 
 // do implements carrier.
 func (c *conn) do(ctx context.Context, call *Call, frame []byte) error {
-	err := c.mux.Send(ctx, &call.Call, frame)
+	err := c.mux.Send(cmp.Or(call.until, ctx), &call.Call, frame)
 	call.Withdrawn = err != nil
 	call.wasTaken()
 	if err != nil {

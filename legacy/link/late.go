@@ -24,9 +24,16 @@ type outcome struct {
 
 // RoundTripLate is RoundTrip for a request whose result must not get lost: if ctx ends first, the
 // request is cancelled at the server, and a result that comes all the same within patience is passed
-// to late, on another goroutine.
+// to late, on another goroutine. On a connection a request of which nothing was written by then is
+// withdrawn, and the server hears nothing of it.
 func (l *Link) RoundTripLate(ctx context.Context, c *Call, params []byte, patience time.Duration, late func(result json.RawMessage)) (json.RawMessage, error) {
 	own := c.Begin(context.WithoutCancel(ctx))
+	if l.ordered {
+		var withdraw context.CancelCauseFunc
+		c.until, withdraw = context.WithCancelCause(own)
+		defer context.AfterFunc(ctx, func() { withdraw(context.Cause(ctx)) })()
+		c.Taken = make(chan struct{})
+	}
 	if err := l.Calls.Add(c); err != nil {
 		c.Cancel(nil)
 		return nil, err
@@ -42,6 +49,12 @@ func (l *Link) RoundTripLate(ctx context.Context, c *Call, params []byte, patien
 	case o := <-got:
 		return o.result, o.err
 	case <-ctx.Done():
+	}
+	if l.ordered {
+		if <-c.Taken; c.Withdrawn { // known at once, since ctx has ended
+			o := <-got
+			return o.result, o.err
+		}
 	}
 	c.Cancelled = l.SendLater(ctx, c.Cancellation(context.Cause(ctx)))
 	l.Start(func() { // ends as the one above

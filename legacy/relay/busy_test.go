@@ -144,7 +144,8 @@ func TestS02PostsToABusyServer(t *testing.T) {
 		st.session = (<-opened).Header().Get("Mcp-Session-Id")
 		st.post(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		p.Want("notifications/initialized")
-		go func() { st.post(t, `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`) }()
+		called := make(chan *httptest.ResponseRecorder, 1)
+		go func() { called <- st.post(t, `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`) }()
 		call := p.Want("tools/call")
 		p.Write(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}`)
 		synctest.Wait()
@@ -170,6 +171,9 @@ func TestS02PostsToABusyServer(t *testing.T) {
 			}
 		}
 		time.Sleep(5 * time.Second)
+		if len(called) == 0 {
+			t.Error("the call that was cancelled has no end")
+		}
 
 		wantVendors(t, p, 0, pipeHolds+waitBehind)
 		if m := p.Read(); m.ID.String() != `"q"` || m.Result == nil {
@@ -227,6 +231,9 @@ func TestS02ConnectionToABusyServer(t *testing.T) {
 			l.Send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}`)
 		}
 		time.Sleep(5 * time.Second)
+		if l.Pipe.(*front.Conn).Busy() {
+			t.Error("the call that was cancelled has no end")
+		}
 		wantVendors(t, p, 0, pipeHolds+waitBehind)
 		if m := p.Want("notifications/cancelled"); string(wire.Get(m.Params, "requestId")) != call.ID.String() {
 			t.Errorf("cancelled %s, want %s", m.Params, call.ID)

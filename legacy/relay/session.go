@@ -207,9 +207,8 @@ func (s *Session) sendCancelled(ctx context.Context, m *wire.Message) error {
 	} else if c.awaitTaken(ctx, takeTimeout); s.withdraws(c, mcp.ErrCancelled) {
 		return nil
 	}
-	err = s.send(ctx, withRequestID(m, wire.NumberID(c.ID)))
-	time.AfterFunc(lastResponse, func() { c.Cancel(mcp.ErrCancelled) })
-	return err
+	time.AfterFunc(lastResponse, func() { c.Cancel(mcp.ErrCancelled) }) // the server may take it much later
+	return s.send(ctx, withRequestID(m, wire.NumberID(c.ID)))
 }
 
 // withdraws ends a call that waits for a server which does not read its connection, and reports

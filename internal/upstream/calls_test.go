@@ -233,3 +233,35 @@ func TestM2L14BusyServerLosesNoCall(t *testing.T) {
 		}
 	})
 }
+
+// A probe that gives up while its process does not read leaves a call unwritten, though the call's
+// own context goes on. Why is known all the same.
+func TestMuxOfAConnectionThatIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := transport.NewPipe()
+		launcher := transport.NewLauncher(func() (transport.Conn, error) { return near, nil }, nil)
+		defer launcher.Close()
+		defer far.Close()
+		p, err := launcher.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _, _ := newTestMux(t)
+		borrowed := p.Borrow()
+		m = &Mux{Inbox: m.Inbox, Conn: borrowed, Lost: m.Lost}
+		const full = 64
+		for range full {
+			if err := borrowed.Write([]byte(`{}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sent := make(chan error, 1)
+		go func() { sent <- m.Send(t.Context(), &Call{ID: 1}, []byte(`{}`)) }()
+		synctest.Wait()
+		_ = borrowed.Close()
+		if f := AsFailure(<-sent); f == nil || f.Fate != NotSent || !errors.Is(f.Cause, transport.ErrClosed) {
+			t.Errorf("Send() = %+v, want a cause", f)
+		}
+		_ = p.Close()
+	})
+}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,7 @@ func (m *Mux) Send(ctx context.Context, c *Call, frame []byte) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, transport.ErrUnwritten):
-		return unsent(context.Cause(ctx))
+		return unsent(cmp.Or(context.Cause(ctx), err)) // what ended it may be the connection's own
 	}
 	if how := transport.Exited(err); how != nil {
 		err = how

@@ -118,7 +118,8 @@ func (l *Link) rejected(ctx context.Context, c *Call, reply *upstream.Reply, nam
 	status.Slash = status.Slash && l.attributes // HTTP+SSE posts to a URL that belongs to the session
 	isError := m != nil
 	sessionError := status.Code == http.StatusNotFound && isError && m.Error.Code == spec.CodeSessionNotFound
-	if isError && c.Is(m.ID) && !sessionError {
+	pingPutOff := c.Method == spec.MethodPing && !c.Passes && status.Code < http.StatusInternalServerError && putsOff(status.Code)
+	if isError && c.Is(m.ID) && !sessionError && !pingPutOff { // see isLost
 		c.Settle(upstream.ResponseOf(m, nil))
 		return nil
 	}

@@ -133,3 +133,28 @@ func TestClientThatLeavesKeepsTheSession(t *testing.T) {
 		})
 	}
 }
+
+// A server that puts a ping off says nothing of the session, in whatever form.
+func TestM2L03PingThatIsPutOffKeepsTheSession(t *testing.T) {
+	for name, ping := range map[string]func(http.ResponseWriter, *http.Request, wire.Message){
+		"by the status alone": status(http.StatusTooManyRequests),
+		"with an error that answers it": func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusTooManyRequests)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"slow down"}}`, m.ID)
+		},
+	} {
+		bridgetest.RunBubble(t, name, func(t *testing.T) {
+			p := legacytest.NewMemoryServer(t)
+			p.On["resources/read"] = status(http.StatusNotFound)
+			p.On["ping"], p.On["tools/list"] = ping, listOnce
+			r := openHTTP(t, p)
+			if _, err := r.call(t.Context(), "resources/read"); err == nil {
+				t.Error("the call = nil error for a 404")
+			}
+			if _, err := r.call(t.Context(), "tools/list"); err != nil || !r.Alive() {
+				t.Errorf("tools/list = %v, alive %v, want the session to go on", err, r.Alive())
+			}
+		})
+	}
+}

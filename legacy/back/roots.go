@@ -35,6 +35,7 @@ type roots struct {
 	awaited   *call       // the call whose caller handles the next roots/list
 	announced bool        // the next roots/list follows announce
 	open      int         // pending roots/list requests for which no call was sent
+	came      bool        // there was one since setAwaited
 
 	initialized time.Time // when the handshake ended
 	starting    bool      // awaitStartup is waiting for the server
@@ -160,7 +161,7 @@ func (r *roots) noteProvisional(p *pendingInput) {
 }
 
 func (r *roots) countLocked(p *pendingInput) {
-	p.counted = true
+	p.counted, r.came = true, true
 	r.open++
 	r.changed.Fire()
 }
@@ -207,13 +208,14 @@ func (r *roots) isInitialized() bool {
 func (r *roots) setAwaited(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.awaited = c
+	r.awaited, r.came = c, false
 }
 
-func (r *roots) isOpen() bool {
+// isOpen reports whether a roots/list is pending, and whether one came since setAwaited.
+func (r *roots) isOpen() (open, came bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.open > 0
+	return r.open > 0, r.came
 }
 
 // isSettling reports whether the session is being opened, or roots are or were just

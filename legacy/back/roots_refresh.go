@@ -111,7 +111,7 @@ func (r *roots) waitOpen(ctx context.Context, want bool, d time.Duration) (bool,
 	defer t.Stop()
 	for {
 		changed := r.changed.Changed()
-		if r.isOpen() == want || want && !r.isDue() { // it was answered before this check
+		if open, came := r.isOpen(); open == want || want && (came || !r.isDue()) { // it was answered before this check
 			return true, nil
 		}
 		select {

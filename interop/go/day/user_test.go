@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 	"github.com/mcpbridge/mcpbridge/interop/internal/steer"
 )
 
@@ -245,13 +246,16 @@ func (u *user) reconnect() {
 	u.open()
 }
 
-// vanish kills the client. Another comes when a process that saw the end of its input would
-// have ended.
+// vanish kills the client. Another comes when the process that saw the end of its input has
+// ended.
 func (u *user) vanish() {
 	u.c.Kill()
 	u.c = nil
 	u.endSession()
 	u.sleep(u.between(1500*time.Millisecond, 3*time.Second), 10*time.Second)
+	if u.way != "serve" {
+		rig.Until(u.t, 10*time.Second, "the server has ended, as its client has", noneWith(u.stand.folder(*u.pair)))
+	}
 	u.open()
 }
 

@@ -139,11 +139,16 @@ func (s *stand) end(t *testing.T) {
 			t.Errorf("%v: more than %d processes at a time, started at:\n%s", p, p.clients, text)
 		}
 	}
-	rig.Until(t, 5*time.Second, "no process is left", func() string {
-		left, err := process.WithMark(s.dir)
+	rig.Until(t, 5*time.Second, "no process is left", noneWith(s.dir))
+}
+
+// noneWith returns a complaint while processes have the mark.
+func noneWith(mark string) func() string {
+	return func() string {
+		left, err := process.WithMark(mark)
 		if err == nil && len(left) == 0 {
 			return ""
 		}
 		return fmt.Sprintf("left behind: %q, %v", left, err)
-	})
+	}
 }

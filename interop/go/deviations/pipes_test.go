@@ -166,7 +166,8 @@ func openSocket(address string) (*line, error) {
 
 var errSilent = errors.New("no answer")
 
-// starting is how long the first answer of a server may take, which has to be started for it.
+// starting is how long an answer may take. A server may have to be started for any: for a second
+// session, mcpbridge starts another process.
 const starting = time.Minute
 
 // play plays a script, and returns an outcome for each of its deviations.
@@ -174,7 +175,7 @@ func (l *line) play(p place, s script) ([]outcome, error) {
 	defer l.close()
 	if s.asks != "" {
 		hello := deviation{"initialize", s.asks, onPipe, s.envelope, "none", onPipe, "fine"}
-		if _, err := l.ask(p, hello, "hello", starting); err != nil {
+		if _, err := l.ask(p, hello, "hello"); err != nil {
 			return nil, fmt.Errorf("initialize: %w; it wrote:\n%s", err, l.log())
 		}
 		if err := l.write(p.message(deviation{"initialized", s.asks, onPipe, "none", "own", onPipe, "fine"})); err != nil {
@@ -183,11 +184,7 @@ func (l *line) play(p place, s script) ([]outcome, error) {
 	}
 	outcomes := make([]outcome, 0, len(s.deviations))
 	for i, d := range s.deviations {
-		within := patience
-		if i == 0 && s.asks == "" {
-			within = starting
-		}
-		o, err := l.ask(p, d, fmt.Sprint("n", i), within)
+		o, err := l.ask(p, d, fmt.Sprint("n", i))
 		if err != nil && !errors.Is(err, errSilent) {
 			return outcomes, fmt.Errorf("%s: %w; it wrote:\n%s", d, err, l.log())
 		}
@@ -198,7 +195,7 @@ func (l *line) play(p place, s script) ([]outcome, error) {
 
 // ask sends d under an id, and a ping behind it, and returns what d got. Some servers say nothing
 // of a message that they don't take: soon after the ping's answer no other is waited for.
-func (l *line) ask(p place, d deviation, id string, within time.Duration) (o outcome, err error) {
+func (l *line) ask(p place, d deviation, id string) (o outcome, err error) {
 	quoted, second := fmt.Sprintf("%q", id), fmt.Sprintf("%q", id+"b")
 	if d[body] != "text-id" {
 		number := 100
@@ -217,7 +214,7 @@ func (l *line) ask(p place, d deviation, id string, within time.Duration) (o out
 			return o, err
 		}
 	}
-	late, all, rest := time.NewTimer(within), "", d.answersDue()
+	late, all, rest := time.NewTimer(starting), "", d.answersDue()
 	defer late.Stop()
 	for pinged := d[verb] == "initialize"; rest > 0 || !pinged; {
 		select {

@@ -153,7 +153,7 @@ func startTasks(t *testing.T) string {
 func (w *world) playTasks(t *testing.T, direct string) {
 	play := func(url, label, resume string) (found map[string]any) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		told := map[string]string{"url": url, "label": t.Name() + label}
 		if resume != "" {

@@ -1,13 +1,6 @@
 package group
 
-import (
-	"slices"
-	"sync"
-
-	"github.com/mcpbridge/mcpbridge/internal/trust/policy"
-)
-
-const maxRestNames = 2048 // names that are known of a list after its first page
+import "github.com/mcpbridge/mcpbridge/internal/trust/policy"
 
 // A Known is what is known of a group without asking anybody.
 type Known struct {
@@ -47,57 +40,8 @@ func (b *Back) known(i int, l list) (k KnownList, ok bool) {
 	}
 	if k.More {
 		var whole bool
-		k.Names, whole = b.listings.kept.rests[i][l.method].appendTo(k.Names)
+		k.Names, whole = b.listings.kept.rests[i][l.method].AppendTo(k.Names)
 		k.More = !whole
 	}
 	return k, ok
-}
-
-// A rest has names of a list after its first page, for people who look. Its zero value is empty, and
-// it is safe for concurrent use.
-type rest struct {
-	// mu guards the fields below. It is held for slice work only.
-	mu    sync.Mutex
-	names []string
-	has   map[string]struct{} // names; nil if there are none
-	whole bool                // the last page was among those that were read, and nothing was left out
-}
-
-// add adds a page. Clients read the same pages again.
-func (r *rest) add(p *page) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.whole {
-		return
-	}
-	if r.has == nil {
-		r.has = make(map[string]struct{})
-	}
-	for _, it := range p.items {
-		if len(r.names) == maxRestNames {
-			return
-		}
-		if _, has := r.has[it.name]; !has {
-			r.names, r.has[it.name] = append(r.names, it.name), struct{}{}
-		}
-	}
-	r.whole = p.next == ""
-}
-
-func (r *rest) clear() {
-	r.mu.Lock()
-	r.names, r.has, r.whole = nil, nil, false
-	r.mu.Unlock()
-}
-
-// appendTo appends the names that others don't have to these, and reports whether that is all.
-func (r *rest) appendTo(names []string) (all []string, whole bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, name := range r.names {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names, r.whole
 }

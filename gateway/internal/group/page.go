@@ -92,16 +92,16 @@ func (p *page) names() []string {
 // again only if the member answers something else. Safe for concurrent use.
 type kept struct {
 	slots []map[string]*atomic.Pointer[page] // by member and method; read-only
-	rests []map[string]*rest                 // of the same lists; read-only
+	rests []map[string]*owners.Rest          // of the same lists; read-only
 	bytes atomic.Int64
 }
 
 func newKept(members int) *kept {
-	k := &kept{slots: make([]map[string]*atomic.Pointer[page], members), rests: make([]map[string]*rest, members)}
+	k := &kept{slots: make([]map[string]*atomic.Pointer[page], members), rests: make([]map[string]*owners.Rest, members)}
 	for i := range k.slots {
-		k.slots[i], k.rests[i] = make(map[string]*atomic.Pointer[page]), make(map[string]*rest)
+		k.slots[i], k.rests[i] = make(map[string]*atomic.Pointer[page]), make(map[string]*owners.Rest)
 		for _, method := range lists {
-			k.slots[i][method], k.rests[i][method] = new(atomic.Pointer[page]), new(rest)
+			k.slots[i][method], k.rests[i][method] = new(atomic.Pointer[page]), new(owners.Rest)
 		}
 	}
 	return k
@@ -127,7 +127,7 @@ func (k *kept) keep(member int, method string, p *page, body []byte) {
 	}
 	p.body = bytes.Clone(body)
 	former := slot.Swap(p)
-	k.rests[member][method].clear()
+	k.rests[member][method].Clear()
 	k.bytes.Add(int64(len(body)))
 	if former != nil {
 		k.bytes.Add(-int64(len(former.body)))
@@ -138,7 +138,7 @@ func (k *kept) keep(member int, method string, p *page, body []byte) {
 func (l *listings) page(at place, of list, res *mcp.Result, tasks taskMarks) *page {
 	if at.cursor != "" {
 		p := l.readPage(at.member, of, res, tasks)
-		l.kept.rests[at.member][of.method].add(p)
+		l.kept.rests[at.member][of.method].Add(p.names(), p.next == "")
 		return p
 	}
 	p := l.kept.find(at.member, of.method, res, tasks)

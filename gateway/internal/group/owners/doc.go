@@ -2,8 +2,9 @@
 //
 // Without prefixes, a [Table] has the names of all members, as one client sees them: a name that
 // several members have is contested, unless one of them is preferred. [Tables] has the tables of all
-// clients, says when they are too old, and has those that are equal once. [URIs] remembers which
-// member lists a URI, has a template for it, or has handed it out.
+// clients, says when they are too old, and has those that are equal once. A [Rest] has names of later
+// pages of one list, to be shown. [URIs] remembers which member lists a URI,
+// has a template for it, or has handed it out.
 //
 // What a member says by itself names it: the logger of a log message, the text of a question.
 //

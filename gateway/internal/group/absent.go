@@ -57,7 +57,7 @@ func newShortLists(b *Back) *shortLists {
 }
 
 // listed notes which members a page of the list of a request lacks, and which of them were listed from
-// memory.
+// memory. If a member is there that the list has lacked, others who share the profile are told.
 func (s *shortLists) listed(req *mcp.Request, l list, readings []*reading) {
 	var lacks []place
 	for _, r := range readings {
@@ -66,38 +66,46 @@ func (s *shortLists) listed(req *mcp.Request, l list, readings []*reading) {
 		}
 	}
 	k := shortKey{req.Profile.Scope, l.method}
+	joined := false
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	had := s.lists[k]
-	if had != nil {
-		lacks = had.withLocked(lacks, readings)
+	if had := s.lists[k]; had != nil {
+		had.lacks, joined = had.withLocked(lacks, readings)
+		joined = joined && req.Profile.Revision == "" // else it is of one session, whose client has it by now
+		if lacks = had.lacks; joined || len(lacks) == 0 {
+			delete(s.lists, k)
+		}
 	}
 	switch {
-	case had != nil && len(lacks) == 0:
-		delete(s.lists, k)
-	case had != nil:
-		had.lacks = lacks
-	case len(lacks) > 0 && len(s.lists) >= maxShort:
+	case len(lacks) == 0 || s.lists[k] != nil:
+	case len(s.lists) >= maxShort:
 		s.opts.Metrics.Limit(s.opts.Name, "missing_lists")
 		s.opts.Logger.Debug("nobody is told when a list is complete, since too many lists lack something", "upstream", s.opts.Name, "lists", maxShort)
-	case len(lacks) > 0:
+	default:
 		s.lists[k] = &shortList{reader: reader{of: s.listings, req: detached(req), list: l, caller: mcp.Nobody{}, fresh: true}, lacks: lacks}
 		s.askLocked(k)
 	}
+	s.mu.Unlock()
+	if joined && s.changes.Wanted(topicOf(k)) {
+		s.tell(k)
+	}
 }
 
-// withLocked returns what a list lacks once a page of it has been read that lacks some members. What it
-// lacked elsewhere it still does. So it does of a later page that is asked for, which another client may have
-// read now than the one that lacks it. Of each member one place is enough.
-func (l *shortList) withLocked(lacks []place, readings []*reading) []place {
+// withLocked returns what a list lacks once a page of it has been read that lacks some members, and whether
+// one has joined. What it lacked elsewhere it still does. So it does of a later page that is asked for, which
+// another client may have read now than the one that lacks it. Of each member one place is enough.
+func (l *shortList) withLocked(lacks []place, readings []*reading) (now []place, joined bool) {
 	for _, had := range l.lacks {
 		isRead := func(r *reading) bool { return r.place == had && (had.cursor == "" || !l.asking) }
 		again := func(p place) bool { return p.member == had.member }
-		if !slices.ContainsFunc(readings, isRead) && !slices.ContainsFunc(lacks, again) {
+		switch i := slices.IndexFunc(readings, isRead); {
+		case slices.ContainsFunc(lacks, again):
+		case i < 0:
 			lacks = append(lacks, had)
+		default:
+			joined = joined || readings[i].answered()
 		}
 	}
-	return lacks
+	return lacks, joined
 }
 
 // mayCome reports whether a member that answered with err may be listed later: not if the client
@@ -175,13 +183,21 @@ func (s *shortLists) stillLacks(k shortKey, l *shortList) []place {
 	return l.lacks
 }
 
-// complete has clients read a list again.
+// complete has clients read a list again, unless they have been told to since somebody else has read it.
 func (s *shortLists) complete(k shortKey, l *shortList) {
 	s.mu.Lock()
-	if s.lists[k] == l {
+	isOpen := s.lists[k] == l
+	if isOpen {
 		delete(s.lists, k)
 	}
 	s.mu.Unlock()
+	if isOpen {
+		s.tell(k)
+	}
+}
+
+// tell tells those who follow a list that it has changed.
+func (s *shortLists) tell(k shortKey) {
 	t := topicOf(k)
 	s.heed(t.Scope, t.Kind)
 	s.changes.Publish(fanout.Event{Topic: t, URI: t.URI})

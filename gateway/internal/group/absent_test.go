@@ -10,14 +10,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// Members that are missing are asked no longer than somebody follows the list, and until a client
-// has got it whole.
+// Members that are missing are asked no longer than somebody follows the list, and until the client
+// has got it whole, if the profile is that of its session alone.
 func TestG08NobodyIsAskedInVain(t *testing.T) {
+	req := request(spec.MethodToolsList, "")
+	req.Profile.Revision = spec.LatestLegacy
 	for name, then := range map[string]func(*testing.T, *rig, fanout.Topic){
 		"nobody follows the list any more": func(_ *testing.T, r *rig, topic fanout.Topic) { r.audience.Want(-1, topic) },
 		"the client has the whole list": func(t *testing.T, r *rig, _ fanout.Topic) {
 			r.members["docs"].change(func(f *fake) { f.serve = nil })
-			if got := namesOf(t, r, request(spec.MethodToolsList, "")); got != "files__read docs__find" {
+			if got := namesOf(t, r, req); got != "files__read docs__find" {
 				t.Errorf("listed %s", got)
 			}
 		},
@@ -30,7 +32,7 @@ func TestG08NobodyIsAskedInVain(t *testing.T) {
 				r := newRig(t, nil, newFake("files", "read"), docs)
 				topic := fanout.Topic{Scope: "all/1", Kind: fanout.ToolsListChanged}
 				r.audience.Want(1, topic)
-				namesOf(t, r, request(spec.MethodToolsList, ""))
+				namesOf(t, r, req)
 				then(t, r, topic)
 				asked := len(docs.requests())
 				docs.change(func(f *fake) { f.serve = nil })
@@ -41,6 +43,31 @@ func TestG08NobodyIsAskedInVain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Clients may share a profile. One that has got a list without some members is told when another one
+// gets them, and then of the rest.
+func TestG08AnotherClientReadsWhatIsMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		docs, notes := newFake("docs", "find"), newFake("notes", "add")
+		docs.serve, notes.serve = silent, silent
+		r := newRig(t, nil, newFake("files", "read"), docs, notes)
+		topic := fanout.Topic{Scope: "all/1", Kind: fanout.ToolsListChanged}
+		r.audience.Want(1, topic)
+		for i, want := range []string{`files__read missing ["docs","notes"]`, `files__read docs__find missing ["notes"]`, "files__read docs__find notes__add"} {
+			if got := namesOf(t, r, request(spec.MethodToolsList, "")); got != want {
+				t.Errorf("client %d listed %s, want %s", i+1, got, want)
+			}
+			if told := r.audience.Events(); len(told) != i || i > 0 && told[i-1].Topic != topic {
+				t.Errorf("after the list of client %d changes are told of %v, want %d of tools", i+1, told, i)
+			}
+			time.Sleep(time.Minute)
+			if told := r.audience.Events(); len(told) != i {
+				t.Errorf("a minute later changes are told of %v, want %d", told, i)
+			}
+			[]*fake{docs, notes, notes}[i].change(func(f *fake) { f.serve = nil })
+		}
+	})
 }
 
 // What later pages lack is forgotten once they are read, so that lists that nobody follows don't fill memory.

@@ -361,6 +361,34 @@ func TestG08CommandsThatDoNotReadYet(t *testing.T) {
 	}
 }
 
+// A member that takes longer for each list than one that is remembered is waited for is no command that
+// does not read yet: once it has had the time of one that is starting, it has that of others, though
+// nobody follows the list.
+func TestG08SlowMembersAreNotAlwaysRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files, docs := newFake("files", "read"), newFake("docs", "search")
+		remembers := newMemory()
+		with := func(o *Options) { o.Memory = remembers }
+		namesOf(t, newRig(t, with, files, docs), request(spec.MethodToolsList, ""))
+		docs.pages[spec.MethodToolsList] = [][]string{toolItems("search", "find")}
+		docs.serve = after(300 * time.Millisecond)
+		r := newRig(t, with, files, docs)
+		for _, tt := range []struct {
+			want  string
+			takes time.Duration
+		}{
+			{"files__read docs__search", recallGrace},
+			{"files__read docs__search docs__find", 300 * time.Millisecond},
+		} {
+			begin := time.Now()
+			if got, took := namesOf(t, r, request(spec.MethodToolsList, "")), time.Since(begin); got != tt.want || took != tt.takes {
+				t.Errorf("listed %s after %v, want %s after %v", got, took, tt.want, tt.takes)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
 // later is a member that answers from a time on.
 func later(f *fake, d time.Duration) func(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
 	starts := time.Now().Add(d)

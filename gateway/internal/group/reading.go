@@ -205,6 +205,7 @@ func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading
 		r.of.note(r.req, former)
 		return former
 	case recalls:
+		r.of.former.hear(m.Name, time.Now().Add(patience)) // one that is slow has had that time, too
 		patience = min(recallGrace, patience)
 	}
 	w, cancel := wait(ctx, patience)
@@ -226,7 +227,7 @@ func (r *reader) ask(ctx context.Context, w waiting, m memberAt, out *reading) {
 		out.fail(err)
 	}
 	if out.err == nil || errors.As(out.err, new(*silentError)) && w.silent.patience >= r.of.opts.StartPatience {
-		r.of.former.hear(m.Name) // or it has had its time
+		r.of.former.hear(m.Name, time.Time{}) // or it has had its time
 	}
 }
 

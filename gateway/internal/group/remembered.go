@@ -39,16 +39,20 @@ type remembered struct {
 	rest    *lru.Cache[listKey, time.Time]
 	reading atomic.Int64
 
-	answered sync.Map // the names of the members that have answered to a list in this process
+	answered sync.Map // by member: from when on it counts as one that has answered to a list in this process
 }
 
-// hear notes that a member has answered to a list.
-func (r *remembered) hear(member string) { r.answered.LoadOrStore(member, struct{}{}) }
+// hear notes that a member counts from a time on as one that has answered to a list.
+func (r *remembered) hear(member string, from time.Time) {
+	if at, had := r.answered.LoadOrStore(member, from); had && from.Before(at.(time.Time)) {
+		r.answered.Store(member, from)
+	}
+}
 
-// heard reports whether a member has answered to a list in this process.
+// heard reports whether a member counts as one that has answered to a list in this process.
 func (r *remembered) heard(member string) bool {
-	_, heard := r.answered.Load(member)
-	return heard
+	from, had := r.answered.Load(member)
+	return had && !time.Now().Before(from.(time.Time))
 }
 
 // A stored is a list that was stored.

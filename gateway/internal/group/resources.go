@@ -70,10 +70,9 @@ func (b *Back) serveURI(ctx context.Context, req *mcp.Request, p *params, c mcp.
 			return nil, err
 		}
 		res, err := b.askFor(ctx, &m, req, p, c)
-		if err == nil || !again || !b.uris.Outdate(&req.Profile, m.Name, spec.MethodResourcesList) {
+		if err == nil || !again || !mayLack(ctx, err) || !b.uris.Outdate(&req.Profile, m.Name, spec.MethodResourcesList) {
 			return res, err
 		}
-		// It may list it no longer.
 	}
 	s := search{b: b, req: req, params: p, caller: c, asked: make([]bool, len(b.roster.names))}
 	if i := b.uris.HandedBy(&req.Profile, b.roster.names, uri); i >= 0 && s.ask(ctx, i) {
@@ -87,6 +86,13 @@ func (b *Back) serveURI(ctx context.Context, req *mcp.Request, p *params, c mcp.
 		return nil, s.notFound(uri)
 	}
 	return s.res, s.err
+}
+
+// mayLack reports whether a member that lists a URI and has answered with err may list it no longer. Any
+// other error is the answer, and is not asked for twice.
+func mayLack(ctx context.Context, err error) bool {
+	isAnswer := errors.As(err, new(*mcp.Refusal)) || errors.As(err, new(*mcp.LoginError)) || mcp.MayTryLater(err) || mcp.WireError(err).Code == spec.CodeInternal
+	return !isAnswer && ctx.Err() == nil
 }
 
 // findLister returns the place of the member that lists a URI, or a URI template of which

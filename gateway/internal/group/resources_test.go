@@ -3,6 +3,7 @@ package group
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -130,6 +131,50 @@ func TestG05ListsChange(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A list that was read long ago is found wrong by errors that may mean that the member lacks the URI. It is
+// not asked twice after others, which are its answer.
+func TestG05ErrorsThatFindAListWrong(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		err   error
+		asked int
+	}{
+		{"invalid params", wire.Errorf(spec.CodeInvalidParams, "Resource not found"), 2},
+		{"not found", wire.Errorf(spec.CodeResourceNotFound, "Resource not found"), 2},
+		{"internal", wire.Errorf(spec.CodeInternal, "the disk is broken"), 1},
+		{"can't be reached", errors.New("connection refused"), 1},
+		{"refused", mcp.Refuse(spec.CodeInvalidParams, "not for you"), 1},
+		{"refused for now", mcp.RefuseForNow("it is starting"), 1},
+		{"login", &mcp.LoginError{Err: wire.Errorf(spec.CodeInvalidRequest, "log in")}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := withResources("a", []string{"x:/1"}), withResources("b", nil)
+				r := newRig(t, nil, a, b)
+				if by, err := r.read(t, reads("x:/1")); by != "a" {
+					t.Fatalf("read from %q, %v", by, err)
+				}
+				time.Sleep(owners.FreshFor)
+				before := len(a.asks(spec.MethodResourcesRead))
+				a.change(func(f *fake) {
+					f.serve = func(_ context.Context, req *mcp.Request, _ mcp.Caller) (*mcp.Result, error) {
+						if req.Method == spec.MethodResourcesRead {
+							return nil, tt.err
+						}
+						return nil, nil
+					}
+				})
+				if _, err := r.read(t, reads("x:/1")); !errors.Is(err, tt.err) {
+					t.Errorf("read = %v, want %v", err, tt.err)
+				}
+				if asked := len(a.asks(spec.MethodResourcesRead)) - before; asked != tt.asked {
+					t.Errorf("it was asked %d times, want %d", asked, tt.asked)
+				}
+			})
+		})
+	}
 }
 
 // The patience bounds all that is asked to find a URI: lists that are read, twice if one was wrong, and

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/peer"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -116,7 +117,7 @@ func tellOthers(s *server, so *ServerOptions, next mcp.Changes) mcp.Changes {
 func newEndpoint(s *server, so *ServerOptions) (*source.Endpoint, error) {
 	g := s.g
 	return source.NewEndpoint(source.EndpointOptions{
-		Server: watchedHere{s, s.together.source}, Hub: g.hub, Profiles: s.profiles.Candidates,
+		Server: watchedHere{s, s.together.source}, Hub: g.hub, Profiles: s.profiles.Candidates, Limits: func() limits.Set { return g.now().opts.Limits },
 		Handler: servedHere{s}, Describer: s.back, Settings: so.Settings, Era: s.back.Era, Sealer: g.sealer,
 		Memory: s.memory, Streams: &s.streams, Logger: g.opts.Logger, Metrics: g.opts.Metrics,
 	})

@@ -25,6 +25,10 @@ const (
 	// replica that needs more watches by itself.
 	maxTopics = 1 << 16
 	maxBody   = 16 << 20
+	// A call has more than its client has sent in one message: what maxAdded bounds, in bytes, besides
+	// the client's capabilities and clientInfo. Answers to questions nest by addedDepth more than they did.
+	maxAdded   = 64 << 10
+	addedDepth = 4
 )
 
 // EndpointOptions describe the endpoint of one server. All are required, but Memory, Streams, Logger
@@ -41,6 +45,9 @@ type EndpointOptions struct {
 	Era      func() spec.Era
 	// Profiles returns the profiles that a request may mean.
 	Profiles func(*mcp.Request) []mcp.Profile
+	// Limits returns those on what clients send, as they are now: what they may send to another replica
+	// is served here.
+	Limits func() limits.Set
 
 	Memory  mcp.Memory
 	Streams *downstream.Streams
@@ -87,15 +94,17 @@ func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, sender mcp.Send
 
 // read reads the message of a request.
 func (e *Endpoint) read(w http.ResponseWriter, r *http.Request) (*wire.Message, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	set := e.opts.Limits()
+	most := max(maxBody, set.Of(limits.Body)+set.Of(limits.Capabilities)+set.Of(limits.ClientInfo)+maxAdded)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
 		e.opts.Metrics.Limit(e.opts.Server.Name(), "peer_body")
-		e.opts.Logger.Warn("listen request of a replica refused: it is too long", "upstream", e.opts.Server.Name(), "limit", maxBody)
+		e.opts.Logger.Warn("request of a replica refused: it is too long", "upstream", e.opts.Server.Name(), "limit", most)
 	}
 	if err != nil {
 		return nil, err
 	}
-	m, err := wire.Parse(body, wire.Options{UniqueParams: true})
+	m, err := wire.Parse(body, wire.Options{MaxDepth: max(wire.DefaultMaxDepth, set.Int(limits.Depth)) + addedDepth, UniqueParams: true})
 	return &m, err
 }
 

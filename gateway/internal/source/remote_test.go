@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -61,6 +63,43 @@ func TestG19ServedAtAnotherReplica(t *testing.T) {
 			t.Errorf("served with the params\n%s\nof\n%s", got.Params, req.Params)
 		}
 	})
+}
+
+// A call that is as long, or nests as deeply, as the limits let clients send is served at another replica,
+// too. One beyond them is not.
+func TestG19LimitsOfCallsAtAnotherReplica(t *testing.T) {
+	for _, tt := range []struct {
+		name, arguments string
+		limits          limits.Set
+	}{
+		{"long", `{"x":"` + strings.Repeat("x", 17<<20) + `"}`, limits.Set{limits.Body.Key: 18 << 20}},
+		{"deep", `{"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, limits.Set{limits.Depth.Key: 256}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, set := range []limits.Set{nil, tt.limits} {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(t, "a", "b")
+					r.limits = set
+					a, b := r.by["a"], r.by["b"]
+					served := false
+					a.answers = func(req *mcp.Request) (*mcp.Result, error) {
+						served = string(wire.Get(req.Params, "arguments")) == tt.arguments
+						return mcp.NewResult([]byte(`{"resultType":"complete","content":[]}`), nil), nil
+					}
+					req := b.callOf("ada")
+					req.Params = wire.AppendReplaced(nil, req.Params, wire.Edit{Name: "arguments", Value: []byte(tt.arguments)})
+					res, err := b.source.At(b.to(a)).Serve(t.Context(), req, nobody{})
+					if (err == nil && served) != (set != nil) {
+						t.Errorf("with the limits %v: served as it was: %v, %v", set, served, err)
+					}
+					if err == nil {
+						res.Release()
+					}
+					time.Sleep(time.Second) // net/http closes a connection a while after it has refused a body
+				})
+			}
+		})
+	}
 }
 
 // A replica that takes the profile for another one refuses, and one that can't be reached is told by

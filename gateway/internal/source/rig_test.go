@@ -20,6 +20,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/server"
@@ -38,6 +39,7 @@ type rig struct {
 	by     map[string]*replica
 	claims func(name string) source.Names             // of a replica; nil for the usual ones
 	asked  func(*replicastest.Engine) replicas.Engine // nil for the engine itself
+	limits limits.Set                                 // on what clients send; set before anything is asked
 
 	mu     sync.Mutex
 	cuts   map[[2]string]bool // who does not reach whom
@@ -116,7 +118,7 @@ func (r *rig) add(name string) *replica {
 		r.t.Fatal(err)
 	}
 	rep.source.Use(rep.own)
-	rep.endpoint, err = source.NewEndpoint(source.EndpointOptions{Server: here{served{rep}}, Hub: rep.hub, Handler: answering{rep}, Describer: rep.own, Profiles: rep.profiles, Streams: &rep.streams})
+	rep.endpoint, err = source.NewEndpoint(source.EndpointOptions{Server: here{served{rep}}, Hub: rep.hub, Handler: answering{rep}, Describer: rep.own, Profiles: rep.profiles, Limits: func() limits.Set { return r.limits }, Streams: &rep.streams})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -42,19 +42,11 @@ func (s *Source) behindLocked(sc *scope) []*follow {
 
 // move moves the follows of a scope until all are where they should be.
 func (s *Source) move(sc *scope) {
-	select {
-	case s.group.slots <- struct{}{}:
-	case <-s.group.live.Done():
-		return
-	}
-	defer func() { <-s.group.slots }()
 	for failures := 0; ; {
-		m, ok := s.begin(sc)
-		if !ok {
-			return
-		}
-		err := m.run(s.group.live)
+		m, err := s.attempt(sc)
 		switch {
+		case m == nil:
+			return
 		case err == nil || m.until.Err() != nil:
 			s.drop(sc, m.to)
 			failures = 0
@@ -72,6 +64,23 @@ func (s *Source) move(sc *scope) {
 	}
 }
 
+// attempt moves the follows of a scope once. It holds a slot meanwhile, but none between two attempts: a
+// server that is away must not keep others from moving. The move is nil if there is none any more, or the
+// Group has ended.
+func (s *Source) attempt(sc *scope) (*move, error) {
+	select {
+	case s.group.slots <- struct{}{}:
+	case <-s.group.live.Done():
+		return nil, nil
+	}
+	defer func() { <-s.group.slots }()
+	m := s.begin(sc)
+	if m == nil {
+		return nil, nil
+	}
+	return m, m.run(s.group.live)
+}
+
 // A move brings follows of a scope to a target.
 type move struct {
 	s       *Source
@@ -81,8 +90,8 @@ type move struct {
 	follows []*follow
 }
 
-// begin returns the next move of a scope. If there is none, it ends moving, and returns false.
-func (s *Source) begin(sc *scope) (*move, bool) {
+// begin returns the next move of a scope. If there is none, it ends moving, and returns nil.
+func (s *Source) begin(sc *scope) *move {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var behind []*follow
@@ -91,10 +100,10 @@ func (s *Source) begin(sc *scope) (*move, bool) {
 	}
 	if len(behind) == 0 {
 		sc.moving = false
-		return nil, false
+		return nil
 	}
 	s.takeLocked(sc, sc.aim)
-	return &move{s, sc, sc.aim, sc.moves, behind}, true
+	return &move{s, sc, sc.aim, sc.moves, behind}
 }
 
 // run has the target watch all topics first, so that it asks upstream for all of them at

@@ -1,12 +1,17 @@
 package source_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway/internal/source"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // Three replicas have one subscription for each topic, and each change reaches all, once.
@@ -202,6 +207,49 @@ func TestAnotherProfile(t *testing.T) {
 		fa.sub.Close()
 		quiet()
 		r.wantSubscriptions("all have left", 1)
+	})
+}
+
+// A gone source can't be watched, but for one principal.
+type gone struct {
+	mcp.Source
+	but mcp.Principal
+}
+
+// Watch implements [mcp.Source].
+func (g gone) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+	if p.Principal != g.but {
+		return nil, nil, errors.New("the server is away")
+	}
+	return g.Source.Watch(ctx, p, want)
+}
+
+// Profiles that can't move keep no other one from it, however many there are.
+func TestMovesThatFailLetOthersMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "a", "b", "c")
+		a, b, c := r.by["a"], r.by["b"], r.by["c"]
+		b.source.Use(gone{b.own, "ada"})
+		stuck := make([]mcp.Principal, 100) // more than move at the same time
+		for i := range stuck {
+			stuck[i] = mcp.Principal(fmt.Sprint("stuck", i))
+			a.follow(stuck[i], "u:1")
+		}
+		c.follow("ada", "u:2")
+		quiet()
+		for _, p := range stuck {
+			b.follow(p, "u:1")
+		}
+		f := b.follow("ada", "u:2")
+		quiet()
+		a.kill()
+		quiet() // all of them have failed by now, again and again
+		c.kill()
+		quiet()
+		f.want("the owner has gone", "u:2")
+		r.wantSubscriptions("the next owner", 1, "u:2")
+		r.server.push("u:2")
+		f.want("a change after that", "u:2")
 	})
 }
 

@@ -24,7 +24,7 @@ type listings struct {
 
 	kept    *kept
 	joined  map[string]*atomic.Pointer[joined] // by method; read-only
-	leftOut *lru.Cache[uint64, struct{}]       // digests of what was left out of lists, and told
+	leftOut *lru.Cache[uint64, struct{}]       // digests of what was told once: items left out of lists, and lists that are too long
 	seed    maphash.Seed                       // of leftOut
 
 	// A Back that replaces another one goes on with these.
@@ -126,7 +126,14 @@ func (l *listings) note(req *mcp.Request, r *reading) {
 			l.uris.HandOut(&req.Profile, member, uri)
 		}
 	}
-	if whole {
-		l.uris.Listed(&req.Profile, member, r.method, pages...)
+	if !whole {
+		return
+	}
+	if limit := l.uris.Listed(&req.Profile, member, r.method, pages...); limit > 0 {
+		l.opts.Metrics.Limit(l.opts.Name, "listed_uris")
+		if l.isNew(member + " " + r.method) {
+			l.opts.Logger.Warn("list is too long to be remembered: servers that don't have what is in it may be asked first; no key raises the limit",
+				"upstream", l.opts.Name, "server", member, "method", r.method, "limit", limit)
+		}
 	}
 }

@@ -250,7 +250,13 @@ func (l *listings) appendItem(dst []byte, member int, of list, text, v []byte, o
 // leaveOut tells, once for each item, that it is left out of lists.
 func (l *listings) leaveOut(member int, of list, name, reason string) {
 	m := l.roster.names[member]
-	if had, _ := l.leftOut.ContainsOrAdd(maphash.String(l.seed, m+" "+of.method+" "+name), struct{}{}); !had {
+	if l.isNew(m + " " + of.method + " " + name) {
 		l.opts.Logger.Warn("item left out of a list", "upstream", l.opts.Name, "server", m, "method", of.method, "item", mcp.Shorten(name), "reason", reason)
 	}
+}
+
+// isNew reports whether something was not told yet, and is now.
+func (l *listings) isNew(text string) bool {
+	had, _ := l.leftOut.ContainsOrAdd(maphash.String(l.seed, text), struct{}{})
+	return !had
 }

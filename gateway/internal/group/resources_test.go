@@ -286,6 +286,35 @@ func TestG05OneURIOfTwoMembers(t *testing.T) {
 	}
 }
 
+// Of a list that is too long it is not known who has what is in it, which counts as a limit and is told once.
+func TestG05ListsThatAreTooLong(t *testing.T) {
+	var log bytes.Buffer
+	limits := &limitCount{}
+	a, b := withResources("a", nil), withResources("b", nil)
+	var items []string
+	for i := range 257 {
+		items = append(items, fmt.Sprintf(`{"uriTemplate":"x:/%d/{n}","name":"t"}`, i))
+	}
+	b.pages[spec.MethodResourcesTemplates] = [][]string{items[:256]}
+	r := newRig(t, func(o *Options) {
+		o.Metrics, o.Logger = limits, slog.New(slog.NewTextHandler(&log, nil))
+	}, a, b)
+	list := func(wantHits, wantLines int) {
+		t.Helper()
+		if _, err := r.call(t.Context(), request(spec.MethodResourcesTemplates, `{}`)); err != nil {
+			t.Fatal(err)
+		}
+		hits, lines := strings.Count(string(limits.keys), "listed_uris "), strings.Count(log.String(), "server=b method=resources/templates/list limit=256")
+		if hits != wantHits || lines != wantLines {
+			t.Errorf("of %d templates: the limits %q, want %d; the log %s", len(b.pages[spec.MethodResourcesTemplates][0]), limits.keys, wantHits, log.String())
+		}
+	}
+	list(0, 0)
+	b.change(func(f *fake) { f.pages[spec.MethodResourcesTemplates] = [][]string{items} })
+	list(1, 1)
+	list(2, 1)
+}
+
 // A client that reads all pages sees each URI once, from the first member that lists it, on whichever
 // page that does.
 func TestG05OneURIOnSeveralPages(t *testing.T) {

@@ -228,24 +228,31 @@ func (m *URIs) has(l *listed, name string) bool {
 }
 
 // Listed remembers a list of a member that a profile has read, of all of whose pages this is what
-// they mention.
-func (m *URIs) Listed(p *mcp.Profile, member, method string, pages ...Mentions) {
+// they mention. If it is too long for that, it returns how many may be in it; else 0.
+func (m *URIs) Listed(p *mcp.Profile, member, method string, pages ...Mentions) (limit int) {
 	var all Mentions
 	for _, page := range pages {
 		all = all.and(page)
 	}
 	all.Apps = nil
-	m.set(knownAt(p, member, method), all)
+	return m.set(knownAt(p, member, method), all)
 }
 
-func (m *URIs) set(k knownKey, f Mentions) {
+func (m *URIs) set(k knownKey, f Mentions) (limit int) {
+	switch {
+	case len(f.names) > maxListed:
+		limit = maxListed
+	case len(f.templates) > maxTemplates:
+		limit = maxTemplates
+	}
 	l := listed{Mentions: f, known: true, at: time.Now()}
-	if len(f.names) > maxListed || len(f.templates) > maxTemplates {
+	if limit > 0 {
 		l.Mentions, l.known = Mentions{}, false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.setLocked(k, l)
+	return limit
 }
 
 func (m *URIs) setLocked(k knownKey, l listed) {

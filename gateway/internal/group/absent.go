@@ -47,6 +47,7 @@ type shortList struct {
 	reader reader
 	lacks  []place // where it lacks them; the slice is replaced, never changed
 	asking bool    // a goroutine asks them
+	joined bool    // another client has got one that it lacked; fixed
 }
 
 func newShortLists(b *Back) *shortLists {
@@ -57,7 +58,8 @@ func newShortLists(b *Back) *shortLists {
 }
 
 // listed notes which members a page of the list of a request lacks, and which of them were listed from
-// memory. If a member is there that the list has lacked, others who share the profile are told.
+// memory. If a member is there that the list has lacked, others who share the profile are told soon, but not
+// ever again at once: a member may answer one client, and not another.
 func (s *shortLists) listed(req *mcp.Request, l list, readings []*reading) {
 	var lacks []place
 	for _, r := range readings {
@@ -66,27 +68,27 @@ func (s *shortLists) listed(req *mcp.Request, l list, readings []*reading) {
 		}
 	}
 	k := shortKey{req.Profile.Scope, l.method}
-	joined := false
 	s.mu.Lock()
-	if had := s.lists[k]; had != nil {
-		had.lacks, joined = had.withLocked(lacks, readings)
+	defer s.mu.Unlock()
+	had, joined := s.lists[k], false
+	if had != nil {
+		lacks, joined = had.withLocked(lacks, readings)
+		had.lacks = lacks
 		joined = joined && req.Profile.Revision == "" // else it is of one session, whose client has it by now
-		if lacks = had.lacks; joined || len(lacks) == 0 {
-			delete(s.lists, k)
-		}
 	}
 	switch {
-	case len(lacks) == 0 || s.lists[k] != nil:
+	case joined && !had.joined && s.changes.Wanted(topicOf(k)):
+		s.lists[k] = &shortList{reader: had.reader, lacks: lacks, joined: true}
+		s.askLocked(k)
+	case had != nil && len(lacks) == 0 && !had.joined:
+		delete(s.lists, k)
+	case had != nil || len(lacks) == 0:
 	case len(s.lists) >= maxShort:
 		s.opts.Metrics.Limit(s.opts.Name, "missing_lists")
 		s.opts.Logger.Debug("nobody is told when a list is complete, since too many lists lack something", "upstream", s.opts.Name, "lists", maxShort)
 	default:
 		s.lists[k] = &shortList{reader: reader{of: s.listings, req: detached(req), list: l, caller: mcp.Nobody{}, fresh: true}, lacks: lacks}
 		s.askLocked(k)
-	}
-	s.mu.Unlock()
-	if joined && s.changes.Wanted(topicOf(k)) {
-		s.tell(k)
 	}
 }
 
@@ -153,8 +155,12 @@ func (s *shortLists) ask(ctx context.Context, k shortKey, l *shortList) {
 		if wake.Wait(ctx, wake.Jitter(askAgain.After(failures))) != nil {
 			return
 		}
-		lacks := s.stillLacks(k, l)
-		if lacks == nil {
+		lacks, open := s.stillLacks(k, l)
+		switch {
+		case !open:
+			return
+		case l.joined:
+			s.complete(k, l)
 			return
 		}
 		for _, r := range l.reader.each(ctx, lacks) {
@@ -172,32 +178,27 @@ func (r *reading) answered() bool {
 	return r.err == nil && !r.none || r.cursor != "" && mcp.HasCode(r.err, spec.CodeInvalidParams)
 }
 
-// stillLacks returns the members that are to be asked; nil if that is over.
-func (s *shortLists) stillLacks(k shortKey, l *shortList) []place {
+// stillLacks returns the members that are to be asked; open is false if that is over.
+func (s *shortLists) stillLacks(k shortKey, l *shortList) (lacks []place, open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lists[k] != l || !s.changes.Wanted(topicOf(k)) {
-		l.asking = false
-		return nil
+	isLast := s.lists[k] == l
+	if isLast && s.changes.Wanted(topicOf(k)) {
+		return l.lacks, true
 	}
-	return l.lacks
+	if l.asking = false; isLast && len(l.lacks) == 0 {
+		delete(s.lists, k)
+	}
+	return nil, false
 }
 
-// complete has clients read a list again, unless they have been told to since somebody else has read it.
+// complete has clients read a list again.
 func (s *shortLists) complete(k shortKey, l *shortList) {
 	s.mu.Lock()
-	isOpen := s.lists[k] == l
-	if isOpen {
+	if s.lists[k] == l {
 		delete(s.lists, k)
 	}
 	s.mu.Unlock()
-	if isOpen {
-		s.tell(k)
-	}
-}
-
-// tell tells those who follow a list that it has changed.
-func (s *shortLists) tell(k shortKey) {
 	t := topicOf(k)
 	s.heed(t.Scope, t.Kind)
 	s.changes.Publish(fanout.Event{Topic: t, URI: t.URI})

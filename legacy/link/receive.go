@@ -2,11 +2,8 @@ package link
 
 import (
 	"context"
-	"errors"
 
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -35,13 +32,4 @@ func (inboxSink) Unclaimed(wire.ID, *wire.Error) bool { return false }
 // TooLong implements [upstream.Sink]: it refuses a request that is too long.
 func (s inboxSink) TooLong(ctx context.Context, id wire.ID, limit int) {
 	s.l.SendLater(ctx, wire.AppendError(nil, id, wire.Errorf(spec.CodeInternal, "the request has more than %d bytes, the limit; send less", limit)))
-}
-
-// unusable returns the error response for a response that could not be read because of err;
-// nil if there was no response.
-func (l *Link) unusable(method string, err error) *wire.Error {
-	if errors.As(err, new(*upstream.UnreadableError)) || errors.As(err, new(*transport.TooLongError)) {
-		return mcp.WireError(l.opts.ClientError(method, err))
-	}
-	return nil
 }

@@ -3,8 +3,11 @@ package link
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -36,8 +39,8 @@ func (l *Link) Exchange(ctx context.Context, c *Call, frame []byte) (r upstream.
 		return l.Calls.Finish(c, settled), nil
 	}
 	why := l.Abandon(ctx, c, err)
-	if e := l.unusable(c.Method, why); e != nil {
-		return upstream.Response{Err: e}, nil
+	if errors.As(why, new(*upstream.UnreadableError)) || errors.As(why, new(*transport.TooLongError)) { // there was one
+		return upstream.Response{Err: mcp.WireError(l.opts.ClientError(c.Method, why))}, nil
 	}
 	return upstream.Response{}, why
 }

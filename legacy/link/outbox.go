@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// sendTimeout bounds a message that is sent in the background over HTTP, and the end of a
-	// session.
+	// sendTimeout bounds a message that is sent in the background over HTTP, the wait for the
+	// response to a request that was, and the end of a session.
 	sendTimeout = 5 * time.Second
 	// maxSends bounds the number of messages that are being sent in the background.
 	// Responses to the server's requests are among them.

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
@@ -69,10 +70,10 @@ type quietFront struct {
 	session string // that post names; empty for none
 }
 
-func quietlyLinkedTo(t *testing.T, b mcp.Relayer) *quietFront {
+func quietlyLinkedTo(t *testing.T, b mcp.Relayer, m mcp.Memory) *quietFront {
 	st := &quietFront{}
 	f, err := front.New(front.Options{Name: "docs", Handler: unlinked{}, Describer: unlinked{}, Subscriber: unlinked{}, Relayer: b,
-		Metrics: st, Logger: slog.New(&st.logs), Admit: func(*mcp.Request) error { return nil }})
+		Metrics: st, Logger: slog.New(&st.logs), Admit: func(r *mcp.Request) error { r.Memory = m; return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func quietlyLinkedTo(t *testing.T, b mcp.Relayer) *quietFront {
 	return st
 }
 
-// post posts a message. It fails the test if there is no response within a minute.
+// post posts a message. It fails the test if there is no response within ten minutes.
 func (st *quietFront) post(t *testing.T, text string) *httptest.ResponseRecorder {
 	t.Helper()
 	m, err := wire.Parse([]byte(text), wire.Options{})
@@ -103,7 +104,7 @@ func (st *quietFront) post(t *testing.T, text string) *httptest.ResponseRecorder
 	}()
 	select {
 	case <-answered:
-	case <-time.After(time.Minute):
+	case <-time.After(10 * time.Minute):
 		t.Errorf("a POST of %s had no response", text)
 	}
 	return w
@@ -124,6 +125,31 @@ func wantVendors(t *testing.T, p *legacytest.ConnPeer, from, to int) {
 	}
 }
 
+// calledBusy opens a session over HTTP and calls a tool of its server, which asks for something, and
+// reads no more.
+func calledBusy(t *testing.T, d *backtest.Metrics, m mcp.Memory) (st *quietFront, p *legacytest.ConnPeer, call wire.Message, called <-chan *httptest.ResponseRecorder) {
+	b, peers := pipeBack(t, back.Options{Options: upstream.Options{Metrics: d}})
+	st = quietlyLinkedTo(t, b, m)
+	opened := st.postAside(t, legacytest.Initialize("2025-06-18"))
+	p = <-peers
+	p.Result(p.Want("initialize").ID, legacytest.InitializeResult("2025-06-18", legacytest.Everything))
+	st.session = (<-opened).Header().Get("Mcp-Session-Id")
+	st.post(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	p.Want("notifications/initialized")
+	called = st.postAside(t, `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`)
+	call = p.Want("tools/call")
+	p.Write(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}`)
+	synctest.Wait()
+	return st, p, call, called
+}
+
+// postAside is post in the background.
+func (st *quietFront) postAside(t *testing.T, text string) <-chan *httptest.ResponseRecorder {
+	answered := make(chan *httptest.ResponseRecorder, 1)
+	go func() { answered <- st.post(t, text) }()
+	return answered
+}
+
 const (
 	pipeHolds  = 64 // messages that the server has not read
 	waitBehind = relay.MaxWaiting
@@ -135,21 +161,7 @@ const (
 func TestS02PostsToABusyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &backtest.Metrics{}
-		b, peers := pipeBack(t, back.Options{Options: upstream.Options{Metrics: d}})
-		st := quietlyLinkedTo(t, b)
-		opened := make(chan *httptest.ResponseRecorder, 1)
-		go func() { opened <- st.post(t, legacytest.Initialize("2025-06-18")) }()
-		p := <-peers
-		p.Result(p.Want("initialize").ID, legacytest.InitializeResult("2025-06-18", legacytest.Everything))
-		st.session = (<-opened).Header().Get("Mcp-Session-Id")
-		st.post(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		p.Want("notifications/initialized")
-		called := make(chan *httptest.ResponseRecorder, 1)
-		go func() { called <- st.post(t, `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`) }()
-		call := p.Want("tools/call")
-		p.Write(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}`)
-		synctest.Wait()
-
+		st, p, call, called := calledBusy(t, d, nil)
 		for i := range pipeHolds + waitBehind {
 			begun := time.Now()
 			if w := st.post(t, vendor(i)); w.Code != http.StatusAccepted || time.Since(begun) > time.Second {
@@ -204,7 +216,7 @@ func TestS02ConnectionToABusyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &backtest.Metrics{}
 		b, peers := pipeBack(t, back.Options{Options: upstream.Options{Metrics: d}})
-		st := quietlyLinkedTo(t, b)
+		st := quietlyLinkedTo(t, b, nil)
 		l := legacytest.NewLine(t, st.front.OpenConn)
 		l.Send(legacytest.OddInitialize)
 		p := <-peers
@@ -249,3 +261,60 @@ func TestS02ConnectionToABusyServer(t *testing.T) {
 		}
 	})
 }
+
+// A call that waits until notifications before it may wait can be cancelled like any other.
+func TestS02CancelledBeforeItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, p, _, _ := calledBusy(t, &backtest.Metrics{}, nil)
+		for i := range pipeHolds + waitBehind {
+			st.post(t, vendor(i))
+		}
+		called := st.postAside(t, `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{}}`)
+		time.Sleep(100 * time.Millisecond)
+		cancelled := st.postAside(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"x"}}`)
+		synctest.Wait()
+		wantVendors(t, p, 0, pipeHolds+waitBehind)
+		x := p.Want("tools/call")
+		if m := p.Want("notifications/cancelled"); string(wire.Get(m.Params, "requestId")) != x.ID.String() {
+			t.Errorf("cancelled %s, want %s", m.Params, x.ID)
+		}
+		if w := <-cancelled; w.Code != http.StatusAccepted {
+			t.Errorf("the cancellation = %d %s, want 202", w.Code, w.Body)
+		}
+		<-called
+	})
+}
+
+// What waits counts as memory. Without any, the server hears all the same that a call is cancelled, and
+// that its question has no answer.
+func TestS02NothingWaitsWithoutMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &scarce{Budget: budget.New(1 << 20)}
+		st, p, call, called := calledBusy(t, &backtest.Metrics{}, m)
+		long := strings.Repeat("x", 2<<20)
+		if w := st.post(t, `{"jsonrpc":"2.0","id":1,"result":{"long":"`+long+`"}}`); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("the answer to its question = %d %.200s, want 503", w.Code, w.Body)
+		}
+		if w := st.post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c","reason":"`+long+`"}}`); w.Code != http.StatusAccepted {
+			t.Errorf("the cancellation = %d %.200s, want 202", w.Code, w.Body)
+		}
+		if r := p.Read(); r.ID.String() != `"q"` || r.Error == nil {
+			t.Errorf("the server got %.200s, want an error for its question", r.Text)
+		}
+		if r := p.Want("notifications/cancelled"); string(r.Params) != `{"requestId":`+call.ID.String()+`}` {
+			t.Errorf("cancelled %.200s, want %s, and no more", r.Params, call.ID)
+		}
+		<-called
+		synctest.Wait()
+		if n := m.Used(); n > 128<<10 {
+			t.Errorf("%d bytes are lent at the end", n)
+		}
+	})
+}
+
+// scarce is a small memory.
+type scarce struct{ *budget.Budget }
+
+// Account and Refuse implement [mcp.Memory].
+func (m *scarce) Account(s mcp.Share) *budget.Account { return m.Budget.Account(s) }
+func (*scarce) Refuse() error                         { return mcp.RefuseForNow("no memory") }

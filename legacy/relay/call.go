@@ -111,10 +111,6 @@ func (t *calls) sole() (sole *call) {
 
 // Call implements [mcp.Relay].
 func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
-	if err := s.awaitPlace(); err != nil {
-		o.Lost(err)
-		return
-	}
 	if spec.LeavesState(m.Method) {
 		s.state()
 	}
@@ -137,7 +133,6 @@ func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
 		c.Answered(nil, r)
 	}
 	frame := withID(traced(m, c.Exchange), wire.NumberID(c.ID))
-	c.Exchange.Sent(frame)
 	if !s.link.Start(func() { c.run(ctx, frame); stop() }) {
 		s.link.Calls.Remove(&c.Call)
 		c.Cancel(nil)
@@ -178,6 +173,14 @@ func (c *call) awaitTaken(ctx context.Context, d time.Duration) {
 // run waits for the end of a call.
 func (c *call) run(ctx context.Context, frame []byte) {
 	wake.GrowStack()
+	if err := c.s.awaitPlace(ctx); err != nil {
+		c.Withdrawn = true
+		close(c.Taken)
+		c.in.Close()
+		c.forget(err)
+		return
+	}
+	c.Exchange.Sent(frame)
 	err := c.s.link.Do(ctx, &c.Call, frame)
 	if r, ok := c.Settled(); ok { // the response was forwarded
 		r = c.s.link.Calls.Finish(&c.Call, r)

@@ -42,7 +42,7 @@ type shortLists struct {
 
 type shortKey struct{ scope, method string }
 
-// A shortList is a list that lacks members.
+// A shortList is a list that lacks members, or has lacked them for some clients.
 type shortList struct {
 	reader reader
 	lacks  []place // where it lacks them; the slice is replaced, never changed
@@ -80,7 +80,7 @@ func (s *shortLists) listed(req *mcp.Request, l list, readings []*reading) {
 	case joined && !had.joined && s.changes.Wanted(topicOf(k)):
 		s.lists[k] = &shortList{reader: had.reader, lacks: lacks, joined: true}
 		s.askLocked(k)
-	case had != nil && len(lacks) == 0 && !had.joined:
+	case had != nil && len(lacks) == 0 && !(had.joined && had.asking):
 		delete(s.lists, k)
 	case had != nil || len(lacks) == 0:
 	case len(s.lists) >= maxShort:
@@ -149,7 +149,8 @@ func topicOf(k shortKey) fanout.Topic {
 	return fanout.Topic{Scope: k.scope, Kind: listChanges[k.method]}
 }
 
-// ask asks the members that a list lacks until one can be listed, or nobody follows the list.
+// ask asks the members that a list lacks until one can be listed, or nobody follows the list. If one has
+// joined, it tells that after the first pause.
 func (s *shortLists) ask(ctx context.Context, k shortKey, l *shortList) {
 	for failures := 0; ; failures++ {
 		if wake.Wait(ctx, wake.Jitter(askAgain.After(failures))) != nil {
@@ -192,13 +193,17 @@ func (s *shortLists) stillLacks(k shortKey, l *shortList) (lacks []place, open b
 	return nil, false
 }
 
-// complete has clients read a list again.
+// complete has clients read a list again, unless that is up to a later one, or nobody needs it.
 func (s *shortLists) complete(k shortKey, l *shortList) {
 	s.mu.Lock()
-	if s.lists[k] == l {
+	isLast := s.lists[k] == l
+	if isLast {
 		delete(s.lists, k)
 	}
 	s.mu.Unlock()
+	if !isLast {
+		return
+	}
 	t := topicOf(k)
 	s.heed(t.Scope, t.Kind)
 	s.changes.Publish(fanout.Event{Topic: t, URI: t.URI})

@@ -207,8 +207,8 @@ func (s *steered) initialize(ctx context.Context, params json.RawMessage) (any, 
 	if err != nil {
 		return nil, err
 	}
-	opts := []client.ClientOption{client.WithDiscoverTimeout(30 * time.Second)} // what is started may take its time
-	if to.Transport == "post" || s.legacy {                                     // post stands for sessions without a GET stream
+	opts := []client.ClientOption{client.WithDiscoverTimeout(2 * time.Minute)} // what is started may take its time
+	if to.Transport == "post" || s.legacy {                                    // post stands for sessions without a GET stream
 		opts = append(opts, client.WithLegacyProtocolOnly())
 	}
 	if declared["sampling"] != nil {

@@ -143,7 +143,8 @@ func (p *player) slow(ctx context.Context, f *taskFindings) error {
 	if err != nil {
 		return err
 	}
-	f.Looked = taskLook{Status: string(looked.Status), SameID: looked.TaskId == id}
+	status := strings.ReplaceAll(string(looked.Status), "completed", "working") // a busy machine looks when it has completed
+	f.Looked = taskLook{Status: status, SameID: looked.TaskId == id}
 	if looked.PollInterval != nil {
 		f.Looked.PollIntervalMs = *looked.PollInterval
 	}

@@ -23,7 +23,7 @@ public final class Client {
         List<Map<String, Object>> asked = new ArrayList<>();
         var transport = HttpClientSseClientTransport.builder(args[0]).sseEndpoint(args[1]).build();
         var client = McpClient.sync(transport)
-                .requestTimeout(Duration.ofSeconds(20))
+                .requestTimeout(Duration.ofSeconds(60))
                 .capabilities(ClientCapabilities.builder().elicitation().build())
                 .elicitation(form -> {
                     asked.add(Map.of("message", form.message(), "requestedSchema", form.requestedSchema()));

@@ -6,7 +6,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { text } from "node:stream/consumers";
 
 const task = JSON.parse(await text(process.stdin));
-const timeout = 30_000;
+const timeout = 120_000; // the machine may be busy
 
 const client = new Client(
   { name: "interop-answers", version: "1" },

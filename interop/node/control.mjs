@@ -6,7 +6,7 @@ const running = new Map(); // AbortController by the command's id
 const asked = new Map(); // {resolve, reject} by the question's number
 let asks = 0;
 
-export const timeout = 60_000;
+export const timeout = 120_000; // the machine may be busy
 
 const write = (line) => process.stdout.write(JSON.stringify(line) + "\n");
 const asError = (e) => ({ code: Number.isInteger(e?.code) ? e.code : 0, message: String(e?.message ?? e), data: e?.data });

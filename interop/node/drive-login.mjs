@@ -42,11 +42,11 @@ const ofServer = (way, of) => Object.fromEntries(Object.entries(of).map(([key, v
 const env = { ...process.env, MCPBRIDGE_STATE_DIR: dir };
 for (const [key, value] of Object.entries((await keys[process.env.MCP_CONFORMANCE_SCENARIO]?.(context)) ?? {})) env[`MCPBRIDGE_${key}`] = value;
 const client = new Client({ name: "interop-login", version: "1" }, { versionNegotiation: { mode: "auto" } });
-await client.connect(new StdioClientTransport({ command: bridge, args: ["wrap", "--name", "mock", url], env, stderr: "inherit" }), { timeout: 20_000 });
+await client.connect(new StdioClientTransport({ command: bridge, args: ["wrap", "--name", "mock", url], env, stderr: "inherit" }), { timeout: 60_000 });
 try {
-  const { tools } = await client.listTools(undefined, { timeout: 20_000 });
+  const { tools } = await client.listTools(undefined, { timeout: 60_000 });
   assert.deepEqual(tools.map((t) => t.name), ["test-tool"]);
-  const { content } = await client.callTool({ name: "test-tool", arguments: {} }, { timeout: 20_000 });
+  const { content } = await client.callTool({ name: "test-tool", arguments: {} }, { timeout: 60_000 });
   assert.equal(content[0].text, "test");
 } finally {
   await client.close();

@@ -14,7 +14,7 @@ import { ElicitRequestSchema, ResultSchema } from "sdk-1.32.2/types.js";
 
 const bridgeBinary = fileURLToPath(new URL("../bin/mcpbridge", import.meta.url));
 const modern = "2026-07-28";
-const options = { timeout: 20_000 };
+const options = { timeout: 60_000 };
 const info = { name: "interop-drive", version: "1" };
 const env = process.env;
 

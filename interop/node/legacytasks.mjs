@@ -30,7 +30,7 @@ const heading = (result) => result.content[0].text.split("\n")[0];
 /** stream runs the tool as the SDK does it by itself, and says what it was told. */
 async function stream(client, args) {
   const told = [];
-  for await (const message of client.experimental.tasks.callToolStream({ name: research, arguments: args }, CallToolResultSchema, { timeout: 60_000 })) {
+  for await (const message of client.experimental.tasks.callToolStream({ name: research, arguments: args }, CallToolResultSchema, { timeout: 120_000 })) {
     const { type, task, result, error } = message;
     told.push(type === "taskStatus" ? task.status : type);
     if (result) return { told: told.filter((t, i) => t !== told[i - 1]), text: heading(result) };
@@ -49,7 +49,7 @@ async function cancelled(client) {
 }
 
 async function askedBack(client) {
-  const result = await client.callTool({ name: "trigger-elicitation-request-async", arguments: {} }, undefined, { timeout: 60_000 });
+  const result = await client.callTool({ name: "trigger-elicitation-request-async", arguments: {} }, undefined, { timeout: 120_000 });
   return { ...hosted, texts: result.content.slice(0, 2).map(({ text }) => text) };
 }
 
@@ -62,7 +62,7 @@ async function main() {
   const client = new Client({ name: "interop-tasks", version: "1" }, { capabilities, taskStore: new InMemoryTaskStore() });
   client.setRequestHandler(ElicitRequestSchema, elicit);
   client.onerror = (e) => console.error(String(e?.stack ?? e));
-  await client.connect(transport, { timeout: 30_000 });
+  await client.connect(transport, { timeout: 120_000 });
   await client.listTools(); // callToolStream looks there whether the tool runs as a task
   const found = { offered: client.getServerCapabilities().tasks };
   // A server on this SDK tells which question belongs to which task by the stream alone.

@@ -7,9 +7,10 @@ import { text } from "node:stream/consumers";
 import { brief, mismatch } from "./match.mjs";
 
 // The bounds of one step, in milliseconds: an answer, and a notification that
-// must come. server-everything repeats its notifications every 5 s.
-const answerTime = 30_000;
-const noticeTime = 12_000;
+// must come. server-everything repeats its notifications every 5 s. They are long:
+// the machine may be busy.
+const answerTime = 120_000;
+const noticeTime = 60_000;
 const againTime = 2_000;
 
 /** Pours what arrives into whoever waits for it. */
@@ -38,7 +39,7 @@ class Inbox {
   /** collect takes n items, and those that come on their heels. */
   async collect(n) {
     const got = [];
-    const end = Date.now() + 2_000;
+    const end = Date.now() + 10_000;
     for (;;) {
       const item = await this.take(got.length >= n ? 100 : Math.max(end - Date.now(), 1));
       if (item === undefined) return got;

@@ -1,8 +1,9 @@
 """Puts the client of the Python SDK 2.x under remote control: see remote.py.
 
-Its only argument is the mode: auto (the SDK's default), legacy, or a modern
-revision. On a modern session it listens for the lists that the server declares to
-change; to subscribe to a resource is to open a listen stream for it.
+Its argument is the mode: auto (the SDK's default), legacy, or a modern revision.
+With hasty behind that it opens a legacy session as soon as the SDK does by itself. On
+a modern session it listens for the lists that the server declares to change; to
+subscribe to a resource is to open a listen stream for it.
 """
 
 import sys
@@ -13,6 +14,7 @@ from typing import Any, AsyncIterator
 import anyio
 import anyio.abc
 import mcp
+import mcp.client.session
 import mcp_types as types
 from mcp import MCPDeprecationWarning, StdioServerParameters
 from mcp.client.sse import sse_client
@@ -28,6 +30,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 from login import Login
 from remote import Remote, plain
+
+# The SDK gives up asking after 10 s, and on a busy machine an interpreter takes that long to start.
+if "hasty" not in sys.argv[2:]:
+    mcp.client.session.DISCOVER_TIMEOUT_SECONDS = 60.0
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 EVENTS = {

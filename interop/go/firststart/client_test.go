@@ -49,7 +49,7 @@ var (
 	go161            = &sdk{name: "go-1.6.1", argv: []string{"{bin}/client-go161"}, revision: legacyRevision}
 	go180            = &sdk{name: "go-1.8.0", argv: []string{"{bin}/client-go180"}, revision: modernRevision}
 	python1          = &sdk{name: "python-1", argv: []string{"{bin}/python-1/bin/python", "{interop}/python/client1.py"}, revision: legacyRevision}
-	python2          = &sdk{name: "python-2", argv: []string{"{bin}/python-2/bin/python", "{interop}/python/client2.py", "auto"}, revision: modernRevision, asks: 10 * time.Second}
+	python2          = &sdk{name: "python-2", argv: []string{"{bin}/python-2/bin/python", "{interop}/python/client2.py", "auto", "hasty"}, revision: modernRevision, asks: 10 * time.Second}
 
 	sdks = []*sdk{typescript1, typescript2, typescriptPinned, go161, go180, python1, python2}
 )

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/match"
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 // TestU01TwoAtOnce has two clients at once on a server of which only one process may
@@ -43,12 +45,12 @@ const (
 
 func twoAtOnce(t *testing.T, isolation string, first, second *sdk, capabilities string) {
 	at := newStand(t, func(starts, dir string) []string {
-		return []string{fill("{bin}/odd"), "-starts", starts, "-lock", filepath.Join(dir, "lock"), fill("{bin}/legacy-go")}
+		return []string{fill("{bin}/odd"), "-starts", starts, "-lock", filepath.Join(dir, "lock"), fill("{bin}/legacy-go"), "-ledger", filepath.Join(dir, "ledger")}
 	})
 	a, b := start(t, first, first.argv, first.revision), start(t, second, second.argv, second.revision)
 	v := at.serveWith(map[string]any{"isolation": isolation})
 	defer v.stop(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := a.open(ctx, v.to); err != nil {
 		t.Fatalf("the first client: %v; mcpbridge wrote:\n%s", err, v.Log())
@@ -57,7 +59,13 @@ func twoAtOnce(t *testing.T, isolation string, first, second *sdk, capabilities 
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(300 * time.Millisecond) // the call arrives
+	rig.Until(t, time.Minute, "the call arrives", func() string {
+		ledger, err := os.ReadFile(filepath.Join(at.dir, "ledger"))
+		if err == nil && strings.Contains(string(ledger), `"first"`) {
+			return ""
+		}
+		return fmt.Sprintf("the ledger is %q, %v", ledger, err)
+	})
 	to := v.to
 	to.Capabilities = json.RawMessage(capabilities)
 	err = b.open(ctx, to)

@@ -97,7 +97,7 @@ func (n *network) ready(t *testing.T, addr, path string) {
 	t.Helper()
 	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: n.dial}}
 	var last error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		resp, err := c.Get("http://" + addr + path)
 		if last = err; err != nil {
 			continue
@@ -115,7 +115,7 @@ func (n *network) metric(t *testing.T, addr, token, want string) {
 	t.Helper()
 	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: n.dial}}
 	var last string
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+":2527/metrics", nil)
 		must(t, err)
 		req.Header.Set("Authorization", "Bearer "+token)
@@ -137,7 +137,7 @@ func (n *network) metric(t *testing.T, addr, token, want string) {
 func (c *client) until(t *testing.T) {
 	t.Helper()
 	var last string
-	for end, inARow := time.Now().Add(time.Minute), 0; time.Now().Before(end); {
+	for end, inARow := time.Now().Add(3*time.Minute), 0; time.Now().Before(end); {
 		resp, body := c.do(t, "", initialize)
 		if last = body; resp.StatusCode != http.StatusOK {
 			inARow = 0

@@ -158,7 +158,7 @@ func know(t *testing.T, n *network, dir, addr string) {
 		DisableKeepAlives: true, DialContext: n.dial, TLSClientConfig: &tls.Config{ServerName: "mcpbridge.internal", RootCAs: trusted(t, dir)},
 	}}
 	var last string
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+":2527/metrics", nil)
 		must(t, err)
 		req.Header.Set("Authorization", "Bearer "+token)

@@ -70,7 +70,7 @@ func TestNATSManyClaims(t *testing.T) {
 			t.Logf("read after %v and %d tries", time.Since(begin), tries)
 			return
 		}
-		if time.Since(begin) > 60*time.Second {
+		if time.Since(begin) > patience {
 			t.Fatalf("after %d tries: %v", tries, err)
 		}
 		time.Sleep(100 * time.Millisecond)

@@ -59,7 +59,7 @@ func startSides(t *testing.T, servers string) (base string) {
 		t.Fatal(err)
 	}
 	run(t, "http://"+admin+"/healthz", 200, nil, bridgeBinary, "serve", "-c", config)
-	for late := time.After(2 * time.Minute); ; {
+	for late := time.After(5 * time.Minute); ; {
 		res, err := http.Get("http://" + admin + "/readyz")
 		if err != nil {
 			t.Fatal(err)
@@ -88,9 +88,9 @@ var eraSteps = []struct{ method, params string }{
 // readEra returns what a client reads for each of eraSteps.
 func readEra(t *testing.T, client string, to remote.Target) (read []string) {
 	t.Helper()
+	c := startRemote(t, client, to)
 	ctx, cancel := context.WithTimeout(t.Context(), answerTime)
 	defer cancel()
-	c := startRemote(t, client, to)
 	for _, step := range eraSteps {
 		result, err := c.Request(ctx, step.method, json.RawMessage(step.params))
 		var e *remote.Error

@@ -24,9 +24,9 @@ func TestL2M09ServersOwnCodes(t *testing.T) {
 	kept := func(code float64) any { return map[string]any{"code": code, "data": own} }
 	for _, client := range []string{"python-1", "python-2-legacy", "python-2"} {
 		t.Run(client, func(t *testing.T) {
+			c := startRemote(t, client, remote.Target{Transport: "http", URL: base + "/mcp/refuse", Capabilities: []byte(`{}`)})
 			ctx, cancel := context.WithTimeout(t.Context(), answerTime)
 			defer cancel()
-			c := startRemote(t, client, remote.Target{Transport: "http", URL: base + "/mcp/refuse", Capabilities: []byte(`{}`)})
 			for _, tt := range []struct {
 				code, legacy float64
 				data         any

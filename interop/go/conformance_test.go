@@ -221,9 +221,9 @@ func (r *suiteRun) run(ctx context.Context, dir string) ([]*scenario, error) {
 
 // suite runs the suite on what the arguments choose.
 func (r *suiteRun) suite(ctx context.Context, dir string, choice ...string) ([]*scenario, error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	argv := append([]string{conformanceNode, "server", "--url", r.url(), "--timeout", "30000", "-o", dir}, choice...)
+	argv := append([]string{conformanceNode, "server", "--url", r.url(), "--timeout", "60000", "-o", dir}, choice...)
 	cmd := exec.CommandContext(ctx, nodeBinary, argv...)
 	out, err := cmd.CombinedOutput() // the status says only that something failed
 	if ctx.Err() != nil {

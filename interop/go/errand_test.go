@@ -108,7 +108,7 @@ func errandBridge(t *testing.T, client string) (*bridge, clientRoot) {
 	if err := os.WriteFile(filepath.Join(dir, "mine.txt"), []byte("the client's own\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
 	defer cancel()
 	b, err := startBridge(ctx, t.TempDir(), w.urls)
 	if err != nil {
@@ -126,7 +126,7 @@ func errandBridge(t *testing.T, client string) (*bridge, clientRoot) {
 // goErrand runs an errand with go-sdk's client.
 func goErrand(t *testing.T, e errand) []errandOutcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	a := &answerer{}
 	c := mcp.NewClient(&mcp.Implementation{Name: "interop-answers", Version: "1"}, a.options())
@@ -216,7 +216,7 @@ func nodeErrand(t *testing.T, e errand) []errandOutcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, nodeBinary, answersNode)
 	var log process.Tail

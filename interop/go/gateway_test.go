@@ -71,7 +71,7 @@ func runWorld(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(dir)
 	defer func() { err = errors.Join(err, w.stop()) }()
-	ctx, cancel := context.WithTimeout(context.Background(), process.StartTime)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*process.StartTime) // of many, one after another
 	defer cancel()
 	if err := w.startServers(ctx); err != nil {
 		return 1, err
@@ -99,7 +99,7 @@ func (w *world) stop() error {
 		errs = append(errs, w.bridge.stop())
 	}
 	for _, p := range w.servers {
-		errs = append(errs, p.Stop(10*time.Second))
+		errs = append(errs, p.Stop(time.Minute))
 	}
 	return errors.Join(errs...)
 }
@@ -229,7 +229,7 @@ func (b *bridge) endpoint(server string) string { return "http://" + b.listen + 
 
 // stop ends the bridge, and looks for children it left.
 func (b *bridge) stop() error {
-	err := b.Process.Stop(20 * time.Second)
+	err := b.Process.Stop(time.Minute)
 	left, err2 := process.WithMark(b.dir)
 	if len(left) > 0 {
 		err2 = fmt.Errorf("mcpbridge left children behind: %q", left)

@@ -16,10 +16,11 @@ import (
 )
 
 // The bounds of one step: an answer, and a notification that must come.
-// server-everything repeats its notifications every 5 s.
+// server-everything repeats its notifications every 5 s. They are long: the machine may be busy,
+// and a server may have to be started for an answer.
 const (
-	answerTime = time.Minute
-	noticeTime = 12 * time.Second
+	answerTime = 3 * time.Minute
+	noticeTime = time.Minute
 	againTime  = 2 * time.Second
 )
 

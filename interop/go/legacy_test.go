@@ -124,7 +124,7 @@ func run(t *testing.T, ready string, status int, env []string, argv ...string) {
 		if t.Failed() {
 			t.Logf("%s wrote:\n%s", argv[0], p.Log())
 		}
-		if err := p.Stop(20 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})

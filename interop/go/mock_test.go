@@ -52,11 +52,11 @@ func TestMockServers(t *testing.T) {
 }
 
 func runMock(t *testing.T, revision, name string) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	cmd := exec.CommandContext(ctx, nodeBinary, conformanceNode, "client", "--command", nodeBinary+" "+driveNode,
-		"--scenario", name, "--spec-version", revision, "--force", "-o", dir)
+		"--scenario", name, "--spec-version", revision, "--force", "--timeout", "120000", "-o", dir)
 	// The suite starts the client, and that mcpbridge: whatever happens, all go.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

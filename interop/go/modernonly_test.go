@@ -63,7 +63,7 @@ func post(t *testing.T, url, body string) []byte {
 // writes.
 func firstLine(t *testing.T, argv []string, line string) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	in, err := cmd.StdinPipe()

@@ -71,7 +71,7 @@ func TestU03OldServerRound(t *testing.T) {
 
 // goRoundOn takes go-sdk's client through a column over another transport.
 func goRoundOn(t *testing.T, m *Matrix, server, negotiated string, over mcp.Transport) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	c, err := newGoClient(ctx, over)
 	if err != nil {

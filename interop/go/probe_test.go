@@ -34,7 +34,7 @@ type probed struct {
 // probe runs mcpbridge probe on a server that must have a verdict.
 func probe(t *testing.T, target ...string) (p probed) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, bridgeBinary, append([]string{"probe", "--json"}, target...)...).Output()
 	if err == nil {

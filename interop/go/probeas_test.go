@@ -35,7 +35,7 @@ func TestProbeAsPublishedClients(t *testing.T) {
 			map[string]string{"typescript-1": "2025-11-25", "typescript-2-auto": "2026-07-28", "python-1": "2025-11-25", "go-sdk": "2026-07-28"}},
 	} {
 		t.Run(tt.server, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			out, err := exec.CommandContext(ctx, bridgeBinary, "probe", "--json", "--as", "all", w.urls[tt.server]).Output()
 			var all []played

@@ -81,7 +81,7 @@ func (s *stand) testClient(t *testing.T, d *document) {
 // editUntil changes the note now and then: it is the client's own affair when it
 // listens.
 func editUntil(t *testing.T, c *goClient, ended <-chan error) error {
-	for range 40 {
+	for range 240 { // at most: Python takes its time to start on a busy machine
 		select {
 		case err := <-ended:
 			return err
@@ -215,7 +215,7 @@ func (s *stand) testWatcher(t *testing.T, d *document) {
 		}
 		t.Fatalf("the watcher did not print %q; it wrote:\n%s", want, &log)
 	}
-	stuck := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	stuck := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	defer func() {
 		stuck.Stop()
 		cmd.Process.Kill()

@@ -45,7 +45,7 @@ func startRemote(t *testing.T, name string, to remote.Target) *remoteClient {
 
 // stopRemote ends the session, then the process.
 func stopRemote(t *testing.T, c *steer.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if _, err := c.Request(ctx, remote.Close, nil); err != nil {
 		t.Errorf("closing the session: %v", err)

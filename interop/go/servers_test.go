@@ -60,7 +60,7 @@ func (o *outcomes) check(t *testing.T, client, server, feature, problem string) 
 
 // goRound takes go-sdk's client through one column.
 func goRound(t *testing.T, m *Matrix, server string, o *outcomes) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	at := m.Servers[server].at(server, "go")
 	c, err := newGoClient(ctx, &mcp.StreamableClientTransport{Endpoint: w.bridge.endpoint(at)})
@@ -137,7 +137,7 @@ func (r *round) run(t *testing.T, m *Matrix, o *outcomes) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, nodeBinary, roundNode)
 	var log process.Tail

@@ -14,7 +14,7 @@ import (
 // listens through it on servers behind both transports: the client must see
 // each stream end as the specification wants it, and no child may be left.
 func TestM2L38ShutdownEndsStreams(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
 	t.Cleanup(cancel) // after the clients have been waited for
 	b, err := startBridge(ctx, t.TempDir(), w.urls)
 	if err != nil {

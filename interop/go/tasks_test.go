@@ -19,7 +19,7 @@ import (
 func TestM2L07ToolsThatDemandTasks(t *testing.T) {
 	for _, server := range []string{"everything-stdio", "everything-http"} {
 		t.Run(server, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			var told atomic.Int32
 			client := mcp.NewClient(&mcp.Implementation{Name: "researcher", Version: "1"}, &mcp.ClientOptions{

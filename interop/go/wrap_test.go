@@ -52,7 +52,7 @@ func wrapped(t *testing.T, server, dir string) []string {
 }
 
 func goWrapped(t *testing.T, m *Matrix, server string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	argv := wrapped(t, server, dir)

@@ -117,7 +117,7 @@ func TestTogether(t *testing.T) {
 		select {
 		case <-together:
 			return nil
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			return errors.New("the other question did not come while this one was open")
 		}
 	}
@@ -189,7 +189,7 @@ func TestChanges(t *testing.T) {
 			if got != tt.list {
 				t.Errorf("%s changed the %s, want the %s", tt.tool, got, tt.list)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("nobody told that the %s changed", tt.list)
 		}
 	}

@@ -83,7 +83,7 @@ func (w *world) wait(uri string) {
 		if got != uri {
 			w.t.Errorf("an update of %s came, want %s", got, uri)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		w.t.Fatalf("no update of %s came", uri)
 	}
 }

@@ -215,7 +215,7 @@ func TestLegacyRejected(t *testing.T) {
 // pipe sends one line as on stdio and returns the answer.
 func pipe(t *testing.T, b *board, line string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -283,7 +283,7 @@ func (s *listener) want(t *testing.T, parts ...string) {
 				t.Fatalf("frame %q, open %v, want %q in it", f, ok, part)
 			}
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("no frame, want one with %q", parts)
 	}
 }
@@ -295,7 +295,7 @@ func (s *listener) wantEnd(t *testing.T) {
 		if ok {
 			t.Fatalf("frame %q, want the end", f)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the stream did not end")
 	}
 }

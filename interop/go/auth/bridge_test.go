@@ -33,7 +33,7 @@ func newBridge(t testing.TB, config string, env ...string) *bridge {
 	text := strings.ReplaceAll(config, "{base}", b.base)
 	b.Process = programs.StartBridge(t, fmt.Sprintf("listen: %s\nadmin: %s\n%s", listen, admin, text), admin, env...)
 	t.Cleanup(func() {
-		if err := b.Stop(20 * time.Second); err != nil {
+		if err := b.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {

@@ -68,7 +68,7 @@ func follow(authorize, user string) (back *url.URL, err error) {
 	if err != nil {
 		return nil, err
 	}
-	tour := &tour{user: user, http: &http.Client{Jar: jar, Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
+	tour := &tour{user: user, http: &http.Client{Jar: jar, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}}
 	req, err := http.NewRequest(http.MethodGet, authorize, nil)

@@ -51,7 +51,7 @@ func request(t *testing.T, s *steer.Client, method string, params, into any) {
 }
 
 func try(ctx context.Context, s *steer.Client, method string, params, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	got, err := s.Request(ctx, method, params)
 	if err != nil || into == nil {

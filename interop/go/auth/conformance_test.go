@@ -107,12 +107,12 @@ func suiteScenarios(t *testing.T) (names []string) {
 
 // run runs a scenario, and returns a line for the table.
 func (s *scenario) run(t *testing.T, p *person) string {
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	binary := node("node/drive-login.mjs")
 	argv := node("node/node_modules/@modelcontextprotocol/conformance/dist/index.js", "client", "--command", strings.Join(binary, " "),
-		"--scenario", s.name, "--spec-version", s.revision, "--force", "--timeout", "60000", "-o", dir)
+		"--scenario", s.name, "--spec-version", s.revision, "--force", "--timeout", "180000", "-o", dir)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(append(os.Environ(), p.env()...), "BRIDGE="+programs.Bridge)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the suite starts the client, and that mcpbridge: all go

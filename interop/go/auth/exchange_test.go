@@ -214,7 +214,7 @@ func TestExchangedTokensExpire(t *testing.T) {
 	if err != nil || second.Jti == first.Jti || second.Sub != "alice" {
 		t.Errorf("with a refreshed token the call came with %+v, %v, and before with %+v; want another", second, err, first)
 	}
-	rig.Until(t, 8*time.Second, "another token", func() string {
+	rig.Until(t, 12*time.Second, "another token", func() string {
 		third, err := whoami(t.Context(), url, next.Access)
 		if err != nil || third.Jti == second.Jti {
 			return fmt.Sprint(third, err)

@@ -34,7 +34,7 @@ type host struct {
 
 func newHost(t *testing.T, argv ...string) *host {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	log := new(process.Tail)
@@ -177,7 +177,7 @@ func TestClientsVisit(t *testing.T) {
 			s.Expect(map[string]json.RawMessage{"elicitation/create": json.RawMessage(`{"action":"accept"}`)})
 			visited := make(chan error, 1)
 			go func() { // ends with the question, or without one
-				q, ok := s.Asked.Take(30 * time.Second)
+				q, ok := s.Asked.Take(time.Minute)
 				if !ok {
 					visited <- errors.New("nobody was asked")
 					return

@@ -183,7 +183,7 @@ func TestClientsRefresh(t *testing.T) {
 func TestA03StreamEndsWithItsToken(t *testing.T) {
 	takeTurn(t)
 	as := newIssuer(t)
-	as.set(t, map[string]any{"ttl": 5})
+	as.set(t, map[string]any{"ttl": 8}) // of which some may be over when the stream opens
 	bridge := protected(t, as)
 	url := bridge.endpoint("modern")
 	got := as.login(t, "alice", url, "mcp:use")

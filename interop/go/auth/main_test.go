@@ -70,7 +70,7 @@ func start(t testing.TB, addr string, env []string, argv ...string) *process.Pro
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.Stop(10 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {

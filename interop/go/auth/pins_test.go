@@ -22,7 +22,7 @@ import (
 // ask runs a command of mcpbridge, and returns its exit code and what it printed.
 func ask(t *testing.T, env []string, argv ...string) (code int, out string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, programs.Bridge, argv...)
 	cmd.Env = append(os.Environ(), env...)
@@ -123,7 +123,7 @@ servers:
 			t.Run(c.name+" "+declared, func(t *testing.T) { listsAsBefore(t, b, &c, declared) })
 		}
 	}
-	if err := b.Stop(20 * time.Second); err != nil {
+	if err := b.Stop(time.Minute); err != nil {
 		t.Error(err)
 	}
 	text, err := os.ReadFile(echo)

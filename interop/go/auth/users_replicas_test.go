@@ -44,7 +44,7 @@ func newReplicated(t testing.TB, n int, config string) *replicated {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(20 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("nats-server is not ready")
 	}
 	balancer := rig.FreeAddr(t)
@@ -81,7 +81,7 @@ func (r *replicated) restart(i int) {
 	was := r.all[i]
 	r.all[i] = nil
 	r.mu.Unlock()
-	if err := was.Stop(20 * time.Second); err != nil {
+	if err := was.Stop(time.Minute); err != nil {
 		r.t.Error(err)
 	}
 	r.start(i)
@@ -197,7 +197,7 @@ func (w *schedule) callAll() {
 }
 
 func (w *schedule) call(u *member, at int) {
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	began := time.Now()
 	of, err := whoami(ctx, w.one(at).endpoint("modern"), u.token)

@@ -57,7 +57,7 @@ func visitPage(link, user string) (status int, page string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	browser := &http.Client{Jar: jar, Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	browser := &http.Client{Jar: jar, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	req, err := http.NewRequest(http.MethodGet, link, nil)
 	for range 30 {
 		if err != nil {
@@ -134,7 +134,7 @@ func callAndVisit(t *testing.T, s *steer.Client, user, other string) {
 	}
 	asked := make(chan error, 1)
 	go func() { // ends with the question, or without one
-		q, ok := s.Asked.Take(20 * time.Second)
+		q, ok := s.Asked.Take(time.Minute)
 		if !ok {
 			asked <- errors.New("nobody was asked")
 			return

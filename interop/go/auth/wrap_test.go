@@ -47,7 +47,7 @@ func (p *person) env() []string {
 // on a line of its own.
 func (p *person) login(t testing.TB, user string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, programs.Bridge, append([]string{"login", "--no-browser"}, args...)...)
 	cmd.Env = append(os.Environ(), p.env()...)

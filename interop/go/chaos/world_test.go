@@ -47,7 +47,7 @@ func (s setup) String() string {
 }
 
 // recovery is what anything may take to be in order again.
-const recovery = 30 * time.Second
+const recovery = 2 * time.Minute
 
 func newWorld(t testing.TB, s setup) *world {
 	t.Helper()
@@ -112,7 +112,7 @@ func (w *world) close() {
 	if w.t.Failed() {
 		w.t.Logf("mcpbridge's log ends:\n%s", w.bridge.Log())
 	}
-	if err := w.bridge.Stop(20 * time.Second); err != nil {
+	if err := w.bridge.Stop(time.Minute); err != nil {
 		w.t.Error(err)
 	}
 }

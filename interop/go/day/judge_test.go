@@ -56,7 +56,7 @@ func (u *user) tell(s step, got any) {
 		u.fail("%v: the state is lost, and the answer does not say so: %s", s, brief(got))
 	case says:
 		u.note("told: %s", brief(got))
-		u.settled = time.Now().Add(time.Second) // the process has just started, and the subscription follows
+		u.settled = time.Now().Add(settling) // the process has just started, and the subscription follows
 		if u.lost {
 			u.restart()
 		}
@@ -75,7 +75,7 @@ func (u *user) hear() {
 		u.c.Changed.Clear()
 		return
 	}
-	if _, ok := u.c.Changed.Take(10 * time.Second); !ok {
+	if _, ok := u.c.Changed.Take(time.Minute); !ok {
 		u.fail("the resource has changed, and the client does not hear of it")
 	}
 }

@@ -173,7 +173,7 @@ func serveCommand(t *testing.T, dir string, argv []string, idle string) remote.T
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.Stop(20 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {

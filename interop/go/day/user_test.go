@@ -119,7 +119,7 @@ func (u *user) subscribe() {
 	if _, err := u.request("resources/subscribe", now); err != nil {
 		u.fail("subscribing: %v", err)
 	}
-	u.deaf, u.settled = false, time.Now().Add(time.Second)
+	u.deaf, u.settled = false, time.Now().Add(settling)
 }
 
 func (u *user) close() {
@@ -129,7 +129,10 @@ func (u *user) close() {
 }
 
 // patience is how long a client waits for an answer.
-const patience = time.Minute
+const patience = 3 * time.Minute
+
+// settling is what a subscription may take to be in force on a busy machine.
+const settling = 3 * time.Second
 
 func (u *user) request(method string, params any) (any, error) {
 	return u.requestWithin(patience, method, params)
@@ -254,7 +257,7 @@ func (u *user) vanish() {
 	u.endSession()
 	u.sleep(u.between(1500*time.Millisecond, 3*time.Second), 10*time.Second)
 	if u.way != "serve" {
-		rig.Until(u.t, 10*time.Second, "the server has ended, as its client has", noneWith(u.stand.folder(*u.pair)))
+		rig.Until(u.t, time.Minute, "the server has ended, as its client has", noneWith(u.stand.folder(*u.pair)))
 	}
 	u.open()
 }

@@ -131,7 +131,7 @@ func newStand(t *testing.T) *stand {
 
 // end ends serve, and holds that no process is left, and that no client had two.
 func (s *stand) end(t *testing.T) {
-	if err := s.serve.Stop(20 * time.Second); err != nil {
+	if err := s.serve.Stop(time.Minute); err != nil {
 		t.Error(err)
 	}
 	for _, p := range pairs() {
@@ -139,7 +139,7 @@ func (s *stand) end(t *testing.T) {
 			t.Errorf("%v: more than %d processes at a time, started at:\n%s", p, p.clients, text)
 		}
 	}
-	rig.Until(t, 5*time.Second, "no process is left", noneWith(s.dir))
+	rig.Until(t, time.Minute, "no process is left", noneWith(s.dir))
 }
 
 // noneWith returns a complaint while processes have the mark.

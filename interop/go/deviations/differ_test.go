@@ -1,6 +1,7 @@
 package deviations
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -159,7 +160,9 @@ func (r *record) play(t *testing.T, s published, deviations []deviation, isUsual
 	through.url = endpoints + "it"
 	err := rig.Each(len(deviations), 4, func(i int) error {
 		d := deviations[i]
-		direct, err := at.play(t.Context(), c, d)
+		ctx, cancel := context.WithTimeout(t.Context(), briefly)
+		direct, err := at.play(ctx, c, d)
+		cancel()
 		if err != nil {
 			t.Logf("directly: %v", err) // it is not taken
 		}

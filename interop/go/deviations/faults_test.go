@@ -18,7 +18,7 @@ import (
 )
 
 // recovery is how long what is away may take to serve again, after it was started.
-const recovery = 30 * time.Second
+const recovery = 3 * time.Minute
 
 // A stand is a server and mcpbridge before it, either of which can be slow, away, or started anew.
 type stand struct {
@@ -62,7 +62,7 @@ func (st *stand) startBridge() {
 }
 
 func (st *stand) stopBridge() {
-	if err := st.bridge.Stop(20 * time.Second); err != nil {
+	if err := st.bridge.Stop(time.Minute); err != nil {
 		st.t.Error(err)
 	}
 }

@@ -127,7 +127,7 @@ func openPipe(argv []string) (*line, error) {
 	}()
 	l.close = func() {
 		_ = in.Close()
-		late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		late := time.AfterFunc(briefly, func() { _ = cmd.Process.Kill() })
 		defer late.Stop()
 		for range l.came {
 		}
@@ -313,7 +313,7 @@ func (r *record) playConnections(t *testing.T, s published, scripts []script) {
 	}
 	at.Scheme = "ws"
 	for _, sc := range scripts {
-		direct, err := playOn(func() (*line, error) { return openPipe(argv) }, 300*time.Millisecond, s.place, sc)
+		direct, err := playOn(func() (*line, error) { return openPipe(argv) }, time.Second, s.place, sc)
 		if err != nil {
 			t.Logf("directly: %v", err) // what it has not answered is not taken
 		}

@@ -155,7 +155,7 @@ servers:
 // wantAudit holds the audit log against what the endpoints have answered.
 func wantAudit(t *testing.T, file string, want map[entry]int) {
 	t.Helper()
-	rig.Until(t, 5*time.Second, "the audit log", func() string {
+	rig.Until(t, time.Minute, "the audit log", func() string {
 		got := audited(t, file)
 		maps.DeleteFunc(got, func(e entry, _ int) bool { return e.Server == "limited" })
 		if maps.Equal(got, want) {

@@ -43,8 +43,13 @@ func (o outcome) String() string {
 	return fmt.Sprintf("%d/%d", o.status, o.code)
 }
 
-// patience is how long an answer may take.
-const patience = 10 * time.Second
+const (
+	// patience is how long an answer may take.
+	patience = time.Minute
+	// briefly is how long an answer of a server itself is waited for, and a program's end: some never
+	// come, and nothing fails for that.
+	briefly = 10 * time.Second
+)
 
 // accepts are the values of Accept.
 var accepts = map[string]string{"both": "application/json, text/event-stream", "json": "application/json", "stream": "text/event-stream", "any": "*/*"}

@@ -115,7 +115,7 @@ func serve(t *testing.T, lines string) (endpoints, admin string) {
 	listen, admin := rig.FreeAddr(t), rig.FreeAddr(t)
 	p := programs.StartBridge(t, fmt.Sprintf("listen: %s\nadmin: %s\n%s", listen, admin, lines), admin)
 	t.Cleanup(func() {
-		if err := p.Stop(20 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})

@@ -125,7 +125,7 @@ func (b *bridge) close() {
 // await waits until a line of the server's ledger begins with what.
 func (b *bridge) await(what string) {
 	b.t.Helper()
-	rig.Until(b.t, 20*time.Second, what, func() string {
+	rig.Until(b.t, time.Minute, what, func() string {
 		text, _ := os.ReadFile(filepath.Join(b.dir, "ledger")) // there may be none yet
 		for line := range strings.Lines(string(text)) {
 			if strings.HasPrefix(line, what) {
@@ -156,7 +156,7 @@ func (b *bridge) next() string {
 		if ok {
 			return line
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 	}
 	b.t.Fatalf("mcpbridge did not answer; it says:\n%s", b.log.String())
 	return ""

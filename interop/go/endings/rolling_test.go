@@ -129,7 +129,7 @@ func TestRollingStop(t *testing.T) {
 	}
 	time.Sleep(before)
 	began, servedBefore := time.Now(), l.served.Load()
-	if err := p.Stop(20 * time.Second); err != nil {
+	if err := p.Stop(time.Minute); err != nil {
 		t.Error(err)
 	}
 	all.Wait()

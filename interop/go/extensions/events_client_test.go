@@ -35,13 +35,13 @@ type eventsAnswer struct {
 
 // read returns the next message, empty at the end.
 func (a *eventsAnswer) read() (string, error) {
-	t := time.NewTimer(30 * time.Second)
+	t := time.NewTimer(2 * time.Minute)
 	defer t.Stop()
 	select {
 	case msg := <-a.msgs:
 		return msg, nil
 	case <-t.C:
-		return "", errors.New("nothing came for 30s")
+		return "", errors.New("nothing came for 2m")
 	}
 }
 
@@ -160,11 +160,11 @@ func startEventsPipe(t *testing.T, cmd *exec.Cmd) *eventsPipe {
 // close ends the input, after which mcpbridge and what it has started must end.
 func (c *eventsPipe) close(read <-chan struct{}) {
 	_ = c.in.Close() // it may have ended
-	late := time.AfterFunc(10*time.Second, func() { _ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) })
+	late := time.AfterFunc(time.Minute, func() { _ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) })
 	<-read
 	err := c.cmd.Wait()
 	if !late.Stop() || err != nil {
-		c.t.Errorf("mcpbridge ended with %v, want it to end by itself within 10s; it says:\n%s", err, c.log.String())
+		c.t.Errorf("mcpbridge ended with %v, want it to end by itself within a minute; it says:\n%s", err, c.log.String())
 	}
 }
 

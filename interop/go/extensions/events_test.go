@@ -27,7 +27,7 @@ func TestEvents(t *testing.T) {
 				t.Run("T-30 drain", func(t *testing.T) { testEventsDrain(t, w) })
 			}
 		})
-		rig.Until(t, 5*time.Second, "no process is left of "+p.client+" to "+p.server, func() string {
+		rig.Until(t, time.Minute, "no process is left of "+p.client+" to "+p.server, func() string {
 			left, err := process.WithMark(b.Server)
 			if err == nil && len(left) == 0 {
 				return ""
@@ -153,7 +153,7 @@ func testEventsCancelled(t *testing.T, w *eventsWorld) {
 	for _, a := range open {
 		a.cancel()
 	}
-	rig.Until(t, 10*time.Second, "the server has heard", func() string {
+	rig.Until(t, time.Minute, "the server has heard", func() string {
 		if now := eventsCounts(t, w); now.Open != 0 || now.Cancelled != asked.Cancelled+8 {
 			return fmt.Sprintf("%d streams are open, %d were cancelled", now.Open, now.Cancelled-asked.Cancelled)
 		}

@@ -16,7 +16,7 @@ import (
 
 // eventsTimeout is timeouts.request and timeouts.max of the server of events: heartbeats go
 // on beyond both.
-const eventsTimeout = 2 * time.Second
+const eventsTimeout = 3 * time.Second
 
 // An eventsWorld is mcpbridge between a client and the server of events.
 type eventsWorld struct {
@@ -50,7 +50,7 @@ func newEventsWorld(t *testing.T, b rig.Binaries, client, server string) *events
 	p := b.StartBridge(t, fmt.Sprintf("listen: %s\nadmin: %s\ndrain: 10s\nservers:\n  events: {%s, timeouts: {request: %v, max: %[4]v}}\n",
 		listen, admin, where, eventsTimeout), admin)
 	t.Cleanup(func() {
-		if err := p.Stop(20 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})
@@ -66,7 +66,7 @@ func startEvents(t *testing.T, b rig.Binaries) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.Stop(10 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})
@@ -109,7 +109,7 @@ func (w *eventsWorld) rest() map[string]float64 {
 // wantRest waits until nothing more is held than before.
 func (w *eventsWorld) wantRest(before map[string]float64) {
 	w.t.Helper()
-	rig.Until(w.t, 10*time.Second, "nothing left", func() string {
+	rig.Until(w.t, time.Minute, "nothing left", func() string {
 		for name, value := range w.rest() {
 			if value > before[name] {
 				return fmt.Sprintf("%s is %v, was %v", name, value, before[name])

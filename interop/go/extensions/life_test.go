@@ -185,7 +185,7 @@ func (v *living) see(step, format string, a ...any) {
 
 // ask sends a request and reads the result into what is given.
 func (p *taskPlayer) ask(ctx context.Context, method, members string, progress bool, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	r, err := p.c.Begin(method, json.RawMessage("{"+members+"}"), progress)
 	if err != nil {
@@ -299,11 +299,11 @@ func (v *living) look() string {
 // until looks until the task has a status.
 func (v *living) until(status string) string {
 	text := v.look()
-	for end := time.Now().Add(30 * time.Second); v.status != status && time.Now().Before(end) && !strings.HasPrefix(text, "error "); {
+	for end := time.Now().Add(2 * time.Minute); v.status != status && time.Now().Before(end) && !strings.HasPrefix(text, "error "); {
 		time.Sleep(50 * time.Millisecond)
 		text = v.look()
 	}
-	for end := time.Now().Add(30 * time.Second); status == "input_required" && !v.p.legacy && strings.Count(text, "elicitation/create") < v.asks && time.Now().Before(end) && !strings.HasPrefix(text, "error "); {
+	for end := time.Now().Add(2 * time.Minute); status == "input_required" && !v.p.legacy && strings.Count(text, "elicitation/create") < v.asks && time.Now().Before(end) && !strings.HasPrefix(text, "error "); {
 		time.Sleep(50 * time.Millisecond) // not all are asked yet
 		text = v.look()
 	}
@@ -349,7 +349,7 @@ func (v *living) hears() {
 	d := 3 * time.Second
 	if v.like != nil {
 		if d = 0; !slices.Contains(v.like, event{"told", "nothing"}) && v.heard {
-			d = 30 * time.Second
+			d = 2 * time.Minute
 		}
 	}
 	for end := time.Now().Add(d); told() == "nothing" && time.Now().Before(end) && v.ctx.Err() == nil; {
@@ -364,7 +364,7 @@ func (v *living) settle() string {
 		return v.result()
 	}
 	var questions []string
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
 		var task taskView
 		if err := v.p.ask(v.ctx, "tasks/get", fmt.Sprintf(`"taskId": %q`, v.id), false, &task); err != nil {
 			return broken(err)

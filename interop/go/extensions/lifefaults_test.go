@@ -50,7 +50,7 @@ var lifeFaults = []*lifeFault{
 		w.servers[server].start(w.t)
 	}},
 	{name: "behind an mcpbridge that is stopped", all: true, fates: ofRestarts, take: func(w *lifeWorld, _ string) {
-		_ = w.bridge.Stop(20 * time.Second) // it says so if it has cut off who waits for a result
+		_ = w.bridge.Stop(time.Minute) // it says so if it has cut off who waits for a result
 		w.bridge = programs.StartBridge(w.t, w.config, w.admin)
 	}},
 	{name: "behind an mcpbridge that is killed", all: true, fates: ofRestarts, take: func(w *lifeWorld, _ string) {

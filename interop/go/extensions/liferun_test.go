@@ -176,7 +176,7 @@ func (p *lifePair) server() string {
 }
 
 func (w *lifeWorld) stopBridge() {
-	if err := w.bridge.Stop(20 * time.Second); err != nil {
+	if err := w.bridge.Stop(time.Minute); err != nil {
 		w.t.Error(err)
 	}
 }
@@ -209,8 +209,8 @@ func newTaskPlayer(t *testing.T, url string, old bool) *taskPlayer {
 // connect has the client connect anew, as one whose session was lost.
 func (p *taskPlayer) connect(t *testing.T) {
 	t.Helper()
-	rig.Until(t, time.Minute, "the client connects", func() string {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	rig.Until(t, 3*time.Minute, "the client connects", func() string {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := p.c.Request(ctx, "initialize", p.to); err != nil {
 			return err.Error()
@@ -280,7 +280,7 @@ func (w *lifeWorld) playRound(seed uint64, n int, what string) {
 
 // progressOf returns how often clients were told of progress; n times are waited for.
 func progressOf(n int, players ...*taskPlayer) (told int) {
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(2 * time.Minute); ; {
 		for _, p := range players {
 			for _, ok := p.c.Progress.Take(0); ok; _, ok = p.c.Progress.Take(0) {
 				told++

@@ -61,7 +61,7 @@ func start(t *testing.T, command func(addr, port string) (env, argv []string)) s
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.Stop(10 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})
@@ -83,7 +83,7 @@ func serve(t *testing.T, servers ...string) string {
 	config := fmt.Sprintf("listen: %s\nadmin: %s\nlimits: {tasks: 100000, tasks_each: 100000}\nservers:\n  %s\n", listen, admin, strings.Join(servers, "\n  "))
 	p := programs.StartBridge(t, config, admin)
 	t.Cleanup(func() {
-		if err := p.Stop(20 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})
@@ -111,7 +111,7 @@ func ask(t *testing.T, argv []string, in, out any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var log process.Tail

@@ -53,7 +53,7 @@ type oldQuestion struct {
 
 // run makes the tasks and goes on until all are over, and returns the first fault.
 func (q *oldQuiz) run(ctx context.Context, label string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer q.http.CloseIdleConnections()
 	defer q.streams.Wait()
 	defer cancel()

@@ -207,18 +207,18 @@ func (r *plainRun) gone(goes func(of steer.Running)) {
 		r.t.Fatal(err)
 	}
 	if r.elicits {
-		if _, asked := r.Asked.Take(30 * time.Second); !asked {
+		if _, asked := r.Asked.Take(2 * time.Minute); !asked {
 			r.t.Fatal("the client was not asked")
 		}
 	}
-	rig.Until(r.t, 30*time.Second, "mcpbridge looks at the task", func() string {
+	rig.Until(r.t, 2*time.Minute, "mcpbridge looks at the task", func() string {
 		if n := len(r.at.sent("tasks/get")); n == looks {
 			return "it does not"
 		}
 		return ""
 	})
 	goes(running)
-	rig.Until(r.t, 30*time.Second, "the task is cancelled", func() string {
+	rig.Until(r.t, 2*time.Minute, "the task is cancelled", func() string {
 		if n := len(r.at.sent("tasks/cancel")) - before; n != 1 {
 			return fmt.Sprintf("it is cancelled %d times", n)
 		}
@@ -235,7 +235,7 @@ func (r *plainRun) call(tool, arguments string) string {
 // ask returns the answer to a request as text, an error behind "error: ".
 func (r *plainRun) ask(method string, params any) string {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 3*time.Minute)
 	defer cancel()
 	res, err := r.Request(ctx, method, params)
 	if err != nil {
@@ -280,7 +280,7 @@ func TestT25UndeclaredQuestions(t *testing.T) {
 					}
 				}
 			}
-			rig.Until(t, 30*time.Second, "the task is cancelled", func() string {
+			rig.Until(t, 2*time.Minute, "the task is cancelled", func() string {
 				if n := len(at.sent("tasks/cancel")); n != 1 {
 					return fmt.Sprintf("it is cancelled %d times", n)
 				}

@@ -58,7 +58,7 @@ func newQuiz(url, label string, seed uint64) *quizRun {
 // run makes the tasks and goes on until all are over, and returns the first fault.
 func (q *quizRun) run(ctx context.Context) error {
 	defer q.http.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	for _, t := range q.tasks {
 		if err := q.create(ctx, t); err != nil {

@@ -85,7 +85,7 @@ func TestU02SlowServerOfBothEras(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("no session was tried")
 	}
-	rig.Until(t, time.Minute, "what the server can do is what it says directly", func() string {
+	rig.Until(t, 3*time.Minute, "what the server can do is what it says directly", func() string {
 		c := newWireClient(t, bridge+"web", false)
 		var m struct {
 			Result struct{ Capabilities json.RawMessage }
@@ -179,12 +179,12 @@ func TestT11Restart(t *testing.T) {
 	for name := range urls {
 		ids[name] = newQuiz("http://"+listen+"/mcp/"+name, "", 0).makeTasks(t, 1)[0]
 	}
-	if err := p.Stop(20 * time.Second); err != nil {
+	if err := p.Stop(time.Minute); err != nil {
 		t.Error(err)
 	}
 	p = programs.StartBridge(t, config, admin)
 	t.Cleanup(func() {
-		if err := p.Stop(20 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})
@@ -213,7 +213,7 @@ func TestT11OneAnswer(t *testing.T) {
 	config := fmt.Sprintf("listen: %s\nadmin: %s\nauth: {tokens: [{name: ada, token: the-token-of-ada-0001}, {name: bob, token: the-token-of-bob-0002}]}\nservers:\n  it: {url: %q}\n  other: {url: %[3]q}\n  brief: {url: %[3]q, tasks: {ttl: 1s}}\n", listen, admin, url)
 	p := programs.StartBridge(t, config, admin)
 	t.Cleanup(func() {
-		if err := p.Stop(20 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})
@@ -252,7 +252,7 @@ func TestT11OneAnswer(t *testing.T) {
 			compare(what+" in "+method, at("it", "bob").send(t.Context(), method, fmt.Sprintf(`"taskId": %q%s`, id, more), id, new(json.RawMessage)))
 		}
 	}
-	rig.Until(t, 20*time.Second, "the time of the task is up", func() string {
+	rig.Until(t, time.Minute, "the time of the task is up", func() string {
 		err := at("brief", "bob").send(t.Context(), "tasks/get", fmt.Sprintf(`"taskId": %q`, over), over, new(json.RawMessage))
 		if err == nil {
 			return "it is there"
@@ -282,12 +282,12 @@ func TestT21Restart(t *testing.T) {
 			label := t.Name()
 			made := newWireClient(t, "http://"+listen+"/mcp/it", true).send("tools/call", fmt.Sprintf(`"name": "slow_compute", "arguments": {"seconds": 2, "label": %q}, "task": {}`, label), "")
 			id := string(member(t, made, "task", "taskId"))
-			if err := p.Stop(20 * time.Second); err != nil {
+			if err := p.Stop(time.Minute); err != nil {
 				t.Error(err)
 			}
 			p = programs.StartBridge(t, config, admin)
 			t.Cleanup(func() {
-				if err := p.Stop(20 * time.Second); err != nil {
+				if err := p.Stop(time.Minute); err != nil {
 					t.Error(err)
 				}
 			})

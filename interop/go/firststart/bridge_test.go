@@ -48,7 +48,7 @@ func (s *stand) started() int {
 
 // nothingLeft gives processes the time that the end of a pipe may take.
 func (s *stand) nothingLeft() {
-	rig.Until(s.t, 3*time.Second, "no process is left", func() string {
+	rig.Until(s.t, 30*time.Second, "no process is left", func() string {
 		left, err := process.WithMark(s.dir)
 		if err == nil && len(left) == 0 {
 			return ""
@@ -122,7 +122,7 @@ func (s *stand) run(name string, what ...string) *serving {
 // stop ends it, which it does by itself.
 func (v *serving) stop(t *testing.T) {
 	t.Helper()
-	if err := v.Stop(20 * time.Second); err != nil {
+	if err := v.Stop(time.Minute); err != nil {
 		t.Error(err)
 	}
 }

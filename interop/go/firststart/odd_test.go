@@ -93,7 +93,7 @@ func TestOddDirectly(t *testing.T) {
 }
 
 // patience is how long what must come is waited for.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // beOdd asks what the server can't take.
 func (o *odd) beOdd(t *testing.T, at *stand) {

@@ -43,7 +43,7 @@ func TestM2L05Remembered(t *testing.T) {
 func discover(t *testing.T, at *stand, use bool) time.Duration {
 	t.Helper()
 	p := openPipe(t, at.wrap().Argv...)
-	a, _, err := p.ask(asksDiscover, 30*time.Second)
+	a, _, err := p.ask(asksDiscover, 2*time.Minute)
 	took := time.Since(p.began)
 	switch {
 	case err != nil:
@@ -52,7 +52,7 @@ func discover(t *testing.T, at *stand, use bool) time.Duration {
 		t.Errorf("server/discover: %+v, want the server's description; mcpbridge wrote:\n%s", a, p.log.String())
 	}
 	if use && err == nil {
-		if a, _, err := p.ask(asksTools, 30*time.Second); err != nil || len(a.Result.Tools) == 0 {
+		if a, _, err := p.ask(asksTools, 2*time.Minute); err != nil || len(a.Result.Tools) == 0 {
 			t.Errorf("tools/list: %+v, %v; mcpbridge wrote:\n%s", a, err, p.log.String())
 		}
 	}

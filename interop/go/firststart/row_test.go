@@ -90,7 +90,7 @@ func wrapped(t *testing.T, o *odd, r *rider) {
 // come is a visit on a pipe.
 func come(t *testing.T, what string, c *client, to remote.Target, s *server) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if _, err := c.visit(ctx, to, s); err != nil {
 		t.Errorf("%s: %v; client and mcpbridge wrote:\n%s", what, err, c.Log())
@@ -144,7 +144,7 @@ func serveAll(t *testing.T, o *odd, at *stand, c *client, r *rider, s *server, n
 // call is a visit over HTTP.
 func call(t *testing.T, what string, c *client, v *serving, s *server) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if _, err := c.visit(ctx, v.to, s); err != nil {
 		t.Errorf("%s: %v; mcpbridge wrote:\n%s\nthe client wrote:\n%s", what, err, v.Log(), c.Log())

@@ -81,7 +81,7 @@ func savesAtItsEnd(t *testing.T, c *client, way, takes string) bool {
 	if way == "wrap" {
 		to.Argv = append([]string{words["{bridge}"], "wrap", "--"}, to.Argv...)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	err := c.open(ctx, to)
 	if err == nil {
@@ -93,7 +93,7 @@ func savesAtItsEnd(t *testing.T, c *client, way, takes string) bool {
 	if err != nil {
 		t.Fatalf("%v; the client wrote:\n%s", err, c.Log())
 	}
-	rig.Until(t, 10*time.Second, "the server's start", func() string {
+	rig.Until(t, time.Minute, "the server's start", func() string {
 		if _, err := os.Stat(started); err != nil {
 			return err.Error()
 		}

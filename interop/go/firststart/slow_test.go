@@ -93,7 +93,7 @@ func sideBySide(t *testing.T, k *sdk, seconds int) *outcome {
 	o.serve = passage{name: "serve", at: slowMemory(t, seconds), client: start(t, k, k.argv, k.speaks(sleep))}
 	v := o.serve.at.serve()
 	o.serve.to, o.serve.began = v.to, v.began
-	ctx, cancel := context.WithTimeout(t.Context(), 2*sleep+40*time.Second) // from here on: turns may be long in coming
+	ctx, cancel := context.WithTimeout(t.Context(), 2*sleep+3*time.Minute) // from here on: turns may be long in coming
 	defer cancel()
 	o.run(ctx, t)
 	v.stop(t)

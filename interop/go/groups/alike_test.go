@@ -23,7 +23,7 @@ import (
 func TestG07AsOneByOne(t *testing.T) {
 	list, dir := members(), t.TempDir()
 	servers := startMembers(t, list, dir)
-	b := startBridge(t, servers, fmt.Sprintf("  all: {servers: %s, start_patience: 1m, patience: 30s}\n", namesOf(list)))
+	b := startBridge(t, servers, fmt.Sprintf("  all: {servers: %s, start_patience: 3m, patience: 30s}\n", namesOf(list)))
 	turn := map[string]*sync.Mutex{"memory": new(sync.Mutex)}
 	var tours sync.WaitGroup
 	for _, c := range clients() {
@@ -219,7 +219,7 @@ func TestG07RustAsOneByOne(t *testing.T) {
 		t.Skip("there is no client on the Rust SDK: interop/build makes it where there is cargo")
 	}
 	list, dir := members()[:4], t.TempDir()
-	b := startBridge(t, startMembers(t, list, dir), fmt.Sprintf("  all: {servers: %s, start_patience: 1m, patience: 30s}\n", namesOf(list)))
+	b := startBridge(t, startMembers(t, list, dir), fmt.Sprintf("  all: {servers: %s, start_patience: 3m, patience: 30s}\n", namesOf(list)))
 	for _, era := range []string{"legacy", "modern", "auto"} {
 		t.Run(era, func(t *testing.T) {
 			var want []string
@@ -283,7 +283,7 @@ type rustTour struct {
 
 func rust(t *testing.T, told map[string]any) (out rustTour) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, peer("bin/tour-rmcp"))
 	cmd.Stdin = strings.NewReader(inline(told))

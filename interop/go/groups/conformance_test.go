@@ -87,7 +87,7 @@ var resultFolder = regexp.MustCompile(`^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$`)
 func verdicts(t *testing.T, url, revision string) map[string][]string {
 	t.Helper()
 	dir := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	argv := node("node/node_modules/@modelcontextprotocol/conformance/dist/index.js", "server", "--url", url, "--timeout", "60000", "-o", dir, "--requirements", revision)
 	out, _ := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput() // the status says only that something failed

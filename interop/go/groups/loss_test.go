@@ -24,7 +24,7 @@ import (
 const longHang = 70 * time.Second
 
 // recovery is what anything may take to be in order again.
-const recovery = 90 * time.Second
+const recovery = 3 * time.Minute
 
 // A mortal is a member that is killed, hung and started anew.
 type mortal struct {

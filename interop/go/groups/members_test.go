@@ -144,7 +144,7 @@ func startMembers(t *testing.T, list []member, dir string) string {
 	}
 	var b strings.Builder
 	for _, m := range list {
-		const more = "timeouts: {connect: 1m}"
+		const more = "timeouts: {connect: 3m}"
 		if m.path != "" {
 			addr, _ := startServer(t, m.name, m.env, m.argv)
 			fmt.Fprintf(&b, "  %s: {url: %q, %s}\n", m.name, "http://"+addr+m.path, more)

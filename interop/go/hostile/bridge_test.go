@@ -40,7 +40,7 @@ func startBridgeWithin(t *testing.T, era string, memory int64) *bridge {
 	b.Process = binaries.StartBridge(t, fmt.Sprintf("listen: %s\nadmin: %s\nlimits: {memory: %dMiB}\nlog: {level: error}\nservers: {s: {url: %q, era: %s}}\n",
 		b.addr, b.admin, memory, b.server.URL, era), b.admin)
 	t.Cleanup(func() {
-		if err := b.Stop(20 * time.Second); err != nil {
+		if err := b.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})

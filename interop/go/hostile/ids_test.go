@@ -37,7 +37,7 @@ func TestBoundedListenerIDs(t *testing.T) {
 	}
 	for n := range int64(events) {
 		b.server.tell(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-		rig.Until(t, 20*time.Second, "an event on each stream", func() string {
+		rig.Until(t, 2*time.Minute, "an event on each stream", func() string {
 			if got := l.events.Load(); got < (n+1)*streams {
 				return fmt.Sprintf("%d of %d", got, (n+1)*streams)
 			}

@@ -88,7 +88,7 @@ func startAttackers(t *testing.T, addr string) (stop func() (tries string, cores
 	t.Cleanup(p.Kill)
 	return func() (string, float64) {
 		took, used := time.Since(begun), processTime(t, p.Pid())
-		if err := p.Stop(20 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 		return strings.ReplaceAll(strings.TrimSpace(p.Log()), "\n", ", "), used.Seconds() / took.Seconds()

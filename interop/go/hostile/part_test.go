@@ -28,7 +28,7 @@ func (b *bridge) withstand(t *testing.T, parts ...part) {
 	for _, p := range parts {
 		all.Go(func() { p.run(ctx, newClient(b.addr, "127.0.0.2")) })
 	}
-	for end := time.Now().Add(30 * time.Second); !b.hit(t, parts) && time.Now().Before(end); {
+	for end := time.Now().Add(3 * time.Minute); !b.hit(t, parts) && time.Now().Before(end); {
 		b.serveGuests(t, time.Second/2)
 	}
 	b.serveGuests(t, time.Second)

@@ -121,7 +121,7 @@ func (w *watched) use(t *testing.T) {
 	}
 	_ = res.Body.Close()
 	listening := start(t, "listen", bridge(t), "listen", w.endpoint, "--resource", "note://todo")
-	rig.Until(t, 20*time.Second, "listening", func() string {
+	rig.Until(t, 2*time.Minute, "listening", func() string {
 		if log := listening.Log(); !strings.Contains(log, "acknowledged") {
 			return "it says: " + log
 		}
@@ -143,7 +143,7 @@ var unused = []string{
 // dashboard asks.
 func TestDashboard(t *testing.T) {
 	w := watch(t)
-	rig.Until(t, 30*time.Second, "scraped", func() string {
+	rig.Until(t, 2*time.Minute, "scraped", func() string {
 		if w.query(t, `up{job="mcpbridge"} == 1`) == 0 {
 			return "it is not up"
 		}
@@ -168,7 +168,7 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
-	rig.Until(t, 20*time.Second, "the rules are judged", func() string {
+	rig.Until(t, 2*time.Minute, "the rules are judged", func() string {
 		text := get(t, w.prometheus+"/api/v1/rules")
 		if strings.Contains(text, `"health":"err"`) {
 			t.Fatalf("a rule can't be judged: %s", text)

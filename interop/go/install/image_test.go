@@ -229,7 +229,7 @@ func (im *image) start(t *testing.T) (listen, admin string, p *process.Process) 
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
-	rig.Until(t, 20*time.Second, "healthy", func() string {
+	rig.Until(t, 2*time.Minute, "healthy", func() string {
 		if out, err := im.run(env, im.health...); err != nil {
 			return "the health check says " + out + p.Log()
 		}
@@ -249,7 +249,7 @@ func stopInner(t *testing.T, p *process.Process) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rig.Until(t, 20*time.Second, "drained", func() string {
+	rig.Until(t, 2*time.Minute, "drained", func() string {
 		if log := p.Log(); !strings.Contains(log, "stopped") {
 			return "it says: " + log
 		}

@@ -127,7 +127,7 @@ func wrapped(t *testing.T, env []string, argv ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // errors if it has ended
+	late := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() }) // errors if it has ended
 	defer late.Stop()
 	_, err = fmt.Fprintln(in, call)
 	line, readErr := bufio.NewReader(out).ReadString('\n')

@@ -140,7 +140,7 @@ func endsWith(t *testing.T, sig syscall.Signal, bin string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }() // fails if nothing is left
-	rig.Until(t, 20*time.Second, "serving", func() string {
+	rig.Until(t, 2*time.Minute, "serving", func() string {
 		if text := read(t, log.Name()); !strings.Contains(text, "http://") {
 			return "it has written " + text
 		}

@@ -42,7 +42,7 @@ func TestMatrix(t *testing.T) {
 
 func startWorld(t *testing.T, table *Table) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), process.StartTime)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*process.StartTime)
 	defer cancel()
 	w, err := newWorld(ctx, table, t.TempDir())
 	t.Cleanup(func() {
@@ -102,7 +102,7 @@ func startClient(t *testing.T, w *world, client string) *steer.Client {
 }
 
 // cellTime bounds a cell, once its turn has come.
-const cellTime = time.Minute
+const cellTime = 5 * time.Minute
 
 // visit waits for the client's turn on the server, then until not too many others
 // are under way, and takes the round there.

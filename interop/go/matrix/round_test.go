@@ -14,10 +14,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/interop/remote"
 )
 
-// The bounds of an answer, and of a notification that must come.
+// The bounds of an answer, and of a notification that must come. They are long: the machine may be busy.
 const (
-	answerTime = time.Minute
-	noticeTime = 10 * time.Second
+	answerTime = 3 * time.Minute
+	noticeTime = time.Minute
 	againTime  = 500 * time.Millisecond // for a change that is made again
 )
 

@@ -57,7 +57,7 @@ type served struct {
 	Timeouts map[string]string `json:"timeouts"`
 }
 
-var patience = map[string]string{"connect": "30s"}
+var patience = map[string]string{"connect": "2m"}
 
 // newWorld starts everything in dir. It returns a world to stop even if that went
 // wrong.
@@ -194,7 +194,7 @@ func (w *world) fill(s string) string { return strings.NewReplacer(w.words...).R
 func (w *world) stop() error {
 	var errs []error
 	if w.bridge != nil {
-		errs = append(errs, w.bridge.Stop(20*time.Second))
+		errs = append(errs, w.bridge.Stop(time.Minute))
 	}
 	for _, some := range []map[spot]*record.Recorder{w.fronts, w.backs} {
 		for _, r := range some {
@@ -202,7 +202,7 @@ func (w *world) stop() error {
 		}
 	}
 	for _, p := range w.servers {
-		errs = append(errs, p.Stop(10*time.Second))
+		errs = append(errs, p.Stop(time.Minute))
 	}
 	left, err := process.WithMark(w.dir)
 	if len(left) > 0 {

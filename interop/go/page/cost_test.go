@@ -96,7 +96,7 @@ limits: {streams: 20000, streams_each: 20000, requests: 30000, requests_each: 30
 servers:
   legacy: {url: "http://%s/mcp"}
 `, listen, admin, at), admin)
-	t.Cleanup(func() { _ = w.Stop(30 * time.Second) }) // it is not what is tested here
+	t.Cleanup(func() { _ = w.Stop(time.Minute) }) // it is not what is tested here
 	var all sync.WaitGroup
 	for i := range streams {
 		conn := w.listen(t, listen, i)

@@ -133,7 +133,7 @@ func TestPolicyRefusesMarkup(t *testing.T) {
 		if refused := eval[bool](b, `new Promise((done) => {
 			const told = () => done(true);
 			document.addEventListener('securitypolicyviolation', told, {once: true});
-			setTimeout(() => done(false), 2000);
+			setTimeout(() => done(false), 20000);
 			const text = `+quoted(evil(name))+`;
 			try { `+script+`; } catch { done(true); }
 		})`); !refused {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -65,7 +64,7 @@ func TestLiveTasks(t *testing.T) {
 	b.sees("Live tasks", "dig", "anonymous", "never", "the server")
 	b.do(chromedp.Click("button[data-task]"))
 	b.sees("was asked to cancel the task")
-	rig.Until(t, 10*time.Second, "the audit log and the server", func() string {
+	rig.Until(t, patience, "the audit log and the server", func() string {
 		if n := len(w.audited(t, `"method":"cancel-task"`, `"server":"mine"`, `"principal":"admin"`, `"name":"dig"`)); n != 1 || cancelled.Load() != 1 {
 			return fmt.Sprintf("%d lines, %d cancelled, want one each", n, cancelled.Load())
 		}

@@ -211,7 +211,7 @@ func TestResultsEnd(t *testing.T) {
 	b.do(chromedp.Click(sends))
 	b.ends("Done")
 	w.rewrite(t, "modern: {", "instead: {")
-	rig.Until(t, 30*time.Second, "the end of the server", func() string {
+	rig.Until(t, patience, "the end of the server", func() string {
 		if got := eval[string](b, `[...document.querySelectorAll('#try-server option')].map((n) => n.value).join()`); strings.Contains(got, "modern") || !strings.Contains(got, "instead") {
 			return got
 		}

@@ -58,7 +58,7 @@ servers:
 `, listen, admin, token, w.audit, programs.Server, at, rig.FreeAddr(t)) + strings.Join(more, "")
 	w.Process = programs.StartBridgeFile(t, w.file, w.config, admin)
 	t.Cleanup(func() {
-		if err := w.Stop(20 * time.Second); err != nil {
+		if err := w.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {

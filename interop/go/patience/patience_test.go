@@ -129,7 +129,7 @@ func (w *world) begin(ctx context.Context, t *testing.T, c client, server string
 // heard waits until a server has written something down.
 func (w *world) heard(t *testing.T, server, what, nonce string) {
 	t.Helper()
-	rig.Until(t, 10*time.Second, server+" hears of it: "+what, func() string {
+	rig.Until(t, time.Minute, server+" hears of it: "+what, func() string {
 		for _, e := range w.entries(t, server) {
 			if e.What == what && e.Nonce == nonce {
 				return ""

@@ -167,7 +167,7 @@ func (b *bridge) children() (n int) {
 // eventually waits until ok.
 func (b *bridge) eventually(what string, ok func() bool) {
 	b.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.t.Fatal("it did not happen that", what)
 		}

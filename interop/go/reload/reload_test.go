@@ -157,7 +157,7 @@ func (b *bridge) keepChanging(ctx context.Context, servers []*mcp.Server, stream
 				b.t.Errorf("change %d: %v", n, err)
 			}
 		}
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 			missing := 0
 			for _, s := range streams {
 				if s.heard.Load() < n {

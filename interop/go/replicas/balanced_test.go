@@ -135,7 +135,7 @@ func startTasks(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.Stop(10 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})

@@ -86,7 +86,7 @@ func (w *world) quiet(t *testing.T) (all []census) {
 		all = append(all, w.count(r))
 	}
 	since := time.Now()
-	rig.Until(t, time.Minute, "the replicas come to rest", func() string {
+	rig.Until(t, 3*time.Minute, "the replicas come to rest", func() string {
 		time.Sleep(100 * time.Millisecond)
 		w.clients.CloseIdleConnections()
 		for i, r := range w.replicas {

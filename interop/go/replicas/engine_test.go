@@ -87,7 +87,7 @@ func (e *natsEngine) stop() {
 	if e.node == nil {
 		return
 	}
-	if err := e.node.p.Stop(20 * time.Second); err != nil {
+	if err := e.node.p.Stop(time.Minute); err != nil {
 		e.t.Error(err)
 	}
 	e.node = nil
@@ -109,7 +109,7 @@ func (e *natsEngine) messages() int {
 
 func (e *natsEngine) keys() (keys []string) {
 	e.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := natsgo.Connect(e.url(e.at))
 	if err != nil {
@@ -179,7 +179,7 @@ func (e *redisEngine) start() {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	rig.Until(e.t, 20*time.Second, "redis-server is ready", func() string {
+	rig.Until(e.t, process.StartTime, "redis-server is ready", func() string {
 		if _, err := e.ask("PING"); err != nil {
 			return err.Error() + "\n" + e.p.Log()
 		}
@@ -191,7 +191,7 @@ func (e *redisEngine) stop() {
 	if e.p == nil {
 		return
 	}
-	if err := e.p.Stop(10 * time.Second); err != nil {
+	if err := e.p.Stop(time.Minute); err != nil {
 		e.t.Error(err)
 	}
 	e.p = nil
@@ -224,7 +224,7 @@ func (e *redisEngine) keys() []string {
 
 // ask puts a command to the server and returns the lines of the answer.
 func (e *redisEngine) ask(words ...string) (lines []string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	host, port, _ := net.SplitHostPort(e.at)
 	cmd := exec.CommandContext(ctx, "redis-cli", append([]string{"-h", host, "-p", port, "--no-auth-warning"}, words...)...)

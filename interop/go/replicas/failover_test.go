@@ -100,7 +100,7 @@ func (e *sentinelEngine) start() {
 			e.t.Fatal(err)
 		}
 	}
-	rig.Until(e.t, 20*time.Second, "the Sentinels know each other and who follows", func() string {
+	rig.Until(e.t, 2*time.Minute, "the Sentinels know each other and who follows", func() string {
 		for _, at := range e.at {
 			lines, err := (&redisEngine{at: at}).ask("SENTINEL", "MASTER", "engine")
 			text := strings.Join(lines, " ") + " "
@@ -116,7 +116,7 @@ func (e *sentinelEngine) start() {
 func (e *sentinelEngine) failOver() {
 	e.redisEngine.p.Kill()
 	e.redisEngine.p = nil
-	rig.Until(e.t, 20*time.Second, "the one that followed is the master", func() string {
+	rig.Until(e.t, 2*time.Minute, "the one that followed is the master", func() string {
 		lines, err := e.follower.ask("ROLE")
 		if err != nil || lines[0] != "master" {
 			return fmt.Sprint(lines, err)
@@ -143,7 +143,7 @@ func (e *nodesEngine) failOver() {
 		if n.Name != former {
 			continue
 		}
-		if err := n.p.Stop(20 * time.Second); err != nil {
+		if err := n.p.Stop(time.Minute); err != nil {
 			e.t.Error(err)
 		}
 		n.p = nil

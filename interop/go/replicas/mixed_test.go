@@ -101,7 +101,7 @@ func TestMixedStolen(t *testing.T) {
 	beside(t)
 	w := newThiefIn(t, setup{engine: nats, program: program})
 	b := w.replicas[1]
-	b.stop(20 * time.Second)
+	b.stop(time.Minute)
 	b.program = programs.Bridge
 	b.start()
 	w.wantMembers(w.replicas...)
@@ -159,7 +159,7 @@ func (m *mixed) become(t *testing.T, next mix) {
 			continue
 		}
 		given, begun := m.give(r), time.Now()
-		r.stop(20 * time.Second)
+		r.stop(time.Minute)
 		stopped := time.Since(begun)
 		if r.program = m.earlier; next[i] == 'N' {
 			r.program = programs.Bridge

@@ -70,7 +70,7 @@ func (w *world) startsWrong(t *testing.T, m mistake) {
 	late := m.late
 	w.configure(late)
 	late.launch()
-	t.Cleanup(func() { late.stop(20 * time.Second) })
+	t.Cleanup(func() { late.stop(time.Minute) })
 	rig.Until(t, recovery, m.name+": the replica says what differs", func() string {
 		if _, text := late.readiness(); !strings.Contains(text, m.why) {
 			return text
@@ -90,12 +90,12 @@ func (w *world) startsWrong(t *testing.T, m mistake) {
 	if g := late.gauges(); g["mcpbridge_replica_ready"] != 0 || g["mcpbridge_replica_degraded"] != 1 {
 		t.Errorf("%s: its metrics say ready %v and degraded %v, want 0 and 1", m.name, g["mcpbridge_replica_ready"], g["mcpbridge_replica_degraded"])
 	}
-	late.stop(20 * time.Second)
+	late.stop(time.Minute)
 	late.edit, late.program, late.env = nil, w.replicas[0].program, nil
 	w.configure(late)
 	late.start()
 	w.wantMembers(append(slices.Clone(w.replicas), late)...)
-	late.stop(20 * time.Second)
+	late.stop(time.Minute)
 	w.wantMembers(w.replicas...)
 }
 
@@ -125,7 +125,7 @@ func TestAServerThatOneLacks(t *testing.T) {
 			w.setup.servers += "  new-" + f.name + ": {url: http://" + f.addr + "/mcp}\n"
 		}
 		for _, r := range w.others(late) { // as a rollout does, one after the other
-			r.stop(20 * time.Second)
+			r.stop(time.Minute)
 			w.configure(r)
 			r.start()
 			w.wantMembers(w.replicas...)

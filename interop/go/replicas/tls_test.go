@@ -103,7 +103,7 @@ func TestTLSInTwoSteps(t *testing.T) {
 func (w *world) roll(t *testing.T, lines string) {
 	t.Helper()
 	for _, r := range w.replicas {
-		r.stop(20 * time.Second)
+		r.stop(time.Minute)
 		r.edit = func(config string) string { return strings.Replace(config, "  advertise:", lines+"\n  advertise:", 1) }
 		w.configure(r)
 		r.start()

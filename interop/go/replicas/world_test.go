@@ -17,7 +17,7 @@ import (
 )
 
 // recovery is what anything may take to be in order again.
-const recovery = time.Minute
+const recovery = 2 * time.Minute
 
 // A setup says what kind of world is wanted.
 type setup struct {
@@ -207,7 +207,7 @@ func (w *world) close() {
 	w.clients.CloseIdleConnections()
 	w.heal()
 	for _, r := range w.replicas {
-		r.stop(20 * time.Second)
+		r.stop(time.Minute)
 	}
 	w.us.CloseIdleConnections()
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // recovery is what mcpbridge may take to be where it was.
-const recovery = 40 * time.Second
+const recovery = 2 * time.Minute
 
 const (
 	few     = 50 // sessions

@@ -31,7 +31,7 @@ func TestL2M21SharedStreams(t *testing.T) {
 			start := time.Now()
 			w.subscribeAll(all, tt.each, seed)
 			t.Logf("%d subscriptions in %v", tt.sessions*tt.each, time.Since(start))
-			w.wantStreams(time.Minute, 4, itemURIs(items))
+			w.wantStreams(3*time.Minute, 4, itemURIs(items))
 			t.Logf("settled after %v", time.Since(start))
 			touches, err := fire.stop()
 			if err != nil {
@@ -93,7 +93,7 @@ func (f *fire) stop() (map[string][]int64, error) {
 // or twice while streams are merged.
 func (w *world) wantTold(all []*session, touches map[string][]int64) {
 	w.t.Helper()
-	rig.Until(w.t, 20*time.Second, "the last changes arrive", func() string {
+	rig.Until(w.t, 2*time.Minute, "the last changes arrive", func() string {
 		_, missed, why := tally(all, touches)
 		if missed > 0 {
 			return why

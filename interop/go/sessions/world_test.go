@@ -77,7 +77,7 @@ func (w *world) close() {
 	if w.t.Failed() {
 		w.t.Logf("mcpbridge's log ends:\n%s", w.bridge.Log())
 	}
-	if err := w.bridge.Stop(20 * time.Second); err != nil {
+	if err := w.bridge.Stop(time.Minute); err != nil {
 		w.t.Error(err)
 	}
 }

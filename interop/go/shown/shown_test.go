@@ -73,7 +73,7 @@ servers:
 `, listen, admin, at, choice, nodeBinary, peer(everything), choice, modern)
 	bridge := programs.StartBridge(t, config, admin)
 	defer func() {
-		if err := bridge.Stop(20 * time.Second); err != nil {
+		if err := bridge.Stop(time.Minute); err != nil {
 			t.Errorf("%v\n%s", err, bridge.Log())
 		}
 	}()
@@ -193,7 +193,7 @@ func list(t *testing.T, s *steer.Client, of, member string) (all []string) {
 // ask asks and decodes what came.
 func ask(t *testing.T, s *steer.Client, method string, params, into any) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	got, err := s.Request(ctx, method, params)
 	if err != nil || into == nil {

@@ -73,7 +73,7 @@ func (st *stage) relayed(t *testing.T, argv []string) *seen {
 			t.Error(err)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	ask := func(method string, params any) string {
 		result, err := c.Request(ctx, method, params)

@@ -65,7 +65,7 @@ func start(t *testing.T, s *server, argv []string, path string) (url string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.Stop(10 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})
@@ -98,7 +98,7 @@ func newStage(t *testing.T, s *server) *stage {
 	config := fmt.Sprintf("listen: %[1]s\nadmin: %[2]s\nservers:\n  swept: {url: %[3]q}\n  sse: {url: %[3]q}\n", at, st.admin, st.back.URL+st.path)
 	p := bridge.StartBridge(t, config, st.admin)
 	t.Cleanup(func() {
-		if err := p.Stop(20 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
@@ -118,7 +118,7 @@ type seen struct {
 // run runs one command of a program, and returns what it prints.
 func run(t *testing.T, argv []string, in any) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.WaitDelay = 2 * time.Second // a grandchild may hold the pipe

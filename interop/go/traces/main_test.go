@@ -34,7 +34,7 @@ func start(t *testing.T, addr string, argv ...string) *process.Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.Stop(20 * time.Second); err != nil {
+		if err := p.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
@@ -137,7 +137,7 @@ func newBridge(t *testing.T, env ...string) *bridge {
 // end ends mcpbridge, which exports what waits.
 func (b *bridge) end(t *testing.T) {
 	t.Helper()
-	if err := b.process.Stop(20 * time.Second); err != nil {
+	if err := b.process.Stop(time.Minute); err != nil {
 		t.Errorf("%v\n%s", err, b.process.Log())
 	}
 }

@@ -27,7 +27,7 @@ var (
 // of requests of the gateway's own.
 func (c *collector) spans(t *testing.T, n int) (all []*span) {
 	t.Helper()
-	rig.Until(t, 20*time.Second, "spans at the collector", func() string {
+	rig.Until(t, 2*time.Minute, "spans at the collector", func() string {
 		if all = slices.DeleteFunc(readSpans(c.Log()), (*span).isOwn); len(all) < n {
 			return c.Log()
 		}
@@ -45,7 +45,7 @@ func (s *span) isOwn() bool { return s.kind == "Client" && s.parent == "" }
 // own waits for spans of requests of the gateway's own to a server, by their methods.
 func (c *collector) own(t *testing.T, server string, methods ...string) {
 	t.Helper()
-	rig.Until(t, 20*time.Second, "spans of the gateway's own requests", func() string {
+	rig.Until(t, 2*time.Minute, "spans of the gateway's own requests", func() string {
 		missing := slices.Clone(methods)
 		for _, s := range readSpans(c.Log()) {
 			if s.isOwn() && s.attributes["mcpbridge.server"] == server && s.trace != clientTrace && s.attributes["mcp.method.name"] == s.name {

@@ -14,7 +14,7 @@ import (
 const (
 	randomRounds = 200
 	randomURIs   = 12 // few, so that streams meet on them
-	settling     = 60 * time.Second
+	settling     = 3 * time.Minute
 )
 
 // A chaos is what a random test has done so far.

@@ -13,7 +13,7 @@ import (
 const (
 	restartStreams = 100
 	restartURIs    = 50
-	recovery       = 30 * time.Second // what a restart may take until all is told
+	recovery       = 2 * time.Minute // what a restart may take until all is told
 )
 
 // id returns request ids of both types, some of which differ in type alone.

@@ -123,7 +123,7 @@ func (s *server) restart(down time.Duration) {
 		s.start()
 		return
 	}
-	rig.Until(s.t, 20*time.Second, "mcpbridge starts the child anew", func() string {
+	rig.Until(s.t, 2*time.Minute, "mcpbridge starts the child anew", func() string {
 		if now, err := s.pid(); err != nil || now == before {
 			return fmt.Sprintf("pid %d, %v", now, err)
 		}

@@ -55,7 +55,7 @@ func newWorld(t testing.TB, s setup) *world {
 	w.server = newServer(t, dir, s, w.http)
 	w.startBridge(s)
 	t.Cleanup(w.close)
-	w.wantSubscribed(20*time.Second, nil) // mcpbridge starts a child when it is needed
+	w.wantSubscribed(time.Minute, nil) // mcpbridge starts a child when it is needed
 	return w
 }
 
@@ -109,7 +109,7 @@ func (w *world) close() {
 	if w.t.Failed() {
 		w.t.Logf("mcpbridge's log ends:\n%s", w.bridge.Log())
 	}
-	if err := w.bridge.Stop(20 * time.Second); err != nil {
+	if err := w.bridge.Stop(time.Minute); err != nil {
 		w.t.Error(err)
 	}
 	w.server.close()

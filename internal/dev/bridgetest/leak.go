@@ -15,7 +15,7 @@ import (
 // leakGrace is how long goroutines that were told to end may take to do so. It
 // is long because a race build on a busy machine is slow, and costs nothing
 // when nothing leaks.
-const leakGrace = 3 * time.Second
+const leakGrace = 10 * time.Second
 
 // Main runs the tests of a package and returns the exit code for TestMain:
 //

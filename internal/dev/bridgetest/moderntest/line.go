@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -103,8 +104,8 @@ func (l *Line) Next() string {
 	select {
 	case msg := <-l.Sent:
 		return msg
-	case <-time.After(10 * time.Second):
-		l.t.Fatal("nothing was sent for 10s")
+	case <-time.After(bridgetest.Patience):
+		l.t.Fatalf("nothing was sent for %v", bridgetest.Patience)
 		return ""
 	}
 }

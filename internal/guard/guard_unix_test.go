@@ -152,6 +152,19 @@ func eventually(t *testing.T, within time.Duration, what string, ok func() bool)
 	}
 }
 
+// awaitRunning waits until a watchdog ignores signals, after which it leaves its folder. A race build
+// takes its time for that on a busy machine, where Close would kill it before it has begun.
+func awaitRunning(t *testing.T, w *watchdog) {
+	t.Helper()
+	if w == nil {
+		t.Fatal("there is no guard")
+	}
+	eventually(t, bridgetest.Patience, "running", func() bool {
+		dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", w.cmd.Process.Pid))
+		return dir == "/" || err != nil && time.Since(w.begun) > soon // where there is no /proc
+	})
+}
+
 func killLater(t *testing.T, leader int) {
 	t.Cleanup(func() { _ = syscall.Kill(-leader, syscall.SIGKILL) }) // as it should have ended
 }
@@ -192,7 +205,7 @@ func TestU04KilledProcessLeavesNothing(t *testing.T) {
 			if n, err := r.Read(buf); how == "while commands run" && (n > 0 || time.Since(begin) > time.Second) {
 				t.Errorf("its output ended after %v with %v", time.Since(begin), err)
 			}
-			eventually(t, 3*time.Second, "gone", func() bool { return !alive(first) && !alive(second) })
+			eventually(t, bridgetest.Patience, "gone", func() bool { return !alive(first) && !alive(second) })
 			t.Logf("took %v", time.Since(begin))
 		})
 	}
@@ -208,6 +221,7 @@ func TestU04CloseLeavesNothing(t *testing.T) {
 	killLater(t, ended)
 	g.Ended(ended)
 	w := g.watchdog
+	awaitRunning(t, w)
 	begin := time.Now()
 	g.Close()
 	if took := time.Since(begin); took > 3*time.Second {
@@ -216,7 +230,7 @@ func TestU04CloseLeavesNothing(t *testing.T) {
 	if w.cmd.ProcessState == nil {
 		t.Error("the guard was not waited for")
 	}
-	eventually(t, time.Second, "gone", func() bool { return !alive(left) })
+	eventually(t, bridgetest.Patience, "gone", func() bool { return !alive(left) })
 	if !alive(ended) {
 		t.Error("a group that was said to have ended was ended")
 	}
@@ -234,8 +248,9 @@ func TestU04CloseIsQuick(t *testing.T) {
 	log, _ := testLog(t)
 	g := New(log)
 	leader := startShell(g, "echo ready >&3")
-	eventually(t, 5*time.Second, "gone", func() bool { return syscall.Kill(-leader, 0) != nil })
+	eventually(t, bridgetest.Patience, "gone", func() bool { return syscall.Kill(-leader, 0) != nil })
 	g.Ended(leader)
+	awaitRunning(t, g.watchdog)
 	begin := time.Now()
 	g.Close()
 	if took := time.Since(begin); took > 500*time.Millisecond {
@@ -265,7 +280,7 @@ func TestU04GuardStays(t *testing.T) {
 	leader := startSleep(g)
 	killLater(t, leader)
 	first := g.watchdog
-	time.Sleep(soon / 2) // until it ignores them
+	awaitRunning(t, first)
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT} {
 		if err := first.cmd.Process.Signal(sig); err != nil {
 			t.Errorf("%v: %v", sig, err)
@@ -277,8 +292,9 @@ func TestU04GuardStays(t *testing.T) {
 	}
 	_ = first.cmd.Process.Kill()
 	<-first.done
+	awaitRunning(t, g.watchdog)
 	g.Close()
-	eventually(t, 3*time.Second, "gone", func() bool { return !alive(leader) })
+	eventually(t, bridgetest.Patience, "gone", func() bool { return !alive(leader) })
 }
 
 // If the watchdog can't be started, or ends soon, that is logged once, and commands still
@@ -300,7 +316,7 @@ func TestU04CommandsRunWithoutAGuard(t *testing.T) {
 			g.launch = launch
 			for range 2 {
 				killLater(t, startSleep(g))
-				eventually(t, 5*time.Second, "given up", func() bool { g.turn <- struct{}{}; defer func() { <-g.turn }(); return g.failed })
+				eventually(t, bridgetest.Patience, "given up", func() bool { g.turn <- struct{}{}; defer func() { <-g.turn }(); return g.failed })
 			}
 			g.Close()
 			if n := strings.Count(out.String(), "commands outlive mcpbridge"); n != 1 {

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
@@ -198,7 +197,7 @@ func answerTo(t *testing.T, servers map[string]string, typed string) string {
 	}
 	at := slices.Index(args, "mcpbridge")
 	environ := append(args[:at:at], "MCPBRIDGE_REMEMBER=false", "MCPBRIDGE_KEYRING=false", "HOME="+t.TempDir(), "PATH="+os.Getenv("PATH"))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), bridgetest.Patience)
 	defer cancel()
 	got := runCommand(ctx, environ, args[at+1:]...)
 	line, rest, more := strings.Cut(got.err, "\n")

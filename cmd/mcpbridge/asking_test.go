@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
@@ -91,7 +90,7 @@ func TestAskingEveryServer(t *testing.T) {
 func TestListeningToEveryServer(t *testing.T) {
 	for _, way := range everyWay(t) {
 		t.Run(way.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), bridgetest.Patience)
 			defer cancel()
 			out := &bridgetest.Log{}
 			args := way.line("listen", "--resource", "note://todo")

@@ -59,7 +59,7 @@ func TestU04EnvironmentOfACommandOfTheCommandLine(t *testing.T) {
 		t.Skip("it needs a shell")
 	}
 	environ := []string{"PATH=" + os.Getenv("PATH"), "TOKEN=t", "MCPBRIDGE_SERVERS__DUMP__ENV__MINE=m"}
-	for _, command := range [][]string{{"probe", "--timeout", "5s"}, {"call"}, {"serve"}, {"wrap"}} {
+	for _, command := range [][]string{{"probe", "--timeout", "20s"}, {"call"}, {"serve"}, {"wrap"}} {
 		t.Run(command[0], func(t *testing.T) {
 			t.Parallel()
 			dump := filepath.Join(t.TempDir(), "env")

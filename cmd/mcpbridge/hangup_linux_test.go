@@ -81,7 +81,7 @@ func TestHangupReloads(t *testing.T) {
 				if err != nil || !strings.Contains(c.err.String(), "stopped") {
 					t.Errorf("serve ended with %v; its log:\n%s", err, c.err)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(bridgetest.Patience):
 				t.Errorf("serve goes on; its log:\n%s", c.err)
 			}
 		})

@@ -18,7 +18,8 @@ import (
 // Before a shutdown begins, what is in front of mcpbridge has drain_delay to notice:
 // /readyz says it, and requests are served, each with the word that its connection ends.
 func TestServesWhileItIsAboutToDrain(t *testing.T) {
-	const delay = time.Second
+	t.Parallel()                  // it waits
+	const delay = 5 * time.Second // in which all requests have to be served, on a busy machine too
 	s := serve(t, []string{fmt.Sprintf("MCPBRIDGE_DRAIN_DELAY=%v", delay)})
 	bridgetest.Eventually(t, "ready", func() bool { code, _ := get(t, s.Admin+"/readyz"); return code == http.StatusOK })
 	client := &http.Client{Transport: &http.Transport{}}
@@ -49,7 +50,8 @@ func TestServesWhileItIsAboutToDrain(t *testing.T) {
 
 // A connection of HTTP/2 is not used again, either.
 func TestHTTP2ConnectionsEndBeforeTheDrain(t *testing.T) {
-	path, a := secured(t, securely+"drain_delay: 2s\n")
+	t.Parallel() // it waits
+	path, a := secured(t, securely+"drain_delay: 6s\n")
 	s := serve(t, nil, "-c", path)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: bridgetest.Pool(a)}, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()

@@ -12,9 +12,10 @@ import (
 
 // A stream over a WebSocket does not go on without the certificate that it needs, and says so.
 func TestListenEndsWithItsCertificate(t *testing.T) {
+	t.Parallel() // it waits
 	path, a := secured(t, "tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem}\nauth: {mtls: {principal: san}}\nservers: {notebook: {builtin: notebook}}\n")
 	s := serve(t, nil, "-c", path)
-	end := time.Now().Add(4 * time.Second).Truncate(time.Second)
+	end := time.Now().Add(8 * time.Second).Truncate(time.Second) // by then it listens, on a busy machine too
 	out := new(bridgetest.Log)
 	file := issued(t, a, "wss"+strings.TrimPrefix(s.Endpoints[0].URL, "https"), bridgetest.Leaf{NotAfter: end})
 	p := process{args: []string{"mcpbridge", "listen", "-c", file, "far", "--tools"}, stdout: out, stderr: out}

@@ -257,7 +257,7 @@ func TestLoginAtTheAdminPage(t *testing.T) {
 	call := func(code int, want string) {
 		t.Helper()
 		var got ran
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(bridgetest.Patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 			if got = runCommand(t.Context(), environ, "call", running.Endpoints[0].URL, "x"); got.code == code && strings.Contains(got.out+got.err, want) {
 				return
 			}

@@ -17,10 +17,6 @@ func oddCommand(args []string) int {
 	in := bufio.NewScanner(os.Stdin)
 	for line := range strings.SplitSeq(args[0], "\n") {
 		verb, text, _ := strings.Cut(line, " ")
-		if verb == "noise" {
-			fmt.Println("server is ready", "{not json")
-			continue
-		}
 		if line == "" || !in.Scan() {
 			break
 		}

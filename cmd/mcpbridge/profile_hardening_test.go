@@ -65,8 +65,9 @@ func callAs(t *testing.T, url, addr, tool, capabilities string) string {
 // Whoever invents capabilities would have a command start a process for each, or have all
 // that may run (CWE-770).
 func TestM2L07InventedCapabilitiesOfRealChildren(t *testing.T) {
+	t.Parallel() // it waits for places
 	starts := filepath.Join(t.TempDir(), "starts")
-	file := fmt.Sprintf("limits: {command_sessions_each: 3, command_sessions: 5}\nservers: {counted: {timeouts: {connect: 5s}, command: %q, args: [counted, %q], era: legacy, env: {GORACE: atexit_sleep_ms=0}}}", os.Args[0], starts)
+	file := fmt.Sprintf("limits: {command_sessions_each: 3, command_sessions: 5}\nservers: {counted: {timeouts: {connect: 15s}, command: %q, args: [counted, %q], era: legacy, env: {GORACE: atexit_sleep_ms=0}}}", os.Args[0], starts)
 	s := serve(t, nil, "-c", configFile(t, file))
 	url := s.Endpoints[0].URL
 	for n := range 40 {

@@ -88,6 +88,17 @@ func (s *typescript) check(t *testing.T, what, want string) {
 	}
 }
 
+// endOnceShown ends a program a second after it has shown a text. It ends with that, or with ctx.
+func (s *typescript) endOnceShown(ctx context.Context, end func(), text string) {
+	defer end()
+	for ctx.Err() == nil {
+		shown := strings.Contains(s.String(), text)
+		if time.Sleep(time.Second); shown {
+			return
+		}
+	}
+}
+
 func (s *typescript) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,11 +220,10 @@ func TestCommandsTakeTerminalControl(t *testing.T) {
 		s := record(t)
 		args := append([]string{"mcpbridge"}, tt.args...)
 		p := process{args: args, environ: []string{state, "HOME=" + t.TempDir()}, stdout: s.tty, stderr: s.tty}
-		most := 20 * time.Second
-		if tt.args[0] == "listen" {
-			most = time.Second // which has no end of its own
+		ctx, cancel := context.WithTimeout(t.Context(), bridgetest.Patience)
+		if tt.args[0] == "listen" { // which has no end of its own
+			go s.endOnceShown(ctx, cancel, tt.want)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), most)
 		exitCode(p.run(ctx), s.tty)
 		cancel()
 		s.check(t, strings.ReplaceAll(fmt.Sprintf("%.60q", tt.args), url, "URL"), tt.want)

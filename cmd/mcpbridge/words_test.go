@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
@@ -69,7 +68,7 @@ func TestBusyAdminPort(t *testing.T) {
 	if err == nil {
 		defer func() { _ = l.Close() }()
 	} // else something has it already
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), bridgetest.Patience)
 	defer cancel()
 	var out, log bridgetest.Log
 	p := process{args: []string{"mcpbridge", "serve", "--listen", "127.0.0.1:0"}, stdout: &out, stderr: &log}

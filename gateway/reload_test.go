@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // A shelf is a server of revision 2025-11-25 with one tool, which says its text.
@@ -101,7 +103,7 @@ func run(t *testing.T, o Options) *running {
 func (r *running) end() {
 	r.g.EndStreams()
 	r.front.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), bridgetest.Patience)
 	defer cancel()
 	if err := r.g.Shutdown(ctx); err != nil {
 		r.t.Error("Shutdown:", err)
@@ -163,7 +165,7 @@ func (r *running) reload(o Options) *Reloaded {
 // until waits for what happens in the background.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(bridgetest.Patience); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it did not happen that", what)
 		}

@@ -302,7 +302,7 @@ func TestPipeStuckReader(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.peer.answer("tools/call", say(strings.Repeat("x", 200_000)))
-	near, far := newFiles(t, transport.StdioOptions{WriteTimeout: 300 * time.Millisecond})
+	near, far := newFiles(t, transport.StdioOptions{WriteTimeout: 2 * time.Second})
 	ended := make(chan error, 1)
 	go func() { ended <- r.g.ServeConn(t.Context(), far, "peer") }()
 	for _, text := range []string{
@@ -329,7 +329,7 @@ func TestPipeStuckReader(t *testing.T) {
 			t.Errorf("ServeConn() = %v, want %v", err, transport.ErrWriteTimeout)
 		}
 	case <-time.After(patience):
-		t.Fatal("a client that does not read is served for 10s")
+		t.Fatalf("a client that does not read is served for %v", patience)
 	}
 	if s := r.g.Snapshot(); s.Streams != 1 {
 		t.Errorf("%d streams are open, want the other's", s.Streams)

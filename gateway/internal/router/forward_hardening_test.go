@@ -276,7 +276,7 @@ func sendRaw(t *testing.T, addr, text string) int {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(c, text); err != nil {
 		t.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func newReplica(t *testing.T, broker *replicastest.Broker, p *scriptedPeer, chan
 
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it does not happen")
 		}

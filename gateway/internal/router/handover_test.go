@@ -77,7 +77,7 @@ func (d *deployment) drain(t *testing.T, r *replica) {
 func (d *deployment) end(t *testing.T, r *replica) {
 	t.Helper()
 	r.g.EndStreams()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := r.g.EndConnections(ctx); err != nil {
 		t.Errorf("EndConnections() = %v", err)

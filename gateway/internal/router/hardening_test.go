@@ -28,7 +28,7 @@ func (r *rig) attack(t *testing.T) *attacker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	return &attacker{t, c, bufio.NewReader(c)}
 }
 

@@ -26,7 +26,7 @@ func TestSessionTheft(t *testing.T) {
 	t.Parallel()
 	eachBack(t, func(w *world) { legSessionID(w, spec.Legacy) })
 	t.Run("does not keep it alive", func(t *testing.T) {
-		w := newWorldWith(t, spec.Legacy, settings.IsolatePrincipal, func(o *Options) { o.SessionIdle = 500 * time.Millisecond })
+		w := newWorldWith(t, spec.Legacy, settings.IsolatePrincipal, func(o *Options) { o.SessionIdle = 2 * time.Second })
 		a := w.client(alice, spec.Legacy)
 		thief := &tenant{w: w, t: t, who: bob, era: spec.Legacy, path: a.path, session: a.session}
 		w.eventually(t, "the session ended", func() bool {

@@ -314,7 +314,7 @@ func (r *rig) endless(t *testing.T, addr string, size int) (code int, reason str
 	select {
 	case c := <-closed:
 		return c.Code, c.Text, end
-	case <-time.After(20 * time.Millisecond): // the bytes have left
+	case <-time.After(200 * time.Millisecond): // the bytes have left, and were read
 		return 0, "", end
 	}
 }

@@ -296,7 +296,7 @@ func TestM2L19ParkedCallsAreBounded(t *testing.T) {
 
 func TestM2L19WithdrawnQuestionsLeaveTheRound(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *Options) { o.Servers[0].Settings.Gather = 200 * time.Millisecond })
+	r := newRig(t, func(o *Options) { o.Servers[0].Settings.Gather = time.Second })
 	r.peer.handle["tools/call"] = func(c *peerCall) string {
 		c.send(`{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"message":"withdrawn"}}`)
 		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":900}}`)

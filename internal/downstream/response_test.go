@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -133,7 +134,7 @@ func TestResponseCut(t *testing.T) {
 	res.Cut()
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(bridgetest.Patience):
 		t.Fatal("the write goes on after Cut")
 	}
 	if err := res.Comment(); err == nil {

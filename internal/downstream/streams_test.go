@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // A streamServer is an HTTP server whose every response is a stream on a connection that
@@ -286,7 +288,7 @@ func TestStrayBytesEndTheStream(t *testing.T) {
 		if !errors.Is(err, ErrStray) {
 			t.Errorf("cause = %v, want %v", err, ErrStray)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(bridgetest.Patience):
 		t.Errorf("the stream is open after %d bytes that don't belong there", 64*maxStray)
 	}
 }

@@ -149,7 +149,7 @@ func TestWriteDeadlines(t *testing.T) {
 		t.Errorf("Write after the deadline was taken back = %d, %v", n, err)
 	}
 	stalled := make([]byte, 1<<20)
-	set(time.Now().Add(50 * time.Millisecond))
+	set(time.Now().Add(500 * time.Millisecond))
 	n, err := server.Write(stalled)
 	if n == 0 || n == len(stalled) || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("Write to a client that does not read = %d, %v", n, err)

@@ -101,7 +101,7 @@ func (r *rig) dial(t *testing.T, n int) []net.Conn {
 
 // closed reports whether the other side of c has hung up.
 func closed(c net.Conn) bool {
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	_, err := c.Read(make([]byte, 1))
 	ne, ok := err.(net.Error)
 	return err != nil && !(ok && ne.Timeout())

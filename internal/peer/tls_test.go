@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/replicastest"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
 )
@@ -40,7 +41,7 @@ func serveTLS(t *testing.T, got *atomic.Int64) (*httptest.Server, replicas.Repli
 
 func overTLS(t *testing.T, roots *x509.CertPool) *Group {
 	t.Helper()
-	g, err := New(Options{Engine: replicastest.Alone(edge), Keys: []string{testKey}, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}})
+	g, err := New(Options{Engine: replicastest.Alone(edge), Keys: []string{testKey}, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DialTimeout: bridgetest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

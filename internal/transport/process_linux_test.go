@@ -14,7 +14,7 @@ func TestU02UnreadInput(t *testing.T) {
 		{"a child that reads", "read line; sleep 60", true},
 		{"one that is still starting", "sleep 60", false},
 		{"one that has read and ended", "read line; exit 3", true},
-		{"one that has ended before it read", "sleep 0.3; exit 3", false},
+		{"one that has ended before it read", "sleep 1; exit 3", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -33,8 +33,8 @@ func TestU02UnreadInput(t *testing.T) {
 			if err := p.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)); err != nil {
 				t.Fatal(err)
 			}
-			p.EndsWithin(500 * time.Millisecond)
-			for deadline := time.Now().Add(10 * time.Second); p.HasRead() != tt.read && time.Now().Before(deadline); {
+			p.EndsWithin(3 * time.Second)
+			for deadline := time.Now().Add(patience); p.HasRead() != tt.read && time.Now().Before(deadline); {
 				time.Sleep(10 * time.Millisecond)
 			}
 			if got := p.HasRead(); got != tt.read {

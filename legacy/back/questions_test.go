@@ -259,7 +259,7 @@ func TestM2L20LanesOnHTTP(t *testing.T) {
 	for i := range 12 {
 		calls.Go(func() { call(fmt.Sprintf("caller-%d", i)) })
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(bridgetest.Patience); ; time.Sleep(time.Millisecond) {
 		mu.Lock()
 		n := atOnce
 		mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gorilla/websocket"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/observation/admin/live"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/status"
@@ -227,7 +227,7 @@ func TestHardeningWebSocketOfAnotherOrigin(t *testing.T) {
 	url, _ := start(t, nil)
 	cookie, key := login(t, url)
 	dial := func(headers http.Header, protocols ...string) int {
-		d := websocket.Dialer{Subprotocols: protocols, HandshakeTimeout: 5 * time.Second}
+		d := websocket.Dialer{Subprotocols: protocols, HandshakeTimeout: bridgetest.Patience}
 		ws, res, err := d.DialContext(t.Context(), "ws"+strings.TrimPrefix(url, "http")+"/api/live", headers)
 		if err == nil {
 			ws.Close()

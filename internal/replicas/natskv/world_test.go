@@ -113,7 +113,7 @@ func (w *world) await(s *Store) {
 // look returns a client that sees what is in the server.
 func (w *world) look() jetstream.JetStream {
 	w.t.Helper()
-	nc, err := nats.Connect("nats://"+w.server().Addr().String(), nats.UserInfo("replica", "open sesame"))
+	nc, err := nats.Connect("nats://"+w.server().Addr().String(), nats.UserInfo("replica", "open sesame"), nats.Timeout(bridgetest.Patience))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func TestLogIsRotated(t *testing.T) {
 	l := open(t, Options{Path: path})
 	wait := func(name string) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(bridgetest.Patience); ; time.Sleep(10 * time.Millisecond) {
 			if data, _ := os.ReadFile(path); strings.Contains(string(data), name) {
 				return
 			}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // take takes a port of this machine until the test ends.
@@ -148,7 +150,7 @@ func TestLoginElsewhere(t *testing.T) {
 		if got.err != nil || got.Token.AccessToken != "access-1" {
 			t.Errorf("the flow that waited = %+v, %v, want the login of the other", got.Login, got.err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(bridgetest.Patience):
 		t.Error("the flow still waits")
 	}
 }

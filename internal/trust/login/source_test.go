@@ -204,13 +204,19 @@ func TestOneRefreshes(t *testing.T) {
 	r := newRig(t)
 	f := r.flow()
 	storedOf(t, r, f)
-	r.onToken = func(http.ResponseWriter, url.Values) bool { time.Sleep(100 * time.Millisecond); return false }
-	var all sync.WaitGroup
 	values := make([]string, 5)
+	var all, had sync.WaitGroup // had: all have the token that is refused
+	had.Add(len(values))
+	r.onToken = func(http.ResponseWriter, url.Values) bool {
+		had.Wait()
+		time.Sleep(100 * time.Millisecond)
+		return false
+	}
 	for i := range values {
 		all.Go(func() {
 			s := NewStored(StoredOptions{HTTP: r.http(), Keeper: OpenStore(StoreOptions{Dir: f.Store.dir, NoKeyring: true}).KeeperOf(r.url())})
 			value, err := s.Authorization(testContext(t), upstream.Behalf{})
+			had.Done()
 			if err == nil {
 				value, err = s.Renew(testContext(t), refusal(http.StatusUnauthorized, value, "", 1))
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/observation/trace"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
@@ -263,7 +264,7 @@ func TestSocket(t *testing.T) {
 	for _, ws := range all {
 		_ = ws.Close()
 	}
-	for end := time.Now().Add(10 * time.Second); s.observers.Any() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(bridgetest.Patience); s.observers.Any() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 	}
 	if s.observers.Any() {
 		t.Error("it observes though all have left")

@@ -90,9 +90,9 @@ api-save: ## make the API as it is the one that `make api` compares with
 .PHONY: test
 test: bin/rules ## go test -race ./..., and what a call allocates, which the race detector blurs
 	$(GO) test -run Alloc ./gateway/internal/router
-	$(GO) test -race -p $(PACKAGES) -timeout 8m -json ./... | $(WATCH) -o bin/race.json -crashed bin/crashed.txt
+	$(GO) test -race -p $(PACKAGES) -timeout 20m -json ./... | $(WATCH) -o bin/race.json -crashed bin/crashed.txt
 	@rm -f bin/race-again.json; [ ! -s bin/crashed.txt ] || { set -x; \
-	  $(GO) test -race -p $(PACKAGES) -timeout 8m -json $$(cat bin/crashed.txt) | $(WATCH) -o bin/race-again.json; }
+	  $(GO) test -race -p $(PACKAGES) -timeout 20m -json $$(cat bin/crashed.txt) | $(WATCH) -o bin/race-again.json; }
 
 .PHONY: rules
 rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make interop` prove

@@ -132,7 +132,7 @@ func (u *user) close() {
 const patience = 3 * time.Minute
 
 // settling is what a subscription may take to be in force on a busy machine.
-const settling = 3 * time.Second
+const settling = time.Second
 
 func (u *user) request(method string, params any) (any, error) {
 	return u.requestWithin(patience, method, params)

@@ -325,7 +325,7 @@ var testLayers = map[string][]string{
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/eventstream": {"internal/budget"},
 	"legacy/front":       {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/upstream", "legacy/back"},
-	"legacy/relay":       {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/fanout", "internal/limits", "internal/settings", "legacy/back", "legacy/front"},
+	"legacy/relay":       {"internal/budget", "internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/fanout", "internal/limits", "internal/settings", "legacy/back", "legacy/front"},
 	"legacy/back":        {"internal/dev/bridgetest/backtest", "internal/dev/bridgetest/legacytest", "internal/dev/bridgetest/watchtest", "internal/notebook"},
 	// The sessions of a pool, a poller and of tasks are Links to a scripted server.
 	"legacy/link":  {"internal/dev/bridgetest/legacytest"},

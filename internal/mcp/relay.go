@@ -83,6 +83,7 @@ type RelayClient interface {
 	// sent on the stream of a call. Message may wait for a slow client.
 	Message(ctx context.Context, text []byte, anyway bool) error
 	// Rest returns for how long the client has had neither an open stream nor a call in
-	// its session; false if it has. It may have left without ending the session.
-	Rest() (time.Duration, bool)
+	// its session; ok is false if it has. It may have left without ending the session. begun is
+	// false as long as it has sent nothing but its handshake.
+	Rest() (d time.Duration, begun, ok bool)
 }

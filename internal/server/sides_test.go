@@ -84,7 +84,7 @@ func inTurn(p *process) error {
 type listener struct{}
 
 func (listener) Message(context.Context, []byte, bool) error { return nil }
-func (listener) Rest() (time.Duration, bool)                 { return 0, false }
+func (listener) Rest() (time.Duration, bool, bool)           { return 0, false, false }
 
 // A call is one of a relayed session.
 type call struct{ got chan string }

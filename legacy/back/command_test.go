@@ -362,7 +362,7 @@ func TestM2L05DescribedByALinkedSession(t *testing.T) {
 type nobody struct{}
 
 func (*nobody) Message(context.Context, []byte, bool) error { return nil }
-func (*nobody) Rest() (time.Duration, bool)                 { return 0, false }
+func (*nobody) Rest() (time.Duration, bool, bool)           { return 0, false, false }
 
 // openOwn opens a session of a client's own, with a clientInfo, that has had nothing open
 // since now.
@@ -483,4 +483,4 @@ type resting struct {
 	since time.Time
 }
 
-func (r *resting) Rest() (time.Duration, bool) { return time.Since(r.since), true }
+func (r *resting) Rest() (time.Duration, bool, bool) { return time.Since(r.since), true, true }

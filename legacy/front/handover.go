@@ -141,7 +141,7 @@ func (f *Front) Hold(id string, principal mcp.Principal, stream bool) (release f
 	if !stream {
 		return func() { ss.release(s) }, nil
 	}
-	s.usage.readers++
+	s.usage.readers, s.usage.begun = s.usage.readers+1, true
 	return func() { ss.releaseReader(s) }, nil
 }
 
@@ -223,7 +223,7 @@ func (ss *sessions) detach(s *session) *Detached {
 func (ss *sessions) read(s *session) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	s.usage.readers++
+	s.usage.readers, s.usage.begun = s.usage.readers+1, true
 }
 
 // releaseReader ends the use of a GET stream.

@@ -64,9 +64,9 @@ func (s *relayed) Message(ctx context.Context, text []byte, anyway bool) error {
 
 // Rest implements [mcp.RelayClient]. The client of a connection never rests: it is there
 // until the connection ends.
-func (s *relayed) Rest() (time.Duration, bool) {
+func (s *relayed) Rest() (d time.Duration, begun, ok bool) {
 	if s.conn != nil {
-		return 0, false
+		return 0, false, false
 	}
 	return s.front.sessions.rest(s.session)
 }

@@ -56,6 +56,7 @@ type usage struct {
 	uses    int32
 	readers int32  // those of uses that are GET streams
 	rests   uint32 // how often it was idle
+	begun   bool   // its client has sent a request since initialize, or read a stream
 	ending  bool
 	rested  time.Time // when it was idle last; zero before
 }
@@ -162,6 +163,7 @@ func (ss *sessions) retain(s *session) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.useLocked(s)
+	s.usage.begun = true
 }
 
 func (ss *sessions) useLocked(s *session) {
@@ -247,18 +249,14 @@ func (ss *sessions) close() {
 	ss.running.Wait()
 }
 
-// rest returns for how long nothing has used the session; false if something does. One that
-// is ending was never used.
-func (ss *sessions) rest(s *session) (time.Duration, bool) {
+// rest implements [mcp.RelayClient]. A session that is ending was never used.
+func (ss *sessions) rest(s *session) (d time.Duration, begun, ok bool) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	switch {
-	case s.usage.ending:
-		return math.MaxInt64, true
-	case !ss.idle.Contains(s):
-		return 0, false
+	if s.usage.ending {
+		return math.MaxInt64, true, true
 	}
-	return time.Since(s.usage.rested), true
+	return time.Since(s.usage.rested), s.usage.begun, ss.idle.Contains(s)
 }
 
 func (ss *sessions) size() int {

@@ -185,7 +185,7 @@ type Newcomer struct {
 // gateway itself that nobody uses and that have no state. It waits for the end of those, and
 // of what else is ending then for this share, or if all is set for anybody.
 func (p *Pool) EndLeft(ctx context.Context, to Newcomer, all bool) error {
-	left, lingering := p.left(to), p.lingering()
+	left, lingering := p.left(to, all), p.lingering()
 	p.mu.Lock()
 	for e := range p.all {
 		switch why, ok := left[e]; {
@@ -248,10 +248,15 @@ func (p *Pool) lingering() map[*entry]bool {
 }
 
 // left returns the sessions that a newcomer has left: it has had nothing open in them for
-// RestTime, and opens another. Those that any client has ended are among them, as released.
-func (p *Pool) left(to Newcomer) map[*entry]string {
+// RestTime, and opens another. One that has sent nothing but its handshake counts only if alone is
+// set: the newcomer needs its place. Those that any client has ended are among them, as released.
+func (p *Pool) left(to Newcomer, alone bool) map[*entry]string {
+	first := handshakeTime
+	if alone {
+		first = RestTime
+	}
 	out := make(map[*entry]string)
-	for e, d := range p.rested(RestTime) {
+	for e, d := range p.rested(RestTime, first) {
 		switch {
 		case d == math.MaxInt64:
 			out[e] = endReleased

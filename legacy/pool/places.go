@@ -19,6 +19,10 @@ const (
 	// yieldTime is the same until its session yields to another: on a busy machine some
 	// clients take over a second from one request to the next.
 	yieldTime = 2 * time.Second
+	// handshakeTime is both for a client that has sent nothing but its handshake: one of many
+	// that start at once may need several seconds to go on, and has not left. It does not hold
+	// where the next process can't start beside that of the session.
+	handshakeTime = 15 * time.Second
 	// restPoll is how often a request that waits for a place looks for such a session.
 	restPoll = 100 * time.Millisecond
 	// maxWaiting bounds the requests that wait for a place, maxWaitingEach those of one
@@ -230,7 +234,7 @@ func (p *Pool) yieldLocked(e *entry) {
 // endRested ends the session of a client, of the same share if possible, that has had
 // nothing open for longest, if w still waits for a place.
 func (p *Pool) endRested(w *waiter) {
-	rested := p.rested(yieldTime)
+	rested := p.rested(yieldTime, handshakeTime)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var best *entry
@@ -248,9 +252,9 @@ func (p *Pool) endRested(w *waiter) {
 	}
 }
 
-// rested returns the sessions of one client each that has had nothing open for d, and for
-// how long. It calls their users without the lock.
-func (p *Pool) rested(d time.Duration) map[*entry]time.Duration {
+// rested returns the sessions of one client each that has had nothing open for usual, or since
+// its handshake for first, and for how long. It calls their users without the lock.
+func (p *Pool) rested(usual, first time.Duration) map[*entry]time.Duration {
 	p.mu.Lock()
 	var own []*entry
 	for e := range p.all {
@@ -261,8 +265,9 @@ func (p *Pool) rested(d time.Duration) map[*entry]time.Duration {
 	p.mu.Unlock()
 	out := make(map[*entry]time.Duration)
 	for _, e := range own {
-		if rest, ok := e.rest(); ok && rest >= d {
-			out[e] = rest
+		d, begun, ok := e.rest()
+		if ok && (d >= usual && begun || d >= first) {
+			out[e] = d
 		}
 	}
 	return out

@@ -53,10 +53,10 @@ func placesPool(t *testing.T, hits *backtest.Metrics) *Pool {
 func useOwn(ctx context.Context, p *Pool, share mcp.Share, ends bool) error {
 	var mu sync.Mutex
 	var since time.Time // zero while something is open
-	rest := func() (time.Duration, bool) {
+	rest := func() (time.Duration, bool, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		return time.Since(since), !since.IsZero()
+		return time.Since(since), true, !since.IsZero()
 	}
 	s, leave, err := p.GetOwn(ctx, mcp.Profile{Scope: ownScope(), Share: share}, rest, p.dial)
 	if err != nil {
@@ -134,44 +134,78 @@ func TestM2L02SessionsPerCallFindPlaces(t *testing.T) {
 }
 
 // A client that has nothing open for less than two seconds keeps its session, though another waits
-// for the place; it yields it then.
+// for the place; it yields it then. One that has sent nothing but its handshake has 15 seconds.
 func TestM2L02RestBeforeYielding(t *testing.T) {
+	for name, tt := range map[string]struct {
+		begun bool
+		keeps time.Duration
+	}{
+		"between two requests": {true, yieldTime},
+		"after the handshake":  {false, handshakeTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := placesPool(t, &backtest.Metrics{})
+				ada := mcp.Share{Principal: "ada"}
+				var since time.Time
+				rest := func() (time.Duration, bool, bool) { return time.Since(since), tt.begun, true }
+				over := make(chan struct{})
+				defer close(over)
+				var sessions []Session
+				for range 16 {
+					s, leave, err := p.GetOwn(t.Context(), mcp.Profile{Scope: ownScope(), Share: ada, ClientInfo: []byte(`{"name":"c"}`)}, rest, p.dial)
+					if err != nil {
+						t.Fatal(err)
+					}
+					sessions = append(sessions, s)
+					go func() { // as a front does
+						select {
+						case <-s.Done():
+						case <-over:
+						}
+						leave()
+					}()
+				}
+				since = time.Now()
+				go func() {
+					time.Sleep(tt.keeps - 100*time.Millisecond)
+					for _, s := range sessions {
+						if !s.Alive() {
+							t.Errorf("a session has yielded before %v", tt.keeps)
+						}
+					}
+				}()
+				if err := useOwn(t.Context(), p, ada, true); err != nil {
+					t.Errorf("who waited = %v", err)
+				}
+				if took := time.Since(since); took < tt.keeps || took > tt.keeps+2*time.Second {
+					t.Errorf("it took %v until there was a place, and 0.9 s to use it", took)
+				}
+			})
+		})
+	}
+}
+
+// A session of which nothing was used but the handshake has been left only if the newcomer can't start
+// beside it.
+func TestM2L02LeftAfterTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := placesPool(t, &backtest.Metrics{})
-		ada := mcp.Share{Principal: "ada"}
-		var begun time.Time
-		rest := func() (time.Duration, bool) { return time.Since(begun), true }
-		over := make(chan struct{})
-		defer close(over)
-		var sessions []Session
-		for range 16 {
-			s, leave, err := p.GetOwn(t.Context(), mcp.Profile{Scope: ownScope(), Share: ada}, rest, p.dial)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sessions = append(sessions, s)
-			go func() { // as a front does
-				select {
-				case <-s.Done():
-				case <-over:
-				}
-				leave()
-			}()
+		ada, info := mcp.Share{Principal: "ada"}, []byte(`{"name":"c"}`)
+		opened := time.Now()
+		s, leave, err := p.GetOwn(t.Context(), mcp.Profile{Scope: ownScope(), Share: ada, ClientInfo: info},
+			func() (time.Duration, bool, bool) { return time.Since(opened), false, true }, p.dial)
+		if err != nil {
+			t.Fatal(err)
 		}
-		begun = time.Now()
-		go func() {
-			time.Sleep(1900 * time.Millisecond)
-			for _, s := range sessions {
-				if !s.Alive() {
-					t.Error("a session has yielded before two seconds")
-				}
-			}
-		}()
-		if err := useOwn(t.Context(), p, ada, true); err != nil {
-			t.Errorf("who waited = %v", err)
+		defer leave()
+		time.Sleep(handshakeTime - time.Second)
+		to := Newcomer{Share: ada, Info: info}
+		if err := p.EndLeft(t.Context(), to, false); err != nil || !s.Alive() {
+			t.Errorf("EndLeft() = %v, and the session is open: %t, want it open", err, s.Alive())
 		}
-		if took := time.Since(begun); took < 2*time.Second || took > 4*time.Second {
-			t.Errorf("it took %v until there was a place, and 0.9 s to use it", took)
+		if err := p.EndLeft(t.Context(), to, true); err != nil || s.Alive() {
+			t.Errorf("EndLeft() for one that starts alone = %v, and the session is open: %t, want it ended", err, s.Alive())
 		}
 	})
 }
@@ -182,7 +216,7 @@ func TestM2L02WaitingForAPlaceEnds(t *testing.T) {
 		hits := &backtest.Metrics{}
 		p := placesPool(t, hits)
 		share := mcp.NewShare(mcp.Anonymous, netip.MustParseAddr("192.0.2.66"))
-		busy := func() (time.Duration, bool) { return 0, false }
+		busy := func() (time.Duration, bool, bool) { return 0, false, false }
 		for range 16 {
 			_, leave, err := p.GetOwn(t.Context(), mcp.Profile{Scope: ownScope(), Share: share}, busy, p.dial)
 			if err != nil {

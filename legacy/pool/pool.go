@@ -38,9 +38,9 @@ type Holder interface{ Held() *upstream.Held }
 // A DialFunc opens a session.
 type DialFunc func(context.Context, mcp.Profile) (Session, error)
 
-// A RestFunc returns for how long the client of a session has had nothing open in it; false
-// if it has.
-type RestFunc func() (time.Duration, bool)
+// A RestFunc returns for how long the client of a session has had nothing open in it, and whether
+// it has sent more than its handshake; ok is false if it has something open.
+type RestFunc func() (d time.Duration, begun, ok bool)
 
 // Options configure a Pool. All but MaxSessionsEach are required.
 type Options struct {

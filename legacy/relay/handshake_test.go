@@ -144,7 +144,7 @@ func TestS02RefusalIsNoOlderTransport(t *testing.T) {
 // A connected client has a stream open, and is sent nothing.
 type connected struct{ mcp.RelayClient }
 
-func (connected) Rest() (time.Duration, bool) { return 0, false }
+func (connected) Rest() (time.Duration, bool, bool) { return 0, false, false }
 
 // What a client says as its session ends opens no stream that nobody would end: a server
 // without DELETE keeps such a stream for ever.

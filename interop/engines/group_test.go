@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -40,11 +41,17 @@ func (g *group) whole() bool {
 	return true
 }
 
-// claim has replica i claim a name, and all others want it.
+// claim has replica i claim a name, and all others want it. An engine that is slow for a moment is away
+// for who claims.
 func (g *group) claim(i int, name string) {
 	g.t.Helper()
 	for n := range instances {
-		c, err := g.e[(i+n)%len(instances)].Claim(g.t.Context(), name)
+		var c replicas.Claim
+		var err error
+		eventually(g.t, patience, "claiming "+name, func() bool {
+			c, err = g.e[(i+n)%len(instances)].Claim(g.t.Context(), name)
+			return !errors.Is(err, replicas.ErrAway)
+		})
 		if err != nil || c.Holder.Instance != instances[i] {
 			g.t.Fatalf("claiming %s: %+v, %v", name, c, err)
 		}

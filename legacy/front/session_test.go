@@ -98,6 +98,29 @@ func TestSessionUsedAsItsTimeIsUp(t *testing.T) {
 	}
 }
 
+// A session has begun with its first request after the handshake, or with a stream.
+func TestM2L02SessionsBegin(t *testing.T) {
+	for name, begin := range map[string]func(*legacytest.Session){
+		"request": func(g *legacytest.Session) { g.Call(t, "ping", `{}`) },
+		"stream":  func(g *legacytest.Session) { _ = g.Listen(t).Response.Body.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := newRig(t, nil)
+			g := st.Enter(t, "2025-11-25")
+			want := func(begun bool) {
+				t.Helper()
+				bridgetest.Eventually(t, fmt.Sprintf("at rest, begun: %t", begun), func() bool {
+					_, has, ok := st.front.sessions.rest(st.only(t))
+					return ok && has == begun
+				})
+			}
+			want(false)
+			begin(g)
+			want(true)
+		})
+	}
+}
+
 // TestSessionStatuses is the table of what a session's requests can meet.
 func TestSessionStatuses(t *testing.T) {
 	st := newRig(t, nil)

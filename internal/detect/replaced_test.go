@@ -3,7 +3,9 @@ package detect
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -104,4 +106,34 @@ func TestU01BackFailsBeforeItsProbeHasEnded(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Who comes while a verdict is replaced is served once the clients of the former one were told: it is
+// none of them, and what it opens goes on.
+func TestU01ClientsOfTheNewVerdictComeAfterThoseOfTheFormer(t *testing.T) {
+	s := newScene(t, Finding{Era: spec.Legacy})
+	defer s.Close(t.Context())
+	s.adopt(Finding{Era: spec.Legacy}, &eraBack{era: spec.Legacy})
+	var told, served atomic.Bool
+	after := make(chan bool, 1)
+	s.WhenReplaced(func(error) {
+		go func() { // ends when it was served
+			if got, err := s.serve(t); err != nil || got != `{"era":"modern"}` {
+				t.Errorf("Serve() = %s, %v, want the new back", got, err)
+			}
+			served.Store(true)
+			after <- told.Load()
+		}()
+		for range 10_000 {
+			runtime.Gosched()
+		}
+		if served.Load() {
+			t.Error("a client was served by the new back before those of the former were told")
+		}
+		told.Store(true)
+	})
+	s.adopt(Finding{Era: spec.Modern}, &eraBack{era: spec.Modern})
+	if !<-after {
+		t.Error("a client was served while those of the former back were told")
+	}
 }

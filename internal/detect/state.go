@@ -125,8 +125,9 @@ func (s *state) announceLocked() {
 	s.changed = make(chan struct{})
 }
 
-// WhenReplaced sets a function that is called after a verdict was replaced by the opposite
-// one: clients then have to read everything again.
+// WhenReplaced sets a function that is called when a verdict is replaced by the opposite one: clients
+// then have to read everything again. Requests wait until it returns, so that it meets no client of the
+// new verdict. It must not wait, nor call the Detector.
 func (s *state) WhenReplaced(f func(reason error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -226,12 +226,11 @@ func (d *Detector) adopt(f Finding, back mcp.Back) {
 		d.judged = d.probed + 1
 	}
 	d.announceLocked()
-	swapped := d.onReplaced
-	d.mu.Unlock()
-	if former != nil {
-		swapped(fmt.Errorf("server %q speaks %s, not %s as before", d.opts.Name, f.Era.Speaks(), was.Speaks()))
+	if former != nil { // no request has reached the new back yet, whose clients have nothing to end
+		d.onReplaced(fmt.Errorf("server %q speaks %s, not %s as before", d.opts.Name, f.Era.Speaks(), was.Speaks()))
 		d.running.Go(func() { d.end(former) }) // ends by its time-out
 	}
+	d.mu.Unlock()
 }
 
 // logEra logs the era, unless a client's request was faster. A guess is logged at debug

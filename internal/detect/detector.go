@@ -47,6 +47,8 @@ type Finding struct {
 	// Guess says that the server gave no response of MCP, so that it is legacy if it is an
 	// MCP server at all.
 	Guess bool
+	// assumed says that it is the era of the first client, which replaces no verdict.
+	assumed bool
 	// Unsure says that the server is legacy by what it did, but has not answered what would
 	// show that it is modern, too. It is asked again soon. A command is never unsure.
 	Unsure bool

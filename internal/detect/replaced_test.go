@@ -2,16 +2,20 @@ package detect
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // What is in flight when a server is found to be of the other era is run again if that
@@ -136,4 +140,117 @@ func TestU01ClientsOfTheNewVerdictComeAfterThoseOfTheFormer(t *testing.T) {
 	if !<-after {
 		t.Error("a client was served while those of the former back were told")
 	}
+}
+
+// Whose session is being opened when a server is found to be of the other era has it with the new
+// back, and so has a call that waits for one: nothing of it was sent.
+func TestU02SwapWhileASessionIsOpened(t *testing.T) {
+	for name, ask := range map[string]func(d *Detector) string{
+		"its own":         openedOwn,
+		"that of a call":  func(d *Detector) string { return served(d, spec.MethodToolsCall) },
+		"that of a list":  func(d *Detector) string { return served(d, spec.MethodToolsList) },
+		"its description": described,
+	} {
+		bridgetest.RunBubble(t, name, func(t *testing.T) {
+			var slow atomic.Bool
+			h := &house{sessions: true}
+			h.hold = func(r *http.Request, method string) {
+				if method == spec.MethodInitialize && slow.Load() {
+					<-r.Context().Done() // until its connection is cut
+				}
+			}
+			d, end := h.detect(t)
+			defer end()
+			d.Start()
+			time.Sleep(2 * doubtPauses.Min) // from then on a doubt is checked at once
+			slow.Store(true)
+			got := make(chan string, 1)
+			go func() { got <- ask(d) }()
+			synctest.Wait()
+			h.modern.Store(true)
+			d.Doubt("it was replaced")
+			if text := <-got; text != "" && !strings.Contains(text, `"era":"modern"`) {
+				t.Errorf("%s, want what the new back answers", text)
+			}
+		})
+	}
+}
+
+// openedOwn returns the error of opening a session for one client.
+func openedOwn(d *Detector) string {
+	m, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`), wire.Options{})
+	if err != nil {
+		return err.Error()
+	}
+	req := &mcp.Request{Method: m.Method, Params: m.Params, Era: spec.Legacy, Profile: mcp.Profile{Scope: "s/b", Capabilities: []byte("{}")}}
+	r, answer, err := d.OpenRelay(context.Background(), req, &m, relayClient{})
+	switch {
+	case err != nil:
+		return err.Error()
+	case r != nil || answer != nil:
+		return fmt.Sprintf("a session, answered with %s", answer)
+	}
+	return ""
+}
+
+// described returns the error of a description.
+func described(d *Detector) string {
+	req := &mcp.Request{Method: spec.MethodDiscover, Era: spec.Modern, Revision: spec.LatestModern, Profile: mcp.Profile{Scope: "s/c", Capabilities: []byte("{}")}}
+	if _, err := d.Describe(context.Background(), req); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// A relayClient is a client that gets nothing and never rests.
+type relayClient struct{}
+
+func (relayClient) Message(context.Context, []byte, bool) error { return nil }
+func (relayClient) Rest() (time.Duration, bool, bool)           { return 0, false, false }
+
+// What a client is assumed to speak does not replace what a probe has found meanwhile.
+func TestU01ProbeIsFasterThanTheAssumption(t *testing.T) {
+	s := newScene(t, Finding{Era: spec.Modern})
+	defer s.Close(t.Context())
+	found, assumed := &eraBack{era: spec.Modern}, &eraBack{era: spec.Legacy}
+	s.adopt(Finding{Era: spec.Modern}, found)
+	s.adopt(Finding{Era: spec.Legacy, assumed: true}, assumed)
+	if s.Era() != spec.Modern || assumed.closed.Load() != 1 || found.closed.Load() != 0 {
+		t.Errorf("era %v, the assumed back closed %d times, the found one %d, want modern, once and never", s.Era(), assumed.closed.Load(), found.closed.Load())
+	}
+}
+
+// A watchingBack answers Watch once it is closed, as a back does whose server is slow.
+type watchingBack struct {
+	eraBack
+	over chan struct{}
+}
+
+func (b *watchingBack) Watch(context.Context, mcp.Profile, []fanout.Topic) ([]fanout.Topic, func(), error) {
+	<-b.over
+	return nil, nil, fmt.Errorf("watching s: %w", mcp.ErrShutdown)
+}
+
+func (b *watchingBack) Close(ctx context.Context) error {
+	close(b.over)
+	return b.eraBack.Close(ctx)
+}
+
+// Who subscribes while a verdict is replaced has the answer of the new back.
+func TestU02SwapWhileSomebodySubscribes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, Finding{Era: spec.Legacy})
+		defer s.Close(t.Context())
+		s.adopt(Finding{Era: spec.Legacy}, &watchingBack{eraBack: eraBack{era: spec.Legacy}, over: make(chan struct{})})
+		got := make(chan error, 1)
+		go func() { // ends with the answer
+			_, _, err := s.Watch(t.Context(), mcp.Profile{}, nil)
+			got <- err
+		}()
+		synctest.Wait()
+		s.adopt(Finding{Era: spec.Modern}, &eraBack{era: spec.Modern})
+		if err := <-got; err != nil {
+			t.Errorf("Watch() = %v, want the new back's answer", err)
+		}
+	})
 }

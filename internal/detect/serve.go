@@ -24,7 +24,7 @@ func (d *Detector) Serve(ctx context.Context, req *mcp.Request, caller mcp.Calle
 		switch {
 		case err == nil || !d.replacedAfter(ctx, back, err):
 			return res, err
-		case !errors.Is(err, mcp.ErrOtherEra) && !spec.Repeatable(req.Method):
+		case !errors.Is(err, mcp.ErrOtherEra) && !errors.Is(err, mcp.ErrNotSent) && !spec.Repeatable(req.Method):
 			return nil, wire.Errorf(spec.CodeInternal, "server %q was found to speak %s while it ran %s; the request may have taken effect and was not repeated: check before sending it again",
 				d.opts.Name, d.Era().Speaks(), req.Method)
 		}
@@ -65,7 +65,8 @@ func (d *Detector) describe(ctx context.Context, req *mcp.Request) (*mcp.Descrip
 // description: if the server is down, it returns an older one.
 func isCurrent(err error) bool { return err == nil || errors.Is(err, mcp.ErrStarting) }
 
-// Watch implements [mcp.Source].
+// Watch implements [mcp.Source]. If the back is replaced meanwhile, the new one is asked: who was told
+// to end with the former one hears of that from its mailbox.
 func (d *Detector) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	for {
 		back, err := d.await(ctx, spec.Unknown)
@@ -73,7 +74,7 @@ func (d *Detector) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic
 			return nil, nil, err
 		}
 		honored, release, err := back.Watch(ctx, p, want)
-		if err == nil || !errors.Is(err, mcp.ErrOtherEra) || !d.replacedAfter(ctx, back, err) {
+		if err == nil || !d.replacedAfter(ctx, back, err) {
 			return honored, release, err
 		}
 	}
@@ -100,13 +101,27 @@ func (d *Detector) ClientLeft(req *mcp.Request) {
 	}
 }
 
-// OpenRelay implements [mcp.Relayer].
+// OpenRelay implements [mcp.Relayer]. If the back is replaced meanwhile, the new one is asked: the
+// client has heard of no session yet.
 func (d *Detector) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (mcp.Relay, []byte, error) {
 	defer d.beginRelay()()
-	back, err := d.await(ctx, spec.Legacy)
-	if err != nil {
-		return nil, nil, err
+	for {
+		back, err := d.await(ctx, spec.Legacy)
+		if err != nil {
+			return nil, nil, err
+		}
+		r, answer, err := d.openRelay(ctx, back, req, m, h)
+		if r == nil && !errors.Is(err, mcp.ErrShutdown) || !d.replaced(back) {
+			return r, answer, err
+		}
+		if r != nil {
+			r.Close() // it ends with its back
+		}
 	}
+}
+
+// openRelay is OpenRelay at a back.
+func (d *Detector) openRelay(ctx context.Context, back mcp.Back, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (mcp.Relay, []byte, error) {
 	relayer, ok := back.(mcp.Relayer)
 	if !ok {
 		return nil, nil, nil
@@ -258,9 +273,8 @@ func (d *Detector) backFor(era spec.Era) (mcp.Back, <-chan struct{}, error) {
 		d.requestProbe()
 		return nil, changed, mcp.ErrStarting
 	}
-	d.settle(Finding{Era: spec.Legacy, Why: "its client does"})
+	d.settle(Finding{Era: spec.Legacy, Why: "its client does", assumed: true})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.guessed = true
 	return d.back, d.changed, d.err
 }

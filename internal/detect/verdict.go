@@ -214,7 +214,7 @@ func (d *Detector) adopt(f Finding, back mcp.Back) {
 	d.logEra(f) // before the back logs its state
 	back.Start()
 	d.mu.Lock()
-	if d.closed || d.era == f.Era { // a client's request was faster
+	if d.closed || d.era == f.Era || f.assumed && d.back != nil { // a client's request was faster, or a probe
 		d.mu.Unlock()
 		d.end(back)
 		return
@@ -222,6 +222,7 @@ func (d *Detector) adopt(f Finding, back mcp.Back) {
 	former, was := d.back, d.era
 	d.back, d.era, d.err = back, f.Era, nil
 	d.verdict.why, d.verdict.since = f.Why, time.Now()
+	d.guessed = d.guessed || f.assumed
 	if d.probing {
 		d.judged = d.probed + 1
 	}

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ var ErrOtherEra = errors.New("the server may be of another era")
 // ErrShutdown is why calls, sessions and streams end when mcpbridge shuts down or gives
 // up an upstream server. Requests that were sent may have taken effect.
 var ErrShutdown = errors.New("mcpbridge is shutting down")
+
+// ErrNotSent is [ErrShutdown] of a request that was not sent: another back may serve it.
+var ErrNotSent = fmt.Errorf("%w", ErrShutdown)
 
 // An UnavailableError says that a server can't be used, and why. Clients see from its data that
 // it is mcpbridge that answers.

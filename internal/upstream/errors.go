@@ -30,6 +30,8 @@ func (o *Options) ClientError(method string, err error) error {
 		return short.Of(o.Name, method, spec.Repeatable(method))
 	case errors.As(err, new(*wire.Error)), errors.Is(err, context.Canceled):
 		return err
+	case errors.Is(err, mcp.ErrNotSent):
+		return fmt.Errorf("server %q: %w", o.Name, mcp.ErrNotSent)
 	case errors.Is(err, mcp.ErrShutdown):
 		return fmt.Errorf("server %q: %w", o.Name, mcp.ErrShutdown)
 	case errors.Is(err, ErrTooLong):

@@ -55,7 +55,10 @@ func (e *fullError) Error() string { return "session limit reached" }
 // refusal converts an error of enter to the one for the client.
 func (p *Pool) refusal(err error) error {
 	full := (*fullError)(nil)
-	if !errors.As(err, &full) {
+	switch {
+	case errors.Is(err, mcp.ErrShutdown):
+		return mcp.ErrNotSent // there is no session that it could have been sent in
+	case !errors.As(err, &full):
 		return err
 	}
 	p.opts.Metrics.Limit(p.opts.Name, full.limit.Key)

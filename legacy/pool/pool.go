@@ -180,7 +180,7 @@ func (p *Pool) get(ctx context.Context, profile mcp.Profile, private bool, rest 
 	}
 	if err := e.await(ctx, failing); err != nil {
 		p.leave(e)
-		return nil, nil, err
+		return nil, nil, p.refusal(err)
 	}
 	return e.s, func() { p.leave(e) }, nil
 }

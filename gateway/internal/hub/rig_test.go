@@ -58,7 +58,7 @@ func (s *source) ForClient(err error) error {
 	return errors.New("the server did not answer")
 }
 
-func (s *source) Watch(_ context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+func (s *source) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	s.log.Add("watch " + watchtest.TopicNames(want))
 	s.mu.Lock()
 	if s.by == nil {
@@ -70,7 +70,11 @@ func (s *source) Watch(_ context.Context, p mcp.Profile, want []fanout.Topic) ([
 	refused, err, hold := s.refused, s.err, s.hold
 	s.mu.Unlock()
 	if hold != nil {
-		<-hold
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
 	}
 	if err != nil {
 		return nil, nil, err

@@ -144,19 +144,29 @@ func (s *Subscription) addEach(ctx context.Context, topics []fanout.Topic) ([]fa
 // addOne watches a topic for the subscriber's profile, with its share or another one, unless it is
 // watched already or another call is about to, and reports whether the server accepted it.
 func (s *Subscription) addOne(ctx context.Context, p mcp.Profile, t fanout.Topic) (bool, error) {
-	h, lost, own := s.register(t)
-	lost.end()
-	if h == nil {
-		return false, ErrUnsubscribed
-	}
-	if !own {
+	for {
+		h, lost, own := s.register(t)
+		lost.end()
+		switch {
+		case h == nil:
+			return false, ErrUnsubscribed
+		case own:
+			return s.ask(ctx, p, h)
+		}
 		select {
 		case <-h.settled:
-			return h.release != nil, h.err
+			if !h.left {
+				return h.release != nil, h.err
+			}
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		}
 	}
+}
+
+// ask has the server watch a registered topic, and reports whether it accepted that.
+func (s *Subscription) ask(ctx context.Context, p mcp.Profile, h *watchedTopic) (bool, error) {
+	t := h.topic
 	honored, release, err := s.server.Watch(ctx, p, []fanout.Topic{t})
 	if err != nil {
 		level := slog.LevelInfo
@@ -165,8 +175,9 @@ func (s *Subscription) addOne(ctx context.Context, p mcp.Profile, t fanout.Topic
 		}
 		s.hub.logger.Log(ctx, level, "subscription refused", "upstream", s.server.Name(), "topic", t, "err", err)
 	}
-	h.err = s.server.ForClient(err)
-	return s.settle(t, h, len(honored) > 0, release), h.err
+	h.left, h.err = err != nil && ctx.Err() != nil, s.server.ForClient(err)
+	held := s.settle(t, h, len(honored) > 0, release)
+	return held, h.err // which settle may have set
 }
 
 // register adds a topic to the index, before it is watched. own reports that the caller has
@@ -189,16 +200,19 @@ func (s *Subscription) register(t fanout.Topic) (h, lost *watchedTopic, own bool
 	return h, lost, true
 }
 
-// settle records the server's answer, and reports whether the topic is watched. It is not if
-// it was removed in the meantime.
+// settle records the server's answer, and reports whether the topic is watched. It is not if it was
+// removed in the meantime; if the server has given it up, it can be asked again, as the error says.
 func (s *Subscription) settle(t fanout.Topic, h *watchedTopic, honored bool, release func()) bool {
 	s.mu.Lock()
-	current := s.topics.of(t) == h
+	current, lost := s.topics.of(t) == h, s.lost.of(t) == h
 	switch {
-	case current && honored, s.lost.of(t) == h:
+	case current && honored, lost:
 		h.release, release = release, nil
 	case current:
 		s.forgetLocked(h)
+	}
+	if lost && honored {
+		h.err = mcp.ErrNotNow
 	}
 	close(h.settled)
 	s.mu.Unlock()

@@ -252,6 +252,53 @@ func TestSubscriptionErrorIsForBoth(t *testing.T) {
 	})
 }
 
+// Who adds a topic that another request is adding asks the server itself, if that one leaves.
+func TestSubscriptionIsAskedForAnewIfTheFirstLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.source.hold = make(chan struct{})
+		g := r.join(t, mcp.SubscribeOptions{})
+		ctx, leave := context.WithCancel(t.Context())
+		go func() { _, _ = g.Add(ctx, uris("a:1")) }() // ends with leave
+		synctest.Wait()
+		added := make(chan error, 1)
+		go func() { _, err := g.Add(t.Context(), uris("a:1")); added <- err }() // ends with hold
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		close(r.source.hold)
+		if err := <-added; err != nil {
+			t.Errorf("Add() = %v, want the server asked again", err)
+		}
+		r.source.wantLog(t, "watch a:1", "watch a:1")
+	})
+}
+
+// What a server gives up before its answer was heard is to be asked for again, and not refused.
+func TestG13GivenUpBeforeTheAnswerIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.source.hold = make(chan struct{})
+		f, err := r.Follow(r.source, requestOf("ada").Profile, "all", fanout.NewMailbox(fanout.MailboxOptions{}), func(fanout.Topic, error) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		tools := fanout.Topic{Scope: "peer/ada", Kind: fanout.ToolsListChanged}
+		got := make(chan error, 1)
+		go func() { // ends with hold
+			_, err := f.Follow(t.Context(), mcp.Share{}, tools)
+			got <- err
+		}()
+		synctest.Wait()
+		r.End(tools, errors.New("it has moved"))
+		close(r.source.hold)
+		if err := <-got; !errors.Is(err, mcp.ErrNotNow) {
+			t.Errorf("Follow() = %v, want that it can be asked again", err)
+		}
+	})
+}
+
 // A listen stream whose server fails has nothing, and one that was closed meanwhile neither.
 func TestStreamThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,8 @@ const maxFew = 8
 // A watchedTopic is one topic of a subscription, which the server is asked to report.
 type watchedTopic struct {
 	topic   fanout.Topic
-	settled chan struct{} // closed once the server has answered, and the two below are set
+	settled chan struct{} // closed once the server has answered, and those below are set
+	left    bool          // who asked did not wait for the answer: who waits, too, asks anew
 	err     error         // why it did not
 	release func()        // stops watching the topic upstream; nil if the server refused
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -104,4 +105,30 @@ func TestM2L20AThousandParkedOnOneServer(t *testing.T) {
 		}
 	}
 	parking(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}}), 1000)
+}
+
+// A question that arrives while its session is closed, and has its call parked, is put before the
+// session starts nothing more: else the call would wait for it for ever.
+func TestCloseWaitsForAQuestionThatIsRegistered(t *testing.T) {
+	b := newAsker(t, Options{}, func(*legacytest.Server) {})
+	req := askable("ada")
+	s, release, err := b.session(t.Context(), req.Profile, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	closed := make(chan struct{})
+	s.inputs.mu.Lock() // as a question has, from before its call is parked until its goroutine is started
+	go func() {        // ends with the unlock
+		defer close(closed)
+		s.Close(context.Background())
+	}()
+	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); runtime.Gosched() {
+		if !s.Start(func() {}) {
+			t.Error("the session starts nothing more while a question is registered")
+			break
+		}
+	}
+	s.inputs.mu.Unlock()
+	<-closed
 }

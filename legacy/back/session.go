@@ -68,11 +68,11 @@ func newSession(opts *Options, watch func() *watch.Watch, roots profileRoots, de
 	return s
 }
 
-// Close ends the session. Calls in flight and pending input requests fail. ctx bounds the
-// goodbye to the server, not the wait.
+// Close ends the session. Pending input requests fail, and then calls in flight: one that is asking
+// waits for a goroutine that must still start. ctx bounds the goodbye to the server, not the wait.
 func (s *session) Close(ctx context.Context) {
-	s.End()
 	s.inputs.close(mcp.ErrShutdown)
+	s.End()
 	s.Link.Close(ctx)
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/back"
@@ -224,6 +226,7 @@ func TestS02ConnectionToABusyServer(t *testing.T) {
 		l.Next()
 		l.Send(`{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`)
 		call := p.Want("tools/call")
+		synctest.Wait() // the handshake is over, and nothing queues behind it
 		const lost = 3
 		for i := range pipeHolds + waitBehind + lost {
 			begun := time.Now()
@@ -318,3 +321,59 @@ type scarce struct{ *budget.Budget }
 // Account and Refuse implement [mcp.Memory].
 func (m *scarce) Account(s mcp.Share) *budget.Account { return m.Budget.Account(s) }
 func (*scarce) Refuse() error                         { return mcp.RefuseForNow("no memory") }
+
+// A slowConn is a connection on which notifications/initialized is late, as on a busy machine.
+type slowConn struct{ transport.Conn }
+
+func (c slowConn) WriteUntil(ctx context.Context, msg []byte) error {
+	if strings.Contains(string(msg), spec.NotifyInitialized) {
+		time.Sleep(time.Second)
+	}
+	return transport.WriteUntil(ctx, c.Conn, msg)
+}
+
+// The first request of a client does not overtake its notifications/initialized, however late that
+// is written: servers refuse what comes before it.
+func TestS02NothingOvertakesInitialized(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T, st *linkedFront) (send func(text string)){
+		"on a connection": func(t *testing.T, st *linkedFront) func(string) {
+			l := st.line(t)
+			l.Send(legacytest.OddInitialize)
+			return l.Send
+		},
+		"over HTTP": func(t *testing.T, st *linkedFront) func(string) {
+			id := st.Send(t, "POST", legacytest.OddInitialize).Header.Get("Mcp-Session-Id")
+			return func(text string) { st.Send(t, "POST", text, "Mcp-Session-Id", id) }
+		},
+	} {
+		bridgetest.RunBubble(t, name, func(t *testing.T) {
+			dial, peers := legacytest.Pipes(t)
+			b := newBack(t, back.Options{Dial: func(ctx context.Context) (transport.Conn, error) {
+				conn, err := dial(ctx)
+				return slowConn{conn}, err
+			}})
+			st := linkedTo(t, b)
+			order := make(chan string, 2)
+			go func() { // ends with the second message
+				p := <-peers
+				p.Result(p.Want("initialize").ID, legacytest.OddResult)
+				for range 2 {
+					m := p.Read()
+					if order <- m.Method; !m.ID.IsZero() {
+						p.Result(m.ID, `{"tools":[]}`)
+					}
+				}
+			}()
+			send := open(t, st)
+			synctest.Wait()
+			go func() { // ends with the answer
+				send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+				send(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
+			}()
+			if first, second := <-order, <-order; first != spec.NotifyInitialized || second != spec.MethodToolsList {
+				t.Errorf("the server got %s, and then %s", first, second)
+			}
+			synctest.Wait()
+		})
+	}
+}

@@ -23,6 +23,9 @@ const (
 	// request. On a connection it bounds how long the next message waits until this one is
 	// written: after that it waits behind it, and the end of the client is noticed.
 	takeTimeout = 200 * time.Millisecond
+	// initializedTimeout is takeTimeout for notifications/initialized on a connection: the server,
+	// which has just answered, works on nothing, and refuses what overtakes it.
+	initializedTimeout = 10 * time.Second
 	// overtakeTimeout bounds how long the cancellation of a call waits for that, from the
 	// begin of the call. Directly, nothing waits.
 	overtakeTimeout = 40 * time.Millisecond

@@ -41,7 +41,7 @@ func newLine() *line {
 // one that was made. All need memory; without it, a cancellation has no more than its id, and the
 // server gets an error for a response.
 func (s *Session) sendInLine(m *wire.Message) error {
-	late := time.NewTimer(takeTimeout)
+	late := time.NewTimer(s.patience(m))
 	defer late.Stop()
 	memory, err := mcp.Reserve(s.memory, s.share, len(m.Text)+waitingSize) // what the sender has reserved ends before
 	isResponse := m.Kind() == wire.Response && !m.ID.IsZero()

@@ -141,9 +141,16 @@ func (s *Session) forward(ctx context.Context, m *wire.Message) error {
 	return s.send(ctx, m.Text)
 }
 
-// Await implements [mcp.Relay]. It waits no longer than takeTimeout. For notifications/initialized
-// that begins when the stream of [link.Link.Listen] is open, so that no other message is sent
-// before it.
+// patience returns how long the next message waits for m.
+func (s *Session) patience(m *wire.Message) time.Duration {
+	if m.Method == spec.NotifyInitialized && s.link.Ordered() {
+		return initializedTimeout
+	}
+	return takeTimeout
+}
+
+// Await implements [mcp.Relay]. For notifications/initialized its time begins when the stream of
+// [link.Link.Listen] is open, so that no other message is sent before it.
 func (s *Session) Await(m *wire.Message, sent <-chan struct{}) {
 	if m.Method == spec.NotifyInitialized {
 		select {
@@ -151,7 +158,7 @@ func (s *Session) Await(m *wire.Message, sent <-chan struct{}) {
 		case <-sent:
 		}
 	}
-	late := time.NewTimer(takeTimeout)
+	late := time.NewTimer(s.patience(m))
 	defer late.Stop()
 	select {
 	case <-sent:

@@ -79,6 +79,7 @@ type gate struct {
 	mute   bool          // it connects, and has not answered the last hello
 	silent time.Time     // since when it does not answer; zero if it does
 	asked  time.Time     // when the last hello began, or the last connect failed
+	failed time.Time     // when the last hello or connect failed
 	hello  chan struct{} // closed once the hello under way has ended; nil if there is none
 }
 
@@ -174,7 +175,7 @@ func (t *gate) look() (done <-chan struct{}, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err = t.closedLocked()
-	unknown := err == nil && !t.proved
+	unknown := err == nil && !t.proved || t.staleLocked()
 	if t.hello == nil && (unknown || err != nil && time.Since(t.asked) >= dialEvery) {
 		t.beginHelloLocked()
 	}
@@ -182,6 +183,12 @@ func (t *gate) look() (done <-chan struct{}, err error) {
 		return t.hello, nil
 	}
 	return nil, err
+}
+
+// staleLocked reports whether the replica was silent, and was not asked since: it is asked before
+// anybody is told that it is gone.
+func (t *gate) staleLocked() bool {
+	return t.denied == nil && !t.gone && !t.silent.IsZero() && time.Since(t.silent) >= silentFor && time.Since(t.failed) >= 2*dialEvery+t.g.timeout
 }
 
 // closedLocked returns why nothing is sent to the replica; nil if it is.
@@ -229,6 +236,7 @@ func (t *gate) succeededLocked(hello bool) {
 
 func (t *gate) failedLocked(err error, hello bool) {
 	t.asked, t.other = time.Now(), errors.Is(err, errGone)
+	t.failed = t.asked
 	var timeout interface{ Timeout() bool }
 	refusing := (*RefusingError)(nil)
 	switch {

@@ -198,6 +198,29 @@ func TestGateSilent(t *testing.T) {
 	})
 }
 
+// A replica that was silent for a moment, and of which nobody asked anything since, is asked before it
+// is told to be gone.
+func TestGateSilentForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dials{next: answering(newGroup(t, holder, testKey), 0)}
+		g := newGroup(t, edge, testKey)
+		g.connect = d.connect
+		if got, err := call(g); got != "served" {
+			t.Fatalf("before: %q, %v", got, err)
+		}
+		d.set(stall)
+		g.client.CloseIdleConnections()
+		if _, err := call(g); !isSilent(err) {
+			t.Fatalf("while it is silent: %v", err)
+		}
+		d.set(answering(newGroup(t, holder, testKey), 0))
+		time.Sleep(time.Minute)
+		if got, err := call(g); got != "served" {
+			t.Errorf("when it is there again: %q, %v", got, err)
+		}
+	})
+}
+
 // Nothing is sent to a process that is stopped, for which its kernel connects; a request that waits
 // for a living process is waited for.
 func TestGateStopped(t *testing.T) {

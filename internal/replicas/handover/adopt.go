@@ -7,9 +7,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
 
@@ -18,7 +20,12 @@ const (
 	maxParcel = 16 << 20
 	// maxPuts bounds the records that are put at the same time.
 	maxPuts = 16
+	// settleTimeout bounds how long the receipt waits until others can find the sessions.
+	settleTimeout = 2 * time.Second
 )
+
+// settlePauses are the pauses between attempts to record places.
+var settlePauses = wake.Backoff{Min: 50 * time.Millisecond, Max: 500 * time.Millisecond}
 
 // adopted is a session of another replica that goes on here.
 type adopted struct {
@@ -61,7 +68,7 @@ func (g *Group) Serve(w http.ResponseWriter, r *http.Request, from string, s Ser
 		taken = append(taken, a)
 	}
 	g.add(taken)
-	g.record(r.Context(), taken)
+	g.settle(r.Context(), taken)
 	g.tellTaken(from, s.Name, len(taken), got.Refused)
 	text, _ := json.Marshal(got) // strings alone
 	w.Header().Set("Content-Type", "application/json")
@@ -136,6 +143,26 @@ func (g *Group) regain(a *adopted) {
 		a.put = time.Time{}
 		g.add([]*adopted{a})
 	}
+}
+
+// settle records the places of sessions that were just taken, and tries again for a moment while the
+// engine is there: once their former replica has ended, nobody else can say where they are.
+func (g *Group) settle(ctx context.Context, all []*adopted) {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	for failures := 0; ; failures++ {
+		g.record(ctx, all)
+		if all = g.unrecorded(all); len(all) == 0 || !g.opts.Engine.View().Away.IsZero() || wake.Wait(ctx, settlePauses.After(failures)) != nil {
+			return
+		}
+	}
+}
+
+// unrecorded returns the sessions whose places could not be recorded.
+func (g *Group) unrecorded(all []*adopted) []*adopted {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(all), func(a *adopted) bool { return !a.put.IsZero() })
 }
 
 // record puts the places of sessions into the engine.

@@ -1,15 +1,18 @@
 package handover
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 )
 
@@ -219,6 +222,35 @@ func TestRegained(t *testing.T) {
 		d.Forget(string(id))
 		if at := d.found(t, id); at != b.name {
 			t.Errorf("it is at %q, want b", at)
+		}
+	})
+}
+
+// A stumbling engine fails the first attempts to put something.
+type stumbling struct {
+	replicas.Engine
+	left atomic.Int32
+}
+
+func (e *stumbling) Put(ctx context.Context, key string, value []byte, ttl time.Duration) error {
+	if e.left.Add(-1) >= 0 {
+		return errors.New("the engine is slow")
+	}
+	return e.Engine.Put(ctx, key, value, ttl)
+}
+
+// The receipt waits until others can find a session, since its former replica is about to end.
+func TestReceiptWaitsForTheRecord(t *testing.T) {
+	bubble(t, func(t *testing.T, rig *rig, a, b *replica) {
+		slow := &stumbling{Engine: b.engine}
+		b.Close()
+		b.Group = rig.group(b, slow)
+		id := a.open(t, "1AAAAAAAA-1")
+		slow.left.Store(3)
+		rig.drain(a)
+		<-a.leave(t, atEnd())
+		if text, err := a.engine.Get(t.Context(), keyOf(string(id))); err != nil || !strings.Contains(string(text), b.name) {
+			t.Errorf("the engine has %s, %v, want that the session is at %s", text, err, b.name)
 		}
 	})
 }

@@ -22,9 +22,10 @@ const (
 	maxBatch = 64
 	maxText  = 1 << 20
 	// pause is how often sessions are looked at that were in use, failedPause how long it
-	// takes until a replica is asked again that did not go on with a session.
+	// takes until a replica is asked again that did not go on with a session: package peer asks one
+	// that was silent once a second, so that one that is there again is heard by the third time.
 	pause       = 20 * time.Millisecond
-	failedPause = 500 * time.Millisecond
+	failedPause = time.Second
 	// maxFailures bounds how often in a row, once this replica ends.
 	maxFailures = 3
 	// sendTimeout bounds one request.
@@ -94,13 +95,15 @@ func (g *Group) pass(ctx context.Context, servers []Server, hurry bool) (left in
 		if !s.Stateless() {
 			continue
 		}
-		for heirs && ctx.Err() == nil && !failed {
+		refused := false // sessions of this server
+		for heirs && ctx.Err() == nil && !refused {
 			batch := s.Front.Detach(maxBatch, hurry)
 			if len(batch) == 0 {
 				break
 			}
-			failed = g.handOver(ctx, s, batch) < len(batch)
+			refused = g.handOver(ctx, s, batch) < len(batch)
 		}
+		failed = failed || refused
 		left += s.Front.Detachable()
 	}
 	return left, failed

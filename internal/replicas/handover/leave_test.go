@@ -204,7 +204,7 @@ func TestLeaveWaitsForAnHeir(t *testing.T) {
 }
 
 // What is not gone on with is back, and tried again: three times in a row while ending, with
-// half a second between.
+// a second between.
 func TestLeaveTriesAgain(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request) error{
 		"no connection": func(http.ResponseWriter, *http.Request) error { return errors.New("connection refused") },
@@ -462,6 +462,22 @@ func TestLeaveToItself(t *testing.T) {
 		<-a.leave(t, atEnd()) // that it drains is not known yet
 		if !a.has(id) || b.has(id) {
 			t.Error("the session has gone")
+		}
+	})
+}
+
+// A server whose sessions nobody goes on with keeps none of the next one's.
+func TestLeaveGoesOnWithTheNextServer(t *testing.T) {
+	bubble(t, func(t *testing.T, rig *rig, a, b *replica) {
+		id := a.open(t, "1AAAAAAAA-1")
+		refused := a.server()
+		refused.Heir = func(legacyfront.Handover) replicas.Replica {
+			return replicas.Replica{Instance: "nowhere", Addr: "nowhere:1"}
+		}
+		rig.drain(a)
+		a.Leave(t.Context(), []Server{refused, a.server()}, atEnd())
+		if !b.has(id) {
+			t.Error("no replica goes on with a session of the server after the refused one")
 		}
 	})
 }

@@ -129,7 +129,7 @@ func (l *listings) note(req *mcp.Request, r *reading) {
 	if !whole {
 		return
 	}
-	if limit := l.uris.Listed(&req.Profile, member, r.method, pages...); limit > 0 {
+	if limit := l.uris.Listed(&req.Profile, member, r.method, r.begun, pages...); limit > 0 {
 		l.opts.Metrics.Limit(l.opts.Name, "listed_uris")
 		if l.isNew(member + " " + r.method) {
 			l.opts.Logger.Warn("list is too long to be remembered: servers that don't have what is in it may be asked first; no key raises the limit",

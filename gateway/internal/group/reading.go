@@ -52,6 +52,7 @@ type place struct {
 type reading struct {
 	place
 	list
+	begun    time.Time // when the member was asked
 	pages    []*page
 	recalled bool          // pages are of an earlier run: the member is starting, or does not answer yet
 	modern   bool          // a page is of a modern server, or may be
@@ -188,7 +189,7 @@ const recallGrace = 250 * time.Millisecond
 
 // readIn reads from one place. usual is the time of a member that has answered before.
 func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading {
-	out := &reading{place: from, list: r.list}
+	out := &reading{place: from, list: r.list, begun: time.Now()}
 	m, err := r.of.roster.at(from.member)
 	if err != nil {
 		out.err = err
@@ -199,7 +200,7 @@ func (r *reader) readIn(ctx context.Context, usual waiting, from place) *reading
 		r.ask(ctx, usual, m, out)
 		return out
 	}
-	patience, former := r.of.opts.StartPatience, &reading{place: from, list: r.list}
+	patience, former := r.of.opts.StartPatience, &reading{place: from, list: r.list, begun: out.begun}
 	switch recalls := !r.fresh && from.cursor == "" && r.recall(former); {
 	case recalls && starting:
 		r.of.note(r.req, former)

@@ -190,7 +190,7 @@ func TestG13ChangesAreHeededFirst(t *testing.T) {
 	files := newFollowed("files")
 	withGroup(t, []*fake{files, newFollowed("docs")}, func(t *testing.T, r *groupRig) {
 		list := request(spec.MethodToolsList, "")
-		r.uris.Listed(&list.Profile, "files", spec.MethodToolsList)
+		r.uris.Listed(&list.Profile, "files", spec.MethodToolsList, time.Now())
 		told{r.group}.Publish(fanout.Event{Topic: fanout.Topic{Scope: "all/1", Kind: fanout.ToolsListChanged}})
 		r.WantLog("event toolsListChanged")
 		r.listings.learn(t.Context(), time.Second, list, spec.MethodToolsList)

@@ -42,6 +42,7 @@ type Found struct {
 	*Table
 	Made time.Time
 	due  time.Time // when the lists are to be read again
+	read int       // what Begin returned before its lists were read
 }
 
 // Tables has the tables of all clients. Safe for concurrent use.
@@ -168,12 +169,15 @@ func (t *Tables) Put(at Key, sets []*Names, sure bool, changes int) *Table {
 		made = newTable(sets, t.prefer)
 		t.last[at.Kind] = made
 	}
+	if had, ok := t.of.Peek(at); ok && had.read > changes { // which was read after a later change
+		return made
+	}
 	now := time.Now()
 	due := now.Add(MaxAge / 2)
 	if !sure || changes != t.changes { // a list may have been read before it changed
 		due = now.Add(UnsureAge)
 	}
-	t.putLocked(at, Found{made, now, due})
+	t.putLocked(at, Found{made, now, due, changes})
 	return made
 }
 

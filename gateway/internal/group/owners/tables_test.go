@@ -128,3 +128,16 @@ func BenchmarkFind(b *testing.B) {
 		})
 	}
 }
+
+// A table of lists that were read before a change replaces none of after it.
+func TestG02OlderListsReplaceNoNewerTable(t *testing.T) {
+	all, at := newTables(t, nil), Key{Scope: "s", Kind: policy.Tool}
+	x, none := NewNames([]string{"x"}), NewNames(nil)
+	before := all.Begin()
+	all.Forget("s", policy.Tool)
+	all.Put(at, []*Names{none, x}, true, all.Begin())
+	all.Put(at, []*Names{x, x}, true, before)
+	if f, _, ok := all.Find(at); !ok || f.Owner("x") != 1 {
+		t.Errorf("Find() = %v, want that x is of the second member alone", ok)
+	}
+}

@@ -41,9 +41,13 @@ type URIs struct {
 	// mu guards the fields below.
 	mu      sync.Mutex
 	lists   *simplelru.LRU[knownKey, listed]
-	size    int                        // of lists, in bytes
-	reading map[knownKey]chan struct{} // lists that are being read; closed when that has ended
+	size    int                                // of lists, in bytes
+	reading map[knownKey]chan struct{}         // lists that are being read; closed when that has ended
+	told    *simplelru.LRU[toldKey, time.Time] // when a change was told last
 }
+
+// A toldKey is what a change is of: the lists that a profile has of all members.
+type toldKey struct{ scope, method string }
 
 // A knownKey is a list of a member as a client sees it.
 type knownKey struct {
@@ -97,6 +101,9 @@ func NewURIs() (*URIs, error) {
 	m := &URIs{seed: maphash.MakeSeed(), reading: make(map[knownKey]chan struct{})}
 	var err error
 	if m.handed, err = lru.New[uint64, string](maxHanded); err != nil {
+		return nil, err
+	}
+	if m.told, err = simplelru.NewLRU[toldKey, time.Time](maxLists, nil); err != nil {
 		return nil, err
 	}
 	m.lists, err = simplelru.NewLRU(maxLists, func(_ knownKey, l listed) { m.size -= l.size() })
@@ -228,17 +235,18 @@ func (m *URIs) has(l *listed, name string) bool {
 }
 
 // Listed remembers a list of a member that a profile has read, of all of whose pages this is what
-// they mention. If it is too long for that, it returns how many may be in it; else 0.
-func (m *URIs) Listed(p *mcp.Profile, member, method string, pages ...Mentions) (limit int) {
+// they mention. If it is too long for that, it returns how many may be in it; else 0. begun is when the
+// member was asked: what has changed since is read again.
+func (m *URIs) Listed(p *mcp.Profile, member, method string, begun time.Time, pages ...Mentions) (limit int) {
 	var all Mentions
 	for _, page := range pages {
 		all = all.and(page)
 	}
 	all.Apps = nil
-	return m.set(knownAt(p, member, method), all)
+	return m.set(knownAt(p, member, method), all, begun)
 }
 
-func (m *URIs) set(k knownKey, f Mentions) (limit int) {
+func (m *URIs) set(k knownKey, f Mentions, begun time.Time) (limit int) {
 	switch {
 	case len(f.names) > maxListed:
 		limit = maxListed
@@ -251,6 +259,9 @@ func (m *URIs) set(k knownKey, f Mentions) (limit int) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if at, ok := m.told.Get(toldKey{k.scope, k.method}); ok && at.After(begun) {
+		l.changed, l.at = true, time.Time{}
+	}
 	m.setLocked(k, l)
 	return limit
 }
@@ -290,6 +301,9 @@ func (m *URIs) Outdate(p *mcp.Profile, member, method string) bool {
 func (m *URIs) Change(scope string, methods ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for _, method := range methods {
+		m.told.Add(toldKey{scope, method}, time.Now())
+	}
 	for _, k := range m.lists.Keys() {
 		if k.scope != scope || !slices.Contains(methods, k.method) {
 			continue

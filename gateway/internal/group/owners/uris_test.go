@@ -26,12 +26,12 @@ func TestG05MemoryIsBounded(t *testing.T) {
 		names[i] = uint64(i)
 	}
 	for i := range 100 {
-		m.set(knownAt(&p, fmt.Sprint(i), "list"), Mentions{names: names})
+		m.set(knownAt(&p, fmt.Sprint(i), "list"), Mentions{names: names}, time.Now())
 	}
 	if m.size > maxListBytes || m.lists.Len() != maxListBytes/8/maxListed {
 		t.Errorf("%d lists of %d bytes, the limit is %d", m.lists.Len(), m.size, maxListBytes)
 	}
-	m.set(knownAt(&p, "99", "list"), Mentions{names: append(names, maxListed)})
+	m.set(knownAt(&p, "99", "list"), Mentions{names: append(names, maxListed)}, time.Now())
 	if l := m.get(knownAt(&p, "99", "list")); l.known || l.names != nil {
 		t.Error("a list that is too long is known")
 	}
@@ -53,7 +53,7 @@ func TestG05WhoHasAURI(t *testing.T) {
 	var p mcp.Profile
 	all := []string{"files", "docs", "notes"}
 	list := func(member, method string, names ...string) {
-		m.Listed(&p, member, method, m.Look(method, nil, names))
+		m.Listed(&p, member, method, time.Now(), m.Look(method, nil, names))
 	}
 	want := func(uri string, want ...int) {
 		t.Helper()
@@ -101,7 +101,7 @@ func TestG06AppsInLists(t *testing.T) {
 	if !slices.Equal(page.Apps, []string{"ui://a"}) {
 		t.Errorf("the apps are %q", page.Apps)
 	}
-	m.Listed(&p, "files", spec.MethodToolsList, page, m.Look(spec.MethodToolsList, []byte(`[{"name":"e","_meta":{"ui":{}}}]`), nil))
+	m.Listed(&p, "files", spec.MethodToolsList, time.Now(), page, m.Look(spec.MethodToolsList, []byte(`[{"name":"e","_meta":{"ui":{}}}]`), nil))
 	for name, want := range map[string]int{"a": 1, "b": 0, "c": 0, "d": 1, "e": 1} {
 		if got := m.ForApps(&p, []string{"docs", "files"}, name); len(got) != want || want > 0 && got[0] != 1 {
 			t.Errorf("ForApps(%s) = %v", name, got)
@@ -153,7 +153,7 @@ func TestG05ListsAreLearnedOnce(t *testing.T) {
 					return false
 				}
 				if can {
-					m.Listed(&p, "files", method)
+					m.Listed(&p, "files", method, time.Now())
 				}
 				return can
 			})
@@ -184,6 +184,37 @@ func TestG05ListsAreLearnedOnce(t *testing.T) {
 		time.Sleep(FreshFor)
 		if !m.Outdate(&p, "files", spec.MethodResourcesList) || m.Knows(&p, "files", spec.MethodResourcesList) {
 			t.Error("an old list is not outdated")
+		}
+	})
+}
+
+// A list that changes while it is read is read again by whoever waits for it.
+func TestG05ListThatChangesWhileItIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := NewURIs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p mcp.Profile
+		var has atomic.Pointer[[]string]
+		has.Store(&[]string{})
+		learn := func() {
+			m.Learn(t.Context(), t.Context(), &p, []string{"files"}, []string{spec.MethodResourcesList}, func(_ context.Context, _ int, method string) bool {
+				begun, names := time.Now(), *has.Load()
+				time.Sleep(time.Second)
+				m.Listed(&p, "files", method, begun, m.Look(method, nil, names))
+				return true
+			})
+		}
+		var first sync.WaitGroup
+		first.Go(learn)
+		time.Sleep(time.Second / 2)
+		has.Store(&[]string{"u:new"})
+		m.Change(p.Scope, spec.MethodResourcesList)
+		learn() // it waits for the first one
+		first.Wait()
+		if i, _ := m.Lister(&p, []string{"files"}, "u:new", false); i != 0 {
+			t.Error("what is new is not known")
 		}
 	})
 }

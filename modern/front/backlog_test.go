@@ -195,3 +195,23 @@ func TestNotesAreSentTogether(t *testing.T) {
 		}
 	}
 }
+
+// A front that ends gives back the memory of its parked calls.
+func TestParkedCallsGiveTheirMemoryBackAtTheEnd(t *testing.T) {
+	memory := budget.New(64 << 20)
+	s := moderntest.NewScript()
+	s.OnServe = func(ctx context.Context, _ *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+		_, err := x.RequestInput(ctx, []mcp.InputRequest{{Method: spec.MethodElicit, Params: []byte(`{"message":"m"}`)}})
+		return mcp.NewResult([]byte(`{"content":[]}`), nil), err
+	}
+	f := frontOf(t, s, func(o *Options) { o.Memory = oneAccount{memory.Account("ada")} })
+	text := moderntest.Request("1", "tools/call", `{"elicitation":{}}`, `,"name":"ask","arguments":{"a":"`+strings.Repeat("x", 1<<20)+`"}`)
+	moderntest.OverHTTP(t, f, text, map[string]string{"Accept": "application/json, text/event-stream"})
+	if taken := memory.Used(); taken < 1<<20 {
+		t.Fatalf("%d bytes are taken while the call is parked", taken)
+	}
+	f.Close()
+	if left := memory.Used(); left >= 1<<20 { // an account keeps some ahead
+		t.Errorf("%d bytes are taken still", left)
+	}
+}

@@ -320,8 +320,8 @@ func (c *parkedCall) abandon(cause error) {
 }
 
 // close refuses further input requests, and responds to the pending ones, so that the
-// server does not wait for them.
-func (c *parkedCall) close(cause error) {
+// server does not wait for them. It reports whether the call was parked: then nobody removes it.
+func (c *parkedCall) close(cause error) (parked bool) {
 	c.mu.Lock()
 	notes, lost := c.backlog.take()
 	defer c.reportLost(len(notes) + lost)
@@ -332,7 +332,7 @@ func (c *parkedCall) close(cause error) {
 	}
 	c.reply = nil
 	if c.expiry != nil {
-		c.expiry.Stop()
+		parked = c.expiry.Stop() // else it removes the call
 		c.expiry = nil
 		c.calls.front.opts.Metrics.Held(c.calls.front.opts.Name, mcp.HeldCalls, -1)
 	}
@@ -340,4 +340,5 @@ func (c *parkedCall) close(cause error) {
 		q.response <- mcp.Unanswered(q.request.Method, cause)
 	}
 	c.pending = nil
+	return parked
 }

@@ -133,9 +133,15 @@ func (pc *parkedCalls) close(cause error) {
 		all = append(all, c)
 	}
 	pc.mu.Unlock()
+	var parked []*parkedCall
 	for _, c := range all {
-		c.close(cause)
+		if c.close(cause) {
+			parked = append(parked, c)
+		}
 		c.cancel(cause)
 	}
 	pc.running.Wait()
+	for _, c := range parked { // which nobody else removes
+		c.abandon(cause)
+	}
 }

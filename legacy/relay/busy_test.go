@@ -335,15 +335,15 @@ func (c slowConn) WriteUntil(ctx context.Context, msg []byte) error {
 // The first request of a client does not overtake its notifications/initialized, however late that
 // is written: servers refuse what comes before it.
 func TestS02NothingOvertakesInitialized(t *testing.T) {
-	for name, open := range map[string]func(t *testing.T, st *linkedFront) (send func(text string)){
-		"on a connection": func(t *testing.T, st *linkedFront) func(string) {
-			l := st.line(t)
+	for name, open := range map[string]func(t *testing.T, st *quietFront) (send func(text string)){
+		"on a connection": func(t *testing.T, st *quietFront) func(string) {
+			l := legacytest.NewLine(t, st.front.OpenConn)
 			l.Send(legacytest.OddInitialize)
 			return l.Send
 		},
-		"over HTTP": func(t *testing.T, st *linkedFront) func(string) {
-			id := st.Send(t, "POST", legacytest.OddInitialize).Header.Get("Mcp-Session-Id")
-			return func(text string) { st.Send(t, "POST", text, "Mcp-Session-Id", id) }
+		"over HTTP": func(t *testing.T, st *quietFront) func(string) {
+			st.session = st.post(t, legacytest.OddInitialize).Header().Get("Mcp-Session-Id")
+			return func(text string) { st.post(t, text) }
 		},
 	} {
 		bridgetest.RunBubble(t, name, func(t *testing.T) {
@@ -352,7 +352,7 @@ func TestS02NothingOvertakesInitialized(t *testing.T) {
 				conn, err := dial(ctx)
 				return slowConn{conn}, err
 			}})
-			st := linkedTo(t, b)
+			st := quietlyLinkedTo(t, b, nil)
 			order := make(chan string, 2)
 			go func() { // ends with the second message
 				p := <-peers

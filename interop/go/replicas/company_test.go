@@ -116,6 +116,7 @@ func (c *company) admit(i int) (*member, error) {
 		return nil, err
 	}
 	m.feeds = append(m.feeds, events)
+	s.once = true
 	return m, nil
 }
 
@@ -227,6 +228,7 @@ func (c *company) comeAndGo(ctx context.Context) {
 		if err != nil {
 			c.note("a new session on "+server, answer{err: err})
 		} else {
+			s.once = true
 			c.try("a new session on "+server, func() answer { return s.mark(context.Background(), c.door, fmt.Sprint("new ", n)) })
 			s.end(context.Background(), c.door)
 		}

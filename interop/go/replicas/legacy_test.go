@@ -25,6 +25,7 @@ type session struct {
 	id     string // its Mcp-Session-Id; "" over HTTP+SSE
 	posts  string // over HTTP+SSE: the path and query of its messages
 	header http.Header
+	once   bool // who asks tries again itself
 
 	// mu guards the fields below.
 	mu      sync.Mutex
@@ -47,6 +48,16 @@ type feed struct {
 type event struct {
 	at       int64 // Unix time in nanoseconds
 	id, data string
+}
+
+// again reports whether a request is to be sent again: a replica that got no processor in time was
+// taken for one that does not answer, and nothing was done. In the full form none may be refused.
+func (w *world) again(status int, text string, end time.Time) bool {
+	if full || w.setup.strict || status != http.StatusServiceUnavailable || !strings.Contains(text, "does not answer; try again") || time.Now().After(end) {
+		return false
+	}
+	time.Sleep(200 * time.Millisecond)
+	return true
 }
 
 // open initializes a session at a replica. header goes with each of its requests.
@@ -116,28 +127,49 @@ func (s *session) request(ctx context.Context, r *replica, method, body string) 
 }
 
 // ask sends a request of the session to a replica. params is JSON.
-func (s *session) ask(ctx context.Context, r *replica, method, params string) answer {
-	begun, id := time.Now(), lastID.Add(1)
-	req, err := s.request(ctx, r, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params))
-	if err != nil {
-		return answer{err: err}
+func (s *session) ask(ctx context.Context, r *replica, method, params string) (a answer) {
+	for end := time.Now().Add(soon); ; {
+		begun, id := time.Now(), lastID.Add(1)
+		req, err := s.request(ctx, r, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params))
+		if err != nil {
+			return answer{err: err}
+		}
+		if s.posts != "" {
+			a = s.hear(ctx, req, id)
+		} else {
+			a = exchange(s.w.clients, req, id)
+		}
+		a.took = time.Since(begun)
+		if s.once || !s.w.again(a.status, a.text, end) {
+			return a
+		}
 	}
-	var a answer
-	if s.posts != "" {
-		a = s.hear(ctx, req, id)
-	} else {
-		a = exchange(s.w.clients, req, id)
-	}
-	a.took = time.Since(begun)
-	return a
 }
 
 // begin sends a request of the session over Streamable HTTP, and returns the stream of its
 // response.
-func (s *session) begin(r *replica, method, params string) (*feed, int64, error) {
+func (s *session) begin(r *replica, method, params string) (f *feed, id int64, err error) {
+	f, err = s.stream(method, func(ctx context.Context) (*http.Request, error) {
+		id = lastID.Add(1)
+		return s.request(ctx, r, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params))
+	})
+	return f, id, err
+}
+
+// stream sends the request that build builds, and returns the stream of its response. what names it.
+func (s *session) stream(what string, build func(context.Context) (*http.Request, error)) (*feed, error) {
+	for end := time.Now().Add(soon); ; {
+		f, status, err := s.streamOnce(what, build)
+		if err == nil || s.once || !s.w.again(status, err.Error(), end) {
+			return f, err
+		}
+	}
+}
+
+// streamOnce returns the status, too, if there is a response.
+func (s *session) streamOnce(what string, build func(context.Context) (*http.Request, error)) (*feed, int, error) {
 	ctx, stop := context.WithCancel(context.Background())
-	id := lastID.Add(1)
-	req, err := s.request(ctx, r, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params))
+	req, err := build(ctx)
 	if err != nil {
 		stop()
 		return nil, 0, err
@@ -147,15 +179,16 @@ func (s *session) begin(r *replica, method, params string) (*feed, int64, error)
 		stop()
 		return nil, 0, err
 	}
-	if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/event-stream") {
+	kind := res.Header.Get("Content-Type")
+	if res.StatusCode != http.StatusOK || req.Method == http.MethodPost && !strings.HasPrefix(kind, "text/event-stream") {
 		text, _ := io.ReadAll(res.Body)
 		res.Body.Close()
 		stop()
-		return nil, 0, fmt.Errorf("%s = %d %s", method, res.StatusCode, text)
+		return nil, res.StatusCode, fmt.Errorf("%s = %d %s", what, res.StatusCode, text)
 	}
 	f := &feed{stop: stop, done: make(chan struct{})}
 	go f.read(res.Body, nil) // ends with stop, or when the stream does
-	return f, id, nil
+	return f, res.StatusCode, nil
 }
 
 // call calls a tool.
@@ -186,58 +219,42 @@ func (s *session) notify(ctx context.Context, r *replica, method string) int {
 
 // send posts a message that has no answer, and returns the status, 0 if none came.
 func (s *session) send(ctx context.Context, r *replica, body string) int {
-	req, err := s.request(ctx, r, http.MethodPost, body)
-	if err != nil {
-		return 0
-	}
-	res, err := s.w.clients.Do(req)
-	if err != nil {
-		return 0
-	}
-	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, res.Body) // the connection is used again
-	return res.StatusCode
+	return s.tell(ctx, r, http.MethodPost, body)
 }
 
 // end deletes the session, and returns the status.
 func (s *session) end(ctx context.Context, r *replica) int {
-	req, err := s.request(ctx, r, http.MethodDelete, "")
-	if err != nil {
-		return 0
+	return s.tell(ctx, r, http.MethodDelete, "")
+}
+
+// tell sends what has no answer, and returns the status, 0 if none came.
+func (s *session) tell(ctx context.Context, r *replica, method, body string) int {
+	for end := time.Now().Add(soon); ; {
+		req, err := s.request(ctx, r, method, body)
+		if err != nil {
+			return 0
+		}
+		res, err := s.w.clients.Do(req)
+		if err != nil {
+			return 0
+		}
+		text, _ := io.ReadAll(res.Body) // all of it: the connection is used again
+		res.Body.Close()
+		if s.once || !s.w.again(res.StatusCode, string(text), end) {
+			return res.StatusCode
+		}
 	}
-	res, err := s.w.clients.Do(req)
-	if err != nil {
-		return 0
-	}
-	defer res.Body.Close()
-	return res.StatusCode
 }
 
 // follow opens the GET stream at a replica, behind the event after unless that is "".
 func (s *session) follow(r *replica, after string) (*feed, error) {
-	ctx, stop := context.WithCancel(context.Background())
-	req, err := s.request(ctx, r, http.MethodGet, "")
-	if err != nil {
-		stop()
-		return nil, err
-	}
-	if after != "" {
-		req.Header.Set("Last-Event-ID", after)
-	}
-	res, err := s.w.clients.Do(req)
-	if err != nil {
-		stop()
-		return nil, err
-	}
-	if res.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(res.Body)
-		res.Body.Close()
-		stop()
-		return nil, fmt.Errorf("GET = %d %s", res.StatusCode, text)
-	}
-	f := &feed{stop: stop, done: make(chan struct{})}
-	go f.read(res.Body, nil) // ends with stop, or when the stream does
-	return f, nil
+	return s.stream("GET", func(ctx context.Context) (*http.Request, error) {
+		req, err := s.request(ctx, r, http.MethodGet, "")
+		if err == nil && after != "" {
+			req.Header.Set("Last-Event-ID", after)
+		}
+		return req, err
+	})
 }
 
 func (f *feed) close() {

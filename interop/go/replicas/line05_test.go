@@ -15,7 +15,7 @@ import (
 func TestLine05Killed(t *testing.T) {
 	over(t, []string{nats, redis, peers}, func(t *testing.T, engine string) {
 		beside(t)
-		w := newWorld(t, setup{engine: engine})
+		w := newWorld(t, setup{engine: engine, strict: true})
 		a := w.replicas[0]
 		sessions := w.openMany(a, "modern", size(150, 500))
 		if err := each(len(sessions), func(i int) error {
@@ -133,7 +133,7 @@ func TestLine05Silent(t *testing.T) {
 	beside(t)
 	over(t, both, func(t *testing.T, engine string) {
 		t.Parallel() // most of the time it waits
-		w := newWorld(t, setup{engine: engine})
+		w := newWorld(t, setup{engine: engine, strict: true})
 		a := w.replicas[0]
 		sessions := w.openMany(a, "modern", 20)
 		for i, s := range sessions {

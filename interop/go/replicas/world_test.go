@@ -26,6 +26,7 @@ type setup struct {
 	links       bool   // faults are wanted between replicas, and between them and the engine
 	engineLinks bool   // faults are wanted between replicas and the engine alone
 	warn        bool   // the replicas' logs have no line for each request
+	strict      bool   // no request is sent again: the test judges what is refused
 	program     string // what replicas run; "" for the program of this tree
 	items       int    // of resources that the servers have, res://item/00…; 0 means 60
 

@@ -26,7 +26,8 @@ type user struct {
 	lost    bool      // the process has ended, and nobody has told
 	mayTell bool      // a process has ended, and a result may tell
 	deaf    bool      // the process is new: the client has not subscribed since
-	settled time.Time // when a subscription is in force: go-sdk does not wait for that
+	settled time.Time // when a subscription should be in force: go-sdk does not wait for that
+	heard   bool      // it is: a change was told
 	trail   []string  // what was done
 	seldom  map[string]int
 }
@@ -119,7 +120,7 @@ func (u *user) subscribe() {
 	if _, err := u.request("resources/subscribe", now); err != nil {
 		u.fail("subscribing: %v", err)
 	}
-	u.deaf, u.settled = false, time.Now().Add(settling)
+	u.deaf, u.heard, u.settled = false, false, time.Now().Add(settling)
 }
 
 func (u *user) close() {
@@ -131,7 +132,8 @@ func (u *user) close() {
 // patience is how long a client waits for an answer.
 const patience = 3 * time.Minute
 
-// settling is what a subscription may take to be in force on a busy machine.
+// settling is what a subscription may take to be in force. On a busy machine it may take longer: see
+// hear.
 const settling = time.Second
 
 func (u *user) request(method string, params any) (any, error) {

@@ -12,8 +12,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
-// soon is how long something may take until it is heard of.
-const soon = 2 * time.Second
+// soon is how long something may take until it is heard of. The calls take an hour, and whatever else
+// would end one, as a ping or keep-alive of TCP, does so after 30 s.
+const soon = 20 * time.Second
 
 // length returns how long calls take: longer than what used to end them, or PATIENCE.
 func length(t *testing.T) time.Duration {

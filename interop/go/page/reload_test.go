@@ -49,9 +49,7 @@ func TestReload(t *testing.T) {
 		b.do(chromedp.Click(`main .head button`))
 		b.sees("The configuration was read, and is in use.", "POST /reload")
 		b.servers("added", "legacy", "modern")
-		if log := w.Log(); !strings.Contains(log, `"configuration was reloaded","reason":"POST /reload"`) {
-			t.Errorf("the log has no reload of the page:\n%s", log)
-		}
+		w.logs(t, `"configuration was reloaded","reason":"POST /reload"`)
 	})
 	t.Run("a mistake from the page", func(t *testing.T) {
 		b := b.in(t)
@@ -65,6 +63,17 @@ func TestReload(t *testing.T) {
 		if got := b.text("#notice"); got != "" {
 			t.Errorf("another view says %q", got)
 		}
+	})
+}
+
+// logs waits for a line of the log: it may come later than what it tells of.
+func (w *world) logs(t *testing.T, words string) {
+	t.Helper()
+	rig.Until(t, patience, "the log", func() string {
+		if log := w.Log(); !strings.Contains(log, words) {
+			return fmt.Sprintf("it does not have %s:\n%s", words, log)
+		}
+		return ""
 	})
 }
 

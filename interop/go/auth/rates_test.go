@@ -27,6 +27,9 @@ func TestF12ClientsKeepTheirSession(t *testing.T) {
 			s := c.begin(t)
 			c.enter(t, s, bridge.endpoint(fmt.Sprint("s", n)), nil)
 			err := try(t.Context(), s, "tools/call", simpleCall, nil)
+			for end := time.Now().Add(time.Minute); err == nil && time.Now().Before(end); { // it came after the pause of the one before
+				err = try(t.Context(), s, "tools/call", simpleCall, nil)
+			}
 			if err == nil || c.revision != "2026-07-28" && !strings.Contains(err.Error(), "try again in ") {
 				t.Errorf("a call too many = %v, want to be told when to try again", err)
 			}

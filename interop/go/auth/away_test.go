@@ -19,9 +19,8 @@ func TestIssuerAway(t *testing.T) {
 	login, unused := as.login(t, "alice", url, "mcp:use"), as.login(t, "bob", url, "mcp:use")
 	valid := func(token string) {
 		t.Helper()
-		began := time.Now()
-		if a := callTool(t, url, token, "test_simple_text"); a.status != http.StatusOK || time.Since(began) > 4*time.Second {
-			t.Errorf("a call with a valid token: %d %s after %v", a.status, a.body, time.Since(began))
+		if a := callTool(t, url, token, "test_simple_text"); a.status != http.StatusOK {
+			t.Errorf("a call with a valid token: %d %s", a.status, a.body)
 		}
 	}
 	valid(login.Access)
@@ -44,10 +43,10 @@ func TestIssuerAway(t *testing.T) {
 		}
 		refused <- err
 	}()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	goOn(t, refused, func() {
 		valid(login.Access)
 		valid(unused.Access) // whose signature nobody has seen before
-	}
+	})
 	resume()
 	if err := <-refused; err != nil {
 		t.Errorf("a token with an unknown key: %v", err)
@@ -55,5 +54,22 @@ func TestIssuerAway(t *testing.T) {
 	valid(login.Access)
 	if a := callTool(t, url, as.refresh(t, login).Access, "test_simple_text"); a.status != http.StatusOK {
 		t.Errorf("a new token, when the issuer is back: %d %s", a.status, a.body)
+	}
+}
+
+// goOn has calls with valid tokens made for 10 s. The one with an unknown key waits for the keys, for
+// as long: some of the others have to be answered before it.
+func goOn(t *testing.T, refused <-chan error, calls func()) {
+	t.Helper()
+	time.Sleep(time.Second) // it waits
+	meanwhile := 0
+	for end := time.Now().Add(9 * time.Second); time.Now().Before(end); {
+		calls()
+		if time.Sleep(100 * time.Millisecond); len(refused) == 0 {
+			meanwhile++
+		}
+	}
+	if meanwhile == 0 {
+		t.Error("calls with valid tokens wait as long as one with an unknown key")
 	}
 }

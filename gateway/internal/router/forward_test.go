@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -217,16 +218,16 @@ func TestForwardStream(t *testing.T) {
 	res := b.open(t, http.MethodGet, "", sessionHeaders(session))
 	events := bufio.NewReader(res.Body)
 	eventually(t, a.peer.isListening)
+	var times []time.Duration
 	for range 10 {
 		began := time.Now()
 		a.peer.push(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		if _, data := nextEvent(t, events); !strings.Contains(data, "list_changed") {
 			t.Fatalf("event %q", data)
 		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("an event took %v", took)
-		}
+		times = append(times, time.Since(began))
 	}
+	wantAtOnce(t, "an event", times)
 	a.peer.push(`{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`)
 	last, _ := nextEvent(t, events)
 	res.Body.Close()
@@ -238,6 +239,15 @@ func TestForwardStream(t *testing.T) {
 	defer res.Body.Close()
 	if _, data := nextEvent(t, bufio.NewReader(res.Body)); !strings.Contains(data, "resources/list_changed") {
 		t.Errorf("after %s: %q", last, data)
+	}
+}
+
+// wantAtOnce wants most of what was done to have taken less than a second: on a busy machine some may
+// take longer.
+func wantAtOnce(t *testing.T, what string, times []time.Duration) {
+	t.Helper()
+	if slices.Sort(times); times[len(times)/2] > time.Second {
+		t.Errorf("%s takes %v; all of them: %v", what, times[len(times)/2], times)
 	}
 }
 
@@ -328,13 +338,16 @@ func TestForwardHolderDies(t *testing.T) {
 		return b.send(t, http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, sessionHeaders(session))
 	}
 	eventually(t, func() bool { return list().status != http.StatusServiceUnavailable }) // what dies may have connected just before
+	var times []time.Duration
 	for i := range 20 {
 		began := time.Now()
 		got := list()
-		if took := time.Since(began); got.status != http.StatusNotFound || got.code() != -32001 || took > time.Second {
-			t.Fatalf("request %d after %v: %+v", i, took, got)
+		times = append(times, time.Since(began))
+		if got.status != http.StatusNotFound || got.code() != -32001 {
+			t.Fatalf("request %d after %v: %+v", i, times[i], got)
 		}
 	}
+	wantAtOnce(t, "a request", times)
 	if got := b.tool(t, "3", allQuestions, rd.retry(map[string]string{"roots/list": someDir})); got.code() != -32602 || !strings.Contains(got.body, "the replica that held this call is gone; send it anew") {
 		t.Errorf("retry = %+v", got)
 	}

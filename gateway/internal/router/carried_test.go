@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/replicas"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
@@ -178,7 +179,7 @@ func TestCarriedHolderDies(t *testing.T) {
 	for range l.read {
 		t.Error("the dead replica has answered")
 	}
-	if took := time.Since(begin); took > time.Second {
+	if took := time.Since(begin); took >= replicas.MemberTTL-replicas.Heartbeat { // when others may take it for dead
 		t.Errorf("the client was told after %v", took)
 	}
 	eventually(t, func() bool { // on a busy machine the first ones hear that another replica is about to take over

@@ -57,7 +57,7 @@ func served(t *testing.T, a answer) string {
 // starved reports whether a replica has refused a call because it, or all of this process, had no
 // processor for some seconds.
 func starved(res answer) bool {
-	for _, text := range []string{"have not heard this one", "may have taken over", "not all of them have answered"} {
+	for _, text := range []string{"have not heard this one", "may have taken over", "not all of them have answered", "does not answer; try again"} {
 		if strings.Contains(res.body, text) {
 			return true
 		}

@@ -22,7 +22,7 @@ type member struct {
 // A step is one request of the round, with own names. {dir} and {client} are filled in.
 type step struct {
 	method, params string
-	progress       bool
+	progress       int  // how often the server tells of it; 0: nobody asks
 	legacy         bool // modern clients can't
 	verbatim       bool // the server gives its arguments back as they were written
 }
@@ -62,7 +62,7 @@ func members() []member {
 				call("get-tiny-image", `{}`), call("get-annotated-message", `{"messageType":"error","includeImage":true}`),
 				call("get-resource-links", `{"count":2}`), call("get-resource-reference", `{"resourceType":"Text","resourceId":1}`),
 				call("get-sum", `{"a":"two"}`), call("no-such-tool", `{}`),
-				{method: "tools/call", params: `{"name":"trigger-long-running-operation","arguments":{"duration":0.2,"steps":2}}`, progress: true},
+				{method: "tools/call", params: `{"name":"trigger-long-running-operation","arguments":{"duration":0.2,"steps":2}}`, progress: 2},
 				call("trigger-elicitation-request", `{}`),
 				get("simple-prompt", `{}`), get("args-prompt", `{"city":"Austin","state":"Texas"}`), get("no-such-prompt", `{}`),
 				read("demo://resource/static/document/startup.md"), read("demo://resource/dynamic/text/1"),
@@ -104,7 +104,7 @@ func members() []member {
 			name: "memos", path: "/mcp", argv: python("python-1", "server1.py", "--transport", "http", "--port", "{port}"),
 			asks: []step{
 				call("echo", `{"text":"東京"}`), call("add", `{"a":1,"b":2}`), call("ask", `{"question":"Who?"}`),
-				{method: "tools/call", params: `{"name":"count","arguments":{}}`, progress: true},
+				{method: "tools/call", params: `{"name":"count","arguments":{}}`, progress: 3},
 			},
 		},
 	}
@@ -123,7 +123,7 @@ func modernAsks() []step {
 		{method: "tools/call", params: `{"name":"test_x_mcp_header","arguments":{"region":"Zürich 東京","urgent":true}}`, verbatim: true}, call("object_output", `{}`),
 		call("test_input_required_result_multi_round", `{}`), call("test_elicitation", `{"message":"Who is there?"}`),
 		get("test_prompt_with_arguments", `{"arg1":"hello","arg2":"world"}`), get("test_input_required_result_prompt", `{}`),
-		{method: "tools/call", params: `{"name":"test_tool_with_progress","arguments":{}}`, progress: true},
+		{method: "tools/call", params: `{"name":"test_tool_with_progress","arguments":{}}`, progress: 3},
 	}
 }
 

@@ -122,7 +122,7 @@ func (v *visitor) take(s *step, prefix string) *seen {
 	v.Expect(answers)
 	v.tap.Forget()
 	params := json.RawMessage(v.fill(string(s.shown(prefix))))
-	result, err := v.ask(s.method, params, s.progress)
+	result, err := v.ask(s.method, params, s.progress > 0)
 	got := &seen{result: outcome(v.t, result, err)}
 	if strings.HasPrefix(got.result, "no reply") {
 		v.t.Fatalf("%s %s: %s; the client wrote:\n%s", s.method, params, got.result, v.Log())
@@ -130,8 +130,8 @@ func (v *visitor) take(s *step, prefix string) *seen {
 	for q, ok := v.Asked.Take(0); ok; q, ok = v.Asked.Take(0) {
 		got.asked = append(got.asked, inline(q))
 	}
-	if s.progress {
-		for _, p := range v.Progress.Collect(2) {
+	if s.progress > 0 {
+		for _, p := range v.Progress.Collect(s.progress) {
 			got.progress = append(got.progress, inline(p))
 		}
 	}

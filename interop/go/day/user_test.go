@@ -26,8 +26,7 @@ type user struct {
 	lost    bool      // the process has ended, and nobody has told
 	mayTell bool      // a process has ended, and a result may tell
 	deaf    bool      // the process is new: the client has not subscribed since
-	settled time.Time // when a subscription should be in force: go-sdk does not wait for that
-	heard   bool      // it is: a change was told
+	settled time.Time // when a subscription is in force: go-sdk does not wait for that
 	trail   []string  // what was done
 	seldom  map[string]int
 }
@@ -117,10 +116,12 @@ func (u *user) subscribe() {
 			u.fail("unsubscribing: %v", err)
 		}
 	}
+	begun := time.Now()
 	if _, err := u.request("resources/subscribe", now); err != nil {
 		u.fail("subscribing: %v", err)
 	}
-	u.deaf, u.heard, u.settled = false, false, time.Now().Add(settling)
+	u.deaf = false
+	u.settles(time.Since(begun))
 }
 
 func (u *user) close() {
@@ -132,9 +133,11 @@ func (u *user) close() {
 // patience is how long a client waits for an answer.
 const patience = 3 * time.Minute
 
-// settling is what a subscription may take to be in force. On a busy machine it may take longer: see
-// hear.
-const settling = time.Second
+// settles notes when a subscription is in force: a second from now or, where a request takes long, after
+// the time of ten.
+func (u *user) settles(request time.Duration) {
+	u.settled = time.Now().Add(max(time.Second, 10*request))
+}
 
 func (u *user) request(method string, params any) (any, error) {
 	return u.requestWithin(patience, method, params)

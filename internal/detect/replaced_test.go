@@ -196,8 +196,11 @@ func openedOwn(d *Detector) string {
 // described returns the error of a description.
 func described(d *Detector) string {
 	req := &mcp.Request{Method: spec.MethodDiscover, Era: spec.Modern, Revision: spec.LatestModern, Profile: mcp.Profile{Scope: "s/c", Capabilities: []byte("{}")}}
-	if _, err := d.Describe(context.Background(), req); err != nil {
+	switch desc, err := d.Describe(context.Background(), req); {
+	case err != nil:
 		return err.Error()
+	case string(desc.Instructions) != `"modern"`:
+		return "the description of the former back"
 	}
 	return ""
 }

@@ -52,6 +52,9 @@ func (d *Detector) describe(ctx context.Context, req *mcp.Request) (*mcp.Descrip
 			return nil, err
 		}
 		desc, err := back.Describe(ctx, req)
+		if err == nil && d.replaced(back) {
+			continue // it may be the last one that the former back knew
+		}
 		if err == nil && d.recall != nil && isCurrent(back.Err()) {
 			d.recall.described(req, back.Era(), desc, d.isGuess())
 		}

@@ -55,7 +55,7 @@ func (h *house) serveModern(w http.ResponseWriter, m *wire.Message) {
 	}
 	result := `{"resultType":"complete","tools":[],"era":"modern"}`
 	if m.Method == spec.MethodDiscover {
-		result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
+		result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"instructions":"modern"}`
 	}
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }

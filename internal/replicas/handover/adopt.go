@@ -140,7 +140,9 @@ func (g *Group) forget(all []record) []*adopted {
 // regain is for a session that was not handed over. The other may have recorded another place.
 func (g *Group) regain(a *adopted) {
 	if a != nil {
+		g.mu.Lock()
 		a.put = time.Time{}
+		g.mu.Unlock()
 		g.add([]*adopted{a})
 	}
 }
@@ -158,11 +160,12 @@ func (g *Group) settle(ctx context.Context, all []*adopted) {
 	}
 }
 
-// unrecorded returns the sessions whose places could not be recorded.
+// unrecorded returns the sessions whose places could not be recorded. One that was handed on meanwhile
+// is another replica's to record.
 func (g *Group) unrecorded(all []*adopted) []*adopted {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(all), func(a *adopted) bool { return !a.put.IsZero() })
+	return slices.DeleteFunc(slices.Clone(all), func(a *adopted) bool { return g.adopted[a.id] != a || !a.put.IsZero() })
 }
 
 // record puts the places of sessions into the engine.

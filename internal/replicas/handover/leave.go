@@ -23,11 +23,12 @@ const (
 	maxText  = 1 << 20
 	// pause is how often sessions are looked at that were in use, failedPause how long it
 	// takes until a replica is asked again that did not go on with a session: package peer asks one
-	// that was silent once a second, so that one that is there again is heard by the third time.
+	// that was silent a second after it last did not answer.
 	pause       = 20 * time.Millisecond
 	failedPause = time.Second
-	// maxFailures bounds how often in a row, once this replica ends.
-	maxFailures = 3
+	// maxFailures bounds how often in a row, once this replica ends: one that is there again is heard by
+	// the fourth time.
+	maxFailures = 4
 	// sendTimeout bounds one request.
 	sendTimeout = 5 * time.Second
 	// maxReceipt bounds the response to it, in bytes.

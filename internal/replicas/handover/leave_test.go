@@ -203,7 +203,7 @@ func TestLeaveWaitsForAnHeir(t *testing.T) {
 	})
 }
 
-// What is not gone on with is back, and tried again: three times in a row while ending, with
+// What is not gone on with is back, and tried again: four times in a row while ending, with
 // a second between.
 func TestLeaveTriesAgain(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request) error{

@@ -13,7 +13,7 @@ type ReadList func(ctx context.Context, place int, method string) bool
 
 // Learn has lists of all members known, those of methods, that are not, or were read long ago.
 // Members are asked at the same time, until ctx ends; client is the context of the client that
-// wants to know, and ends with it at the latest. A list is read once for all that want it.
+// wants to know, and ends with it at the latest. A list is read once for all that want it, twice if it changes meanwhile.
 func (m *URIs) Learn(client, ctx context.Context, p *mcp.Profile, members []string, methods []string, read ReadList) {
 	var asking sync.WaitGroup
 	for i, name := range members {
@@ -28,7 +28,10 @@ func (m *URIs) Learn(client, ctx context.Context, p *mcp.Profile, members []stri
 
 // learn has one list known.
 func (m *URIs) learn(client, ctx context.Context, k knownKey, place int, read ReadList) {
-	for {
+	for waits := 0; ; waits++ {
+		if waits == 2 && m.get(k).known {
+			return // the second reading began after this call, and what changes all the time is read no more often
+		}
 		wait, due := m.begin(k)
 		switch {
 		case !due:

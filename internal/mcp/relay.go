@@ -38,7 +38,7 @@ type Relay interface {
 	Call(m *wire.Message, c RelayedCall)
 	// Send sends a notification or a response of the client. A cancellation ends its
 	// call, whose RelayedCall gets [ErrCancelled]. If the server does not read its connection,
-	// Send returns after a moment, and the message waits in the background, in order, until
+	// Send returns after a moment, later for notifications/initialized, and the message waits in the background, in order, until
 	// Close. If too many wait, the error is one of [MayTryLater].
 	Send(ctx context.Context, m *wire.Message) error
 	// Await waits until the caller's next message may follow m, which was passed to Send;

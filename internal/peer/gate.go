@@ -153,7 +153,7 @@ func (gs *gates) of(g *Group, to replicas.Replica) *gate {
 // enter returns nil if the replica can be reached, by what is known. Otherwise the replica is
 // asked again in the background, at most once in dialEvery. The first request waits until the
 // replica has proved that it has a key: who can write to the engine alone gets nobody's
-// credentials.
+// credentials. So does one after a time in which nobody asked a silent replica.
 func (t *gate) enter(ctx context.Context) error {
 	done, err := t.look()
 	if done == nil {
@@ -170,7 +170,7 @@ func (t *gate) enter(ctx context.Context) error {
 	return err
 }
 
-// look returns what is known of the replica. If that is nothing, done is closed once it is.
+// look returns what is known of the replica. If that is nothing, or too old, done is closed once it is.
 func (t *gate) look() (done <-chan struct{}, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

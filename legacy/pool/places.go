@@ -52,7 +52,7 @@ type fullError struct {
 
 func (e *fullError) Error() string { return "session limit reached" }
 
-// refusal converts an error of enter to the one for the client.
+// refusal converts an error of get to the one for the client.
 func (p *Pool) refusal(err error) error {
 	full := (*fullError)(nil)
 	switch {

@@ -33,7 +33,7 @@ func newLine() *line {
 	return l
 }
 
-// sendInLine sends a message on a connection. If the server has not read it after takeTimeout, it
+// sendInLine sends a message on a connection. If the server has not read it after its patience, it
 // returns nil: the message waits in the background, behind those before it, for as long as the
 // client's session lasts. Who sent it would gain nothing by waiting, too.
 //

@@ -16,7 +16,7 @@ type watchedTopic struct {
 	topic   fanout.Topic
 	settled chan struct{} // closed once the server has answered, and those below are set
 	left    bool          // who asked did not wait for the answer: who waits, too, asks anew
-	err     error         // why it did not
+	err     error         // why it is not watched
 	release func()        // stops watching the topic upstream; nil if the server refused
 }
 

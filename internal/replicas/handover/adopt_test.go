@@ -254,3 +254,31 @@ func TestReceiptWaitsForTheRecord(t *testing.T) {
 		}
 	})
 }
+
+// The place of a session that was handed on meanwhile is another replica's to record.
+func TestPlaceOfASessionThatWasHandedOn(t *testing.T) {
+	bubble(t, func(t *testing.T, rig *rig, a, b *replica) {
+		slow := &stumbling{Engine: b.engine}
+		b.Close()
+		b.Group = rig.group(b, slow)
+		id := a.open(t, "1AAAAAAAA-1")
+		slow.left.Store(2)
+		rig.drain(a)
+		done := a.leave(t, atEnd())
+		synctest.Wait() // it is there, and its place could not be recorded
+		b.mu.Lock()
+		handed := b.adopted[id]
+		delete(b.adopted, id)
+		b.mu.Unlock()
+		if handed == nil {
+			t.Fatal("the session is not there")
+		}
+		if err := a.engine.Put(t.Context(), keyOf(string(id)), []byte(`{"at":"CCCCCCCC"}`), recordTTL); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		if text, err := a.engine.Get(t.Context(), keyOf(string(id))); err != nil || !strings.Contains(string(text), "CCCCCCCC") {
+			t.Errorf("the engine has %s, %v, want the place of who has it", text, err)
+		}
+	})
+}

@@ -218,3 +218,33 @@ func TestG05ListThatChangesWhileItIsRead(t *testing.T) {
 		}
 	})
 }
+
+// A list that changes whenever it is read is read twice for all that want it.
+func TestG05ListThatChangesAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := NewURIs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p mcp.Profile
+		var reads atomic.Int32
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				m.Learn(t.Context(), t.Context(), &p, []string{"files"}, []string{spec.MethodResourcesList}, func(_ context.Context, _ int, method string) bool {
+					reads.Add(1)
+					begun := time.Now()
+					time.Sleep(time.Second)
+					m.Change(p.Scope, method)
+					time.Sleep(time.Second)
+					m.Listed(&p, "files", method, begun, m.Look(method, nil, []string{"u:1"}))
+					return true
+				})
+			})
+		}
+		all.Wait()
+		if n := reads.Load(); n != 2 {
+			t.Errorf("read %d times, want 2", n)
+		}
+	})
+}

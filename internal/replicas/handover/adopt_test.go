@@ -266,10 +266,10 @@ func TestPlaceOfASessionThatWasHandedOn(t *testing.T) {
 		rig.drain(a)
 		done := a.leave(t, atEnd())
 		synctest.Wait() // it is there, and its place could not be recorded
-		b.mu.Lock()
+		b.Group.mu.Lock() // not that of the replica
 		handed := b.adopted[id]
 		delete(b.adopted, id)
-		b.mu.Unlock()
+		b.Group.mu.Unlock()
 		if handed == nil {
 			t.Fatal("the session is not there")
 		}

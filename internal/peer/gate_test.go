@@ -198,16 +198,22 @@ func TestGateSilent(t *testing.T) {
 	})
 }
 
+// served returns a group that another replica has served.
+func served(t *testing.T) (*dials, *Group) {
+	t.Helper()
+	d, g := &dials{next: answering(newGroup(t, holder, testKey), 0)}, newGroup(t, edge, testKey)
+	g.connect = d.connect
+	if got, err := call(g); got != "served" {
+		t.Fatalf("before: %q, %v", got, err)
+	}
+	return d, g
+}
+
 // A replica that was silent for a moment, and of which nobody asked anything since, is asked before it
 // is told to be gone.
 func TestGateSilentForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &dials{next: answering(newGroup(t, holder, testKey), 0)}
-		g := newGroup(t, edge, testKey)
-		g.connect = d.connect
-		if got, err := call(g); got != "served" {
-			t.Fatalf("before: %q, %v", got, err)
-		}
+		d, g := served(t)
 		d.set(stall)
 		g.client.CloseIdleConnections()
 		if _, err := call(g); !isSilent(err) {
@@ -225,12 +231,7 @@ func TestGateSilentForAMoment(t *testing.T) {
 // for a living process is waited for.
 func TestGateStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &dials{next: answering(newGroup(t, holder, testKey), 0)}
-		g := newGroup(t, edge, testKey)
-		g.connect = d.connect
-		if got, err := call(g); got != "served" {
-			t.Fatalf("before: %q, %v", got, err)
-		}
+		d, g := served(t)
 		d.set(stopped)
 		began := time.Now()
 		if _, err := call(g); !isSilent(err) || time.Since(began) != dialTimeout {
@@ -321,12 +322,7 @@ func TestForwardClientLeaves(t *testing.T) {
 // sent again. Who connects has not said that the replica is gone.
 func TestGateBehindAProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &dials{next: answering(newGroup(t, holder, testKey), 0)}
-		g := newGroup(t, edge, testKey)
-		g.connect = d.connect
-		if got, err := call(g); got != "served" {
-			t.Fatalf("before: %q, %v", got, err)
-		}
+		d, g := served(t)
 		var sent sync.Map
 		d.set(func(context.Context) (net.Conn, error) {
 			near, far := net.Pipe()

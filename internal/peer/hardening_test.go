@@ -142,12 +142,7 @@ func TestForwardAfterProof(t *testing.T) {
 // An address that a replica has left is somebody else's: nothing is sent there until that has
 // proved to be a replica.
 func TestForwardToReusedAddress(t *testing.T) {
-	d := &dials{next: answering(newGroup(t, holder, testKey), 0)}
-	g := newGroup(t, edge, testKey)
-	g.connect = d.connect
-	if got, err := call(g); got != "served" {
-		t.Fatalf("before: %q, %v", got, err)
-	}
+	d, g := served(t)
 	d.set(refuse)
 	if _, err := call(g); !isGone(err) {
 		t.Fatalf("after its end: %v", err)

@@ -239,46 +239,46 @@ func (e *stumbling) Put(ctx context.Context, key string, value []byte, ttl time.
 	return e.Engine.Put(ctx, key, value, ttl)
 }
 
+// stumblingAt has a session of a handed over to b, whose first attempts to record its place fail.
+func stumblingAt(t *testing.T, rig *rig, a, b *replica, failures int32) (id legacyfront.SessionID, done <-chan struct{}) {
+	slow := &stumbling{Engine: b.engine}
+	b.Close()
+	b.Group = rig.group(b, slow)
+	id = a.open(t, "1AAAAAAAA-1")
+	slow.left.Store(failures)
+	rig.drain(a)
+	return id, a.leave(t, atEnd())
+}
+
+// placedAt wants the engine to have the place of a session.
+func (r *replica) placedAt(t *testing.T, id legacyfront.SessionID, where string) {
+	t.Helper()
+	if text, err := r.engine.Get(t.Context(), keyOf(string(id))); err != nil || !strings.Contains(string(text), where) {
+		t.Errorf("the engine has %s, %v, want that the session is at %s", text, err, where)
+	}
+}
+
 // The receipt waits until others can find a session, since its former replica is about to end.
 func TestReceiptWaitsForTheRecord(t *testing.T) {
 	bubble(t, func(t *testing.T, rig *rig, a, b *replica) {
-		slow := &stumbling{Engine: b.engine}
-		b.Close()
-		b.Group = rig.group(b, slow)
-		id := a.open(t, "1AAAAAAAA-1")
-		slow.left.Store(3)
-		rig.drain(a)
-		<-a.leave(t, atEnd())
-		if text, err := a.engine.Get(t.Context(), keyOf(string(id))); err != nil || !strings.Contains(string(text), b.name) {
-			t.Errorf("the engine has %s, %v, want that the session is at %s", text, err, b.name)
-		}
+		id, done := stumblingAt(t, rig, a, b, 3)
+		<-done
+		a.placedAt(t, id, b.name)
 	})
 }
 
 // The place of a session that was handed on meanwhile is another replica's to record.
 func TestPlaceOfASessionThatWasHandedOn(t *testing.T) {
 	bubble(t, func(t *testing.T, rig *rig, a, b *replica) {
-		slow := &stumbling{Engine: b.engine}
-		b.Close()
-		b.Group = rig.group(b, slow)
-		id := a.open(t, "1AAAAAAAA-1")
-		slow.left.Store(2)
-		rig.drain(a)
-		done := a.leave(t, atEnd())
+		id, done := stumblingAt(t, rig, a, b, 2)
 		synctest.Wait() // it is there, and its place could not be recorded
-		b.Group.mu.Lock() // not that of the replica
-		handed := b.adopted[id]
-		delete(b.adopted, id)
-		b.Group.mu.Unlock()
-		if handed == nil {
+		if b.forget([]record{{ID: string(id)}})[0] == nil {
 			t.Fatal("the session is not there")
 		}
 		if err := a.engine.Put(t.Context(), keyOf(string(id)), []byte(`{"at":"CCCCCCCC"}`), recordTTL); err != nil {
 			t.Fatal(err)
 		}
 		<-done
-		if text, err := a.engine.Get(t.Context(), keyOf(string(id))); err != nil || !strings.Contains(string(text), "CCCCCCCC") {
-			t.Errorf("the engine has %s, %v, want the place of who has it", text, err)
-		}
+		a.placedAt(t, id, "CCCCCCCC")
 	})
 }

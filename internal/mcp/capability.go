@@ -78,6 +78,12 @@ func MissingCapability(capabilities []byte, method string, params []byte) []byte
 	return nil
 }
 
+// CanBeAsked reports whether a client with these capabilities can be asked during a call. Roots are
+// no such question: any call of the client will do.
+func CanBeAsked(capabilities []byte) bool {
+	return Declares(capabilities, "elicitation") || Declares(capabilities, "sampling")
+}
+
 // LackedCapability returns the error for a request that failed because the client lacks a
 // capability for input requests.
 //

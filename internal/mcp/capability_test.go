@@ -48,6 +48,17 @@ func TestM2L21MissingCapability(t *testing.T) {
 	}
 }
 
+func TestCanBeAsked(t *testing.T) {
+	for has, want := range map[string]bool{
+		`{}`: false, `{"roots":{}}`: false, `{"elicitation":null}`: false,
+		`{"elicitation":{}}`: true, `{"roots":{},"sampling":{"tools":{}}}`: true,
+	} {
+		if got := CanBeAsked([]byte(has)); got != want {
+			t.Errorf("CanBeAsked(%s) = %v, want %v", has, got, want)
+		}
+	}
+}
+
 // Of a client's capabilities a server is told those that decide what it may ask; the order
 // in which clients write them makes no profile of its own.
 func TestM2L07Crossing(t *testing.T) {

@@ -68,7 +68,7 @@ func (l *Lanes) Enter(ctx context.Context, req *mcp.Request, prefer int) (int, f
 // wantsLane reports whether the server may request input from the client during a request. What is
 // about a task that the client holds goes to one session, whose task it is.
 func wantsLane(req *mcp.Request) bool {
-	return !req.HoldsTasks && spec.MayAsk(req.Method) && (mcp.Declares(req.Profile.Capabilities, "elicitation") || mcp.Declares(req.Profile.Capabilities, "sampling"))
+	return !req.HoldsTasks && spec.MayAsk(req.Method) && mcp.CanBeAsked(req.Profile.Capabilities)
 }
 
 // take returns a free lane, if possible the preferred one; or a place in the queue; or -1

@@ -184,10 +184,10 @@ func (in *inputs) assignLocked(p *pendingInput, c *call) {
 // the caller calls keep, and the call keeps its lane.
 func (c *call) freeLaneAfterBurst(p *pendingInput) (keep func() bool) {
 	if p.attributed {
-		c.freeLane()
+		c.leaveLane()
 		return func() bool { return false }
 	}
-	return time.AfterFunc(wake.Positive(burstWindow-time.Since(p.receivedAt)), c.freeLane).Stop
+	return time.AfterFunc(wake.Positive(burstWindow-time.Since(p.receivedAt)), c.leaveLane).Stop
 }
 
 func (in *inputs) unpark(p *pendingInput) {

@@ -23,7 +23,7 @@ type call struct {
 	caller    mcp.Caller
 	ctx       context.Context // the caller's; only for caller, since a call ends with it
 	clock     mcp.Clock
-	leaveLane func() // nil, or frees the lane; may be called again
+	leaveLane func() // frees the lane, if it may while the call is parked; may be called again
 
 	in         mcp.Intake // reserves memory for the response
 	mayBeAsked bool       // the server may request input for it
@@ -117,11 +117,4 @@ func (c *call) end() (upstream.Response, bool) {
 	c.withCaller.Wait()
 	c.drains.Wait()
 	return c.Settled()
-}
-
-// freeLane lets the next call run.
-func (c *call) freeLane() {
-	if c.leaveLane != nil {
-		c.leaveLane()
-	}
 }

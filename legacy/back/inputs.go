@@ -70,11 +70,8 @@ type pendingInput struct {
 	fromClient bool // the response has roots that the client returned for it
 
 	exchange *trace.Exchange // of the call that it belongs to, once that is known
-
-	// the call whose caller handles it; nil before and after
-	call *call // whose caller is being asked; nil before and after
-
-	asked *call // the call whose caller was asked; nil for none
+	call     *call           // whose caller is being asked; nil before and after
+	asked    *call           // whose caller was asked; nil for none
 }
 
 func (p *pendingInput) isRoots() bool { return p.m.Method == spec.MethodRootsList }

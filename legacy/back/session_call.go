@@ -29,7 +29,7 @@ func (s *session) serve(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	}
 	whileParked := leaveLane
 	if s.opts.Settings.Isolation == settings.IsolateNothing {
-		whileParked = nil
+		whileParked = func() {}
 	}
 	c := newCall(req, caller, whileParked)
 	defer s.leave(c, leaveLane)

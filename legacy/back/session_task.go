@@ -121,7 +121,7 @@ func (s *session) runTask(ctx context.Context, req *mcp.Request, c *call) (upstr
 		defer s.tasks.Remove(r.ID(), host)
 		c.namesInputs.Store(true)
 		known()
-		c.freeLane()
+		c.leaveLane()
 		result, err := r.Await(ctx)
 		if f := upstream.AsFailure(err); f != nil {
 			err = &upstream.Failure{Cause: f.Cause, Fate: upstream.MayHaveRun, Lost: f.Lost}

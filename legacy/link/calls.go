@@ -11,7 +11,8 @@ import (
 // Calls contains the requests in flight on a Link. It is safe for concurrent use.
 type Calls struct {
 	*upstream.Calls
-	ids *atomic.Int64 // the last id of a request; shared with the Endpoint, if there is one
+	ids       *atomic.Int64 // the last id of a request; shared with the Endpoint, if there is one
+	aftermath *aftermath
 }
 
 // LastID returns the id of the latest request.
@@ -35,6 +36,7 @@ func (t *Calls) Remove(c *Call) { t.Calls.Remove(&c.Call) }
 // Finish ends a call that got a response. The caller must free the returned response.
 func (t *Calls) Finish(c *Call, r upstream.Response) upstream.Response {
 	t.Remove(c)
+	t.aftermath.passed(c)
 	release := r.Release
 	r.Release = func() {
 		if release != nil {

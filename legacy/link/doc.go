@@ -8,7 +8,7 @@
 // A Link sets the ids of requests, passes each response to its [Call], and all other
 // messages of the server to its [Sink]. It knows the meaning of messages only as far as
 // the transports define it: initialize opens a session, ping checks whether it is alive,
-// and notifications/cancelled cancels a request.
+// or has read what was sent before, and notifications/cancelled cancels a request.
 //
 // A Link has one handshake. If its session is lost, [Link.Done] is closed, and a new
 // session needs another Link.

@@ -47,11 +47,12 @@ type Link struct {
 	ordered    bool
 	attributes bool
 
-	refusal int         // see Refusal; written while the session is opened
-	worked  atomic.Bool // a request got a response, besides initialize
-	inbox   *upstream.Inbox
-	outbox  outbox
-	done    chan struct{} // closed when the session is lost or ended
+	refusal   int         // see Refusal; written while the session is opened
+	worked    atomic.Bool // a request got a response, besides initialize
+	inbox     *upstream.Inbox
+	outbox    outbox
+	aftermath *aftermath    // of calls that were cancelled
+	done      chan struct{} // closed when the session is lost or ended
 }
 
 // A carrier is the transport under a Link.
@@ -84,9 +85,9 @@ type carrier interface {
 
 // New returns a Link that is not yet connected.
 func New(opts *upstream.Options, sink Sink) *Link {
-	l := &Link{opts: opts, log: opts.Logger, sink: sink, done: make(chan struct{})}
+	l := &Link{opts: opts, log: opts.Logger, sink: sink, aftermath: newAftermath(), done: make(chan struct{})}
 	l.inbox = upstream.NewInbox(opts, reading, inboxSink{l})
-	l.Calls = Calls{&l.inbox.Calls, new(atomic.Int64)}
+	l.Calls = Calls{&l.inbox.Calls, new(atomic.Int64), l.aftermath}
 	return l
 }
 

@@ -27,7 +27,10 @@ func (s inboxSink) Receive(ctx context.Context, m *wire.Message, from *upstream.
 }
 
 // Unclaimed implements [upstream.Sink].
-func (inboxSink) Unclaimed(wire.ID, *wire.Error) bool { return false }
+func (s inboxSink) Unclaimed(id wire.ID, _ *wire.Error) bool {
+	s.l.aftermath.cameLate(id)
+	return false
+}
 
 // TooLong implements [upstream.Sink]: it refuses a request that is too long.
 func (s inboxSink) TooLong(ctx context.Context, id wire.ID, limit int) {

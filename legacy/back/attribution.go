@@ -18,8 +18,8 @@ const (
 	// burstWindow is how long after an input request of a call another one may arrive in
 	// the same burst. After that, the server is assumed to wait for the response.
 	burstWindow = 20 * time.Millisecond
-	// cancelGrace is how long after the cancellation of a call the server may still
-	// request input for it.
+	// cancelGrace is how long after it has read the cancellation of a call the server may
+	// still request input for it.
 	cancelGrace = 250 * time.Millisecond
 )
 
@@ -211,13 +211,14 @@ func (in *inputs) beginCancel(c *call) {
 	if !c.mayBeAsked {
 		return
 	}
+	in.s.ExpectLate(&c.Call)
 	c.orphaned.Store(true)
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.cancelling++
 }
 
-// endCancel records that the server knows the cancellation of a call.
+// endCancel records that the server has nothing more to say of a cancelled call.
 func (in *inputs) endCancel() {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -3,7 +3,6 @@ package back
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
@@ -161,15 +160,17 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (upstream
 	return s.Calls.Finish(&c.Call, a), nil
 }
 
-// leave frees the lane of a call that has ended: at once or, if it was cancelled, cancelGrace after the
-// server was sent that. Input requests of the next call could not be told from late ones of this one.
+// leave frees the lane of a call that has ended: at once or, if it was cancelled, when the server has
+// nothing more to say of it. Input requests of the next call could not be told from late ones of this
+// one. A server that answers no ping for a while keeps the lane no longer: its input requests are refused.
 func (s *session) leave(c *call, leaveLane func()) {
 	if !c.orphaned.Load() {
 		leaveLane()
 		return
 	}
-	end := func() { time.AfterFunc(cancelGrace, func() { s.inputs.endCancel(); leaveLane() }) }
-	if c.Cancelled == nil || !s.Start(func() { <-c.Cancelled; end() }) { // at the latest with the connection
+	asks := !c.req.Profile.Single && mcp.CanBeAsked(c.capabilities())
+	end := func() { s.inputs.endCancel(); leaveLane() }
+	if !s.Start(func() { s.Outlast(&c.Call, cancelGrace, asks, leaveLane); end() }) { // at the latest with the session
 		end()
 	}
 }

@@ -122,10 +122,14 @@ func Stays(r *http.Request) bool { return r.ProtoMajor != 1 || r.ProtoMinor == 0
 // Placed returns a request that has a place among those in flight until leave is called, and
 // what its handler calls once it has ended. Serve calls it before, if the handler [Stays]:
 // streams have limits of their own, and are no requests in flight, over HTTP/2 as over
-// HTTP/1.1.
+// HTTP/1.1. A request may have several places.
 func Placed(r *http.Request, leave func()) (placed *http.Request, ended func()) {
 	ended = sync.OnceFunc(leave)
-	return r.WithContext(context.WithValue(r.Context(), placeKey{}, ended)), ended
+	all := ended
+	if others, ok := r.Context().Value(placeKey{}).(func()); ok {
+		all = func() { ended(); others() }
+	}
+	return r.WithContext(context.WithValue(r.Context(), placeKey{}, all)), ended
 }
 
 // take hijacks the connection of r, or returns nil if that is impossible.

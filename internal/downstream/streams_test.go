@@ -116,6 +116,30 @@ func TestStreamsTakeTurns(t *testing.T) {
 	}
 }
 
+// A stream gives back all places of its request as it begins, also where its handler stays.
+func TestStreamsGiveBackPlaces(t *testing.T) {
+	var left []string
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r, first := Placed(r, func() { left = append(left, "first") })
+	r, second := Placed(r, func() { left = append(left, "second") })
+	var here *Streams
+	here.Serve(httptest.NewRecorder(), r, time.Minute, func(context.Context, *Response) func() {
+		if len(left) > 0 {
+			t.Errorf("%q were given back before the stream is open", left)
+		}
+		return func() {
+			if len(left) != 2 {
+				t.Errorf("%q were given back when the stream is open, want both", left)
+			}
+		}
+	})
+	second()
+	first()
+	if len(left) != 2 {
+		t.Errorf("%q were given back, want each once", left)
+	}
+}
+
 const streamRequest = "GET / HTTP/1.1\r\nHost: test\r\n\r\n"
 
 func write(t *testing.T, w io.Writer, text string) {

@@ -124,9 +124,8 @@ func (d *Detached) Wait(ctx context.Context) (by string) {
 }
 
 // Hold keeps a session of a principal here until release. If it was detached, it returns
-// that; if there is no such session, both are nil. stream says that the request is a GET,
-// which does not keep the session.
-func (f *Front) Hold(id string, principal mcp.Principal, stream bool) (release func(), d *Detached) {
+// that; if there is no such session, both are nil.
+func (f *Front) Hold(id string, principal mcp.Principal) (release func(), d *Detached) {
 	ss := f.sessions
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -138,11 +137,7 @@ func (f *Front) Hold(id string, principal mcp.Principal, stream bool) (release f
 		return nil, nil
 	}
 	ss.useLocked(s)
-	if !stream {
-		return func() { ss.release(s) }, nil
-	}
-	s.usage.readers, s.usage.begun = s.usage.readers+1, true
-	return func() { ss.releaseReader(s) }, nil
+	return func() { ss.release(s) }, nil
 }
 
 // Adopt goes on with the session of another replica, in the place of one that it had adopted

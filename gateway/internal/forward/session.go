@@ -89,7 +89,7 @@ func (t *sessionRoute) giveUp(own replicas.Replica, lives bool) (release func(),
 func (t *sessionRoute) hold() (release func(), here, answered bool) {
 	ctx := t.q.R.Context()
 	for ctx.Err() == nil {
-		release, d := t.s.o.Front.Hold(t.id(), t.q.Sender.Principal, t.q.R.Method == http.MethodGet)
+		release, d := t.s.o.Front.Hold(t.id(), t.q.Sender.Principal)
 		switch {
 		case d == nil && release == nil:
 			return nothing, false, false

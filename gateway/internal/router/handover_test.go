@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -163,6 +165,37 @@ func TestHandover(t *testing.T) {
 		if a := r.send(t, http.MethodPost, listToolsBody, sessionHeaders(session)); a.status != http.StatusNotFound || a.code() != -32001 {
 			t.Errorf("after its end: %+v", a)
 		}
+	}
+}
+
+// The open stream of a GET keeps no session, though its handler stays over HTTP/2: it ends, and the client
+// opens the next one elsewhere.
+func TestHandoverUnderAStreamOfHTTP2(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t, 2, nil)
+	a, b := d.all[0], d.all[1]
+	s := httptest.NewUnstartedServer(a.g)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	session := a.initialize(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/mcp/peer", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = sessionHeaders(session)
+	stream, err := s.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	if stream.StatusCode != http.StatusOK || stream.ProtoMajor != 2 {
+		t.Fatalf("GET = %s %d, want a stream of HTTP/2", stream.Proto, stream.StatusCode)
+	}
+	d.drain(t, a)
+	eventually(t, func() bool { return a.sessions() == 0 && b.sessions() == 1 })
+	if _, err := io.ReadAll(stream.Body); err != nil {
+		t.Errorf("the stream ended with %v", err)
 	}
 }
 

@@ -46,6 +46,9 @@ func (s *server) answer(q request, moved bool) {
 	asked := q // of its own, since only what is asked leaves the stack
 	defer asked.end()
 	release, answered := s.together.forward.Elsewhere(asked.forward(moved))
+	if asked.r.Method == http.MethodGet { // it keeps its session here until its stream is open
+		asked.r, release = downstream.Placed(asked.r, release)
+	}
 	defer release()
 	if !answered {
 		asked.serve()

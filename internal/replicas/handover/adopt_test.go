@@ -24,7 +24,7 @@ func TestServeRefusesTooMany(t *testing.T) {
 		rig.settle()
 		id := a.open(t, "1AAAAAAAA-1")
 		own := b.open(t, "1BBBBBBBB-1")
-		inUse, _ := b.front.Hold(string(own), alice, false)
+		inUse, _ := b.front.Hold(string(own), alice)
 		rig.drain(a)
 		<-a.leave(t, atEnd())
 		if !a.has(id) || b.has(id) || !b.has(own) {
@@ -100,7 +100,7 @@ func TestRecordsAreRenewed(t *testing.T) {
 		id := a.open(t, "1AAAAAAAA-1")
 		rig.drain(a)
 		<-a.leave(t, atEnd())
-		stay, _ := b.front.Hold(string(id), alice, false)
+		stay, _ := b.front.Hold(string(id), alice)
 		time.Sleep(5 * recordTTL)
 		c.Forget(string(id))
 		if at := c.found(t, id); at != b.name {
@@ -187,7 +187,7 @@ func TestHandedOnTwice(t *testing.T) {
 		<-a.leave(t, atEnd())
 		rig.drain(b)
 		<-b.leave(t, atEnd())
-		stay, _ := c.front.Hold(string(id), alice, false)
+		stay, _ := c.front.Hold(string(id), alice)
 		defer stay()
 		time.Sleep(2*renewEvery + 2*look) // b has not forgotten the time
 		d.Forget(string(id))

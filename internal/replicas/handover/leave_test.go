@@ -87,7 +87,7 @@ func TestLeaveTellsWhoWaits(t *testing.T) {
 		rig.drain(a)
 		a.leave(t, newPace().options())
 		<-arrived
-		release, d := a.front.Hold(string(id), alice, false)
+		release, d := a.front.Hold(string(id), alice)
 		if release != nil || d == nil {
 			t.Fatal("Hold does not say that the session is being handed over")
 		}
@@ -102,7 +102,7 @@ func TestLeaveTellsWhoWaits(t *testing.T) {
 func TestLeaveWaitsForCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, rig *rig, a, b *replica) {
 		id := a.open(t, "1AAAAAAAA-1")
-		release, _ := a.front.Hold(string(id), alice, false)
+		release, _ := a.front.Hold(string(id), alice)
 		rig.drain(a)
 		done := a.leave(t, atEnd())
 		time.Sleep(time.Minute)
@@ -232,7 +232,7 @@ func TestLeaveTriesAgain(t *testing.T) {
 				if took := time.Since(begun); tried != maxFailures || took != (maxFailures-1)*failedPause {
 					t.Errorf("tried %d times in %v, want %d with %v between", tried, took, maxFailures, failedPause)
 				}
-				if release, d := a.front.Hold(string(id), alice, false); release == nil || d != nil {
+				if release, d := a.front.Hold(string(id), alice); release == nil || d != nil {
 					t.Error("the session is not back")
 				} else {
 					release()
@@ -398,7 +398,7 @@ func (r *replica) leaveUnread(t *testing.T, id legacyfront.SessionID) {
 func TestLeaveCountsFailuresInARow(t *testing.T) {
 	bubble(t, func(t *testing.T, rig *rig, a, b *replica) {
 		first, second := a.open(t, "1AAAAAAAA-1"), a.open(t, "1AAAAAAAA-2")
-		release, _ := a.front.Hold(string(second), alice, false)
+		release, _ := a.front.Hold(string(second), alice)
 		tried := 0
 		b.answer = func(http.ResponseWriter, *http.Request) error {
 			if tried++; tried%maxFailures != 0 {

@@ -147,7 +147,7 @@ func (r *replica) open(t *testing.T, id string) legacyfront.SessionID {
 
 // has reports whether a session is here. One that is being handed over is awaited.
 func (r *replica) has(id legacyfront.SessionID) bool {
-	release, d := r.front.Hold(string(id), alice, true)
+	release, d := r.front.Hold(string(id), alice)
 	if d != nil {
 		return d.Wait(context.Background()) == ""
 	}

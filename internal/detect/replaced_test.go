@@ -210,6 +210,7 @@ type relayClient struct{}
 
 func (relayClient) Message(context.Context, []byte, bool) error { return nil }
 func (relayClient) Rest() (time.Duration, bool, bool)           { return 0, false, false }
+func (relayClient) Retire(time.Duration) bool                   { return false }
 
 // What a client is assumed to speak does not replace what a probe has found meanwhile.
 func TestU01ProbeIsFasterThanTheAssumption(t *testing.T) {

@@ -86,4 +86,8 @@ type RelayClient interface {
 	// its session; ok is false if it has. It may have left without ending the session. begun is
 	// false as long as it has sent nothing but its handshake.
 	Rest() (d time.Duration, begun, ok bool)
+	// Retire ends the session for the client, whose next message then finds none, and reports that it
+	// has ended. If the client has come back, and so has not rested for least, it reports false, and
+	// the session goes on. It is called with a lock, and waits for nothing.
+	Retire(least time.Duration) bool
 }

@@ -85,6 +85,7 @@ type listener struct{}
 
 func (listener) Message(context.Context, []byte, bool) error { return nil }
 func (listener) Rest() (time.Duration, bool, bool)           { return 0, false, false }
+func (listener) Retire(time.Duration) bool                   { return false }
 
 // A call is one of a relayed session.
 type call struct{ got chan string }

@@ -363,6 +363,7 @@ type nobody struct{}
 
 func (*nobody) Message(context.Context, []byte, bool) error { return nil }
 func (*nobody) Rest() (time.Duration, bool, bool)           { return 0, false, false }
+func (*nobody) Retire(time.Duration) bool                   { return false }
 
 // openOwn opens a session of a client's own, with a clientInfo, that has had nothing open
 // since now.
@@ -484,3 +485,4 @@ type resting struct {
 }
 
 func (r *resting) Rest() (time.Duration, bool, bool) { return time.Since(r.since), true, true }
+func (r *resting) Retire(least time.Duration) bool   { return time.Since(r.since) >= least }

@@ -18,7 +18,7 @@ var _ mcp.Relayer = (*Back)(nil)
 // OpenRelay implements [mcp.Relayer].
 func (b *Back) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (mcp.Relay, []byte, error) {
 	var r *relay.Session
-	_, leave, err := b.pool.GetOwn(ctx, req.Profile, h.Rest, func(ctx context.Context, _ mcp.Profile) (pool.Session, error) {
+	_, leave, err := b.pool.GetOwn(ctx, req.Profile, h, func(ctx context.Context, _ mcp.Profile) (pool.Session, error) {
 		var err error
 		r, err = b.dialRelay(ctx, req, m, h)
 		if err := b.noteConnect(ctx, err); err != nil {

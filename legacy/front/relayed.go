@@ -62,14 +62,12 @@ func (s *relayed) Message(ctx context.Context, text []byte, anyway bool) error {
 	return s.unsolicited.Put(ctx, text, false)
 }
 
-// Rest implements [mcp.RelayClient]. The client of a connection never rests: it is there
-// until the connection ends.
-func (s *relayed) Rest() (d time.Duration, begun, ok bool) {
-	if s.conn != nil {
-		return 0, false, false
-	}
-	return s.front.sessions.rest(s.session)
-}
+// Rest implements [mcp.RelayClient]. The client of a connection never rests: it is there until
+// the connection ends, and its session is in no table.
+func (s *relayed) Rest() (d time.Duration, begun, ok bool) { return s.front.sessions.rest(s.session) }
+
+// Retire implements [mcp.RelayClient].
+func (s *relayed) Retire(least time.Duration) bool { return s.front.sessions.retire(s.session, least) }
 
 // newestCall returns the call in flight on which a message most likely reaches the client: the last
 // one with a connection, or else the last one that the client may resume; nil if there is neither.

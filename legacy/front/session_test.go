@@ -121,6 +121,48 @@ func TestM2L02SessionsBegin(t *testing.T) {
 	}
 }
 
+// A session is retired only if its client has had nothing open all the time, and is over for the client
+// in that moment.
+func TestM2L02SessionsAreRetiredAtRest(t *testing.T) {
+	st := newRig(t, nil)
+	g := st.Enter(t, "2025-11-25")
+	s, ss := st.only(t), st.front.sessions
+	resting := func() {
+		t.Helper()
+		bridgetest.Eventually(t, "at rest", func() bool { _, _, ok := ss.rest(s); return ok })
+	}
+	since := func(d time.Duration) {
+		ss.mu.Lock()
+		defer ss.mu.Unlock()
+		s.usage.rested = time.Now().Add(-d)
+	}
+	resting()
+	since(time.Hour)
+	if ss.retire(s, 2*time.Hour) {
+		t.Error("it was retired before its time")
+	}
+	get := g.Listen(t)
+	if ss.retire(s, 0) {
+		t.Error("it was retired while a stream is open")
+	}
+	_ = get.Response.Body.Close()
+	resting()
+	if ss.retire(s, time.Hour) {
+		t.Error("it was retired though its client has come back since")
+	}
+	if r := g.Call(t, "ping", `{}`); r.Status != 200 {
+		t.Errorf("ping = %d %s, want it served", r.Status, r.Body)
+	}
+	resting()
+	since(time.Hour)
+	if !ss.retire(s, time.Hour) || !ss.retire(s, time.Hour) {
+		t.Error("it was not retired, or is not said to be")
+	}
+	if r := g.Call(t, "ping", `{}`); r.Status != 404 || r.Code() != -32001 {
+		t.Errorf("ping = %d %s, want 404", r.Status, r.Body)
+	}
+}
+
 // TestSessionStatuses is the table of what a session's requests can meet.
 func TestSessionStatuses(t *testing.T) {
 	st := newRig(t, nil)

@@ -32,6 +32,7 @@ const (
 	endedIdle     = "it was idle"
 	endedEvicted  = "there were too many sessions"
 	endedStuck    = "its client does not read"
+	endedRested   = "its client had nothing open, and another session was to be opened"
 	endedConn     = "its connection has ended"
 )
 
@@ -122,9 +123,8 @@ func (ss *sessions) takeLocked(share mcp.Share) (limit *limits.Limit, most int, 
 	if ss.byID == nil {
 		return nil, 0, mcp.RefuseForNow("%v; initialize again in a moment", ss.front.over())
 	}
-	own := func(s *session) bool { return s.opener.Share == share }
 	for limit, most = ss.places.Full(share); limit != nil; limit, most = ss.places.Full(share) {
-		if !ss.evictLocked(own) && (limit == limits.ClientSessionsEach || !ss.evictLocked(anySession)) {
+		if !ss.evictLocked(share, true) && (limit == limits.ClientSessionsEach || !ss.evictLocked(share, false)) {
 			return limit, most, nil
 		}
 	}
@@ -132,12 +132,10 @@ func (ss *sessions) takeLocked(share mcp.Share) (limit *limits.Limit, most int, 
 	return nil, 0, nil
 }
 
-func anySession(*session) bool { return true }
-
-// evictLocked ends the session that has been idle longest of those that may end.
-func (ss *sessions) evictLocked(may func(*session) bool) bool {
+// evictLocked ends the session that has been idle longest, of a share if it must be its own.
+func (ss *sessions) evictLocked(share mcp.Share, own bool) bool {
 	for _, s := range ss.idle.Keys() { // oldest first
-		if may(s) {
+		if !own || s.opener.Share == share {
 			ss.endLocked(s, endedEvicted)
 			return true
 		}
@@ -257,6 +255,16 @@ func (ss *sessions) rest(s *session) (d time.Duration, begun, ok bool) {
 		return math.MaxInt64, true, true
 	}
 	return time.Since(s.usage.rested), s.usage.begun, ss.idle.Contains(s)
+}
+
+// retire implements [mcp.RelayClient]: what the client sends next does not find the session.
+func (ss *sessions) retire(s *session, least time.Duration) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.idle.Contains(s) && time.Since(s.usage.rested) >= least {
+		ss.endLocked(s, endedRested)
+	}
+	return s.usage.ending
 }
 
 func (ss *sessions) size() int {

@@ -4,5 +4,6 @@
 // between attempts to start a server that keeps failing. [Lanes] reserve sessions of a
 // scope for single calls.
 //
-// All that the package knows of a session is whether it has ended, and how to end it.
+// All that the package knows of a session is whether it has ended, and how to end it; of a client with a
+// session of its own, whether it has left that.
 package pool

@@ -188,9 +188,11 @@ func (p *Pool) EndLeft(ctx context.Context, to Newcomer, all bool) error {
 	left, lingering := p.left(to, all), p.lingering()
 	p.mu.Lock()
 	for e := range p.all {
-		switch why, ok := left[e]; {
-		case ok:
-			p.endLocked(e, why)
+		switch d, ok := left[e]; {
+		case ok && d == math.MaxInt64: // its client has ended it
+			p.endLocked(e, endReleased)
+		case ok && e.client.Retire(d):
+			p.endLocked(e, endLeft)
 		case p.isOwn(e, to.Share) && e.opened() && p.isUnneededLocked(e, to.Info, lingering[e]):
 			p.endLocked(e, endEvicted)
 		}
@@ -247,21 +249,19 @@ func (p *Pool) lingering() map[*entry]bool {
 	return out
 }
 
-// left returns the sessions that a newcomer has left: it has had nothing open in them for
-// RestTime, and opens another. One that has sent nothing but its handshake counts only if alone is
-// set: the newcomer needs its place. Those that any client has ended are among them, as released.
-func (p *Pool) left(to Newcomer, alone bool) map[*entry]string {
+// left returns the sessions that a newcomer has left, and for how long: it has had nothing open in
+// them for RestTime, and opens another. One that has sent nothing but its handshake counts only if
+// alone is set: the newcomer needs its place. Those that any client has ended are among them, as
+// left for ever.
+func (p *Pool) left(to Newcomer, alone bool) map[*entry]time.Duration {
 	first := handshakeTime
 	if alone {
 		first = RestTime
 	}
-	out := make(map[*entry]string)
+	out := make(map[*entry]time.Duration)
 	for e, d := range p.rested(RestTime, first) {
-		switch {
-		case d == math.MaxInt64:
-			out[e] = endReleased
-		case to.Info != nil && e.owner == to.Share && bytes.Equal(e.info, to.Info):
-			out[e] = endLeft
+		if d == math.MaxInt64 || to.Info != nil && e.owner == to.Share && bytes.Equal(e.info, to.Info) {
+			out[e] = d
 		}
 	}
 	return out

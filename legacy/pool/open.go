@@ -11,7 +11,7 @@ import (
 
 // enter finds or adds an entry, and uses it. reserved says that it has a reserved place.
 // failing is the server's last error if it keeps failing.
-func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private, reserved bool, rest RestFunc, dial DialFunc) (found *entry, failing, err error) {
+func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private, reserved bool, client Client, dial DialFunc) (found *entry, failing, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == nil {
@@ -42,7 +42,7 @@ func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private, reserved
 	if server != nil {
 		server.trial = true
 	}
-	e := &entry{scope: profile.Scope, owner: profile.Share, private: private || profile.Single, rest: rest, info: profile.ClientInfo, ready: make(chan struct{}), uses: 1}
+	e := &entry{scope: profile.Scope, owner: profile.Share, private: private || profile.Single, client: client, info: profile.ClientInfo, ready: make(chan struct{}), uses: 1}
 	p.all[e] = struct{}{}
 	p.each[e.owner]++
 	if !private {

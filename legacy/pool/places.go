@@ -235,7 +235,7 @@ func (p *Pool) yieldLocked(e *entry) {
 }
 
 // endRested ends the session of a client, of the same share if possible, that has had
-// nothing open for longest, if w still waits for a place.
+// nothing open for longest, if w still waits for a place. One that has just come back keeps it.
 func (p *Pool) endRested(w *waiter) {
 	rested := p.rested(yieldTime, handshakeTime)
 	p.mu.Lock()
@@ -250,25 +250,26 @@ func (p *Pool) endRested(w *waiter) {
 			best = e
 		}
 	}
-	if best != nil && !wake.Closed(w.turn) {
+	if best != nil && !wake.Closed(w.turn) && best.client.Retire(rested[best]) {
 		p.evictLocked(best, w.share)
 	}
 }
 
 // rested returns the sessions of one client each that has had nothing open for usual, or since
-// its handshake for first, and for how long. It calls their users without the lock.
+// its handshake for first, and for how long. It asks the clients without the lock: any may have come
+// back when it returns, so that one is retired before its session ends.
 func (p *Pool) rested(usual, first time.Duration) map[*entry]time.Duration {
 	p.mu.Lock()
 	var own []*entry
 	for e := range p.all {
-		if e.rest != nil && e.opened() {
+		if e.client != nil && e.opened() {
 			own = append(own, e)
 		}
 	}
 	p.mu.Unlock()
 	out := make(map[*entry]time.Duration)
 	for _, e := range own {
-		d, begun, ok := e.rest()
+		d, begun, ok := e.client.Rest()
 		if ok && (d >= usual && begun || d >= first) {
 			out[e] = d
 		}

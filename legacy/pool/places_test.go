@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,16 +49,26 @@ func placesPool(t *testing.T, hits *backtest.Metrics) *Pool {
 	return r.Pool
 }
 
+// A resting is a client that rests as it says, and stays away once it is retired.
+type resting func() (d time.Duration, begun, ok bool)
+
+func (r resting) Rest() (time.Duration, bool, bool) { return r() }
+
+func (r resting) Retire(least time.Duration) bool {
+	d, _, ok := r()
+	return ok && d >= least
+}
+
 // useOwn opens a session of a client's own, uses it, and leaves it: it ends it, or never
 // does. It returns an error if the session ended while it was used.
 func useOwn(ctx context.Context, p *Pool, share mcp.Share, ends bool) error {
 	var mu sync.Mutex
 	var since time.Time // zero while something is open
-	rest := func() (time.Duration, bool, bool) {
+	rest := resting(func() (time.Duration, bool, bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		return time.Since(since), true, !since.IsZero()
-	}
+	})
 	s, leave, err := p.GetOwn(ctx, mcp.Profile{Scope: ownScope(), Share: share}, rest, p.dial)
 	if err != nil {
 		return err
@@ -148,7 +159,7 @@ func TestM2L02RestBeforeYielding(t *testing.T) {
 				p := placesPool(t, &backtest.Metrics{})
 				ada := mcp.Share{Principal: "ada"}
 				var since time.Time
-				rest := func() (time.Duration, bool, bool) { return time.Since(since), tt.begun, true }
+				rest := resting(func() (time.Duration, bool, bool) { return time.Since(since), tt.begun, true })
 				over := make(chan struct{})
 				defer close(over)
 				var sessions []Session
@@ -194,7 +205,7 @@ func TestM2L02LeftAfterTheHandshake(t *testing.T) {
 		ada, info := mcp.Share{Principal: "ada"}, []byte(`{"name":"c"}`)
 		opened := time.Now()
 		s, leave, err := p.GetOwn(t.Context(), mcp.Profile{Scope: ownScope(), Share: ada, ClientInfo: info},
-			func() (time.Duration, bool, bool) { return time.Since(opened), false, true }, p.dial)
+			resting(func() (time.Duration, bool, bool) { return time.Since(opened), false, true }), p.dial)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,13 +221,56 @@ func TestM2L02LeftAfterTheHandshake(t *testing.T) {
 	})
 }
 
+// A returning is a client that comes back just after it has said that it rests.
+type returning struct{ asked atomic.Bool }
+
+func (r *returning) Rest() (time.Duration, bool, bool) { return time.Hour, true, !r.asked.Swap(true) }
+
+func (r *returning) Retire(time.Duration) bool { return false }
+
+// A client that comes back before its session ends keeps it, whoever wants its place.
+func TestM2L02WhoComesBackKeepsItsSession(t *testing.T) {
+	ada, info := mcp.Share{Principal: "ada"}, []byte(`{"name":"c"}`)
+	for name, want := range map[string]func(*testing.T, *Pool){
+		"another needs a place": func(t *testing.T, p *Pool) {
+			if err := useOwn(t.Context(), p, ada, true); err == nil || !strings.Contains(err.Error(), "all 16 sessions are in use") {
+				t.Errorf("who waited = %v, want it refused", err)
+			}
+		},
+		"it opens another": func(t *testing.T, p *Pool) {
+			if err := p.EndLeft(t.Context(), Newcomer{Share: ada, Info: info}, true); err != nil {
+				t.Errorf("EndLeft() = %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := placesPool(t, &backtest.Metrics{})
+				for n := range 16 {
+					s, leave, err := p.GetOwn(t.Context(), mcp.Profile{Scope: ownScope(), Share: ada, ClientInfo: info}, &returning{}, p.dial)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer leave()
+					defer func() {
+						if !s.Alive() {
+							t.Errorf("session %d has ended, and its client has come back", n)
+						}
+					}()
+				}
+				want(t, p)
+			})
+		})
+	}
+}
+
 // Who has waited as long as a session may take to open is refused, and told what to do.
 func TestM2L02WaitingForAPlaceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hits := &backtest.Metrics{}
 		p := placesPool(t, hits)
 		share := mcp.NewShare(mcp.Anonymous, netip.MustParseAddr("192.0.2.66"))
-		busy := func() (time.Duration, bool, bool) { return 0, false, false }
+		busy := resting(func() (time.Duration, bool, bool) { return 0, false, false })
 		for range 16 {
 			_, leave, err := p.GetOwn(t.Context(), mcp.Profile{Scope: ownScope(), Share: share}, busy, p.dial)
 			if err != nil {

@@ -38,9 +38,14 @@ type Holder interface{ Held() *upstream.Held }
 // A DialFunc opens a session.
 type DialFunc func(context.Context, mcp.Profile) (Session, error)
 
-// A RestFunc returns for how long the client of a session has had nothing open in it, and whether
-// it has sent more than its handshake; ok is false if it has something open.
-type RestFunc func() (d time.Duration, begun, ok bool)
+// A Client has a session of its own, and decides whether that may end; [mcp.RelayClient] says more.
+type Client interface {
+	// Rest returns for how long the client has had nothing open in the session, and whether it
+	// has sent more than its handshake; ok is false if it has something open.
+	Rest() (d time.Duration, begun, ok bool)
+	// Retire ends the session for the client if it has rested for least, and reports whether it has.
+	Retire(least time.Duration) bool
+}
 
 // Options configure a Pool. All but MaxSessionsEach are required.
 type Options struct {
@@ -82,7 +87,8 @@ type Pool struct {
 	opts Options
 	dial DialFunc
 
-	// mu guards the fields below and the entries. It is held for map work only.
+	// mu guards the fields below and the entries. It is held for map work, and while a client
+	// is retired.
 	mu     sync.Mutex
 	shared map[string]*entry                  // by scope; nil after Close
 	idle   *simplelru.LRU[*entry, struct{}]   // the unused entries of shared
@@ -101,7 +107,7 @@ type entry struct {
 	scope   string
 	owner   mcp.Share       // the share that opened it
 	private bool            // not in shared: of one request or one client
-	rest    RestFunc        // of its client; nil unless it is a client's own
+	client  Client          // nil unless it is a client's own
 	info    json.RawMessage // of that client
 	ready   chan struct{}   // closed when the dial has ended
 
@@ -164,15 +170,15 @@ func (p *Pool) Get(ctx context.Context, profile mcp.Profile, private bool) (Sess
 
 // GetOwn uses a session of one client only, which dial opens. It may be ended though it is
 // in use if its client rests.
-func (p *Pool) GetOwn(ctx context.Context, profile mcp.Profile, rest RestFunc, dial DialFunc) (Session, func(), error) {
-	return p.get(ctx, profile, true, rest, dial)
+func (p *Pool) GetOwn(ctx context.Context, profile mcp.Profile, client Client, dial DialFunc) (Session, func(), error) {
+	return p.get(ctx, profile, true, client, dial)
 }
 
-func (p *Pool) get(ctx context.Context, profile mcp.Profile, private bool, rest RestFunc, dial DialFunc) (Session, func(), error) {
-	e, failing, err := p.enter(ctx, profile, private, false, rest, dial)
+func (p *Pool) get(ctx context.Context, profile mcp.Profile, private bool, client Client, dial DialFunc) (Session, func(), error) {
+	e, failing, err := p.enter(ctx, profile, private, false, client, dial)
 	if full := (*fullError)(nil); errors.As(err, &full) {
 		if err = p.awaitPlace(ctx, profile.Share, full); err == nil {
-			e, failing, err = p.enter(ctx, profile, private, true, rest, dial)
+			e, failing, err = p.enter(ctx, profile, private, true, client, dial)
 		}
 	}
 	if err != nil {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
@@ -80,6 +82,71 @@ func (l relayRecorder) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.
 	r, answer, err := l.Back.OpenRelay(ctx, req, m, h)
 	l.relays <- r
 	return r, answer, err
+}
+
+// A lateRelayer opens sessions whose clients come back in the moment in which they are found to rest.
+type lateRelayer struct {
+	*back.Back
+	comeBack func()
+}
+
+func (l *lateRelayer) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (mcp.Relay, []byte, error) {
+	return l.Back.OpenRelay(ctx, req, m, &lateClient{h, l})
+}
+
+type lateClient struct {
+	mcp.RelayClient
+	l *lateRelayer
+}
+
+// Rest implements mcp.RelayClient. A session yields after two seconds.
+func (c *lateClient) Rest() (d time.Duration, begun, ok bool) {
+	if d, begun, ok = c.RelayClient.Rest(); ok && d >= 2*time.Second {
+		c.l.comeBack()
+	}
+	return d, begun, ok
+}
+
+// A client that calls in the moment in which its session was about to yield keeps it, and its call is
+// answered. When it rests again, the session is over for it as it yields.
+func TestM2L02CallAsItsSessionWouldYield(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, back.Options{MaxSessions: 1})
+		late := &lateRelayer{Back: b}
+		st := quietlyLinkedTo(t, late, nil)
+		enter := func(opened <-chan *httptest.ResponseRecorder) (*legacytest.ConnPeer, string) {
+			p := <-peers
+			p.Result(p.Want("initialize").ID, legacytest.InitializeResult("2025-06-18", legacytest.Everything))
+			return p, (<-opened).Header().Get("Mcp-Session-Id")
+		}
+		p, session := enter(st.postAside(t, legacytest.Initialize("2025-06-18")))
+		st.session = session
+		st.post(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		p.Want("notifications/initialized")
+		listed := st.postAside(t, `{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
+		p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
+		<-listed
+
+		called := make(chan *httptest.ResponseRecorder, 1)
+		late.comeBack = sync.OnceFunc(func() {
+			go func() { called <- st.post(t, `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`) }()
+			m := p.Want("tools/call")
+			time.AfterFunc(500*time.Millisecond, func() { p.Result(m.ID, `{"content":[]}`) })
+		})
+		other := st.postAside(t, legacytest.Initialize("2025-06-18"))
+		if w := <-called; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"id":"c","result"`) {
+			t.Errorf("the call = %d %s, want it answered", w.Code, w.Body)
+		}
+		if _, session := enter(other); session == "" {
+			t.Error("who waited has no session, though the other client rests again")
+		}
+		if w := st.post(t, `{"jsonrpc":"2.0","id":"p","method":"ping"}`); w.Code != http.StatusNotFound {
+			t.Errorf("ping in the session that has yielded = %d %s, want 404", w.Code, w.Body)
+		}
+		if !p.IsEnded() {
+			t.Error("the session that has yielded is open at the server")
+		}
+	})
 }
 
 // Nothing is left of a session that ends with all under way.

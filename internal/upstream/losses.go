@@ -66,7 +66,7 @@ func (h holder) String() string {
 
 type loss struct {
 	cause string
-	at    int64 // its number
+	at    int64 // its number; sessions that were opened before it do not tell it
 }
 
 // NewLosses returns Losses without any.
@@ -101,7 +101,7 @@ func (l *Losses) Stop() {
 }
 
 // Held has the clients that may have state in one session with a server, or in one process.
-// Whoever opens it calls Lose or End. Safe for concurrent use.
+// Whoever opens it calls Lose, Closed or End. Safe for concurrent use.
 type Held struct {
 	opts  *Options
 	what  string // the cause if the server ends it
@@ -197,9 +197,22 @@ func (h *Held) Ended() (log func()) { return h.Lose(h.what) }
 
 // Lose records that the clients of h have lost their state, and counts it. It returns what
 // logs that; it may be called again.
-func (h *Held) Lose(cause string) (log func()) {
+func (h *Held) Lose(cause string) (log func()) { return h.lose(cause, false) }
+
+// Closed is Lose when h, which may be nil, ends with all that its server has. The server was replaced
+// before, unless everything ends: what the last requests to it have left there is lost to the sessions
+// with the next one, also to those that are open already.
+func (h *Held) Closed() (log func()) {
+	if h == nil {
+		return func() {}
+	}
+	return h.lose(LostReplaced, true)
+}
+
+// lose is Lose. before says that the clients are told in sessions that were opened before, too.
+func (h *Held) lose(cause string, before bool) (log func()) {
 	by, full := h.take()
-	forgotten, counts := h.opts.Losses.remember(h, by, cause)
+	forgotten, counts := h.opts.Losses.remember(h, by, cause, before)
 	if !counts {
 		return func() {}
 	}
@@ -210,19 +223,22 @@ func (h *Held) Lose(cause string) (log func()) {
 	return func() { h.log(by, cause, forgotten, full) }
 }
 
-// remember remembers a loss, and returns how many earlier ones had to be forgotten, and
-// whether it is one.
-func (l *Losses) remember(h *Held, by map[holder]struct{}, cause string) (forgotten int, counts bool) {
+// remember remembers a loss, for sessions that were opened before it, too, or not, and returns how
+// many earlier ones had to be forgotten, and whether it is one.
+func (l *Losses) remember(h *Held, by map[holder]struct{}, cause string, before bool) (forgotten int, counts bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ending || len(by) == 0 || h.own {
 		return 0, !l.ending && len(by) > 0
 	}
-	at := l.last.Add(1)
+	at := int64(0)
+	if !before {
+		at = l.last.Add(1)
+	}
 	for who := range by {
 		lost := loss{cause, at}
-		if before, ok := l.untold.Peek(who); ok {
-			lost.at = before.at
+		if untold, ok := l.untold.Peek(who); ok {
+			lost.at = min(at, untold.at)
 		}
 		if l.untold.Add(who, lost) {
 			forgotten++

@@ -101,6 +101,39 @@ func TestU05ReplacedServer(t *testing.T) {
 	}
 }
 
+// What the last requests to a server that was replaced have left there is told by the next server's
+// sessions, also by one that was open before those requests had ended; once.
+func TestU05LastRequestsToAReplacedServer(t *testing.T) {
+	o, log, counts := lossy(t)
+	open := o.Hold(LostExit, false)
+	o.Losses.Replaced("docs")
+	opened := o.Hold(LostExit, false) // by a request that had come before
+	next := o.Hold(LostExit, false)
+	one, two := clientOf("one"), clientOf("two")
+	open.Note(one)
+	opened.Note(two)
+	for _, h := range []*Held{open, opened, nil} {
+		h.Closed()()
+	}
+	for _, tt := range []struct {
+		req  *mcp.Request
+		want string
+	}{{one, "replaced"}, {one, ""}, {two, "replaced"}, {two, ""}} {
+		if why := next.Owed(tt.req); why != tt.want {
+			t.Errorf("Owed(%s) = %q, want %q", tt.req.ClientInfo, why, tt.want)
+		}
+	}
+	if n := counts.Count("lost replaced"); n != 2 || strings.Count(log.String(), "cause=replaced") != 2 {
+		t.Errorf("%d clients were counted, want 2; the log has %s", n, log)
+	}
+	next.Note(one)
+	o.Losses.Stop()
+	next.Closed()()
+	if why := o.Owed(one); why != "" {
+		t.Errorf("Owed() = %q after the end of all", why)
+	}
+}
+
 // What is remembered has bounds, and it is said that they are reached.
 func TestU05LossesAreBounded(t *testing.T) {
 	o, log, counts := lossy(t)

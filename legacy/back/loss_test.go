@@ -183,6 +183,36 @@ func TestU05LostSessionOverHTTP(t *testing.T) {
 	}
 }
 
+// A call that was under way as its server was replaced has its answer from the former one, and what it has
+// left there is lost with that: the next one's results say so, also in a session that is open already.
+func TestU05CallAsItsServerIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := Options{Options: upstream.Options{Losses: upstream.NewLosses()}}
+		former, counts := lossRig(t, o)
+		next, _ := lossRig(t, o)
+		o.Losses.Replaced(former.opts.Name) // when there is no session yet
+		for _, step := range []struct {
+			b    *Back
+			tool string
+		}{{former, "x"}, {next, ""}, {former, "x"}} {
+			if why, ok := told(t, step.b, "one", step.tool); why != "" || !ok {
+				t.Errorf("a result told %q, %v, want nothing: it is not lost yet", why, ok)
+			}
+		}
+		if err := former.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"replaced", ""} {
+			if why, ok := told(t, next, "one", "x"); why != want || !ok {
+				t.Errorf("a result of the next server told %q, %v, want %q", why, ok, want)
+			}
+		}
+		if n := counts.Count("lost replaced"); n != 1 {
+			t.Errorf("%d losses were counted, want 1", n)
+		}
+	})
+}
+
 // The session of a legacy client ends with its process, and the log says what that means.
 func TestU05LostRelayIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -124,7 +124,6 @@ func (p *Pool) endLocked(e *entry, why string) {
 }
 
 // tellLocked records what clients lose by the end of a session, before another one is opened.
-// When all sessions end, whoever ends them knows.
 func (p *Pool) tellLocked(e *entry, why string) {
 	h, ok := e.s.(Holder)
 	if !ok || e.told {
@@ -132,8 +131,10 @@ func (p *Pool) tellLocked(e *entry, why string) {
 	}
 	e.told = true
 	switch {
-	case why == endReleased, why == endClosed:
+	case why == endReleased:
 		h.Held().End()
+	case why == endClosed:
+		p.running.Go(h.Held().Closed())
 	case why == endIdle:
 		p.running.Go(h.Held().Lose(upstream.LostIdle))
 	case why == endLost:

@@ -215,7 +215,7 @@ func (l *connLink) close(context.Context) error {
 	var err error
 	if p != nil {
 		p.fail(mcp.ErrShutdown)
-		p.held.End()
+		p.held.Closed()()
 		if err = p.Conn.Close(); errors.Is(err, transport.ErrClosed) {
 			err = nil
 		}

@@ -98,6 +98,41 @@ func TestU05LostStateIsTold(t *testing.T) {
 	}
 }
 
+// A call that was under way as its server was replaced has its answer from the former one, and what it has
+// left in the process is lost with that: the next one's results say so.
+func TestU05CallAsItsServerIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counts := &backtest.Metrics{}
+		o := upstream.Options{Losses: upstream.NewLosses(), Metrics: counts}
+		former := newUpBack(t, Options{Options: o, Dial: working(t)})
+		next := newUpBack(t, Options{Options: o, Dial: working(t)})
+		o.Losses.Replaced("scripted") // when there is no process yet
+		told := func(b *Back) string {
+			t.Helper()
+			res, err := b.Serve(t.Context(), upModernRequest("tools/call", `{"name":"x"}`), &backtest.Caller{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Release()
+			return res.StateLost
+		}
+		if why := told(former); why != "" {
+			t.Errorf("its own result told %q", why)
+		}
+		if err := former.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"replaced", ""} {
+			if why := told(next); why != want {
+				t.Errorf("a result of the next server told %q, want %q", why, want)
+			}
+		}
+		if n := counts.Count("lost replaced"); n != 1 {
+			t.Errorf("%d losses were counted, want 1", n)
+		}
+	})
+}
+
 // Of two principals whose clients look the same, only the one whose state is lost is told, once,
 // though the other asks first.
 func TestU05LossIsOneOfItsPrincipal(t *testing.T) {

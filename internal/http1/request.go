@@ -26,6 +26,14 @@ const (
 // ErrNotSent is wrapped by the error of a request of which no byte was sent.
 var ErrNotSent = errors.New("nothing was sent")
 
+// An unsentError is why the context of a request has ended of which no byte was sent.
+type unsentError struct{ cause error }
+
+func (e *unsentError) Error() string { return e.cause.Error() }
+
+// Unwrap returns ErrNotSent and the cause.
+func (e *unsentError) Unwrap() []error { return []error{ErrNotSent, e.cause} }
+
 // serves reports whether the Transport sends req itself.
 func (t *Transport) serves(req *http.Request) bool {
 	u := req.URL

@@ -2,6 +2,7 @@ package http1
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -35,7 +36,9 @@ type Transport struct {
 //
 // Errors of dialling are those of DialContext. An error that wraps [ErrNotSent] means
 // that the connection was established, but no byte of the request was sent. After the end
-// of the request's context, RoundTrip and the response's body return the context's cause.
+// of the request's context, RoundTrip and the response's body return the context's cause,
+// which RoundTrip wraps together with ErrNotSent if no byte was sent, for want of a connection
+// as well.
 //
 // If a reused connection turns out to be closed, the Transport sends the request again on
 // a new one, provided that no byte of it was sent, or that its method is safe and no byte
@@ -83,7 +86,7 @@ func (t *Transport) RoundTripWith(req *http.Request, fields []Field) (*http.Resp
 	ctx := req.Context()
 	if ctx.Err() != nil {
 		closeBody(req)
-		return nil, context.Cause(ctx)
+		return nil, ended(ctx, ErrNotSent)
 	}
 	out := outgoing{req: req, text: buffers.Get().(*[]byte)}
 	defer out.done()
@@ -93,9 +96,18 @@ func (t *Transport) RoundTripWith(req *http.Request, fields []Field) (*http.Resp
 	}
 	resp, err := t.send(&out)
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+		err = ended(ctx, err)
 	}
 	return resp, err
+}
+
+// ended returns the error of a request whose context has ended: the cause, and that nothing was sent if
+// err says so.
+func ended(ctx context.Context, err error) error {
+	if errors.Is(err, ErrNotSent) {
+		return &unsentError{context.Cause(ctx)}
+	}
+	return context.Cause(ctx)
 }
 
 // pass sends a request with the other transport.
@@ -119,6 +131,9 @@ func (t *Transport) send(out *outgoing) (*http.Response, error) {
 	c, err := t.dial(ctx, out.req.URL.Scheme, addr)
 	if err != nil {
 		out.drop()
+		if ctx.Err() != nil {
+			err = ErrNotSent
+		}
 		return nil, err
 	}
 	return c.exchange(out)

@@ -281,8 +281,8 @@ func TestCancel(t *testing.T) {
 			defer all.Wait()
 			all.Go(func() { <-said; cancel(errStop) })
 			_, text, err := fetch(newTransport(t, nil), newRequest(ctx, "POST", s.url, make([]byte, tt.size)))
-			if !errors.Is(err, errStop) {
-				t.Errorf("RoundTrip = %q, %v; want the cause of its context", text, err)
+			if !errors.Is(err, errStop) || errors.Is(err, ErrNotSent) {
+				t.Errorf("RoundTrip = %q, %v; want the cause of its context alone", text, err)
 			}
 			<-ended
 		})
@@ -299,8 +299,8 @@ func TestCancelBeforeAndWhileDialling(t *testing.T) {
 		}
 	})
 	for range 2 { // while dialling, then before
-		if _, _, err := fetch(tr, newRequest(ctx, "POST", "http://127.0.0.1", []byte("{}"))); !errors.Is(err, errStop) {
-			t.Errorf("RoundTrip = %v, want the cause of its context", err)
+		if _, _, err := fetch(tr, newRequest(ctx, "POST", "http://127.0.0.1", []byte("{}"))); !errors.Is(err, errStop) || !errors.Is(err, ErrNotSent) {
+			t.Errorf("RoundTrip = %v, want the cause of its context, and that nothing was sent", err)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -63,10 +64,13 @@ func TestSwapInFlight(t *testing.T) {
 }
 
 // served returns the text of a request's result, or of its error.
-func served(d *Detector, method string) string {
+func served(d *Detector, method string) string { return servedTo(d, "", method) }
+
+// servedTo is served for a request of a principal.
+func servedTo(d *Detector, who mcp.Principal, method string) string {
 	req := &mcp.Request{
 		Method: method, Params: []byte(`{"name":"x"}`), Era: spec.Modern, Revision: spec.LatestModern,
-		Profile: mcp.Profile{Scope: "s/a", Capabilities: []byte("{}")},
+		Profile: mcp.Profile{Scope: "s/a", Capabilities: []byte("{}"), Principal: who},
 	}
 	res, err := d.Serve(context.Background(), req, nil)
 	if err != nil {
@@ -174,6 +178,41 @@ func TestU02SwapWhileASessionIsOpened(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ownCredentials are there at once for the gateway's own requests, and never for those of users.
+type ownCredentials struct{}
+
+func (ownCredentials) Authorization(ctx context.Context, b upstream.Behalf) (string, error) {
+	if b.Principal == "" {
+		return "Bearer own", nil
+	}
+	<-ctx.Done()
+	return "", context.Cause(ctx)
+}
+
+func (ownCredentials) Renew(context.Context, upstream.CredentialRefusal) (string, error) {
+	return "", nil
+}
+
+// A call that waits to be sent when its server is found to be rolled back is served by the new back.
+func TestU02SwapWhileACallWaitsToBeSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &house{sessions: true, credentials: ownCredentials{}}
+		h.modern.Store(true)
+		d, end := h.detect(t)
+		defer end()
+		d.Start()
+		time.Sleep(2 * doubtPauses.Min) // from then on a doubt is checked at once
+		got := make(chan string, 1)
+		go func() { got <- servedTo(d, "u", spec.MethodToolsCall) }() // ends with the answer
+		synctest.Wait()
+		h.modern.Store(false)
+		d.Doubt("it was rolled back")
+		if text := <-got; !strings.Contains(text, `"era":"legacy"`) {
+			t.Errorf("%s, want what the new back answers", text)
+		}
+	})
 }
 
 // openedOwn returns the error of opening a session for one client.

@@ -26,6 +26,8 @@ type house struct {
 	modern   atomic.Bool
 	sessions bool                                 // the program of the older era gives session ids
 	hold     func(r *http.Request, method string) // waits before the answer; may be nil
+	// credentials are those of the program of the newer era; nil for none.
+	credentials upstream.Credentials
 }
 
 func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +87,7 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 	info := []byte(`{"name":"t","version":"0"}`)
 	var d *Detector
 	doubt := func(why string) { d.Doubt(why) }
-	mo := modernback.Options{Options: upstream.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}}
+	mo := modernback.Options{Options: upstream.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt, Credentials: h.credentials}}
 	lo := legacyback.Options{Options: upstream.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}}
 	d, err := New(Options{
 		Name: "s",

@@ -68,13 +68,13 @@ func (a *Availability) Report(err error) {
 }
 
 // Note records the outcome of a request, under ctx. The server is down only if the request
-// could not be sent; if the session has ended, nothing changes.
+// could not be sent; if the session has ended, or the back was closed, nothing changes.
 func (a *Availability) Note(ctx context.Context, err error) {
 	f := AsFailure(err)
 	switch {
 	case err == nil:
 		a.Report(nil)
-	case f != nil && f.Fate == NotSent && !f.Lost && ctx.Err() == nil:
+	case f != nil && f.Fate == NotSent && !f.Lost && ctx.Err() == nil && !errors.Is(f, mcp.ErrShutdown):
 		a.Report(f)
 	}
 }

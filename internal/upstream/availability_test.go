@@ -70,6 +70,7 @@ func TestAvailabilityOfRequests(t *testing.T) {
 		{"not sent", t.Context(), &Failure{Cause: cause, Fate: NotSent}, Down},
 		{"not sent, for its client left", gone, &Failure{Cause: cause, Fate: NotSent}, Starting},
 		{"not sent, for the session is lost", t.Context(), &Failure{Cause: cause, Fate: NotSent, Lost: true}, Starting},
+		{"not sent, for the back was closed", t.Context(), &Failure{Cause: mcp.ErrShutdown, Fate: NotSent}, Starting},
 		{"may have run", t.Context(), &Failure{Cause: cause, Fate: MayHaveRun}, Starting},
 		{"no Failure", t.Context(), cause, Starting},
 	} {

@@ -99,8 +99,8 @@ func (x *exchange) authorized() (*Reply, error) {
 		}
 		r.Discard()
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if ctx.Err() != nil { // nothing was sent, or the server has refused it
+		return nil, &Failure{Cause: context.Cause(ctx), Fate: NotSent}
 	}
 	return nil, &Failure{Cause: err, Fate: Refused}
 }

@@ -163,3 +163,22 @@ func (b behalves) Authorization(_ context.Context, of Behalf) (string, error) {
 }
 
 func (behalves) Renew(context.Context, CredentialRefusal) (string, error) { return "", nil }
+
+type tardy struct{ twoTokens }
+
+func (tardy) Authorization(ctx context.Context, _ Behalf) (string, error) {
+	<-ctx.Done()
+	return "", context.Cause(ctx)
+}
+
+// A request whose time is over, or whose back is closed, while it waits for a credential was not sent.
+func TestCredentialThatDoesNotCome(t *testing.T) {
+	o := &Options{Name: "scripted", URL: "http://127.0.0.1/mcp", RoundTripper: &lockedServer{t: t}, Credentials: tardy{}}
+	o.Fill(spec.Modern)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(mcp.ErrShutdown)
+	_, err := NewHTTP(o, Reading{}).Post(ctx, nil, http.Header{}, []byte("{}"))
+	if f := AsFailure(err); f == nil || f.Fate != NotSent || f.Cause != mcp.ErrShutdown {
+		t.Errorf("Post() = %v, want the cause, and that nothing was sent", err)
+	}
+}

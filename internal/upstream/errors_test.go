@@ -76,6 +76,30 @@ func TestRepeatable(t *testing.T) {
 	}
 }
 
+// Only a request of which nothing was sent at all, since its back was closed, may be served by another
+// back.
+func TestMarkUnsent(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		err    error
+		before bool
+		want   bool
+	}{
+		{"closed", &Failure{Cause: fmt.Errorf("connecting to it: %w", mcp.ErrShutdown), Fate: NotSent}, false, true},
+		{"closed after a round", &Failure{Cause: mcp.ErrShutdown, Fate: NotSent}, true, false},
+		{"closed while it ran", &Failure{Cause: mcp.ErrShutdown}, false, false},
+		{"closed, it is not known when", mcp.ErrShutdown, false, false},
+		{"down", &Failure{Cause: errors.New("connection refused"), Fate: NotSent}, false, false},
+	} {
+		switch got := MarkUnsent(tt.err, tt.before); {
+		case errors.Is(got, mcp.ErrNotSent) != tt.want:
+			t.Errorf("%s: MarkUnsent() = %v, want it marked: %v", tt.name, got, tt.want)
+		case !tt.want && got != tt.err:
+			t.Errorf("%s: MarkUnsent() = %v, want the same error", tt.name, got)
+		}
+	}
+}
+
 // An HTTP status says whether the server may have run the request, and whether it may be of
 // the other era.
 func TestStatusError(t *testing.T) {

@@ -3,6 +3,7 @@ package upstream
 import (
 	"errors"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -48,6 +49,16 @@ func (f *Failure) Unwrap() error { return f.Cause }
 // it takes effect twice.
 func (f *Failure) Repeatable(method string) bool {
 	return (f.Again || f.Lost) && (f.Fate != MayHaveRun || spec.Repeatable(method))
+}
+
+// MarkUnsent returns [mcp.ErrNotSent] in place of the error of a client's request of which nothing was
+// sent because its back was closed, and any other error as it is. before says that the server has run
+// a part of the request.
+func MarkUnsent(err error, before bool) error {
+	if f := AsFailure(err); !before && f != nil && f.Fate == NotSent && errors.Is(f, mcp.ErrShutdown) {
+		return mcp.ErrNotSent
+	}
+	return err
 }
 
 // AsFailure returns the Failure in err's chain, or nil.

@@ -35,8 +35,12 @@ func slowClient(server, method string) error {
 	return wire.Errorf(spec.CodeInternal, "server %q sent messages of %s faster than the client reads, while other requests waited for the server; %s", server, method, step)
 }
 
-// clientError is that of the Back, with a text for streams if the request may be one.
-func (s *servedRequest) clientError(err error) error {
+// clientError is that of the Back, with a text for streams if the request may be one. If ctx, that of the
+// exchanges, has ended, the error is about that.
+func (s *servedRequest) clientError(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = cause
+	}
 	if s.streams && errors.Is(err, upstream.ErrTooLong) {
 		return wire.Errorf(spec.CodeInternal, "server %q sent no message of %s for %v; raise timeouts.request if that is normal for it",
 			s.b.opts.Name, s.req.Method, s.b.opts.Settings.Timeouts.Silence(s.req.Method))

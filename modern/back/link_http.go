@@ -1,6 +1,7 @@
 package back
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -62,7 +63,7 @@ func (l *httpLink) bind(ctx context.Context) (context.Context, context.CancelCau
 
 // post sends the request.
 func (l *httpLink) post(ctx context.Context, c *upstreamCall) (*upstream.Reply, error) {
-	if err := l.breaker.Open(); err != nil {
+	if err := cmp.Or(context.Cause(l.live), l.breaker.Open()); err != nil {
 		return nil, &upstream.Failure{Cause: err, Fate: upstream.NotSent}
 	}
 	began := time.Now()

@@ -1,7 +1,6 @@
 package back
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -78,7 +77,7 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 		if client.Err() != nil {
 			return nil, context.Cause(client) // it has left, or has cancelled the call
 		}
-		return nil, s.clientError(cmp.Or(context.Cause(ctx), err))
+		return nil, s.clientError(ctx, err)
 	}
 	// Cancel only after the release: a stream may have to be read to its end.
 	release := a.Release
@@ -115,7 +114,7 @@ func (b *Back) serveListen(ctx context.Context, req *mcp.Request, caller mcp.Cal
 	case err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		return nil, b.clientError(req.Method, err)
+		return nil, b.clientError(req.Method, upstream.MarkUnsent(err, false))
 	case a.Err != nil:
 		return nil, b.upstreamError(req, a.TakeError())
 	}
@@ -144,7 +143,7 @@ func (s *servedRequest) run(ctx context.Context) (upstream.Response, error) {
 	for round := 0; ; round++ {
 		a, err := s.send(ctx, more)
 		if err != nil {
-			return a, err
+			return a, upstream.MarkUnsent(err, round > 0)
 		}
 		if a.Err != nil {
 			return upstream.Response{}, s.b.upstreamError(s.req, a.TakeError())

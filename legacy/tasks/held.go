@@ -68,8 +68,12 @@ type Held struct {
 	form      form // its message is guarded by task.mu
 	questions questions
 
-	session Session                      // guarded by task.mu
-	who     atomic.Pointer[mcp.Identity] // of the last request about the task
+	who atomic.Pointer[mcp.Identity] // of the last request about the task
+
+	// Guarded by task.mu.
+	session Session
+	left    bool // Leave was called
+	late    bool // its time was up then, and it was not over
 }
 
 // Hold has a client hold the task that a server has created in a session, whose response is
@@ -199,16 +203,24 @@ func (h *Held) Look(ctx context.Context) (upstream.TaskState, error) {
 	return h.stateOf(f), nil
 }
 
-// lookElsewhere looks for the task in another session.
+// lookElsewhere looks for the task in another session. If nobody needs that any more once it is open, it
+// is let go.
 func (h *Held) lookElsewhere(ctx context.Context, lost error) (finding, error) {
 	at, err := h.open(ctx, h)
 	if err != nil {
 		return finding{}, err
 	}
 	h.mu.Lock()
-	former := h.session
-	h.session = at
+	former, left := h.session, h.left
+	if !left {
+		h.session = at
+	}
 	h.mu.Unlock()
+	if left { // and with it the former session
+		h.goodbye(at)
+		at.Release()
+		return finding{}, errClosed
+	}
 	h.move(at)
 	former.Release()
 	f, err := h.look(ctx)
@@ -296,14 +308,21 @@ func (h *Held) Leave(expired bool) {
 	h.questions.end(errExpired)
 	h.mu.Lock()
 	at := h.session
+	h.left, h.late = true, expired && !over
 	h.mu.Unlock()
-	if expired && !over && at.Cancels() {
-		ctx, cancel := context.WithTimeout(context.Background(), goodbyeTime)
-		if _, err := at.Request(ctx, MethodCancel, IDParams(h.id)); err != nil {
-			h.of.Log.Debug("cancelling a task whose time is up", "error", transport.Cause(err))
-		}
-		cancel()
-	}
+	h.goodbye(at)
 	h.close()
 	at.Release()
+}
+
+// goodbye cancels a live task whose time is up, in a session. It is called once the task is left.
+func (h *Held) goodbye(at Session) {
+	if !h.late || !at.Cancels() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTime)
+	defer cancel()
+	if _, err := at.Request(ctx, MethodCancel, IDParams(h.id)); err != nil {
+		h.of.Log.Debug("cancelling a task whose time is up", "error", transport.Cause(err))
+	}
 }

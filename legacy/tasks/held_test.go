@@ -374,6 +374,42 @@ func TestT16LostSessions(t *testing.T) {
 	}
 }
 
+// If the time of a task whose session is lost is up while another one is opened, the task is cancelled
+// there, and both are let go, once each.
+func TestT16TimeIsUpWhileASessionIsOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHolder(t, &legacytest.TaskServer{Stages: []string{`"status":"working"`}})
+		r.life = time.Minute
+		next := &legacytest.TaskServer{Stages: []string{`"status":"working"`}}
+		other := r.session(next)
+		req := r.request(spec.MethodToolsCall, `{"name":"t"}`)
+		created, err := r.at.Request(t.Context(), req.Method, Params(req.Params, r.life))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := r.Hold(r.Take(req), r.at, created, &Maker{Principal: req.Principal}, r.life, func(_ context.Context, h *Held) (Session, error) {
+			time.Sleep(2 * r.life)
+			other.Begin(h)
+			return other, nil
+		})
+		r.ts.CloseConn()
+		synctest.Wait()
+		asked := make(chan string, 1)
+		go func() { asked <- r.get(h.Task().ID) }() // ends with the look
+		time.Sleep(3 * r.life)
+		synctest.Wait()
+		if n := len(asked); n != 1 {
+			t.Errorf("%d answers to tasks/get, want one", n)
+		}
+		if lost, opened := r.at.released.Load(), other.released.Load(); lost != 1 || opened != 1 {
+			t.Errorf("the session that was lost was let go %d times, the other %d times, want once each", lost, opened)
+		}
+		if len(next.Cancelled) != 1 || next.Count(MethodGet) != 0 {
+			t.Errorf("%d of tasks/cancel and %d of tasks/get came in the new session, want one and none", len(next.Cancelled), next.Count(MethodGet))
+		}
+	})
+}
+
 // What names no task, or can't be described, is refused for that.
 func TestRefusedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -31,8 +31,8 @@ const (
 	// there is a hurry.
 	leastGrace = 500 * time.Millisecond
 
-	// drainIdle is how long to wait for output that was written before a child's end, if
-	// a descendant outside the process group keeps the output open.
+	// drainIdle is how long to wait for more output after a child's end, if a descendant outside the
+	// process group keeps the output open. What was written before is there at once.
 	drainIdle = 100 * time.Millisecond
 )
 
@@ -209,7 +209,7 @@ func (c *Command) start() error {
 		return c.whyNotStarted(err)
 	}
 	c.stdin, c.stdout, c.stderr = p.inW, p.outR, p.errR
-	c.lines = &lineReader{src: drainer{c.stdout}, limit: c.opts.MaxMessage}
+	c.lines = &lineReader{src: drainer{c.stdout, drainUntil}, limit: c.opts.MaxMessage}
 	lock := writeLock{
 		turn: make(chan struct{}, 1), doing: "writing to server " + c.name,
 		closing: c.closing, gone: c.done, goneErr: c.gone,

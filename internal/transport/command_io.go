@@ -84,20 +84,26 @@ func (c *Command) skip(line []byte) {
 
 // A drainer reads a child's output. After the end of the child its deadline is set: it still reads what
 // was written, but does not wait for a descendant outside the process group that keeps the pipe open.
-type drainer struct{ f *os.File }
+type drainer struct {
+	f     *os.File
+	until func() time.Time // when the wait for more ends
+}
 
+// Read implements [io.Reader]. Where it is known that there is more, the time may be over because this
+// process did not run.
 func (d drainer) Read(p []byte) (int, error) {
 	n, err := d.f.Read(p)
-	if !errors.Is(err, os.ErrDeadlineExceeded) || n > 0 {
-		return n, err
-	}
-	d.f.SetReadDeadline(time.Now().Add(drainIdle))
-	n, err = d.f.Read(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) && n == 0 {
-		return 0, io.EOF
+	for waited := false; n == 0 && errors.Is(err, os.ErrDeadlineExceeded); waited = true {
+		if left, _ := unread(d.f); waited && left == 0 {
+			return 0, io.EOF
+		}
+		d.f.SetReadDeadline(d.until())
+		n, err = d.f.Read(p)
 	}
 	return n, err
 }
+
+func drainUntil() time.Time { return time.Now().Add(drainIdle) }
 
 // pipes are both ends of the three standard streams.
 type pipes struct{ inR, inW, outR, outW, errR, errW *os.File }

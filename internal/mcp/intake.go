@@ -34,7 +34,8 @@ func (e *ShortageError) Of(server, method string, repeatable bool) error {
 	return &ShortageError{wire.Errorf(e.err.Code, "the answer of server %q to %s was given up: %s%s", server, method, e.err.Message, next)}
 }
 
-// An Intake is the memory of one response of a server, from reading it to its last use.
+// An Intake is the memory of one response of a server, or of one request of another replica, from reading
+// it to its last use.
 // It is safe for concurrent use, except for Read. The zero value is unbounded.
 type Intake struct {
 	src io.Reader // of Read; set by From

@@ -84,19 +84,27 @@ func (e *Endpoint) Close() { e.front.Close() }
 
 // Serve serves a request whose envelope was opened: sender is on whose behalf it was sent.
 func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
-	m, err := e.read(w, r)
-	if err != nil {
+	var in mcp.Intake // what comes of several replicas may be more than any of them has room for
+	in.Use(e.opts.Memory, sender.Share)
+	defer in.Close()
+	m, err := e.read(w, r, &in)
+	switch {
+	case mcp.MayTryLater(err): // by this status the other knows that nothing was done
+		w.Header().Set("Connection", "close")
+		w.Header().Set("Retry-After", "1")
+		downstream.WriteError(w, http.StatusTooManyRequests, wire.ID{}, mcp.WireError(err))
+	case err != nil:
 		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%v", err))
-		return
+	default:
+		e.front.ServeMessage(w, r, m, sender)
 	}
-	e.front.ServeMessage(w, r, m, sender)
 }
 
-// read reads the message of a request.
-func (e *Endpoint) read(w http.ResponseWriter, r *http.Request) (*wire.Message, error) {
+// read reads the message of a request. in has the memory for it.
+func (e *Endpoint) read(w http.ResponseWriter, r *http.Request, in *mcp.Intake) (*wire.Message, error) {
 	set := e.opts.Limits()
 	most := max(maxBody, set.Of(limits.Body)+set.Of(limits.Capabilities)+set.Of(limits.ClientInfo)+maxAdded)
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	body, err := io.ReadAll(in.From(http.MaxBytesReader(w, r.Body, most)))
 	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
 		e.opts.Metrics.Limit(e.opts.Server.Name(), "peer_body")
 		e.opts.Logger.Warn("request of a replica refused: it is too long", "upstream", e.opts.Server.Name(), "limit", most)

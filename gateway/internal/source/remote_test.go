@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -100,6 +101,46 @@ func TestG19LimitsOfCallsAtAnotherReplica(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A scarce memory refuses what it has no room for.
+type scarce struct{ *budget.Budget }
+
+func (m scarce) Account(s mcp.Share) *budget.Account { return m.Budget.Account(s) }
+func (scarce) Refuse() error                         { return mcp.RefuseForNow("the memory is used up") }
+
+// What is asked at another replica takes of its memory while it is served. A call for which there is none
+// is refused, and was not run.
+func TestG19MemoryOfCallsAtAnotherReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "b")
+		r.memory = scarce{budget.New(4 << 20)}
+		a, b := r.add("a"), r.by["b"]
+		time.Sleep(2 * replicas.Heartbeat)
+		served := 0
+		a.answers = func(*mcp.Request) (*mcp.Result, error) {
+			served++
+			return mcp.NewResult([]byte(`{"resultType":"complete","content":[]}`), nil), nil
+		}
+		call := func(size int) error {
+			req := b.callOf("ada")
+			req.Params = wire.AppendReplaced(nil, req.Params, wire.Edit{Name: "arguments", Value: []byte(`{"x":"` + strings.Repeat("x", size) + `"}`)})
+			res, err := b.source.At(b.to(a)).Serve(t.Context(), req, nobody{})
+			if err == nil {
+				res.Release()
+			}
+			return err
+		}
+		if err := call(3 << 20); err == nil || !strings.Contains(err.Error(), "the memory is used up") || strings.Contains(err.Error(), "taken effect") || served > 0 {
+			t.Errorf("a call without room: %v, %d were served; want that it was not run, and why", err, served)
+		}
+		for n := range 50 { // each gives back what it has
+			if err := call(100 << 10); err != nil || served != n+1 {
+				t.Fatalf("call %d: %v, %d were served", n, err, served)
+			}
+		}
+		time.Sleep(time.Second) // net/http closes a connection a while after it has refused a body
+	})
 }
 
 // A replica that takes the profile for another one refuses, and one that can't be reached is told by

@@ -40,6 +40,7 @@ type rig struct {
 	claims func(name string) source.Names             // of a replica; nil for the usual ones
 	asked  func(*replicastest.Engine) replicas.Engine // nil for the engine itself
 	limits limits.Set                                 // on what clients send; set before anything is asked
+	memory mcp.Memory                                 // for requests of other replicas, of those that are added from now on; nil: unbounded
 
 	mu     sync.Mutex
 	cuts   map[[2]string]bool // who does not reach whom
@@ -118,7 +119,7 @@ func (r *rig) add(name string) *replica {
 		r.t.Fatal(err)
 	}
 	rep.source.Use(rep.own)
-	rep.endpoint, err = source.NewEndpoint(source.EndpointOptions{Server: here{served{rep}}, Hub: rep.hub, Handler: answering{rep}, Describer: rep.own, Profiles: rep.profiles, Limits: func() limits.Set { return r.limits }, Streams: &rep.streams})
+	rep.endpoint, err = source.NewEndpoint(source.EndpointOptions{Server: here{served{rep}}, Hub: rep.hub, Handler: answering{rep}, Describer: rep.own, Profiles: rep.profiles, Limits: func() limits.Set { return r.limits }, Memory: r.memory, Streams: &rep.streams})
 	if err != nil {
 		r.t.Fatal(err)
 	}

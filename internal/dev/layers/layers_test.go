@@ -311,7 +311,7 @@ var testLayers = map[string][]string{
 	"internal/replicas/evict":    {"internal/dev/replicastest"},
 	"gateway/internal/forward":   {"internal/dev/replicastest"},
 	"gateway/internal/overview":  {"internal/dev/replicastest"}, // whose engines have heard something
-	"gateway/internal/source":    {"internal/dev/replicastest", "internal/server", "modern/protocol"},
+	"gateway/internal/source":    {"internal/budget", "internal/dev/replicastest", "internal/server", "modern/protocol"},
 	"internal/replicas/handover": {"internal/fanout", "internal/dev/replicastest", "internal/limits", "internal/wire"},
 	"internal/replicas/member":   {"internal/dev/replicastest"},
 	"internal/replicas/natskv":   {"internal/dev/replicastest"},

@@ -38,9 +38,10 @@ type build struct {
 	sealer  *requeststate.Sealer // likewise
 	lists   *listDefinitions     // likewise
 
-	node        *node.Node      // nil for one replica
-	place       userlogin.Place // of the Gateway, for logins of principals; nil until it is known
-	hurry       chan struct{}   // of the Gateway; see [transport.CommandOptions]
+	node        *node.Node        // nil for one replica
+	place       userlogin.Place   // of the Gateway, for logins of principals; nil until it is known
+	logins      *userlogin.Logins // see [build.userLogins]
+	hurry       chan struct{}     // of the Gateway; see [transport.CommandOptions]
 	common      *common
 	keepsCommon bool                  // it is that of a Gateway
 	anew        string                // the server that is replaced even if it is as before
@@ -228,7 +229,7 @@ func ownAuthenticator(own Authenticator) auth.Authenticator {
 // addAll makes all servers, unless that was done.
 func (b *build) addAll() error {
 	if made := b.opts.made; made != nil {
-		b.parts, b.common = made.parts, made.common
+		b.parts, b.common, b.logins = made.parts, made.common, made.logins
 		return nil
 	}
 	if err := b.checkLimits(); err != nil {

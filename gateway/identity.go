@@ -15,8 +15,9 @@ type identity struct {
 	ServerOptions // without what is compared otherwise
 
 	set                        settings.Server
-	handler, roundTripper, tls any  // the same, or another
-	dialled                    bool // by a hook
+	handler, roundTripper, tls any    // the same, or another
+	dialled                    bool   // by a hook
+	pages                      string // the public URL of the Gateway, if principals log in on a page of it
 }
 
 // identity returns the identity of a server.
@@ -31,6 +32,9 @@ func (s serverBuild) identity() identity {
 	if s.TLS != nil {
 		out.tls = s.TLS
 	}
+	if s.UpstreamAuth.perPrincipal() {
+		out.pages = s.b.opts.PublicURL
+	}
 	out.Handler, out.RoundTripper, out.TLS = nil, nil, nil
 	out.Header = namesOf(s.Header)
 	out.PublicURL = s.publicURL()
@@ -40,7 +44,7 @@ func (s serverBuild) identity() identity {
 
 func (i *identity) same(as identity) bool {
 	return same(i.handler, as.handler) && same(i.roundTripper, as.roundTripper) && same(i.tls, as.tls) &&
-		i.dialled == as.dialled && reflect.DeepEqual(i.ServerOptions, as.ServerOptions) && reflect.DeepEqual(i.set, as.set)
+		i.dialled == as.dialled && i.pages == as.pages && reflect.DeepEqual(i.ServerOptions, as.ServerOptions) && reflect.DeepEqual(i.set, as.set)
 }
 
 // A commonIdentity is what all servers of a Gateway are built with, as an identity is of one.

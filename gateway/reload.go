@@ -31,7 +31,8 @@ type Reloaded struct {
 // listen streams end with their result, and its sessions, so that clients open others; calls
 // in flight go on for Drain. What all servers are built with replaces them all when it
 // changes: Authenticator, what Auth has beyond Tokens, the time-outs, Logins, Audit, StateDir,
-// PinDir, Environ, OneClient and Logger, and limits on what one server has.
+// PinDir, Environ, OneClient and Logger, and limits on what one server has. Another PublicURL
+// replaces those that have none of their own, and those with logins PerPrincipal.
 // Of Replicas the Keys alone are used. All other options apply at once.
 //
 // A Handler, RoundTripper, TLS or Authenticator is the same if it is the same value, which a
@@ -84,7 +85,7 @@ func (g *Gateway) reload(o Options, anew string) (*Reloaded, error) {
 
 // stand makes b what the Gateway is made of.
 func (g *Gateway) stand(b *build) {
-	g.current = &current{opts: *b.opts, common: b.common, parts: b.parts, groups: b.groups}
+	g.current = &current{opts: *b.opts, common: b.common, logins: b.logins, parts: b.parts, groups: b.groups}
 	if !b.keepsCommon {
 		b.common.users.Add(1) // the Gateway
 	}
@@ -105,6 +106,9 @@ func (b *build) follow(former *current) error {
 	b.common.identity = b.commonIdentity()
 	if b.common.identity.same(&former.common.identity) {
 		b.common, b.keepsCommon = former.common, true
+		if b.opts.PublicURL == former.opts.PublicURL {
+			b.logins = former.logins
+		}
 		if err := errors.Join(checkTokens(b.opts.Auth), b.checkLoginKeys()); err != nil {
 			return fmt.Errorf("mcpbridge: Auth: %w", err)
 		}

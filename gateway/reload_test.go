@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -399,6 +400,58 @@ func TestReloadKeepsIssuedTokens(t *testing.T) {
 	wantToken("token-1")
 	r.reload(Options{Servers: []ServerOptions{of("two")}})
 	wantToken("token-2")
+}
+
+var linkIn = regexp.MustCompile(`https?://[^ "]+/login/[A-Za-z0-9_-]+`)
+
+// Principals log in on pages below the URL that is public now, also after a reload that has failed.
+// Servers without such logins go on.
+func TestReloadMovesPagesOfLogins(t *testing.T) {
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(far.Close)
+	b, dir := &shelf{text: "of b"}, t.TempDir()
+	at := func(public string, more ...ServerOptions) Options {
+		return Options{
+			PublicURL: public, Auth: &Auth{Tokens: []StaticToken{{Name: "ada", Token: "token-of-ada-0123"}}},
+			Logins:  Logins{UserDir: dir, Keys: []string{"0123456789abcdef"}},
+			Servers: append([]ServerOptions{{Name: "b", Handler: b, Era: Legacy, PublicURL: "https://b.example.com/mcp", Auth: &Auth{}}}, more...),
+		}
+	}
+	a := ServerOptions{Name: "a", URL: far.URL, Era: Modern, PublicURL: "https://a.example.com/mcp", UpstreamAuth: &UpstreamAuth{Login: &StoredLogin{PerPrincipal: true}}}
+	r := run(t, at("https://first.example.com"))
+	r.wantCall("b", "of b")
+	b.settle(t)
+	link := func(public string) string {
+		t.Helper()
+		status, body := r.call("a", "Bearer token-of-ada-0123")
+		link := linkIn.FindString(body)
+		if !strings.HasPrefix(link, public+"/login/") {
+			t.Fatalf("call without a login = %d %s, want a link below %s", status, body, public)
+		}
+		return link
+	}
+	if out, err := r.g.Reload(at("https://mistaken.example.com", a, ServerOptions{Name: "c"})); err == nil {
+		t.Fatalf("Reload with a server that has no way = %+v, want an error", out)
+	}
+	r.reload(at("https://first.example.com", a))
+	link("https://first.example.com")
+	if got := r.reload(at(r.front.URL+"/new", a)); !reflect.DeepEqual(got, &Reloaded{Changed: []string{"a"}}) {
+		t.Errorf("Reload with another PublicURL = %+v, want a to be changed", got)
+	}
+	resp, err := http.Get(link(r.front.URL + "/new"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if page, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK || !strings.Contains(string(page), `name="word"`) {
+		t.Errorf("GET of the link = %d %s, want a page with a form", resp.StatusCode, page)
+	}
+	if opened, ended, _ := b.counts(); opened != ended+1 {
+		t.Errorf("the server without logins has %d sessions opened and %d ended, want one to be open", opened, ended)
+	}
 }
 
 // Tokens of clients come and go without a session of others being disturbed, also beside another

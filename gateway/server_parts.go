@@ -53,7 +53,6 @@ type common struct {
 	identity commonIdentity
 	auth     auth.Authenticator // of servers that have none of their own; nil if there is none
 	audit    *audit.Log         // nil if there is none
-	logins   *userlogin.Logins  // of principals; nil if no server has those
 	users    atomic.Int64       // parts that are served, and the Gateway itself
 	err      error              // of its end
 }
@@ -76,6 +75,7 @@ func (c *common) start() { auth.Start(c.auth) }
 type current struct {
 	opts   Options
 	common *common
+	logins *userlogin.Logins // of principals; nil if no server has those
 	parts  []*serverParts
 	groups []*groupParts
 }

@@ -61,10 +61,11 @@ func (b *build) authOf(s *ServerOptions) *Auth {
 	return b.opts.Auth
 }
 
-// userLogins returns the logins of principals, which are made when a server first wants them.
+// userLogins returns the logins of principals, which are made when a server first wants them, and
+// anew for another public URL.
 func (b *build) userLogins() (*userlogin.Logins, error) {
-	if b.common.logins != nil {
-		return b.common.logins, nil
+	if b.logins != nil {
+		return b.logins, nil
 	}
 	if b.opts.PublicURL == "" {
 		return nil, errors.New("PerPrincipal wants a PublicURL, by which browsers reach the page for logins")
@@ -73,14 +74,14 @@ func (b *build) userLogins() (*userlogin.Logins, error) {
 		b.place = userlogin.InDir(b.opts.Logins.UserDir)
 	}
 	var err error
-	b.common.logins, err = userlogin.New(userlogin.Options{
+	b.logins, err = userlogin.New(userlogin.Options{
 		Place: b.place, Keys: b.loginKeys(), Public: strings.TrimSuffix(b.opts.PublicURL, "/"), Logger: b.opts.Logger, Secrets: b.secrets,
 		Fetch: func(server string) *fetch.Client { return b.fetching(server) },
 		Noted: func(e userlogin.Event) {
 			b.common.audit.Write(audit.Login(e.What, e.Server, string(e.Principal), string(e.By), e.Address, e.Why))
 		},
 	})
-	return b.common.logins, err
+	return b.logins, err
 }
 
 // loginKeys returns the secrets that logins of principals are sealed with.
@@ -96,7 +97,7 @@ func (b *build) loginKeys() []string {
 
 // checkLoginKeys reports what is wrong with keys that are to replace others.
 func (b *build) checkLoginKeys() error {
-	if b.common.logins == nil {
+	if b.logins == nil {
 		return nil
 	}
 	return userlogin.CheckKeys(b.loginKeys())
@@ -104,8 +105,8 @@ func (b *build) checkLoginKeys() error {
 
 // replaceLoginKeys has keys count that were checked.
 func (b *build) replaceLoginKeys() {
-	if b.common.logins != nil {
-		_ = b.common.logins.Replace(b.loginKeys())
+	if b.logins != nil {
+		_ = b.logins.Replace(b.loginKeys())
 	}
 }
 
@@ -126,8 +127,8 @@ func (b *build) addPages(o *router.Options) {
 		}
 	}
 	if len(doors) > 0 {
-		b.common.logins.Use(b.place)
-		pages := userlogin.NewPages(b.common.logins, doors)
+		b.logins.Use(b.place)
+		pages := userlogin.NewPages(b.logins, doors)
 		o.Pages, o.PagePaths = pages, pages.Paths()
 	}
 }
@@ -203,7 +204,7 @@ func (g inner) EndLogins(ctx context.Context, server, principal string) (any, er
 func (g *Gateway) logins() *userlogin.Logins {
 	g.turn <- struct{}{}
 	defer func() { <-g.turn }()
-	return g.current.common.logins
+	return g.current.logins
 }
 
 func (g *Gateway) parts() []*serverParts {

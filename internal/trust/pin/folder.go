@@ -116,15 +116,22 @@ func digestOf(version string) string {
 	return digest
 }
 
-// replace writes a file as a whole.
+// replace writes a file as a whole, or leaves nothing behind.
 func replace(path string, text []byte) error {
 	temporary := path + "." + rand.Text()[:8]
-	if err := os.WriteFile(temporary, text, 0o600); err != nil {
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
 		return err
 	}
-	if err := os.Rename(temporary, path); err != nil {
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync() // or the name may outlive a power cut, and the text not
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
 		_ = os.Remove(temporary) // err says more
-		return err
 	}
-	return nil
+	return err
 }

@@ -29,8 +29,9 @@ type Metrics interface {
 	// WatchCertificates tells of all certificates that mcpbridge shows, by the keys of the
 	// configuration that name them. Each function returns when one expires; zero if there is none.
 	WatchCertificates(ends map[string]func() time.Time)
-	// AuditLost counts lines of the audit log that could not be written, and AuditFailing
-	// says whether lines can't be written at the moment.
+	// AuditLost counts lines of the audit log that could not be written. AuditFailing says
+	// that those of a log can't be written from now on, or can be again: each log in turns,
+	// of which a reload may leave two for a while.
 	AuditLost(lines int)
 	AuditFailing(failing bool)
 

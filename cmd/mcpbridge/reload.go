@@ -164,6 +164,7 @@ func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
 	}
 	r, err := d.gateway.Reload(*read.options)
 	if err != nil {
+		d.files.Refused(c.Files())
 		return o, err
 	}
 	was := d.config

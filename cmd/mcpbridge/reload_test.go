@@ -258,3 +258,23 @@ func TestReloadMendedInclude(t *testing.T) {
 	write("c.yaml", "servers: {c: {builtin: notebook}}\n")
 	bridgetest.Eventually(t, "all are served", func() bool { return r.has("a") && r.has("b") && r.has("c") })
 }
+
+// So is one of a configuration that only the gateway refuses, and whose error names no file.
+func TestReloadMendedRefusal(t *testing.T) {
+	r := serveFile(t, oneNotebook)
+	included := filepath.Join(filepath.Dir(r.file), "b.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(included, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("audit: " + filepath.Join(t.TempDir(), "none", "audit.log") + "\n")
+	r.write("include: b.yaml\n" + oneNotebook)
+	bridgetest.Eventually(t, "the audit log can't be opened", func() bool {
+		_, body := get(t, r.admin("/readyz"))
+		return strings.Contains(body, "opening the audit log")
+	})
+	write("servers: {b: {builtin: notebook}}\n")
+	bridgetest.Eventually(t, "b is served", func() bool { return r.has("b") })
+}

@@ -9,7 +9,7 @@ import (
 )
 
 // Files are those whose change may be a change of the configuration: the files of the one in
-// use, and of one that was read since and has mistakes, since mending any of them mends it.
+// use, and of one that was read since and can't be used, since mending any of them may mend it.
 // Safe for concurrent use.
 type Files struct{ used, broken atomic.Pointer[[]string] }
 
@@ -22,9 +22,12 @@ func (f *Files) Use(files []string) {
 // Failed says why a configuration can't be used.
 func (f *Files) Failed(err error) {
 	if mistakes := (*config.Error)(nil); errors.As(err, &mistakes) {
-		f.broken.Store(&mistakes.Files)
+		f.Refused(mistakes.Files)
 	}
 }
+
+// Refused says that a configuration of these files was read, and can't be used.
+func (f *Files) Refused(files []string) { f.broken.Store(&files) }
 
 // All returns them.
 func (f *Files) All() []string {

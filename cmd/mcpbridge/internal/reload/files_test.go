@@ -9,8 +9,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
-// Files of a configuration with mistakes are watched beside those in use, until another one
-// is in use or has mistakes.
+// Files of a configuration that can't be used are watched beside those in use, until another one
+// is in use or can't be.
 func TestFiles(t *testing.T) {
 	var f Files
 	want := func(when string, files ...string) {
@@ -28,6 +28,9 @@ func TestFiles(t *testing.T) {
 	want("after an error that has no files", "a", "b", "c/*.yaml", "main")
 	f.Failed(&config.Error{Files: []string{"main", "d"}})
 	want("after another mistake", "a", "d", "main")
+	f.Refused([]string{"main", "e"})
+	f.Failed(errors.New("a server of it can't be made"))
+	want("after one without a mistake that is refused", "a", "e", "main")
 	f.Use([]string{"main", "d"})
 	want("in use", "d", "main")
 }

@@ -158,17 +158,24 @@ func ask[T any](w *Watcher, do func() T) (T, error) {
 }
 
 // merge adds to what was seen the files that a change has brought. It leaves out those that
-// were written since it began, which may have been read before: they are to be told of.
+// were written since it began, which may have been read before: they are to be told of. So is what
+// has changed of the others since, or gone.
 func (w *Watcher) merge(now Contents, begun time.Time) (out Contents, left bool) {
 	out = make(Contents, len(now))
+	for _, file := range w.files() {
+		if before, had := w.seen[file]; had {
+			out[file] = before
+			_, is := now[file]
+			left = left || !is
+		}
+	}
 	for file, sum := range now {
-		before, had := w.seen[file]
-		switch {
-		case had:
-			out[file] = before // what has changed since is to be told of
-		case writtenSince(file, begun):
+		if _, had := w.seen[file]; had {
+			continue
+		}
+		if writtenSince(file, begun) {
 			left = true
-		default:
+		} else {
 			out[file] = sum
 		}
 	}

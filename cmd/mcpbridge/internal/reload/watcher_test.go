@@ -129,6 +129,30 @@ func TestWatchBroughtMeanwhile(t *testing.T) {
 	w.want(2)
 }
 
+// What goes while a change is told of may have been read before: it is told of, whether it was a
+// file, or the only match of a pattern.
+func TestWatchGoneMeanwhile(t *testing.T) {
+	w := &watched{t: t, dir: t.TempDir()}
+	w.files = []string{filepath.Join(w.dir, "config.yaml"), filepath.Join(w.dir, "conf.d", "*.yaml"), filepath.Join(w.dir, "token")}
+	mkdir(t, filepath.Join(w.dir, "conf.d"))
+	w.write("config.yaml", "a")
+	w.write("conf.d/a.yaml", "a")
+	w.write("token", "a")
+	gone := map[int64]string{1: "conf.d/a.yaml", 2: "token"}
+	change := func() { // it has read the files
+		if name := gone[w.changes.Add(1)]; name != "" {
+			if err := os.Remove(filepath.Join(w.dir, name)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	got := Watch(Look(w.files), func() []string { return w.files }, change, slog.New(slog.DiscardHandler))
+	t.Cleanup(got.Close)
+	w.want(0)
+	w.write("config.yaml", "b")
+	w.want(3)
+}
+
 // The files of a ConfigMap are links into a folder that is replaced as a whole.
 func TestWatchConfigMap(t *testing.T) {
 	w := &watched{t: t, dir: t.TempDir()}

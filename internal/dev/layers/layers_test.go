@@ -112,8 +112,8 @@ var layers = map[string][]string{
 	// What others name is fetched with care, whoever fetches: logins, and the keys of tokens.
 	"internal/trust/fetch": {"internal/transport"},
 	// How the gateway gets the credentials that the backs send, and has them hidden: it
-	// knows no messages.
-	"internal/trust/login": {"internal/trust/fetch", "internal/mcp", "internal/redact", "internal/spec", "internal/upstream", "internal/wire"},
+	// knows no messages. A key that signs is read as other keys are.
+	"internal/trust/login": {"internal/certs", "internal/trust/fetch", "internal/mcp", "internal/redact", "internal/spec", "internal/upstream", "internal/wire"},
 
 	// Logins of principals at servers, and the pages on which they are made: they are kept at the
 	// engine of the replicas, where there is one, and verify nobody themselves.

@@ -17,7 +17,7 @@ import (
 func SigningKey(text string) (crypto.Signer, []string, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
-		return nil, nil, errors.New("the private key is not a PEM text")
+		return nil, nil, errors.New("the private key is not a PEM text; use one that begins with -----BEGIN")
 	}
 	key, err := parseKey(block.Bytes)
 	if err != nil {
@@ -26,7 +26,7 @@ func SigningKey(text string) (crypto.Signer, []string, error) {
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
 		if k.N.BitLen() < 2048 {
-			return nil, nil, errors.New("the private key has less than 2048 bits")
+			return nil, nil, errors.New("the private key has less than 2048 bits; make a longer one")
 		}
 		return key, []string{"RS256", "PS256"}, nil
 	case *ecdsa.PrivateKey:

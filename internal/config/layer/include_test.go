@@ -158,17 +158,20 @@ func TestIncludePaths(t *testing.T) {
 		"env":           "K=main\n",
 		"conf.d/token":  "the-token-below-it\n",
 		"conf.d/env":    "K=below\n",
-		"conf.d/key":    "the key\n",
-		"conf.d/a.yaml": "tls: {cert: cert.pem, key: key.pem}\nmetrics_token: '${file:token}'\nservers:\n  a: {command: x, env_file: env}\n  b: {url: 'https://h', tls: {ca: ca.pem}, upstream_auth: {client_credentials: {issuer: 'https://i', client_id: c, private_key: key}}}\n",
+		"conf.d/a.yaml": "tls: {cert: cert.pem, key: key.pem}\nmetrics_token: '${file:token}'\nservers:\n  a: {command: x, env_file: env}\n  b: {url: 'https://h', tls: {ca: ca.pem}, upstream_auth: {client_credentials: {issuer: 'https://i', client_id: c, private_key: key.pem}}}\n",
 	})
 	bridgetest.NewAuthority(t, "a").Files("conf.d", bridgetest.Leaf{})
+	key, err := os.ReadFile("conf.d/key.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, _, err := config.Load(config.Options{Path: "c.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	main, a, b := c.Servers[0], c.Servers[1], c.Servers[2]
 	got := []string{c.AdminToken, c.MetricsToken, main.Env["K"], a.Env["K"], c.TLS.Cert, c.TLS.Key, b.TLS.CA, b.UpstreamAuth.ClientCredentials.Key}
-	want := []string{"the-token-of-main", "the-token-below-it", "main", "below", "conf.d/cert.pem", "conf.d/key.pem", "conf.d/ca.pem", "the key\n"}
+	want := []string{"the-token-of-main", "the-token-below-it", "main", "below", "conf.d/cert.pem", "conf.d/key.pem", "conf.d/ca.pem", string(key)}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Load gives %q, want %q", got, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 )
 
 // Every mistake in the credentials for a server says where, and what to write instead. No
@@ -31,6 +32,7 @@ func TestUpstreamAuthMistakes(t *testing.T) {
 		{"no secret", server("upstream_auth: {client_credentials: {issuer: https://id.example, client_id: x}}"), "one of client_secret and private_key"},
 		{"secret and key", server("upstream_auth: {client_credentials: {issuer: https://id.example, client_id: x, client_secret: s3cret, private_key: c.yaml}}"), "one of client_secret and private_key"},
 		{"key that is not there", server("upstream_auth: {client_credentials: {issuer: https://id.example, client_id: x, private_key: key.pem}}"), "private_key: "},
+		{"key that is none", server("upstream_auth: {client_credentials: {issuer: https://id.example, client_id: x, private_key: c.yaml}}"), "c.yaml:4: servers.a.upstream_auth.client_credentials.private_key: c.yaml: the private key is not a PEM text; use one"},
 		{"exchange without tokens", server("era: modern\n    " + exchange), "clients of this server have none"},
 		{"exchange without an era", jwt + server(exchange), "write era: legacy or era: modern"},
 		{"per principal without users", keys + server("era: modern\n    "+per), "nothing says who the users are"},
@@ -148,14 +150,16 @@ func TestLoginOfTheOnlyUser(t *testing.T) {
 // Secrets are known to what hides them, the private key among them.
 func TestUpstreamAuthSecrets(t *testing.T) {
 	path := write(t, "servers: {a: {url: https://a.example/mcp, upstream_auth: {client_credentials: {issuer: https://id.example, client_id: x, private_key: key.pem}}}}")
-	if err := os.WriteFile("key.pem", []byte("the private key"), 0o600); err != nil {
+	bridgetest.NewAuthority(t, "a").Files(".", bridgetest.Leaf{})
+	text, err := os.ReadFile("key.pem")
+	if err != nil {
 		t.Fatal(err)
 	}
 	c, _, err := config.Load(config.Options{Path: path})
-	if err != nil || c.Servers[0].UpstreamAuth.ClientCredentials.Key != "the private key" {
+	if err != nil || c.Servers[0].UpstreamAuth.ClientCredentials.Key != string(text) {
 		t.Fatalf("Load = %+v, %v, want the key", c, err)
 	}
-	if !strings.Contains(strings.Join(c.Secrets(), "|"), "the private key") {
+	if !strings.Contains(strings.Join(c.Secrets(), "|"), string(text)) {
 		t.Error("the private key is not among the secrets")
 	}
 }

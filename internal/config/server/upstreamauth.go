@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/certs"
 	"github.com/mcpbridge/mcpbridge/internal/config/key"
 	"github.com/mcpbridge/mcpbridge/internal/config/value"
 )
@@ -126,7 +127,8 @@ func (a *UpstreamAuth) Clients() map[string]*AssertedClient {
 // maxKeyFile bounds a file with a private key, in bytes.
 const maxKeyFile = 64 << 10
 
-// Resolve reads the files with private keys that are named below path.
+// Resolve reads the files with private keys that are named below path, and checks that they can
+// sign.
 func (a *UpstreamAuth) Resolve(sc *value.Scope, rep *key.Report, path string) {
 	for way, client := range a.Clients() {
 		if client.PrivateKey == "" {
@@ -140,5 +142,8 @@ func (a *UpstreamAuth) Resolve(sc *value.Scope, rep *key.Report, path string) {
 			continue
 		}
 		client.Key = string(text)
+		if _, _, err := certs.SigningKey(client.Key); err != nil {
+			rep.Fail(here, "%s: %v", client.PrivateKey, err)
+		}
 	}
 }

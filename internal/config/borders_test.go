@@ -1,9 +1,11 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +48,26 @@ func TestBorderMistakes(t *testing.T) {
 				t.Errorf("Load(%q) =\n%v\nwant\n%s", tt.in, err, tt.want)
 			}
 		})
+	}
+}
+
+// Files of certificates that can't be used are among those of the mistake, which mending them mends.
+// Those in use are none of the configuration's: they are reread without it.
+func TestFilesOfCertificates(t *testing.T) {
+	for file, want := range map[string]string{"none.pem": "c.yaml ca.pem key.pem none.pem", "cert.pem": "c.yaml"} {
+		path := write(t, "tls: {cert: "+file+", key: key.pem, client_ca: ca.pem}\n"+notebook)
+		writeCertificates(t)
+		c, _, err := Load(Options{Path: path})
+		var files []string
+		if mistakes := (*Error)(nil); errors.As(err, &mistakes) {
+			files = mistakes.Files
+		} else if err == nil {
+			files = c.Files()
+		}
+		slices.Sort(files)
+		if got := strings.Join(files, " "); got != want {
+			t.Errorf("with %s as the certificate the files are %s (%v), want %s", file, got, err, want)
+		}
 	}
 }
 

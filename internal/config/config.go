@@ -78,8 +78,9 @@ type Config struct {
 }
 
 // Files returns the files that were read: the configuration, those that it includes, and
-// those that it names for values. Certificates are not among them. Patterns of include are,
-// since a file that matches one later belongs to the configuration, too: see Glob of package layer.
+// those that it names for values. Certificates are not among them, unless an [Error] is about
+// them. Patterns of include are, since a file that matches one later belongs to the configuration,
+// too: see Glob of package layer.
 func (c *Config) Files() []string { return slices.Clone(c.files) }
 
 // Secrets returns the values of the configuration that logs, errors and reports must not

@@ -31,6 +31,11 @@ func CheckFiles(rep *key.Report, path string, f certs.Files) {
 	}
 	if err := f.Check(); err != nil {
 		rep.Fail(path, "%v%s", err, value.MissingFile(err))
+		for _, file := range []string{f.Cert, f.Key, f.CA} {
+			if file != "" {
+				rep.Opened(file) // those in use are reread without a reload
+			}
+		}
 		return
 	}
 	if f.Key != "" && value.OthersRead(f.Key) {

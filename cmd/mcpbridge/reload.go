@@ -29,13 +29,14 @@ type reloading struct {
 	started  *config.Config   // what it was when the process began
 	reloader *reload.Reloader // nil if there is no file
 	files    reload.Files     // that are watched
+	inUse    *reload.Carried  // owned by who makes an attempt; that of the process is of the start
 	hup      chan struct{}    // gets one for a SIGHUP that asks for a reload
 	settled  atomic.Bool      // all servers were tried before the first reload that succeeded
 }
 
 // openReloading makes what reads the configuration again; nothing if there is no file.
 func (d *daemon) openReloading() {
-	if d.started = d.config; d.source.Path == "" {
+	if d.started, d.inUse = d.config, d.carried; d.source.Path == "" {
 		return
 	}
 	d.files.Use(d.started.Files())
@@ -135,8 +136,9 @@ type reading struct {
 	options *gateway.Options
 }
 
-// readConfig reads the configuration, and the certificates that it names.
-func (d *daemon) readConfig() (reading, error) {
+// readConfig reads the configuration, and the certificates that it names. It may go on after it was
+// given up: what it makes is in p.
+func (d *daemon) readConfig(p process) (reading, error) {
 	source := d.source
 	source.MayMakeToken, source.Stop = d.token != "", d.reloader.Closing()
 	c, warnings, err := config.Load(source)
@@ -150,11 +152,13 @@ func (d *daemon) readConfig() (reading, error) {
 		c.Auth = clientToken(d.token)
 	}
 	d.learn(c)
-	return reading{c, newOptions(c, false, d.process, d.log, d.guard)}, nil
+	return reading{c, newOptions(c, false, p, d.log, d.guard)}, nil
 }
 
 func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
-	read, err := value.Within(d.reloader.Closing(), readTime, d.readConfig)
+	p := d.process
+	p.carried = d.inUse.Next()
+	read, err := value.Within(d.reloader.Closing(), readTime, func() (reading, error) { return d.readConfig(p) })
 	if err != nil {
 		return o, err
 	}
@@ -168,6 +172,7 @@ func (d *daemon) reloadConfig() (o reload.Outcome, err error) {
 		return o, err
 	}
 	was := d.config
+	d.inUse = p.carried
 	d.use(c)
 	keys := reload.Changed(was, c) // both with the memory that there is
 	return reload.Outcome{OK: true, Keys: keys, Added: r.Added, Changed: r.Changed, Removed: r.Removed, Renewed: r.Renewed, NeedsRestart: reload.NeedsRestart(d.started, c)}, nil

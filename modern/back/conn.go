@@ -211,10 +211,10 @@ func (p *conn) noteClient(c *upstreamCall) {
 	}
 }
 
-// onlyRequest returns the only client's request in flight, or nil if there is none or more
-// than one: then a message that names no request can't be attributed. It also returns nil
-// if requests of several principals were sent, because the message may belong to an
-// earlier one of another principal.
+// onlyRequest returns the only client's request in flight, listens aside, or nil if there is
+// none or more than one: then a message that names no request can't be attributed. It also
+// returns nil if requests of several principals were sent, because the message may belong
+// to an earlier one of another principal.
 func (p *conn) onlyRequest() *upstreamCall {
 	if p.mixed.Load() {
 		return nil
@@ -222,7 +222,7 @@ func (p *conn) onlyRequest() *upstreamCall {
 	var sole *upstreamCall
 	clients := 0
 	p.Calls.Each(func(c *upstream.Call) {
-		if of := c.Owner.(*upstreamCall); of.parent != nil {
+		if of := c.Owner.(*upstreamCall); of.parent != nil && !of.parent.listens {
 			sole = of
 			clients++
 		}

@@ -155,6 +155,36 @@ func TestM2L12ListensDoNotCount(t *testing.T) {
 	}
 }
 
+// A client's own listen request has a stream of its own: what names no request is none of its messages,
+// also while it is alone, and belongs to the only call.
+func TestM2L12ForwardedListensDoNotCount(t *testing.T) {
+	b, peers := upLines(t, Options{})
+	listener := &backtest.Caller{Told: make(chan string, 4)}
+	listens := upServe(t.Context(), b, forwardedListen(), listener)
+	p := <-peers
+	m := p.Want("subscriptions/listen")
+	const log = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%d}}`
+	p.Write(log, 1) // of a call that has ended, or of none
+	p.Write(ackText, `{}`, m.ID)
+	<-listener.Told
+	req := upRequest("tools/call", `{"name":"t"}`)
+	req.LogLevel = "info"
+	x := &backtest.Caller{}
+	done := upServe(t.Context(), b, req, x)
+	call := p.Want("tools/call")
+	p.Write(log, 2)
+	p.Result(call.ID, said("ok"))
+	<-done
+	p.Result(m.ID, `{"resultType":"complete"}`)
+	<-listens
+	if got := x.Heard(); len(got) != 1 || !strings.Contains(got[0], `"data":2`) {
+		t.Errorf("the call heard %q, want the message that came during it", got)
+	}
+	if got := listener.Heard(); len(got) != 1 || !strings.Contains(got[0], "acknowledged") {
+		t.Errorf("the listen request heard %q, want its acknowledgment alone", got)
+	}
+}
+
 func TestL2M15CancelOnAConnection(t *testing.T) {
 	b, peers := upLines(t, Options{})
 	ctx, cancel := context.WithCancel(t.Context())

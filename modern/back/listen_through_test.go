@@ -22,6 +22,12 @@ import (
 // extendedFilter is one that only the server understands in full.
 const extendedFilter = `{"toolsListChanged":true,"com.example/jobs":{"ids":[1.0,9007199254740993]}}`
 
+// forwardedListen returns a client's listen request that has a stream of its own upstream.
+func forwardedListen() *mcp.Request {
+	params := wire.Get([]byte(moderntest.Request("1", spec.MethodListen, "{}", `,"notifications":`+extendedFilter)), "params")
+	return upModernRequest(spec.MethodListen, string(params))
+}
+
 // A filter with members of extensions has a stream of its own upstream: the request
 // passes as it is, and so do the acknowledgment, what comes, and the end, under the
 // client's own subscription id.
@@ -96,9 +102,7 @@ func TestS01ExtensionsOverAConnection(t *testing.T) {
 		hold := make(chan struct{})
 		told := make(chan string, 2*maxStreamNotes)
 		x := &heldCaller{hold: hold, told: told}
-		params := wire.Get([]byte(moderntest.Request("1", spec.MethodListen, "{}", `,"notifications":`+extendedFilter)), "params")
-		req := upModernRequest(spec.MethodListen, string(params))
-		got := upServe(t.Context(), b, req, x)
+		got := upServe(t.Context(), b, forwardedListen(), x)
 		p := <-peers
 		m := p.Want(spec.MethodListen)
 		p.Write("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{},`, m.ID.String()))

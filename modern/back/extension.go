@@ -142,8 +142,13 @@ func (q *notificationQueue) await(isShared func() bool) bool {
 	return q.stalled < maxStalled
 }
 
-// isShared reports whether several requests wait for responses.
-func (p *conn) isShared() bool { return p.Calls.Len() > 1 }
+// isShared reports whether others wait for what the server sends: responses, or changes.
+func (p *conn) isShared() bool {
+	several := p.Calls.Len() > 1
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return several || len(p.listens) > 0
+}
 
 // tooSlow ends a request whose client reads too slowly.
 func (p *conn) tooSlow(c *upstreamCall) {

@@ -12,11 +12,13 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/moderntest"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
 // extendedFilter is one that only the server understands in full.
@@ -130,6 +132,45 @@ func TestS01ExtensionsOverAConnection(t *testing.T) {
 		}
 		if o := <-got; o.err == nil || !strings.Contains(o.err.Error(), "listen again") {
 			t.Errorf("Serve() = %v, want an error that says what to do", o.err)
+		}
+	})
+}
+
+// Who waits for changes of lists and resources waits no longer for a slow client than who waits for a
+// response.
+func TestS01SlowListenersDelayNoChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := upLines(t, Options{})
+		opened := make(chan watch.Stream, 1)
+		go func() { // ends with the acknowledgment
+			s, err := b.openListen(t.Context(), listenProfile, wantAll)
+			if err != nil {
+				t.Error(err)
+			}
+			opened <- s
+		}()
+		p := <-peers
+		shared := p.Want(spec.MethodListen)
+		p.Write(ackText, granted, shared.ID)
+		follower := <-opened
+		defer follower.Close()
+		hold := make(chan struct{})
+		time.AfterFunc(time.Minute, func() { close(hold) })
+		got := upServe(t.Context(), b, forwardedListen(), &heldCaller{hold: hold, told: make(chan string, 2*maxStreamNotes)})
+		m := p.Want(spec.MethodListen)
+		began := time.Now()
+		go func() { // ends with what it writes
+			for range maxStreamNotes + 2 {
+				p.Write("%s", moderntest.Tagged("notifications/com.example/job", ``, m.ID.String()))
+			}
+			p.Write(listText, "tools", shared.ID)
+			p.Result(m.ID, `{"resultType":"complete"}`)
+		}()
+		if ev, err := follower.Next(); err != nil || ev.Topic.Kind != fanout.ToolsListChanged || time.Since(began) > 3*time.Second {
+			t.Errorf("Next() = %v, %v after %v, want the change within 3 s", ev, err, time.Since(began))
+		}
+		if o := <-got; o.err == nil || !strings.Contains(o.err.Error(), "listen again") {
+			t.Errorf("Serve() of the slow one = %v, want an error that says what to do", o.err)
 		}
 	})
 }

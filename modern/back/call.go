@@ -57,7 +57,7 @@ func (c *upstreamCall) listens() bool { return c.parent != nil && c.parent.liste
 func (c *upstreamCall) forCaller(m *wire.Message) (mcp.Notification, bool) {
 	n := mcp.Notification{Method: m.Method, Params: m.Params}
 	switch {
-	case c.parent == nil:
+	case c.parent == nil, m.Method == spec.NotifyCancelled: // the id in it is none of the client's
 		return n, false
 	case c.parent.listens && m.Method == spec.NotifyProgress && c.parent.req.ProgressToken != nil:
 		n.Params = wire.AppendEdited(nil, m.Params, wire.Edit{Name: spec.MetaProgressToken, Value: c.parent.req.ProgressToken})

@@ -3,7 +3,6 @@ package back
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -81,19 +80,19 @@ func (c *upstreamCall) notify(ctx context.Context, n mcp.Notification) {
 	_ = c.parent.caller.Notify(ctx, n)
 }
 
-// streamOwner returns the request whose own stream a notification names if its client gets
-// all messages of the stream, else nil. That is a client's own listen request, or a modern
+// streamOwner returns the request whose own stream a notification names, or ends, if its client
+// gets all messages of the stream, else nil. That is a client's own listen request, or a modern
 // client's request for a notification that mcpbridge does not know.
 func (p *conn) streamOwner(m *wire.Message) *upstreamCall {
 	id := wire.Get(wire.Get(m.Params, "_meta"), spec.MetaSubscriptionID)
+	if m.Method == spec.NotifyCancelled {
+		id = wire.Get(m.Params, "requestId")
+	}
 	if len(id) > 0 && id[0] == '"' {
 		id = []byte(wire.Unquote(id)) // some servers write numbers as strings
 	}
-	n, err := strconv.ParseInt(string(id), 10, 64)
-	if err != nil {
-		return nil
-	}
-	c := p.find(wire.NumberID(n))
+	named, _ := wire.ParseID(id) // what is none finds none
+	c := p.find(named)
 	switch {
 	case c == nil, c.parent == nil:
 		return nil
@@ -109,6 +108,10 @@ func (p *conn) streamOwner(m *wire.Message) *upstreamCall {
 func (p *conn) deliverToStream(c *upstreamCall, m *wire.Message) {
 	if m.Method == spec.NotifyToolsListChanged {
 		p.link.unclaimed(c, m)
+	}
+	if m.Method == spec.NotifyCancelled { // after all that is queued
+		c.SettleElsewhere(upstream.Response{Result: completed})
+		return
 	}
 	c.noteActivity()
 	n, ok := c.forCaller(m)

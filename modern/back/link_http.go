@@ -92,6 +92,10 @@ func (l *httpLink) read(ctx context.Context, c *upstreamCall, r *upstream.Reply)
 		if m.Kind() == wire.Response {
 			return r.Response(), nil
 		}
+		if c.listens() && endsStream(m, c) {
+			r.Close()
+			return upstream.Response{Result: completed, Release: func() { c.Cancel(nil) }}, nil
+		}
 		c.noteActivity()
 		if m.Kind() == wire.Notification {
 			l.tell(ctx, c, r, m)

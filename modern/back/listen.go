@@ -166,6 +166,9 @@ func endsStream(m *wire.Message, c *upstreamCall) bool {
 	return m.Kind() == wire.Response && c.Is(m.ID)
 }
 
+// completed is the result of a client's own listen request that the server ends by a cancellation.
+var completed = []byte(`{"resultType":"complete"}`)
+
 // listen implements link. The stream is the response to the request, and Next reads it.
 func (l *httpLink) listen(ctx context.Context, c *upstreamCall) (watch.Stream, error) {
 	live, cancel := context.WithCancelCause(l.live) // ends with the stream

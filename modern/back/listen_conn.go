@@ -211,10 +211,7 @@ func (s *connListen) filter() (mcp.Filter, bool) {
 
 func (p *conn) streamOf(m *wire.Message) *connListen {
 	if m.Method == spec.NotifyCancelled {
-		id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
-		if err != nil {
-			return nil
-		}
+		id, _ := wire.ParseID(wire.Get(m.Params, "requestId")) // what is none finds none
 		return p.listenOf(id)
 	}
 	if id, named := protocol.SubscriptionID(m); named {

@@ -96,6 +96,44 @@ func TestS01ExtensionStreamsEnd(t *testing.T) {
 	}
 }
 
+// A server may end a stream by a cancellation: the client gets a result, as of one that has ended
+// gracefully, behind what came before, and no id that is not its own.
+func TestS01ExtensionStreamsEndByACancellation(t *testing.T) {
+	play := func(id string, send func(string, ...any)) {
+		send("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{},`, id))
+		send("%s", moderntest.Tagged("notifications/com.example/job", ``, id))
+		send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s,"reason":"no more"}}`, id)
+	}
+	want := func(t *testing.T, b *Back) {
+		f, s := before(t, b)
+		c := moderntest.Follow(t, f, `"a"`, extendedFilter)
+		c.Want(moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{},`, `"a"`))
+		c.Want(moderntest.Tagged("notifications/com.example/job", ``, `"a"`))
+		c.Want(`{"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","_meta":{"` + spec.MetaSubscriptionID + `":"a"}}}`)
+		c.Want("")
+		<-s.Listened
+	}
+	t.Run("S-01 http", func(t *testing.T) {
+		left := make(chan struct{})
+		p := newUpPeer(t)
+		p.on[spec.MethodListen] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+			play(m.ID.String(), upStream(w))
+			<-r.Context().Done()
+			close(left)
+		}
+		want(t, p.back(Options{}))
+		<-left // the response is not read any further
+	})
+	t.Run("S-01 connection", func(t *testing.T) {
+		b, peers := upLines(t, Options{})
+		go func() { // ends with the play
+			p := <-peers
+			play(p.Want(spec.MethodListen).ID.String(), p.Write)
+		}()
+		want(t, b)
+	})
+}
+
 // Over a connection the streams are told apart by their ids, and one whose client does
 // not keep up while others wait ends rather than lose messages.
 func TestS01ExtensionsOverAConnection(t *testing.T) {

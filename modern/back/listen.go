@@ -224,7 +224,8 @@ type httpListen struct {
 	c       *upstreamCall
 	reply   *upstream.Reply
 	granted mcp.Filter
-	err     error // why Next returns no more changes
+	id      wire.ID // that the acknowledgment has: some servers write numbers as strings
+	err     error   // why Next returns no more changes
 }
 
 // acknowledged reads the stream up to the acknowledgment, or its end if that comes first.
@@ -236,6 +237,7 @@ func (s *httpListen) acknowledged() error {
 		}
 		if granted, ok := protocol.Acknowledgment(m); ok {
 			s.granted = granted
+			s.id, _ = protocol.SubscriptionID(m)
 			return nil
 		}
 		switch {
@@ -251,8 +253,8 @@ func (s *httpListen) acknowledged() error {
 
 func (s *httpListen) Honored() mcp.Filter { return s.granted }
 
-// Next implements [watch.Stream]. A notification without a subscription id belongs to the
-// stream on which it arrived.
+// Next implements [watch.Stream]. A notification without a subscription id, or with that of the
+// acknowledgment, belongs to the stream on which it arrived.
 func (s *httpListen) Next() (fanout.Event, error) {
 	for s.err == nil {
 		m, err := s.reply.Next()
@@ -267,7 +269,7 @@ func (s *httpListen) Next() (fanout.Event, error) {
 		}
 		id, named := protocol.SubscriptionID(m)
 		ev, ok := changeOf(m, s.c.scope, s.granted)
-		if ok && (!named || s.c.Is(id)) {
+		if ok && (!named || s.c.Is(id) || id == s.id) {
 			if !named {
 				s.l.opts.Quirks.Met(quirks.UntaggedNotice, "")
 			}

@@ -113,6 +113,30 @@ func TestListenStream(t *testing.T) {
 	})
 }
 
+// Over HTTP the response says whose a change is: what a server has acknowledged under an id of another
+// type is told under that.
+func TestListenWithAnIDOfAnotherType(t *testing.T) {
+	p := newUpPeer(t)
+	p.on["subscriptions/listen"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		send, text := upStream(w), `"`+m.ID.String()+`"`
+		send(ackText, granted, text)
+		send(listText, "tools", `"another"`)
+		send(uriText, "file:///a", text)
+		send(listText, "tools", m.ID.String())
+		send(endText, m.ID)
+	}
+	s, err := p.back(Options{}).openListen(t.Context(), listenProfile, wantAll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, want := range []fanout.Kind{fanout.ResourceUpdated, fanout.ToolsListChanged} {
+		if ev, err := s.Next(); err != nil || ev.Topic.Kind != want {
+			t.Errorf("Next() = %v, %v, want %v", ev, err, want)
+		}
+	}
+}
+
 func TestListenEnds(t *testing.T) {
 	ack := func(id wire.ID, send func(string, ...any)) { send(ackText, granted, id) }
 	for _, tt := range []struct {

@@ -164,10 +164,11 @@ func (b *Back) unclaimed(c *upstreamCall, m *wire.Message) {
 	b.opts.Metrics.Dropped(b.opts.Name, droppedAs(m.Method))
 }
 
-// toolsChanged forgets what is known of the tools of a profile.
+// toolsChanged forgets what is known of the tools of a profile; over a connection, whose only listen
+// stream is of several, of all.
 func (b *Back) toolsChanged(scope string) {
 	b.tools.Forget(scope)
-	b.taskTools.forget(scope)
+	b.taskTools.forget(scope, !b.overHTTP())
 }
 
 // droppedAs returns the name of a dropped notification in the metrics.

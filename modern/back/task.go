@@ -33,10 +33,10 @@ func newTaskTools() (taskTools, error) {
 	return taskTools{tools}, err
 }
 
-// forget removes the tools of a profile, whose list has changed.
-func (t taskTools) forget(scope string) {
+// forget removes the tools of a profile, whose list has changed, or of all.
+func (t taskTools) forget(scope string, all bool) {
 	for _, tool := range t.tools.Keys() {
-		if tool.scope == scope {
+		if all || tool.scope == scope {
 			t.tools.Remove(tool)
 		}
 	}

@@ -433,3 +433,35 @@ func TestL2M22ProfilesShareAConnection(t *testing.T) {
 		told("scripted/1 file:///a")
 	})
 }
+
+// A change of the list of tools is heard on the only stream of a connection, which one profile has
+// opened: what is known of tools is forgotten for all that follow it.
+func TestT07AListThatChangesForSeveralProfiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		aud := watchtest.NewAudience(&watchtest.Journal{})
+		b, peers := upLines(t, Options{Options: upstream.Options{Changes: aud}})
+		asked := make(chan wire.ID, 1)
+		var p *backtest.Peer
+		go func() { // ends with the acknowledgment
+			p = <-peers
+			m := p.Want(spec.MethodListen)
+			p.Write(ackText, `{"toolsListChanged":true}`, m.ID)
+			asked <- m.ID
+		}()
+		for _, scope := range []string{"scripted/1", "scripted/2"} {
+			b.taskTools.tools.Add(taskTool{scope, "x"}, struct{}{})
+			tools := fanout.Topic{Scope: scope, Kind: fanout.ToolsListChanged}
+			aud.Want(1, tools)
+			honored, _, err := b.Watch(t.Context(), mcp.Profile{Scope: scope, Capabilities: json.RawMessage(`{}`)}, []fanout.Topic{tools})
+			if err != nil || len(honored) != 1 {
+				t.Errorf("Watch in %s = %v, %v", scope, honored, err)
+			}
+		}
+		id := <-asked
+		p.Write(listText, "tools", id)
+		synctest.Wait()
+		if left := b.taskTools.tools.Keys(); len(left) != 0 || len(aud.Events()) != 2 {
+			t.Errorf("after %d changes %v are still known to want a task", len(aud.Events()), left)
+		}
+	})
+}

@@ -109,6 +109,33 @@ func TestT25QuestionsEndWithTheTask(t *testing.T) {
 	}
 }
 
+// An answer that comes in the moment in which who waits leaves is passed, and nobody is asked again.
+func TestT25AnswersOfWhoLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &taskServer{}
+		s.looks = func(int) string { return []string{asks(questionA), done}[len(s.updates)] }
+		b, end := s.back(t, holding())
+		defer end()
+		id := holdOne(t, b)
+		ctx, leave := context.WithCancel(t.Context())
+		x := &backtest.Caller{Ask: func(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
+			leave()
+			<-ctx.Done()
+			return answers(willing)(ctx, qs)
+		}}
+		if got := <-upServe(ctx, b, heldRequest(spec.MethodTaskResult, id), x); got.err == nil {
+			t.Errorf("who left got %s", got.body)
+		}
+		next := &backtest.Caller{Ask: answers(willing)}
+		if body, err := upBody(b.Serve(t.Context(), heldRequest(spec.MethodTaskResult, id), next)); err != nil || !strings.Contains(body, `"text":"done"`) {
+			t.Errorf("the next one got %s, %v, want the result", body, err)
+		}
+		if len(s.updates) != 1 || len(next.Asked()) != 0 {
+			t.Errorf("the server got the answers %q, and the next one was asked %d times, want one and none", s.updates, len(next.Asked()))
+		}
+	})
+}
+
 // What a client answers is passed as it is; an elicitation that failed is a cancelled one.
 func TestT25DeclinedQuestions(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -122,8 +122,10 @@ func (h *heldTask) pose(ctx, live context.Context, caller mcp.Caller, s *servedR
 		asked.Params = wire.EditedIn(asked.Params, "_meta", protocol.RelatedTo(h.table.ID))
 	}
 	got, err := caller.RequestInput(ctx, []mcp.InputRequest{asked})
-	late := errors.Is(context.Cause(ctx), errNoAnswer)
+	answered := err == nil && len(got) == 1 && got[0].Err == nil // whatever has ended in the same moment
+	late := !answered && errors.Is(context.Cause(ctx), errNoAnswer)
 	switch {
+	case answered:
 	case ctx.Err() != nil && !late, errors.Is(err, mcp.ErrCannotAsk) && !h.runs:
 		h.mu.Lock()
 		delete(h.asked, key) // it was withdrawn, or may be asked elsewhere

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
@@ -280,6 +282,36 @@ func TestL2M22TopicsLeaveWhenItIsWorthAGap(t *testing.T) {
 		stay.Close()
 		time.Sleep(time.Minute)
 		st.wantEnded()
+	})
+}
+
+// What the server refuses may be what another profile has followed: what the one that asks wants is asked
+// for alone then, and the other asks for what it follows still.
+func TestL2M22AnothersResourceIsNoRefusal(t *testing.T) {
+	withRig(t, options{single: true}, func(t *testing.T, st *rig) {
+		const other = "scripted/2"
+		follow := func(uris ...string) (leave func()) {
+			topics := watchtest.URITopics(other, uris...)
+			st.Want(1, topics...)
+			honored, release, err := st.ws.Watch(t.Context(), mcp.Profile{Scope: other}, topics)
+			if err != nil || len(honored) != len(topics) {
+				t.Fatalf("Watch(%q) = %v, %v", uris, honored, err)
+			}
+			return func() { st.Want(-1, topics...); release() }
+		}
+		leave := follow("gone")
+		defer follow("b", "c")()
+		leave()
+		time.Sleep(time.Minute)
+		st.wantCarried("gone b c") // still: to leave it out is not worth a gap
+		st.server.says(refusing(spec.CodeInvalidParams, "gone"))
+		st.Listen(uriTopic("a")).WantHonored("a")
+		time.Sleep(time.Minute)
+		st.wantCarried("a b c")
+		st.told()
+		st.server.tell(uriTopic("a"), "")
+		st.server.tell(uriTopic("b"), "")
+		st.wantTold(`a{"v":1}`, `b{"v":1}`)
 	})
 }
 

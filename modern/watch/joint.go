@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // errMoved is why a stream ends whose changes come on another one from now on: its topics are asked
@@ -68,6 +69,10 @@ func (j *joint) listen(ctx context.Context, p mcp.Profile, want mcp.Filter) (Str
 	j.mu.Unlock()
 	stop()
 	stream, err := j.open(ctx, p, filterOf(union))
+	if refusal := (*wire.Error)(nil); errors.As(err, &refusal) && len(union) > len(want.Topics("")) {
+		// It may be about what the others follow, who ask again by themselves.
+		stream, err = j.open(ctx, p, want)
+	}
 	j.mu.Lock()
 	if err != nil {
 		return nil, err

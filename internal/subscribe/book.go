@@ -48,6 +48,8 @@ type Book[S any] struct {
 	driver  Driver[S]
 	born    time.Time // the start of the clock
 
+	responds atomic.Bool // see respond
+
 	// Used by the loop only.
 	clock   time.Duration
 	waiting []*Query // oldest first; includes answered ones
@@ -62,8 +64,7 @@ type source struct {
 	allowances        *Allowances
 	// reached is set when the server has responded: so it exists, and requests wait for it
 	// when it is down.
-	reached  atomic.Bool
-	responds atomic.Bool // see Respond
+	reached atomic.Bool
 }
 
 func newBook[S any](up *source, p mcp.Profile) *Book[S] {
@@ -96,12 +97,12 @@ func (b *Book[S]) Reached() { b.up.reached.Store(true) }
 
 // respond does what [Table.Respond] says. It may be called by any goroutine.
 func (b *Book[S]) respond() {
-	b.up.responds.Store(true)
+	b.responds.Store(true)
 	b.Poke()
 }
 
 // TakeResponse reports whether [Table.Respond] was called for the book since the last time.
-func (b *Book[S]) TakeResponse() bool { return b.up.responds.Swap(false) }
+func (b *Book[S]) TakeResponse() bool { return b.responds.Swap(false) }
 
 // Unreached records that the server can't be reached. If it never could, it may not exist,
 // and those who wait are refused at once.

@@ -260,6 +260,26 @@ func TestMissedChangesAreToldOnce(t *testing.T) {
 	})
 }
 
+// That the server responds to requests of a profile is for its book alone: another does not take it away.
+func TestResponsesAreOfOneProfile(t *testing.T) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
+		const other = "files/2"
+		st.Listen(uris("a")...)
+		topics := watchtest.URITopics(other, "b")
+		st.Want(1, topics...)
+		if _, _, err := st.table.Watch(t.Context(), mcp.Profile{Scope: other}, topics); err != nil {
+			t.Fatal(err)
+		}
+		st.table.Respond(scope)
+		if st.table.Of(other).book.TakeResponse() {
+			t.Error("another profile took the response")
+		}
+		if !st.table.Of(scope).book.TakeResponse() || st.table.Of(scope).book.TakeResponse() {
+			t.Error("the profile did not have the response once")
+		}
+	})
+}
+
 // A change that comes while its topic is being accepted is told: by who hears it, or by Grant.
 func TestM2L35ChangeDuringGrantIsTold(t *testing.T) {
 	for n := range 200 {

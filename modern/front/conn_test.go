@@ -167,6 +167,49 @@ func TestF11CancelledRequestsStayUnanswered(t *testing.T) {
 	})
 }
 
+// A describer is called when what is known of a server is asked for, as it is when a call parks.
+type describer func()
+
+func (d describer) Describe(ctx context.Context, _ *mcp.Request) (*mcp.Description, error) {
+	if ctx == mcp.Known {
+		d()
+	}
+	return &mcp.Description{Capabilities: []byte("{}")}, nil
+}
+
+// A call that is cancelled while its questions are about to be sent does not wait for answers: its client
+// has not read them.
+func TestF11CancelledWhileItParks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := moderntest.NewScript()
+		causes := make(chan error, 1)
+		s.OnServe = func(ctx context.Context, _ *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+			_, err := x.RequestInput(ctx, []mcp.InputRequest{{Method: "elicitation/create", Params: []byte(`{"message":"?"}`)}})
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return nil, err
+		}
+		parking, cancelled := make(chan struct{}), make(chan struct{})
+		f := frontOf(t, s, func(o *Options) { o.Describer = describer(func() { parking <- struct{}{}; <-cancelled }) })
+		l := lineOf(t, f)
+		l.Send(moderntest.Request("1", "tools/call", `{"elicitation":{}}`, `,"name":"x"`))
+		<-parking
+		l.Cancel("1")
+		synctest.Wait()
+		close(cancelled)
+		synctest.Wait()
+		l.Silent()
+		if len(causes) != 1 {
+			t.Error("the call goes on, and nobody can answer")
+		}
+		f.parked.mu.Lock()
+		defer f.parked.mu.Unlock()
+		if n := len(f.parked.byID); n != 0 {
+			t.Errorf("%d calls are kept", n)
+		}
+	})
+}
+
 // Who closes the pipe ends what it carried; nothing of it is left.
 func TestF09ClosedPipeCancels(t *testing.T) {
 	s := moderntest.NewScript()

@@ -185,8 +185,8 @@ func (c *parkedCall) run(ctx context.Context) {
 }
 
 // serveReply sends the call's messages on p. It returns when the call has ended, when
-// input requests have ended the reply, or when the client has left, which cancels the
-// request.
+// input requests have ended the reply, or when the client has left, or can't be sent them,
+// which cancels the request.
 func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply) error {
 	p.writer.keepAlive()
 	defer p.writer.stopKeepAlive()
@@ -208,7 +208,11 @@ func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply)
 			p.writer.stopKeepAlive()
 			req.Trace.Event(trace.Parked, "")
 			req.Trace.Note("input_required", nil)
-			return p.message(round)
+			err := p.message(round)
+			if err != nil && c.close(err) { // no retry can come: the client does not have the requestState
+				c.abandon(err)
+			}
+			return err
 		}
 	}
 }

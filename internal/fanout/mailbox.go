@@ -265,6 +265,13 @@ func (m *Mailbox) Ended() (reason error, ended bool) {
 	return m.end.reason, true
 }
 
+// Closed reports whether End was called, also if events are still pending.
+func (m *Mailbox) Closed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.end != nil
+}
+
 // Len returns the number of pending events.
 func (m *Mailbox) Len() int {
 	m.mu.Lock()

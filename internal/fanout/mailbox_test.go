@@ -310,14 +310,14 @@ func TestReadyWakesForTheFirstMarkAndTheEnd(t *testing.T) {
 func TestEnd(t *testing.T) {
 	m, why := NewMailbox(MailboxOptions{}), errors.New("shutting down")
 	m.Put(under(todo, "", ""))
-	if _, ended := m.Ended(); ended {
+	if _, ended := m.Ended(); ended || m.Closed() {
 		t.Error("ended before End")
 	}
 	m.End(why)
 	m.End(errors.New("another"))
 	m.Put(under(tools, "", ""))
-	if _, ended := m.Ended(); ended {
-		t.Error("ended before what was pending is drained")
+	if _, ended := m.Ended(); ended || !m.Closed() {
+		t.Error("ended before what was pending is drained, or not closed")
 	}
 	if got := line(drain(m)); got != "note://todo" {
 		t.Errorf("drained %q after End, want what was pending before", got)

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
@@ -177,27 +178,28 @@ func (rp *reply) stamped(text []byte) []byte {
 	return wire.EditedIn(text, "_meta", wire.Edit{Name: spec.MetaSubscriptionID, Value: rp.id.Append(nil)})
 }
 
-// await sends keep-alive comments, and the changes of a group, until the upstream stream has
-// ended. cause is the reason if the gateway or the client ended it.
+// await sends keep-alive comments, and what is followed beside, until the upstream stream has ended: all
+// that has come by then. cause is the reason if the gateway or the client ended it.
 func (s *forwardedStream) await(ctx context.Context, served <-chan handlerResult, st *stream) (end handlerResult, cause error) {
 	s.writer.keepAlive()
 	defer s.writer.stopKeepAlive()
-	acknowledged, open := s.acknowledged, false
-	for {
+	acknowledged := s.acknowledged
+	for over := false; !over; {
 		select {
 		case end = <-served:
-			return end, s.writer.cause(ctx)
+			over = true
 		case <-acknowledged:
-			acknowledged, open = nil, true // what has come before is still in mail
+			acknowledged = nil // what has come before is still in mail
 		case <-s.mail.Ready():
 		}
-		if open {
+		if wake.Closed(s.acknowledged) {
 			if err := st.writeChanges(); err != nil {
 				s.cancel(err)
 			}
 		}
-		if _, ended := s.mail.Ended(); ended {
+		if !over && s.mail.Closed() { // perhaps with what nobody is told without an acknowledgment
 			s.cancel(errStreamEnded)
 		}
 	}
+	return end, s.writer.cause(ctx)
 }

@@ -3,13 +3,17 @@ package front
 import (
 	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/moderntest"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // Filters of the four kinds are shared, and those of a legacy server narrowed.
@@ -80,6 +84,52 @@ func TestG13OneStreamOfAGroup(t *testing.T) {
 		if err := <-left; err != errStreamEnded {
 			t.Errorf("the members' streams ended with %v", err)
 		}
+	})
+}
+
+// What has come when the members' streams end is told before the end of the stream.
+func TestG13ChangesBeforeTheEnd(t *testing.T) {
+	f := frontOf(t, moderntest.NewScript(), nil)
+	for range 100 { // the end may be seen first
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		p := &newHTTPReply(f, w, r, wire.NumberID(1)).reply
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := &forwardedStream{reply: p, mail: fanout.NewMailbox(fanout.MailboxOptions{}), beside: true, cancel: cancel, acknowledged: make(chan struct{})}
+		moderntest.ToolsChanged(s.mail)
+		close(s.acknowledged)
+		served := make(chan handlerResult, 1)
+		served <- handlerResult{}
+		_, cause := s.await(ctx, served, &stream{front: f, reply: p, mail: s.mail})
+		if cancel(nil); cause != nil || !strings.Contains(w.Body.String(), spec.NotifyToolsListChanged) {
+			t.Fatalf("the stream ended, because of %v, and its client was told %q, want also of the change", cause, w.Body)
+		}
+	}
+}
+
+// A stream that the gateway ends before the members have acknowledged it ends all the same, and its client
+// is told of no change.
+func TestG13TheEndBeforeTheAcknowledgment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := moderntest.NewScript()
+		left := make(chan error, 1)
+		s.OnServe = func(ctx context.Context, _ *mcp.Request, _ mcp.Caller) (*mcp.Result, error) {
+			<-ctx.Done()
+			left <- context.Cause(ctx)
+			return nil, context.Cause(ctx)
+		}
+		l := lineOf(t, frontOf(t, s, func(o *Options) { o.Group = true; o.Upstream = func() spec.Era { return spec.Unknown } }))
+		l.Send(moderntest.Request(`"x"`, spec.MethodListen, `{}`, `,"notifications":{"taskIds":["t"],"toolsListChanged":true}`))
+		mail := <-s.Listened
+		moderntest.ToolsChanged(mail)
+		synctest.Wait()
+		mail.End(io.EOF)
+		synctest.Wait()
+		if len(left) != 1 || len(l.Sent) != 1 {
+			t.Fatalf("%d streams of members have ended, the client was sent %d messages, want one and one", len(left), len(l.Sent))
+		}
+		l.Want(`"id":"x","result":{"resultType":"complete"`)
 	})
 }
 

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -103,15 +104,20 @@ func (o *owner) Deliver()                 { o.deliveries.Add(1) }
 
 // newTestMux returns a Mux that runs, the far end of its connection, and why it was lost.
 func newTestMux(t *testing.T) (*Mux, *backtest.Peer, <-chan error) {
+	near, far := transport.NewPipe()
+	return newTestMuxOver(t, near, far)
+}
+
+// newTestMuxOver is newTestMux over the near end of a connection.
+func newTestMuxOver(t *testing.T, near, far transport.Conn) (*Mux, *backtest.Peer, <-chan error) {
 	o := &Options{Name: "scripted"}
 	o.Fill(spec.Legacy)
-	near, far := transport.NewPipe()
 	lost := make(chan error, 4)
-	m := &Mux{Inbox: NewInbox(o, Reading{Keep: true}, &notingSink{}), Conn: near, Lost: func(err error) { lost <- err }}
+	m := NewMux(NewInbox(o, Reading{Keep: true}, &notingSink{}), near, func(err error) { lost <- err })
 	ran := make(chan struct{})
 	go func() { defer close(ran); m.Run(t.Context(), t.Context().Done()) }() // ends with the connection
 	t.Cleanup(func() { _ = near.Close(); _ = far.Close(); <-ran })
-	return m, backtest.NewPeer(t, far), lost
+	return &m, backtest.NewPeer(t, far), lost
 }
 
 // A connection carries calls side by side, each with its own answer, and tells the owners of
@@ -188,6 +194,64 @@ func TestMuxFails(t *testing.T) {
 	})
 }
 
+// A halfConn takes nothing, and is read when it may be.
+type halfConn struct {
+	transport.Conn
+	free <-chan struct{} // closed when it may be
+}
+
+func (c halfConn) Read() ([]byte, error) { <-c.free; return c.Conn.Read() }
+func (halfConn) Write([]byte) error      { return io.ErrClosedPipe }
+
+// A write may fail before what the server has written is read: calls that it has answered have their
+// answers, and the connection is lost when they have been read.
+func TestMuxReadsWhatWasWrittenBeforeAWriteFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := transport.NewPipe()
+		free := make(chan struct{})
+		m, peer, lost := newTestMuxOver(t, halfConn{near, free}, far)
+		answered := &Call{ID: 1, Wake: wake.NewSignal()}
+		if err := m.Calls.Add(answered); err != nil {
+			t.Fatal(err)
+		}
+		peer.Result(wire.NumberID(1), `{"n":1}`)
+		_ = far.Close()
+		sent := make(chan error, 1)
+		go func() { sent <- m.Send(t.Context(), &Call{ID: 2}, []byte(`{}`)) }()
+		time.Sleep(readOut - time.Second)
+		if len(sent) > 0 || len(lost) > 0 {
+			t.Error("the connection was given up before it was read")
+		}
+		close(free)
+		if f := AsFailure(<-sent); f == nil || f.Fate != NotSent || !f.Lost || len(lost) == 0 {
+			t.Errorf("Send() = %+v, want it not sent, and the connection lost", f)
+		}
+		if r, ok := answered.Settled(); !ok || string(r.Result) != `{"n":1}` {
+			t.Errorf("the other call has ended with %q, want its answer", r.Result)
+		}
+	})
+}
+
+// A server that reads no more, and does not end, is given up.
+func TestMuxGivesUpAServerThatReadsNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := transport.NewPipe()
+		free := make(chan struct{})
+		close(free)
+		m, _, lost := newTestMuxOver(t, halfConn{near, free}, far)
+		begun := time.Now()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if f := AsFailure(m.Send(short, &Call{ID: 1}, []byte(`{}`))); f == nil || f.Fate != NotSent || time.Since(begun) != time.Second || len(lost) > 0 {
+			t.Errorf("Send() = %+v after %v, want it not sent when its client leaves", f, time.Since(begun))
+		}
+		begun = time.Now()
+		if f := AsFailure(m.Send(t.Context(), &Call{ID: 2}, []byte(`{}`))); f == nil || f.Fate != NotSent || time.Since(begun) != readOut || len(lost) != 1 {
+			t.Errorf("Send() = %+v after %v, want it not sent, and the connection lost once, after %v", f, time.Since(begun), readOut)
+		}
+	})
+}
+
 // A server that is busy with a call reads the others later: no connection ends because of that.
 // A call that ends meanwhile, of which nothing was written, is withdrawn.
 func TestM2L14BusyServerLosesNoCall(t *testing.T) {
@@ -248,7 +312,7 @@ func TestMuxOfAConnectionThatIsGivenBack(t *testing.T) {
 		}
 		m, _, _ := newTestMux(t)
 		borrowed := p.Borrow()
-		m = &Mux{Inbox: m.Inbox, Conn: borrowed, Lost: m.Lost}
+		over := NewMux(m.Inbox, borrowed, m.lost)
 		const full = 64
 		for range full {
 			if err := borrowed.Write([]byte(`{}`)); err != nil {
@@ -256,7 +320,7 @@ func TestMuxOfAConnectionThatIsGivenBack(t *testing.T) {
 			}
 		}
 		sent := make(chan error, 1)
-		go func() { sent <- m.Send(t.Context(), &Call{ID: 1}, []byte(`{}`)) }()
+		go func() { sent <- over.Send(t.Context(), &Call{ID: 1}, []byte(`{}`)) }()
 		synctest.Wait()
 		_ = borrowed.Close()
 		if f := AsFailure(<-sent); f == nil || f.Fate != NotSent || !errors.Is(f.Cause, transport.ErrClosed) {

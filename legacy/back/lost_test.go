@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
@@ -280,6 +281,15 @@ func TestM2L03CallAfterTheChildExited(t *testing.T) {
 type deafConn struct {
 	transport.Conn
 	deaf atomic.Bool
+	held chan struct{} // what has come while it is deaf is read when this is closed; nil: at once
+}
+
+func (c *deafConn) Read() ([]byte, error) {
+	text, err := c.Conn.Read()
+	if c.held != nil && c.deaf.Load() {
+		<-c.held
+	}
+	return text, err
 }
 
 func (c *deafConn) Write(msg []byte) error {
@@ -314,6 +324,41 @@ func TestM2L03FailedWriteWasNotSent(t *testing.T) {
 		}
 		if len(conns) != 2 {
 			t.Errorf("%d connections, want 2", len(conns))
+		}
+	})
+}
+
+// What a server has answered before a write to it failed is an answer, also if that is known first: no call
+// that it has run fails, and the other one goes to the next child.
+func TestM2L03AnswersBeforeAFailedWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var conns []*deafConn
+		peers := make(chan *legacytest.ConnPeer, 2)
+		b := newTestBack(t, Options{Dial: func(context.Context) (transport.Conn, error) {
+			near, far := transport.NewPipe()
+			t.Cleanup(func() { _ = far.Close() })
+			conns = append(conns, &deafConn{Conn: near, held: make(chan struct{})})
+			peers <- legacytest.NewConnPeer(t, far)
+			return conns[len(conns)-1], nil
+		}})
+		first := serve(t.Context(), b, ask("tools/call", `{"name":"x"}`))
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		m := p.Want("tools/call")
+		conns[0].deaf.Store(true)
+		p.Result(m.ID, `{"content":[]}`)
+		second := serve(t.Context(), b, ask("tools/call", `{"name":"y"}`))
+		time.Sleep(time.Second)
+		_ = p.Conn.Close()
+		close(conns[0].held)
+		if <-first.done; first.err != nil {
+			t.Errorf("the call that was answered = %v, want its result", first.err)
+		}
+		p = <-peers
+		p.Handshake(legacytest.Everything)
+		p.Result(p.Want("tools/call").ID, `{"content":[]}`)
+		if <-second.done; second.err != nil {
+			t.Errorf("the call that was not written = %v, want the result of the next child", second.err)
 		}
 	})
 }

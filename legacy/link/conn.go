@@ -20,7 +20,7 @@ type conn struct {
 
 // OverConn connects l over a message connection. l closes to.
 func (l *Link) OverConn(ctx context.Context, to transport.Conn) {
-	c := &conn{alwaysListening{l}, upstream.Mux{Inbox: l.inbox, Conn: to, Lost: l.lose}, make(chan struct{})}
+	c := &conn{alwaysListening{l}, upstream.NewMux(l.inbox, to, l.lose), make(chan struct{})}
 	l.carrier, l.ordered = c, true
 	go c.read(context.WithoutCancel(ctx)) // ends with the connection, which close ends
 }
@@ -51,8 +51,10 @@ func (c *conn) send(ctx context.Context, frame []byte) error {
 }
 
 // endedBy implements carrier: if a write fails, the connection is unusable, unless the message
-// was withdrawn.
-func (c *conn) endedBy(err error) bool { return !errors.Is(err, transport.ErrUnwritten) }
+// was withdrawn. What the server has written before is read first.
+func (c *conn) endedBy(err error) bool {
+	return !errors.Is(err, transport.ErrUnwritten) && c.mux.ReadOut(context.Background(), err)
+}
 
 // explain implements carrier: a child process may have written the reason to its standard
 // error.

@@ -40,7 +40,7 @@ func newConn(l *connLink, over transport.Conn) *conn {
 	if _, ok := over.(*transport.Process); ok {
 		p.held = l.opts.Hold(upstream.LostExit, false)
 	}
-	p.Mux = upstream.Mux{Inbox: upstream.NewInbox(&l.opts.Options, upstream.Reading{}, p), Conn: over, Lost: p.lost}
+	p.Mux = upstream.NewMux(upstream.NewInbox(&l.opts.Options, upstream.Reading{}, p), over, p.lost)
 	l.running.Go(p.read)
 	return p
 }

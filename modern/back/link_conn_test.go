@@ -311,21 +311,23 @@ func TestConnectionLost(t *testing.T) {
 }
 
 func TestWriteFailsAndNothingRan(t *testing.T) {
-	var n atomic.Int32
-	b := newUpBack(t, Options{Dial: func(context.Context) (transport.Conn, error) {
-		if n.Add(1) == 1 {
-			return &deafConn{closed: make(chan struct{})}, nil
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int32
+		b := newUpBack(t, Options{Dial: func(context.Context) (transport.Conn, error) {
+			if n.Add(1) == 1 {
+				return &deafConn{closed: make(chan struct{})}, nil
+			}
+			near, far := transport.NewPipe()
+			go func() { // ends with the answer
+				p := backtest.NewPeer(t, far)
+				p.Result(p.Want("tools/call").ID, said("ok"))
+			}()
+			return near, nil
+		}})
+		if body, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{})); err != nil || body != said("ok") {
+			t.Errorf("Serve = %s, %v, want the answer: nothing was sent the first time", body, err)
 		}
-		near, far := transport.NewPipe()
-		go func() { // ends with the answer
-			p := backtest.NewPeer(t, far)
-			p.Result(p.Want("tools/call").ID, said("ok"))
-		}()
-		return near, nil
-	}})
-	if body, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{})); err != nil || body != said("ok") {
-		t.Errorf("Serve = %s, %v, want the answer: nothing was sent the first time", body, err)
-	}
+	})
 }
 
 // A deafConn takes nothing.

@@ -10,8 +10,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
-// Bounds of the messages that wait for the slow caller of a stream: how many, and together
-// of how many bytes.
 const (
 	// maxStreamNotes bounds the messages that wait for the slow caller of a stream, and
 	// maxStreamBytes their bytes together.

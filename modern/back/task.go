@@ -16,10 +16,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-const (
-	// maxTaskTools bounds the tools that are known to want a task, over all profiles of one server.
-	maxTaskTools = 10_000
-)
+// maxTaskTools bounds the tools that are known to want a task, over all profiles of one server.
+const maxTaskTools = 10_000
 
 // taskTools are the tools that a server has refused to run without a task. Safe for concurrent use.
 type taskTools struct {

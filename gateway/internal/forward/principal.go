@@ -90,8 +90,8 @@ func (s *Server) heldError() *wire.Error {
 }
 
 // Serve has next serve a request here, if this replica is the one to serve its principal, and no
-// other can have become that by the time of the response. One that has come through a group is
-// served by whichever replica that is.
+// other can have become that by the time of the response, unless this one is draining. One that has
+// come through a group is served by whichever replica that is.
 func (s *Server) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller, next mcp.Handler) (*mcp.Result, error) {
 	name, holder := s.claimOf(req), s.heldBy(req)
 	switch {
@@ -116,7 +116,7 @@ func (s *Server) serveHere(ctx context.Context, name string, req *mcp.Request, c
 	if err != nil {
 		return nil, err
 	}
-	if now, lost := s.g.placement.Owns(name); lost != nil || now != epoch && epoch != 0 {
+	if lost := s.g.placement.StillOwns(name, epoch); lost != nil {
 		res.Release()
 		s.g.opts.Logger.Warn("a call ended after this replica had lost its claim", "upstream", s.o.Name, "method", req.Method, "claim", replicas.Key(name), "err", lost)
 		return nil, &mcp.Refusal{Status: http.StatusBadGateway, Err: wire.Errorf(spec.CodeInternal,

@@ -254,6 +254,40 @@ func TestOnlyTheOwnerServesAPrincipal(t *testing.T) {
 	}
 }
 
+// A replica that is told to end ends the calls that it has begun: their results are good, though another one
+// serves the principal by then.
+func TestCallsOfADrainingOwnerKeepTheirResults(t *testing.T) {
+	name := "claim of " + string(alice)
+	for what, tt := range map[string]struct {
+		passage *mcp.Passage
+		moves   func(owner, other *replica)
+	}{
+		"another one takes the name":       {moves: func(_, other *replica) { other.group.placement.Find(t.Context(), name, time.Minute) }},
+		"it gives the name to who goes on": {moves: func(owner, _ *replica) { owner.group.placement.Heir(name) }},
+		"through a group":                  {&mcp.Passage{Group: "all"}, func(owner, _ *replica) { owner.group.placement.Heir(name) }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			all := placed(t, 3, func(_ *replicas.Replica, o *ServerOptions) { o.Remote = func(replicas.Replica) Remote { return nil } })
+			owner := all[0]
+			req := &mcp.Request{Method: spec.MethodToolsCall, Profile: mcp.Profile{Principal: alice}, Passage: tt.passage}
+			res, err := owner.server.Serve(t.Context(), req, nil, handlerFunc(func() (*mcp.Result, error) {
+				owner.drain(all)
+				tt.moves(owner, all[1])
+				bridgetest.Eventually(t, "another replica serves the principal", func() bool {
+					c, held := owner.engine.Holder(name)
+					return held && c.Holder.Instance != owner.instance
+				})
+				return &mcp.Result{Body: []byte("{}")}, nil
+			}))
+			if err != nil {
+				t.Fatalf("= %v, want the result", err)
+			}
+			res.Release()
+		})
+	}
+}
+
 // An owner that can't reach the engine serves its principal all the same, since the others write
 // its heartbeats, and one that answers keeps its sessions.
 func TestAnOwnerIsHeardThroughOthers(t *testing.T) {

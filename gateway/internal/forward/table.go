@@ -263,8 +263,8 @@ var (
 // can: what nobody holds is served without a claim while no replica hears the engine, by the one
 // that all choose, once all others have answered that they don't hold it.
 func (t *table) Owns(name string) (epoch uint64, err error) {
+	c, ok := t.opts.Claims.Holder(name) // before the view: a replica knows that it drains before another one takes the name
 	view := t.opts.Engine.View()
-	c, ok := t.opts.Claims.Holder(name)
 	switch {
 	case t.unclaimed.Load():
 		return 0, nil
@@ -286,6 +286,17 @@ func (t *table) Owns(name string) (epoch uint64, err error) {
 		return 0, errUnasked
 	}
 	return 0, errUnheard // another one is about to take it, or may, or this one
+}
+
+// StillOwns returns nil if what was begun in an epoch may be acknowledged: nobody else can have
+// become the one to serve the name since. A replica that is draining ends what it has begun, though
+// another one takes the name: it alone has served that.
+func (t *table) StillOwns(name string, epoch uint64) error {
+	now, err := t.Owns(name)
+	if err == nil && now != epoch && epoch != 0 && !t.opts.Engine.View().Self.Draining {
+		return errElsewhere
+	}
+	return err
 }
 
 // want notes that a name is used, and claims it the first time, until end.

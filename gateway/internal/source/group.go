@@ -163,15 +163,13 @@ func (g *Group) isDrained() bool {
 }
 
 // Claim wants a name, until Release, as [replicas.Engine.Claim] does: several may want the
-// same one. After Drain it wants nothing.
+// same one. After Drain the engine is asked for nothing, but what others want stays theirs.
 func (g *Group) Claim(ctx context.Context, name string) (replicas.Claim, error) {
 	g.mu.Lock()
-	want := !g.drained
-	if want {
-		g.names[name]++
-	}
+	g.names[name]++
+	drained := g.drained
 	g.mu.Unlock()
-	if !want {
+	if drained {
 		return replicas.Claim{}, errDraining
 	}
 	// The claim is everybody's, not only of the one that came first.

@@ -316,6 +316,33 @@ func TestDraining(t *testing.T) {
 	})
 }
 
+// What somebody wants at a replica that drains stays claimed until another replica takes it, though a
+// stream for the same profile comes and goes meanwhile.
+func TestDrainingKeepsWhatOthersWant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "a")
+		time.Sleep(2 * time.Second)
+		a := r.by["a"]
+		if c, err := a.group.Claim(t.Context(), "profile"); err != nil || c.Holder.Instance != "a" {
+			t.Fatalf("Claim = %+v, %v, want that it holds it", c, err)
+		}
+		a.group.Drain()
+		if _, err := a.group.Claim(t.Context(), "profile"); err == nil {
+			t.Error("it claims while it drains")
+		}
+		a.group.Release("profile")
+		time.Sleep(2 * time.Second)
+		if _, held := a.engine.Holder("profile"); !held || r.broker.Kept() != 1 {
+			t.Errorf("the claim is gone that somebody wants; %d are kept", r.broker.Kept())
+		}
+		a.group.Release("profile")
+		time.Sleep(2 * time.Second)
+		if n := r.broker.Kept(); n != 0 {
+			t.Errorf("%d claims are kept once nobody wants them", n)
+		}
+	})
+}
+
 // An owner that stalls, with its connections open, is replaced; when it goes on, it yields.
 func TestOwnerStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -56,12 +56,13 @@ func (s *Server) serveMember(ctx context.Context, name string, req *mcp.Request,
 	return nil, &mcp.Refusal{Err: s.heldError(), Later: true}
 }
 
-// serveTask serves a request about a task that an instance holds, whoever serves the principal by now.
-// If that instance is gone, so is the task, as is said here.
-func (s *Server) serveTask(ctx context.Context, instance string, req *mcp.Request, c mcp.Caller, next mcp.Handler) (*mcp.Result, error) {
+// serveTask serves a request about a task that an instance holds, whoever serves the principal by now: name
+// is what that claims. If that instance is gone, so is the task, as is said here.
+func (s *Server) serveTask(ctx context.Context, name, instance string, req *mcp.Request, c mcp.Caller, next mcp.Handler) (*mcp.Result, error) {
 	if to, lives := s.g.opts.Peers.Member(instance); lives && s.isMember(req) {
 		return s.o.Remote(to).Serve(ctx, req, c)
 	}
+	defer s.g.placement.use(name)() // the process of the task is used
 	return next.Serve(ctx, req, c)
 }
 

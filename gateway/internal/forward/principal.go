@@ -96,18 +96,19 @@ func (s *Server) Serve(ctx context.Context, req *mcp.Request, c mcp.Caller, next
 	name, holder := s.claimOf(req), s.heldBy(req)
 	switch {
 	case holder != "":
-		return s.serveTask(ctx, holder, req, c, next)
+		return s.serveTask(ctx, name, holder, req, c, next)
 	case name == "":
 		return next.Serve(ctx, req, c)
 	case s.isMember(req):
 		return s.serveMember(ctx, name, req, c, next)
 	}
-	s.g.placement.Find(ctx, name, s.o.HoldFor) // it is used
+	s.g.placement.Find(ctx, name, s.o.HoldFor) // it is wanted from now on
 	return s.serveHere(ctx, name, req, c, next)
 }
 
 // serveHere has next serve a request of the principal that claims a name.
 func (s *Server) serveHere(ctx context.Context, name string, req *mcp.Request, c mcp.Caller, next mcp.Handler) (*mcp.Result, error) {
+	defer s.g.placement.use(name)()
 	epoch, err := s.g.placement.Owns(name)
 	if err != nil {
 		return nil, s.notOurs(req, err)

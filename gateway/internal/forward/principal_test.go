@@ -254,6 +254,40 @@ func TestOnlyTheOwnerServesAPrincipal(t *testing.T) {
 	}
 }
 
+// A call that takes longer than its replica serves a principal after the last one has its result, and the
+// replica serves the principal for all of that time after its end: the session with the server, and with it
+// the client's state there, lasts as long. So it does after what is about a task.
+func TestLongCallsKeepTheirReplica(t *testing.T) {
+	alone(t, func(t *testing.T, _ *replicastest.Broker, r *replica) {
+		held := func(what string) {
+			t.Helper()
+			if c, held := r.engine.Holder("claim of " + string(alice)); !held || c.Epoch != 1 {
+				t.Errorf("%s: the claim is %+v, %v, want the one of the first call", what, c, held)
+			}
+		}
+		call := func(what, method, params string, takes time.Duration) {
+			t.Helper()
+			req := &mcp.Request{Method: method, Params: []byte(params), Profile: mcp.Profile{Principal: alice}}
+			res, err := r.server.Serve(t.Context(), req, nil, handlerFunc(func() (*mcp.Result, error) {
+				time.Sleep(takes)
+				return &mcp.Result{Body: []byte("{}")}, nil
+			}))
+			if err != nil {
+				t.Fatalf("%s: %v, want its result", what, err)
+			}
+			res.Release()
+			held(what)
+			time.Sleep(50 * time.Second)
+			held("50 s after " + what)
+		}
+		r.era.Store(uint32(spec.Legacy))
+		call("a long call", spec.MethodToolsCall, `{"name":"t"}`, 3*time.Minute)
+		for range 3 {
+			call("a question for a task", spec.MethodTaskGet, `{"taskId":"1.AAAAAAAA.task"}`, 0)
+		}
+	}, stateful)
+}
+
 // A replica that is told to end ends the calls that it has begun: their results are good, though another one
 // serves the principal by then.
 func TestCallsOfADrainingOwnerKeepTheirResults(t *testing.T) {

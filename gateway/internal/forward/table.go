@@ -63,8 +63,9 @@ type table struct {
 // A wanted name was claimed, if asked is closed.
 type wanted struct {
 	asked chan struct{}
-	used  time.Time
-	hold  time.Duration // how long it stays wanted after its last use
+	calls int           // that run under it: it stays wanted
+	used  time.Time     // when the last one began or ended
+	hold  time.Duration // how long it stays wanted after that
 }
 
 // newTable returns a table. The caller must call Close.
@@ -102,7 +103,7 @@ func (t *table) Close() {
 }
 
 // Find returns the replica that serves calls under a name, which may be this one. If there is
-// none, it becomes this one: it holds the name for as long as hold after the last call. While it
+// none, it becomes this one: it holds the name for as long as hold after the last call; see use. While it
 // can't be known yet who holds the name, Find waits, for Pace.Takeover at most.
 func (t *table) Find(ctx context.Context, name string, hold time.Duration) replicas.Replica {
 	view := t.opts.Engine.View()
@@ -329,10 +330,34 @@ func (t *table) want(ctx context.Context, end time.Time, name string, hold time.
 	}
 }
 
+// use has a name that is wanted stay so while a call runs under it: until done, from which on its hold
+// counts.
+func (t *table) use(name string) (done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w, known := t.names.Get(name)
+	if !known {
+		return func() {}
+	}
+	w.calls++
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		w.calls, w.used = w.calls-1, time.Now()
+	}
+}
+
 // extraLocked forgets the name that was not used for longest, if there are too many.
 func (t *table) extraLocked() string {
 	if t.names.Len() <= maxNames {
 		return ""
+	}
+	for range maxNames { // one with calls is in use now
+		name, w, _ := t.names.GetOldest()
+		if w.calls == 0 {
+			break
+		}
+		t.names.Get(name)
 	}
 	name, _, _ := t.names.RemoveOldest()
 	return name
@@ -381,7 +406,7 @@ func (t *table) idle() (names []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, name := range t.names.Keys() {
-		if w, _ := t.names.Peek(name); time.Since(w.used) >= w.hold {
+		if w, _ := t.names.Peek(name); w.calls == 0 && time.Since(w.used) >= w.hold {
 			t.names.Remove(name)
 			names = append(names, name)
 		}

@@ -284,6 +284,27 @@ func TestIdleNamesAreForgotten(t *testing.T) {
 	})
 }
 
+// A name is not idle while a call runs under it, however long that takes.
+func TestNamesOfRunningCallsAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace(t, replicastest.New(), "aaaa", nil)
+		p.Find(t.Context(), "used", 20*time.Second)
+		first, second := p.use("used"), p.use("used")
+		pass(2 * time.Minute)
+		p.wantHeld(t, "used", "aaaa", 1)
+		first()
+		pass(2 * time.Minute)
+		p.wantHeld(t, "used", "aaaa", 1)
+		second()
+		pass(18 * time.Second) // its hold begins with the end
+		p.wantHeld(t, "used", "aaaa", 1)
+		pass(2*time.Second + look + time.Second)
+		p.wantHeld(t, "used", "", 0)
+		p.use("used")() // of what is not wanted any more
+		p.wantHeld(t, "used", "", 0)
+	})
+}
+
 func TestTooManyNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := replicastest.New()
@@ -291,8 +312,11 @@ func TestTooManyNames(t *testing.T) {
 		p := newPlace(t, b, "aaaa", func() { full++ })
 		for i := range maxNames {
 			p.Find(t.Context(), strconv.Itoa(i), time.Hour)
+			if i == 1 {
+				defer p.use("1")() // its call runs
+			}
 		}
-		p.wantFind(t, "0", "aaaa") // so that 1 is the one not used for longest
+		p.wantFind(t, "0", "aaaa") // so that 2 is the one not used for longest
 		if n := b.Kept(); full != 0 || n != maxNames {
 			t.Fatalf("Full was called %d times, %d claims are kept, want 0, %d", full, n, maxNames)
 		}
@@ -301,7 +325,8 @@ func TestTooManyNames(t *testing.T) {
 		if n := b.Kept(); full != 1 || n != maxNames {
 			t.Errorf("Full was called %d times, %d claims are kept, want 1, %d", full, n, maxNames)
 		}
-		p.wantHeld(t, "1", "", 0)
+		p.wantHeld(t, "2", "", 0)
+		p.wantHeld(t, "1", "aaaa", 1)
 		p.wantHeld(t, "0", "aaaa", 1)
 		p.wantHeld(t, "one more", "aaaa", 1)
 	})

@@ -150,6 +150,13 @@ func (gs *gates) of(g *Group, to replicas.Replica) *gate {
 	return t
 }
 
+// Reaches reports whether a replica can be reached, by what is known. One that can't is asked again in the
+// background, at most once in dialEvery.
+func (g *Group) Reaches(to replicas.Replica) bool {
+	done, err := g.gates.of(g, to).look()
+	return done == nil && err == nil
+}
+
 // enter returns nil if the replica can be reached, by what is known. Otherwise the replica is
 // asked again in the background, at most once in dialEvery. The first request waits until the
 // replica has proved that it has a key: who can write to the engine alone gets nobody's

@@ -227,6 +227,40 @@ func TestGateSilentForAMoment(t *testing.T) {
 	})
 }
 
+// Whoever waits for a replica that was silent, or has refused connects, learns that it answers again though
+// nobody sends it anything.
+func TestReaches(t *testing.T) {
+	for name, fault := range map[string]func(context.Context) (net.Conn, error){"silent": stall, "gone": refuse} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, g := served(t)
+				if !g.Reaches(holder) {
+					t.Error("it does not reach who has served it")
+				}
+				d.set(fault)
+				g.client.CloseIdleConnections()
+				if _, err := call(g); err == nil || g.Reaches(holder) {
+					t.Fatalf("= %v, and it reaches the replica: %v", err, g.Reaches(holder))
+				}
+				for range 100 {
+					time.Sleep(100 * time.Millisecond)
+					if g.Reaches(holder) {
+						t.Fatal("it reaches who does not answer")
+					}
+				}
+				d.set(answering(newGroup(t, holder, testKey), 0))
+				began := time.Now()
+				for !g.Reaches(holder) && time.Since(began) < time.Minute {
+					time.Sleep(100 * time.Millisecond)
+				}
+				if took := time.Since(began); took > dialEvery+dialTimeout+100*time.Millisecond {
+					t.Errorf("it reaches the replica again after %v", took)
+				}
+			})
+		})
+	}
+}
+
 // Nothing is sent to a process that is stopped, for which its kernel connects; a request that waits
 // for a living process is waited for.
 func TestGateStopped(t *testing.T) {

@@ -49,7 +49,7 @@ func New(o Options) (*Group, error) {
 	g := &Group{opts: o, instance: o.Peers.Self().Instance}
 	var full transport.WarnLimiter
 	var err error
-	g.placement, err = newTable(tableOptions{Engine: o.Peers.Engine(), Claims: o.Claims, Logger: o.Logger, Full: func() {
+	g.placement, err = newTable(tableOptions{Engine: o.Peers.Engine(), Claims: o.Claims, Logger: o.Logger, Reaches: o.Peers.Reaches, Full: func() {
 		o.Metrics.Limit("", "placed_profiles")
 		full.Warn(o.Logger, "too many profiles have a replica that serves them: the one that was not used for longest is forgotten, and claimed again at its next call")
 	}})

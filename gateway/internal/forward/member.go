@@ -37,7 +37,7 @@ func (s *Server) serveMember(ctx context.Context, name string, req *mcp.Request,
 		}
 	}
 	to := s.g.placement.Find(ctx, name, s.o.HoldFor)
-	for range 2 {
+	for range forwards {
 		if to.Instance == s.g.instance {
 			return s.serveHere(ctx, name, req, c, next)
 		}
@@ -46,6 +46,7 @@ func (s *Server) serveMember(ctx context.Context, name string, req *mcp.Request,
 		}
 		res, err := s.o.Remote(to).Serve(ctx, req, c)
 		if !isGone(err) && !isSilent(err) {
+			s.g.placement.lost.forget(to.Instance)
 			return res, err
 		}
 		var found bool

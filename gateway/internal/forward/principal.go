@@ -21,6 +21,9 @@ const (
 	// been started, and verdictPoll is how often it looks.
 	verdictWait = 10 * time.Second
 	verdictPoll = 20 * time.Millisecond
+	// forwards bounds how often a request is forwarded: to a replica, again once that has answered
+	// after a silence, and to the next one.
+	forwards = 3
 )
 
 // messageByPrincipal forwards a request to the replica that serves all calls of its principal.
@@ -54,12 +57,13 @@ func (s *Server) place(q *Request, id wire.ID, since int, forward func(to replic
 	}
 	ctx := q.R.Context()
 	to := s.g.placement.Find(ctx, name, s.o.HoldFor)
-	for range 2 {
+	for range forwards {
 		if to.Instance == s.g.instance || to.Revision < since {
 			return false
 		}
 		gone := forward(to)
 		if gone == nil {
+			s.g.placement.lost.forget(to.Instance)
 			return true
 		}
 		var found bool

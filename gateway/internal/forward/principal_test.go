@@ -193,6 +193,21 @@ func TestNobodyServesForAReplicaThatLives(t *testing.T) {
 	}
 }
 
+// The replica that serves a principal says nothing for a second, as one without a processor: a call that
+// comes then is served once it answers again, also when that happens a second time.
+func TestACallWaitsForAReplicaThatIsSilentForAMoment(t *testing.T) {
+	t.Parallel() // it waits for that
+	all := placed(t, 2)
+	wantServed(t, "a call before", all[1].send(http.MethodPost, callTool, modern), all[0], callTool)
+	for range 2 {
+		stall := make(chan struct{})
+		all[0].serveBeside(func(*http.Request) { <-stall })
+		all[0].listener.CloseClientConnections() // a new one begins with a hello
+		time.AfterFunc(1200*time.Millisecond, func() { close(stall) })
+		wantServed(t, "a call during the silence", all[1].send(http.MethodPost, callTool, modern), all[0], callTool)
+	}
+}
+
 // While the engine is away nobody takes over, since the replica that serves may hear it.
 func TestNextReplicaWithoutEngine(t *testing.T) {
 	broker, all := newReplicas(t, 3, stateful)

@@ -30,13 +30,15 @@ type Claims interface {
 	Release(name string)
 }
 
-// tableOptions configure a table. All are required but Logger and Full.
+// tableOptions configure a table. Engine and Claims are required.
 type tableOptions struct {
 	Engine replicas.Engine
 	Claims Claims // those of Engine, or what shares them with others
 	// Full is called when a name is forgotten because there are too many. It must not block.
-	Full   func()
-	Logger *slog.Logger // nil discards
+	Full func()
+	// Reaches reports whether a replica can be reached. Nil means that one can't again, once it could not.
+	Reaches func(replicas.Replica) bool
+	Logger  *slog.Logger // nil discards
 }
 
 // A table knows which replica serves the calls of a principal, if a server has a state of its
@@ -75,6 +77,9 @@ func newTable(o tableOptions) (*table, error) {
 	}
 	if o.Full == nil {
 		o.Full = func() {}
+	}
+	if o.Reaches == nil {
+		o.Reaches = func(replicas.Replica) bool { return false }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -161,9 +166,9 @@ func (t *table) Heir(name string) replicas.Replica {
 
 // Lost says that a replica that was found can't be reached. It returns the next one: who has
 // claimed the name since or, of a name that nobody holds, the one that all choose who know that. A
-// claim moves if the engine has not heard its holder for some seconds, which are waited for; until
-// then, and if the holder can't be reached from here alone, it may serve others, and Lost reports
-// false.
+// claim moves if the engine has not heard its holder for some seconds, which are waited for; one that
+// was silent for a moment, and holds the name still, is the next one itself. Until then, and if the
+// holder can't be reached from here alone, it may serve others, and Lost reports false.
 func (t *table) Lost(ctx context.Context, name string, gone replicas.Replica) (next replicas.Replica, found bool) {
 	end := t.lost.since(gone.Instance, time.Now()).Add(gone.Pace.Slower(t.opts.Engine.View().Slowest).Takeover())
 	ctx, cancel := context.WithDeadline(ctx, end)
@@ -173,6 +178,9 @@ func (t *table) Lost(ctx context.Context, name string, gone replicas.Replica) (n
 		c, ok := t.opts.Claims.Holder(name)
 		switch {
 		case ok && c.Holder.Instance != gone.Instance:
+			return c.Holder, true
+		case ok && t.opts.Reaches(c.Holder):
+			t.lost.forget(gone.Instance)
 			return c.Holder, true
 		case !ok && (!view.Away.IsZero() || !t.wants(name)):
 			return view.PickBut(replicas.Key(name), gone.Instance), true
@@ -247,6 +255,13 @@ func (l *losses) since(instance string, now time.Time) time.Time {
 	}
 	l.at[instance] = now
 	return now
+}
+
+// forget is told that a replica can be reached.
+func (l *losses) forget(instance string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.at, instance)
 }
 
 var (

@@ -191,6 +191,29 @@ func TestLostOfWhatAnotherKeeps(t *testing.T) {
 	})
 }
 
+// A holder that was silent for a moment, and has kept its claim, is asked again as soon as it answers; so it
+// is when that happens once more.
+func TestLostOfWhoAnswersAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, all := room(t)
+		for _, p := range all {
+			p.wantFind(t, "profile", "aaaa")
+		}
+		holder := all[0].e.View().Self
+		var back time.Time
+		all[1].opts.Reaches = func(to replicas.Replica) bool { return to.Instance == "aaaa" && !time.Now().Before(back) }
+		for range 3 {
+			begun := time.Now()
+			back = begun.Add(1200 * time.Millisecond)
+			next, found := all[1].Lost(t.Context(), "profile", holder)
+			if took := time.Since(begun); !found || next.Instance != "aaaa" || took > 1200*time.Millisecond+lookAgain {
+				t.Errorf("Lost = %q, %v after %v, want the holder once it answers", next.Instance, found, took)
+			}
+			pass(10 * time.Second)
+		}
+	})
+}
+
 // A replica serves what it holds while others have heard it.
 func TestOwns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

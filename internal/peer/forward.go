@@ -215,7 +215,7 @@ func (t *gate) await(ctx context.Context, since time.Time, cancel context.Cancel
 	tick := time.NewTicker(dialEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		if t.answers(ctx, since) {
+		if t.answers(ctx, since) || t.isHindered() { // who can't ask knows nothing
 			since = time.Now()
 		}
 		if time.Since(since) >= silentFor {

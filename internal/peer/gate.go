@@ -6,8 +6,10 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
@@ -80,6 +82,7 @@ type gate struct {
 	silent time.Time     // since when it does not answer; zero if it does
 	asked  time.Time     // when the last hello began, or the last connect failed
 	failed time.Time     // when the last hello or connect failed
+	own    bool          // the last one failed by this machine's fault: it says nothing of the replica
 	hello  chan struct{} // closed once the hello under way has ended; nil if there is none
 }
 
@@ -172,7 +175,7 @@ func (t *gate) enter(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if done, err = t.look(); done != nil {
-		return &SilentError{t.to.Instance} // this replica ends
+		return &SilentError{t.to.Instance} // this replica ends, or can't connect
 	}
 	return err
 }
@@ -215,18 +218,25 @@ func (t *gate) closedLocked() error {
 var errGone = errors.New("another replica answers")
 
 // note takes how a connect or a hello has ended. A connect says nothing of a replica that does
-// not answer: the kernel connects for a process that is stopped.
+// not answer: the kernel connects for a process that is stopped. So does what this machine can't do.
 func (t *gate) note(err error, hello bool) {
 	t.mu.Lock()
 	was := t.closedLocked()
-	if err == nil {
+	t.own = isOwn(err)
+	own := t.own
+	switch {
+	case own:
+	case err == nil:
 		t.succeededLocked(hello)
-	} else {
+	default:
 		t.failedLocked(err, hello)
 	}
 	is := t.closedLocked()
 	t.mu.Unlock()
-	if (was == nil) != (is == nil) && t.to.Instance != "" {
+	switch {
+	case own:
+		t.g.hindered.Warn(t.g.log, "connecting to a replica", "replica", t.to.Instance, "addr", t.to.Addr, "err", err)
+	case (was == nil) != (is == nil) && t.to.Instance != "":
 		t.g.report(t.to, err)
 	}
 }
@@ -244,20 +254,45 @@ func (t *gate) succeededLocked(hello bool) {
 func (t *gate) failedLocked(err error, hello bool) {
 	t.asked, t.other = time.Now(), errors.Is(err, errGone)
 	t.failed = t.asked
-	var timeout interface{ Timeout() bool }
 	refusing := (*RefusingError)(nil)
 	switch {
 	case errors.As(err, &refusing):
 		t.denied = refusing
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(err, context.Canceled):
+	case isRefused(err):
+		t.denied, t.gone, t.proved = nil, true, false // what answers there next may be another
+	default:
 		t.denied, t.gone, t.mute = nil, false, t.mute || hello
+		t.proved = t.proved && isTimeout(err)
 		if t.silent.IsZero() {
 			t.silent = time.Now()
 		}
-	case !errors.Is(err, context.Canceled):
-		t.denied, t.gone, t.proved = nil, true, false // what answers there next may be another
 	}
 }
+
+// isRefused reports whether err says that nobody, or somebody else, is at the address of a replica. What
+// the network says otherwise, as that there is no way to it, may be over in a moment.
+func isRefused(err error) bool {
+	lookup := (*net.DNSError)(nil)
+	return errors.Is(err, errGone) || errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &lookup) && lookup.IsNotFound
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// isOwn reports whether err says nothing of a replica: this machine lacks what a connect takes, or its name
+// server can't say where the replica is.
+func isOwn(err error) bool {
+	if lookup := (*net.DNSError)(nil); errors.As(err, &lookup) {
+		return !lookup.IsNotFound && !lookup.Timeout()
+	}
+	return slices.ContainsFunc(lacking, func(lack error) bool { return errors.Is(err, lack) })
+}
+
+// lacking are what connects fail by for want of something here.
+var lacking = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL}
 
 // notSent returns the error for a request that got no response.
 func (t *gate) notSent(err error) error {
@@ -267,8 +302,11 @@ func (t *gate) notSent(err error) error {
 	t.note(err, false) // a handshake; connects are noted already
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if closed := t.closedLocked(); closed != nil {
+	switch closed := t.closedLocked(); {
+	case closed != nil:
 		return closed
+	case isOwn(err):
+		return &SilentError{t.to.Instance}
 	}
 	return err
 }

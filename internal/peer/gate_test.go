@@ -227,6 +227,91 @@ func TestGateSilentForAMoment(t *testing.T) {
 	})
 }
 
+func failing(err error) func(context.Context) (net.Conn, error) {
+	return func(context.Context) (net.Conn, error) { return nil, &net.OpError{Op: "dial", Err: err} }
+}
+
+// ownFaults are those of the machine on which a replica runs, which says nothing of another one.
+var ownFaults = map[string]error{
+	"no descriptor":               os.NewSyscallError("socket", syscall.EMFILE),
+	"no port":                     os.NewSyscallError("connect", syscall.EADDRNOTAVAIL),
+	"the name server is not well": &net.DNSError{Err: "server misbehaving", Name: "b", IsTemporary: true},
+}
+
+// What this machine can't do by itself is not told as the end of the other replica, however long it lasts:
+// its sessions and calls live. It is asked as soon as that is over.
+func TestGateOfAMachineThatCantConnect(t *testing.T) {
+	for name, fault := range ownFaults {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, g := served(t)
+				fresh := newGroup(t, edge, testKey) // which has not reached it before
+				fresh.connect = d.connect
+				d.set(failing(fault))
+				g.client.CloseIdleConnections()
+				for range 200 {
+					for _, g := range []*Group{g, fresh} {
+						if _, err := call(g); !isSilent(err) {
+							t.Fatalf("= %v, want that it is to be tried again", err)
+						}
+					}
+					if err := g.Greet(t.Context(), holder); err == nil {
+						t.Fatal("the replica was greeted that was not asked")
+					}
+					time.Sleep(50 * time.Millisecond)
+				}
+				d.set(answering(newGroup(t, holder, testKey), 0))
+				for _, g := range []*Group{g, fresh} {
+					if got, err := call(g); got != "served" {
+						t.Errorf("once it can connect: %q, %v", got, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A call that waits for its response is not ended because this machine can't ask whether its replica lives.
+func TestACallOutlastsWhatAMachineCantDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dials{next: answering(newGroup(t, holder, testKey), time.Minute)}
+		g := newGroup(t, edge, testKey)
+		g.connect = d.connect
+		time.AfterFunc(10*time.Second, func() { d.set(failing(ownFaults["no descriptor"])) })
+		if got, err := call(g); got != "served" {
+			t.Errorf("= %q, %v, want its response", got, err)
+		}
+		time.Sleep(time.Minute) // until the call ends there
+	})
+}
+
+// What the network says of the way to a replica is no word of that one, which may come back as a silent
+// one; that its name is no more is one.
+func TestGateWithoutAWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, g := served(t)
+		d.set(failing(os.NewSyscallError("connect", syscall.ENETUNREACH)))
+		g.client.CloseIdleConnections()
+		for begun := time.Now(); time.Since(begun) < silentFor; time.Sleep(50 * time.Millisecond) {
+			if _, err := call(g); !isSilent(err) {
+				t.Fatalf("after %v: %v, want that it may come back", time.Since(begun), err)
+			}
+		}
+		d.set(answering(newGroup(t, holder, testKey), 0))
+		time.Sleep(2 * dialEvery)
+		_, _ = call(g)
+		time.Sleep(2 * dialEvery)
+		if got, err := call(g); got != "served" {
+			t.Errorf("when there is a way again: %q, %v", got, err)
+		}
+		d.set(failing(&net.DNSError{Err: "no such host", Name: "b", IsNotFound: true}))
+		g.client.CloseIdleConnections()
+		if _, err := call(g); !isGone(err) {
+			t.Errorf("without its name: %v, want that it is gone", err)
+		}
+	})
+}
+
 // Whoever waits for a replica that was silent, or has refused connects, learns that it answers again though
 // nobody sends it anything.
 func TestReaches(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // HelloPath is where a replica says who it is: to one that knows only its address.
@@ -59,6 +60,8 @@ type Group struct {
 	timeout time.Duration // Options.DialTimeout
 	log     *slog.Logger
 	metrics Metrics // may be nil
+	// hindered tells that this machine can't connect.
+	hindered transport.WarnLimiter
 
 	live    context.Context // ends with Close
 	end     context.CancelFunc

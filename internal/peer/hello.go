@@ -129,7 +129,14 @@ func (t *gate) answers(ctx context.Context, since time.Time) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.closedLocked() == nil && t.asked.After(since)
+	return t.closedLocked() == nil && !t.own && t.asked.After(since)
+}
+
+// isHindered reports whether this machine could not ask the replica.
+func (t *gate) isHindered() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.own
 }
 
 // isInstance reports whether a text can be the instance of a replica.

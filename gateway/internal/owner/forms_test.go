@@ -9,6 +9,6 @@ import (
 // Replicas of all versions find whose a task is by the same record.
 func TestForms(t *testing.T) {
 	forms, g := bridgetest.ReadForms(t), &Guard{server: "files"}
-	forms.Want("key", g.recordOf("task-1"))
+	forms.Want("key", g.recordOf(keyOfTask("task-1")))
 	forms.Want("record", g.digestOf("ada"))
 }

@@ -28,7 +28,7 @@ type Options struct {
 	// NoTasks says that clients can't use tasks.
 	NoTasks bool
 	// Shared is what other replicas know of tasks; nil if there are none. Unshared is called
-	// for a task that could not be stored there, and must be set with it.
+	// for a task that could not be stored there at once, and must be set with it.
 	Shared   *Shared
 	Unshared func(error)
 }
@@ -40,7 +40,8 @@ type Guard struct {
 	era    func() spec.Era
 	tasks  *tasks // nil with NoTasks
 
-	shared   *Shared // nil for one replica
+	shared   *Shared  // nil for one replica
+	telling  *telling // nil with NoTasks, too
 	unshared func(error)
 }
 
@@ -55,14 +56,21 @@ func New(o Options) (*Guard, error) {
 	}
 	var err error
 	g.tasks, err = newTasks(maxOwned, maxOwnedEach, o.Account, o.Full)
+	if o.Shared != nil {
+		g.telling = newTelling(g)
+	}
 	return g, err
 }
 
 // Close forgets all tasks.
 func (g *Guard) Close() {
-	if g != nil && g.tasks != nil {
-		g.tasks.close()
+	if g == nil || g.tasks == nil {
+		return
 	}
+	if g.telling != nil {
+		g.telling.close()
+	}
+	g.tasks.close()
 }
 
 // Handler returns a Handler that checks requests for next, or next itself if g is nil.

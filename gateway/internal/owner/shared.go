@@ -41,9 +41,7 @@ func (g *Guard) note(ctx context.Context, share mcp.Share, id string) {
 	if g.shared == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedTimeout)
-	defer cancel()
-	if err := g.shared.Records.Put(ctx, g.recordOf(id), []byte(g.digestOf(share.Principal)), sharedTTL); err != nil {
+	if err := g.telling.tell(context.WithoutCancel(ctx), keyOfTask(id), share.Principal); err != nil {
 		g.unshared(err)
 	}
 }
@@ -56,8 +54,8 @@ func (g *Guard) isForeign(ctx context.Context, share mcp.Share, id string) (bool
 	}
 	ctx, cancel := context.WithTimeout(ctx, sharedTimeout)
 	defer cancel()
-	owner, err := g.shared.Records.Get(ctx, g.recordOf(id))
-	if slices.ContainsFunc(g.shared.Unknown, func(unknown error) bool { return errors.Is(err, unknown) }) {
+	owner, err := g.shared.Records.Get(ctx, g.recordOf(keyOfTask(id)))
+	if g.isUnknown(err) {
 		return false, nil // as without replicas: the server decides
 	}
 	if err != nil {
@@ -70,10 +68,14 @@ func (g *Guard) isForeign(ctx context.Context, share mcp.Share, id string) (bool
 	return false, nil
 }
 
+// isUnknown reports whether an error says that there is no record.
+func (g *Guard) isUnknown(err error) bool {
+	return slices.ContainsFunc(g.shared.Unknown, func(unknown error) bool { return errors.Is(err, unknown) })
+}
+
 // recordOf returns what the record of a task is called: the id grants access to it.
-func (g *Guard) recordOf(id string) string {
-	sum := sha256.Sum256([]byte(id))
-	return "task " + g.server + " " + hex.EncodeToString(sum[:])
+func (g *Guard) recordOf(key taskKey) string {
+	return "task " + g.server + " " + hex.EncodeToString(key[:])
 }
 
 // digestOf returns what a record says of a principal, which may be a secret.

@@ -3,6 +3,7 @@ package owner
 import (
 	"crypto/sha256"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -44,6 +45,7 @@ type tasks struct {
 type task struct {
 	owner mcp.Principal
 	paid  *budget.Account
+	noted time.Time
 }
 
 func newTasks(max, each int, account func(mcp.Share) *budget.Account, full func()) (*tasks, error) {
@@ -71,7 +73,7 @@ func (o *tasks) note(share mcp.Share, id string) {
 		o.full()
 	}
 	if o.payLocked(paid, share.Principal) {
-		o.addLocked(key, &task{share.Principal, paid})
+		o.addLocked(key, &task{share.Principal, paid, time.Now()})
 	}
 }
 
@@ -113,6 +115,29 @@ func (o *tasks) knows(id string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.known.Contains(keyOfTask(id))
+}
+
+// ownerOf returns whose a task is.
+func (o *tasks) ownerOf(key taskKey) (owner mcp.Principal, known bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t, known := o.known.Peek(key)
+	if !known {
+		return "", false
+	}
+	return t.owner, true
+}
+
+// since returns the tasks that were noted after a time.
+func (o *tasks) since(at time.Time) (keys []taskKey) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, key := range o.known.Keys() {
+		if t, _ := o.known.Peek(key); t.noted.After(at) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 func (o *tasks) addLocked(key taskKey, t *task) {

@@ -13,6 +13,9 @@ type View struct {
 	Heard   time.Time // when the engine was last heard; zero if never
 	Away    time.Time // since when it is away; zero if it is there
 	Slowest Pace      // of those that live
+	// Gathered is when those that live have told an engine so that has answered again, and may have
+	// forgotten them.
+	Gathered time.Time
 
 	// Changed is closed by the next change of Members, of Away, or of the holder of a name
 	// that this replica wants.
@@ -35,6 +38,10 @@ func (v *View) Member(instance string) (Replica, bool) {
 func (v *View) Fresh(now time.Time) bool {
 	return v.Away.IsZero() && now.Sub(v.Heard) <= 2*v.Self.Pace.Every()
 }
+
+// KnowsAll reports whether those that live are Members: not before the engine was heard, nor before they
+// had time to tell it again.
+func (v *View) KnowsAll(now time.Time) bool { return !v.Heard.IsZero() && !now.Before(v.Gathered) }
 
 // Pick chooses a replica for name, the same in each replica with the same
 // members: the one of the highest hash. If a replica leaves, only its names

@@ -68,6 +68,24 @@ func TestMember(t *testing.T) {
 	}
 }
 
+func TestKnowsAll(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		v    replicas.View
+		want bool
+	}{
+		"heard":                               {replicas.View{Heard: now}, true},
+		"never heard":                         {replicas.View{}, false},
+		"heard again, and others may come":    {replicas.View{Heard: now, Gathered: now.Add(time.Millisecond)}, false},
+		"heard again, and others have come":   {replicas.View{Heard: now, Gathered: now}, true},
+		"away: what was heard before is good": {replicas.View{Heard: now.Add(-time.Hour), Away: now}, true},
+	} {
+		if got := tt.v.KnowsAll(now); got != tt.want {
+			t.Errorf("%s: KnowsAll = %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
 func TestFresh(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {

@@ -32,8 +32,12 @@ func (s *Server) isMember(req *mcp.Request) bool {
 // principal, or that holds the call which it continues.
 func (s *Server) serveMember(ctx context.Context, name string, req *mcp.Request, c mcp.Caller, next mcp.Handler) (*mcp.Result, error) {
 	if text, _ := wire.GetString(req.Params, "requestState"); text != "" {
-		if to, holds := s.holderOf(text); holds {
+		to, holds := s.holderOf(text)
+		switch {
+		case holds:
 			return s.o.Remote(to).Serve(ctx, req, c)
+		case s.g.mayLive(peer.OfState(text)):
+			return nil, s.notOurs(req, errStranger)
 		}
 	}
 	to := s.g.placement.Find(ctx, name, s.o.HoldFor)
@@ -60,8 +64,12 @@ func (s *Server) serveMember(ctx context.Context, name string, req *mcp.Request,
 // serveTask serves a request about a task that an instance holds, whoever serves the principal by now: name
 // is what that claims. If that instance is gone, so is the task, as is said here.
 func (s *Server) serveTask(ctx context.Context, name, instance string, req *mcp.Request, c mcp.Caller, next mcp.Handler) (*mcp.Result, error) {
-	if to, lives := s.g.opts.Peers.Member(instance); lives && s.isMember(req) {
+	to, lives := s.g.opts.Peers.Member(instance)
+	switch {
+	case lives && s.isMember(req):
 		return s.o.Remote(to).Serve(ctx, req, c)
+	case s.g.mayLive(instance):
+		return nil, s.notOurs(req, errStranger)
 	}
 	defer s.g.placement.use(name)() // the process of the task is used
 	return next.Serve(ctx, req, c)

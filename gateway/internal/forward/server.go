@@ -123,7 +123,8 @@ func (s *Server) Elsewhere(q *Request) (release func(), answered bool) {
 // byMessage has a message answered by the replica that holds the call which it continues, or
 // that serves its principal.
 func (s *Server) byMessage(q *Request) (answered bool) {
-	others := len(s.g.opts.Peers.View().Members) > 1
+	view := s.g.opts.Peers.View()
+	others := len(view.Members) > 1 || !view.KnowsAll(time.Now())
 	if !others && s.o.HoldFor == 0 {
 		return false
 	}
@@ -140,14 +141,32 @@ func (s *Server) byMessage(q *Request) (answered bool) {
 }
 
 // byHolder forwards a request that continues a call which another replica holds, or is about a task
-// of its. If that replica is gone, the front says so, or who has the server's tasks.
+// of its. If that replica is gone, the front says so, or who has the server's tasks; if that is not known
+// yet, the client is to try again.
 func (s *Server) byHolder(q *Request, m *wire.Message) (answered bool) {
 	instance := namedHolder(m.Method, m.Params)
 	if instance == "" {
 		return false
 	}
+	if s.g.mayLive(instance) {
+		downstream.WriteBusy(q.W, m.ID, unheard())
+		return true
+	}
 	to, lives := s.g.opts.Peers.Member(instance)
 	return lives && !isGone(s.forward(q, peer.Forward{To: to, Body: m.Text}))
+}
+
+// mayLive reports whether a replica that was not heard of may live all the same: this one does not know all
+// others yet.
+func (g *Group) mayLive(instance string) bool {
+	view := g.opts.Peers.View()
+	_, lives := view.Member(instance)
+	return instance != "" && !lives && instance != g.instance && !view.KnowsAll(time.Now())
+}
+
+// unheard is the error for what such a replica may hold.
+func unheard() *wire.Error {
+	return wire.Errorf(spec.CodeInternal, "%v; try again in a moment", errStranger)
 }
 
 // namedHolder returns the instance that a request names as that which holds what it is about: the

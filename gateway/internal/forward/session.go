@@ -53,8 +53,8 @@ func holderOf(q *Request) (instance string) {
 
 func (t *sessionRoute) follow() (release func(), answered bool) {
 	own, lives := t.s.g.opts.Peers.Member(t.instance)
-	if !lives && t.s.g.opts.Peers.View().Heard.IsZero() {
-		t.refuseBusy(wire.Errorf(spec.CodeInternal, "this replica does not know the others yet; try again in a moment"))
+	if t.s.g.mayLive(t.instance) && (t.q.At == Messages || t.s.g.opts.Peers.View().Heard.IsZero()) {
+		t.refuseBusy(unheard())
 		return nothing, true
 	}
 	switch {
@@ -139,6 +139,9 @@ func (t *sessionRoute) find(own replicas.Replica, lives bool) (answered bool) {
 			return false
 		case !found && ended:
 			t.refuseGone()
+			return true
+		case !found && t.s.g.mayLive(t.instance): // and have it
+			t.refuseBusy(unheard())
 			return true
 		case !found:
 			return false // there is no such session, as the front says

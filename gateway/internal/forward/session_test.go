@@ -112,6 +112,12 @@ func TestForwardOnce(t *testing.T) {
 	}
 }
 
+// heldElsewhere are requests about what a replica holds that is not there: a call that waits for input, and a task.
+var heldElsewhere = []string{
+	`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"t","requestState":"1.YYYYYYYY.sealed"}}`,
+	`{"jsonrpc":"2.0","id":9,"method":"tasks/get","params":{"taskId":"1.YYYYYYYY.task"}}`,
+}
+
 // A replica that has not heard of the others answers for its own sessions alone: the client of
 // another one is to come back.
 func TestForwardNotHeard(t *testing.T) {
@@ -125,10 +131,80 @@ func TestForwardNotHeard(t *testing.T) {
 		}
 		r.adopt(sessionAt(r))
 		wantServed(t, "its own", r.send(http.MethodPost, listTools, ofSession(sessionAt(r))), r, listTools)
+		for _, held := range heldElsewhere {
+			if got := r.send(http.MethodPost, held, modern); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, `"id":9`) || !strings.Contains(got.body, "does not know the others yet") {
+				t.Errorf("%s, of a replica that is not known yet = %+v, want 503", held, got)
+			}
+		}
 		broker.SetAway(false)
 		time.Sleep(5 * replicas.Heartbeat)
+		for _, held := range heldElsewhere {
+			wantServed(t, "what a replica holds that is gone", r.send(http.MethodPost, held, modern), r, held)
+		}
 		if got := r.send(http.MethodPost, listTools, ofSession(elsewhereSession)); got.status != http.StatusNotFound || got.by != r.instance {
 			t.Errorf("a session of a replica that is gone = %+v, want no such session", got)
+		}
+	})
+}
+
+// The engine answers a replica that has heard nothing of it before, and has forgotten all: the others have a
+// moment to tell it again, and until then nobody is told that what they hold is gone.
+func TestForwardNotGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker := replicastest.New()
+		broker.SetAway(true)
+		r, other := newReplica(t, broker, "AAAAAAAA", false), broker.Unjoined(t)
+		if err := other.Member.Join(t.Context(), replicas.Replica{Instance: "YYYYYYYY", Addr: "127.0.0.1:1", Version: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * replicas.Heartbeat)
+		other.SetAway(true)
+		broker.SetAway(false)
+		heard := func() bool { return !r.peers.View().Heard.IsZero() }
+		lives := func() bool { _, lives := r.peers.View().Member("YYYYYYYY"); return lives }
+		for begun := time.Now(); !lives() && time.Since(begun) < 10*time.Second; time.Sleep(replicas.Heartbeat / 10) {
+			answers := []answer{
+				r.send(http.MethodPost, listTools, ofSession(elsewhereSession)),
+				r.ask(request(t, http.MethodPost, "/message/docs?sessionId="+elsewhereSession, listTools, nil)),
+			}
+			for _, held := range heldElsewhere {
+				answers = append(answers, r.send(http.MethodPost, held, modern))
+			}
+			for i, got := range answers {
+				if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+					t.Fatalf("answer %d, %v after the engine is back (heard: %v) = %+v, want 503", i, time.Since(begun), heard(), got)
+				}
+			}
+			if heard() {
+				time.AfterFunc(replicas.Heartbeat/2, func() { other.SetAway(false) })
+			}
+		}
+		if !lives() {
+			t.Fatal("the other replica was not heard")
+		}
+		if err := other.Leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * replicas.Heartbeat)
+		if got := r.send(http.MethodPost, listTools, ofSession(elsewhereSession)); got.status != http.StatusNotFound {
+			t.Errorf("once it has left = %+v, want no such session", got)
+		}
+	})
+}
+
+// What a client of a group asks for goes on elsewhere, and is to be tried again, too.
+func TestMembersNotHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker := replicastest.New()
+		broker.SetAway(true)
+		r := newReplica(t, broker, "AAAAAAAA", false, stateful, func(_ *replicas.Replica, o *ServerOptions) { o.Remote = func(replicas.Replica) Remote { return nil } })
+		r.era.Store(uint32(spec.Legacy))
+		for method, params := range map[string]string{spec.MethodToolsCall: `{"requestState":"1.YYYYYYYY.sealed"}`, spec.MethodTaskGet: `{"taskId":"1.YYYYYYYY.task"}`} {
+			req := &mcp.Request{Method: method, Params: []byte(params), Profile: mcp.Profile{Principal: alice}, Passage: &mcp.Passage{Group: "all"}}
+			_, err := r.server.Serve(t.Context(), req, nil, handlerFunc(nil))
+			if err == nil || !mcp.MayTryLater(err) || !strings.Contains(err.Error(), "does not know the others yet") {
+				t.Errorf("%s = %v, want that it is tried again", method, err)
+			}
 		}
 	})
 }

@@ -270,6 +270,8 @@ var (
 	// errUnheard says that the others have not heard this replica, so that one of them may
 	// take what it holds.
 	errUnheard = errors.New("the other replicas have not heard this one for a moment")
+	// errStranger says that a replica which this one does not know may hold something.
+	errStranger = errors.New("this replica does not know the others yet")
 	// errUnasked says that this replica may serve what no other one holds, and does not know that.
 	errUnasked = errors.New("the engine of the replicas is away, and not all of them have answered whether another one serves this")
 )

@@ -25,6 +25,7 @@ type clock struct {
 	polled   time.Time        // until when all is known that it was told of others
 	since    time.Time        // since when it tells of others without a gap
 	quiet    time.Time        // until when nobody claims what nobody holds, since it answered again
+	gathered time.Time        // until when others tell it again that they live, since it may have forgotten them
 	away     time.Time        // since when it does not
 	failed   bool             // the last round did, or others count on that
 	// promises are how often they were told so, and kept how many of them the last round knew that
@@ -188,6 +189,7 @@ func (p *picture) hearMembersLocked(asked, now time.Time, snap Snapshot, fresh, 
 	if p.clock.shown && !kept && snap.Skipped.Records == 0 && p.lease.holds(now) && p.state == joined {
 		p.logger.Warn("the engine of the replicas has forgotten this one, and may have forgotten all: who holds something claims it again")
 		p.clock.since, p.clock.quiet = now, later(p.clock.quiet, now.Add(grace(p.view.Load().Slowest)))
+		p.clock.gathered = p.clock.quiet
 	}
 	p.clock.shown = kept
 }
@@ -282,13 +284,14 @@ func (p *picture) backLocked(now time.Time, promises uint64, reaches bool) {
 		c.promised = later(c.promised, now.Add(slowest.Patience()))
 	}
 	c.quiet = later(later(c.quiet, now.Add(grace(slowest))), c.promised)
+	c.gathered = c.quiet
 }
 
 // publishLocked replaces the view, and closes the last one's Changed if there
 // is news.
 func (p *picture) publishLocked() {
 	v := *p.view.Load()
-	v.Heard, v.Away = p.clock.heard, p.clock.away
+	v.Heard, v.Away, v.Gathered = p.clock.heard, p.clock.away, p.clock.gathered
 	last := p.changed
 	if p.news {
 		p.changed = make(chan struct{})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
@@ -86,6 +87,9 @@ func (byToken) Authenticate(r *http.Request, _ *auth.Endpoint) (*mcp.Identity, e
 	}
 	name, _, _ := strings.Cut(token, "-")
 	id := &mcp.Identity{Principal: mcp.Principal(name)}
+	if strings.HasSuffix(token, "-late") { // it has expired, and is accepted for a while
+		id.Issuer, id.Expires = "https://id.example.com", time.Now().Add(-5*time.Second)
+	}
 	id.SetToken(token)
 	return id, nil
 }
@@ -259,6 +263,36 @@ func TestA02RefusalOfTheClientsToken(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// With passthrough a token that has expired, and is accepted since clocks may differ, is sent to the
+// server, whose refusal has the client get another. No call is sent as one of nobody.
+func TestA02ExpiredTokenIsTheServersToRefuse(t *testing.T) {
+	t.Parallel()
+	peer := newLockedPeer(t, func(a string) (int, string) {
+		if strings.HasSuffix(a, "-late") {
+			return http.StatusUnauthorized, "Bearer"
+		}
+		return http.StatusOK, ""
+	})
+	eachEra(t, peer, login.Passthrough(), func(t *testing.T, r *rig) {
+		for _, call := range []func(*testing.T, string) answer{r.callAs, r.openAs} {
+			got := call(t, "ada-late")
+			if got.status != http.StatusUnauthorized || !strings.HasPrefix(got.header.Get("WWW-Authenticate"), `Bearer error="invalid_token"`) {
+				t.Errorf("answer = %d %q %s, want 401 with a challenge", got.status, got.header.Get("WWW-Authenticate"), got.body)
+			}
+			if got := call(t, "ada-new"); !strings.Contains(got.body, "done") {
+				t.Errorf("with another token: %d %s, want a result", got.status, got.body)
+			}
+		}
+	})
+	peer.mu.Lock()
+	defer peer.mu.Unlock()
+	for _, s := range peer.seen {
+		if s == "POSTtools/call " || s == "POSTinitialize " {
+			t.Errorf("the server got %q without a token", s)
+		}
 	}
 }
 

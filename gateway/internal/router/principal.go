@@ -51,7 +51,7 @@ func (s *server) ForClient(err error) error {
 	switch {
 	case err == nil || !errors.As(err, &r) || r.Status != http.StatusUnauthorized && len(r.Scopes) == 0:
 		return err
-	case r.Status == http.StatusUnauthorized: // by a server that gets the client's own token
+	case r.Status == http.StatusUnauthorized: // by a server that gets the client's own token, or since that has ended
 		code = auth.CodeInvalidToken
 	}
 	refusal := *r

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"sync"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -30,7 +31,7 @@ type Exchange struct {
 	holders *lru.LRU[[sha256.Size]byte, *exchanged]
 }
 
-// An exchanged has the token for a caller's, which is of no use after the caller's own.
+// An exchanged has the token for a caller's, which is of no use after that has ended.
 type exchanged struct {
 	*holder
 	own *mcp.Identity
@@ -84,7 +85,7 @@ func (e *Exchange) Renew(ctx context.Context, r upstream.CredentialRefusal) (str
 func (e *Exchange) holder(b upstream.Behalf) (*holder, error) {
 	id := e.identity(b)
 	if id == nil {
-		return nil, errNoCaller
+		return nil, missing(b)
 	}
 	key := sha256.Sum256([]byte(id.Token()))
 	e.mu.Lock()
@@ -95,12 +96,12 @@ func (e *Exchange) holder(b upstream.Behalf) (*holder, error) {
 	h := newHolder(e.issuer.Secrets, func(ctx context.Context, _ string, scopes []string) (*held, error) {
 		return e.exchange(ctx, id, scopes)
 	})
-	forgetExpired(e.holders, func(x *exchanged) *mcp.Identity { return x.own })
+	forgetEnded(e.holders, func(x *exchanged) *mcp.Identity { return x.own })
 	e.holders.Add(key, &exchanged{h, id})
 	return h, nil
 }
 
-// exchange requests a token for a caller's. It does not last longer than the caller's.
+// exchange requests a token for a caller's. It does not last longer than the caller's is accepted.
 func (e *Exchange) exchange(ctx context.Context, id *mcp.Identity, scopes []string) (*held, error) {
 	o := &e.issuer.IssuerOptions
 	scopes = union(o.Scopes, scopes)
@@ -119,13 +120,25 @@ func (e *Exchange) exchange(ctx context.Context, id *mcp.Identity, scopes []stri
 	}
 	t, err := issue(ctx, params, scopes)
 	if err != nil {
-		return nil, unusableTo(fmt.Errorf("can't be used, since no token was issued in exchange for the caller's: %w", err), adviceExchange)
+		return nil, notExchanged(id, fmt.Errorf("can't be used, since no token was issued in exchange for the caller's: %w", err))
 	}
-	if !id.Expires.IsZero() && (t.Expires.IsZero() || t.Expires.After(id.Expires)) {
-		t.Expires = id.Expires
+	if end := id.Accepted(); !end.IsZero() && (t.Expires.IsZero() || t.Expires.After(end)) {
+		t.Expires = end
 	}
 	if t.AccessToken == id.Token() {
 		return nil, unusableTo(errors.New("can't be used, since the authorization server returned the caller's own token instead of one for it"), adviceExchange)
 	}
 	return hold(t, scopes), nil
+}
+
+// notExchanged returns the error if no token was issued for a caller's. If that has expired, and the
+// authorization server has judged it, another one of the caller's helps.
+//
+// Spec: RFC 8693, 2.2.2.
+func notExchanged(id *mcp.Identity, err error) error {
+	var refused *GrantError
+	if errors.As(err, &refused) && refused.Code != "" && !refused.busy() && !id.Expires.IsZero() && !time.Now().Before(id.Expires) {
+		return ended(err)
+	}
+	return unusableTo(err, adviceExchange)
 }

@@ -142,10 +142,13 @@ var finalCodes = []string{
 }
 
 // final reports whether the authorization server has judged a refresh token, and does not
-// accept it any more. One that is busy or broken has not, whatever the body says.
-func (e *GrantError) final() bool {
-	busy := e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
-	return !busy && slices.Contains(finalCodes, e.Code)
+// accept it any more.
+func (e *GrantError) final() bool { return !e.busy() && slices.Contains(finalCodes, e.Code) }
+
+// busy reports whether the authorization server is busy or broken, and so has judged nothing,
+// whatever the body says.
+func (e *GrantError) busy() bool {
+	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
 }
 
 // lostClient reports whether an authorization server has said that it does not know a client. Where

@@ -154,8 +154,5 @@ func unusableTo(err error, step string) error {
 	return &upstream.CredentialError{Err: err, Step: step, Caller: true}
 }
 
-// errNoCaller is the error for requests of the gateway itself, if only callers have tokens.
-var errNoCaller = unusableTo(errors.New("wants the token of a caller, and there is none that is valid"), "send requests with a token of the authorization server")
-
 // maxRenewals limits how often the credential of one request is renewed.
 const maxRenewals = 2

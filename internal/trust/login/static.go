@@ -38,16 +38,21 @@ func Passthrough() upstream.CallerCredentials { return &passthrough{callers: new
 
 type passthrough struct{ *callers }
 
-// Authorization implements [upstream.Credentials].
+// Authorization implements [upstream.Credentials]. A request whose token has ended is not sent as
+// one of nobody.
 func (p *passthrough) Authorization(_ context.Context, b upstream.Behalf) (string, error) {
-	return bearer(p.token(b)), nil
+	token := p.token(b)
+	if token == "" && b.Identity.Token() != "" {
+		return "", missing(b)
+	}
+	return bearer(token), nil
 }
 
 // Renew implements [upstream.Credentials]. Only the caller can get another token, so it
 // gets the server's refusal.
 func (p *passthrough) Renew(_ context.Context, r upstream.CredentialRefusal) (string, error) {
 	if p.identity(r.Behalf) == nil {
-		return "", errNoCaller
+		return "", missing(r.Behalf)
 	}
 	c := ReadChallenge(r.Header)
 	refusal := &mcp.Refusal{Status: r.Status, Err: wire.Errorf(spec.CodeInvalidRequest, "the server does not accept the credential of the request")}

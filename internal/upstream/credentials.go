@@ -27,6 +27,7 @@ type Credentials interface {
 type Behalf struct {
 	Principal mcp.Principal
 	Identity  *mcp.Identity // of the client's request; nil outside of one
+	Reads     bool          // it only reads on the answer to the client's request, which was sent before
 }
 
 // A CredentialRefusal is a server's 401 or 403.
@@ -107,10 +108,13 @@ func (x *exchange) authorized() (*Reply, error) {
 
 // behalf returns on whose behalf the request is.
 func (x *exchange) behalf() Behalf {
-	if c := x.reply.call; c != nil && c.Behalf != (Behalf{}) {
-		return c.Behalf
+	c := x.reply.call
+	if c == nil || c.Behalf == (Behalf{}) {
+		return x.reply.h.behalf
 	}
-	return x.reply.h.behalf
+	b := c.Behalf
+	b.Reads = x.req.Method == http.MethodGet
+	return b
 }
 
 // with returns another exchange, with a value of Authorization. It has its own header and

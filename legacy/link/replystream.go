@@ -2,9 +2,11 @@ package link
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -71,6 +73,7 @@ func (h *streamable) ended(reply *upstream.Reply, c *Call, err error, useful boo
 // Spec: 2025-11-25, basic/transports, Resumability and Redelivery.
 func (h *streamable) resume(ctx context.Context, c *Call, at *position) error {
 	var again pacer
+	told := false
 	for pause := again.after(at.retry, at.useful); ; {
 		if at.lastID == "" {
 			return at.why
@@ -81,6 +84,10 @@ func (h *streamable) resume(ctx context.Context, c *Call, at *position) error {
 		next, err := h.reopen(ctx, c, at)
 		if err != nil || next == nil {
 			return err
+		}
+		if !told && errors.As(next.why, new(*upstream.CredentialError)) {
+			told = true
+			h.l.log.Warn("the response of a call can't be read on, since there is no credential for that; it is tried until there is one, or the time of the call is over", "method", c.Method, "error", transport.Cause(next.why))
 		}
 		if next.broken && next.lastID == at.lastID {
 			pause = streamRetries.Next(pause)

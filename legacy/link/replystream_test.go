@@ -2,7 +2,9 @@ package link
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/http1"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -117,6 +120,71 @@ func testResumeAfterACut(t *testing.T, status int) {
 	if n := len(p.Requests("tools/call")); n != 1 {
 		t.Errorf("the request was sent %d times, want once", n)
 	}
+}
+
+// expiring are credentials of a caller whose token ends with the stream of its call. There is another
+// one to read on with when it was missing so often.
+type expiring struct{ missing atomic.Int32 }
+
+// Authorization implements [upstream.Credentials].
+func (e *expiring) Authorization(_ context.Context, b upstream.Behalf) (string, error) {
+	switch {
+	case !b.Reads:
+		return "Bearer first", nil
+	case e.missing.Add(-1) >= 0:
+		return "", &upstream.CredentialError{Err: errors.New("wants the token of a caller"), Caller: true}
+	}
+	return "Bearer next", nil
+}
+
+// Renew implements [upstream.Credentials].
+func (e *expiring) Renew(context.Context, upstream.CredentialRefusal) (string, error) {
+	return "", &upstream.CredentialError{Err: errors.New("refuses the token of the caller"), Caller: true}
+}
+
+// A call whose stream ends after its token is read on with the next one of its principal; that there
+// is none yet is said once.
+func TestM2L15ResumeWithTheNextToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := legacytest.NewMemoryServer(t)
+		var id atomic.Value
+		p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			id.Store(m.ID)
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "retry: 1\nid: x\ndata:\n\n")
+		}
+		p.Get = func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Header.Get("Last-Event-Id") == "":
+				w.WriteHeader(http.StatusMethodNotAllowed)
+			case r.Header.Get("Authorization") != "Bearer next":
+				w.WriteHeader(http.StatusUnauthorized)
+			default:
+				legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
+			}
+		}
+		log, tokens, o := new(strings.Builder), new(expiring), testOptions(p.URL)
+		tokens.missing.Store(3)
+		o.RoundTripper, o.Credentials, o.Logger = p.RoundTripper, tokens, slog.New(slog.NewTextHandler(log, nil))
+		r := newRig(t, o)
+		r.OverHTTP(r.endpoint)
+		r.closeAfter(t)
+		r.handshake(t)
+		c := &Call{Call: upstream.Call{Method: "tools/call", Behalf: upstream.Behalf{Principal: "ada", Identity: &mcp.Identity{Principal: "ada"}}}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		got, err := r.RoundTrip(ctx, c, []byte(`{}`))
+		if err != nil || string(got) != `{"ok":1}` {
+			t.Errorf("the call = %s, %v", got, err)
+		}
+		if n := len(p.Requests("tools/call")); n != 1 {
+			t.Errorf("the request was sent %d times, want once", n)
+		}
+		synctest.Wait()
+		if n := strings.Count(log.String(), "can't be read on"); n != 1 {
+			t.Errorf("log = %s, want one line about it", log)
+		}
+	})
 }
 
 // What can't be resumed may have run.

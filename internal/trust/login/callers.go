@@ -19,14 +19,20 @@ const maxCallers = 4096
 
 // callers keeps the last token of each principal, for requests on its behalf outside of its
 // own requests: reopened streams, and the end of sessions. A request itself has its own
-// token. It is safe for concurrent use.
+// token, as long as that lasts. It is safe for concurrent use.
 type callers struct {
 	mu   sync.Mutex // guards last
-	last *lru.LRU[mcp.Principal, *mcp.Identity]
+	last *lru.LRU[mcp.Principal, latest]
+}
+
+// latest are tokens of a principal, maybe twice the same.
+type latest struct {
+	seen    *mcp.Identity // that came last
+	lasting *mcp.Identity // that ends last: another client of the principal may have an older one
 }
 
 func newCallers() *callers {
-	last, _ := lru.NewLRU[mcp.Principal, *mcp.Identity](maxCallers, nil) // the size is positive
+	last, _ := lru.NewLRU[mcp.Principal, latest](maxCallers, nil) // the size is positive
 	return &callers{last: last}
 }
 
@@ -37,10 +43,15 @@ func (c *callers) Saw(id *mcp.Identity) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.last.Contains(id.Principal) {
-		forgetEnded(c.last, func(id *mcp.Identity) *mcp.Identity { return id })
+	before, ok := c.last.Peek(id.Principal)
+	if !ok {
+		forgetEnded(c.last, func(l latest) *mcp.Identity { return l.lasting })
 	}
-	c.last.Add(id.Principal, id)
+	now := latest{id, id}
+	if ok && !id.Expires.IsZero() && (before.lasting.Expires.IsZero() || before.lasting.Expires.After(id.Expires)) {
+		now.lasting = before.lasting
+	}
+	c.last.Add(id.Principal, now)
 }
 
 // forgetEnded removes the least recently used values, as long as their callers' tokens have
@@ -63,19 +74,27 @@ func hasEnded(id *mcp.Identity) bool {
 	return !end.IsZero() && !time.Now().Before(end)
 }
 
-// identity returns the identity whose token is sent; nil if there is none, or it has
-// ended.
+// identity returns the identity whose token is sent; nil if there is none, or it has ended. A
+// request that has begun may outlive its token, and is finished with a later one of its principal,
+// as its client would finish it. Unless all that is left is to read the answer, that one permits
+// nothing that the request's own did not: who has a weak token must not wait for a strong one.
 func (c *callers) identity(b upstream.Behalf) *mcp.Identity {
-	id := b.Identity
-	if id == nil && b.Principal != "" {
-		c.mu.Lock()
-		id, _ = c.last.Get(b.Principal)
-		c.mu.Unlock()
-	}
-	if id.Token() == "" || hasEnded(id) {
+	own := b.Identity
+	switch {
+	case own != nil && own.Token() == "":
 		return nil
+	case own != nil && !hasEnded(own):
+		return own
 	}
-	return id
+	c.mu.Lock()
+	last, _ := c.last.Get(b.Principal)
+	c.mu.Unlock()
+	for _, id := range []*mcp.Identity{last.seen, last.lasting} {
+		if id != nil && !hasEnded(id) && (own == nil || b.Reads || own.HasScopes(id.Scopes...)) {
+			return id
+		}
+	}
+	return nil
 }
 
 // token returns the caller's token; empty if there is none.

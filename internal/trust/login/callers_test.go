@@ -97,3 +97,46 @@ func TestExpiredTokenIsExchanged(t *testing.T) {
 		wantRefusal(t, "accepted no more", err)
 	})
 }
+
+// What is left of a request when its token has ended is sent with a later token of its principal,
+// as its client would send it. It gets no further rights by that, but for reading an answer.
+func TestBegunRequestOutlivesItsToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := Passthrough()
+		wants := func(what string, b upstream.Behalf, want string) {
+			t.Helper()
+			if value, err := p.Authorization(t.Context(), b); value != want || (err == nil) != (want != "") {
+				t.Errorf("%s: Authorization = %q, %v, want %q", what, value, err, want)
+			}
+		}
+		first := of(issued("first", time.Minute))
+		p.Saw(first.Identity)
+		p.Saw(issued("second", time.Hour))
+		wants("a token that is good", first, "Bearer first")
+		time.Sleep(time.Minute + mcp.ClockSkew)
+		wants("one that has ended", first, "Bearer second")
+		strong := issued("strong", time.Hour)
+		strong.Scopes = []string{"write"}
+		p.Saw(strong)
+		wants("where only a stronger one is left", first, "")
+		first.Reads = true
+		wants("to read an answer", first, "Bearer strong")
+		wants("another principal's", upstream.Behalf{Principal: "eve", Identity: first.Identity, Reads: true}, "")
+	})
+}
+
+// Outside of requests the token counts that came last, and when that has ended the one that lasts
+// longest: a client with an older token of the same principal may have been the last.
+func TestOlderTokenHidesNoLaterOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, ada := Passthrough(), upstream.Behalf{Principal: "ada"}
+		p.Saw(issued("later", time.Hour))
+		p.Saw(issued("older", time.Minute))
+		for _, want := range []string{"Bearer older", "Bearer later", ""} {
+			if value, err := p.Authorization(t.Context(), ada); value != want || err != nil {
+				t.Errorf("Authorization = %q, %v, want %q", value, err, want)
+			}
+			time.Sleep(31 * time.Minute)
+		}
+	})
+}

@@ -206,6 +206,26 @@ func TestOneRefreshes(t *testing.T) {
 	r := newRig(t)
 	f := r.flow()
 	storedOf(t, r, f)
+	oneRefreshes(t, r, f, r.url())
+}
+
+// So it is if they use several URLs of one server, which have one login.
+func TestOneRefreshesForSeveralURLs(t *testing.T) {
+	r := newRig(t)
+	f := r.flow()
+	storedOf(t, r, f)
+	other := *f
+	other.URL += "?project=b"
+	if _, err := other.Run(testContext(t), r.challenge()); err != nil {
+		t.Fatal(err)
+	}
+	oneRefreshes(t, r, f, r.url(), other.URL)
+}
+
+// oneRefreshes has five processes, of several URLs whose login was made last, need another token.
+func oneRefreshes(t *testing.T, r *rig, f *Flow, urls ...string) {
+	t.Helper()
+	logins, want := len(r.forms()), fmt.Sprint("Bearer access-", len(r.forms())+1)
 	values := make([]string, 5)
 	var all, had sync.WaitGroup // had: all have the token that is refused
 	had.Add(len(values))
@@ -216,7 +236,7 @@ func TestOneRefreshes(t *testing.T) {
 	}
 	for i := range values {
 		all.Go(func() {
-			s := NewStored(StoredOptions{HTTP: r.http(), Keeper: OpenStore(StoreOptions{Dir: f.Store.dir, NoKeyring: true}).KeeperOf(r.url())})
+			s := NewStored(StoredOptions{HTTP: r.http(), Keeper: OpenStore(StoreOptions{Dir: f.Store.dir, NoKeyring: true}).KeeperOf(urls[i%len(urls)])})
 			value, err := s.Authorization(testContext(t), upstream.Behalf{})
 			had.Done()
 			if err == nil {
@@ -229,11 +249,11 @@ func TestOneRefreshes(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := len(r.forms()) - 1; n != 1 {
+	if n := len(r.forms()) - logins; n != 1 {
 		t.Errorf("%d refreshes, want 1", n)
 	}
-	if slices.ContainsFunc(values, func(v string) bool { return v != "Bearer access-2" }) {
-		t.Errorf("values = %q, want the refreshed token for all", values)
+	if slices.ContainsFunc(values, func(v string) bool { return v != want }) {
+		t.Errorf("values = %q, want the refreshed token, %s, for all", values, want)
 	}
 }
 

@@ -317,7 +317,8 @@ func name(server string) string {
 	return text
 }
 
-// The locks of a server: tokens may be refreshed while a person logs in.
+// The locks of a server: tokens may be refreshed while a person logs in. Several URLs may have one
+// login, which only URLs of one origin can: that has the lock of the tokens.
 const (
 	lockLogin  = "login"
 	lockTokens = "tokens"
@@ -328,7 +329,11 @@ func (s *Store) lock(ctx context.Context, server, which string) (unlock func(), 
 	if err := MakeDir(s.dir); err != nil {
 		return nil, err
 	}
-	return LockFile(ctx, filepath.Join(s.dir, digest(name(server))+"."+which+lockSuffix))
+	of := name(server)
+	if u, err := url.Parse(server); err == nil && which == lockTokens {
+		of = origin(u)
+	}
+	return LockFile(ctx, filepath.Join(s.dir, digest(of)+"."+which+lockSuffix))
 }
 
 // LockFile waits for the lock of a file, which is made.

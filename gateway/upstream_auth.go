@@ -144,12 +144,14 @@ func (s serverBuild) addCredentials(p *serverParts) error {
 	case own != nil:
 		p.current = login.NewCurrent(own)
 		p.credentials = p.current
+		p.ends = append(p.ends, p.current.Close)
 	case a.TokenExchange != nil:
 		exchange, err := login.TokenExchange(s.issuerOptions(a.TokenExchange))
 		if err != nil {
 			return err
 		}
 		p.credentials = exchange
+		p.ends = append(p.ends, exchange.Close)
 	case a.perPrincipal():
 		return s.addUserLogins(p)
 	case a.Login != nil:

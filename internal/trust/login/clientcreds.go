@@ -114,7 +114,8 @@ func (i *issuerClient) client(as *authServer, params url.Values) (*Client, error
 	return &Client{ID: i.ClientID, Method: authPrivateKey}, nil
 }
 
-// ClientCredentials returns credentials with tokens for the gateway itself.
+// ClientCredentials returns credentials with tokens for the gateway itself, for a [Current] that
+// closes them.
 //
 // Spec: ext-auth, oauth-client-credentials, Client Credentials Flow.
 func ClientCredentials(o IssuerOptions) (upstream.Credentials, error) {
@@ -134,15 +135,22 @@ func (i *issuerClient) clientCredentials() *clientCredentials {
 		}
 		return hold(t, scopes), nil
 	}
-	return &clientCredentials{newHolder(i.Secrets, get)}
+	h := newHolder(i.Secrets, get)
+	return &clientCredentials{h, newRefresher(h)}
 }
 
-type clientCredentials struct{ *holder }
+type clientCredentials struct {
+	*holder
+	beside *refresher
+}
 
 // Authorization implements [upstream.Credentials].
 func (c *clientCredentials) Authorization(ctx context.Context, _ upstream.Behalf) (string, error) {
-	return c.value(ctx)
+	return c.beside.value(ctx)
 }
+
+// Close ends a refresh in progress.
+func (c *clientCredentials) Close() { c.beside.close() }
 
 // Renew implements [upstream.Credentials].
 func (c *clientCredentials) Renew(ctx context.Context, r upstream.CredentialRefusal) (string, error) {

@@ -27,17 +27,28 @@ type Exchange struct {
 	issuer *issuerClient
 	server *issuerClient // the server's own, which takes grants of the issuer; nil if that is the issuer
 
-	mu      sync.Mutex // guards holders
+	ending sync.WaitGroup // of those that were dropped
+
+	// mu guards the fields below.
+	mu      sync.Mutex
 	holders *lru.LRU[[sha256.Size]byte, *exchanged]
+	closed  bool
 }
 
 // An exchanged has the token for a caller's, which is of no use after that has ended.
 type exchanged struct {
 	*holder
-	own *mcp.Identity
+	beside *refresher
+	own    *mcp.Identity
 }
 
-// TokenExchange returns credentials that exchange callers' tokens.
+// end ends a refresh in progress.
+func (x *exchanged) end() {
+	x.beside.close()
+	x.put(nil)
+}
+
+// TokenExchange returns credentials that exchange callers' tokens. The caller must call Close.
 func TokenExchange(o IssuerOptions) (*Exchange, error) {
 	i, err := newIssuerClient(o)
 	if err != nil {
@@ -49,8 +60,18 @@ func TokenExchange(o IssuerOptions) (*Exchange, error) {
 			return nil, err
 		}
 	}
-	holders, err := lru.NewLRU(maxExchanged, func(_ [sha256.Size]byte, x *exchanged) { x.put(nil) })
-	return &Exchange{callers: newCallers(), issuer: i, server: server, holders: holders}, err
+	e := &Exchange{callers: newCallers(), issuer: i, server: server}
+	e.holders, err = lru.NewLRU(maxExchanged, func(_ [sha256.Size]byte, x *exchanged) { e.ending.Go(x.end) })
+	return e, err
+}
+
+// Close ends refreshes in progress. No other begins beside requests after it.
+func (e *Exchange) Close() {
+	e.mu.Lock()
+	e.closed = true
+	e.holders.Purge()
+	e.mu.Unlock()
+	e.ending.Wait()
 }
 
 const adviceExchange = "check upstream_auth.token_exchange, and that the authorization server lets mcpbridge exchange tokens for this server"
@@ -61,11 +82,11 @@ func (e *Exchange) Authorization(ctx context.Context, b upstream.Behalf) (string
 	if b == (upstream.Behalf{}) {
 		return "", nil
 	}
-	h, err := e.holder(b)
+	x, err := e.holder(b)
 	if err != nil {
 		return "", err
 	}
-	return h.value(ctx)
+	return x.beside.value(ctx)
 }
 
 // Renew implements [upstream.Credentials].
@@ -73,16 +94,16 @@ func (e *Exchange) Renew(ctx context.Context, r upstream.CredentialRefusal) (str
 	if r.Behalf == (upstream.Behalf{}) {
 		return "", errNoCaller
 	}
-	h, err := e.holder(r.Behalf)
+	x, err := e.holder(r.Behalf)
 	if err != nil {
 		return "", err
 	}
-	return renewed(&r, adviceExchange, func(more []string) (string, error) { return h.renew(ctx, r.Value, more) })
+	return renewed(&r, adviceExchange, func(more []string) (string, error) { return x.renew(ctx, r.Value, more) })
 }
 
 // holder returns the holder of the token for the caller's. Its key is a digest of the
 // caller's token: tokens of one principal may have different scopes.
-func (e *Exchange) holder(b upstream.Behalf) (*holder, error) {
+func (e *Exchange) holder(b upstream.Behalf) (*exchanged, error) {
 	id := e.identity(b)
 	if id == nil {
 		return nil, missing(b)
@@ -91,14 +112,19 @@ func (e *Exchange) holder(b upstream.Behalf) (*holder, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if x, ok := e.holders.Get(key); ok {
-		return x.holder, nil
+		return x, nil
 	}
 	h := newHolder(e.issuer.Secrets, func(ctx context.Context, _ string, scopes []string) (*held, error) {
 		return e.exchange(ctx, id, scopes)
 	})
+	x := &exchanged{h, newRefresher(h), id}
+	if e.closed {
+		x.beside.close() // which has nothing to wait for
+		return x, nil
+	}
 	forgetEnded(e.holders, func(x *exchanged) *mcp.Identity { return x.own })
-	e.holders.Add(key, &exchanged{h, id})
-	return h, nil
+	e.holders.Add(key, x)
+	return x, nil
 }
 
 // exchange requests a token for a caller's. It does not last longer than the caller's is accepted.

@@ -366,3 +366,63 @@ func TestOutageOfClientCredentials(t *testing.T) {
 		wantError(t, err, "no token was issued")
 	})
 }
+
+// Nor does it hold up a call that is sent with a token of mcpbridge itself, or in exchange for its
+// caller's, for long as long as that token lives.
+func TestSlowIssuerOfIssuedTokens(t *testing.T) {
+	type credentials interface {
+		upstream.Credentials
+		Close()
+	}
+	for name, open := range map[string]func(o *outage) (credentials, error){
+		"client_credentials": func(o *outage) (credentials, error) {
+			i, err := newIssuerClient(o.options())
+			o.find(i)
+			return NewCurrent(i.clientCredentials()), err
+		},
+		"token_exchange": func(o *outage) (credentials, error) {
+			e, err := TokenExchange(o.options())
+			o.find(e.issuer)
+			return e, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOutage(t, time.Hour)
+				o.life = 30
+				c, err := open(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ada := of(issued("caller", time.Hour))
+				want := func(want string) {
+					t.Helper()
+					if got, err := c.Authorization(t.Context(), ada); got != want || err != nil {
+						t.Errorf("Authorization = %q, %v, want %q", got, err, want)
+					}
+				}
+				want("Bearer access-1")
+				o.delay = 15 * time.Second
+				time.Sleep(22 * time.Second) // 8 s are left
+				began := time.Now()
+				for range 3 {
+					want("Bearer access-1")
+				}
+				if took := time.Since(began); took != 3*dueWait {
+					t.Errorf("three calls took %v, want %v", took, 3*dueWait)
+				}
+				time.Sleep(o.delay - 3*dueWait)
+				synctest.Wait()
+				want("Bearer access-2")
+				o.asked(2)
+				time.Sleep(22 * time.Second)
+				want("Bearer access-2") // another refresh is under way
+				began = time.Now()
+				c.Close()
+				if took := time.Since(began); took != closeWait {
+					t.Errorf("Close took %v, want %v", took, closeWait)
+				}
+			})
+		})
+	}
+}

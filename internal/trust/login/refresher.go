@@ -10,7 +10,7 @@ const (
 	// dueWait is how long a request waits for the refresh of a token that still lives.
 	dueWait = time.Second
 	// closeWait is how long a refresh may go on after close. A refresh that is cut off may
-	// lose the login: the authorization server has accepted the old refresh token, and
+	// lose a login: the authorization server has accepted the old refresh token, and
 	// nobody has read the next.
 	closeWait = 2 * time.Second
 )
@@ -83,7 +83,7 @@ func (r *refresher) begin() <-chan struct{} {
 }
 
 func (r *refresher) run(done chan struct{}) {
-	_, _ = r.holder.value(r.live) // why it failed is told when the token has ended
+	_, _ = r.holder.renewUntil(r.live, r.live, "", nil) // why it failed is told when the token has ended
 	r.mu.Lock()
 	r.now = nil
 	r.mu.Unlock()

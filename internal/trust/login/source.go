@@ -96,6 +96,11 @@ func (h *holder) value(ctx context.Context) (string, error) {
 
 // renew returns another value than the refused one, with more scopes.
 func (h *holder) renew(ctx context.Context, refused string, more []string) (string, error) {
+	return h.renewUntil(context.WithoutCancel(ctx), ctx, refused, more)
+}
+
+// renewUntil is renew for who waits with ctx; get may go on until live ends.
+func (h *holder) renewUntil(live, ctx context.Context, refused string, more []string) (string, error) {
 	began := time.Now()
 	select {
 	case h.turn <- struct{}{}:
@@ -113,9 +118,9 @@ func (h *holder) renew(ctx context.Context, refused string, more []string) (stri
 	if f := h.failed.Load(); f != nil && (f.at.After(began) || time.Since(f.at) < failurePause) {
 		return "", f.err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grantTimeout)
+	live, cancel := context.WithTimeout(live, grantTimeout)
 	defer cancel()
-	t, err := h.get(ctx, strings.TrimPrefix(refused, "Bearer "), union(scopes, more))
+	t, err := h.get(live, strings.TrimPrefix(refused, "Bearer "), union(scopes, more))
 	if err != nil {
 		h.failed.Store(&failure{err, time.Now()})
 		return "", err

@@ -49,6 +49,9 @@ type Clients interface {
 	KeepClient(ctx context.Context, issuer string, c *Client) error
 	// DropClient discards a client, if it is the one that is kept.
 	DropClient(ctx context.Context, issuer, id string) error
+	// Lock waits for a lock that only one has who changes the client of an authorization server:
+	// all three methods are called with it, but for a look.
+	Lock(ctx context.Context, issuer string) (unlock func(), err error)
 }
 
 // An Errand is a login that is under way, while the browser is at the authorization server. It is
@@ -112,14 +115,11 @@ func (w *WebFlow) errand(ctx context.Context, more []string) (*authServer, *Erra
 	return as, &Errand{Issuer: as.Issuer, Resource: r.Resource, Scopes: union(more, f.scopes(challenge, r, as, nil))}, nil
 }
 
-// client returns the client of an authorization server: the configured one, or one that was
-// registered before, or that of the document, or one that is registered now.
+// client returns the client of an authorization server that is not configured: one that was
+// registered before, or one that is registered now. The caller has the lock.
 //
 // Spec: 2026-07-28, basic/authorization/client-registration.
 func (w *WebFlow) client(ctx context.Context, as *authServer) (*Client, error) {
-	if c := w.configured(as); c != nil {
-		return c, nil
-	}
 	switch c, err := w.Clients.Client(ctx, as.Issuer); {
 	case err != nil:
 		return nil, fmt.Errorf("reading the client that is registered there: %w", err)
@@ -142,8 +142,16 @@ const silence = time.Hour
 
 // asking returns the client with which somebody is sent to log in. One with which nobody comes back
 // any more is given up: an authorization server that has lost its clients shows people an error, and
-// sends nobody back.
+// sends nobody back. Of several who are sent at once, the first registers it for all.
 func (w *WebFlow) asking(ctx context.Context, as *authServer) (*Client, error) {
+	if c := w.configured(as); c != nil {
+		return c, nil
+	}
+	unlock, err := w.Clients.Lock(ctx, as.Issuer)
+	if err != nil {
+		return nil, fmt.Errorf("locking the client that is registered there: %w", err)
+	}
+	defer unlock()
 	c, err := w.client(ctx, as)
 	if err == nil && c.Registered && !c.Asked.IsZero() && time.Since(c.Asked) > silence {
 		if err := w.Clients.DropClient(ctx, as.Issuer, c.ID); err != nil {
@@ -188,17 +196,16 @@ func (w *WebFlow) Finish(ctx context.Context, e *Errand, q url.Values) (*Login, 
 	case a.err != nil:
 		return nil, w.failed(ctx, e, a.err)
 	}
-	c, err := w.client(ctx, as)
-	if err != nil {
-		return nil, err
+	c := w.configured(as)
+	if c == nil {
+		if c, err = w.Clients.Client(ctx, as.Issuer); err != nil {
+			return nil, fmt.Errorf("reading the client that is registered there: %w", err)
+		}
 	}
-	if c.ID != e.ClientID {
+	if c == nil || c.ID != e.ClientID {
 		return nil, errors.New("the client at the authorization server is another one by now; begin again")
 	}
-	if !c.Asked.IsZero() {
-		c.Asked = time.Time{}
-		_ = w.Clients.KeepClient(ctx, as.Issuer, c) // if it fails, it is registered once too often
-	}
+	w.cameBack(ctx, as.Issuer, c)
 	g := grant{http: w.HTTP, endpoint: as.TokenEndpoint, client: c, params: url.Values{
 		"grant_type": {grantCode}, "code": {a.code}, "redirect_uri": {w.Redirect}, "code_verifier": {e.Verifier}, "resource": {e.Resource},
 	}}
@@ -212,13 +219,37 @@ func (w *WebFlow) Finish(ctx context.Context, e *Errand, q url.Values) (*Login, 
 	}, nil
 }
 
+// cameBack notes that somebody has come back who was sent to log in with a client. If that fails, it
+// may be registered once too often, and nothing else.
+func (w *WebFlow) cameBack(ctx context.Context, issuer string, c *Client) {
+	if c.Asked.IsZero() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, saveWait)
+	defer cancel()
+	unlock, err := w.Clients.Lock(ctx, issuer)
+	if err != nil {
+		return
+	}
+	defer unlock()
+	if kept, err := w.Clients.Client(ctx, issuer); err == nil && kept != nil && kept.ID == c.ID {
+		kept.Asked = time.Time{}
+		_ = w.Clients.KeepClient(ctx, issuer, kept) // see above
+	}
+}
+
 // failed returns why a login has failed. A client that the authorization server does not know any
 // more is registered anew before the next one.
 func (w *WebFlow) failed(ctx context.Context, e *Errand, why error) error {
 	if !lostClient(why) {
 		return why
 	}
-	if err := w.Clients.DropClient(ctx, e.Issuer, e.ClientID); err != nil {
+	unlock, err := w.Clients.Lock(ctx, e.Issuer)
+	if err == nil {
+		defer unlock()
+		err = w.Clients.DropClient(ctx, e.Issuer, e.ClientID)
+	}
+	if err != nil {
 		return fmt.Errorf("%w; the client can't be discarded: %v", why, err)
 	}
 	return why

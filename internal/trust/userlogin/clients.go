@@ -52,8 +52,12 @@ func (c clients) KeepClient(ctx context.Context, issuer string, client *login.Cl
 	return c.at().Keep(ctx, key, append([]byte(key), c.sealer.seal(forClients, key, plain)...))
 }
 
-// DropClient implements [login.Clients]. If another replica registers one at the same moment, that
-// one may be discarded instead, and the next login registers once more.
+// Lock implements [login.Clients].
+func (c clients) Lock(ctx context.Context, issuer string) (unlock func(), err error) {
+	return c.at().Lock(ctx, c.key(issuer))
+}
+
+// DropClient implements [login.Clients].
 func (c clients) DropClient(ctx context.Context, issuer, id string) error {
 	kept, err := c.Client(ctx, issuer)
 	if err != nil || kept == nil || kept.ID != id {

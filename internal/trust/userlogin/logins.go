@@ -169,9 +169,16 @@ func (k *keeper) Save(ctx context.Context, l *login.Login) error {
 	return k.logins.keep(ctx, &record{k.server.opts.Name, k.principal, since, l})
 }
 
-// RegisterAnew implements [login.Keeper]. The client is that of all principals.
+// RegisterAnew implements [login.Keeper]. The client is that of all principals, and so has a lock of
+// its own. Who has that waits for no login.
 func (k *keeper) RegisterAnew(ctx context.Context, l *login.Login) error {
-	return clients{k.logins}.DropClient(ctx, l.Issuer, l.Client.ID)
+	all := clients{k.logins}
+	unlock, err := all.Lock(ctx, l.Issuer)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return all.DropClient(ctx, l.Issuer, l.Client.ID)
 }
 
 // Lock implements [login.Keeper].

@@ -40,6 +40,7 @@ type issuer struct {
 	clients map[string]bool       // that are registered
 	denies  bool
 	onCode  func() // is called when a code has been issued; may be nil
+	onAsked func() // is called before a client is registered; may be nil
 	scope   string // of the challenge
 	counts  map[string]int
 	revoked []string
@@ -68,6 +69,9 @@ func newIssuer(t *testing.T) *issuer {
 	mux.HandleFunc("POST /register", func(w http.ResponseWriter, r *http.Request) {
 		var c map[string]any
 		_ = json.NewDecoder(r.Body).Decode(&c)
+		if is.onAsked != nil {
+			is.onAsked()
+		}
 		is.mu.Lock()
 		is.counts["register"]++
 		id := "client-" + rand.Text()

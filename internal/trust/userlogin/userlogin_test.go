@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -392,6 +393,46 @@ func TestSilentIssuerRegistersAnew(t *testing.T) {
 	logIn("after an hour", http.StatusOK)
 	if n := r.at.count("register"); n != 2 || r.value(alice) != "alice" {
 		t.Errorf("%d registrations, and requests with the token of %q; want two, and alice's", n, r.value(alice))
+	}
+}
+
+// A noticing place tells of locks of clients.
+type noticing struct {
+	Place
+	locking func()
+}
+
+func (n noticing) Lock(ctx context.Context, name string) (unlock func(), err error) {
+	if strings.HasPrefix(name, clientKey) {
+		n.locking()
+	}
+	return n.Place.Lock(ctx, name)
+}
+
+// Two users log in before a client is registered at the server's authorization server: it is
+// registered once, and both come back as the client that they were sent with.
+func TestTwoLogInAtOnce(t *testing.T) {
+	var registers, locks atomic.Int32
+	second, both := make(chan struct{}), sync.Once{}
+	count := func(n *atomic.Int32) {
+		if n.Add(1) == 2 {
+			both.Do(func() { close(second) })
+		}
+	}
+	r := newRig(t, noticing{InDir(filepath.Join(t.TempDir(), "logins")), func() { count(&locks) }})
+	r.at.onAsked = func() { // until the other one registers, or waits
+		count(&registers)
+		<-second
+	}
+	var all sync.WaitGroup
+	for _, who := range []string{"carol", "dave"} {
+		all.Go(func() {
+			newBrowser(t, who).logIn(r.docs.Link(mcp.Principal(who)), wayToken, "token", "static-"+who).wantStatus(t, who, http.StatusOK)
+		})
+	}
+	all.Wait()
+	if n := r.at.count("register"); n != 1 || r.value("carol") != "carol" || r.value("dave") != "dave" {
+		t.Errorf("%d clients were registered, and requests have the tokens of %q and %q; want one, and each one's own", n, r.value("carol"), r.value("dave"))
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// metadataAge is how long the issuer's metadata is used.
+// metadataAge is the age at which the issuer's metadata is fetched again. It is used until there is
+// a newer one.
 const metadataAge = time.Hour
 
 // Introspection configures requests to an issuer about tokens that only the issuer can
@@ -27,19 +28,21 @@ type Introspection struct {
 type inspector struct {
 	issuer  *issuer
 	client  Introspection
+	ahead   *ahead
 	turns   *turns
 	refused *refusedTokens
 
 	// mu guards the fields below.
 	mu      sync.Mutex
-	where   string
+	where   string // empty before metadata was read
 	learned time.Time
+	tried   time.Time // when newer metadata was last fetched
 }
 
-func newInspector(from *issuer, client Introspection) (*inspector, error) {
+func newInspector(from *issuer, client Introspection, ahead *ahead) (*inspector, error) {
 	turns, err := newTurns()
 	refused, rerr := newRefusedTokens()
-	return &inspector{issuer: from, client: client, turns: turns, refused: refused}, errors.Join(err, rerr)
+	return &inspector{issuer: from, client: client, ahead: ahead, turns: turns, refused: refused}, errors.Join(err, rerr)
 }
 
 // inspect returns the claims of a token. The error is a [*Refusal] if the issuer does not
@@ -75,18 +78,29 @@ func (i *inspector) request(ctx context.Context, where, token string) *http.Requ
 	return req
 }
 
-// endpoint returns the URL for introspection requests.
+// endpoint returns the URL for introspection requests. One that is known is used at once, and is
+// looked for anew in the background when that is due.
 func (i *inspector) endpoint(ctx context.Context) (string, error) {
 	i.mu.Lock()
-	where, learned := i.where, i.learned
-	i.mu.Unlock()
-	if time.Since(learned) < metadataAge {
-		return where, nil
+	where, now := i.where, time.Now()
+	due := now.Sub(i.learned) >= metadataAge && now.Sub(i.tried) >= refetchAfter
+	if due {
+		i.tried = now
 	}
+	i.mu.Unlock()
+	if where == "" {
+		return i.learn(ctx)
+	}
+	if due {
+		i.ahead.start(func(ctx context.Context) { _, _ = i.learn(ctx) }) // if it fails, it is tried again later
+	}
+	return where, nil
+}
+
+// learn fetches the URL for introspection requests.
+func (i *inspector) learn(ctx context.Context) (string, error) {
 	m, err := i.issuer.metadata(ctx)
 	switch {
-	case err != nil && where != "":
-		return where, nil
 	case err != nil:
 		return "", err
 	case m.Introspection == "":

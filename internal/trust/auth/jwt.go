@@ -102,7 +102,7 @@ func NewJWT(o JWTOptions) (*JWT, error) {
 		j.algorithms = append(j.algorithms, jose.SignatureAlgorithm(name))
 	}
 	if o.Introspection != nil {
-		if j.inspector, err = newInspector(from, *o.Introspection); err != nil {
+		if j.inspector, err = newInspector(from, *o.Introspection, j.ahead); err != nil {
 			return nil, err
 		}
 	}

@@ -2,8 +2,10 @@ package auth
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +65,48 @@ func TestSlowIssuer(t *testing.T) {
 		takes("a token in use", used, 0)                          // while they are fetched
 		takes("a token with a new key", i.Token(resource, nil), 15*time.Second)
 		takes("a token in use, afterwards", used, 0)
+	})
+}
+
+// silent has an issuer not answer where its metadata is, from some time on.
+type silent struct {
+	*issuertest.Issuer
+	from time.Time
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.Contains(r.URL.Path, "/.well-known/") && !time.Now().Before(s.from) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// Metadata that is old and can't be fetched again holds up no question about a token, as long as
+// the endpoint that it has named answers.
+func TestOldMetadata(t *testing.T) {
+	i := issuertest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		client := fetch.New(fetch.Options{Near: []string{i.URL}})
+		client.HTTP().Transport = silent{i, time.Now().Add(time.Minute)}
+		j, err := NewJWT(JWTOptions{Issuer: i.URL, Client: client, Introspection: &Introspection{"gateway", "secret"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		for n := range 4 {
+			token := fmt.Sprint("opaque-", n)
+			i.SetOpaque(token, inspected(map[string]any{"exp": time.Now().Add(time.Hour).Unix()}))
+			began := time.Now()
+			mustAccept(t, j, token)
+			if took := time.Since(began); took != 0 {
+				t.Errorf("a token took %v after %d periods, want that it waits for no metadata", took, n)
+			}
+			time.Sleep(metadataAge)
+		}
 	})
 }
 

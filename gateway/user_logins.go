@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway/internal/visit"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/replicas/node"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/trust/audit"
 	"github.com/mcpbridge/mcpbridge/internal/trust/auth"
 	"github.com/mcpbridge/mcpbridge/internal/trust/fetch"
@@ -46,7 +47,11 @@ func (s serverBuild) addUserLogins(p *serverParts) error {
 	if l.AssumePKCE {
 		flow.AssumePKCE = l.Issuer
 	}
-	p.users = logins.Open(userlogin.ServerOptions{Name: s.Name, Flow: flow})
+	var full transport.WarnLimiter
+	p.users = logins.Open(userlogin.ServerOptions{Name: s.Name, Flow: flow, Full: func() {
+		s.b.metrics.Limit(s.Name, "user_logins")
+		full.Warn(s.b.opts.Logger, "more users than have their logins in memory: one has made room, and has his read again", "upstream", s.Name)
+	}})
 	p.credentials = p.users
 	p.ends = append(p.ends, p.users.Close)
 	return nil

@@ -41,6 +41,7 @@ type issuer struct {
 	denies  bool
 	onCode  func() // is called when a code has been issued; may be nil
 	onAsked func() // is called before a client is registered; may be nil
+	onToken func() // is called before a token is issued; may be nil
 	scope   string // of the challenge
 	counts  map[string]int
 	revoked []string
@@ -123,6 +124,9 @@ func (is *issuer) authorize(w http.ResponseWriter, r *http.Request) {
 }
 
 func (is *issuer) token(w http.ResponseWriter, r *http.Request) {
+	if is.onToken != nil {
+		is.onToken()
+	}
 	is.mu.Lock()
 	defer is.mu.Unlock()
 	_ = r.ParseForm()

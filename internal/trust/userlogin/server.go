@@ -25,10 +25,11 @@ type Server struct {
 	logins *Logins
 	ending sync.WaitGroup // of users that were dropped
 
-	// mu guards users, and closed.
-	mu     sync.Mutex
-	users  *lru.LRU[mcp.Principal, *user]
-	closed bool
+	// mu guards the fields below, and user.requests.
+	mu      sync.Mutex
+	users   *lru.LRU[mcp.Principal, *user]
+	leaving map[*user]bool // that were dropped during their requests
+	closed  bool
 }
 
 // ServerOptions describe a server.
@@ -36,11 +37,15 @@ type ServerOptions struct {
 	Name string
 	// Flow logs in to the server. Its Redirect and Clients need not be set.
 	Flow login.WebFlow
+	// Full, which may be nil, is told when a principal makes room for another one. Its login is
+	// read again with its next request.
+	Full func()
 }
 
 // A user is a principal with a login, or without one yet.
 type user struct {
-	stored *login.Stored
+	stored   *login.Stored
+	requests int // that use it; the Server's mu guards it
 
 	// mu guards wants: scopes that the server has asked for, besides those of the login.
 	mu    sync.Mutex
@@ -50,11 +55,21 @@ type user struct {
 // Open returns the credentials for a server. The caller closes them.
 func (l *Logins) Open(o ServerOptions) *Server {
 	o.Flow.Redirect, o.Flow.Clients = l.redirect(), clients{l}
-	s := &Server{opts: o, logins: l}
-	s.users, _ = lru.NewLRU(maxUsers, func(_ mcp.Principal, u *user) { // the size is positive
-		s.ending.Go(u.stored.Close) // which waits for a refresh that is under way
-	})
+	s := &Server{opts: o, logins: l, leaving: make(map[*user]bool)}
+	if s.opts.Full == nil {
+		s.opts.Full = func() {}
+	}
+	s.users, _ = lru.NewLRU(maxUsers, s.droppedLocked) // the size is positive
 	return s
+}
+
+// droppedLocked ends a user who was dropped, but not during a request: that would be cut off.
+func (s *Server) droppedLocked(_ mcp.Principal, u *user) {
+	if u.requests > 0 && !s.closed {
+		s.leaving[u] = true
+		return
+	}
+	s.ending.Go(u.stored.Close) // which waits for a refresh that is under way
 }
 
 // Close ends refreshes that are under way.
@@ -62,26 +77,50 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.users.Purge()
+	for u := range s.leaving {
+		s.ending.Go(u.stored.Close)
+	}
+	s.leaving = nil
 	s.mu.Unlock()
 	s.ending.Wait()
 }
 
-// user returns the principal of a request; nil after Close.
+// user returns the principal of a request; nil after Close. The caller calls leave at the end.
 func (s *Server) user(p mcp.Principal) *user {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil
+	u, full := s.userLocked(p)
+	s.mu.Unlock()
+	if full {
+		s.opts.Full()
 	}
-	if u, ok := s.users.Get(p); ok {
-		return u
-	}
-	u := &user{stored: login.NewStored(login.StoredOptions{
-		HTTP: s.opts.Flow.HTTP, Keeper: s.keeper(p), Step: "try again", Secrets: s.logins.opts.Secrets,
-		Logger: s.logins.opts.Logger.With("upstream", s.opts.Name, p.Attr()),
-	})}
-	s.users.Add(p, u)
 	return u
+}
+
+// userLocked is user. It reports whether another one has made room.
+func (s *Server) userLocked(p mcp.Principal) (u *user, full bool) {
+	if s.closed {
+		return nil, false
+	}
+	u, ok := s.users.Get(p)
+	if !ok {
+		u = &user{stored: login.NewStored(login.StoredOptions{
+			HTTP: s.opts.Flow.HTTP, Keeper: s.keeper(p), Step: "try again", Secrets: s.logins.opts.Secrets,
+			Logger: s.logins.opts.Logger.With("upstream", s.opts.Name, p.Attr()),
+		})}
+		full = s.users.Add(p, u)
+	}
+	u.requests++
+	return u, full
+}
+
+// leave ends the use of a user by a request.
+func (s *Server) leave(u *user) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.requests--; u.requests == 0 && s.leaving[u] {
+		delete(s.leaving, u)
+		s.ending.Go(u.stored.Close)
+	}
 }
 
 func (s *Server) keeper(p mcp.Principal) *keeper {
@@ -103,6 +142,7 @@ func (s *Server) Authorization(ctx context.Context, b upstream.Behalf) (string, 
 	if err != nil {
 		return "", err
 	}
+	defer s.leave(u)
 	value, err := u.stored.Authorization(ctx, b)
 	return value, u.told(err)
 }
@@ -113,11 +153,12 @@ func (s *Server) Renew(ctx context.Context, r upstream.CredentialRefusal) (strin
 	if err != nil {
 		return "", err
 	}
+	defer s.leave(u)
 	value, err := u.stored.Renew(ctx, r)
 	return value, u.told(err)
 }
 
-// of returns the user on whose behalf a request is.
+// of returns the user on whose behalf a request is, as user does.
 func (s *Server) of(b upstream.Behalf) (*user, error) {
 	if b.Principal == "" || b.Principal == mcp.Anonymous {
 		return nil, &upstream.CredentialError{Err: errNobody, Step: "send it with a credential of mcpbridge", Caller: true}
@@ -153,6 +194,7 @@ func (u *user) told(err error) error {
 func (s *Server) Link(p mcp.Principal) string {
 	l := link{Server: s.opts.Name, Principal: p, Ends: time.Now().Add(visitLife).Unix()}
 	if u := s.user(p); u != nil {
+		defer s.leave(u)
 		u.mu.Lock()
 		l.Scopes = slices.Clone(u.wants)
 		u.mu.Unlock()
@@ -199,6 +241,7 @@ func (s *Server) Keep(ctx context.Context, p mcp.Principal, l *login.Login) erro
 		return err
 	}
 	if u := s.user(p); u != nil {
+		defer s.leave(u)
 		u.stored.Adopt(l)
 		u.mu.Lock()
 		u.wants = nil

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -318,6 +319,41 @@ func TestRefresh(t *testing.T) {
 	_, err = r.docs.Renew(t.Context(), upstream.CredentialRefusal{Behalf: upstream.Behalf{Principal: alice}, Value: again, Status: 401, Attempt: 1})
 	if !errors.As(err, &of) || !of.Login || !of.Caller {
 		t.Errorf("after a final refusal: %v, want a login to be wanted", err)
+	}
+}
+
+// A user who makes room for another one is counted, and the request that has his token refreshed
+// meanwhile is not cut off.
+func TestMoreUsersThanInMemory(t *testing.T) {
+	r := newRig(t, InDir(filepath.Join(t.TempDir(), "logins")))
+	var full atomic.Int32
+	r.docs.opts.Full = func() { full.Add(1) }
+	newBrowser(t, "carol").logIn(r.docs.Link("carol"), wayToken, "token", "static-carol").wantStatus(t, "carol", http.StatusOK)
+	value, _ := r.docs.Authorization(t.Context(), upstream.Behalf{Principal: "carol"})
+	asked, answer := make(chan struct{}), make(chan struct{})
+	r.at.onToken = func() { close(asked); <-answer }
+	done := make(chan error)
+	go func() {
+		_, err := r.docs.Renew(t.Context(), upstream.CredentialRefusal{Behalf: upstream.Behalf{Principal: "carol"}, Value: value, Status: 401, Attempt: 1})
+		done <- err
+	}()
+	<-asked
+	for n := range maxUsers + 500 {
+		r.docs.Missing(t.Context(), mcp.Principal(fmt.Sprint("user", n)))
+	}
+	close(answer)
+	if err := <-done; err != nil {
+		t.Errorf("Renew = %v, want it to go on", err)
+	}
+	if n := full.Load(); n != 501 {
+		t.Errorf("%d users have made room, want 501", n)
+	}
+	r.at.onToken = nil
+	if got := r.value("carol"); got != "carol" {
+		t.Errorf("later requests of carol have the token of %q", got)
+	}
+	if len(r.docs.leaving) != 0 {
+		t.Errorf("%d users are still about to leave", len(r.docs.leaving))
 	}
 }
 

@@ -93,6 +93,7 @@ type table struct {
 	values []string             // sorted, each once
 	pairs  [1 << 16 / 64]uint64 // the first two bytes of any value
 	starts map[[MinSecret]byte][]string
+	below  *table // has further values, whose pairs are in this one, too; nil for none
 }
 
 // newTable returns nil if there are no values.
@@ -158,17 +159,16 @@ var none [1 << 16 / 64]uint64 // read-only
 // match returns the length of the secret, or of the beginning of a cut secret, with which
 // text begins; zero for none.
 func (t *table) match(text string) int {
-	if t == nil {
-		return 0
-	}
 	longest := 0
-	for _, v := range t.starts[[MinSecret]byte([]byte(text[:MinSecret]))] {
-		n := MinSecret
-		for n < len(v) && n < len(text) && v[n] == text[n] {
-			n++
-		}
-		if n == len(v) || strings.HasPrefix(text[n:], cutMark) {
-			longest = max(longest, n)
+	for ; t != nil; t = t.below {
+		for _, v := range t.starts[[MinSecret]byte([]byte(text[:MinSecret]))] {
+			n := MinSecret
+			for n < len(v) && n < len(text) && v[n] == text[n] {
+				n++
+			}
+			if n == len(v) || strings.HasPrefix(text[n:], cutMark) {
+				longest = max(longest, n)
+			}
 		}
 	}
 	return longest

@@ -1,17 +1,19 @@
 package redact
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 )
 
 const (
-	// maxTokens bounds the tokens that are hidden. The first one is forgotten first.
-	maxTokens = 4096
-	// maxReplaced bounds those among them that were replaced: what was sent with one may
-	// come back in an error later.
+	// maxReplaced bounds the tokens that were replaced and are hidden still: what was sent with
+	// one may come back in an error later.
 	maxReplaced = 64
+	// maxChanges is how many tokens come and go before a table of all is made, which takes long if
+	// there are thousands. Those that have come since have a small one above it.
+	maxChanges = 256
 )
 
 // tokens are secrets that come and go.
@@ -21,8 +23,10 @@ type tokens struct {
 	// mu guards the fields below. It is held while known is made.
 	mu       sync.Mutex
 	held     map[string]*token
-	order    []string // of held, the first one first
-	replaced []string // those of held that nobody uses any more, likewise
+	replaced []string // those of held that nobody uses any more, the first one first
+	all      *table   // of those that were held once; nil for none
+	fresh    []string // learned since then
+	changes  int      // learned and forgotten since then
 }
 
 // A token is in use by as many as have learned it.
@@ -32,7 +36,7 @@ type token struct {
 }
 
 // Replace learns tokens that are in use for a while, and forgets others, which were learned
-// by it: not at once, but when many more were replaced. It bounds what it keeps. A nil
+// by it: not at once, but when many more were replaced. All that are in use are hidden. A nil
 // Redactor learns nothing.
 func (r *Redactor) Replace(old []string, with ...string) {
 	if r == nil || slices.Equal(old, with) {
@@ -61,11 +65,10 @@ func (t *tokens) useLocked(s string) {
 			t.held = make(map[string]*token)
 		}
 		t.held[s] = k
-		t.order = append(t.order, s)
+		t.fresh = append(t.fresh, s)
+		t.changes++
 	}
-	if k.users++; len(t.order) > maxTokens {
-		t.forgetLocked(t.order[0])
-	}
+	k.users++
 }
 
 func (t *tokens) leaveLocked(s string) {
@@ -86,23 +89,39 @@ func (t *tokens) leaveLocked(s string) {
 	t.replaced = t.replaced[1:] // it is in use again
 }
 
-// forgetLocked forgets a token, in use or not.
+// forgetLocked forgets a token that nobody uses.
 func (t *tokens) forgetLocked(s string) {
 	delete(t.held, s)
-	is := func(other string) bool { return other == s }
-	t.order = slices.DeleteFunc(t.order, is)
-	t.replaced = slices.DeleteFunc(t.replaced, is)
+	t.replaced = slices.DeleteFunc(t.replaced, func(other string) bool { return other == s })
+	t.changes++
 }
 
-// tableLocked returns nil if there are no tokens.
+// tableLocked returns nil if there are no tokens. It may have some that were forgotten just now.
 func (t *tokens) tableLocked() *table {
-	if len(t.order) == 0 {
-		return nil
+	if t.changes > maxChanges || len(t.held) == 0 {
+		t.all, t.fresh, t.changes = nil, nil, 0
+		if len(t.held) == 0 {
+			return nil
+		}
+		t.all = t.tableOf(slices.Collect(maps.Keys(t.held)))
 	}
+	out := t.tableOf(t.fresh)
+	if out.below = t.all; t.all != nil {
+		for i, pairs := range t.all.pairs {
+			out.pairs[i] |= pairs
+		}
+	}
+	return out
+}
+
+// tableOf returns a table of those tokens that are held.
+func (t *tokens) tableOf(tokens []string) *table {
 	out := &table{starts: make(map[[MinSecret]byte][]string)}
-	for _, s := range t.order {
-		for _, form := range t.held[s].forms {
-			out.add(form)
+	for _, s := range tokens {
+		if k := t.held[s]; k != nil {
+			for _, form := range k.forms {
+				out.add(form)
+			}
 		}
 	}
 	return out

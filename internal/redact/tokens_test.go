@@ -2,6 +2,7 @@ package redact
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -41,15 +42,25 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// However many tokens are learned, a bounded number is kept.
-func TestReplaceIsBounded(t *testing.T) {
+// However many tokens are in use, all are hidden; of those that nobody uses any more, some.
+func TestAllTokensInUseAreHidden(t *testing.T) {
 	r := new(Redactor)
-	for n := range maxTokens + 10 {
-		r.tokens.useLocked(fmt.Sprint("token-", n))
+	var tokens []string
+	for n := range 5000 {
+		tokens = append(tokens, fmt.Sprintf("%04d-token", n))
 	}
-	r.Replace(nil, "the last token")
-	if len(r.tokens.held) != maxTokens || len(r.tokens.order) != maxTokens || r.String("the last token") != Hidden {
-		t.Errorf("%d tokens are kept, want %d with the last one", len(r.tokens.held), maxTokens)
+	for some := range slices.Chunk(tokens, 100) {
+		r.Replace(nil, some...)
+	}
+	for _, s := range tokens {
+		if got := r.String(s + "."); got != Hidden+"." {
+			t.Fatalf("String = %q of a token in use", got)
+		}
+	}
+	r.Replace(tokens)
+	first, last := tokens[0], tokens[len(tokens)-1]
+	if n := len(r.tokens.held); n != maxReplaced || r.String(first) != first || r.String(last) != Hidden {
+		t.Errorf("%d tokens are kept that nobody uses, %q and %q, want the last %d", n, r.String(first), r.String(last), maxReplaced)
 	}
 	(*Redactor)(nil).Replace(nil, "nobody's")
 }

@@ -198,6 +198,15 @@ func TestTokensAreHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	hidden("access-4")
+	s.Close()
+	hidden("access-2") // an error may have it still
+	for n := range 100 {
+		secrets.Replace([]string{fmt.Sprint("another-", n)}, fmt.Sprint("another-", n+1))
+	}
+	if got := secrets.String("access-2"); got != "access-2" {
+		t.Errorf("the token of credentials that were closed long ago is %s", got)
+	}
+	hidden("access-3", "access-4")
 }
 
 // Five processes need another token at once: one refreshes, the others have what it got.

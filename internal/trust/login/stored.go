@@ -102,12 +102,14 @@ func NewStored(o StoredOptions) *Stored {
 	return s
 }
 
-// Close stops a login in progress, and ends a refresh in progress.
+// Close stops a login in progress, and ends a refresh in progress. Its tokens need not be hidden any
+// more.
 func (s *Stored) Close() {
 	if s.shared != nil {
 		s.shared.close()
 	}
 	s.beside.close()
+	s.holder.put(nil)
 }
 
 // Authorization implements [upstream.Credentials]. If there is no login, but a person can be

@@ -45,10 +45,10 @@ type Reply struct {
 	// is called when the response is freed.
 	After func(m *wire.Message)
 
-	stream stream   // its reader is nil if the body is not a stream
-	text   []byte   // the JSON body; nil before it was read
-	read   bool     // the JSON body was read
-	batch  [][]byte // messages of the last batch that Next has not returned yet
+	stream stream // its reader is nil if the body is not a stream
+	text   []byte // the JSON body; nil before it was read
+	read   bool   // the JSON body was read
+	batch  []byte // the rest of the last batch, which Next has not returned yet; nil if there is none
 }
 
 // Status returns the HTTP status.
@@ -81,9 +81,10 @@ func (r *Reply) Next() (*wire.Message, error) {
 }
 
 func (r *Reply) next() (*wire.Message, error) {
+	if m, err := r.nextOfBatch(); m != nil || err != nil {
+		return m, err
+	}
 	switch {
-	case len(r.batch) > 0:
-		return r.nextOfBatch()
 	case r.stream.rd != nil:
 		return r.nextOfStream()
 	case r.read:
@@ -133,33 +134,31 @@ func (r *Reply) whole() (*wire.Message, error) {
 	case err == nil:
 		return r.got(m)
 	case isBatch(r.h.reading, text, err):
-		r.text = nil
-		return r.unpack(text)
+		r.text, r.batch = nil, text // its messages refer to it
+		return r.next()
 	}
 	return nil, unreadable(err)
 }
 
 func unreadable(err error) error { return &Failure{Cause: &UnreadableError{err}, Fate: MayHaveRun} }
 
-// unpack splits a batch. The batch keeps its text.
-func (r *Reply) unpack(text []byte) (*wire.Message, error) {
-	for e := range wire.Elements(text) {
-		r.batch = append(r.batch, e)
-	}
-	return r.next()
-}
-
+// nextOfBatch returns the next message of the batch, nil if there is none. A server may put millions
+// of texts into one that are no messages: they take neither memory nor depth of the stack.
 func (r *Reply) nextOfBatch() (*wire.Message, error) {
-	text := r.batch[0]
-	r.batch = r.batch[1:]
-	m, err := wire.Parse(text, parsing)
-	if err == nil {
-		return r.got(m)
+	for r.batch != nil {
+		var text []byte
+		if text, r.batch = wire.CutElement(r.batch); text == nil {
+			break // it was empty
+		}
+		m, err := wire.Parse(text, parsing)
+		switch {
+		case err == nil:
+			return r.got(m)
+		case !r.skip(text, err):
+			return nil, unreadable(err)
+		}
 	}
-	if r.skip(text, err) {
-		return r.next()
-	}
-	return nil, unreadable(err)
+	return nil, nil
 }
 
 // got returns a message that was read.
@@ -193,7 +192,7 @@ func (r *Reply) Response() Response {
 
 // release frees the bytes of the response.
 func (r *Reply) release() {
-	if r.stream.rd != nil || len(r.batch) > 0 {
+	if r.stream.rd != nil || r.batch != nil {
 		r.finish()
 	}
 	r.Close()

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -32,7 +35,12 @@ func (s scriptedServer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // replyTo sends a call of id 7 to the server, and returns the reply.
 func (s scriptedServer) replyTo(t *testing.T, r Reading, m *backtest.Metrics) *Reply {
-	o := &Options{Name: "scripted", URL: "http://127.0.0.1/mcp", RoundTripper: s, MaxMessage: 400, Metrics: m}
+	return s.longReplyTo(t, 400, r, m)
+}
+
+// longReplyTo is replyTo with another limit for a message.
+func (s scriptedServer) longReplyTo(t *testing.T, limit int, r Reading, m *backtest.Metrics) *Reply {
+	o := &Options{Name: "scripted", URL: "http://127.0.0.1/mcp", RoundTripper: s, MaxMessage: limit, Metrics: m}
 	o.Fill(spec.Legacy)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reply, err := NewHTTP(o, r).Post(ctx, &Call{ID: 7, Cancel: cancel}, http.Header{}, []byte("{}"))
@@ -139,5 +147,47 @@ func TestReplyWithoutBatches(t *testing.T) {
 	got, err := readAll(scriptedServer{200, "application/json", fmt.Sprintf(`[%s]`, okText)}.replyTo(t, Reading{}, &backtest.Metrics{}))
 	if len(got) > 0 || err == nil {
 		t.Errorf("read %q, %v, want a batch refused", got, err)
+	}
+}
+
+// However much of what a server sends is no message, it neither takes the stack nor the memory: with
+// either of them the whole process would end.
+func TestReplyOfJunk(t *testing.T) {
+	const n = 200_000
+	defer debug.SetMaxStack(debug.SetMaxStack(16 << 20))
+	junk := `[` + strings.Repeat("0,", n) + okText + `]`
+	for _, tt := range []struct {
+		name   string
+		server scriptedServer
+		drops  int
+	}{
+		{"a batch", scriptedServer{200, "application/json", junk}, n},
+		{"a batch on a stream", scriptedServer{200, "text/event-stream", events(junk)}, n},
+		{"batches without messages", scriptedServer{200, "text/event-stream", strings.Repeat("data: []\n\n", n) + events(okText)}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // what is useless is read slowly
+				drops := &backtest.Metrics{}
+				got, err := readAll(tt.server.longReplyTo(t, 1<<20, Reading{Batches: true, Keep: true}, drops))
+				if strings.Join(got, " ") != "answer" || err != nil || drops.Count("unreadable") != tt.drops {
+					t.Errorf("read %q, %v, and counted %d; want the answer and %d", got, err, drops.Count("unreadable"), tt.drops)
+				}
+			})
+		})
+	}
+}
+
+// The elements of a batch are found one after the other: an index of them would be many times as large
+// as the batch.
+func TestReplyOfManyElements(t *testing.T) {
+	body := `[` + okText + strings.Repeat(",0", 1<<19) + `]`
+	r := scriptedServer{200, "application/json", body}.longReplyTo(t, 2<<20, Reading{Batches: true, Keep: true}, &backtest.Metrics{})
+	defer r.Close()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m, err := r.Next()
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; err != nil || m.Kind() != wire.Response || took > 8<<20 {
+		t.Errorf("Next() = %v, %v, which took %d bytes, want the answer in a few times %d", m, err, took, len(body))
 	}
 }

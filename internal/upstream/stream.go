@@ -81,7 +81,10 @@ func (r *Reply) nextOfStream() (*wire.Message, error) {
 		case err == nil:
 			return r.got(r.kept(m))
 		case isBatch(r.h.reading, ev.Data, err):
-			return r.unpack(r.take())
+			r.batch = r.take()
+			if m, err := r.nextOfBatch(); m != nil || err != nil {
+				return m, err
+			}
 		case !r.skip(ev.Data, err):
 			return nil, unreadable(err)
 		}

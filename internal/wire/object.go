@@ -52,21 +52,32 @@ func Members(text []byte) iter.Seq2[Key, []byte] {
 // an array. The text must have passed [Check]. Elements alias it.
 func Elements(text []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		i := skipSpace(text, 0)
-		if i >= len(text) || text[i] != '[' {
-			return
-		}
-		for i = skipSpace(text, i+1); i < len(text) && text[i] != ']'; {
-			from := i
-			i = skipValue(text, i)
-			if !yield(text[from:i]) {
+		for e, rest := CutElement(text); e != nil; e, rest = CutElement(rest) {
+			if !yield(e) {
 				return
-			}
-			if i = skipSpace(text, i); i < len(text) && text[i] == ',' {
-				i = skipSpace(text, i+1)
 			}
 		}
 	}
+}
+
+// CutElement returns the first element of the array in text, nil if there is none, and the rest, from
+// which the next one is cut. The rest is nil behind the last element. The text must have passed
+// [Check], and both alias it.
+func CutElement(text []byte) (element, rest []byte) {
+	i := skipSpace(text, 0)
+	if i >= len(text) || text[i] != '[' && text[i] != ',' { // a rest begins with its comma
+		return nil, nil
+	}
+	from := skipSpace(text, i+1)
+	if from >= len(text) || text[from] == ']' {
+		return nil, nil
+	}
+	i = skipValue(text, from)
+	element = text[from:i]
+	if i = skipSpace(text, i); i < len(text) && text[i] == ',' {
+		rest = text[i:]
+	}
+	return element, rest
 }
 
 // Get returns the value of the first member called name of the object in text, or nil if

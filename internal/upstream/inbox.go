@@ -9,6 +9,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
+// outerText is how much of the beginning, and of the end, of a text that is not JSON is searched for an
+// id, in bytes.
+const outerText = 256
+
 // A Sink receives a server's messages that are not responses to calls.
 type Sink interface {
 	// Receive gets a request or a notification. from is the call on whose stream it
@@ -123,14 +127,26 @@ func free(release func()) {
 // unreadable fails the call whose response can't be read. Another message is logged and
 // skipped; then it returns false.
 func (b *Inbox) unreadable(text []byte, err error) bool {
-	if id, method := wire.Salvage(text); method == "" {
-		if c := b.Calls.Find(id); c != nil && c.Fail(unreadable(err)) {
-			return true
-		}
+	if c := b.Calls.Find(answered(text, err)); c != nil && c.Fail(unreadable(err)) {
+		return true
 	}
 	b.Drop("unreadable")
 	b.odd.Warn(b.opts.Logger, "skipping unreadable message of server", "error", err)
 	return false
+}
+
+// answered returns the id of the response in a text that can't be read because of err; zero if it is
+// none, or the id is not found. It mostly stands beside what is wrong.
+func answered(text []byte, err error) wire.ID {
+	id, method := wire.Salvage(text)
+	isOther := method != ""
+	if id.IsZero() && errors.As(err, new(*wire.SyntaxError)) {
+		id, isOther = wire.OuterID(text[:min(outerText, len(text))], text[max(0, len(text)-outerText):])
+	}
+	if isOther {
+		return wire.ID{}
+	}
+	return id
 }
 
 // TooLong handles a message beyond the limit: it fails the call of a response, or passes a

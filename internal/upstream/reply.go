@@ -176,7 +176,7 @@ func (r *Reply) got(m wire.Message) (*wire.Message, error) {
 // skip counts and logs a message that can't be read because of err. It returns false for
 // the response, which can't be skipped.
 func (r *Reply) skip(text []byte, err error) bool {
-	if id, method := wire.Salvage(text); method == "" && r.call != nil && r.call.Is(id) {
+	if r.call != nil && r.call.Is(answered(text, err)) {
 		return false
 	}
 	r.h.opts.Drop("unreadable")

@@ -51,6 +51,7 @@ func (s scriptedServer) longReplyTo(t *testing.T, limit int, r Reading, m *backt
 }
 
 const (
+	nanText  = `{"jsonrpc":"2.0","id":7,"result":{"a":NaN}}`
 	okText   = `{"jsonrpc":"2.0","id":7,"result":{"ok":1}}`
 	lateText = `{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"late"}}`
 	noteText = `{"jsonrpc":"2.0","method":"notifications/x"}`
@@ -85,6 +86,8 @@ func TestReply(t *testing.T) {
 		{"F-07 trailing bytes", scriptedServer{200, json, okText + " x"}, "", "can't be read", ""},
 		{"F-07 a name twice", scriptedServer{200, json, `{"jsonrpc":"2.0","id":7,"result":{},"result":{}}`}, "", "can't be read", ""},
 		{"F-07 an unreadable answer on a stream", scriptedServer{200, stream, events(`{"jsonrpc":"2.0","id":7,"result":{},"error":7}`)}, "", "can't be read", ""},
+		{"F-07 an answer that is not JSON, on a stream", scriptedServer{200, stream, events(nanText)}, "", "can't be read", ""},
+		{"F-07 one of another call is skipped", scriptedServer{200, stream, events(strings.Replace(nanText, "7", "8", 1), okText)}, "answer", "", "unreadable"},
 		{"F-07 unreadable JSON is skipped", scriptedServer{200, stream, events("{broken", okText)}, "answer", "", "unreadable"},
 		{"F-07 invalid UTF-8 is skipped", scriptedServer{200, stream, events("\"\xff\"", okText)}, "answer", "", "unreadable"},
 		{"F-07 another version is skipped", scriptedServer{200, stream, events(`{"jsonrpc":"1.0","method":"x"}`, okText)}, "answer", "", "unreadable"},

@@ -46,7 +46,7 @@ var (
 	// Memory is 0 for a fraction of the machine's memory.
 	Memory              = declare(Limit{Key: "memory", Default: 0, Max: 16384 * gib, Bytes: true, Doc: "bytes of memory that the process aims to stay below, at least 64MiB; 0 for a fraction of the machine's memory"})
 	Body                = declare(Limit{Key: "body", Default: 4 * mib, Min: kib, Max: gib, Bytes: true, Doc: "bytes of a client's request"})
-	Depth               = declare(Limit{Key: "depth", Default: 128, Min: 8, Max: 10 * thousand, Doc: "nesting depth of objects and arrays in a message"})
+	Depth               = declare(Limit{Key: "depth", Default: 128, Min: 8, Max: 10 * thousand, Doc: "nesting depth of objects and arrays in a message; 1000 in that of a server if that is more"})
 	ID                  = declare(Limit{Key: "id", Default: kib, Min: 64, Max: mib, Bytes: true, Doc: "bytes of a request's id, in JSON"})
 	ProgressToken       = declare(Limit{Key: "progress_token", Default: kib, Min: 64, Max: mib, Bytes: true, Doc: "bytes of a progress token, in JSON"})
 	Method              = declare(Limit{Key: "method", Default: kib, Min: 64, Max: mib, Bytes: true, Doc: "bytes of a method's name, in JSON"})

@@ -28,6 +28,7 @@ func (s *Server) OpenPeer(p upstream.Peer) (mcp.Back, error) {
 			Linger: from.Settings.Linger, Subresources: from.Settings.Subresources, Timeouts: timeouts,
 		},
 		Subscribes: from.Subscribes,
+		Limits:     from.Limits,
 		MaxMessage: from.MaxMessage,
 		Logger:     from.Logger.With("through", "replica"),
 		Metrics:    from.Metrics,

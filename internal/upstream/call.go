@@ -15,10 +15,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// parsing are the options for parsing a server's messages: as strict as for those of
-// clients, which would have to refuse a forwarded message.
-var parsing = wire.Options{}
-
 // errAnswered ends the context of a call whose response arrived on a stream that its
 // goroutine does not read.
 var errAnswered = errors.New("answered on another stream")

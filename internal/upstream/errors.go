@@ -38,6 +38,8 @@ func (o *Options) ClientError(method string, err error) error {
 		return o.lateError(method)
 	case errors.As(err, &large):
 		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; %s if that is normal for it", o.Name, method, large.Limit, limits.UpstreamMessage.Raise())
+	case errors.As(err, &unreadable) && wire.TooDeep(err):
+		return wire.Errorf(spec.CodeInternal, "server %q sent a response that can't be read: %v; %s if that is normal for it", o.Name, unreadable.Err, limits.Depth.Raise())
 	case errors.As(err, &unreadable):
 		return wire.Errorf(spec.CodeInternal, "server %q sent a response that can't be read: %v", o.Name, unreadable.Err)
 	}

@@ -37,6 +37,7 @@ func TestClientError(t *testing.T) {
 		{"time of a list", "tools/list", fmt.Errorf("x: %w", ErrTooLong), nil, "did not answer tools/list in time (1m0s, at most 1h0m0s with progress); raise timeouts.request"},
 		{"too long", "tools/call", &Failure{Cause: &transport.TooLongError{Limit: 9}}, nil, "with more than 9 bytes; raise limits.upstream_message"},
 		{"unreadable", "tools/call", unreadable(errors.New("no JSON")), nil, "a response that can't be read: no JSON"},
+		{"too deep", "tools/call", unreadable(wire.Check([]byte("[[]]"), 1)), nil, "nested too deeply; raise limits.depth"},
 		{"a call that may have run", "tools/call", &Failure{Cause: refused}, nil, `was lost while it ran tools/call: connection refused; the request may have taken effect and was not repeated`},
 		{"a list that may have run", "tools/list", &Failure{Cause: refused}, nil, "can't be reached: connection refused; check that it runs"},
 		{"a call that was not sent", "tools/call", &Failure{Cause: refused, Fate: NotSent}, nil, "can't be reached: connection refused"},

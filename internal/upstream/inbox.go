@@ -50,7 +50,7 @@ func NewInbox(o *Options, r Reading, sink Sink) *Inbox {
 // text that can't be read is logged and skipped, unless it is the response to a call.
 // ReceiveText reports whether the text was needed.
 func (b *Inbox) ReceiveText(ctx context.Context, text []byte, pooled bool) (needed bool) {
-	m, err := wire.Parse(text, parsing)
+	m, err := b.opts.parse(text)
 	switch {
 	case err == nil && m.Kind() == wire.Response && pooled:
 		return b.respond(&m, func() { transport.PutBuffer(text) })

@@ -36,6 +36,8 @@ func TestInbox(t *testing.T) {
 		{"F-07 unreadable response", `{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":"x"}}`, "failed: its response can't be read", true, ""},
 		{"F-07 response that is not JSON", nanText, "failed: its response can't be read", true, ""},
 		{"F-07 response with its id last", `{"result":{"a":NaN},"jsonrpc":"2.0","id":7}`, "failed: its response can't be read", true, ""},
+		{"F-07 response that nests deeply", deepText(Depth - 1), "answered", true, ""},
+		{"F-07 response that nests too deeply", deepText(Depth), "failed: its response can't be read", true, "limit depth"},
 		{"F-07 request that is not JSON", `{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":NaN}}`, "", false, "unreadable"},
 		{"F-07 unreadable", `{"neither":"a request"}`, "", false, "unreadable"},
 	} {

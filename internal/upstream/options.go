@@ -20,6 +20,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/settings"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // Defaults of Options.
@@ -28,6 +29,10 @@ const (
 	DefaultMaxTimeout     = time.Hour
 	DefaultLinger         = 2 * time.Second
 )
+
+// Depth is how deeply a message of a server may nest, unless limits.Depth allows more. Trees in results
+// nest more than what clients send, and what reads them here takes little of the stack for a level.
+const Depth = 1000
 
 // Options configure one server, as far as the backs of both eras have the same options. For
 // durations and numbers zero means the default; negative is an error.
@@ -62,7 +67,8 @@ type Options struct {
 	// cause on average. Those of 10 s may come at once. Zero means the default of
 	// limits.SubscribesEach.
 	Subscribes int
-	// Limits are those of tasks that are held for clients. Those that it lacks have their defaults.
+	// Limits are those of tasks that are held for clients, and of the depth of messages. Those that it
+	// lacks have their defaults.
 	Limits limits.Set
 	// Sealer makes the ids of such tasks; nil means one of the back's own.
 	Sealer *requeststate.Sealer
@@ -82,7 +88,8 @@ type Options struct {
 	// not block; it may be nil.
 	Doubt func(why string)
 
-	place place // of URL; set by Fill
+	place   place        // of URL; set by Fill
+	parsing wire.Options // of the server's messages; set by Fill
 }
 
 // Check returns an error for the first invalid option. own says what the back's own options
@@ -123,6 +130,7 @@ func (o *Options) Fill(era spec.Era) {
 	set.Subresources = cmp.Or(set.Subresources, fanout.SubresourcesParent)
 	o.place = placeOf(o.URL)
 	o.Subscribes = cmp.Or(o.Subscribes, int(limits.SubscribesEach.Default))
+	o.parsing.MaxDepth = max(o.Limits.Int(limits.Depth), Depth)
 	o.MaxMessage = cmp.Or(o.MaxMessage, int(limits.UpstreamMessage.Default))
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Logger = o.Logger.With("upstream", o.Name, "era", era.String())
@@ -171,6 +179,16 @@ func (o *Options) BaseHeader() http.Header {
 	h.Set("Accept", spec.AcceptBoth)
 	h.Set("Content-Type", spec.TypeJSON)
 	return h
+}
+
+// parse parses a message of the server, as strictly as those of clients, which would have to refuse a
+// forwarded message. It counts one that nests too deeply.
+func (o *Options) parse(text []byte) (wire.Message, error) {
+	m, err := wire.Parse(text, o.parsing)
+	if err != nil && wire.TooDeep(err) {
+		o.Metrics.Limit(o.Name, limits.Depth.Key)
+	}
+	return m, err
 }
 
 // Drop counts a message that was not delivered.

@@ -124,7 +124,7 @@ func (r *Reply) whole() (*wire.Message, error) {
 		return nil, r.broken(err)
 	}
 	r.h.size.Store(int64(len(text)))
-	m, err := wire.Parse(text, parsing)
+	m, err := r.h.opts.parse(text)
 	switch {
 	case err == nil && m.Kind() != wire.Response && !r.h.reading.Keep:
 		return nil, errOther
@@ -150,7 +150,7 @@ func (r *Reply) nextOfBatch() (*wire.Message, error) {
 		if text, r.batch = wire.CutElement(r.batch); text == nil {
 			break // it was empty
 		}
-		m, err := wire.Parse(text, parsing)
+		m, err := r.h.opts.parse(text)
 		switch {
 		case err == nil:
 			return r.got(m)
@@ -254,7 +254,7 @@ func (r *Reply) Rejection() (status *StatusError, m *wire.Message) {
 	text, err := transport.ReadAll(r.resp.Body, r.expected(), maxRejection)
 	r.Close() // errors are ignored: any part of the body helps
 	if err == nil {
-		r.msg, err = wire.Parse(text, parsing)
+		r.msg, err = r.h.opts.parse(text)
 	}
 	status = &StatusError{Code: r.resp.StatusCode, Slash: transport.WantsSlash(r.h.url, r.resp), Target: transport.RedirectTarget(r.h.url, r.resp)}
 	status.Login = strings.Contains(strings.Join(r.resp.Header.Values("WWW-Authenticate"), ","), "resource_metadata=")

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/internal/dev/bridgetest/backtest"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -57,6 +58,11 @@ const (
 	noteText = `{"jsonrpc":"2.0","method":"notifications/x"}`
 )
 
+// deepText is a response whose result nests n levels deep.
+func deepText(n int) string {
+	return strings.Replace(okText, `{"ok":1}`, strings.Repeat("[", n)+strings.Repeat("]", n), 1)
+}
+
 // events are the texts on a stream.
 func events(texts ...string) string {
 	return "data: " + strings.Join(texts, "\n\ndata: ") + "\n\n"
@@ -87,6 +93,8 @@ func TestReply(t *testing.T) {
 		{"F-07 a name twice", scriptedServer{200, json, `{"jsonrpc":"2.0","id":7,"result":{},"result":{}}`}, "", "can't be read", ""},
 		{"F-07 an unreadable answer on a stream", scriptedServer{200, stream, events(`{"jsonrpc":"2.0","id":7,"result":{},"error":7}`)}, "", "can't be read", ""},
 		{"F-07 an answer that is not JSON, on a stream", scriptedServer{200, stream, events(nanText)}, "", "can't be read", ""},
+		{"F-07 an answer that nests deeply", scriptedServer{200, json, deepText(150)}, "answer", "", ""},
+		{"F-07 an answer that nests deeply, on a stream", scriptedServer{200, stream, events(deepText(150))}, "answer", "", ""},
 		{"F-07 one of another call is skipped", scriptedServer{200, stream, events(strings.Replace(nanText, "7", "8", 1), okText)}, "answer", "", "unreadable"},
 		{"F-07 unreadable JSON is skipped", scriptedServer{200, stream, events("{broken", okText)}, "answer", "", "unreadable"},
 		{"F-07 invalid UTF-8 is skipped", scriptedServer{200, stream, events("\"\xff\"", okText)}, "answer", "", "unreadable"},
@@ -129,6 +137,29 @@ func readAll(r *Reply) (got []string, err error) {
 			return append(got, "answer"), nil
 		}
 		got = append(got, m.Method)
+	}
+}
+
+// A server's messages may nest as deeply as those of clients, if that is more.
+func TestReplyDepth(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		for depth, want := range map[int]string{Depth: "can't be read", 2 * Depth: ""} {
+			server := scriptedServer{200, "application/json", deepText(Depth + 1)}
+			if stream {
+				server = scriptedServer{200, "text/event-stream", events(deepText(Depth + 1))}
+			}
+			drops := &backtest.Metrics{}
+			r := server.longReplyTo(t, 1<<20, Reading{}, drops)
+			r.h.opts.Limits = limits.Set{limits.Depth.Key: int64(depth)}
+			r.h.opts.Fill(spec.Legacy)
+			_, err := readAll(r)
+			if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || AsFailure(err).Again) {
+				t.Errorf("stream %v: with a limit of %d: %v, want an error with %q, and no other attempt", stream, depth, err, want)
+			}
+			if hit := drops.Count("limit depth"); (hit == 1) != (want != "") {
+				t.Errorf("stream %v: with a limit of %d: the limit was hit %d times", stream, depth, hit)
+			}
+		}
 	}
 }
 

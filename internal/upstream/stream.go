@@ -76,7 +76,7 @@ func (r *Reply) nextOfStream() (*wire.Message, error) {
 			return r.ended(err)
 		}
 		st.last = len(ev.Data)
-		m, err := wire.Parse(ev.Data, parsing)
+		m, err := r.h.opts.parse(ev.Data)
 		switch {
 		case err == nil:
 			return r.got(r.kept(m))
@@ -106,7 +106,7 @@ func (r *Reply) kept(m wire.Message) wire.Message {
 	if &text[0] == &m.Text[0] {
 		return m // the buffer is the caller's
 	}
-	m, _ = wire.Parse(text, parsing) // it has been parsed before
+	m, _ = wire.Parse(text, r.h.opts.parsing) // it has been parsed before
 	return m
 }
 
@@ -124,7 +124,7 @@ func (r *Reply) ended(err error) (*wire.Message, error) {
 	if rest := bytes.Clone(r.stream.rd.Rest()); r.call != nil && len(rest) > 0 && !r.stream.tail {
 		// Some servers append a late error as plain JSON, without an event.
 		r.stream.tail = true
-		if m, err := wire.Parse(rest, parsing); err == nil && m.Kind() == wire.Response && r.call.Is(m.ID) {
+		if m, err := r.h.opts.parse(rest); err == nil && m.Kind() == wire.Response && r.call.Is(m.ID) {
 			r.h.opts.Quirks.Met(quirks.UnframedAnswer, "")
 			return r.got(m)
 		}

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 	"unicode/utf8"
@@ -22,8 +23,11 @@ type SyntaxError struct {
 // tooDeep is the Reason of a text that nests more deeply than the limit.
 const tooDeep = "nested too deeply"
 
-// TooDeep reports whether the text was refused only because it nests too deeply.
-func (e *SyntaxError) TooDeep() bool { return e.Reason == tooDeep }
+// TooDeep reports whether err says that a text was refused only because it nests too deeply.
+func TooDeep(err error) bool {
+	e, ok := errors.AsType[*SyntaxError](err)
+	return ok && e.Reason == tooDeep
+}
 
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Reason)

@@ -130,7 +130,7 @@ func (s *server) parse(text []byte) (wire.Message, error) {
 
 // reportDepth counts and logs a message that nests too deeply.
 func (s *server) reportDepth(err error) {
-	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) && syntax.TooDeep() {
+	if wire.TooDeep(err) {
 		s.limits.Hit(limits.Depth.Key, "message refused: it nests too deeply", "limit", s.g.now().depth)
 	}
 }
@@ -146,9 +146,10 @@ func (s *server) check(m *wire.Message) error {
 }
 
 func parseError(err error) *wire.Error {
-	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) && syntax.TooDeep() {
+	switch {
+	case wire.TooDeep(err):
 		return wire.Errorf(spec.CodeParse, "%v; nest less, or %s", err, limits.Depth.Raise())
-	} else if syntax != nil {
+	case errors.As(err, new(*wire.SyntaxError)):
 		return wire.Errorf(spec.CodeParse, "%v", err)
 	}
 	return wire.Errorf(spec.CodeInvalidRequest, "%v", err)

@@ -110,7 +110,7 @@ func (c *Client) do(ctx context.Context, q call) (m wire.Message, err error) {
 		m, err = q.readStream(reply)
 	} else {
 		text, failed := transport.ReadAll(reply.Body(), 0, maxMessage)
-		if m, err = wire.Parse(text, wire.Options{}); failed == nil && err != nil {
+		if m, err = wire.Parse(text, wire.Options{MaxDepth: upstream.Depth}); failed == nil && err != nil {
 			return m, c.notMCP(reply, text)
 		}
 		err = failed

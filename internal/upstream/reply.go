@@ -41,8 +41,8 @@ type Reply struct {
 	// Busy reports whether a request waits for the server. If none does, messages that are
 	// not needed are read more slowly. Nil means always.
 	Busy func() bool
-	// After, which may be nil, gets the messages that follow the response on a stream. It
-	// is called when the response is freed.
+	// After, which may be nil, gets the messages that follow the response on a stream or in a
+	// batch. It is called when the response is freed.
 	After func(m *wire.Message)
 
 	stream stream // its reader is nil if the body is not a stream
@@ -190,9 +190,12 @@ func (r *Reply) Response() Response {
 	return ResponseOf(&r.msg, r.release)
 }
 
+// Continues reports whether more may follow the last message of Next.
+func (r *Reply) Continues() bool { return r.stream.rd != nil || r.batch != nil }
+
 // release frees the bytes of the response.
 func (r *Reply) release() {
-	if r.stream.rd != nil || r.batch != nil {
+	if r.Continues() {
 		r.finish()
 	}
 	r.Close()

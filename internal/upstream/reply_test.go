@@ -163,6 +163,25 @@ func TestReplyDepth(t *testing.T) {
 	}
 }
 
+// What stands behind the response in its batch has arrived with it, and is passed on, even if there is no
+// time for the end of the stream.
+func TestL2M05BehindTheAnswerInABatch(t *testing.T) {
+	const body = `[` + okText + `,"junk",` + noteText + `]`
+	for name, server := range map[string]scriptedServer{
+		"JSON": {200, "application/json", body}, "stream": {200, "text/event-stream", events(body)},
+	} {
+		drops := &backtest.Metrics{}
+		r := server.replyTo(t, Reading{Batches: true, Keep: true}, drops)
+		r.h.slowTails.Store(maxSlowTails)
+		var after []string
+		r.After = func(m *wire.Message) { after = append(after, m.Method) }
+		got, err := readAll(r)
+		if strings.Join(append(got, after...), " ") != "answer notifications/x" || err != nil || drops.Count("unreadable") != 1 {
+			t.Errorf("%s: read %q, then %q, %v, counted %v", name, got, after, err, &drops.Counts)
+		}
+	}
+}
+
 // An HTTP error that holds one of JSON-RPC is that of the server.
 func TestReplyRejection(t *testing.T) {
 	for _, tt := range []struct{ body, want string }{

@@ -139,11 +139,21 @@ func (r *Reply) ended(err error) (*wire.Message, error) {
 	return nil, r.broken(err)
 }
 
-// finish reads what follows the response. A stream that is read to its end leaves a
-// connection that can be used again. It is called when the response is not needed any more.
+// finish reads what follows the response. What is in its batch has arrived with it. A stream that is
+// read to its end leaves a connection that can be used again. It is called when the response is not
+// needed any more.
 func (r *Reply) finish() {
+	for r.batch != nil {
+		m, err := r.nextOfBatch()
+		switch {
+		case err != nil:
+			return
+		case m != nil:
+			r.follow(m)
+		}
+	}
 	patience := r.patience()
-	if patience == 0 || r.ctx.Err() != nil {
+	if r.stream.rd == nil || patience == 0 || r.ctx.Err() != nil {
 		return
 	}
 	t := time.AfterFunc(patience, r.cancel)
@@ -151,19 +161,25 @@ func (r *Reply) finish() {
 	for {
 		m, err := r.next()
 		switch {
-		case err == errEnd, err == errOther:
+		case err == errEnd:
 			r.h.slowTails.Store(0) // it was read to its end
 			return
 		case err != nil:
 			r.h.slowTails.Add(1)
 			return
-		case r.After != nil:
-			r.After(m)
-		default:
-			r.Useless()
-			r.h.opts.Drop("message after the answer")
 		}
+		r.follow(m)
 	}
+}
+
+// follow passes on a message that follows the response.
+func (r *Reply) follow(m *wire.Message) {
+	if r.After != nil {
+		r.After(m)
+		return
+	}
+	r.Useless()
+	r.h.opts.Drop("message after the answer")
 }
 
 // patience returns how long to wait for the end of the stream.

@@ -35,11 +35,11 @@ func (h *streamable) read(ctx context.Context, c *Call, reply *upstream.Reply) (
 			return h.ended(reply, c, err, useful || time.Since(begun) >= steady)
 		}
 		if m.Kind() == wire.Response {
-			if reply.IsStream() {
+			if reply.Continues() {
 				reply.After = func(m *wire.Message) { h.l.inbox.Receive(ctx, m, &c.Call) } // changes, for example
 			}
 			if r := reply.Response(); !c.Settle(r) {
-				reply.Close() // the call was settled by another stream
+				r.Free() // the call was settled by another stream
 			}
 			return nil, nil
 		}

@@ -281,7 +281,7 @@ func TestM2L15AcceptedWithoutAStream(t *testing.T) {
 	})
 }
 
-// 2025-03-26 has batches: they are taken apart wherever they come.
+// 2025-03-26 has batches: they are taken apart wherever they come, behind the response, too.
 func TestL2M05BatchesFromUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := legacytest.NewMemoryServer(t)
@@ -289,16 +289,16 @@ func TestL2M05BatchesFromUpstream(t *testing.T) {
 		const note = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%[1]s,"progress":%[2]d}}`
 		p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `[`+note+`, {"jsonrpc":"2.0","id":%[1]s,"result":{"json":1}}]`, m.ID, 1)
+			fmt.Fprintf(w, `[`+note+`, {"jsonrpc":"2.0","id":%[1]s,"result":{"json":1}}, `+note+`]`, m.ID, 1)
 		}
 		p.On["prompts/get"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-			legacytest.StartSSE(w)(`[`+note+`,"junk",{"jsonrpc":"2.0","id":%[1]s,"result":{"sse":1}}]`, m.ID, 1)
+			legacytest.StartSSE(w)(`[`+note+`,"junk",{"jsonrpc":"2.0","id":%[1]s,"result":{"sse":1}},`+note+`]`, m.ID, 1)
 		}
 		for method, want := range map[string]string{"tools/call": `{"json":1}`, "prompts/get": `{"sse":1}`} {
 			r := openHTTP(t, p)
 			got, err := r.call(t.Context(), method)
-			if err != nil || got != want || len(r.heard()) != 1 {
-				t.Errorf("%s = %s, %v, heard %q, want %s", method, got, err, r.heard(), want)
+			if err != nil || got != want || len(r.heard()) != 2 {
+				t.Errorf("%s = %s, %v, heard %q, want %s and two notifications", method, got, err, r.heard(), want)
 			}
 		}
 	})

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/http1"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/quirks"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
@@ -21,7 +23,7 @@ import (
 )
 
 const (
-	// maxRejection limits how much of an HTTP error's body is read, in bytes.
+	// maxRejection limits how much of an HTTP error's body is read that is not JSON, in bytes.
 	maxRejection = 64 << 10
 	// maxExpected is the largest buffer that is allocated before any of a response has
 	// arrived, in bytes.
@@ -254,7 +256,11 @@ func (r *Reply) broken(err error) error {
 // Rejection reads the body of an HTTP error, and closes the reply. m is the JSON-RPC error
 // in it; nil if there is none.
 func (r *Reply) Rejection() (status *StatusError, m *wire.Message) {
-	text, err := transport.ReadAll(r.resp.Body, r.expected(), maxRejection)
+	limit, isJSON := maxRejection, mediaType(r.resp.Header) == spec.TypeJSON
+	if isJSON {
+		limit = r.h.opts.MaxMessage // it may be an answer, with all that it says
+	}
+	text, err := transport.ReadAll(r.call.from(r.resp.Body), r.expected(), limit)
 	r.Close() // errors are ignored: any part of the body helps
 	if err == nil {
 		r.msg, err = r.h.opts.parse(text)
@@ -265,10 +271,28 @@ func (r *Reply) Rejection() (status *StatusError, m *wire.Message) {
 		if status.Code == http.StatusForbidden || status.Code >= 500 {
 			status.Note = noteIn(r.resp.Header.Get("Content-Type"), text)
 		}
+		if isJSON {
+			status.Note = cmp.Or(r.cutShort(err), status.Note)
+		}
 		return status, nil
 	}
 	status.Note, status.Away = mcp.Shorten(r.msg.Error.Message), mcp.Unavailable(r.msg.Error)
 	return status, &r.msg
+}
+
+// cutShort returns why an error of the server was not read to its end, with err, if a limit of the
+// gateway is the reason, and counts that; empty if not.
+func (r *Reply) cutShort(err error) string {
+	var large *transport.TooLongError
+	var short *mcp.ShortageError
+	switch {
+	case errors.As(err, &short):
+		return short.Error()
+	case errors.As(err, &large):
+		r.h.opts.BeyondLimit(large.Limit)
+		return fmt.Sprintf("its text has more than %d bytes; %s if that is normal for it", large.Limit, limits.UpstreamMessage.Raise())
+	}
+	return ""
 }
 
 // noteIn returns what a body that is no message says of an error, quoted; empty if it is markup, or

@@ -195,6 +195,25 @@ func TestReplyRejection(t *testing.T) {
 	}
 }
 
+// It arrives whole, as a response under 200 does, and what is beyond the limit for both says so.
+func TestReplyLongRejection(t *testing.T) {
+	const report = 100 << 10
+	body := strings.Replace(lateText, `"late"`, `"late","data":"`+strings.Repeat("x", report)+`"`, 1)
+	r := scriptedServer{400, "application/json; charset=utf-8", body}.longReplyTo(t, 1<<20, Reading{}, &backtest.Metrics{})
+	if status, m := r.Rejection(); status.Note != "late" || m == nil || len(m.Error.Data) != len(`""`)+report || m.Error.Code != spec.CodeInvalidParams {
+		t.Errorf("Rejection = %+v, %v, want the error with its data", status, m)
+	}
+	drops := &backtest.Metrics{}
+	r = scriptedServer{400, "application/json", body}.longReplyTo(t, report, Reading{}, drops)
+	if status, m := r.Rejection(); !strings.Contains(status.Note, "more than 102400 bytes; raise limits.upstream_message") || m != nil || drops.Count("limit upstream_message") != 1 {
+		t.Errorf("Rejection beyond the limit = %+v, %v, counted %v, want a note of the limit", status, m, &drops.Counts)
+	}
+	r = scriptedServer{400, "text/html", body}.longReplyTo(t, 1<<20, Reading{}, &backtest.Metrics{})
+	if status, m := r.Rejection(); status.Note != "" || m != nil {
+		t.Errorf("Rejection of a long page = %+v, %v, want the status alone", status, m)
+	}
+}
+
 // What a Reading does not allow is no message.
 func TestReplyWithoutBatches(t *testing.T) {
 	got, err := readAll(scriptedServer{200, "application/json", fmt.Sprintf(`[%s]`, okText)}.replyTo(t, Reading{}, &backtest.Metrics{}))

@@ -155,8 +155,10 @@ func TestM2L02SessionsAreRetiredAtRest(t *testing.T) {
 	}
 	resting()
 	since(time.Hour)
-	if !ss.retire(s, time.Hour) || !ss.retire(s, time.Hour) {
-		t.Error("it was not retired, or is not said to be")
+	for range 2 { // the second time it has been
+		if !ss.retire(s, time.Hour) {
+			t.Error("it was not retired, or is not said to be")
+		}
 	}
 	if r := g.Call(t, "ping", `{}`); r.Status != 404 || r.Code() != -32001 {
 		t.Errorf("ping = %d %s, want 404", r.Status, r.Body)

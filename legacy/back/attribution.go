@@ -211,7 +211,7 @@ func (in *inputs) beginCancel(c *call) {
 	if !c.mayBeAsked {
 		return
 	}
-	in.s.ExpectLate(&c.Call)
+	in.s.Calls.ExpectLate(&c.Call)
 	c.orphaned.Store(true)
 	in.mu.Lock()
 	defer in.mu.Unlock()

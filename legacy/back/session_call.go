@@ -170,7 +170,7 @@ func (s *session) leave(c *call, leaveLane func()) {
 	}
 	asks := !c.req.Profile.Single && mcp.CanBeAsked(c.capabilities())
 	end := func() { s.inputs.endCancel(); leaveLane() }
-	if !s.Start(func() { s.Outlast(&c.Call, cancelGrace, asks, leaveLane); end() }) { // at the latest with the session
+	if !s.Start(func() { link.Outlast(s.Link, &c.Call, cancelGrace, asks, leaveLane); end() }) { // at the latest with the session
 		end()
 	}
 }

@@ -39,12 +39,12 @@ func newAftermath() *aftermath {
 	return a
 }
 
-// ExpectLate has [Link.Outlast], which the caller calls later, notice a response to c that comes after
-// the end of c.
-func (l *Link) ExpectLate(c *Call) {
-	l.aftermath.mu.Lock()
-	defer l.aftermath.mu.Unlock()
-	l.aftermath.late[c.ID] = make(chan struct{})
+// ExpectLate has [Outlast], which the caller calls later, notice a response to c that comes after the
+// end of c.
+func (t *Calls) ExpectLate(c *Call) {
+	t.aftermath.mu.Lock()
+	defer t.aftermath.mu.Unlock()
+	t.aftermath.late[c.ID] = make(chan struct{})
 }
 
 // cameLate notes that a response to no call in flight has come.
@@ -119,7 +119,7 @@ func (a *aftermath) passed(c *Call) {
 // cancellation shows that it was read; an error is an answer, too. If there is none for pingTimeout,
 // overdue is called, and further calls may be sent. If one of them is answered before the ping, the
 // server answers none, and is sent none any more.
-func (l *Link) Outlast(c *Call, grace time.Duration, asks bool, overdue func()) {
+func Outlast(l *Link, c *Call, grace time.Duration, asks bool, overdue func()) {
 	defer l.aftermath.forget(c)
 	late := l.aftermath.lateOf(c)
 	if c.Cancelled != nil {
@@ -131,7 +131,7 @@ func (l *Link) Outlast(c *Call, grace time.Duration, asks bool, overdue func()) 
 			return
 		}
 	}
-	if asks && !l.attributes && !l.awaitReading(late, overdue) {
+	if asks && !l.attributes && !awaitReading(l, late, overdue) {
 		return
 	}
 	rest := time.NewTimer(grace)
@@ -145,7 +145,7 @@ func (l *Link) Outlast(c *Call, grace time.Duration, asks bool, overdue func()) 
 
 // awaitReading returns true when the server has answered a ping, or is known to answer none. It returns
 // false if over is closed, or the session has ended, before.
-func (l *Link) awaitReading(over <-chan struct{}, overdue func()) bool {
+func awaitReading(l *Link, over <-chan struct{}, overdue func()) bool {
 	a := l.aftermath
 	if !a.begin() {
 		return true

@@ -36,10 +36,10 @@ func leaveCall(t *testing.T, r *rig, asks bool) *left {
 	}
 	go func() { // ends with the session
 		err := r.Do(own, c, wire.AppendRequest(nil, wire.NumberID(c.ID), c.Method, []byte(`{}`), nil))
-		r.ExpectLate(c)
+		r.Calls.ExpectLate(c)
 		_ = r.Abandon(own, c, err)
 		begun := time.Now()
-		r.Outlast(c, grace, asks, func() { l.overdue.Add(1) })
+		Outlast(r.Link, c, grace, asks, func() { l.overdue.Add(1) })
 		l.over <- time.Since(begun)
 	}()
 	synctest.Wait()

@@ -153,15 +153,7 @@ func awaitReading(l *Link, over <-chan struct{}, overdue func()) bool {
 	ping := make(chan struct{})
 	started := l.Start(func() { // ends with the answer, the session or a.pings
 		defer a.end(ping)
-		late := time.AfterFunc(pingTimeout, func() {
-			a.missed(ping, l.Calls.LastID())
-			overdue()
-		})
-		defer late.Stop()
-		_, err := l.Request(a.pings, spec.MethodPing, nil)
-		if errors.Is(err, errNoPong) {
-			l.log.Info("server answers no pings: it is not known when it has read a cancellation")
-		}
+		a.ask(l, ping, overdue)
 	})
 	if !started {
 		return false
@@ -173,5 +165,17 @@ func awaitReading(l *Link, over <-chan struct{}, overdue func()) bool {
 		return false
 	case <-l.done:
 		return false
+	}
+}
+
+// ask sends a ping, and calls overdue if there is no answer for pingTimeout.
+func (a *aftermath) ask(l *Link, ping <-chan struct{}, overdue func()) {
+	late := time.AfterFunc(pingTimeout, func() {
+		a.missed(ping, l.Calls.LastID())
+		overdue()
+	})
+	defer late.Stop()
+	if _, err := l.Request(a.pings, spec.MethodPing, nil); errors.Is(err, errNoPong) {
+		l.log.Info("server answers no pings: it is not known when it has read a cancellation")
 	}
 }

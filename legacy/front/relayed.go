@@ -55,7 +55,7 @@ func (s *relayed) Message(ctx context.Context, text []byte, anyway bool) error {
 		return s.conn.send(text)
 	}
 	if anyway && !s.unsolicited.IsRead() {
-		if c := s.newestCall(); c != nil {
+		if c := newestOf(s.calls.All()); c != nil {
 			return c.w.send(ctx, text)
 		}
 	}
@@ -69,11 +69,11 @@ func (s *relayed) Rest() (d time.Duration, begun, ok bool) { return s.front.sess
 // Retire implements [mcp.RelayClient].
 func (s *relayed) Retire(least time.Duration) bool { return s.front.sessions.retire(s.session, least) }
 
-// newestCall returns the call in flight on which a message most likely reaches the client: the last
+// newestOf returns the one of calls, oldest first, on which a message most likely reaches the client: the last
 // one with a connection, or else the last one that the client may resume; nil if there is neither.
-func (s *relayed) newestCall() (newest *request) {
+func newestOf(calls []*request) (newest *request) {
 	best := unreachable
-	for _, c := range s.calls.All() { // oldest first
+	for _, c := range calls {
 		if at := c.w.reach(); at > unreachable && at >= best {
 			newest, best = c, at
 		}

@@ -86,6 +86,9 @@ func (c *callers) identity(b upstream.Behalf) *mcp.Identity {
 	case own != nil && !hasEnded(own):
 		return own
 	}
+	if b.Principal == "" { // of whom nobody else's token is
+		return nil
+	}
 	c.mu.Lock()
 	last, _ := c.last.Get(b.Principal)
 	c.mu.Unlock()

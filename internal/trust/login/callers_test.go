@@ -140,3 +140,19 @@ func TestOlderTokenHidesNoLaterOne(t *testing.T) {
 		}
 	})
 }
+
+// Who has no principal gets nobody's token, another's without one neither.
+func TestNobodyHasNobodysToken(t *testing.T) {
+	c := newCallers()
+	id := issued("somebody's", time.Hour)
+	id.Principal = ""
+	c.Saw(id)
+	if got := c.token(upstream.Behalf{}); got != "" {
+		t.Errorf("the token is %q, want none", got)
+	}
+	old := issued("own", -2*mcp.ClockSkew)
+	old.Principal = ""
+	if got := c.token(of(old)); got != "" {
+		t.Errorf("after the end of its own, the token is %q, want none", got)
+	}
+}

@@ -50,7 +50,7 @@ func (s serverBuild) addUserLogins(p *serverParts) error {
 	var full transport.WarnLimiter
 	p.users = logins.Open(userlogin.ServerOptions{Name: s.Name, Flow: flow, Full: func() {
 		s.b.metrics.Limit(s.Name, "user_logins")
-		full.Warn(s.b.opts.Logger, "more users than have their logins in memory: one has made room, and has his read again", "upstream", s.Name)
+		full.Warn(s.b.opts.Logger, "more users than have their logins in memory: one has made room, whose login is read again with the next request", "upstream", s.Name)
 	}})
 	p.credentials = p.users
 	p.ends = append(p.ends, p.users.Close)

@@ -218,7 +218,7 @@ func (t *gate) closedLocked() error {
 var errGone = errors.New("another replica answers")
 
 // note takes how a connect or a hello has ended. A connect says nothing of a replica that does
-// not answer: the kernel connects for a process that is stopped. So does what this machine can't do.
+// not answer: the kernel connects for a process that is stopped. Nor does what this machine can't do.
 func (t *gate) note(err error, hello bool) {
 	t.mu.Lock()
 	was := t.closedLocked()

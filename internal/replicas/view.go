@@ -13,8 +13,8 @@ type View struct {
 	Heard   time.Time // when the engine was last heard; zero if never
 	Away    time.Time // since when it is away; zero if it is there
 	Slowest Pace      // of those that live
-	// Gathered is when those that live have told an engine so that has answered again, and may have
-	// forgotten them.
+	// Gathered is when those that live have said so once more, after the engine had been away or had
+	// forgotten them; zero if it never had.
 	Gathered time.Time
 
 	// Changed is closed by the next change of Members, of Away, or of the holder of a name

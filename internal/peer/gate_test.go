@@ -108,6 +108,17 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (l *oneConn) Close() error   { return nil }
 func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
 
+// wantServed checks that a replica that is there again is asked again, and serves.
+func wantServed(t *testing.T, g *Group) {
+	t.Helper()
+	time.Sleep(2 * dialEvery)
+	_, _ = call(g)
+	time.Sleep(2 * dialEvery)
+	if got, err := call(g); got != "served" {
+		t.Errorf("when it is there again: %q, %v", got, err)
+	}
+}
+
 // call forwards a request, and returns what became of it.
 func call(g *Group) (string, error) {
 	w := httptest.NewRecorder()
@@ -189,12 +200,7 @@ func TestGateSilent(t *testing.T) {
 			t.Errorf("%d connects in 10 s", n)
 		}
 		d.set(answering(newGroup(t, holder, testKey), 0))
-		time.Sleep(2 * dialEvery)
-		_, _ = call(g)
-		time.Sleep(2 * dialEvery)
-		if got, err := call(g); got != "served" {
-			t.Errorf("when it is there again: %q, %v", got, err)
-		}
+		wantServed(t, g)
 	})
 }
 
@@ -298,12 +304,7 @@ func TestGateWithoutAWay(t *testing.T) {
 			}
 		}
 		d.set(answering(newGroup(t, holder, testKey), 0))
-		time.Sleep(2 * dialEvery)
-		_, _ = call(g)
-		time.Sleep(2 * dialEvery)
-		if got, err := call(g); got != "served" {
-			t.Errorf("when there is a way again: %q, %v", got, err)
-		}
+		wantServed(t, g)
 		d.set(failing(&net.DNSError{Err: "no such host", Name: "b", IsNotFound: true}))
 		g.client.CloseIdleConnections()
 		if _, err := call(g); !isGone(err) {

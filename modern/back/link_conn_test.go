@@ -18,7 +18,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
 func TestM2L04IdsAndTokensOnASharedConnection(t *testing.T) {
@@ -129,14 +128,7 @@ func TestM2L12MessagesThatNameNoRequest(t *testing.T) {
 
 func TestM2L12ListensDoNotCount(t *testing.T) {
 	b, peers := upLines(t, Options{})
-	opened := make(chan watch.Stream, 1)
-	go func() { // ends with the acknowledgment
-		s, err := b.openListen(t.Context(), upRequest("", "").Profile, mcp.Filter{Tools: true})
-		if err != nil {
-			t.Error(err)
-		}
-		opened <- s
-	}()
+	opened := openingListen(t, b, upRequest("", "").Profile, mcp.Filter{Tools: true})
 	p := <-peers
 	m := p.Want("subscriptions/listen")
 	p.Write(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, m.ID)

@@ -290,14 +290,7 @@ func TestListenClose(t *testing.T) {
 	})
 	t.Run("connection", func(t *testing.T) {
 		b, peers := upLines(t, Options{})
-		opened := make(chan watch.Stream, 1)
-		go func() { // ends with the acknowledgment
-			s, err := b.openListen(t.Context(), listenProfile, wantAll)
-			if err != nil {
-				t.Error(err)
-			}
-			opened <- s
-		}()
+		opened := openingListen(t, b, listenProfile, wantAll)
 		p := <-peers
 		m := p.Want("subscriptions/listen")
 		p.Write(ackText, granted, m.ID)
@@ -325,14 +318,7 @@ func TestM2L04ListenIdsOnASharedConnection(t *testing.T) {
 	var streams []watch.Stream
 	var p *backtest.Peer
 	for range 2 {
-		opened := make(chan watch.Stream, 1)
-		go func() { // ends with the acknowledgment
-			s, err := b.openListen(t.Context(), listenProfile, wantAll)
-			if err != nil {
-				t.Error(err)
-			}
-			opened <- s
-		}()
+		opened := openingListen(t, b, listenProfile, wantAll)
 		if p == nil {
 			p = <-peers
 		}
@@ -359,14 +345,7 @@ func TestM2L04ListenIdsOnASharedConnection(t *testing.T) {
 // as its topics, and stops no request.
 func TestListenIsBoundedOnAConnection(t *testing.T) {
 	b, peers := upLines(t, Options{})
-	opened := make(chan watch.Stream, 1)
-	go func() { // ends with the acknowledgment
-		s, err := b.openListen(t.Context(), listenProfile, wantAll)
-		if err != nil {
-			t.Error(err)
-		}
-		opened <- s
-	}()
+	opened := openingListen(t, b, listenProfile, wantAll)
 	p := <-peers
 	m := p.Want("subscriptions/listen")
 	p.Write(ackText, granted, m.ID)
@@ -491,4 +470,18 @@ func TestBackCloseEndsListens(t *testing.T) {
 		}
 		s.Close()
 	})
+}
+
+// openingListen opens a listen stream, which is there with the acknowledgment.
+func openingListen(t *testing.T, b *Back, p mcp.Profile, want mcp.Filter) <-chan watch.Stream {
+	t.Helper()
+	opened := make(chan watch.Stream, 1)
+	go func() { // ends with the acknowledgment
+		s, err := b.openListen(t.Context(), p, want)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- s
+	}()
+	return opened
 }

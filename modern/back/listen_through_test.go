@@ -18,7 +18,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
 // extendedFilter is one that only the server understands in full.
@@ -179,14 +178,7 @@ func TestS01ExtensionsOverAConnection(t *testing.T) {
 func TestS01SlowListenersDelayNoChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, peers := upLines(t, Options{})
-		opened := make(chan watch.Stream, 1)
-		go func() { // ends with the acknowledgment
-			s, err := b.openListen(t.Context(), listenProfile, wantAll)
-			if err != nil {
-				t.Error(err)
-			}
-			opened <- s
-		}()
+		opened := openingListen(t, b, listenProfile, wantAll)
 		p := <-peers
 		shared := p.Want(spec.MethodListen)
 		p.Write(ackText, granted, shared.ID)

@@ -43,6 +43,16 @@ func room(t *testing.T) (*replicastest.Broker, [3]place) {
 	return b, all
 }
 
+// sharing returns three replicas that know that the first one holds "profile".
+func sharing(t *testing.T) [3]place {
+	t.Helper()
+	_, all := room(t)
+	for _, p := range all {
+		p.wantFind(t, "profile", "aaaa")
+	}
+	return all
+}
+
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -166,10 +176,7 @@ func TestWhileTheEngineIsAway(t *testing.T) {
 // Nobody takes a name from a replica that can't be reached from here: it may serve others.
 func TestLostOfWhatAnotherKeeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, all := room(t)
-		for _, p := range all {
-			p.wantFind(t, "profile", "aaaa")
-		}
+		all := sharing(t)
 		gone := all[0].e.View().Self
 		for _, most := range []time.Duration{replicas.Pace(0).Takeover(), 0} { // only the first ones wait
 			begun := time.Now()
@@ -195,10 +202,7 @@ func TestLostOfWhatAnotherKeeps(t *testing.T) {
 // is when that happens once more.
 func TestLostOfWhoAnswersAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, all := room(t)
-		for _, p := range all {
-			p.wantFind(t, "profile", "aaaa")
-		}
+		all := sharing(t)
 		holder := all[0].e.View().Self
 		var back time.Time
 		all[1].opts.Reaches = func(to replicas.Replica) bool { return to.Instance == "aaaa" && !time.Now().Before(back) }
@@ -217,10 +221,7 @@ func TestLostOfWhoAnswersAgain(t *testing.T) {
 // A replica serves what it holds while others have heard it.
 func TestOwns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, all := room(t)
-		for _, p := range all {
-			p.wantFind(t, "profile", "aaaa")
-		}
+		all := sharing(t)
 		if epoch, err := all[0].Owns("profile"); epoch != 1 || err != nil {
 			t.Errorf("Owns = %d, %v of the holder, want 1", epoch, err)
 		}

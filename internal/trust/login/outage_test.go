@@ -402,7 +402,7 @@ func TestSlowIssuerOfIssuedTokens(t *testing.T) {
 					}
 				}
 				want("Bearer access-1")
-				o.delay = 14 * time.Second // and not as long as a request may take
+				o.delay = 14 * time.Second   // and not as long as a request may take
 				time.Sleep(22 * time.Second) // 8 s are left
 				began := time.Now()
 				for range 3 {
